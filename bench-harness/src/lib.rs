@@ -1,0 +1,1 @@
+//! Contention latency of Locktopus on real servers, as HDR histograms.

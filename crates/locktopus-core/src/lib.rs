@@ -1,0 +1,1 @@
+//! Lock contract, guards, watchdog and the in-memory backend of Locktopus.

@@ -1,0 +1,1 @@
+//! Locktopus over the fred client.

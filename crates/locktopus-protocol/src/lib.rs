@@ -1,0 +1,1 @@
+//! The Redis side of Locktopus: key layout, Lua scripts and reply decoding.

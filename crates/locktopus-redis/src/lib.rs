@@ -1,0 +1,1 @@
+//! Locktopus over the redis-rs client.

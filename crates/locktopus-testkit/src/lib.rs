@@ -1,0 +1,1 @@
+//! Conformance suite and server topologies for Locktopus backends.

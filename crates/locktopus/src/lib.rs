@@ -1,0 +1,1 @@
+//! Distributed locks over Redis and Valkey: the facade crate.
