@@ -1,0 +1,191 @@
+//! The seam under [`RedisBackend`](crate::RedisBackend): what a Redis client library must be able to do.
+//!
+//! An adapter is deliberately thin: send one raw command to the node that serves a slot, subscribe,
+//! report when the subscription may have missed something. Scripts, retries, the set of wanted
+//! channels, decoding and every decision about locks live above it, once, for all clients.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// A Redis client library, reduced to what a lock needs.
+///
+/// # Contract
+///
+/// * **Never repeat a command that may have run.** The client's own retries must be off; a command is
+///   written at most once per call. Following a `MOVED` or `ASK` redirect is allowed (the first node
+///   refused, so nothing ran), anything else is answered with an error.
+/// * **[`ClientError`] must be honest.** [`ClientError::Rejected`] only for an error reply of the server,
+///   [`ClientError::NotSent`] only if no byte of the command can have left the process, and
+///   [`ClientError::MaybeExecuted`] for everything else (I/O errors, closed connections, timeouts).
+/// * **Dropping a returned future is always allowed**; a command whose future is dropped may still run.
+/// * **Deadlines are the caller's business.** [`RedisBackend`](crate::RedisBackend) wraps every call in
+///   a timeout and reports one that passed through [`RedisClient::timed_out`], so that the adapter can
+///   replace a connection that accepts bytes and never answers.
+/// * Commands and subscriptions use different connections, so a slow script delays no wake-up.
+#[async_trait]
+pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
+    /// The name shown in errors, metrics and reports: `redis-rs` or `fred`.
+    fn name(&self) -> &'static str;
+
+    /// Which kind of deployment this client is connected to.
+    fn deployment(&self) -> Deployment;
+
+    /// Sends one raw command (`args[0]` is its name) to the primary that serves `route`.
+    async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError>;
+
+    /// Sends one raw command to every primary; each answer comes with the node's address.
+    ///
+    /// One node's failure does not hide the others' answers. `Err` only if the list of nodes itself
+    /// could not be had.
+    async fn command_on_primaries(&self, args: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError>;
+
+    /// Subscribes to all of `channels` and returns once the server has confirmed every one.
+    ///
+    /// Idempotent: a channel that is subscribed already is subscribed (and confirmed) again. A
+    /// connection that was lost is replaced first. Shard channels of different slots may be mixed;
+    /// the adapter splits them into one command per slot.
+    async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError>;
+
+    /// Drops the subscriptions. Best effort: a message may still arrive afterwards.
+    async fn unsubscribe(&self, channels: &[Channel]) -> Result<(), ClientError>;
+
+    /// The stream of messages and disruptions. The first caller gets it, later ones get `None`.
+    fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>>;
+
+    /// Tells the adapter that the caller gave up waiting for an answer on `route`.
+    fn timed_out(&self, route: Route);
+
+    /// Closes every connection. Later calls fail with [`ClientError::NotSent`].
+    async fn close(&self);
+}
+
+/// The kind of deployment behind a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Deployment {
+    /// One server.
+    Standalone,
+    /// A primary found through Sentinel.
+    Sentinel,
+    /// A Redis or Valkey Cluster.
+    Cluster,
+}
+
+impl Deployment {
+    /// The word used in reports: `standalone`, `sentinel` or `cluster`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Standalone => "standalone",
+            Self::Sentinel => "sentinel",
+            Self::Cluster => "cluster",
+        }
+    }
+}
+
+impl fmt::Display for Deployment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Which node a command goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Route {
+    /// The primary that serves this hash slot; outside a cluster simply the primary.
+    Slot(u16),
+    /// Any primary.
+    Any,
+}
+
+/// A pub/sub channel and its flavour.
+///
+/// The flavours are disjoint on the server: a subscriber of one never sees messages of the other.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Channel {
+    /// The channel's name.
+    pub name: Bytes,
+    /// `SUBSCRIBE` or `SSUBSCRIBE`.
+    pub flavour: ChannelFlavour,
+}
+
+/// `SUBSCRIBE`/`PUBLISH` or `SSUBSCRIBE`/`SPUBLISH`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ChannelFlavour {
+    /// Classic pub/sub; in a cluster the message reaches every node.
+    Plain,
+    /// Sharded pub/sub (Redis and Valkey 7.0 and later, clusters only).
+    Sharded,
+}
+
+/// What arrives on the subscription connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PushEvent {
+    /// A published message of either flavour.
+    Message {
+        /// The channel it was published on.
+        channel: Bytes,
+        /// What was published.
+        payload: Bytes,
+    },
+    /// Something happened after which messages may have been missed or subscriptions may be gone:
+    /// connection lost or rebuilt, slot moved away, receiver lagged. The hub subscribes to every wanted
+    /// channel again and then lets every waiter look for itself.
+    Disrupted {
+        /// For logs: what happened, without addresses or secrets.
+        reason: &'static str,
+    },
+}
+
+/// An answer, with the differences between RESP2, RESP3 and the clients' types removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// Nil of any type.
+    Nil,
+    /// An integer; booleans become 0 and 1.
+    Int(i64),
+    /// Bulk, simple or verbatim string, and doubles in their textual form.
+    Bytes(Bytes),
+    /// Array, set, or a map flattened into key, value, key, value.
+    Array(Vec<Self>),
+}
+
+/// The answer of one node to [`RedisClient::command_on_primaries`].
+#[derive(Debug)]
+pub struct NodeReply {
+    /// `host:port` as the client knows it.
+    pub node: String,
+    /// What it said.
+    pub reply: Result<Reply, ClientError>,
+}
+
+/// Why a command has no answer, by the only question that matters to a lock: can it have run?
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClientError {
+    /// The server answered with an error.
+    #[error("{code} {message}")]
+    Rejected {
+        /// The first word of the error: `MOVED`, `READONLY`, `NOSCRIPT`, `WRONGTYPE`, ...
+        code: String,
+        /// The rest of the error, as the server wrote it.
+        message: String,
+    },
+    /// The command never left this process.
+    #[error("not sent: {0}")]
+    NotSent(String),
+    /// The command may have run: the connection failed or nothing was heard in time.
+    #[error("no answer: {0}")]
+    MaybeExecuted(String),
+}
+
+impl ClientError {
+    /// Splits a server's error line into code and message.
+    #[must_use]
+    pub fn rejected(line: &str) -> Self {
+        let line = line.trim();
+        let (code, message) = line.split_once(' ').unwrap_or((line, ""));
+        Self::Rejected { code: code.to_owned(), message: message.to_owned() }
+    }
+}

@@ -1,0 +1,133 @@
+//! Connection settings that every adapter understands. No client type appears here.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where the servers are and how to talk to them.
+///
+/// The facade builds this from a URL; adapters only read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnectOptions {
+    /// Addresses, by kind of deployment.
+    pub servers: Servers,
+    /// Login for the data nodes.
+    pub credentials: Option<Credentials>,
+    /// Login for the sentinels, which have users of their own.
+    pub sentinel_credentials: Option<Credentials>,
+    /// Logical database; must be 0 in a cluster.
+    pub database: u32,
+    /// TLS settings; `None` means plain TCP. Redirects and sentinel answers never fall back to plain TCP.
+    pub tls: Option<TlsOptions>,
+    /// Longest time for one TCP and TLS handshake including login.
+    pub connect_timeout: Duration,
+    /// Longest time for one command. The backend enforces it; clients set theirs a little longer.
+    pub command_timeout: Duration,
+    /// `CLIENT SETNAME` value, so that an operator can tell who is connected.
+    pub client_name: Option<String>,
+}
+
+impl ConnectOptions {
+    /// Settings with the defaults: connect 500 ms, command 1 s, database 0, no login, no TLS.
+    #[must_use]
+    pub fn new(servers: Servers) -> Self {
+        Self {
+            servers,
+            credentials: None,
+            sentinel_credentials: None,
+            database: 0,
+            tls: None,
+            connect_timeout: Duration::from_millis(500),
+            command_timeout: Duration::from_secs(1),
+            client_name: None,
+        }
+    }
+}
+
+/// The servers' addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Servers {
+    /// One server.
+    Standalone(HostPort),
+    /// Sentinels and the name under which they know the primary.
+    Sentinel {
+        /// The sentinels' addresses.
+        sentinels: Vec<HostPort>,
+        /// The name of the monitored primary, for example `mymaster`.
+        master_name: String,
+    },
+    /// Some nodes of a cluster; the rest is discovered.
+    Cluster(Vec<HostPort>),
+}
+
+/// A host name or address with a port.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct HostPort {
+    /// Name, IPv4 or IPv6 address (without brackets).
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// A user and password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// ACL user; `None` logs in as `default`.
+    pub username: Option<String>,
+    /// The password.
+    pub password: Secret,
+}
+
+/// A string that never shows itself in `Debug` output.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a secret.
+    #[must_use]
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(value.into())
+    }
+
+    /// The secret itself, for handing it to a client library.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// How to do TLS.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TlsOptions {
+    /// PEM file with the authorities to trust; `None` trusts the system's.
+    pub ca_file: Option<PathBuf>,
+    /// PEM files with a client certificate and its key, for servers that ask for one.
+    pub client_identity: Option<ClientIdentity>,
+    /// Accept any certificate. Named so that it stands out in `Debug` output and in a URL.
+    pub danger_accept_invalid_certs: bool,
+}
+
+/// A client certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientIdentity {
+    /// PEM file with the certificate chain.
+    pub cert_file: PathBuf,
+    /// PEM file with the private key.
+    pub key_file: PathBuf,
+}

@@ -1,0 +1,67 @@
+//! Hash slots, as the cluster specification defines them.
+
+/// Number of hash slots in a cluster.
+pub const SLOTS: u16 = 16_384;
+
+/// The hash slot of a key: CRC16 (XMODEM) of its hash tag, or of the whole key if it has none.
+///
+/// A hash tag is what stands between the first `{` and the first `}` after it, unless that is empty.
+///
+/// ```
+/// use locktopus_protocol::slot::key_slot;
+/// assert_eq!(key_slot(b"123456789"), 0x31C3);
+/// assert_eq!(key_slot(b"order:7"), key_slot(b"redisson_lock__channel:{order:7}"));
+/// ```
+#[must_use]
+pub fn key_slot(key: &[u8]) -> u16 {
+    crc16(hash_tag(key).unwrap_or(key)) % SLOTS
+}
+
+fn hash_tag(key: &[u8]) -> Option<&[u8]> {
+    let open = key.iter().position(|&b| b == b'{')?;
+    let len = key[open + 1..].iter().position(|&b| b == b'}')?;
+    (len > 0).then(|| &key[open + 1..open + 1 + len])
+}
+
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, &byte| (crc << 8) ^ TABLE[usize::from((crc >> 8) as u8 ^ byte)])
+}
+
+const TABLE: [u16; 256] = table();
+
+const fn table() -> [u16; 256] {
+    let mut table = [0; 256];
+    let mut index = 0;
+    while index < 256 {
+        let mut crc = (index as u16) << 8;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
+            bit += 1;
+        }
+        table[index] = crc;
+        index += 1;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::key_slot;
+
+    #[test]
+    fn matches_the_servers_answers() {
+        // CLUSTER KEYSLOT on Redis 7.0.15.
+        for (key, slot) in [("foo", 12182), ("{user1000}.following", 3443), ("", 0)] {
+            assert_eq!(key_slot(key.as_bytes()), slot, "{key}");
+        }
+    }
+
+    #[test]
+    fn tags_follow_the_specification() {
+        assert_eq!(key_slot(b"foo{}{bar}"), super::crc16(b"foo{}{bar}") % super::SLOTS);
+        assert_eq!(key_slot(b"foo{{bar}}zap"), super::crc16(b"{bar") % super::SLOTS);
+        assert_eq!(key_slot(b"foo{bar}{zap}"), key_slot(b"bar"));
+        assert_eq!(key_slot(b"open{only"), super::crc16(b"open{only") % super::SLOTS);
+    }
+}
