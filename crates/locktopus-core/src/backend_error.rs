@@ -1,0 +1,118 @@
+//! Errors of backends.
+
+use std::error::Error;
+use std::fmt;
+
+/// What went wrong in a backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BackendErrorKind {
+    /// No connection, or the server said that it cannot serve right now.
+    Unavailable,
+    /// No answer before the deadline.
+    Timeout,
+    /// The server refused the request and will refuse it again: wrong type of key, missing permission,
+    /// out of memory.
+    Refused,
+    /// Login or permission problem.
+    Denied,
+    /// The answer makes no sense. Other software may be writing these keys.
+    Protocol,
+    /// The backend cannot do this at all.
+    Unsupported,
+    /// The backend was closed.
+    Closed,
+}
+
+/// Whether the request may have taken effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Executed {
+    /// Certainly not: it was refused before any write, or never sent.
+    No,
+    /// Nobody knows: the connection failed or no answer came. Repeat it with the same owner, or release.
+    Maybe,
+}
+
+/// A backend did not do what it was asked to.
+///
+/// [`BackendError::executed`] tells what happened to the lock, [`BackendError::is_transient`] whether
+/// asking again can help.
+#[derive(Debug)]
+pub struct BackendError {
+    kind: BackendErrorKind,
+    executed: Executed,
+    backend: &'static str,
+    message: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl BackendError {
+    /// An error of `backend` (its short name). The message must hold no secret.
+    #[must_use]
+    pub fn new(
+        backend: &'static str,
+        kind: BackendErrorKind,
+        executed: Executed,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            executed,
+            backend,
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    /// Adds the error this one came from. It is shown by error chains, not by this error's text.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn kind(&self) -> BackendErrorKind {
+        self.kind
+    }
+
+    /// Whether the request may have taken effect.
+    #[must_use]
+    pub fn executed(&self) -> Executed {
+        self.executed
+    }
+
+    /// The short name of the backend.
+    #[must_use]
+    pub fn backend(&self) -> &'static str {
+        self.backend
+    }
+
+    /// Whether the same request may succeed a little later without anybody changing anything.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        matches!(
+            self.kind,
+            BackendErrorKind::Unavailable | BackendErrorKind::Timeout
+        )
+    }
+}
+
+impl fmt::Display for BackendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.backend, self.message)?;
+        if self.executed == Executed::Maybe {
+            f.write_str(" (the request may have taken effect)")?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for BackendError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source
+            .as_deref()
+            .map(|source| source as &(dyn Error + 'static))
+    }
+}

@@ -1,0 +1,195 @@
+//! What users of locks get instead of a lock.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::backend_error::{BackendError, Executed};
+use crate::kind::LockTarget;
+use crate::name::NameError;
+
+/// Why an operation on a lock did not do what it was asked to.
+///
+/// Held by someone, lost, cancelled, out of time and backend down are different variants, because they
+/// call for different reactions.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// The name cannot be used. Nothing was sent.
+    #[error(transparent)]
+    Name(#[from] NameError),
+
+    /// An option has an impossible value. Nothing was sent.
+    #[error(transparent)]
+    Option(#[from] OptionError),
+
+    /// The lock did not become free in time. You do not hold it.
+    ///
+    /// The source, if any, is the backend error that the last attempt ended with.
+    #[error("{target} was not free within {waited:?}; you do not hold it")]
+    WaitTimeout {
+        /// Which lock.
+        target: LockTarget,
+        /// How long the call waited.
+        waited: Duration,
+        /// What is left of the present holder's lease, if the last answer told.
+        holder_remaining: Option<Duration>,
+        /// What the last attempt failed with, if it was not that somebody else holds the lock.
+        #[source]
+        source: Option<BackendError>,
+    },
+
+    /// The caller's cancellation token was triggered. You do not hold the lock.
+    #[error("waiting for {target} was cancelled; you do not hold it")]
+    Cancelled {
+        /// Which lock.
+        target: LockTarget,
+    },
+
+    /// You held the lock and do not any more. Whatever it protects may be changing under you: stop.
+    #[error("{target} is lost: {cause}")]
+    Lost {
+        /// Which lock.
+        target: LockTarget,
+        /// What happened to it.
+        cause: LostCause,
+    },
+
+    /// The backend failed.
+    #[error("{phase} {target} failed; {}", phase.consequence(source.executed()))]
+    Backend {
+        /// Which lock.
+        target: LockTarget,
+        /// What was being done.
+        phase: Phase,
+        /// What the backend said.
+        source: BackendError,
+    },
+
+    /// The same owner asked twice for a lock that is not reentrant; waiting would never end.
+    #[error(
+        "{target} is not reentrant and this owner holds it already; use a lock instead of a mutex, or release first"
+    )]
+    NotReentrant {
+        /// Which lock.
+        target: LockTarget,
+    },
+
+    /// The ticket does not belong to this lock, or its text is damaged.
+    #[error("the ticket cannot be used: {reason}")]
+    Ticket {
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// [`Locktopus::shutdown`](crate::Locktopus::shutdown) was called.
+    #[error("this Locktopus was shut down; build a new one")]
+    ShutDown,
+}
+
+/// Which operation a backend error belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Phase {
+    /// Taking a lock.
+    Acquire,
+    /// Pushing its expiry out.
+    Extend,
+    /// Giving it back.
+    Release,
+    /// Reading its state.
+    Inspect,
+}
+
+impl Phase {
+    fn consequence(self, executed: Executed) -> &'static str {
+        match (self, executed) {
+            (Self::Acquire, Executed::No) => "you do not hold it",
+            (Self::Acquire, Executed::Maybe) => {
+                "you do not hold it, and what the attempt may have left is being released in the background"
+            }
+            (Self::Extend, _) => "it is held until the deadline it had before",
+            (Self::Release, _) => "releasing goes on in the background until the lease has ended",
+            (Self::Inspect, _) => "its state is unknown",
+        }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Acquire => "acquiring",
+            Self::Extend => "extending",
+            Self::Release => "releasing",
+            Self::Inspect => "inspecting",
+        })
+    }
+}
+
+/// Why a lease ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LostCause {
+    /// The lease ran out; it was not to be renewed.
+    Expired,
+    /// The lease ran out because it could not be renewed in time.
+    Unreachable {
+        /// What the last renewal failed with.
+        detail: String,
+    },
+    /// The backend does not know the lock any more: deleted, evicted, or lost with a server.
+    Missing,
+    /// Somebody else holds the lock.
+    TakenOver,
+    /// The maximum hold time is over.
+    MaxHold,
+    /// The `Locktopus` was shut down and gave its locks back.
+    ShutDown,
+    /// You released it.
+    Released,
+    /// You turned the guard into a ticket.
+    Transferred,
+}
+
+impl fmt::Display for LostCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Expired => f.write_str("its lease ran out"),
+            Self::Unreachable { detail } => write!(
+                f,
+                "its lease ran out because it could not be renewed ({detail})"
+            ),
+            Self::Missing => f.write_str(
+                "the backend does not know it any more (deleted, evicted, or lost with a server)",
+            ),
+            Self::TakenOver => f.write_str("somebody else holds it"),
+            Self::MaxHold => f.write_str("its maximum hold time is over"),
+            Self::ShutDown => f.write_str("its Locktopus was shut down"),
+            Self::Released => f.write_str("it was released"),
+            Self::Transferred => f.write_str("it was turned into a ticket"),
+        }
+    }
+}
+
+/// An option with an impossible value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{option} = {value}: {rule}")]
+pub struct OptionError {
+    /// Which option.
+    pub option: &'static str,
+    /// The value that was given.
+    pub value: String,
+    /// What it must be.
+    pub rule: String,
+}
+
+impl OptionError {
+    /// An error for `option`, given as `value`, that must follow `rule`.
+    #[must_use]
+    pub fn new(option: &'static str, value: impl fmt::Debug, rule: impl Into<String>) -> Self {
+        Self {
+            option,
+            value: format!("{value:?}"),
+            rule: rule.into(),
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Guards: proof that a lock is held, and the way to give it back.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::backend_error::{BackendError, BackendErrorKind, Executed};
+use crate::clock;
+use crate::error::{LockError, LostCause, Phase};
+use crate::kind::{LockKind, LockTarget};
+use crate::lease::{Lease, LeaseState};
+use crate::name::LockName;
+use crate::owner::OwnerId;
+use crate::reaper::Debt;
+use crate::request::{ExtendOutcome, ExtendRequest, ReleaseOutcome, ReleaseRequest};
+use crate::services::Services;
+use crate::ticket::LeaseTicket;
+use crate::token::FencingToken;
+use crate::watchdog;
+
+/// A held lock.
+///
+/// **Dropping it does not release the lock at once.** Drop stops renewal now and hands the release to a
+/// background task; it never blocks and never panics, also outside a runtime. If that task cannot run any
+/// more, the lock is free when its lease has ended. [`release`](Self::release) is the reliable way, and
+/// the only one that tells whether the lock was held to the end.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use locktopus_core::{Locktopus, MemoryBackend};
+/// let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+/// let guard = locks.lock("invoice:42").acquire().await?;
+/// guard.ensure_valid()?; // right before each side effect
+/// let fence = guard.token().expect("a lock always has a token");
+/// // ... write to a resource that refuses tokens smaller than `fence` ...
+/// guard.release().await?;
+/// # Ok(()) }
+/// ```
+#[must_use = "if unused the lock is released again immediately"]
+#[clippy::has_significant_drop]
+pub struct LockGuard {
+    /// `None` only while `release` or `into_ticket` takes the guard apart.
+    held: Option<Held>,
+}
+
+/// What a guard owns: one hold of a lease.
+pub(crate) struct Held {
+    pub(crate) services: Arc<Services>,
+    pub(crate) state: Arc<LeaseState>,
+    pub(crate) watch: watchdog::Ticket,
+}
+
+impl Held {
+    fn debt(&self) -> Debt {
+        // The server's lease outlives the validity by the margin; look until it is over for sure.
+        let lease = self.state.lease();
+        let until = self.state.valid_until() + self.services.settings.margin.of(lease) * 2;
+        Debt {
+            target: self.state.target.clone(),
+            owner: self.state.owner.clone(),
+            until: until.max(clock::now() + Duration::from_millis(1)),
+            late_attempt: false,
+        }
+    }
+
+    /// Ends this hold; true if it was the last and the server must be told.
+    fn close(&self, cause: LostCause) -> bool {
+        if !self.state.remove_hold() || !self.state.begin_release() {
+            return false;
+        }
+        self.services.watchdog.forget(self.watch, &self.state);
+        self.state.end(cause);
+        true
+    }
+}
+
+impl LockGuard {
+    pub(crate) fn new(held: Held) -> Self {
+        Self { held: Some(held) }
+    }
+
+    fn held(&self) -> &Held {
+        self.held
+            .as_ref()
+            .expect("a guard holds its lease until it is consumed")
+    }
+
+    /// A read-only view of the lease, to be passed to whatever works under the lock.
+    #[must_use]
+    pub fn lease(&self) -> Lease {
+        Lease::new(Arc::clone(&self.held().state))
+    }
+
+    pub(crate) fn target(&self) -> &LockTarget {
+        &self.held().state.target
+    }
+
+    /// The lock's name, namespace included.
+    #[must_use]
+    pub fn name(&self) -> &LockName {
+        self.held().state.target.name()
+    }
+
+    /// The id under which the lock is held. A secret: it is all that is needed to release the lock.
+    #[must_use]
+    pub fn owner(&self) -> &OwnerId {
+        &self.held().state.owner
+    }
+
+    /// The fencing token of this grant; `None` for a [single-key mutex](crate::MutexProfile::single_key).
+    #[must_use]
+    pub fn token(&self) -> Option<FencingToken> {
+        self.held().state.token
+    }
+
+    /// See [`Lease::valid_until`].
+    #[must_use]
+    pub fn valid_until(&self) -> Instant {
+        clock::timer(self.held().state.valid_until())
+    }
+
+    /// See [`Lease::remaining`].
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.lease().remaining()
+    }
+
+    /// Checks that the lock may still be believed in. See [`Lease::ensure_valid`].
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] with the cause.
+    pub fn ensure_valid(&self) -> Result<(), LockError> {
+        self.lease().ensure_valid()
+    }
+
+    /// Waits until the lock is lost, and says why. See [`Lease::lost`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn lost(&self) -> LostCause {
+        self.lease().lost().await
+    }
+
+    /// A token that is cancelled when the lock is lost. See [`Lease::lost_token`].
+    #[must_use]
+    pub fn lost_token(&self) -> CancellationToken {
+        self.lease().lost_token()
+    }
+
+    /// How many guards share this lease.
+    #[must_use]
+    pub fn hold_count(&self) -> usize {
+        self.held().state.holds()
+    }
+
+    /// Enters the lock again: another guard on the same lease and token, without asking the backend. The
+    /// lock is released with the last guard.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] if the lease has ended, [`LockError::NotReentrant`] for a mutex.
+    pub fn reenter(&self) -> Result<Self, LockError> {
+        let held = self.held();
+        if !matches!(held.state.target.kind(), LockKind::Reentrant) {
+            return Err(LockError::NotReentrant {
+                target: held.state.target.clone(),
+            });
+        }
+        self.ensure_valid()?;
+        if !held.state.try_add_hold() {
+            return Err(LockError::Lost {
+                target: held.state.target.clone(),
+                cause: LostCause::Released,
+            });
+        }
+        let (services, state) = (Arc::clone(&held.services), Arc::clone(&held.state));
+        Ok(Self::new(Held {
+            services,
+            state,
+            watch: held.watch,
+        }))
+    }
+
+    /// Makes the lease last at least `lease` from now, and returns until when it may be believed in.
+    ///
+    /// Never shortens a lease. If the watchdog renews this lock, it goes on with the new lease. An
+    /// extension does not reach past the maximum hold time.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] if the lock was lost before or turns out to be; [`LockError::Backend`] if the
+    /// backend failed, in which case the deadline is unchanged; [`LockError::Option`] for a bad lease.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the extension may or may not happen; the guard's deadline only moves if it is known to
+    /// have happened.
+    pub async fn extend(&self, lease: Duration) -> Result<Instant, LockError> {
+        let Held {
+            services,
+            state,
+            watch,
+        } = self.held();
+        let lease = services.settings.check_lease("extend", lease)?;
+        self.ensure_valid()?;
+        let sent = clock::now();
+        let request = ExtendRequest {
+            target: state.target.clone(),
+            owner: state.owner.clone(),
+            lease,
+        };
+        let deadline = Instant::now() + services.call_timeout();
+        let answer = services
+            .backend
+            .extend(std::slice::from_ref(&request), deadline)
+            .await
+            .pop();
+        let answer = answer.unwrap_or_else(|| {
+            let name = services.backend.info().name;
+            Err(BackendError::new(
+                name,
+                BackendErrorKind::Protocol,
+                Executed::Maybe,
+                "no answer for an extension",
+            ))
+        });
+        let cause = match answer {
+            Ok(ExtendOutcome::Extended) => {
+                state.extended(lease, services.settings.margin.valid_until(sent, lease));
+                services.watchdog.extended(*watch, state);
+                self.ensure_valid()?;
+                return Ok(self.valid_until());
+            }
+            Ok(ExtendOutcome::Missing) => LostCause::Missing,
+            Ok(ExtendOutcome::TakenOver) => LostCause::TakenOver,
+            Err(source) => {
+                return Err(LockError::Backend {
+                    target: state.target.clone(),
+                    phase: Phase::Extend,
+                    source,
+                });
+            }
+        };
+        state.end(cause.clone());
+        services.watchdog.forget(*watch, state);
+        Err(LockError::Lost {
+            target: state.target.clone(),
+            cause,
+        })
+    }
+
+    /// Gives the lock back and waits for the answer. If other guards share the lease, only this hold ends.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] if the lock had been lost before: what was done under it may have overlapped
+    /// with another holder. [`LockError::Backend`] if the backend gave no definite answer within its call
+    /// timeout; releasing then goes on in the background until the lease has ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: if the future is dropped, releasing goes on in the background.
+    pub async fn release(mut self) -> Result<(), LockError> {
+        let Some(held) = self.held.take() else {
+            return Ok(());
+        };
+        let lost_before = held.state.lost().cloned();
+        if !held.close(LostCause::Released) {
+            return lost_before.map_or(Ok(()), |cause| {
+                Err(LockError::Lost {
+                    target: held.state.target.clone(),
+                    cause,
+                })
+            });
+        }
+        Release { held: Some(held) }.finish(lost_before).await
+    }
+
+    /// Turns the guard into a ticket with which another process can take over the lease, by
+    /// [`LockRequest::adopt`](crate::LockRequest::adopt). Renewal stops now; whoever adopts the ticket must
+    /// do so before the lease ends.
+    ///
+    /// # Errors
+    ///
+    /// Gives the guard back if the lease is lost or shared with other guards.
+    pub fn into_ticket(mut self) -> Result<LeaseTicket, Self> {
+        let usable = self.hold_count() == 1 && self.ensure_valid().is_ok();
+        let Some(held) = self.held.take_if(|_| usable) else {
+            return Err(self);
+        };
+        let ticket = LeaseTicket::new(&held.state);
+        held.close(LostCause::Transferred);
+        Ok(ticket)
+    }
+}
+
+impl Drop for LockGuard {
+    fn drop(&mut self) {
+        if let Some(held) = self.held.take()
+            && held.close(LostCause::Released) {
+                held.services.reap(held.debt());
+            }
+    }
+}
+
+impl fmt::Debug for LockGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LockGuard")
+            .field(&self.held.as_ref().map(|held| &held.state))
+            .finish()
+    }
+}
+
+/// A release under way. If its future is dropped, the reaper takes over.
+struct Release {
+    held: Option<Held>,
+}
+
+impl Release {
+    async fn finish(mut self, lost_before: Option<LostCause>) -> Result<(), LockError> {
+        let held = self.held.as_ref().expect("set until the end of this call");
+        let deadline = Instant::now() + held.services.call_timeout();
+        let request = ReleaseRequest {
+            target: held.state.target.clone(),
+            owner: held.state.owner.clone(),
+            deadline,
+        };
+        let mut pause = Duration::from_millis(5);
+        let mut may_have_run = false;
+        let outcome = loop {
+            match held.services.backend.release(&request).await {
+                Ok(outcome) => break outcome,
+                Err(source) => {
+                    may_have_run |= source.executed() == Executed::Maybe;
+                    if !source.is_transient() || Instant::now() + pause >= deadline {
+                        // `self` still owns the hold: dropping it hands the rest to the reaper.
+                        let target = held.state.target.clone();
+                        return Err(LockError::Backend {
+                            target,
+                            phase: Phase::Release,
+                            source,
+                        });
+                    }
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                }
+            }
+        };
+        let held = self.held.take().expect("set until the end of this call");
+        let cause = match (lost_before, outcome) {
+            (Some(cause), _) => cause,
+            (None, ReleaseOutcome::Released) => return Ok(()),
+            // The first try did it; only its answer was lost.
+            (None, ReleaseOutcome::NotHeld) if may_have_run => return Ok(()),
+            (None, ReleaseOutcome::NotHeld) => LostCause::Missing,
+        };
+        Err(LockError::Lost {
+            target: held.state.target.clone(),
+            cause,
+        })
+    }
+}
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        if let Some(held) = self.held.take() {
+            held.services.reap(held.debt());
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What is the same for all locks of one `Locktopus`.
+
+use std::time::Duration;
+
+use crate::error::OptionError;
+use crate::validity::ValidityMargin;
+
+/// Shortest lease that can be asked for: 20 ms. A shorter one is used up by the way to the server.
+pub const MIN_LEASE: Duration = Duration::from_millis(20);
+
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) namespace: String,
+    pub(crate) watchdog_lease: Duration,
+    pub(crate) max_lease: Duration,
+    pub(crate) margin: ValidityMargin,
+    pub(crate) strategy: WaitStrategy,
+    pub(crate) outage: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            namespace: String::new(),
+            watchdog_lease: Duration::from_secs(30),
+            max_lease: Duration::from_secs(24 * 60 * 60),
+            margin: ValidityMargin::default(),
+            strategy: WaitStrategy::default(),
+            outage: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Settings {
+    /// Checks a lease and cuts it to whole milliseconds.
+    pub(crate) fn check_lease(
+        &self,
+        option: &'static str,
+        lease: Duration,
+    ) -> Result<Duration, OptionError> {
+        if lease < MIN_LEASE || self.margin.validity(lease).is_zero() {
+            return Err(OptionError::new(
+                option,
+                lease,
+                format!(
+                    "a lease must be at least {MIN_LEASE:?} and longer than the validity margin"
+                ),
+            ));
+        }
+        if lease > self.max_lease {
+            let rule = format!("a lease must be at most {:?} (max_lease)", self.max_lease);
+            return Err(OptionError::new(option, lease, rule));
+        }
+        Ok(Duration::from_millis(
+            u64::try_from(lease.as_millis()).unwrap_or(u64::MAX),
+        ))
+    }
+}
+
+/// How to wait for a lock that somebody else holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WaitStrategy {
+    /// Sleep until the backend says that the lock was released, and look by yourself every now and then in
+    /// case the message was lost. The default, with a heartbeat of one second.
+    Notify {
+        /// How long to sleep at most, give or take a quarter.
+        heartbeat: Duration,
+    },
+    /// Ask again after a random pause that grows from `min` to `max`. For locks shared with libraries that
+    /// send no message.
+    Poll {
+        /// Bound for the first pause.
+        min: Duration,
+        /// Bound for later pauses.
+        max: Duration,
+    },
+}
+
+impl Default for WaitStrategy {
+    fn default() -> Self {
+        Self::Notify {
+            heartbeat: Duration::from_secs(1),
+        }
+    }
+}
+
+impl WaitStrategy {
+    /// What a waiter does that cannot be woken.
+    pub(crate) const POLL: Self = Self::Poll {
+        min: Duration::from_millis(5),
+        max: Duration::from_millis(100),
+    };
+
+    pub(crate) fn check(self) -> Result<Self, OptionError> {
+        let good = match self {
+            Self::Notify { heartbeat } => heartbeat >= Duration::from_millis(1),
+            Self::Poll { min, max } => min >= Duration::from_millis(1) && max >= min,
+        };
+        if good {
+            return Ok(self);
+        }
+        Err(OptionError::new(
+            "strategy",
+            self,
+            "pauses must be at least 1 ms, and max not below min",
+        ))
+    }
+}

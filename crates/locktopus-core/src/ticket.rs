@@ -1,0 +1,113 @@
+//! Tickets: a live lease on its way to another process.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::error::LockError;
+use crate::kind::LockTarget;
+use crate::lease::LeaseState;
+use crate::owner::OwnerId;
+use crate::token::FencingToken;
+
+/// A lease that nobody renews, ready to be [adopted](crate::LockRequest::adopt).
+///
+/// Whoever has the ticket can take or release the lock: treat its text as a secret. `Debug` does not
+/// show it. Dropping a ticket does nothing; the lock is free when the lease has ended.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LeaseTicket {
+    kind: String,
+    name: String,
+    owner: OwnerId,
+    token: Option<FencingToken>,
+}
+
+const VERSION: &str = "locktopus1";
+
+impl LeaseTicket {
+    pub(crate) fn new(state: &LeaseState) -> Self {
+        Self {
+            kind: state.target.kind().as_str().to_owned(),
+            name: state.target.name().as_str().to_owned(),
+            owner: state.owner.clone(),
+            token: state.token,
+        }
+    }
+
+    pub(crate) fn owner(&self) -> &OwnerId {
+        &self.owner
+    }
+
+    /// The fencing token that goes with the lease.
+    #[must_use]
+    pub fn token(&self) -> Option<FencingToken> {
+        self.token
+    }
+
+    /// The ticket as one line of printable ASCII, to be sent over a trusted channel and parsed again.
+    #[must_use]
+    pub fn expose(&self) -> String {
+        let token = self.token.map_or(0, FencingToken::get);
+        let (owner, name) = (
+            URL_SAFE_NO_PAD.encode(self.owner.expose()),
+            URL_SAFE_NO_PAD.encode(&self.name),
+        );
+        format!("{VERSION}.{}.{name}.{owner}.{token}", self.kind)
+    }
+
+    pub(crate) fn check(&self, target: &LockTarget) -> Result<(), LockError> {
+        if self.name == target.name().as_str() && self.kind == target.kind().as_str() {
+            return Ok(());
+        }
+        let reason = format!("it is for {} {:?}, not for {target}", self.kind, self.name);
+        Err(LockError::Ticket { reason })
+    }
+}
+
+impl FromStr for LeaseTicket {
+    type Err = LockError;
+
+    fn from_str(text: &str) -> Result<Self, LockError> {
+        let damaged = |what: &str| LockError::Ticket {
+            reason: format!("its text is damaged ({what})"),
+        };
+        let mut parts = text.trim().split('.');
+        let mut part = || parts.next();
+        let (version, kind, name, owner, token) = (part(), part(), part(), part(), part());
+        if version != Some(VERSION) || parts.next().is_some() {
+            return Err(damaged("not a ticket of this version"));
+        }
+        let decode = |part: Option<&str>| part.and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
+        let name = decode(name)
+            .and_then(|name| String::from_utf8(name).ok())
+            .ok_or_else(|| damaged("name"))?;
+        let owner = decode(owner)
+            .filter(|owner| !owner.is_empty())
+            .ok_or_else(|| damaged("owner"))?;
+        let token: u64 = token
+            .and_then(|token| token.parse().ok())
+            .ok_or_else(|| damaged("token"))?;
+        if token != 0 && FencingToken::new(token).is_none() {
+            return Err(damaged("token"));
+        }
+        Ok(Self {
+            kind: kind.unwrap_or_default().to_owned(),
+            name,
+            owner: OwnerId::from_bytes(owner),
+            token: FencingToken::new(token),
+        })
+    }
+}
+
+impl fmt::Debug for LeaseTicket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeaseTicket")
+            .field("kind", &self.kind)
+            .field("name", &self.name)
+            .field("owner", &self.owner)
+            .field("token", &self.token)
+            .finish()
+    }
+}

@@ -1,0 +1,205 @@
+//! Wake-up hints: from "a lock became free" to the waiter that should look.
+//!
+//! A message that a lock was released wakes one waiter of the process, first come first served, not all
+//! of them: only one can win, and the others would only load the server. A waiter that loses the race
+//! keeps its place. One that leaves after it was woken passes the hint on.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// A hint that a waiter should look at the lock now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Wake {
+    /// Somebody released the lock.
+    Released,
+    /// Hints may have been lost; look, and trust nothing that was heard before.
+    Resync,
+}
+
+/// The waiters of one process for one lock.
+#[derive(Debug, Default)]
+pub struct WakeGroup {
+    waiters: Mutex<VecDeque<Arc<Waiter>>>,
+}
+
+#[derive(Debug, Default)]
+struct Waiter {
+    pending: Mutex<Option<Wake>>,
+    notify: Notify,
+}
+
+impl WakeGroup {
+    /// Adds a waiter at the end of the queue. `keep` is dropped with the stream: put there whatever ends
+    /// the subscription.
+    pub fn join(self: &Arc<Self>, keep: impl Any + Send + Sync) -> WakeStream {
+        let waiter = Arc::new(Waiter::default());
+        lock(&self.waiters).push_back(Arc::clone(&waiter));
+        WakeStream {
+            group: Arc::clone(self),
+            waiter,
+            looking: false,
+            _keep: Box::new(keep),
+        }
+    }
+
+    /// Wakes the first waiter that has not been woken yet.
+    pub fn wake_one(&self) {
+        let waiters = lock(&self.waiters);
+        for waiter in waiters.iter() {
+            let mut pending = lock(&waiter.pending);
+            if pending.is_none() {
+                *pending = Some(Wake::Released);
+                waiter.notify.notify_one();
+                return;
+            }
+        }
+    }
+
+    /// Makes every waiter look.
+    pub fn resync(&self) {
+        for waiter in lock(&self.waiters).iter() {
+            *lock(&waiter.pending) = Some(Wake::Resync);
+            waiter.notify.notify_one();
+        }
+    }
+
+    /// How many waiters there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        lock(&self.waiters).len()
+    }
+
+    /// Whether nobody waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// One waiter's stream of hints. Dropping it leaves the queue.
+pub struct WakeStream {
+    group: Arc<WakeGroup>,
+    waiter: Arc<Waiter>,
+    /// A `Released` hint was taken and the waiter has neither won nor come back for the next one.
+    looking: bool,
+    _keep: Box<dyn Any + Send + Sync>,
+}
+
+impl WakeStream {
+    /// Waits for the next hint.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a hint that was not returned is still there for the next call.
+    pub async fn next(&mut self) -> Wake {
+        self.looking = false;
+        loop {
+            if let Some(wake) = lock(&self.waiter.pending).take() {
+                self.looking = wake == Wake::Released;
+                return wake;
+            }
+            self.waiter.notify.notified().await;
+        }
+    }
+
+    /// Leaves without passing the hint on: this waiter got the lock, and its own release will wake the next.
+    pub fn won(mut self) {
+        self.looking = false;
+        *lock(&self.waiter.pending) = None;
+    }
+}
+
+impl Drop for WakeStream {
+    fn drop(&mut self) {
+        lock(&self.group.waiters).retain(|waiter| !Arc::ptr_eq(waiter, &self.waiter));
+        let unused = lock(&self.waiter.pending).take() == Some(Wake::Released);
+        if unused || self.looking {
+            self.group.wake_one();
+        }
+    }
+}
+
+impl fmt::Debug for WakeStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WakeStream")
+            .field("looking", &self.looking)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A panic while one of these short sections runs leaves the data whole, so poison is ignored.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn woken(stream: &mut WakeStream) -> Option<Wake> {
+        stream.next().now_or_never()
+    }
+
+    #[test]
+    fn one_release_wakes_one_waiter_in_order() {
+        let group = Arc::new(WakeGroup::default());
+        let (mut a, mut b) = (group.join(()), group.join(()));
+        group.wake_one();
+        assert_eq!(woken(&mut b), None);
+        assert_eq!(woken(&mut a), Some(Wake::Released));
+        group.wake_one();
+        assert_eq!(
+            woken(&mut a),
+            Some(Wake::Released),
+            "the first waiter keeps its place"
+        );
+    }
+
+    #[test]
+    fn a_hint_is_passed_on_by_a_waiter_that_leaves() {
+        let group = Arc::new(WakeGroup::default());
+        let (a, mut b) = (group.join(()), group.join(()));
+        group.wake_one();
+        drop(a);
+        assert_eq!(woken(&mut b), Some(Wake::Released), "unread hint");
+        let mut c = group.join(());
+        group.wake_one();
+        assert_eq!(woken(&mut b), Some(Wake::Released));
+        drop(b);
+        assert_eq!(
+            woken(&mut c),
+            Some(Wake::Released),
+            "read hint, but nothing won"
+        );
+    }
+
+    #[test]
+    fn the_winner_passes_nothing_on() {
+        let group = Arc::new(WakeGroup::default());
+        let (mut a, mut b) = (group.join(()), group.join(()));
+        group.wake_one();
+        assert_eq!(woken(&mut a), Some(Wake::Released));
+        a.won();
+        assert_eq!(woken(&mut b), None);
+        assert_eq!(group.len(), 1);
+    }
+
+    #[test]
+    fn resync_reaches_everybody() {
+        let group = Arc::new(WakeGroup::default());
+        let mut streams = [group.join(()), group.join(()), group.join(())];
+        group.resync();
+        assert!(
+            streams
+                .iter_mut()
+                .all(|stream| woken(stream) == Some(Wake::Resync))
+        );
+    }
+}
