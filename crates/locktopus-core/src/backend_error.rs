@@ -89,6 +89,12 @@ impl BackendError {
         self.backend
     }
 
+    /// What happened, without the backend's name.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Whether the same request may succeed a little later without anybody changing anything.
     #[must_use]
     pub fn is_transient(&self) -> bool {

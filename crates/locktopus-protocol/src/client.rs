@@ -186,6 +186,9 @@ impl ClientError {
     pub fn rejected(line: &str) -> Self {
         let line = line.trim();
         let (code, message) = line.split_once(' ').unwrap_or((line, ""));
-        Self::Rejected { code: code.to_owned(), message: message.to_owned() }
+        Self::Rejected {
+            code: code.to_owned(),
+            message: message.to_owned(),
+        }
     }
 }

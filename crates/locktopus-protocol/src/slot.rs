@@ -24,7 +24,9 @@ fn hash_tag(key: &[u8]) -> Option<&[u8]> {
 }
 
 fn crc16(bytes: &[u8]) -> u16 {
-    bytes.iter().fold(0, |crc, &byte| (crc << 8) ^ TABLE[usize::from((crc >> 8) as u8 ^ byte)])
+    bytes.iter().fold(0, |crc, &byte| {
+        (crc << 8) ^ TABLE[usize::from((crc >> 8) as u8 ^ byte)]
+    })
 }
 
 const TABLE: [u16; 256] = table();
@@ -36,7 +38,11 @@ const fn table() -> [u16; 256] {
         let mut crc = (index as u16) << 8;
         let mut bit = 0;
         while bit < 8 {
-            crc = if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
+            crc = if crc & 0x8000 == 0 {
+                crc << 1
+            } else {
+                (crc << 1) ^ 0x1021
+            };
             bit += 1;
         }
         table[index] = crc;
@@ -59,9 +65,18 @@ mod tests {
 
     #[test]
     fn tags_follow_the_specification() {
-        assert_eq!(key_slot(b"foo{}{bar}"), super::crc16(b"foo{}{bar}") % super::SLOTS);
-        assert_eq!(key_slot(b"foo{{bar}}zap"), super::crc16(b"{bar") % super::SLOTS);
+        assert_eq!(
+            key_slot(b"foo{}{bar}"),
+            super::crc16(b"foo{}{bar}") % super::SLOTS
+        );
+        assert_eq!(
+            key_slot(b"foo{{bar}}zap"),
+            super::crc16(b"{bar") % super::SLOTS
+        );
         assert_eq!(key_slot(b"foo{bar}{zap}"), key_slot(b"bar"));
-        assert_eq!(key_slot(b"open{only"), super::crc16(b"open{only") % super::SLOTS);
+        assert_eq!(
+            key_slot(b"open{only"),
+            super::crc16(b"open{only") % super::SLOTS
+        );
     }
 }

@@ -1,0 +1,49 @@
+-- Takes a lock kept as Redisson keeps its RLock: a hash with one field, the owner.
+--
+-- KEYS  1 the lock (hash)   2 its last fencing token (string)
+-- ARGV  1 owner   2 lease in ms   3 how long to keep the token in ms, 0 = for ever
+--       4 latest server time in us at which this may run, 0 = no limit
+-- Reply {status, value, server time in us}
+--       1 granted, value = token      (also when the owner holds it already: a repeated attempt)
+--       0 held by another, value = its remaining lease in ms, -1 = no expiry
+--       2 too late, value = 0: nothing was done
+--
+-- All reads come before the first write, so an error leaves nothing half done.
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local limit = tonumber(ARGV[4])
+if limit > 0 and now > limit then
+  return {2, 0, now}
+end
+
+local remaining = redis.call('PTTL', KEYS[1])
+local repeated = false
+if remaining ~= -2 then
+  repeated = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
+  if not repeated then
+    return {0, remaining, now}
+  end
+end
+
+local last = tonumber(redis.call('GET', KEYS[2]) or 0)
+if not last or last >= 9007199254740991 then
+  return redis.error_reply('BADTOKEN the token key does not hold a number below 2^53 - 1')
+end
+
+if repeated then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2], 'GT')
+  if last > 0 then
+    return {1, last, now}
+  end
+else
+  redis.call('HSET', KEYS[1], ARGV[1], 1)
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+
+local token = math.max(last + 1, now)
+if ARGV[3] == '0' then
+  redis.call('SET', KEYS[2], string.format('%.0f', token))
+else
+  redis.call('SET', KEYS[2], string.format('%.0f', token), 'PX', ARGV[3])
+end
+return {1, token, now}

@@ -1,0 +1,19 @@
+-- Extends several locks kept as plain strings. Never shortens a lease, never creates a lock.
+--
+-- KEYS  1..n the locks (strings)
+-- ARGV  1 lease in ms   2..n+1 their owners
+-- Reply one number for each key
+--       1 extended    0 the lock is gone    -1 somebody else holds it    -2 the key is no string
+local answers = {}
+for i, key in ipairs(KEYS) do
+  local holder = redis.pcall('GET', key)
+  if type(holder) == 'table' then
+    answers[i] = -2
+  elseif holder == ARGV[i + 1] then
+    redis.call('PEXPIRE', key, ARGV[1], 'GT')
+    answers[i] = 1
+  else
+    answers[i] = holder and -1 or 0
+  end
+end
+return answers

@@ -1,0 +1,240 @@
+//! Connect-time checks: what silently breaks locks on a Redis or Valkey server.
+
+use std::time::{Duration, SystemTime};
+
+use locktopus_core::{
+    AcquireAttempt, BackendError, BackendErrorKind, Diagnosis, ExtendRequest, Finding,
+    LockBackend as _, LockKind, LockName, LockTarget, OwnerId, ReleaseRequest, Severity,
+};
+use tokio::time::{Instant, timeout_at};
+
+use crate::backend::RedisBackend;
+use crate::client::{ClientError, Reply};
+use crate::executor::Executor;
+use crate::version::{self, ServerVersion};
+
+/// How far a server's clock may be off before it is worth a word.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
+
+pub(crate) async fn run(
+    backend: &RedisBackend,
+    executor: &Executor,
+    deadline: Instant,
+) -> Result<Diagnosis, BackendError> {
+    let mut diagnosis = Diagnosis::default();
+    look_at_info(executor, deadline, &mut diagnosis).await?;
+    look_at_clocks(executor, deadline, &mut diagnosis).await?;
+    look_at_permissions(backend, deadline, &mut diagnosis).await;
+    diagnosis
+        .findings
+        .sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    Ok(diagnosis)
+}
+
+fn finding(severity: Severity, check: &'static str, message: impl Into<String>) -> Finding {
+    Finding {
+        severity,
+        check,
+        message: message.into(),
+    }
+}
+
+async fn ask_all(
+    executor: &Executor,
+    args: &[&[u8]],
+    deadline: Instant,
+) -> Result<Vec<(String, Result<Reply, ClientError>)>, BackendError> {
+    let answers = timeout_at(deadline, executor.client().command_on_primaries(args)).await;
+    let answers = answers.map_err(|_| {
+        let message = "the servers did not answer the connect-time checks in time";
+        executor.error(
+            BackendErrorKind::Timeout,
+            locktopus_core::Executed::No,
+            message,
+        )
+    })?;
+    let answers = answers.map_err(|error| executor.read_error(error))?;
+    Ok(answers
+        .into_iter()
+        .map(|answer| (answer.node, answer.reply))
+        .collect())
+}
+
+async fn look_at_info(
+    executor: &Executor,
+    deadline: Instant,
+    out: &mut Diagnosis,
+) -> Result<(), BackendError> {
+    for (node, reply) in ask_all(executor, &[b"INFO"], deadline).await? {
+        let text = match reply {
+            Ok(Reply::Bytes(text)) => String::from_utf8_lossy(&text).into_owned(),
+            Ok(_) => String::new(),
+            Err(ClientError::Rejected { code, .. }) if code == "NOPERM" => {
+                out.nodes.push(node.clone());
+                let message = format!(
+                    "{node}: INFO is not permitted, so eviction policy and version could not be checked; \
+                     grant +info to this user or check them by hand"
+                );
+                out.findings
+                    .push(finding(Severity::Note, "permission", message));
+                continue;
+            }
+            Err(error) => return Err(executor.read_error(error)),
+        };
+        let field = |name: &str| {
+            text.lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+                .map(str::trim)
+        };
+        let version = ServerVersion::from_info(field);
+        out.nodes.push(
+            version
+                .as_ref()
+                .map_or_else(|| node.clone(), |version| format!("{node} {version}")),
+        );
+        if let Some(version) = &version {
+            out.findings.extend(version::findings(&node, version));
+        }
+        if let Some(policy) = field("maxmemory_policy").filter(|policy| *policy != "noeviction") {
+            let limited = field("maxmemory").is_some_and(|limit| limit != "0");
+            let severity = if limited {
+                Severity::Danger
+            } else {
+                Severity::Warning
+            };
+            let message = format!(
+                "{node}: maxmemory-policy is {policy}: a full server drops locks that are held; set it to noeviction"
+            );
+            out.findings.push(finding(severity, "eviction", message));
+        }
+        if field("role") == Some("slave") {
+            let message =
+                format!("{node}: the server is a replica; locks must be taken on a primary");
+            out.findings
+                .push(finding(Severity::Danger, "role", message));
+        }
+        if field("connected_slaves").is_some_and(|count| count != "0") {
+            let message = format!(
+                "{node}: replication is asynchronous, so a failover can lose a lock that was granted; protect \
+                 what matters with fencing tokens"
+            );
+            out.findings
+                .push(finding(Severity::Note, "replication", message));
+        }
+    }
+    Ok(())
+}
+
+async fn look_at_clocks(
+    executor: &Executor,
+    deadline: Instant,
+    out: &mut Diagnosis,
+) -> Result<(), BackendError> {
+    let before = SystemTime::now();
+    let answers = ask_all(executor, &[b"TIME"], deadline).await?;
+    let after = SystemTime::now();
+    for (node, reply) in answers {
+        let Some(server) = reply.ok().as_ref().and_then(server_time) else {
+            continue;
+        };
+        let ahead = server.duration_since(after).unwrap_or_default();
+        let behind = before.duration_since(server).unwrap_or_default();
+        let off = ahead.max(behind);
+        if off > CLOCK_TOLERANCE {
+            let side = if ahead > behind { "ahead of" } else { "behind" };
+            let message = format!(
+                "{node}: the server's clock is {off:.1?} {side} this machine's; leases do not mind, but after a \
+                 failover to a clock that is behind, fencing tokens may repeat; run NTP everywhere"
+            );
+            out.findings
+                .push(finding(Severity::Warning, "clock", message));
+        }
+    }
+    Ok(())
+}
+
+fn server_time(reply: &Reply) -> Option<SystemTime> {
+    let Reply::Array(items) = reply else {
+        return None;
+    };
+    let number = |item: &Reply| match item {
+        Reply::Bytes(bytes) => std::str::from_utf8(bytes).ok()?.parse::<u64>().ok(),
+        Reply::Int(value) => u64::try_from(*value).ok(),
+        Reply::Nil | Reply::Array(_) => None,
+    };
+    let [seconds, micros] = items.as_slice() else {
+        return None;
+    };
+    Some(
+        SystemTime::UNIX_EPOCH
+            + Duration::from_secs(number(seconds)?)
+            + Duration::from_micros(number(micros)?),
+    )
+}
+
+/// Takes and gives back a lock that nobody else uses. What a restricted user must not do shows up here, at
+/// connect, instead of at the first lost release.
+async fn look_at_permissions(backend: &RedisBackend, deadline: Instant, out: &mut Diagnosis) {
+    let owner = OwnerId::generate();
+    let Some(target) = probe(backend, &owner) else {
+        return;
+    };
+    let lease = Duration::from_secs(1);
+    let attempt = AcquireAttempt {
+        target: target.clone(),
+        owner: owner.clone(),
+        lease,
+        deadline,
+    };
+    let extend = ExtendRequest {
+        target: target.clone(),
+        owner: owner.clone(),
+        lease,
+    };
+    let release = ReleaseRequest {
+        target: target.clone(),
+        owner,
+        deadline,
+    };
+
+    let mut failed = Vec::new();
+    let mut note = |what: &'static str, error: Option<BackendError>| {
+        failed.extend(error.map(|error| (what, error)));
+    };
+    note("taking a lock", backend.attempt(&attempt).await.err());
+    note(
+        "extending a lock",
+        backend
+            .extend(&[extend], deadline)
+            .await
+            .pop()
+            .and_then(Result::err),
+    );
+    note(
+        "listening for releases",
+        backend.subscribe(&target, deadline).await.err(),
+    );
+    note("releasing a lock", backend.release(&release).await.err());
+    for (what, error) in failed {
+        let denied = error.kind() == BackendErrorKind::Denied;
+        let severity = if denied {
+            Severity::Danger
+        } else {
+            Severity::Warning
+        };
+        let check = if denied { "permission" } else { "probe" };
+        out.findings.push(finding(
+            severity,
+            check,
+            format!("{what} failed on the probe {target}: {error}"),
+        ));
+    }
+}
+
+fn probe(backend: &RedisBackend, owner: &OwnerId) -> Option<LockTarget> {
+    // The owner id makes the name unique; it ends with the probe, so it is no secret worth keeping.
+    let unique = String::from_utf8_lossy(owner.expose()).into_owned();
+    let name =
+        LockName::in_namespace(backend.probe_prefix(), format!("locktopus-probe-{unique}")).ok()?;
+    Some(LockTarget::new(name, LockKind::Reentrant))
+}

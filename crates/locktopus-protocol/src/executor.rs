@@ -1,0 +1,160 @@
+//! Runs a script on the node that owns its keys.
+//!
+//! `EVALSHA` first; on `NOSCRIPT` the same call as `EVAL`, which also loads the script there. What the
+//! server refused before running it (a redirect, a node that is loading or was just demoted) is sent again
+//! until the deadline. Anything else may have run, and is reported as such.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktopus_core::{BackendError, BackendErrorKind, Executed};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::client::{ClientError, RedisClient, Reply, Route};
+use crate::scripts::Script;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// A client with the rules for using it.
+#[derive(Debug, Clone)]
+pub(crate) struct Executor {
+    client: Arc<dyn RedisClient>,
+}
+
+impl Executor {
+    pub(crate) fn new(client: Arc<dyn RedisClient>) -> Self {
+        Self { client }
+    }
+
+    pub(crate) fn client(&self) -> &Arc<dyn RedisClient> {
+        &self.client
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.client.name()
+    }
+
+    /// Runs a script. `keys` must all be in `slot`.
+    pub(crate) async fn run(
+        &self,
+        script: &Script,
+        slot: u16,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+        deadline: Instant,
+    ) -> Result<Reply, BackendError> {
+        let count = keys.len().to_string();
+        let mut command: Vec<&[u8]> = Vec::with_capacity(3 + keys.len() + args.len());
+        command.extend([b"EVALSHA", script.digest().as_bytes(), count.as_bytes()]);
+        command.extend(keys.iter().chain(args));
+        self.send(Route::Slot(slot), command, script.source, deadline)
+            .await
+    }
+
+    async fn send(
+        &self,
+        route: Route,
+        mut command: Vec<&[u8]>,
+        source: &str,
+        deadline: Instant,
+    ) -> Result<Reply, BackendError> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let Ok(answer) = timeout_at(deadline, self.client.command(route, &command)).await
+            else {
+                self.client.timed_out(route);
+                let message = "no answer before the deadline";
+                return Err(self.error(BackendErrorKind::Timeout, Executed::Maybe, message));
+            };
+            let refusal = match answer {
+                Ok(reply) => return Ok(reply),
+                Err(ClientError::MaybeExecuted(message)) => {
+                    return Err(self.error(
+                        BackendErrorKind::Unavailable,
+                        Executed::Maybe,
+                        message,
+                    ));
+                }
+                Err(ClientError::Rejected { code, .. })
+                    if code == "NOSCRIPT" && command[0] == b"EVALSHA" =>
+                {
+                    (command[0], command[1]) = (b"EVAL", source.as_bytes());
+                    continue;
+                }
+                Err(ClientError::Rejected { code, message }) if !is_passing(&code) => {
+                    return Err(self.refused(&code, &message));
+                }
+                Err(refusal) => refusal,
+            };
+            if Instant::now() + pause >= deadline {
+                return Err(self.error(
+                    BackendErrorKind::Unavailable,
+                    Executed::No,
+                    refusal.to_string(),
+                ));
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    fn refused(&self, code: &str, message: &str) -> BackendError {
+        let kind = match code {
+            "NOAUTH" | "NOPERM" | "WRONGPASS" => BackendErrorKind::Denied,
+            "BADTOKEN" => BackendErrorKind::Protocol,
+            _ => BackendErrorKind::Refused,
+        };
+        let hint = match code {
+            "WRONGTYPE" => {
+                "; the name is in use for something else, perhaps a lock of another kind"
+            }
+            "OOM" => "; the server is out of memory",
+            _ => "",
+        };
+        // Servers quote the arguments of unknown commands; keep the text short.
+        let message: String = message.chars().take(200).collect();
+        self.error(kind, Executed::No, format!("{code} {message}{hint}"))
+    }
+
+    pub(crate) fn error(
+        &self,
+        kind: BackendErrorKind,
+        executed: Executed,
+        message: impl Into<String>,
+    ) -> BackendError {
+        BackendError::new(self.name(), kind, executed, message)
+    }
+
+    /// Turns the error of a call that changes nothing into one for the user.
+    pub(crate) fn read_error(&self, error: ClientError) -> BackendError {
+        match error {
+            ClientError::Rejected { code, message } => self.refused(&code, &message),
+            other => self.error(
+                BackendErrorKind::Unavailable,
+                Executed::No,
+                other.to_string(),
+            ),
+        }
+    }
+}
+
+/// Refusals that go away by themselves. The node did not run the script.
+fn is_passing(code: &str) -> bool {
+    matches!(
+        code,
+        "MOVED"
+            | "ASK"
+            | "TRYAGAIN"
+            | "CLUSTERDOWN"
+            | "LOADING"
+            | "READONLY"
+            | "MASTERDOWN"
+            | "NOREPLICAS"
+            | "BUSY"
+            | "MISCONF"
+    )
+}
+
+#[cfg(test)]
+mod tests;

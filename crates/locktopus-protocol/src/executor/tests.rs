@@ -1,0 +1,169 @@
+//! Each error of a server at each step, against a client that says what it is told to.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::*;
+use crate::client::{Channel, Deployment, NodeReply, PushEvent};
+use crate::scripts::LOCK_ACQUIRE;
+
+#[derive(Debug, Default)]
+struct Scripted {
+    answers: Mutex<VecDeque<Result<Reply, ClientError>>>,
+    sent: Mutex<Vec<Vec<u8>>>,
+    timeouts: AtomicUsize,
+}
+
+#[async_trait]
+impl RedisClient for Scripted {
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+    fn deployment(&self) -> Deployment {
+        Deployment::Standalone
+    }
+    async fn command(&self, _route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
+        self.sent.lock().unwrap().push(args[0].to_vec());
+        let answer = self.answers.lock().unwrap().pop_front();
+        match answer {
+            Some(answer) => answer,
+            None => std::future::pending().await,
+        }
+    }
+    async fn command_on_primaries(&self, _args: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
+        Ok(Vec::new())
+    }
+    async fn subscribe(&self, _channels: &[Channel]) -> Result<(), ClientError> {
+        Ok(())
+    }
+    async fn unsubscribe(&self, _channels: &[Channel]) -> Result<(), ClientError> {
+        Ok(())
+    }
+    fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
+        None
+    }
+    fn timed_out(&self, _route: Route) {
+        self.timeouts.fetch_add(1, Ordering::Relaxed);
+    }
+    async fn close(&self) {}
+}
+
+async fn run(
+    answers: impl IntoIterator<Item = Result<Reply, ClientError>>,
+) -> (Result<Reply, BackendError>, Arc<Scripted>) {
+    let client = Arc::new(Scripted {
+        answers: Mutex::new(answers.into_iter().collect()),
+        ..Scripted::default()
+    });
+    let executor = Executor::new(Arc::clone(&client) as Arc<dyn RedisClient>);
+    let deadline = Instant::now() + Duration::from_secs(1);
+    (
+        executor
+            .run(&LOCK_ACQUIRE, 0, &[b"k"], &[b"a"], deadline)
+            .await,
+        client,
+    )
+}
+
+fn commands(client: &Scripted) -> Vec<String> {
+    client
+        .sent
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|name| String::from_utf8(name.clone()).unwrap())
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_script_is_sent_once_more_in_full() {
+    let (answer, client) = run([
+        Err(ClientError::rejected("NOSCRIPT No matching script")),
+        Ok(Reply::Int(1)),
+    ])
+    .await;
+    assert_eq!(answer.unwrap(), Reply::Int(1));
+    assert_eq!(commands(&client), ["EVALSHA", "EVAL"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn passing_refusals_are_sent_again_until_they_pass() {
+    for code in [
+        "MOVED 1 h:1",
+        "ASK 1 h:1",
+        "TRYAGAIN x",
+        "CLUSTERDOWN x",
+        "LOADING x",
+        "READONLY x",
+        "MASTERDOWN x",
+        "NOREPLICAS x",
+        "BUSY x",
+        "MISCONF x",
+    ] {
+        let (answer, client) = run([Err(ClientError::rejected(code)), Ok(Reply::Nil)]).await;
+        assert_eq!(answer.unwrap(), Reply::Nil, "{code}");
+        assert_eq!(commands(&client).len(), 2, "{code}");
+    }
+    let (answer, client) = run([
+        Err(ClientError::NotSent("no connection".into())),
+        Ok(Reply::Nil),
+    ])
+    .await;
+    assert!(answer.is_ok() && commands(&client).len() == 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_that_does_not_pass_was_not_executed() {
+    let (answer, _) =
+        run((0..1000).map(|_| Err(ClientError::rejected("CLUSTERDOWN no slots")))).await;
+    let error = answer.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.executed()),
+        (BackendErrorKind::Unavailable, Executed::No)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn final_refusals_are_reported_at_once() {
+    for (line, kind) in [
+        ("WRONGTYPE x", BackendErrorKind::Refused),
+        ("OOM x", BackendErrorKind::Refused),
+        ("NOPERM x", BackendErrorKind::Denied),
+        ("NOAUTH x", BackendErrorKind::Denied),
+        ("BADTOKEN x", BackendErrorKind::Protocol),
+        ("ERR x", BackendErrorKind::Refused),
+    ] {
+        let (answer, client) = run([Err(ClientError::rejected(line))]).await;
+        let error = answer.unwrap_err();
+        assert_eq!(
+            (error.kind(), error.executed()),
+            (kind, Executed::No),
+            "{line}"
+        );
+        assert_eq!(commands(&client).len(), 1, "{line}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_have_run_is_never_sent_again() {
+    let (answer, client) = run([
+        Err(ClientError::MaybeExecuted("broken pipe".into())),
+        Ok(Reply::Nil),
+    ])
+    .await;
+    assert_eq!(answer.unwrap_err().executed(), Executed::Maybe);
+    assert_eq!(commands(&client), ["EVALSHA"]);
+
+    let (answer, client) = run([]).await;
+    let error = answer.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.executed()),
+        (BackendErrorKind::Timeout, Executed::Maybe)
+    );
+    assert_eq!(commands(&client), ["EVALSHA"]);
+    assert_eq!(client.timeouts.load(Ordering::Relaxed), 1);
+}
