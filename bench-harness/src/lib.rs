@@ -1,1 +1,17 @@
 //! Contention latency of Locktopus on real servers, as HDR histograms.
+//!
+//! Data flows one way: workers fill a [`record::Recorder`], a runner turns merged recorders into
+//! rounds of a [`model::Report`], [`mod@derive`] computes medians, spreads and ratios from it, and
+//! [`report`] renders them. Everything after the recorder works on stored data only, so any run
+//! can be rendered again, and two runs compared, long after the servers are gone.
+
+pub mod cli;
+pub mod cmd;
+pub mod derive;
+pub mod detect;
+pub mod exit;
+pub mod model;
+pub mod record;
+pub mod report;
+#[doc(hidden)]
+pub mod sample;

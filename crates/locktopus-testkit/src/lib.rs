@@ -1,1 +1,4 @@
 //! Conformance suite and server topologies for Locktopus backends.
+
+#[cfg(all(feature = "topology", unix))]
+pub mod topology;

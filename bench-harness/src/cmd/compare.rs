@@ -1,0 +1,75 @@
+//! `compare`: two stored runs side by side.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::CommandError;
+use crate::cli::TextArgs;
+use crate::exit::Exit;
+use crate::model;
+use crate::report::compare::compare;
+use crate::report::{compare_csv, compare_terminal};
+
+/// Arguments of `compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// The .json file of the earlier run.
+    before: PathBuf,
+    /// The .json file of the later run.
+    after: PathBuf,
+    /// Exit with 1 when a figure is worse beyond noise and by more than this.
+    #[arg(long, value_name = "PCT")]
+    fail_above: Option<f64>,
+    /// Show figures within noise, too.
+    #[arg(long)]
+    all: bool,
+    /// What to make of it.
+    #[arg(long, short, value_enum, default_value = "table")]
+    format: Format,
+    #[command(flatten)]
+    text: TextArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Aligned tables.
+    Table,
+    /// One row per cell and figure.
+    Csv,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+///
+/// [`CommandError`] when a file cannot be read or the result cannot be written.
+pub fn run(args: &CompareArgs) -> Result<Exit, CommandError> {
+    if args
+        .fail_above
+        .is_some_and(|percent| !percent.is_finite() || percent < 0.0)
+    {
+        return Err(CommandError::Usage(
+            "--fail-above takes a percentage of at least 0".to_owned(),
+        ));
+    }
+    let (before, after) = (model::read(&args.before)?, model::read(&args.after)?);
+    let comparison = compare(&before, &after);
+    let text = match args.format {
+        Format::Table => compare_terminal::render(&comparison, args.all, args.text.style()),
+        Format::Csv => compare_csv::render(&comparison)?,
+    };
+    super::print(&text)?;
+    let Some(percent) = args.fail_above else {
+        return Ok(Exit::Ok);
+    };
+    let failures = comparison.failures(percent);
+    for failure in &failures {
+        eprintln!("worse by more than {percent}%: {failure}");
+    }
+    Ok(if failures.is_empty() {
+        Exit::Ok
+    } else {
+        Exit::Regression
+    })
+}

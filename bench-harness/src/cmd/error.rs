@@ -1,0 +1,48 @@
+//! Why a subcommand stopped.
+
+use std::path::PathBuf;
+
+use crate::exit::Exit;
+use crate::model::{HistogramError, LoadError};
+use crate::report::html::HtmlError;
+
+/// Why a subcommand stopped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// An input file cannot be used.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A stored histogram is damaged.
+    #[error(transparent)]
+    Histogram(#[from] HistogramError),
+    /// The page could not be made.
+    #[error(transparent)]
+    Html(#[from] HtmlError),
+    /// A CSV could not be made.
+    #[error("cannot write CSV: {0}")]
+    Csv(#[from] csv::Error),
+    /// A result could not be written.
+    #[error("cannot write {path}: {source}", path = .path.display())]
+    Write {
+        /// Where to.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The arguments do not fit together.
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl CommandError {
+    /// The exit code it leads to.
+    #[must_use]
+    pub const fn exit(&self) -> Exit {
+        match self {
+            Self::Load(_) | Self::Histogram(_) | Self::Html(_) => Exit::Input,
+            Self::Csv(_) | Self::Write { .. } => Exit::Output,
+            Self::Usage(_) => Exit::Usage,
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! One file per subcommand.
+
+pub mod compare;
+mod error;
+pub mod report;
+
+use std::io::{ErrorKind, Write as _};
+
+pub use error::CommandError;
+
+/// Writes `text` to standard output. A reader that has seen enough (`| head`) is not a failure.
+fn print(text: &str) -> Result<(), CommandError> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(source) if source.kind() != ErrorKind::BrokenPipe => Err(CommandError::Write {
+            path: "standard output".into(),
+            source,
+        }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,179 @@
+//! The figures of a cell that are worth a column, a chart or a comparison.
+
+use super::{Quantile, Spread, operations};
+use crate::model::{Cell, Round};
+use crate::record::{jain, max_over_min};
+
+/// One figure of a cell, computable per round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// A latency in nanoseconds.
+    Latency(String, Quantile),
+    /// The same as a multiple of X of the same round.
+    LatencyInX(String, Quantile),
+    /// Grants per second.
+    Throughput,
+    /// Commands clients sent per grant.
+    Commands,
+    /// The same with commands called by scripts.
+    CommandsWithScripts,
+    /// Server processor time per grant, in nanoseconds.
+    ServerCpu,
+    /// Jain's index over the workers.
+    Jain,
+    /// Grants of the best served worker over those of the worst.
+    MaxOverMin,
+}
+
+/// In which direction a measure improves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Less is better.
+    Lower,
+    /// More is better.
+    Higher,
+}
+
+/// What a measure counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds, shown as microseconds.
+    Nanos,
+    /// Multiples of X.
+    X,
+    /// Per second.
+    PerSecond,
+    /// A plain number.
+    Plain,
+}
+
+/// Every measure `cell` has values for, in the order of a report.
+#[must_use]
+pub fn measures(cell: &Cell) -> Vec<Measure> {
+    let mut all = Vec::new();
+    for name in operations(cell) {
+        for quantile in [Quantile::P50, Quantile::P99, Quantile::P999] {
+            all.push(Measure::Latency(name.to_owned(), quantile));
+            all.push(Measure::LatencyInX(name.to_owned(), quantile));
+        }
+    }
+    all.extend([
+        Measure::Throughput,
+        Measure::Commands,
+        Measure::CommandsWithScripts,
+        Measure::ServerCpu,
+        Measure::Jain,
+        Measure::MaxOverMin,
+    ]);
+    all.retain(|measure| measure.of(cell).is_some());
+    all
+}
+
+impl Measure {
+    /// Median and spread over the rounds of `cell`; `None` when no round has the figure.
+    #[must_use]
+    pub fn of(&self, cell: &Cell) -> Option<Spread> {
+        Spread::of(cell.rounds.iter().filter_map(|round| self.of_round(round)))
+    }
+
+    /// The figure of one round.
+    #[must_use]
+    pub fn of_round(&self, round: &Round) -> Option<f64> {
+        let per_grant =
+            |total: u64| (round.acquisitions > 0).then(|| total as f64 / round.acquisitions as f64);
+        let cost = round.server_cost.as_ref();
+        match self {
+            Self::Latency(name, quantile) => {
+                Some(quantile.of(&round.operations.get(name)?.summary) as f64)
+            }
+            Self::LatencyInX(name, quantile) => {
+                let x = round.ping.as_ref()?.summary.p50_ns;
+                let value = quantile.of(&round.operations.get(name)?.summary);
+                (x > 0).then(|| value as f64 / x as f64)
+            }
+            Self::Throughput => (round.duration_ns > 0)
+                .then(|| round.acquisitions as f64 * 1e9 / round.duration_ns as f64),
+            Self::Commands => per_grant(cost?.commands),
+            Self::CommandsWithScripts => per_grant(cost?.commands_with_scripts?),
+            Self::ServerCpu => per_grant(cost?.cpu_ns?),
+            // One worker shares with nobody.
+            Self::Jain if round.acquisitions_per_worker.len() > 1 => {
+                jain(&round.acquisitions_per_worker)
+            }
+            Self::MaxOverMin if round.acquisitions_per_worker.len() > 1 => {
+                max_over_min(&round.acquisitions_per_worker)
+            }
+            Self::Jain | Self::MaxOverMin => None,
+        }
+    }
+
+    /// The name shown to a reader.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Latency(name, quantile) | Self::LatencyInX(name, quantile) => {
+                format!("{name} {}", quantile.name())
+            }
+            Self::Throughput => "acquisitions/s".to_owned(),
+            Self::Commands => "commands/acquisition".to_owned(),
+            Self::CommandsWithScripts => "commands/acquisition, scripts included".to_owned(),
+            Self::ServerCpu => "server CPU/acquisition".to_owned(),
+            Self::Jain => "Jain fairness".to_owned(),
+            Self::MaxOverMin => "grants max/min".to_owned(),
+        }
+    }
+
+    /// What it counts in.
+    #[must_use]
+    pub const fn unit(&self) -> Unit {
+        match self {
+            Self::Latency(..) | Self::ServerCpu => Unit::Nanos,
+            Self::LatencyInX(..) => Unit::X,
+            Self::Throughput => Unit::PerSecond,
+            Self::Commands | Self::CommandsWithScripts | Self::Jain | Self::MaxOverMin => {
+                Unit::Plain
+            }
+        }
+    }
+
+    /// In which direction it improves.
+    #[must_use]
+    pub const fn better(&self) -> Better {
+        match self {
+            Self::Throughput | Self::Jain => Better::Higher,
+            Self::Latency(..)
+            | Self::LatencyInX(..)
+            | Self::Commands
+            | Self::CommandsWithScripts
+            | Self::ServerCpu
+            | Self::MaxOverMin => Better::Lower,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn multiples_use_x_of_the_same_round() {
+        let report = sample::shared();
+        let cell = &report.cells[0];
+        let p50 = |name: &str| Measure::Latency(name.to_owned(), Quantile::P50);
+        for round in &cell.rounds {
+            let x = round.ping.as_ref().unwrap().summary.p50_ns as f64;
+            let ratio = Measure::LatencyInX("hand-off".to_owned(), Quantile::P50).of_round(round);
+            assert_eq!(ratio.unwrap(), p50("hand-off").of_round(round).unwrap() / x);
+        }
+    }
+
+    #[test]
+    fn without_a_server_there_are_no_server_figures() {
+        let report = sample::memory_only(3);
+        let found = measures(&report.cells[0]);
+        assert!(found.contains(&Measure::Throughput));
+        assert!(!found.contains(&Measure::Commands));
+        assert!(found.iter().all(|measure| measure.unit() != Unit::X));
+    }
+}

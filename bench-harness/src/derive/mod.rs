@@ -1,0 +1,15 @@
+//! Figures computed from stored rounds: medians with their spread, ratios, rates, groups.
+//!
+//! Every renderer and the comparison take their numbers from here, so that they cannot disagree.
+
+mod caveats;
+mod figures;
+mod group;
+mod measure;
+mod spread;
+
+pub use caveats::caveats;
+pub use figures::{Overlaps, Quantile, errors, merged, operations, overlaps, x};
+pub use group::{Group, Row, groups};
+pub use measure::{Better, Measure, Unit, measures};
+pub use spread::Spread;

@@ -1,0 +1,69 @@
+//! The median of some rounds and how far they lie apart.
+
+/// Median, smallest and largest of the rounds of a cell. The distance of the extremes is the
+/// noise a difference has to exceed before it means anything.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Median over the rounds.
+    pub median: f64,
+    /// Smallest round.
+    pub min: f64,
+    /// Largest round.
+    pub max: f64,
+    /// How many rounds there were.
+    pub rounds: usize,
+}
+
+impl Spread {
+    /// The spread of `values`; `None` when there are none.
+    #[must_use]
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        let (min, max) = (*values.first()?, *values.last()?);
+        let mid = values.len() / 2;
+        let median = if values.len() % 2 == 1 {
+            values[mid]
+        } else {
+            f64::midpoint(values[mid - 1], values[mid])
+        };
+        Some(Self {
+            median,
+            min,
+            max,
+            rounds: values.len(),
+        })
+    }
+
+    /// Half the distance of the extremes in percent of the median; `None` for a single round,
+    /// which says nothing about noise.
+    #[must_use]
+    pub fn percent(&self) -> Option<f64> {
+        let half = (self.max - self.min) / 2.0;
+        (self.rounds > 1 && self.median > 0.0).then(|| 100.0 * half / self.median)
+    }
+
+    /// Whether some round here lies within the range of the rounds there.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.min <= other.max && other.min <= self.max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn median_of_odd_and_even() {
+        assert_eq!(Spread::of([3.0, 1.0, 2.0]).unwrap().median, 2.0);
+        assert_eq!(Spread::of([4.0, 1.0, 2.0, 3.0]).unwrap().median, 2.5);
+        assert_eq!(Spread::of([]), None);
+    }
+
+    #[test]
+    fn one_round_has_no_noise_figure() {
+        assert_eq!(Spread::of([5.0]).unwrap().percent(), None);
+        assert_eq!(Spread::of([9.0, 10.0, 11.0]).unwrap().percent(), Some(10.0));
+    }
+}

@@ -1,0 +1,10 @@
+//! `locktopus-bench`: measures distributed locks and shows what came out.
+
+use std::process::ExitCode;
+
+use bench_harness::cli::Cli;
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    Cli::parse().run().into()
+}

@@ -1,0 +1,130 @@
+//! One measured combination: what was locked, by whom, through what.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Pacing, Round};
+
+/// One combination of scenario, client, topology and load, with all its rounds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Cell {
+    /// What was measured.
+    pub subject: Subject,
+    /// The repetitions, in the order they were executed.
+    pub rounds: Vec<Round>,
+}
+
+/// What a cell measures. Two runs are compared where their subjects match.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Subject {
+    /// Workload, such as `hot-lock`, `uncontended`, `many-locks`.
+    pub scenario: String,
+    /// Whose acquisition strategy ran: `locktopus`, a reference such as `R1`, or a peer library.
+    pub strategy: String,
+    /// Client library that spoke to the server, such as `redis-rs`; `memory` when there was none.
+    pub client: String,
+    /// How the servers were arranged.
+    pub topology: Topology,
+    /// Servers the topology consists of; 0 without a server.
+    pub nodes: u32,
+    /// How the servers were started.
+    pub provider: Provider,
+    /// What the servers were; absent without a server.
+    pub server: Option<Server>,
+    /// Kind of lock, such as `mutex`, `rw-write`, `semaphore`.
+    pub lock_kind: String,
+    /// Workers that asked for locks at the same time, over all processes.
+    pub workers: u32,
+    /// Processes the workers were spread over.
+    pub processes: u32,
+    /// Distinct locks the workers chose from.
+    pub locks: u32,
+    /// What drove the workers, which decides what their latencies mean.
+    pub pacing: Pacing,
+    /// How long each holder kept the lock before it released it.
+    pub hold_ns: u64,
+    /// Whether a proxy (fault injection, a port map in user space) sat between client and server.
+    /// Such latencies are never shown beside direct ones.
+    pub through_proxy: bool,
+    /// Further settings that tell this cell from its neighbours, such as `safety = wait-1`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
+}
+
+/// How servers are arranged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Topology {
+    /// No server: the lock lives in the memory of the process.
+    InProcess,
+    /// One server.
+    Standalone,
+    /// One primary with replicas, without automatic failover.
+    Replicated,
+    /// A primary and replicas watched by sentinels.
+    Sentinel,
+    /// A sharded cluster.
+    Cluster,
+    /// Independent servers of which a majority has to grant.
+    Quorum,
+}
+
+/// How servers were started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Provider {
+    /// No server at all.
+    Memory,
+    /// Processes on the loopback interface.
+    Plain,
+    /// A container engine.
+    Container,
+    /// Servers that were running already, reached by URL.
+    External,
+}
+
+/// What a server is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// Product, such as `redis` or `valkey`.
+    pub flavour: String,
+    /// Version as the server reports it.
+    pub version: String,
+}
+
+impl Topology {
+    /// The name used in the JSON model and in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InProcess => "in-process",
+            Self::Standalone => "standalone",
+            Self::Replicated => "replicated",
+            Self::Sentinel => "sentinel",
+            Self::Cluster => "cluster",
+            Self::Quorum => "quorum",
+        }
+    }
+}
+
+impl Provider {
+    /// The name used in the JSON model and in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Plain => "plain",
+            Self::Container => "container",
+            Self::External => "external",
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! One repetition of a cell.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{OverlapCheck, ServerCost, StoredHistogram, TimeSeries};
+
+/// One repetition of a cell: raw results, from which every figure in a report is derived.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Round {
+    /// Number of the round within the run, from 0. Cells of one round were measured together.
+    pub index: u32,
+    /// Position of this cell within its round, from 0; orders are reversed to expose drift.
+    pub position: u32,
+    /// Length of the measured part, without warm-up.
+    pub duration_ns: u64,
+    /// Round trips of PING over the same client and connection in this round. Its median is X.
+    pub ping: Option<StoredHistogram>,
+    /// Latencies by operation name; see [`super::op`].
+    pub operations: BTreeMap<String, StoredHistogram>,
+    /// Grants within the measured part.
+    pub acquisitions: u64,
+    /// Grants by worker, in the order of worker numbers; a starved worker is a 0.
+    pub acquisitions_per_worker: Vec<u64>,
+    /// Failed operations by kind, such as `timeout` or `lost`.
+    pub errors: BTreeMap<String, u64>,
+    /// Work of the servers; absent without a server or without the right to ask.
+    pub server_cost: Option<ServerCost>,
+    /// Whether holds overlapped; absent where they may (readers) or were not recorded.
+    pub overlap_check: Option<OverlapCheck>,
+    /// Course of one operation over the round.
+    pub time_series: Option<TimeSeries>,
+}

@@ -1,0 +1,18 @@
+//! What workers write while a round runs, and how it becomes a [`crate::model::Round`].
+//!
+//! Each worker owns a [`Recorder`], so recording takes no lock. Recorders merge within a process,
+//! cross process borders as [`WireRecorder`], merge again, and end in [`Recorder::into_round`].
+//! All times are nanoseconds since the start of the round on a clock the processes share.
+
+mod fairness;
+mod hold;
+mod intervals;
+mod overlap;
+mod recorder;
+mod wire;
+
+pub use fairness::{jain, max_over_min};
+pub use hold::{Hold, WireError};
+pub use overlap::check_overlaps;
+pub use recorder::{OpId, RecordError, Recorder, RoundFacts};
+pub use wire::WireRecorder;

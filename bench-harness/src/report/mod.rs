@@ -1,0 +1,14 @@
+//! Renderers of a stored [`crate::model::Report`].
+
+pub mod compare;
+pub mod compare_csv;
+pub mod compare_terminal;
+pub mod csv;
+mod differences;
+pub mod format;
+pub mod hgrm;
+pub mod html;
+mod table;
+pub mod terminal;
+
+pub use table::Style;

@@ -1,0 +1,105 @@
+//! Exit codes and files of the binary.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use bench_harness::{model, sample};
+
+fn bench(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_locktopus-bench"))
+        .args(arguments)
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("the binary starts")
+}
+
+fn directory(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).expect("a writable target directory");
+    directory
+}
+
+fn stored(directory: &Path, name: &str, report: &model::Report) -> String {
+    let path = directory.join(name);
+    model::write(report, &path).expect("a writable target directory");
+    path.display().to_string()
+}
+
+#[test]
+fn report_writes_every_format() {
+    let directory = directory("formats");
+    let file = stored(&directory, "in.json", sample::shared());
+    let out = directory.join("out");
+    let formats = "table,json,csv,hgrm,html";
+    let output = bench(&[
+        "report",
+        &file,
+        "--format",
+        formats,
+        "--out",
+        out.to_str().unwrap(),
+    ]);
+    assert!(output.status.success(), "{output:?}");
+    for extension in ["txt", "json", "csv", "html"] {
+        let path = out.join(format!("synthetic-full.{extension}"));
+        assert!(path.metadata().unwrap().len() > 1_000, "{extension}");
+    }
+    let hgrm = std::fs::read_dir(out.join("synthetic-full.hgrm"))
+        .unwrap()
+        .count();
+    assert!(hgrm > 40, "{hgrm}");
+    let again = model::read(&out.join("synthetic-full.json")).unwrap();
+    assert_eq!(&again, sample::shared());
+}
+
+#[test]
+fn compare_fails_only_when_asked() {
+    let directory = directory("compare");
+    let before = stored(&directory, "a.json", sample::shared());
+    let after = stored(&directory, "b.json", &sample::regressed());
+    let plain = bench(&["compare", &before, &after]);
+    assert_eq!(plain.status.code(), Some(0));
+    let text = String::from_utf8(plain.stdout).unwrap();
+    assert!(text.contains("NOT made under the same conditions"));
+    assert!(!text.contains('\u{1b}'));
+    let gated = bench(&["compare", &before, &after, "--fail-above", "10"]);
+    assert_eq!(gated.status.code(), Some(1));
+    assert!(
+        String::from_utf8(gated.stderr)
+            .unwrap()
+            .contains("acquisitions/s")
+    );
+    let same = bench(&["compare", &before, &before, "--fail-above", "0"]);
+    assert_eq!(same.status.code(), Some(0));
+}
+
+#[test]
+fn bad_input_and_bad_usage_have_their_own_codes() {
+    let directory = directory("bad");
+    let broken = directory.join("broken.json");
+    std::fs::write(&broken, "{\"schema_version\": 1}").unwrap();
+    assert_eq!(
+        bench(&["report", broken.to_str().unwrap()]).status.code(),
+        Some(3)
+    );
+    assert_eq!(
+        bench(&["report", "/nonexistent.json"]).status.code(),
+        Some(3)
+    );
+    assert_eq!(bench(&["report"]).status.code(), Some(2));
+    let file = stored(&directory, "in.json", &sample::empty());
+    assert_eq!(
+        bench(&["report", &file, "--format", "hgrm"]).status.code(),
+        Some(2)
+    );
+    assert_eq!(
+        bench(&["compare", &file, &file, "--fail-above=-1"])
+            .status
+            .code(),
+        Some(2)
+    );
+    // A directory cannot be created below a file.
+    let output = bench(&["report", &file, "--out", &format!("{file}/x")]);
+    assert_eq!(output.status.code(), Some(4));
+}

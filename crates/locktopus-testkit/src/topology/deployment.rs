@@ -1,0 +1,244 @@
+//! A running topology: the handle that scenarios hold.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use super::error::TopologyError;
+use super::kind::TopologyKind;
+use super::launch::Launched;
+use super::node::{Node, Role};
+use super::plan::MASTER_NAME;
+use super::poll;
+use super::provider::{Caps, ProviderKind};
+use super::ready;
+use super::slot::{sibling, slot_of};
+use super::tls::TlsFiles;
+use super::urls;
+use super::view;
+
+/// A running topology.
+///
+/// Dropping it ends every server and removes every file. With the plain provider the drop waits a
+/// few milliseconds for that; with the pod provider it needs a live tokio runtime, and
+/// [`Deployment::stop`] is the better end.
+#[derive(Debug)]
+pub struct Deployment {
+    kind: TopologyKind,
+    launched: Launched,
+    version: String,
+    ready_within: Duration,
+}
+
+impl Deployment {
+    /// Waits for readiness and takes stock.
+    pub(crate) async fn settle(
+        kind: TopologyKind,
+        launched: Launched,
+        ready_within: Duration,
+    ) -> Result<Self, TopologyError> {
+        let mut this = Self {
+            kind,
+            launched,
+            version: String::new(),
+            ready_within,
+        };
+        this.wait_ready().await?;
+        this.version = this.ask_version().await?;
+        Ok(this)
+    }
+
+    /// What was started.
+    #[must_use]
+    pub const fn kind(&self) -> TopologyKind {
+        self.kind
+    }
+
+    /// How it was started.
+    #[must_use]
+    pub const fn provider(&self) -> ProviderKind {
+        self.launched.provider
+    }
+
+    /// What can be done to its nodes.
+    #[must_use]
+    pub const fn caps(&self) -> Caps {
+        self.launched.caps
+    }
+
+    /// The servers that hold data. Cluster: primaries first, and replica `i` of `n` primaries
+    /// copies node `i % n` at the start. Sentinel: node 0 is the primary at the start.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.launched.nodes
+    }
+
+    /// The sentinels; empty for other kinds.
+    #[must_use]
+    pub fn sentinels(&self) -> &[Node] {
+        &self.launched.sentinels
+    }
+
+    /// The name under which sentinels know the primary.
+    #[must_use]
+    pub const fn master_name(&self) -> &'static str {
+        MASTER_NAME
+    }
+
+    /// The connection string; of a quorum, the first server's.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.urls().into_iter().next().unwrap_or_default()
+    }
+
+    /// One connection string per independent system: several for a quorum, one otherwise.
+    #[must_use]
+    pub fn urls(&self) -> Vec<String> {
+        let tls = self.tls();
+        urls::urls(self.kind, self.nodes(), self.sentinels(), tls)
+    }
+
+    /// Files that clients need; only with [`TopologyKind::Tls`].
+    #[must_use]
+    pub const fn tls(&self) -> Option<&TlsFiles> {
+        self.launched.tls.as_ref()
+    }
+
+    /// Directory of the deployment's own files, removed at the end.
+    #[must_use]
+    pub fn run_dir(&self) -> &Path {
+        self.launched.run.path()
+    }
+
+    /// Server name and version as the first node reports them, such as `Valkey 8.1.1`.
+    #[must_use]
+    pub fn server_version(&self) -> &str {
+        &self.version
+    }
+
+    /// The program or image that runs, for reports.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        &self.launched.label
+    }
+
+    /// Waits until every part agrees that the topology is complete, as it was at the start.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::NotReached`] with the last thing that was not right.
+    pub async fn wait_ready(&self) -> Result<(), TopologyError> {
+        ready::complete(self.kind, self.nodes(), self.sentinels(), self.ready_within).await
+    }
+
+    /// The node that takes writes now; of a cluster, for slot 0; of a quorum, the first.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::NotReached`] when nobody does at the moment. This does not wait.
+    pub async fn primary(&self) -> Result<&Node, TopologyError> {
+        self.primary_for_slot(0).await
+    }
+
+    /// The node that takes writes for `key` now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Deployment::primary`].
+    pub async fn primary_for(&self, key: &str) -> Result<&Node, TopologyError> {
+        self.primary_for_slot(slot_of(key)).await
+    }
+
+    /// The node that takes writes for a cluster slot now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Deployment::primary`].
+    pub async fn primary_for_slot(&self, slot: u16) -> Result<&Node, TopologyError> {
+        view::primary_of(self, slot)
+            .await
+            .map_err(|last_seen| TopologyError::NotReached {
+                what: format!("a primary for slot {slot}"),
+                within: Duration::ZERO,
+                last_seen,
+            })
+    }
+
+    /// Waits until `node` says that it is `role`.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::NotReached`].
+    pub async fn wait_role(
+        &self,
+        node: &Node,
+        role: Role,
+        within: Duration,
+    ) -> Result<(), TopologyError> {
+        poll::until(
+            || format!("{} as {role:?}", node.name()),
+            within,
+            async || match node.role().await {
+                Ok(now) if now == role => Ok(()),
+                Ok(now) => Err(format!("{now:?}")),
+                Err(error) => Err(error.to_string()),
+            },
+        )
+        .await
+    }
+
+    /// Waits until a write into the slot of `key` is accepted, and returns the node that did.
+    /// Writes a key of its own that expires at once.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::NotReached`].
+    pub async fn wait_writable(&self, key: &str, within: Duration) -> Result<&Node, TopologyError> {
+        let probe = sibling(key);
+        let deadline = Instant::now() + within;
+        poll::until(
+            || format!("a write to the slot of {key:?}"),
+            within,
+            async || {
+                // Asking frozen nodes takes seconds; the limit of the whole must still hold.
+                let left = deadline.saturating_duration_since(Instant::now());
+                let left = left.max(Duration::from_millis(100));
+                let attempt = async {
+                    let node = view::primary_of(self, slot_of(key)).await?;
+                    let words = ["SET", &probe, "1", "PX", "1"];
+                    let written = node.command(&words).await;
+                    written.map(|_| node).map_err(|error| error.to_string())
+                };
+                timeout(left, attempt)
+                    .await
+                    .unwrap_or_else(|_| Err("no answer yet".to_owned()))
+            },
+        )
+        .await
+    }
+
+    /// Ends every server and removes every file, and returns when that is done.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::Engine`] when a container could not be removed.
+    pub async fn stop(self) -> Result<(), TopologyError> {
+        super::teardown::stop(self.launched).await
+    }
+
+    async fn ask_version(&self) -> Result<String, TopologyError> {
+        let Some(node) = self.nodes().first() else {
+            return Ok(String::new());
+        };
+        // Valkey also reports the Redis version it is compatible with.
+        if let Some(version) = node.info("server", "valkey_version").await? {
+            return Ok(format!("Valkey {version}"));
+        }
+        let version = node.info("server", "redis_version").await?;
+        Ok(format!(
+            "Redis {}",
+            version.as_deref().unwrap_or("of unknown version")
+        ))
+    }
+}

@@ -1,0 +1,179 @@
+//! Everything that can go wrong around servers, each with what to do next.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::provider::ProviderKind;
+
+/// Why a deployment could not be started, driven or inspected.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TopologyError {
+    /// A name was not one of the known ones.
+    #[error("unknown {what} {given:?}: use one of {known}")]
+    UnknownWord {
+        /// What was being named.
+        what: &'static str,
+        /// The text that was given.
+        given: String,
+        /// The names that exist.
+        known: &'static str,
+    },
+    /// The specification contradicts itself.
+    #[error("impossible topology specification: {problem}")]
+    BadSpec {
+        /// What is wrong.
+        problem: String,
+    },
+    /// No server program was found.
+    #[error(
+        "no server program found (tried {tried}): install redis-server or valkey-server, \
+         or name one with LOCKTOPUS_SERVER_BIN"
+    )]
+    NoServerProgram {
+        /// Where it was looked for.
+        tried: String,
+    },
+    /// No free block of ports was found.
+    #[error("no {count} contiguous free ports below {below}: stop other deployments and retry")]
+    NoPorts {
+        /// Ports wanted.
+        count: u16,
+        /// End of the range that was searched.
+        below: u16,
+    },
+    /// A file or process operation failed.
+    #[error("cannot {doing} {path}: {source}", path = path.display())]
+    Io {
+        /// The operation.
+        doing: &'static str,
+        /// What it was done to.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A server ended although nobody asked it to.
+    #[error("{node} ended with {how}; its last output:\n{log}")]
+    ServerEnded {
+        /// Name of the node.
+        node: String,
+        /// How it ended.
+        how: String,
+        /// The tail of its output.
+        log: String,
+    },
+    /// A verb needs a running server and the server is not running (or the other way round).
+    #[error("{node} is {state}: {hint}")]
+    WrongState {
+        /// Name of the node.
+        node: String,
+        /// The state it is in.
+        state: &'static str,
+        /// What to call first.
+        hint: &'static str,
+    },
+    /// A condition did not come true in time.
+    #[error("{what} not reached within {within:?}; last seen: {last_seen}")]
+    NotReached {
+        /// The awaited condition.
+        what: String,
+        /// How long it was waited for.
+        within: Duration,
+        /// The last observation.
+        last_seen: String,
+    },
+    /// A server did not answer in time.
+    #[error("{node} did not answer {command} within {within:?}")]
+    NoAnswer {
+        /// Name of the node.
+        node: String,
+        /// First word of the command; arguments may be secret.
+        command: String,
+        /// How long it was waited for.
+        within: Duration,
+    },
+    /// The connection to a server failed.
+    #[error("{node} at its admin port: {command} failed: {source}")]
+    Connection {
+        /// Name of the node.
+        node: String,
+        /// First word of the command.
+        command: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A server answered with an error.
+    #[error("{node} refused {command}: {message}")]
+    Refused {
+        /// Name of the node.
+        node: String,
+        /// First word of the command.
+        command: String,
+        /// The server's text.
+        message: String,
+    },
+    /// The verb does not exist here.
+    #[error("{verb} is not available with the {provider} provider: it needs {needs}")]
+    Unsupported {
+        /// The verb.
+        verb: String,
+        /// The provider in use.
+        provider: ProviderKind,
+        /// What would make it available.
+        needs: String,
+    },
+    /// The certificate files of the TLS topology could not be made.
+    #[error("cannot make certificates: {message}")]
+    Certificates {
+        /// The cause.
+        message: String,
+    },
+    /// A container image is not on this machine.
+    #[error(
+        "container image {image} is not on this machine: run `scripts/build-images {image}`, \
+         pull it, or use the plain provider"
+    )]
+    ImageMissing {
+        /// The image.
+        image: String,
+    },
+    /// The container engine could not be reached or refused.
+    #[error(
+        "container engine could not {doing}: {message} (is the engine running? \
+         otherwise use the plain provider)"
+    )]
+    Engine {
+        /// The operation.
+        doing: String,
+        /// The engine's text.
+        message: String,
+    },
+}
+
+impl TopologyError {
+    pub(crate) fn io(
+        doing: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io {
+            doing,
+            path,
+            source,
+        }
+    }
+
+    /// Whether another block of ports might succeed where this one failed.
+    pub(crate) fn is_address_in_use(&self) -> bool {
+        match self {
+            Self::ServerEnded { log, .. } => {
+                log.contains("Address already in use") || log.contains("Failed listening on port")
+            }
+            Self::Engine { message, .. } => {
+                message.contains("port is already allocated")
+                    || message.contains("address already in use")
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Joins cluster-mode servers into a cluster, over the wire.
+//!
+//! Faster than the command-line tool, and the placement of replicas is fixed.
+
+use std::time::Duration;
+
+use super::error::TopologyError;
+use super::node::Node;
+use super::poll;
+use super::slot::SLOTS;
+
+/// Makes the first `primaries` nodes primaries and the rest their replicas, in turn.
+pub(crate) async fn cluster(
+    nodes: &[Node],
+    primaries: usize,
+    within: Duration,
+) -> Result<(), TopologyError> {
+    assign(nodes, primaries).await?;
+    let Some((first, others)) = nodes.split_first() else {
+        return Ok(());
+    };
+    for other in others {
+        let port = other.addr().port().to_string();
+        first
+            .command(&["CLUSTER", "MEET", "127.0.0.1", &port])
+            .await?;
+    }
+    wait_acquainted(nodes, within).await?;
+
+    for (index, replica) in nodes.iter().enumerate().skip(primaries) {
+        let primary = &nodes[index % primaries];
+        let id = primary.command(&["CLUSTER", "MYID"]).await?.text();
+        // Refused until this node has heard which slots the other one serves.
+        poll::until(
+            || format!("{} replicating {}", replica.name(), primary.name()),
+            within,
+            async || {
+                let reply = replica.command(&["CLUSTER", "REPLICATE", &id]).await;
+                reply.map_err(|error| error.to_string())
+            },
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// Gives every node its own epoch, so that no two ever claim the same, and primaries their slots.
+async fn assign(nodes: &[Node], primaries: usize) -> Result<(), TopologyError> {
+    let slots = usize::from(SLOTS);
+    for (index, node) in nodes.iter().enumerate() {
+        let epoch = (index + 1).to_string();
+        node.command(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch])
+            .await?;
+        if index < primaries {
+            let first = (index * slots / primaries).to_string();
+            let last = ((index + 1) * slots / primaries - 1).to_string();
+            node.command(&["CLUSTER", "ADDSLOTSRANGE", &first, &last])
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+async fn wait_acquainted(nodes: &[Node], within: Duration) -> Result<(), TopologyError> {
+    let expected = nodes.len().to_string();
+    for node in nodes {
+        poll::until(
+            || format!("{} knowing {expected} nodes", node.name()),
+            within,
+            async || {
+                let text = match node.command(&["CLUSTER", "NODES"]).await {
+                    Ok(reply) => reply.text(),
+                    Err(error) => return Err(error.to_string()),
+                };
+                // A handshake is a node whose name is still made up.
+                let known = text.lines().filter(|line| !line.contains("handshake"));
+                let known = known.count().to_string();
+                if known == expected {
+                    Ok(())
+                } else {
+                    Err(format!("{known} known"))
+                }
+            },
+        )
+        .await?;
+    }
+    Ok(())
+}

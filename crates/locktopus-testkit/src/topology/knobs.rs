@@ -1,0 +1,36 @@
+//! Server options that scenarios vary.
+
+/// Server options. Start from [`Knobs::default`] and change fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Knobs {
+    /// Cluster: a node unreachable for this long is suspected.
+    pub node_timeout_ms: u32,
+    /// Sentinel: a server silent for this long is suspected.
+    pub down_after_ms: u32,
+    /// Sentinel: limit for one fail-over attempt.
+    pub failover_timeout_ms: u32,
+    /// Cluster: one uncovered slot stops every shard, as servers do unless told otherwise.
+    pub full_coverage: bool,
+    /// Keep an append-only file, so that a restarted server still has its data.
+    pub appendonly: bool,
+    /// Access-control users, each in the server's own syntax: name first, then rules, as in
+    /// `app on >secret ~lock:* +@all`. The default user stays open unless listed here; leave it
+    /// open, because the harness itself uses it.
+    pub users: Vec<String>,
+    /// More arguments for every data server, appended last so that they win.
+    pub extra_args: Vec<String>,
+}
+
+impl Default for Knobs {
+    fn default() -> Self {
+        Self {
+            node_timeout_ms: 1_000,
+            down_after_ms: 1_000,
+            failover_timeout_ms: 5_000,
+            full_coverage: true,
+            appendonly: false,
+            users: Vec::new(),
+            extra_args: Vec::new(),
+        }
+    }
+}

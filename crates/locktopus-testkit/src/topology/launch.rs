@@ -1,0 +1,70 @@
+//! Servers that are running but not yet known to be ready, and what keeps them alive.
+
+use std::sync::Arc;
+
+use super::error::TopologyError;
+use super::form;
+use super::kind::TopologyKind;
+use super::node::Node;
+use super::plain::RunDir;
+#[cfg(feature = "pod")]
+use super::pod::Pod;
+use super::ports::PortBlock;
+use super::provider::{Caps, ProviderKind};
+use super::ready;
+use super::spec::Spec;
+use super::tls::TlsFiles;
+
+/// What a provider hands over. Fields are dropped in this order: servers first, ports last.
+#[derive(Debug)]
+pub(crate) struct Launched {
+    pub(crate) provider: ProviderKind,
+    pub(crate) caps: Caps,
+    /// Program or image.
+    pub(crate) label: String,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) sentinels: Vec<Node>,
+    pub(crate) tls: Option<TlsFiles>,
+    #[cfg(feature = "pod")]
+    pub(crate) pod: Option<Pod>,
+    pub(crate) run: Arc<RunDir>,
+    pub(crate) _ports: PortBlock,
+}
+
+impl Launched {
+    /// Waits until the data nodes answer and form what they should form.
+    pub(crate) async fn wait_data_nodes(&self, spec: &Spec) -> Result<(), TopologyError> {
+        for node in &self.nodes {
+            node.wait_answering(spec.ready_within()).await?;
+        }
+        match spec.kind() {
+            TopologyKind::Cluster { primaries, .. } => {
+                form::cluster(&self.nodes, usize::from(primaries), spec.ready_within()).await
+            }
+            // A sentinel that first looks before the links are up looks again ten seconds later.
+            TopologyKind::Sentinel { .. } => {
+                ready::replicas_linked(&self.nodes, spec.ready_within()).await
+            }
+            TopologyKind::Standalone | TopologyKind::Quorum { .. } | TopologyKind::Tls => Ok(()),
+        }
+    }
+
+    /// Waits until the sentinels answer.
+    pub(crate) async fn wait_sentinels(&self, spec: &Spec) -> Result<(), TopologyError> {
+        for node in &self.sentinels {
+            node.wait_answering(spec.ready_within()).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Launched {
+    fn drop(&mut self) {
+        // All at once instead of one after the other.
+        #[cfg(feature = "pod")]
+        super::pod::remove_blocking(self);
+        for node in self.nodes.iter_mut().chain(&mut self.sentinels) {
+            node.begin_end();
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! One server of a deployment: how to reach it and what can be done to it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use super::admin;
+use super::error::TopologyError;
+use super::host::Host;
+use super::plan::NodePlan;
+use super::poll;
+use super::provider::Isolation;
+use super::resp::Resp;
+
+/// Limit for one admin command, far above what a healthy server needs.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+/// Limit for a started server to answer.
+const START_WITHIN: Duration = Duration::from_secs(30);
+
+/// What a server says it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Role {
+    /// Takes writes.
+    Primary,
+    /// Copies a primary; says whether the copying link is up.
+    Replica {
+        /// The link to the primary is up and the first copy is complete.
+        linked: bool,
+    },
+    /// Watches others.
+    Sentinel,
+}
+
+/// One server.
+///
+/// The verbs take effect before they return: a crashed process is gone, a started one answers.
+#[derive(Debug)]
+pub struct Node {
+    name: String,
+    addr: SocketAddr,
+    admin: SocketAddr,
+    host: Host,
+}
+
+impl Node {
+    pub(crate) fn new(plan: &NodePlan, host: Host) -> Self {
+        Self {
+            name: plan.name.clone(),
+            addr: (Ipv4Addr::LOCALHOST, plan.port).into(),
+            admin: (Ipv4Addr::LOCALHOST, plan.admin_port).into(),
+            host,
+        }
+    }
+
+    /// Name within the deployment, such as `node-0` or `sentinel-2`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where clients connect; always a literal loopback address.
+    #[must_use]
+    pub const fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Where the harness connects: a plain-text port, the same as [`Node::addr`] except with TLS.
+    #[must_use]
+    pub const fn admin_addr(&self) -> SocketAddr {
+        self.admin
+    }
+
+    /// The process or container, for reports.
+    pub async fn id(&self) -> String {
+        self.host.id().await
+    }
+
+    /// The server's process id; `None` when it is not running or runs in a container.
+    pub async fn pid(&self) -> Option<u32> {
+        self.host.pid().await
+    }
+
+    /// Whether the server's process exists; a frozen one does.
+    pub async fn is_running(&self) -> bool {
+        self.host.ending().await.is_none()
+    }
+
+    /// The last lines that the server wrote.
+    pub async fn last_output(&self) -> String {
+        self.host.last_output().await
+    }
+
+    /// Sends a command over a fresh connection. An error reply is an `Err`.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::NoAnswer`] after two seconds, [`TopologyError::Connection`] when the server
+    /// cannot be reached, [`TopologyError::Refused`] for an error reply.
+    pub async fn command(&self, words: &[&str]) -> Result<Resp, TopologyError> {
+        self.command_within(ANSWER_WITHIN, words).await
+    }
+
+    /// As [`Node::command`], with another limit.
+    ///
+    /// # Errors
+    ///
+    /// As [`Node::command`].
+    pub async fn command_within(
+        &self,
+        within: Duration,
+        words: &[&str],
+    ) -> Result<Resp, TopologyError> {
+        match admin::ask(&self.name, self.admin, words, within).await? {
+            Resp::Error(message) => Err(TopologyError::Refused {
+                node: self.name.clone(),
+                command: words.first().copied().unwrap_or_default().to_owned(),
+                message,
+            }),
+            reply => Ok(reply),
+        }
+    }
+
+    /// One field of a section of `INFO`; `None` when the server does not have it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Node::command`].
+    pub async fn info(&self, section: &str, field: &str) -> Result<Option<String>, TopologyError> {
+        let text = self.command(&["INFO", section]).await?.text();
+        Ok(text
+            .lines()
+            .filter_map(|line| line.split_once(':'))
+            .find(|(name, _)| *name == field)
+            .map(|(_, value)| value.trim().to_owned()))
+    }
+
+    /// What the server says it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`Node::command`].
+    pub async fn role(&self) -> Result<Role, TopologyError> {
+        let reply = self.command(&["ROLE"]).await?;
+        let word = |index: usize| reply.items().get(index).map(Resp::text).unwrap_or_default();
+        Ok(match word(0).as_str() {
+            "sentinel" => Role::Sentinel,
+            "master" => Role::Primary,
+            _ => Role::Replica {
+                linked: word(3) == "connected",
+            },
+        })
+    }
+
+    /// Stops the server's process from running, without ending it. Connections still open, and
+    /// replies never come.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::WrongState`] when it is not running.
+    pub async fn freeze(&self) -> Result<(), TopologyError> {
+        self.host.freeze().await
+    }
+
+    /// Lets a frozen server run on.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::WrongState`] when it is not running.
+    pub async fn thaw(&self) -> Result<(), TopologyError> {
+        self.host.thaw().await
+    }
+
+    /// Ends the server at once, as a power cut would.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::WrongState`] when it is not running.
+    pub async fn crash(&self) -> Result<(), TopologyError> {
+        self.host.crash().await
+    }
+
+    /// Asks the server to end in order, and ends it by force after `grace`.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::WrongState`] when it is not running.
+    pub async fn stop(&self, grace: Duration) -> Result<(), TopologyError> {
+        self.host.stop(grace).await
+    }
+
+    /// Starts an ended server again on the same port with its files, and waits for its answer.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::WrongState`] when it is running, [`TopologyError::ServerEnded`] when it
+    /// ends at once.
+    pub async fn start(&self) -> Result<(), TopologyError> {
+        self.host.start().await?;
+        self.wait_answering(START_WITHIN).await
+    }
+
+    /// [`Node::stop`] if it runs, then [`Node::start`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Node::start`].
+    pub async fn restart(&self, grace: Duration) -> Result<(), TopologyError> {
+        if self.is_running().await {
+            self.stop(grace).await?;
+        }
+        self.start().await
+    }
+
+    /// Keeps the server busy for `span`, so that it answers nobody; returns when the server says
+    /// that the span is over.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::Refused`] when the server was built or told not to allow this.
+    pub async fn stall(&self, span: Duration) -> Result<(), TopologyError> {
+        let seconds = format!("{:.3}", span.as_secs_f64());
+        let within = span + ANSWER_WITHIN;
+        self.command_within(within, &["DEBUG", "SLEEP", &seconds])
+            .await
+            .map(drop)
+    }
+
+    /// Cuts traffic of this server until [`Node::heal`].
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::Unsupported`] when the deployment lacks the capability.
+    pub async fn isolate(&self, from: Isolation) -> Result<(), TopologyError> {
+        self.host.isolate(from).await
+    }
+
+    /// Ends every isolation of this server.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::Engine`] when the rules cannot be removed.
+    pub async fn heal(&self) -> Result<(), TopologyError> {
+        self.host.heal().await
+    }
+
+    /// Waits until the server answers, or reports how it ended.
+    pub(crate) async fn wait_answering(&self, within: Duration) -> Result<(), TopologyError> {
+        let ended = poll::until(
+            || format!("an answer from {}", self.name),
+            within,
+            async || match self.command(&["PING"]).await {
+                Ok(_) => Ok(None),
+                Err(error) => match self.host.ending().await {
+                    Some(how) => Ok(Some(how)),
+                    None => Err(error.to_string()),
+                },
+            },
+        )
+        .await?;
+        match ended {
+            None => Ok(()),
+            Some(how) => Err(TopologyError::ServerEnded {
+                node: self.name.clone(),
+                how,
+                log: self.host.last_output().await,
+            }),
+        }
+    }
+
+    #[cfg(feature = "pod")]
+    pub(crate) fn into_host(self) -> Host {
+        self.host
+    }
+
+    /// Starts the teardown without waiting for it.
+    pub(crate) fn begin_end(&mut self) {
+        self.host.begin_end();
+    }
+}

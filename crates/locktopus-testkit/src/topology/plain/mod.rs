@@ -1,0 +1,93 @@
+//! Servers as child processes on loopback.
+
+mod owner;
+mod process;
+mod program;
+mod run_dir;
+mod supervisor;
+mod sweep;
+
+use std::path::Path;
+use std::sync::Arc;
+
+#[cfg(feature = "pod")]
+pub(crate) use owner::Owner;
+pub(crate) use process::Process;
+pub(crate) use run_dir::RunDir;
+pub(crate) use sweep::sweep;
+
+use super::error::TopologyError;
+use super::host::Host;
+use super::kind::TopologyKind;
+use super::launch::Launched;
+use super::node::Node;
+use super::plan::{self, Place};
+use super::ports::PortBlock;
+use super::provider::{Caps, ProviderKind};
+use super::spec::Spec;
+use super::tls::Certificates;
+
+/// What plain processes can do.
+pub(crate) const CAPS: Caps = Caps {
+    freeze: true,
+    crash: true,
+    stop_start: true,
+    stall: true,
+    peer_partition: false,
+    client_cut: false,
+    connect_refused_when_dead: true,
+    honest_latency: true,
+};
+
+/// Starts every server of `spec` on the given ports.
+pub(crate) async fn launch(spec: &Spec, ports: PortBlock) -> Result<Launched, TopologyError> {
+    let program = program::find(spec.binary())?;
+    let run = Arc::new(RunDir::create()?);
+    let certificates = match spec.kind() {
+        TopologyKind::Tls => Some(Certificates::make()?),
+        _ => None,
+    };
+    let tls = match &certificates {
+        Some(certificates) => Some(certificates.write_client_files(run.path())?),
+        None => None,
+    };
+    let plans = plan::nodes(
+        spec,
+        &Place {
+            bind: Some("127.0.0.1"),
+            dir: &|name| run.path().join(name).display().to_string(),
+            base: ports.base,
+            certificates: certificates.as_ref(),
+        },
+    );
+    let mut launched = Launched {
+        provider: ProviderKind::Plain,
+        caps: CAPS,
+        label: label(&program),
+        nodes: Vec::new(),
+        sentinels: Vec::new(),
+        tls,
+        #[cfg(feature = "pod")]
+        pod: None,
+        run: Arc::clone(&run),
+        _ports: ports,
+    };
+    let (sentinels, data): (Vec<_>, Vec<_>) = plans.iter().partition(|plan| plan.sentinel);
+    for plan in data {
+        let process = Process::launch(&run, &program, plan).await?;
+        launched.nodes.push(Node::new(plan, Host::Plain(process)));
+    }
+    launched.wait_data_nodes(spec).await?;
+    for plan in sentinels {
+        let process = Process::launch(&run, &program, plan).await?;
+        launched
+            .sentinels
+            .push(Node::new(plan, Host::Plain(process)));
+    }
+    launched.wait_sentinels(spec).await?;
+    Ok(launched)
+}
+
+fn label(program: &Path) -> String {
+    program.display().to_string()
+}

@@ -1,0 +1,250 @@
+//! Turns a specification into the exact list of servers, their files and their arguments.
+//!
+//! Pure, and shared by the providers, so that a scenario meets the same servers everywhere.
+//! Options go into a file instead of arguments because Sentinel rewrites the file when it changes
+//! roles: a server started again must come back in its latest role, not in its first one.
+
+use super::kind::TopologyKind;
+use super::spec::Spec;
+use super::tls::Certificates;
+
+/// Name under which Sentinel knows the primary.
+pub(crate) const MASTER_NAME: &str = "mymaster";
+
+/// The configuration file inside a node's directory.
+pub(crate) const CONF: &str = "server.conf";
+
+/// Offset of the cluster bus port.
+pub(crate) const BUS: u16 = 10_000;
+
+/// One server to start.
+#[derive(Debug, Clone)]
+pub(crate) struct NodePlan {
+    pub(crate) name: String,
+    pub(crate) sentinel: bool,
+    /// Port for clients.
+    pub(crate) port: u16,
+    /// Plain-text port for the harness; the same as `port` except with TLS.
+    pub(crate) admin_port: u16,
+    /// Arguments after the program name.
+    pub(crate) args: Vec<String>,
+    /// Files to put into the node's directory before the first start.
+    pub(crate) files: Vec<(&'static str, String)>,
+}
+
+/// Where the servers will live.
+pub(crate) struct Place<'a> {
+    /// Address to listen on; `None` for all (only inside a namespace of their own).
+    pub(crate) bind: Option<&'a str>,
+    /// Directory of a node, by name, as the server sees it.
+    pub(crate) dir: &'a (dyn Fn(&str) -> String + Send + Sync),
+    /// First port of the block.
+    pub(crate) base: u16,
+    /// Needed by the TLS topology.
+    pub(crate) certificates: Option<&'a Certificates>,
+}
+
+/// Ports that a topology takes, contiguous.
+pub(crate) const fn ports_needed(kind: TopologyKind) -> u16 {
+    match kind {
+        TopologyKind::Standalone => 1,
+        TopologyKind::Tls => 2,
+        TopologyKind::Sentinel { sentinels, .. } => kind.data_nodes() + sentinels as u16,
+        TopologyKind::Cluster { .. } | TopologyKind::Quorum { .. } => kind.data_nodes(),
+    }
+}
+
+/// All servers, data nodes first. Replicas of cluster primary `i` are `i + primaries`,
+/// `i + 2 * primaries` and so on, which lets scenarios name them.
+pub(crate) fn nodes(spec: &Spec, place: &Place<'_>) -> Vec<NodePlan> {
+    let kind = spec.kind();
+    let mut all: Vec<_> = (0..kind.data_nodes())
+        .map(|index| data_node(spec, place, index))
+        .collect();
+    if let TopologyKind::Sentinel { sentinels, .. } = kind {
+        let first = kind.data_nodes();
+        all.extend((0..u16::from(sentinels)).map(|i| sentinel(spec, place, first, i)));
+    }
+    all
+}
+
+fn data_node(spec: &Spec, place: &Place<'_>, index: u16) -> NodePlan {
+    let name = format!("node-{index}");
+    let dir = (place.dir)(&name);
+    let port = place.base + index;
+    let tls = matches!(spec.kind(), TopologyKind::Tls);
+    let admin_port = if tls { port + 1 } else { port };
+    let knobs = spec.knobs();
+
+    let mut conf = common(place, &dir, admin_port);
+    conf.line("save", &[""]);
+    conf.line("appendonly", &[yes(knobs.appendonly)]);
+    conf.line("enable-debug-command", &["yes"]);
+    // Waiting five seconds for more replicas to arrive would dominate every start.
+    conf.line("repl-diskless-sync-delay", &["0"]);
+    conf.line("repl-ping-replica-period", &["1"]);
+    if let TopologyKind::Cluster { .. } = spec.kind() {
+        conf.line("cluster-enabled", &["yes"]);
+        conf.line("cluster-config-file", &["nodes.conf"]);
+        conf.line("cluster-announce-ip", &["127.0.0.1"]);
+        conf.line("cluster-announce-port", &[&port.to_string()]);
+        conf.line(
+            "cluster-node-timeout",
+            &[&knobs.node_timeout_ms.to_string()],
+        );
+        conf.line("cluster-require-full-coverage", &[yes(knobs.full_coverage)]);
+        // A replica that changes shard by itself would break scenarios that name nodes.
+        conf.line("cluster-allow-replica-migration", &["no"]);
+    }
+    if let TopologyKind::Sentinel { .. } = spec.kind() {
+        conf.line("replica-announce-ip", &["127.0.0.1"]);
+        conf.line("replica-announce-port", &[&port.to_string()]);
+        if index > 0 {
+            conf.line("replicaof", &["127.0.0.1", &place.base.to_string()]);
+        }
+    }
+    let mut files = Vec::new();
+    if let Some(certificates) = place.certificates {
+        conf.line("tls-port", &[&port.to_string()]);
+        conf.line("tls-auth-clients", &["no"]);
+        for (option, file, content) in certificates.server_files() {
+            conf.line(option, &[&format!("{dir}/{file}")]);
+            files.push((file, content.to_owned()));
+        }
+    }
+    for user in &knobs.users {
+        conf.raw("user", user);
+    }
+    files.push((CONF, conf.0));
+
+    let mut args = vec![format!("{dir}/{CONF}")];
+    args.extend(knobs.extra_args.iter().cloned());
+    NodePlan {
+        name,
+        sentinel: false,
+        port,
+        admin_port,
+        args,
+        files,
+    }
+}
+
+fn sentinel(spec: &Spec, place: &Place<'_>, first: u16, index: u16) -> NodePlan {
+    let TopologyKind::Sentinel { sentinels, .. } = spec.kind() else {
+        unreachable!("only sentinel topologies plan sentinels");
+    };
+    let name = format!("sentinel-{index}");
+    let dir = (place.dir)(&name);
+    let port = place.base + first + index;
+    let knobs = spec.knobs();
+    let quorum = (sentinels / 2 + 1).to_string();
+
+    let mut conf = common(place, &dir, port);
+    conf.line(
+        "sentinel",
+        &[
+            "monitor",
+            MASTER_NAME,
+            "127.0.0.1",
+            &place.base.to_string(),
+            &quorum,
+        ],
+    );
+    for (option, value) in [
+        ("down-after-milliseconds", knobs.down_after_ms),
+        ("failover-timeout", knobs.failover_timeout_ms),
+        ("parallel-syncs", 1),
+    ] {
+        conf.line("sentinel", &[option, MASTER_NAME, &value.to_string()]);
+    }
+    conf.line("sentinel", &["announce-ip", "127.0.0.1"]);
+    conf.line("sentinel", &["announce-port", &port.to_string()]);
+    NodePlan {
+        name,
+        sentinel: true,
+        port,
+        admin_port: port,
+        args: vec![format!("{dir}/{CONF}"), "--sentinel".to_owned()],
+        files: vec![(CONF, conf.0)],
+    }
+}
+
+fn common(place: &Place<'_>, dir: &str, port: u16) -> Conf {
+    let mut conf = Conf(String::new());
+    conf.line("port", &[&port.to_string()]);
+    if let Some(address) = place.bind {
+        conf.line("bind", &[address]);
+    }
+    // Published container ports are not loopback to the server, and some builds default to on.
+    conf.line("protected-mode", &["no"]);
+    conf.line("dir", &[dir]);
+    // Keeps the run directory visible in the process list, where the sweep looks for it.
+    conf.line("set-proc-title", &["no"]);
+    conf
+}
+
+const fn yes(on: bool) -> &'static str {
+    if on { "yes" } else { "no" }
+}
+
+/// A configuration file being written.
+struct Conf(String);
+
+impl Conf {
+    fn line(&mut self, option: &str, values: &[&str]) {
+        self.0.push_str(option);
+        for value in values {
+            let escaped = value.replace('\\', "\\\\").replace('"', "\\\"");
+            self.0.push_str(&format!(" \"{escaped}\""));
+        }
+        self.0.push('\n');
+    }
+
+    fn raw(&mut self, option: &str, rest: &str) {
+        self.0.push_str(&format!("{option} {rest}\n"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(kind: TopologyKind) -> Vec<NodePlan> {
+        let place = Place {
+            bind: Some("127.0.0.1"),
+            dir: &|name| format!("/run dir/{name}"),
+            base: 12_000,
+            certificates: None,
+        };
+        nodes(&Spec::new(kind), &place)
+    }
+
+    #[test]
+    fn ports_are_a_contiguous_block() {
+        for kind in [
+            TopologyKind::Standalone,
+            TopologyKind::SENTINEL,
+            TopologyKind::CLUSTER,
+            TopologyKind::QUORUM,
+        ] {
+            let ports: Vec<_> = plan(kind).iter().map(|node| node.port).collect();
+            let expected: Vec<_> = (12_000..12_000 + ports_needed(kind)).collect();
+            assert_eq!(ports, expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn sentinels_watch_the_first_node_with_a_majority() {
+        let all = plan(TopologyKind::SENTINEL);
+        let conf = &all[3].files[0].1;
+        assert!(all[3].sentinel);
+        assert!(conf.contains(r#"sentinel "monitor" "mymaster" "127.0.0.1" "12000" "2""#));
+        assert!(conf.contains(r#"dir "/run dir/sentinel-0""#));
+        assert!(
+            all[1].files[0]
+                .1
+                .contains(r#"replicaof "127.0.0.1" "12000""#)
+        );
+        assert!(!all[0].files[0].1.contains("replicaof"));
+    }
+}

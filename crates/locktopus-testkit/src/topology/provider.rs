@@ -1,0 +1,97 @@
+//! How servers are run, and what each way can do to them.
+//!
+//! A scenario looks at [`Caps`] first and reports itself as skipped when a capability is absent.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::error::TopologyError;
+
+/// How the servers are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ProviderKind {
+    /// Child processes on loopback. The only provider whose latency figures mean anything.
+    Plain,
+    /// Containers that share one network namespace.
+    Pod,
+}
+
+impl ProviderKind {
+    /// The word that [`FromStr`] takes and [`fmt::Display`] prints.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Pod => "pod",
+        }
+    }
+}
+
+impl fmt::Display for ProviderKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for ProviderKind {
+    type Err = TopologyError;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        match word {
+            "plain" => Ok(Self::Plain),
+            "pod" => Ok(Self::Pod),
+            _ => Err(TopologyError::UnknownWord {
+                what: "provider",
+                given: word.to_owned(),
+                known: "plain, pod",
+            }),
+        }
+    }
+}
+
+/// What a deployment can do to its nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Caps {
+    /// [`Node::freeze`](super::Node::freeze) and [`Node::thaw`](super::Node::thaw).
+    pub freeze: bool,
+    /// [`Node::crash`](super::Node::crash).
+    pub crash: bool,
+    /// [`Node::stop`](super::Node::stop), [`Node::start`](super::Node::start) and
+    /// [`Node::restart`](super::Node::restart).
+    pub stop_start: bool,
+    /// [`Node::stall`](super::Node::stall).
+    pub stall: bool,
+    /// [`Isolation::Peers`](super::Isolation::Peers).
+    pub peer_partition: bool,
+    /// [`Isolation::Clients`](super::Isolation::Clients).
+    pub client_cut: bool,
+    /// A connection to a dead server is refused. False where a proxy in between may accept it
+    /// and then close, which sends client fail-over code down another branch.
+    pub connect_refused_when_dead: bool,
+    /// Round trips are not distorted by a proxy, so latency figures may be published.
+    pub honest_latency: bool,
+}
+
+/// Which traffic [`Node::isolate`](super::Node::isolate) cuts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Isolation {
+    /// Traffic between this server and the other servers; clients still reach it.
+    Peers,
+    /// Traffic between this server and clients; other servers still reach it.
+    Clients,
+    /// Both.
+    All,
+}
+
+impl fmt::Display for Isolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Peers => "peers",
+            Self::Clients => "clients",
+            Self::All => "all",
+        })
+    }
+}

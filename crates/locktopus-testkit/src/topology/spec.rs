@@ -1,0 +1,184 @@
+//! What to start: the builder that callers fill in.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::error::TopologyError;
+use super::kind::TopologyKind;
+use super::knobs::Knobs;
+
+/// A container image, `name:tag`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ServerImage {
+    reference: String,
+    colon: usize,
+}
+
+impl ServerImage {
+    /// The images that `scripts/build-images` makes.
+    pub const BUILT_HERE: [&'static str; 4] = [
+        "redis:7.0",
+        "redis:8.0",
+        "valkey/valkey:8.1",
+        "valkey/valkey:9.1",
+    ];
+
+    /// Name without the tag.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.reference[..self.colon]
+    }
+
+    /// Tag without the name.
+    #[must_use]
+    pub fn tag(&self) -> &str {
+        &self.reference[self.colon + 1..]
+    }
+
+    /// The server program inside the image.
+    #[must_use]
+    pub fn server_program(&self) -> &'static str {
+        if self.name().contains("valkey") {
+            "valkey-server"
+        } else {
+            "redis-server"
+        }
+    }
+}
+
+impl Default for ServerImage {
+    fn default() -> Self {
+        Self {
+            reference: "redis:8.0".to_owned(),
+            colon: 5,
+        }
+    }
+}
+
+impl fmt::Display for ServerImage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reference)
+    }
+}
+
+impl FromStr for ServerImage {
+    type Err = TopologyError;
+
+    fn from_str(reference: &str) -> Result<Self, Self::Err> {
+        match reference.rfind(':') {
+            Some(colon)
+                if colon > 0
+                    && colon + 1 < reference.len()
+                    && !reference[colon..].contains('/') =>
+            {
+                Ok(Self {
+                    reference: reference.to_owned(),
+                    colon,
+                })
+            }
+            _ => Err(TopologyError::BadSpec {
+                problem: format!("image {reference:?} has no tag: write it as name:tag"),
+            }),
+        }
+    }
+}
+
+/// What to start. Build one with [`Spec::new`] and the setters.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    kind: TopologyKind,
+    image: ServerImage,
+    binary: Option<PathBuf>,
+    knobs: Knobs,
+    ready_within: Duration,
+}
+
+impl Spec {
+    /// A topology with the default image, server program and knobs.
+    #[must_use]
+    pub fn new(kind: TopologyKind) -> Self {
+        Self {
+            kind,
+            image: ServerImage::default(),
+            binary: None,
+            knobs: Knobs::default(),
+            ready_within: Duration::from_secs(60),
+        }
+    }
+
+    /// Sets the image that the pod provider runs.
+    #[must_use]
+    pub fn with_image(mut self, image: ServerImage) -> Self {
+        self.image = image;
+        self
+    }
+
+    /// Sets the program that the plain provider runs, before any look at the environment.
+    #[must_use]
+    pub fn with_binary(mut self, binary: impl Into<PathBuf>) -> Self {
+        self.binary = Some(binary.into());
+        self
+    }
+
+    /// Sets the server options.
+    #[must_use]
+    pub fn with_knobs(mut self, knobs: Knobs) -> Self {
+        self.knobs = knobs;
+        self
+    }
+
+    /// Sets how long the start may take until everything is ready.
+    #[must_use]
+    pub const fn with_ready_within(mut self, within: Duration) -> Self {
+        self.ready_within = within;
+        self
+    }
+
+    /// The topology.
+    #[must_use]
+    pub const fn kind(&self) -> TopologyKind {
+        self.kind
+    }
+
+    /// The image that the pod provider runs.
+    #[must_use]
+    pub const fn image(&self) -> &ServerImage {
+        &self.image
+    }
+
+    /// The program that the plain provider was told to run.
+    #[must_use]
+    pub fn binary(&self) -> Option<&Path> {
+        self.binary.as_deref()
+    }
+
+    /// The server options.
+    #[must_use]
+    pub const fn knobs(&self) -> &Knobs {
+        &self.knobs
+    }
+
+    /// How long the start may take.
+    #[must_use]
+    pub const fn ready_within(&self) -> Duration {
+        self.ready_within
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn image_references_are_split_at_the_tag() {
+        let image: ServerImage = "valkey/valkey:8.1".parse().unwrap();
+        assert_eq!((image.name(), image.tag()), ("valkey/valkey", "8.1"));
+        assert_eq!(image.server_program(), "valkey-server");
+        assert_eq!(ServerImage::default(), "redis:8.0".parse().unwrap());
+        for bad in ["redis", "redis:", ":8", "host:5000/redis"] {
+            assert!(bad.parse::<ServerImage>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The orderly end of a deployment.
+
+use super::error::TopologyError;
+use super::launch::Launched;
+
+/// Ends everything and waits for it, off the executor's threads where that blocks.
+pub(crate) async fn stop(launched: Launched) -> Result<(), TopologyError> {
+    #[cfg(feature = "pod")]
+    if launched.pod.is_some() {
+        return super::pod::stop(launched).await;
+    }
+    let path = launched.run.path().to_owned();
+    tokio::task::spawn_blocking(move || drop(launched))
+        .await
+        .map_err(|error| TopologyError::io("tear down", path)(std::io::Error::other(error)))
+}

@@ -1,0 +1,62 @@
+//! Connection strings for the clients under test.
+
+use super::kind::TopologyKind;
+use super::node::Node;
+use super::plan::MASTER_NAME;
+use super::tls::TlsFiles;
+
+/// One string per independent system: several for a quorum, one for everything else.
+pub(crate) fn urls(
+    kind: TopologyKind,
+    nodes: &[Node],
+    sentinels: &[Node],
+    tls: Option<&TlsFiles>,
+) -> Vec<String> {
+    match kind {
+        TopologyKind::Standalone | TopologyKind::Quorum { .. } => nodes
+            .iter()
+            .map(|node| format!("redis://{}", node.addr()))
+            .collect(),
+        TopologyKind::Sentinel { .. } => {
+            vec![format!(
+                "redis-sentinel://{}/{MASTER_NAME}",
+                joined(sentinels)
+            )]
+        }
+        TopologyKind::Cluster { .. } => vec![format!("redis-cluster://{}", joined(nodes))],
+        TopologyKind::Tls => nodes
+            .iter()
+            .map(|node| {
+                let ca = tls
+                    .map(|files| files.ca.display().to_string())
+                    .unwrap_or_default();
+                format!("rediss://{}?ca={}", node.addr(), query_escape(&ca))
+            })
+            .collect(),
+    }
+}
+
+fn joined(nodes: &[Node]) -> String {
+    let all: Vec<_> = nodes.iter().map(|node| node.addr().to_string()).collect();
+    all.join(",")
+}
+
+/// Escapes what would end or change a query value; slashes may stay.
+fn query_escape(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
+                char::from(byte).to_string()
+            }
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn query_values_survive_odd_directories() {
+        assert_eq!(super::query_escape("/t mp/a&b"), "/t%20mp/a%26b");
+    }
+}

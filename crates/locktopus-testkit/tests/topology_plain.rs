@@ -1,0 +1,254 @@
+//! Servers as child processes: every kind, every verb, and nothing left behind.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+#[path = "topology_common/mod.rs"]
+mod common;
+
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{SOON, crash_and_take_over, down, freeze_and_take_over, looks_right, up, verbs};
+use locktopus_testkit::topology::{
+    Isolation, Knobs, ProviderKind, Spec, TopologyError, TopologyKind, start,
+};
+
+const PLAIN: ProviderKind = ProviderKind::Plain;
+
+#[tokio::test]
+async fn every_kind_starts_and_is_removed() {
+    for kind in TopologyKind::ALL {
+        let deployment = up(PLAIN, kind, None).await;
+        looks_right(&deployment).await;
+        down(deployment).await;
+    }
+}
+
+#[tokio::test]
+async fn every_verb_works() {
+    let deployment = up(PLAIN, TopologyKind::Standalone, None).await;
+    verbs(&deployment).await;
+    let node = &deployment.nodes()[0];
+    let isolated = node.isolate(Isolation::Peers).await;
+    assert!(matches!(isolated, Err(TopologyError::Unsupported { .. })));
+    assert!(!deployment.caps().peer_partition);
+    down(deployment).await;
+}
+
+#[tokio::test]
+async fn a_cluster_survives_its_primary() {
+    let deployment = up(PLAIN, TopologyKind::CLUSTER, None).await;
+    crash_and_take_over(&deployment).await;
+    freeze_and_take_over(&deployment).await;
+    down(deployment).await;
+}
+
+#[tokio::test]
+async fn sentinels_replace_a_primary() {
+    let deployment = up(PLAIN, TopologyKind::SENTINEL, None).await;
+    crash_and_take_over(&deployment).await;
+    down(deployment).await;
+}
+
+#[tokio::test]
+async fn data_survives_a_restart_with_an_append_only_file() {
+    let knobs = Knobs {
+        appendonly: true,
+        ..Knobs::default()
+    };
+    let spec = Spec::new(TopologyKind::Standalone).with_knobs(knobs);
+    let deployment = start(PLAIN, &spec).await.unwrap();
+    let node = &deployment.nodes()[0];
+    node.command(&["SET", "k", "v"]).await.unwrap();
+    node.restart(SOON).await.unwrap();
+    assert_eq!(node.command(&["GET", "k"]).await.unwrap().text(), "v");
+}
+
+#[tokio::test]
+async fn users_have_only_their_rights() {
+    let knobs = Knobs {
+        users: vec!["app on >secret ~lock:* -@all +get".to_owned()],
+        ..Knobs::default()
+    };
+    let spec = Spec::new(TopologyKind::Standalone).with_knobs(knobs);
+    let deployment = start(PLAIN, &spec).await.unwrap();
+    let node = &deployment.nodes()[0];
+    let try_as_app = |words: &'static [&'static str]| async move {
+        let words = [&["ACL", "DRYRUN", "app"], words].concat();
+        node.command(&words).await.unwrap().text()
+    };
+    assert_eq!(try_as_app(&["GET", "lock:a"]).await, "OK");
+    assert_ne!(try_as_app(&["GET", "other"]).await, "OK");
+    assert_ne!(try_as_app(&["SET", "lock:a", "1"]).await, "OK");
+}
+
+#[tokio::test]
+async fn refused_options_come_back_with_the_servers_words() {
+    let knobs = Knobs {
+        extra_args: vec!["--no-such-option".to_owned(), "1".to_owned()],
+        ..Knobs::default()
+    };
+    let spec = Spec::new(TopologyKind::Standalone).with_knobs(knobs);
+    let error = start(PLAIN, &spec).await.unwrap_err();
+    let TopologyError::ServerEnded { node, how, log } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!((node.as_str(), how.as_str()), ("node-0", "exit code 1"));
+    assert!(log.contains("no-such-option"), "{log}");
+}
+
+#[tokio::test]
+async fn a_missing_program_is_named() {
+    let spec = Spec::new(TopologyKind::Standalone).with_binary("/nonexistent/server");
+    let error = start(PLAIN, &spec).await.unwrap_err().to_string();
+    assert!(error.contains("/nonexistent/server"), "{error}");
+}
+
+#[tokio::test]
+async fn the_certificate_is_trusted_by_its_own_authority_only() {
+    let deployment = up(PLAIN, TopologyKind::Tls, None).await;
+    let files = deployment.tls().unwrap();
+    let ping = |ca: &Path| {
+        Command::new("redis-cli")
+            .args(["-p", &deployment.nodes()[0].addr().port().to_string()])
+            .args(["--tls", "--cacert"])
+            .arg(ca)
+            .arg("PING")
+            .output()
+    };
+    match ping(&files.ca) {
+        Ok(output) => assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "PONG"),
+        Err(error) => println!("SKIPPED the handshakes: no redis-cli here ({error})"),
+    }
+    if let Ok(output) = ping(&files.untrusted_ca) {
+        assert!(!output.status.success());
+    }
+    assert!(deployment.url().contains("?ca="));
+    down(deployment).await;
+}
+
+#[tokio::test]
+async fn concurrent_starts_do_not_collide() {
+    let starts = (0..6).map(|_| tokio::spawn(up(PLAIN, TopologyKind::QUORUM, None)));
+    let mut deployments = Vec::new();
+    for one in starts.collect::<Vec<_>>() {
+        deployments.push(one.await.unwrap());
+    }
+    let addresses: HashSet<_> = deployments
+        .iter()
+        .flat_map(|deployment| deployment.nodes().iter().map(|node| node.addr()))
+        .collect();
+    assert_eq!(addresses.len(), 30);
+}
+
+#[tokio::test]
+async fn a_panic_leaves_nothing() {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let task = tokio::spawn(async move {
+        let deployment = up(PLAIN, TopologyKind::Standalone, None).await;
+        let pid = deployment.nodes()[0].pid().await.unwrap();
+        tell.send((pid, deployment.run_dir().to_owned())).unwrap();
+        panic!("as intended");
+    });
+    let (pid, dir) = told.await.unwrap();
+    assert!(task.await.unwrap_err().is_panic());
+    assert!(!dir.exists());
+    assert!(!runs_in(pid, &dir));
+}
+
+#[tokio::test]
+async fn a_cancelled_start_keeps_the_other_servers_files() {
+    let deployment = up(PLAIN, TopologyKind::Quorum { nodes: 2 }, None).await;
+    let node = &deployment.nodes()[0];
+    node.crash().await.unwrap();
+    for micros in [0, 100, 500, 1_000, 2_000, 4_000] {
+        let given_up = tokio::time::timeout(Duration::from_micros(micros), node.start()).await;
+        if given_up.is_ok() || node.is_running().await {
+            node.crash().await.unwrap();
+        }
+        assert!(deployment.run_dir().join("node-1").exists());
+    }
+    node.start().await.unwrap();
+    down(deployment).await;
+}
+
+/// Environment variable that turns [`harness`] into a program to be killed.
+const ROLE: &str = "LOCKTOPUS_TEST_HARNESS";
+
+/// Not a test of its own: the body of the process that the next tests kill.
+#[tokio::test]
+async fn harness() {
+    let Some(kind) = std::env::var(ROLE).ok() else {
+        return;
+    };
+    let deployment = up(PLAIN, kind.parse().unwrap(), None).await;
+    println!("DIR {}", deployment.run_dir().display());
+    for node in deployment.nodes().iter().chain(deployment.sentinels()) {
+        println!("PID {}", node.pid().await.unwrap());
+    }
+    // A stopped server handles no signal but one, and its group is sent others when we die.
+    deployment.nodes()[0].freeze().await.unwrap();
+    println!("GO");
+    std::future::pending::<()>().await;
+}
+
+/// Starts the harness in a process of its own and kills that when it is ready.
+fn killed_harness(kind: &str) -> (PathBuf, Vec<u32>) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "harness", "--nocapture", "--test-threads=1"])
+        .env(ROLE, kind)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut dir, mut pids) = (PathBuf::new(), Vec::new());
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let line = line.unwrap();
+        // The test runner's own line may share the line with ours.
+        if let Some((_, path)) = line.split_once("DIR ") {
+            dir = path.into();
+        } else if let Some((_, pid)) = line.split_once("PID ") {
+            pids.push(pid.parse().unwrap());
+        } else if line.ends_with("GO") {
+            break;
+        }
+    }
+    assert!(dir.exists(), "{}", dir.display());
+    if cfg!(target_os = "linux") {
+        assert!(pids.iter().all(|pid| runs_in(*pid, &dir)));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    (dir, pids)
+}
+
+/// Whether the process exists and belongs to the run directory. Linux only.
+fn runs_in(pid: u32, dir: &Path) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline"))
+        .is_ok_and(|line| String::from_utf8_lossy(&line).contains(&dir.display().to_string()))
+}
+
+#[tokio::test]
+async fn killed_harnesses_leave_nothing_and_do_not_collide() {
+    let kinds = ["standalone", "sentinel", "cluster", "quorum", "quorum"];
+    let harnesses = kinds.map(|kind| tokio::task::spawn_blocking(move || killed_harness(kind)));
+    for (kind, harness) in kinds.iter().zip(harnesses) {
+        let (dir, pids) = harness.await.unwrap();
+        assert!(!pids.is_empty());
+        let begun = Instant::now();
+        while dir.exists() || pids.iter().any(|pid| runs_in(*pid, &dir)) {
+            assert!(
+                begun.elapsed() < SOON,
+                "{kind}: {} or {pids:?} left",
+                dir.display()
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        println!(
+            "{kind}: nothing left {:.2?} after the kill",
+            begun.elapsed()
+        );
+    }
+}

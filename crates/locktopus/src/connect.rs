@@ -1,0 +1,165 @@
+//! From a URL to locks.
+
+use std::time::Duration;
+
+use locktopus_core::{DynBackend, Locktopus, LocktopusBuilder, Severity};
+use tokio::time::Instant;
+
+use crate::connect_error::ConnectError;
+use crate::url::{BackendUrl, Checks};
+
+/// Connects to the place that a URL names. [The tables](mod@crate::url) say what may be written.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let locks = locktopus::connect("memory:").await?;
+/// let guard = locks.lock("invoice:42").acquire().await?;
+/// guard.release().await?;
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// [`ConnectError`]; a bad URL is told before anything is sent.
+///
+/// # Cancel safety
+///
+/// Cancel safe: no lock but the probe of the connect-time checks is taken, and that one lapses after a
+/// second.
+pub async fn connect(url: &str) -> Result<Locktopus, ConnectError> {
+    connect_with(url, |builder| builder).await
+}
+
+/// As [`connect`], with a say in how locks behave. Settings in the URL are applied first.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// let patience = Duration::from_secs(3);
+/// let locks = locktopus::connect_with("memory:", |builder| builder.outage(patience)).await?;
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// [`ConnectError`]; a bad URL is told before anything is sent.
+///
+/// # Cancel safety
+///
+/// As [`connect`].
+pub async fn connect_with(
+    url: &str,
+    configure: impl FnOnce(LocktopusBuilder) -> LocktopusBuilder,
+) -> Result<Locktopus, ConnectError> {
+    let url: BackendUrl = url.parse()?;
+    let backend = open(&url).await?;
+    let mut builder = Locktopus::builder_dyn(backend).namespace(&url.options.namespace);
+    if let Some(lease) = url.options.watchdog {
+        builder = builder.watchdog_lease(lease);
+    }
+    Ok(configure(builder).build()?)
+}
+
+/// Connects and gives the bare backend, for those who wrap or combine backends. `namespace` and `watchdog`
+/// of the URL concern a `Locktopus` and play no part.
+///
+/// # Errors
+///
+/// [`ConnectError`]; a bad URL is told before anything is sent.
+///
+/// # Cancel safety
+///
+/// As [`connect`].
+pub async fn connect_backend(url: &str) -> Result<DynBackend, ConnectError> {
+    open(&url.parse()?).await
+}
+
+async fn open(url: &BackendUrl) -> Result<DynBackend, ConnectError> {
+    let backend = backend(url).await?;
+    if url.options.checks == Checks::Off {
+        return Ok(backend);
+    }
+    let deadline = Instant::now() + (url.options.timeout * 3).max(Duration::from_secs(3));
+    let diagnosis = match backend.diagnose(deadline).await {
+        Ok(diagnosis) => diagnosis,
+        Err(source) => {
+            backend.close().await;
+            return Err(ConnectError::Backend {
+                url: url.to_string(),
+                source,
+            });
+        }
+    };
+    for finding in &diagnosis.findings {
+        match finding.severity {
+            Severity::Note => tracing::debug!(backend = %url, "{finding}"),
+            Severity::Warning | Severity::Danger => tracing::warn!(backend = %url, "{finding}"),
+        }
+    }
+    if url.options.checks == Checks::Refuse && diagnosis.worst() == Some(Severity::Danger) {
+        backend.close().await;
+        return Err(ConnectError::Unsafe {
+            url: url.to_string(),
+            findings: diagnosis.findings,
+        });
+    }
+    Ok(backend)
+}
+
+#[cfg(any(feature = "redis", feature = "fred"))]
+mod servers;
+
+#[cfg_attr(
+    not(any(feature = "redis", feature = "fred")),
+    expect(clippy::unused_async, reason = "only servers are waited for")
+)]
+async fn backend(url: &BackendUrl) -> Result<DynBackend, ConnectError> {
+    match &url.place {
+        #[cfg(feature = "memory")]
+        crate::url::Place::Memory { name } => Ok(memory::open(name.as_deref())),
+        #[cfg(not(feature = "memory"))]
+        crate::url::Place::Memory { .. } => Err(ConnectError::FeatureMissing {
+            url: url.to_string(),
+            feature: "memory",
+        }),
+        #[cfg(any(feature = "redis", feature = "fred"))]
+        crate::url::Place::Servers {
+            tls,
+            authority,
+            shape,
+        } => servers::open(url, *tls, authority, shape).await,
+        #[cfg(not(any(feature = "redis", feature = "fred")))]
+        crate::url::Place::Servers { .. } => Err(ConnectError::FeatureMissing {
+            url: url.to_string(),
+            feature: "redis",
+        }),
+    }
+}
+
+#[cfg(feature = "memory")]
+mod memory {
+    //! Named stores of this process.
+
+    use std::collections::HashMap;
+    use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+
+    use locktopus_core::{DynBackend, MemoryBackend};
+
+    /// Only looked at, not kept alive: a store ends with its last user.
+    static STORES: LazyLock<Mutex<HashMap<String, Weak<MemoryBackend>>>> =
+        LazyLock::new(Mutex::default);
+
+    pub(super) fn open(name: Option<&str>) -> DynBackend {
+        let Some(name) = name else {
+            return Arc::new(MemoryBackend::new());
+        };
+        let mut stores = STORES.lock().unwrap_or_else(PoisonError::into_inner);
+        stores.retain(|_, store| store.strong_count() > 0);
+        if let Some(store) = stores.get(name).and_then(Weak::upgrade) {
+            return store;
+        }
+        let store = Arc::new(MemoryBackend::new());
+        stores.insert(name.to_owned(), Arc::downgrade(&store));
+        store
+    }
+}

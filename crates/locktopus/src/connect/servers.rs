@@ -1,0 +1,146 @@
+//! Backends that live on servers: from a URL's parts to a client's options.
+
+use std::sync::Arc;
+
+use locktopus_core::DynBackend;
+use locktopus_protocol::{
+    BackendOptions, ClientIdentity, ConnectOptions, Credentials, HostPort, PubSubMode,
+    RedisBackend, RedisClient, Secret, Servers, TlsOptions,
+};
+
+use crate::connect_error::ConnectError;
+use crate::url::{Authority, BackendUrl, ClientChoice, PubSub, Shape};
+
+pub(super) async fn open(
+    url: &BackendUrl,
+    tls: bool,
+    authority: &Authority,
+    shape: &Shape,
+) -> Result<DynBackend, ConnectError> {
+    if tls && cfg!(not(feature = "tls")) {
+        return Err(ConnectError::FeatureMissing {
+            url: url.to_string(),
+            feature: "tls",
+        });
+    }
+    let client = client(url, &connect_options(url, tls, authority, shape)).await?;
+    let options = BackendOptions {
+        call_timeout: url.options.timeout,
+        token_retention: url.options.token_retention,
+        pubsub: match url.options.pubsub {
+            PubSub::Auto => PubSubMode::Auto,
+            PubSub::Plain => PubSubMode::Plain,
+            PubSub::Sharded => PubSubMode::Sharded,
+        },
+        probe_prefix: url.options.namespace.clone(),
+    };
+    let backend =
+        RedisBackend::new(client, options)
+            .await
+            .map_err(|source| ConnectError::Backend {
+                url: url.to_string(),
+                source,
+            })?;
+    Ok(Arc::new(backend))
+}
+
+fn connect_options(
+    url: &BackendUrl,
+    tls: bool,
+    authority: &Authority,
+    shape: &Shape,
+) -> ConnectOptions {
+    let options = &url.options;
+    let mut hosts = authority.hosts.iter().map(|(host, port)| HostPort {
+        host: host.clone(),
+        port: *port,
+    });
+    let (servers, database) = match shape {
+        Shape::Standalone { database } => {
+            let host = hosts.next().expect("the parser gives at least one address");
+            (Servers::Standalone(host), *database)
+        }
+        Shape::Sentinel {
+            master_name,
+            database,
+        } => {
+            let master_name = master_name.clone();
+            (
+                Servers::Sentinel {
+                    sentinels: hosts.collect(),
+                    master_name,
+                },
+                *database,
+            )
+        }
+        Shape::Cluster => (Servers::Cluster(hosts.collect()), 0),
+    };
+    let login = |username: &Option<String>, password: &Option<String>| {
+        password.as_ref().map(|password| Credentials {
+            username: username.clone(),
+            password: Secret::new(password.clone()),
+        })
+    };
+    let identity = options.cert.clone().zip(options.key.clone());
+    ConnectOptions {
+        credentials: login(&authority.username, &authority.password),
+        sentinel_credentials: login(&options.sentinel_user, &options.sentinel_password),
+        database,
+        tls: tls.then(|| TlsOptions {
+            ca_file: options.ca.clone(),
+            client_identity: identity.map(|(cert_file, key_file)| ClientIdentity {
+                cert_file,
+                key_file,
+            }),
+            danger_accept_invalid_certs: options.danger_accept_invalid_certs,
+        }),
+        connect_timeout: options.connect_timeout,
+        command_timeout: options.timeout,
+        client_name: options.client_name.clone(),
+        ..ConnectOptions::new(servers)
+    }
+}
+
+async fn client(
+    url: &BackendUrl,
+    options: &ConnectOptions,
+) -> Result<Arc<dyn RedisClient>, ConnectError> {
+    let default = if cfg!(feature = "redis") {
+        ClientChoice::Redis
+    } else {
+        ClientChoice::Fred
+    };
+    match url.options.client.unwrap_or(default) {
+        #[cfg(feature = "redis")]
+        ClientChoice::Redis => match locktopus_redis::connect(options).await {
+            Ok(client) => Ok(Arc::new(client)),
+            Err(error) => Err(unreachable(url, error)),
+        },
+        #[cfg(feature = "fred")]
+        ClientChoice::Fred => match locktopus_fred::connect(options).await {
+            Ok(client) => Ok(Arc::new(client)),
+            Err(error) => Err(unreachable(url, error)),
+        },
+        #[cfg(not(all(feature = "redis", feature = "fred")))]
+        missing => {
+            let feature = match missing {
+                ClientChoice::Redis => "redis",
+                ClientChoice::Fred => "fred",
+            };
+            Err(ConnectError::FeatureMissing {
+                url: url.to_string(),
+                feature,
+            })
+        }
+    }
+}
+
+fn unreachable(
+    url: &BackendUrl,
+    error: impl std::error::Error + Send + Sync + 'static,
+) -> ConnectError {
+    ConnectError::Unreachable {
+        url: url.to_string(),
+        source: Box::new(error),
+    }
+}

@@ -1,0 +1,65 @@
+//! Why connecting failed.
+
+use locktopus_core::{BackendError, Finding, LockError};
+
+use crate::url::UrlError;
+
+/// Why [`connect`](crate::connect) gave no `Locktopus`. No lock was taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The URL is wrong.
+    #[error(transparent)]
+    Url(#[from] UrlError),
+
+    /// The URL asks for something this build does not have.
+    #[error("{url} needs the feature \"{feature}\" of the locktopus crate, which is not enabled")]
+    FeatureMissing {
+        /// The URL, without secrets.
+        url: String,
+        /// The feature to enable.
+        feature: &'static str,
+    },
+
+    /// No server could be reached, or it refused the login.
+    #[error("cannot connect to {url}")]
+    Unreachable {
+        /// The URL, without secrets.
+        url: String,
+        /// What the client library said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+
+    /// The servers answered, but not in a way that can carry locks.
+    #[error("{url} cannot be used")]
+    Backend {
+        /// The URL, without secrets.
+        url: String,
+        /// What the backend said.
+        #[source]
+        source: BackendError,
+    },
+
+    /// The connect-time checks found something that can lose locks silently, and `checks=refuse` was asked
+    /// for.
+    #[error("{url} is not safe for locks: {}", list(.findings))]
+    Unsafe {
+        /// The URL, without secrets.
+        url: String,
+        /// What was found.
+        findings: Vec<Finding>,
+    },
+
+    /// A setting of the builder is wrong.
+    #[error(transparent)]
+    Settings(#[from] LockError),
+}
+
+fn list(findings: &[Finding]) -> String {
+    findings
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ")
+}

@@ -1,0 +1,46 @@
+//! Backend URLs.
+//!
+//! | URL | backend |
+//! |---|---|
+//! | `memory:` | embedded, private to this `Locktopus` |
+//! | `memory:NAME` | embedded, shared by everybody in this process who uses the same name |
+//! | `redis://[USER[:PASSWORD]@]HOST[:PORT][/DB]` | one server |
+//! | `redis-sentinel://[USER[:PASSWORD]@]HOST:PORT,HOST:PORT/MASTER[/DB]` | the primary that the sentinels know as `MASTER` |
+//! | `redis-cluster://[USER[:PASSWORD]@]HOST:PORT,HOST:PORT` | a cluster; the rest of its nodes is discovered |
+//! | `rediss://`, `rediss-sentinel://`, `rediss-cluster://` | the same with TLS (feature `tls`) |
+//!
+//! `valkey` may be written for `redis`. A port that is left out is 6379, for sentinels 26379. Special
+//! characters in users, passwords and names are percent-encoded. Options follow behind `?`, joined by `&`:
+//!
+//! | option | values | default | meaning |
+//! |---|---|---|---|
+//! | `client` | `redis`, `fred` | `redis` if that feature is on, else `fred` | which client library |
+//! | `timeout` | duration | `1s` | longest wait for one answer |
+//! | `connect_timeout` | duration | `500ms` | longest wait for a connection with TLS and login |
+//! | `pubsub` | `auto`, `plain`, `sharded` | `auto` | which pub/sub announces releases; must be the same for all who share locks |
+//! | `checks` | `off`, `warn`, `refuse` | `warn` | what to do about findings of the connect-time checks: nothing (and do not look), log them, or refuse if locks could be lost silently |
+//! | `namespace` | text | empty | put in front of every lock name |
+//! | `watchdog` | duration | `30s` | lease of locks asked for without one; renewed after a third |
+//! | `token_retention` | duration, `forever` | `7d` | how long a token key stays after the last grant; `forever` if Java services use `RFencedLock` on the same names |
+//! | `client_name` | text | none | shown by `CLIENT LIST` |
+//! | `sentinel_user`, `sentinel_password` | text | none | login for the sentinels |
+//! | `ca` | path | system's | PEM file with the authorities to trust |
+//! | `cert`, `key` | paths | none | PEM files with a client certificate and its key |
+//! | `danger_accept_invalid_certs` | `true`, `false` | `false` | accept any certificate |
+//!
+//! Durations are written like `250ms`, `5s`, `2m`, `7d`.
+
+mod authority;
+mod options;
+mod parse;
+
+pub use options::{Checks, ClientChoice};
+pub use parse::{BackendUrl, UrlError};
+
+#[cfg(any(feature = "redis", feature = "fred"))]
+pub(crate) use authority::Authority;
+#[cfg(any(feature = "redis", feature = "fred"))]
+pub(crate) use options::PubSub;
+pub(crate) use parse::Place;
+#[cfg(any(feature = "redis", feature = "fred"))]
+pub(crate) use parse::Shape;
