@@ -1,1 +1,39 @@
 //! Locktopus over the redis-rs client.
+//!
+//! [`connect()`] builds a [`RedisRsClient`], which implements
+//! [`locktopus_protocol::RedisClient`] on a standalone server, behind Sentinel and on a Cluster.
+//!
+//! Only the multiplexed connection of redis-rs is used. What is built on top of it here (finding
+//! the primary, the slot map, reconnecting, subscriptions) is what a lock needs to be done
+//! differently from a general-purpose client:
+//!
+//! * a command is written at most once, and its error says honestly whether it can have run;
+//! * a node that is dead or frozen delays nobody but the callers of its own slots;
+//! * a subscription that may have missed something says so.
+//!
+//! No type of redis-rs appears in the public interface.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod client;
+mod cluster;
+mod connect;
+mod dial;
+mod error;
+mod health;
+mod keepalive;
+mod link;
+mod locked;
+mod places;
+mod pubsub;
+mod reply;
+mod send;
+mod sentinel;
+mod single;
+mod slots;
+mod tls;
+mod topology;
+
+pub use client::RedisRsClient;
+pub use connect::connect;
+pub use error::ConnectError;

@@ -1,0 +1,89 @@
+//! The client: commands to the topology, channels to the subscriber.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use locktopus_protocol::{
+    Channel, ClientError, Deployment, NodeReply, PushEvent, RedisClient, Reply, Route,
+};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::AbortHandle;
+
+use crate::dial::Dialer;
+use crate::pubsub::Subscriber;
+use crate::topology::{Topology, keep_fresh};
+
+/// A [`RedisClient`] over redis-rs. Made by [`connect`](crate::connect()).
+///
+/// It connects again by itself whenever that is needed; dropping it closes every connection.
+#[derive(Debug)]
+pub struct RedisRsClient {
+    topology: Arc<Topology>,
+    subscriber: Subscriber,
+    refresher: AbortHandle,
+}
+
+impl RedisRsClient {
+    pub(crate) fn new(topology: Topology, dialer: Arc<Dialer>) -> Self {
+        let topology = Arc::new(topology);
+        Self {
+            subscriber: Subscriber::new(Arc::clone(&topology), dialer),
+            refresher: tokio::spawn(keep_fresh(Arc::clone(&topology))).abort_handle(),
+            topology,
+        }
+    }
+}
+
+#[async_trait]
+impl RedisClient for RedisRsClient {
+    fn name(&self) -> &'static str {
+        "redis-rs"
+    }
+
+    fn deployment(&self) -> Deployment {
+        self.topology.deployment()
+    }
+
+    async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
+        if args.is_empty() {
+            return Err(ClientError::NotSent("a command needs a name".to_owned()));
+        }
+        self.topology.command(route, args).await
+    }
+
+    async fn command_on_primaries(&self, args: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
+        if args.is_empty() {
+            return Err(ClientError::NotSent("a command needs a name".to_owned()));
+        }
+        self.topology.command_on_primaries(args).await
+    }
+
+    async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
+        self.subscriber.subscribe(channels).await
+    }
+
+    async fn unsubscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
+        self.subscriber.unsubscribe(channels).await;
+        Ok(())
+    }
+
+    fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
+        self.subscriber.take_events()
+    }
+
+    fn timed_out(&self, route: Route) {
+        self.topology.timed_out(route);
+    }
+
+    async fn close(&self) {
+        self.refresher.abort();
+        self.subscriber.close();
+        self.topology.close();
+    }
+}
+
+impl Drop for RedisRsClient {
+    fn drop(&mut self) {
+        self.refresher.abort();
+    }
+}

@@ -1,0 +1,116 @@
+//! From options to a connected client.
+
+use std::sync::Arc;
+
+use locktopus_protocol::{ClientError, ConnectOptions, HostPort, Servers};
+
+use crate::client::RedisRsClient;
+use crate::cluster::Cluster;
+use crate::dial::Dialer;
+use crate::error::ConnectError;
+use crate::link::Target;
+use crate::sentinel::Sentinels;
+use crate::single::Single;
+use crate::tls::Tls;
+use crate::topology::Topology;
+
+/// Connects to the servers that `options` name.
+///
+/// Returns once the primary was reached and accepted the login; in a cluster, once a node has told
+/// which primaries there are. Must be called inside a tokio runtime, which then drives the
+/// connections.
+///
+/// # Errors
+///
+/// [`ConnectError::NoServers`], [`ConnectError::ClusterDatabase`], [`ConnectError::TlsNotBuiltIn`] and
+/// [`ConnectError::TlsFile`] for options that cannot work, [`ConnectError::Unreachable`] if no server
+/// answers as it should.
+///
+/// # Cancel safety
+///
+/// Dropping the future drops what was connected so far.
+///
+/// # Examples
+///
+/// ```no_run
+/// use locktopus_protocol::{ConnectOptions, HostPort, RedisClient, Route, Servers};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = HostPort { host: "127.0.0.1".to_owned(), port: 6379 };
+/// let options = ConnectOptions::new(Servers::Standalone(server));
+/// let client = locktopus_redis::connect(&options).await?;
+/// client.command(Route::Any, &[b"PING"]).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub async fn connect(options: &ConnectOptions) -> Result<RedisRsClient, ConnectError> {
+    check(options)?;
+    let tls = match &options.tls {
+        Some(tls) => Some(Tls::load(tls).await?),
+        None => None,
+    };
+    let dialer = Arc::new(Dialer::for_data(options, tls.clone()));
+    let topology = match &options.servers {
+        Servers::Standalone(server) => Topology::Single(Single::new(
+            Target::Server(server.clone()),
+            Arc::clone(&dialer),
+        )),
+        Servers::Sentinel {
+            sentinels,
+            master_name,
+        } => {
+            let asking = Dialer::for_sentinels(options, tls);
+            let sentinels = Arc::new(Sentinels::new(sentinels, master_name, asking));
+            Topology::Single(Single::new(Target::Primary(sentinels), Arc::clone(&dialer)))
+        }
+        Servers::Cluster(seeds) => {
+            Topology::Cluster(Box::new(Cluster::new(seeds.clone(), Arc::clone(&dialer))))
+        }
+    };
+    match topology.begin().await {
+        Ok(()) => Ok(RedisRsClient::new(topology, dialer)),
+        Err(error) => Err(unreachable(options, &error)),
+    }
+}
+
+fn check(options: &ConnectOptions) -> Result<(), ConnectError> {
+    match &options.servers {
+        Servers::Standalone(_) => Ok(()),
+        Servers::Sentinel { sentinels, .. } if sentinels.is_empty() => {
+            Err(ConnectError::NoServers { what: "sentinel" })
+        }
+        Servers::Sentinel { .. } => Ok(()),
+        Servers::Cluster(seeds) if seeds.is_empty() => Err(ConnectError::NoServers {
+            what: "cluster node",
+        }),
+        Servers::Cluster(_) if options.database != 0 => Err(ConnectError::ClusterDatabase {
+            given: options.database,
+        }),
+        Servers::Cluster(_) => Ok(()),
+    }
+}
+
+fn unreachable(options: &ConnectOptions, error: &ClientError) -> ConnectError {
+    let target = match &options.servers {
+        Servers::Standalone(server) => format!("the server {server}"),
+        Servers::Sentinel {
+            sentinels,
+            master_name,
+        } => {
+            format!(
+                "the primary {master_name:?} through sentinels {}",
+                listed(sentinels)
+            )
+        }
+        Servers::Cluster(seeds) => format!("the cluster of {}", listed(seeds)),
+    };
+    ConnectError::Unreachable {
+        target,
+        reason: error.to_string(),
+    }
+}
+
+fn listed(servers: &[HostPort]) -> String {
+    let names: Vec<_> = servers.iter().map(ToString::to_string).collect();
+    names.join(", ")
+}

@@ -1,0 +1,158 @@
+//! Making one connection: address, login, TLS, socket options, time limit.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktopus_protocol::{ClientError, ConnectOptions, Credentials, HostPort};
+use redis::aio::MultiplexedConnection;
+use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
+use redis::{AsyncConnectionConfig, ConnectionAddr, IntoConnectionInfo, ProtocolVersion};
+use redis::{PushInfo, RedisConnectionInfo};
+use tokio::time::timeout;
+
+use crate::error::not_connected;
+use crate::health::Health;
+use crate::tls::Tls;
+
+/// Commands that may wait for the writing task. Small, so that a stuck socket is felt early; large
+/// enough for every task of a busy process to be pipelined.
+const QUEUED_COMMANDS: usize = 256;
+
+/// How long a peer may be silent before the kernel asks whether it is still there.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// Makes connections with one login.
+pub(crate) struct Dialer {
+    login: RedisConnectionInfo,
+    tls: Option<Tls>,
+    client_name: Option<String>,
+    limit: Duration,
+    command_limit: Duration,
+}
+
+impl Dialer {
+    /// For the servers that hold the data.
+    pub(crate) fn for_data(options: &ConnectOptions, tls: Option<Tls>) -> Self {
+        let login = login(options.credentials.as_ref()).set_db(i64::from(options.database));
+        Self::new(options, login, tls)
+    }
+
+    /// For the sentinels, which have users of their own.
+    pub(crate) fn for_sentinels(options: &ConnectOptions, tls: Option<Tls>) -> Self {
+        Self::new(options, login(options.sentinel_credentials.as_ref()), tls)
+    }
+
+    fn new(options: &ConnectOptions, login: RedisConnectionInfo, tls: Option<Tls>) -> Self {
+        Self {
+            login,
+            tls,
+            client_name: options.client_name.clone(),
+            limit: options.connect_timeout,
+            command_limit: options.command_timeout,
+        }
+    }
+
+    /// Longest time for one connection.
+    pub(crate) fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// Longest time for one command that this crate sends by itself.
+    pub(crate) fn command_limit(&self) -> Duration {
+        self.command_limit
+    }
+
+    /// Connects and logs in. `health` hears of everything that the server sends unasked.
+    pub(crate) async fn dial(
+        &self,
+        health: &Arc<Health>,
+    ) -> Result<MultiplexedConnection, ClientError> {
+        let server = health.server();
+        match timeout(self.limit, Box::pin(self.attempt(health))).await {
+            Ok(Ok(connection)) => Ok(connection),
+            Ok(Err(error)) => Err(not_connected(&error, server)),
+            Err(_) => Err(ClientError::NotSent(format!(
+                "cannot connect to {server}: nothing heard within {:?}",
+                self.limit
+            ))),
+        }
+    }
+
+    async fn attempt(&self, health: &Arc<Health>) -> redis::RedisResult<MultiplexedConnection> {
+        let HostPort { host, port } = health.server().clone();
+        let address = match &self.tls {
+            None => ConnectionAddr::Tcp(host, port),
+            Some(tls) => ConnectionAddr::TcpTls {
+                host,
+                port,
+                insecure: tls.accepts_anything(),
+                tls_params: None,
+            },
+        };
+        let info = address
+            .into_connection_info()?
+            .set_redis_settings(self.login.clone())
+            .set_tcp_settings(tcp_settings());
+        let client = match &self.tls {
+            None => redis::Client::open(info)?,
+            Some(tls) => tls.client(info)?,
+        };
+        let listener = Arc::clone(health);
+        // The callers' timeouts are the only ones: an inner one would end a command that the caller
+        // still waits for.
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(None)
+            .set_response_timeout(None)
+            .set_pipeline_buffer_size(QUEUED_COMMANDS)
+            .set_push_sender(move |push: PushInfo| {
+                listener.on_push(push);
+                Ok::<(), std::convert::Infallible>(())
+            });
+        let mut connection = client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await?;
+        if let Some(name) = &self.client_name {
+            let mut command = redis::cmd("CLIENT");
+            command.arg("SETNAME").arg(name);
+            // A refusal is a value, not an error, and is ignored: the name only helps operators,
+            // and the user may not be allowed to set it.
+            connection.send_packed_command(&command).await?;
+        }
+        Ok(connection)
+    }
+}
+
+fn login(credentials: Option<&Credentials>) -> RedisConnectionInfo {
+    // Everything received out of turn (closed connections, messages) needs RESP3.
+    let mut info = RedisConnectionInfo::default().set_protocol(ProtocolVersion::RESP3);
+    if let Some(Credentials { username, password }) = credentials {
+        if let Some(username) = username {
+            info = info.set_username(username);
+        }
+        info = info.set_password(password.expose());
+    }
+    info
+}
+
+fn tcp_settings() -> TcpSettings {
+    let keepalive = TcpKeepalive::new()
+        .with_time(SILENCE)
+        .with_interval(SILENCE / 2);
+    let settings = TcpSettings::default()
+        .set_nodelay(true)
+        .set_keepalive(keepalive);
+    #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+    let settings = settings.set_user_timeout(SILENCE * 2);
+    settings
+}
+
+impl fmt::Debug for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the login.
+        f.debug_struct("Dialer")
+            .field("tls", &self.tls.is_some())
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,194 @@
+//! One connection that is made when needed and replaced when dead, for any number of callers.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use locktopus_protocol::{ClientError, HostPort};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use crate::dial::Dialer;
+use crate::health::{Health, Listener};
+use crate::keepalive;
+use crate::locked::locked;
+use crate::send::Live;
+use crate::sentinel::Sentinels;
+
+/// Where a link leads.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    /// Always to this server.
+    Server(HostPort),
+    /// To whatever server the sentinels call the primary at the time of connecting.
+    Primary(Arc<Sentinels>),
+}
+
+/// A place for one connection.
+pub(crate) struct Link {
+    target: Target,
+    dialer: Arc<Dialer>,
+    listener: Option<Arc<dyn Listener>>,
+    state: Mutex<State>,
+}
+
+type Attempt = watch::Receiver<Option<Result<Live, ClientError>>>;
+
+enum State {
+    Idle,
+    /// One attempt for all callers. It goes on if they lose interest, so that the next one profits.
+    Dialing(Attempt),
+    Ready(Live),
+    Closed,
+}
+
+impl Link {
+    /// A link without a connection yet. With a `listener` the connection is for subscriptions and is
+    /// tried now and then.
+    pub(crate) fn new(
+        target: Target,
+        dialer: Arc<Dialer>,
+        listener: Option<Arc<dyn Listener>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            target,
+            dialer,
+            listener,
+            state: Mutex::new(State::Idle),
+        })
+    }
+
+    /// The connection, made first if there is none.
+    pub(crate) async fn get(self: &Arc<Self>) -> Result<Live, ClientError> {
+        let mut attempt = {
+            let mut state = locked(&self.state);
+            match &*state {
+                State::Ready(live) if !live.health().is_dead() => return Ok(live.clone()),
+                State::Closed => return Err(closed()),
+                // Without a sender the attempt ended together with the runtime it ran on.
+                State::Dialing(attempt) if attempt.has_changed().is_ok() => attempt.clone(),
+                State::Idle | State::Dialing(_) | State::Ready(_) => {
+                    let attempt = self.start();
+                    *state = State::Dialing(attempt.clone());
+                    attempt
+                }
+            }
+        };
+        match attempt.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(outcome)) => outcome.clone(),
+            Ok(None) | Err(_) => Err(ClientError::NotSent(
+                "the attempt to connect was abandoned".to_owned(),
+            )),
+        }
+    }
+
+    /// The server, if the link always leads to the same one.
+    pub(crate) fn server(&self) -> Option<&HostPort> {
+        match &self.target {
+            Target::Server(server) => Some(server),
+            Target::Primary(_) => None,
+        }
+    }
+
+    /// The connection, if there is one.
+    pub(crate) fn peek(&self) -> Option<Live> {
+        match &*locked(&self.state) {
+            State::Ready(live) if !live.health().is_dead() => Some(live.clone()),
+            State::Idle | State::Dialing(_) | State::Ready(_) | State::Closed => None,
+        }
+    }
+
+    /// Somebody waited in vain: checks in the background whether the connection still works.
+    pub(crate) fn doubt(&self) {
+        let Some(live) = self.peek() else { return };
+        if !live.health().begin_check() {
+            return;
+        }
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(keepalive::check(live, self.dialer.limit()))),
+            Err(_) => live.health().kill("a caller waited in vain"),
+        }
+    }
+
+    /// Drops the connection for good.
+    pub(crate) fn close(&self) {
+        if let State::Ready(live) = std::mem::replace(&mut *locked(&self.state), State::Closed) {
+            live.health().retire();
+        }
+    }
+
+    fn start(self: &Arc<Self>) -> Attempt {
+        let (sender, attempt) = watch::channel(None);
+        let link = Arc::clone(self);
+        tokio::spawn(async move {
+            let outcome = link.dial().await;
+            let outcome = link.settle(outcome);
+            sender.send_replace(Some(outcome));
+        });
+        attempt
+    }
+
+    fn settle(&self, outcome: Result<Live, ClientError>) -> Result<Live, ClientError> {
+        let mut state = locked(&self.state);
+        if matches!(*state, State::Closed) {
+            if let Ok(live) = &outcome {
+                live.health().retire();
+            }
+            return Err(closed());
+        }
+        *state = match &outcome {
+            Ok(live) => State::Ready(live.clone()),
+            Err(_) => State::Idle,
+        };
+        outcome
+    }
+
+    async fn dial(&self) -> Result<Live, ClientError> {
+        let live = match &self.target {
+            Target::Server(server) => self.dial_server(server.clone()).await?,
+            Target::Primary(sentinels) => {
+                sentinels.connect(|server| self.dial_server(server)).await?
+            }
+        };
+        if live.health().is_dead() {
+            let server = live.health().server();
+            return Err(ClientError::NotSent(format!(
+                "{server} closed the connection at once"
+            )));
+        }
+        if self.listener.is_some() {
+            let task = tokio::spawn(keepalive::watch(live.clone(), self.dialer.command_limit()));
+            live.health().accompany(task.abort_handle());
+        }
+        Ok(live)
+    }
+
+    async fn dial_server(&self, server: HostPort) -> Result<Live, ClientError> {
+        let health = Health::new(server, self.listener.clone());
+        match self.dialer.dial(&health).await {
+            Ok(connection) => Ok(Live::new(connection, health)),
+            Err(error) => {
+                // It was never in use, so nobody needs to hear of its end.
+                health.retire();
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("target", &self.target)
+            .finish_non_exhaustive()
+    }
+}
+
+fn closed() -> ClientError {
+    ClientError::NotSent("the client was closed".to_owned())
+}

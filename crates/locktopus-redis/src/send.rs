@@ -1,0 +1,90 @@
+//! Writing commands to one connection, exactly once, and reading their answers.
+
+use locktopus_protocol::{ClientError, Reply};
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, Pipeline, RedisError, Value};
+use std::sync::Arc;
+
+use crate::error::unanswered;
+use crate::health::Health;
+use crate::reply::reply_of;
+
+/// A connection that was made, with its state of health. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Live {
+    connection: MultiplexedConnection,
+    health: Arc<Health>,
+}
+
+impl Live {
+    pub(crate) fn new(connection: MultiplexedConnection, health: Arc<Health>) -> Self {
+        Self { connection, health }
+    }
+
+    pub(crate) fn health(&self) -> &Arc<Health> {
+        &self.health
+    }
+
+    /// Sends one command.
+    pub(crate) async fn send(&mut self, args: &[&[u8]]) -> Result<Reply, ClientError> {
+        let command = packed(args);
+        match self.connection.send_packed_command(&command).await {
+            Ok(value) => reply_of(value),
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    /// Sends one command to a node that is about to take over its slot.
+    pub(crate) async fn send_asking(&mut self, args: &[&[u8]]) -> Result<Reply, ClientError> {
+        let mut pipeline = Pipeline::with_capacity(2);
+        pipeline.cmd("ASKING").add_command(packed(args));
+        let answer = self.send_all(&pipeline).await?.pop();
+        answer.map_or_else(
+            || {
+                Err(ClientError::MaybeExecuted(
+                    "the server's answer is missing".to_owned(),
+                ))
+            },
+            reply_of,
+        )
+    }
+
+    /// Sends several commands in one write. Refusals are among the values.
+    pub(crate) async fn send_all(
+        &mut self,
+        pipeline: &Pipeline,
+    ) -> Result<Vec<Value>, ClientError> {
+        match self
+            .connection
+            .send_packed_commands(pipeline, 0, pipeline.len())
+            .await
+        {
+            Ok(values) => Ok(values),
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    /// Whether the server answers at all; any answer will do.
+    pub(crate) async fn answers(&mut self) -> bool {
+        self.connection
+            .send_packed_command(&redis::cmd("PING"))
+            .await
+            .is_ok()
+    }
+
+    fn failed(&self, error: &RedisError) -> ClientError {
+        if error.is_unrecoverable_error() {
+            self.health.kill("a command failed on the connection");
+        }
+        unanswered(error, self.health.server())
+    }
+}
+
+fn packed(args: &[&[u8]]) -> Cmd {
+    let bytes = args.iter().map(|arg| arg.len()).sum();
+    let mut command = Cmd::with_capacity(args.len(), bytes);
+    for arg in args {
+        command.arg(*arg);
+    }
+    command
+}

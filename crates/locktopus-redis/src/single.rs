@@ -1,0 +1,94 @@
+//! One primary: a standalone server, or the one that the sentinels name.
+
+use std::sync::Arc;
+
+use locktopus_protocol::{ClientError, Deployment, HostPort, NodeReply, Reply};
+
+use crate::dial::Dialer;
+use crate::error::code_of;
+use crate::link::{Link, Target};
+
+/// The connection for commands to the one primary.
+#[derive(Debug)]
+pub(crate) struct Single {
+    target: Target,
+    link: Arc<Link>,
+}
+
+impl Single {
+    pub(crate) fn new(target: Target, dialer: Arc<Dialer>) -> Self {
+        Self {
+            link: Link::new(target.clone(), dialer, None),
+            target,
+        }
+    }
+
+    pub(crate) fn deployment(&self) -> Deployment {
+        match self.target {
+            Target::Server(_) => Deployment::Standalone,
+            Target::Primary(_) => Deployment::Sentinel,
+        }
+    }
+
+    /// Where a second connection to the same primary leads.
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The connection itself.
+    pub(crate) fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    /// Whether subscriptions on this server are where the commands go.
+    pub(crate) fn is_current(&self, server: &HostPort) -> bool {
+        self.link
+            .peek()
+            .is_none_or(|live| live.health().server() == server)
+    }
+
+    pub(crate) async fn command(&self, args: &[&[u8]]) -> Result<Reply, ClientError> {
+        self.answer(args).await.1
+    }
+
+    pub(crate) async fn command_on_primaries(
+        &self,
+        args: &[&[u8]],
+    ) -> Result<Vec<NodeReply>, ClientError> {
+        match self.answer(args).await {
+            (Some(node), reply) => Ok(vec![NodeReply {
+                node: node.to_string(),
+                reply,
+            }]),
+            (None, Err(error)) => Err(error),
+            // An answer always comes from somewhere.
+            (None, Ok(reply)) => Ok(vec![NodeReply {
+                node: String::new(),
+                reply: Ok(reply),
+            }]),
+        }
+    }
+
+    async fn answer(&self, args: &[&[u8]]) -> (Option<HostPort>, Result<Reply, ClientError>) {
+        let mut live = match self.link.get().await {
+            Ok(live) => live,
+            Err(error) => return (None, Err(error)),
+        };
+        let answer = live.send(args).await;
+        if code_of(&answer).is_some_and(|code| self.means_wrong_server(code)) {
+            live.health().kill("the server is not the primary");
+        }
+        (Some(live.health().server().clone()), answer)
+    }
+
+    /// Whether the next command should look for the primary again.
+    fn means_wrong_server(&self, code: &str) -> bool {
+        match (&self.target, code) {
+            // A host name may lead elsewhere by now.
+            (_, "READONLY") => true,
+            // A primary that just started again is about to be replaced, if the sentinels saw it die.
+            (Target::Primary(_), "LOADING" | "MASTERDOWN") => true,
+            (Target::Primary(_) | Target::Server(_), _) => false,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The kinds of deployment behind one interface, for commands and for placing subscriptions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktopus_protocol::slot::key_slot;
+use locktopus_protocol::{Channel, ClientError, Deployment, HostPort, NodeReply, Reply, Route};
+use tokio::time::{sleep, timeout};
+
+use crate::cluster::Cluster;
+use crate::link::Target;
+use crate::single::Single;
+
+/// Pause between two refreshes of the slot map, however many callers want one.
+const REFRESH_PAUSE: Duration = Duration::from_millis(20);
+
+/// How old the slot map of a quiet client gets.
+const REFRESH_ROUTINE: Duration = Duration::from_secs(30);
+
+/// Where the servers are.
+#[derive(Debug)]
+pub(crate) enum Topology {
+    /// One primary.
+    Single(Single),
+    /// Several primaries, by slot.
+    Cluster(Box<Cluster>),
+}
+
+/// The server that a subscription belongs on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Place {
+    /// The one primary.
+    Primary,
+    /// A node of the cluster.
+    Node(HostPort),
+}
+
+impl Topology {
+    pub(crate) fn deployment(&self) -> Deployment {
+        match self {
+            Self::Single(single) => single.deployment(),
+            Self::Cluster(_) => Deployment::Cluster,
+        }
+    }
+
+    /// Makes the first contact.
+    pub(crate) async fn begin(&self) -> Result<(), ClientError> {
+        match self {
+            Self::Single(single) => single.link().get().await.map(drop),
+            Self::Cluster(cluster) => cluster.refresh().await,
+        }
+    }
+
+    pub(crate) async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
+        match self {
+            Self::Single(single) => single.command(args).await,
+            Self::Cluster(cluster) => cluster.command(route, args).await,
+        }
+    }
+
+    pub(crate) async fn command_on_primaries(
+        &self,
+        args: &[&[u8]],
+    ) -> Result<Vec<NodeReply>, ClientError> {
+        match self {
+            Self::Single(single) => single.command_on_primaries(args).await,
+            Self::Cluster(cluster) => cluster.command_on_primaries(args).await,
+        }
+    }
+
+    pub(crate) fn timed_out(&self, route: Route) {
+        match self {
+            Self::Single(single) => single.link().doubt(),
+            Self::Cluster(cluster) => cluster.timed_out(route),
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        match self {
+            Self::Single(single) => single.link().close(),
+            Self::Cluster(cluster) => cluster.close(),
+        }
+    }
+
+    /// Where to subscribe to a channel. `None` while nobody serves its slot.
+    ///
+    /// In a cluster a plain channel could be subscribed to anywhere. The owner of its slot is where
+    /// the scripts publish, so that a message need not cross the cluster bus.
+    pub(crate) fn place_of(&self, channel: &Channel) -> Option<Place> {
+        match self {
+            Self::Single(_) => Some(Place::Primary),
+            Self::Cluster(cluster) => cluster.owner(key_slot(&channel.name)).map(Place::Node),
+        }
+    }
+
+    /// Where a connection to a place leads.
+    pub(crate) fn target(&self, place: &Place) -> Option<Target> {
+        match (self, place) {
+            (_, Place::Node(server)) => Some(Target::Server(server.clone())),
+            (Self::Single(single), Place::Primary) => Some(single.target().clone()),
+            (Self::Cluster(_), Place::Primary) => None,
+        }
+    }
+
+    /// Something happened after which channels may belong elsewhere.
+    pub(crate) fn mark_stale(&self) {
+        if let Self::Cluster(cluster) = self {
+            cluster.mark_stale();
+        }
+    }
+
+    /// A subscription was refused with `MOVED`.
+    pub(crate) fn moved(&self, message: &str, refused: &HostPort) {
+        if let Self::Cluster(cluster) = self {
+            cluster.moved(message, refused);
+        }
+    }
+
+    /// Finds out where channels belong now, if that is in doubt.
+    pub(crate) async fn freshen(&self) {
+        if let Self::Cluster(cluster) = self {
+            cluster.freshen().await;
+        }
+    }
+}
+
+/// Keeps the slot map of a cluster up to date, beside the traffic.
+pub(crate) async fn keep_fresh(topology: Arc<Topology>) {
+    let Topology::Cluster(cluster) = &*topology else {
+        return;
+    };
+    loop {
+        // Without a reason as well: a subscriber that sends no commands gets no refusals.
+        if timeout(REFRESH_ROUTINE, cluster.refresh_wanted())
+            .await
+            .is_err()
+        {
+            cluster.mark_stale();
+        }
+        cluster.freshen().await;
+        sleep(REFRESH_PAUSE).await;
+    }
+}

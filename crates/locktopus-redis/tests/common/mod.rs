@@ -1,0 +1,177 @@
+//! What all tests of this crate share: a topology, a client for it, and waiting on conditions.
+
+#![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use locktopus_protocol::slot::key_slot;
+use locktopus_protocol::{
+    Channel, ChannelFlavour, ClientError, ConnectOptions, HostPort, PushEvent, RedisClient, Reply,
+    Route, Servers,
+};
+use locktopus_redis::RedisRsClient;
+use locktopus_testkit::topology::{
+    Deployment, Knobs, Node, ProviderKind, Spec, TopologyKind, start,
+};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Instant, sleep, timeout};
+
+/// What the backend gives one command.
+pub const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Longest wait for anything that must happen at all.
+pub const LONG: Duration = Duration::from_secs(20);
+
+/// Three primaries and no replicas: enough where nothing is killed.
+pub const SHARDS: TopologyKind = TopologyKind::Cluster {
+    primaries: 3,
+    replicas_each: 0,
+};
+
+/// One replica and one sentinel: enough where nothing is killed.
+pub const WATCHED: TopologyKind = TopologyKind::Sentinel {
+    replicas: 1,
+    sentinels: 1,
+};
+
+pub async fn servers(kind: TopologyKind) -> Deployment {
+    servers_with(kind, Knobs::default()).await
+}
+
+pub async fn servers_with(kind: TopologyKind, knobs: Knobs) -> Deployment {
+    start(ProviderKind::Plain, &Spec::new(kind).with_knobs(knobs))
+        .await
+        .unwrap()
+}
+
+pub fn address(node: &Node) -> HostPort {
+    HostPort {
+        host: node.addr().ip().to_string(),
+        port: node.addr().port(),
+    }
+}
+
+pub fn options(deployment: &Deployment) -> ConnectOptions {
+    let nodes: Vec<_> = deployment.nodes().iter().map(address).collect();
+    ConnectOptions::new(match deployment.kind() {
+        TopologyKind::Cluster { .. } => Servers::Cluster(nodes),
+        TopologyKind::Sentinel { .. } => Servers::Sentinel {
+            sentinels: deployment.sentinels().iter().map(address).collect(),
+            master_name: deployment.master_name().to_owned(),
+        },
+        _ => Servers::Standalone(nodes[0].clone()),
+    })
+}
+
+pub async fn client(deployment: &Deployment) -> RedisRsClient {
+    locktopus_redis::connect(&options(deployment))
+        .await
+        .unwrap()
+}
+
+/// Sends a command for the slot of `key` as the backend does: with a time limit, and telling the
+/// adapter when it passed.
+pub async fn call(client: &RedisRsClient, key: &str, words: &[&str]) -> Result<Reply, ClientError> {
+    let route = Route::Slot(key_slot(key.as_bytes()));
+    let args: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
+    match timeout(PATIENCE, client.command(route, &args)).await {
+        Ok(answer) => answer,
+        Err(_) => {
+            client.timed_out(route);
+            Err(ClientError::MaybeExecuted("the caller gave up".to_owned()))
+        }
+    }
+}
+
+/// Repeats `attempt` until it succeeds.
+pub async fn eventually<T, E: std::fmt::Debug>(
+    what: &str,
+    mut attempt: impl AsyncFnMut() -> Result<T, E>,
+) -> T {
+    let deadline = Instant::now() + LONG;
+    loop {
+        match attempt().await {
+            Ok(value) => return value,
+            Err(error) if Instant::now() > deadline => panic!("{what}: {error:?}"),
+            Err(_) => sleep(Duration::from_millis(20)).await,
+        }
+    }
+}
+
+pub fn channel(name: &str, flavour: ChannelFlavour) -> Channel {
+    Channel {
+        name: Bytes::copy_from_slice(name.as_bytes()),
+        flavour,
+    }
+}
+
+pub fn bytes(text: &str) -> Reply {
+    Reply::Bytes(Bytes::copy_from_slice(text.as_bytes()))
+}
+
+/// Waits for a message on each of `names`; other messages and events are skipped.
+pub async fn hear_all(events: &mut UnboundedReceiver<PushEvent>, names: &[String]) {
+    let mut missing: Vec<_> = names.to_vec();
+    let heard = async {
+        while !missing.is_empty() {
+            if let PushEvent::Message { channel, .. } = events.recv().await.unwrap() {
+                missing.retain(|name| channel != name.as_bytes());
+            }
+        }
+    };
+    let outcome = timeout(LONG, heard).await;
+    assert!(
+        outcome.is_ok(),
+        "nothing heard on {} channels: {missing:?}",
+        missing.len()
+    );
+}
+
+/// Waits until the client says that messages may have been missed.
+pub async fn disrupted(events: &mut UnboundedReceiver<PushEvent>) -> &'static str {
+    let heard = async {
+        loop {
+            if let PushEvent::Disrupted { reason } = events.recv().await.unwrap() {
+                return reason;
+            }
+        }
+    };
+    timeout(LONG, heard).await.expect("a disruption")
+}
+
+/// What the layer above does after a disruption.
+pub async fn subscribe_again(client: &RedisRsClient, channels: &[Channel]) {
+    eventually("subscribing again", async || {
+        client.subscribe(channels).await
+    })
+    .await;
+}
+
+async fn id_of(node: &Node) -> String {
+    node.command(&["CLUSTER", "MYID"]).await.unwrap().text()
+}
+
+/// Opens a slot for moving.
+pub async fn begin_migration(from: &Node, to: &Node, slot: u16) {
+    let (from_id, to_id, slot) = (id_of(from).await, id_of(to).await, slot.to_string());
+    to.command(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id])
+        .await
+        .unwrap();
+    from.command(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id])
+        .await
+        .unwrap();
+}
+
+/// Hands a slot over, the new owner first, as the servers' documentation wants it.
+pub async fn end_migration(servers: &Deployment, from: &Node, to: &Node, slot: u16) {
+    let (to_id, slot) = (id_of(to).await, slot.to_string());
+    let assign = ["CLUSTER", "SETSLOT", &slot, "NODE", &to_id];
+    to.command(&assign).await.unwrap();
+    from.command(&assign).await.unwrap();
+    for node in servers.nodes() {
+        if node.name() != to.name() && node.name() != from.name() {
+            node.command(&assign).await.unwrap();
+        }
+    }
+}
