@@ -4,9 +4,10 @@ use std::io::IsTerminal as _;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::cmd::{compare, report};
+use crate::cmd::{CommandError, compare, report, run, topology};
 use crate::exit::{self, Exit};
 use crate::report::Style;
+use crate::{spin, worker};
 
 /// Measures distributed locks and shows what came out.
 #[derive(Debug, Parser)]
@@ -18,6 +19,19 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Measure, and write a report.
+    Run(Box<run::RunArgs>),
+    /// Start and stop servers.
+    Topology(topology::TopologyArgs),
+    /// Be a worker process of `run`.
+    #[command(hide = true)]
+    Worker,
+    /// Keep a core from sleeping.
+    #[command(hide = true)]
+    Spin {
+        /// Which core.
+        core: u32,
+    },
     /// Render a stored run as table, CSV, .hgrm or HTML.
     Report(report::ReportArgs),
     /// Compare two stored runs.
@@ -70,6 +84,16 @@ impl Cli {
     #[must_use]
     pub fn run(self) -> Exit {
         let result = match self.command {
+            Command::Run(args) => on_runtime(run::run(&args)),
+            Command::Topology(args) => on_runtime(topology::run(&args)),
+            Command::Worker => {
+                return if worker::serve() {
+                    Exit::Ok
+                } else {
+                    Exit::Measurement
+                };
+            }
+            Command::Spin { core } => return spin::run(core),
             Command::Report(args) => report::run(&args),
             Command::Compare(args) => compare::run(&args),
         };
@@ -78,6 +102,16 @@ impl Cli {
             error.exit()
         })
     }
+}
+
+fn on_runtime(
+    work: impl Future<Output = Result<Exit, CommandError>>,
+) -> Result<Exit, CommandError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CommandError::Usage(format!("cannot start a runtime: {error}")))?
+        .block_on(work)
 }
 
 #[cfg(test)]

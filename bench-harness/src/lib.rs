@@ -11,7 +11,11 @@ pub mod derive;
 pub mod detect;
 pub mod exit;
 pub mod model;
+pub mod plan;
 pub mod record;
 pub mod report;
+pub mod run;
 #[doc(hidden)]
 pub mod sample;
+mod spin;
+pub mod worker;

@@ -30,6 +30,21 @@ pub enum CommandError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// There is nothing to measure, or the scenario file is bad.
+    #[error(transparent)]
+    Plan(#[from] crate::plan::PlanError),
+    /// The servers could not be started or stopped.
+    #[error(transparent)]
+    Place(#[from] crate::run::PlaceError),
+    /// The servers could not be started or stopped.
+    #[error(transparent)]
+    Topology(#[from] locktopus_testkit::topology::TopologyError),
+    /// A measurement could not be made.
+    #[error(transparent)]
+    Run(#[from] crate::run::RunError),
+    /// Ctrl-C.
+    #[error("interrupted; nothing was written")]
+    Interrupted,
     /// The arguments do not fit together.
     #[error("{0}")]
     Usage(String),
@@ -42,7 +57,10 @@ impl CommandError {
         match self {
             Self::Load(_) | Self::Histogram(_) | Self::Html(_) => Exit::Input,
             Self::Csv(_) | Self::Write { .. } => Exit::Output,
-            Self::Usage(_) => Exit::Usage,
+            Self::Usage(_) | Self::Plan(_) => Exit::Usage,
+            Self::Place(_) | Self::Topology(_) | Self::Run(_) | Self::Interrupted => {
+                Exit::Measurement
+            }
         }
     }
 }

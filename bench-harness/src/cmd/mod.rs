@@ -3,6 +3,8 @@
 pub mod compare;
 mod error;
 pub mod report;
+pub mod run;
+pub mod topology;
 
 use std::io::{ErrorKind, Write as _};
 

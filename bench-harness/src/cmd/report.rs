@@ -83,8 +83,22 @@ pub fn write(
     directory: &Path,
     text: TextArgs,
 ) -> Result<Vec<PathBuf>, CommandError> {
+    write_as(report, formats, directory, text, &stem(&report.run.id))
+}
+
+/// As [`write`], in files named `stem`.
+///
+/// # Errors
+///
+/// As [`write`].
+pub fn write_as(
+    report: &Report,
+    formats: &[Format],
+    directory: &Path,
+    text: TextArgs,
+    stem: &str,
+) -> Result<Vec<PathBuf>, CommandError> {
     let mut written = Vec::new();
-    let stem = stem(&report.run.id);
     create(directory)?;
     for format in formats {
         let path = directory.join(format!("{stem}.{}", extension(*format)));

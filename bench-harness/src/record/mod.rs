@@ -5,6 +5,7 @@
 //! All times are nanoseconds since the start of the round on a clock the processes share.
 
 mod fairness;
+mod hand_off;
 mod hold;
 mod intervals;
 mod overlap;

@@ -1,1 +1,47 @@
-//! Locktopus over the fred client.
+//! Locktopus over the fred client: standalone, Sentinel and Cluster.
+//!
+//! [`connect`] gives a [`FredClient`], which implements
+//! [`RedisClient`](locktopus_protocol::RedisClient). No type of fred appears in this crate's API.
+//!
+//! fred does the protocol, TLS, pipelining and the dialogue with sentinels. This crate decides when to
+//! connect and where to send, because fred's router queues commands while it is disconnected, writes
+//! them after their callers have given up, and serves no node of a cluster while one is unreachable.
+//! Here every fred client is a single connection that is thrown away when it fails, so a command is
+//! written to a live connection at once or not at all.
+//!
+//! | module | job |
+//! |---|---|
+//! | `dial` | make one connection |
+//! | `conn` | one live connection: send, check, kill |
+//! | `link` | keep one connection alive |
+//! | `messages` | subscribe on a connection and forward its messages |
+//! | `single` | standalone and Sentinel |
+//! | `cluster`, `slots`, `node`, `survey`, `shards` | routing, slot table, primaries, refresh, channels |
+//!
+//! # What remains
+//!
+//! A command whose caller gives up is not taken back: its bytes may be in a socket buffer. A frozen
+//! server runs them when it thaws, at most once.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod client;
+mod cluster;
+mod conn;
+mod connect;
+mod dial;
+mod error;
+mod link;
+mod messages;
+mod node;
+mod reply;
+mod request;
+mod shards;
+mod single;
+mod slots;
+mod survey;
+#[cfg(feature = "tls")]
+mod tls;
+
+pub use client::FredClient;
+pub use connect::connect;
+pub use error::ConnectError;

@@ -74,6 +74,34 @@ pub async fn connect_backend(url: &str) -> Result<DynBackend, ConnectError> {
     open(&url.parse()?).await
 }
 
+/// Connects and gives the bare client, for tools that send commands of their own beside the locks
+/// (`PING`, `INFO`). Locks need [`connect`].
+///
+/// # Errors
+///
+/// [`ConnectError`]; a `memory:` URL has no client.
+///
+/// # Cancel safety
+///
+/// Cancel safe: nothing is written.
+#[cfg(any(feature = "redis", feature = "fred"))]
+pub async fn connect_client(
+    url: &str,
+) -> Result<std::sync::Arc<dyn locktopus_protocol::RedisClient>, ConnectError> {
+    let url: BackendUrl = url.parse()?;
+    match &url.place {
+        crate::url::Place::Servers {
+            tls,
+            authority,
+            shape,
+        } => servers::open_client(&url, *tls, authority, shape).await,
+        crate::url::Place::Memory { .. } => Err(ConnectError::FeatureMissing {
+            url: url.to_string(),
+            feature: "redis",
+        }),
+    }
+}
+
 async fn open(url: &BackendUrl) -> Result<DynBackend, ConnectError> {
     let backend = backend(url).await?;
     if url.options.checks == Checks::Off {

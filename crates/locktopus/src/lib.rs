@@ -18,6 +18,8 @@ mod connect;
 mod connect_error;
 pub mod url;
 
+#[cfg(any(feature = "redis", feature = "fred"))]
+pub use connect::connect_client;
 pub use connect::{connect, connect_backend, connect_with};
 pub use connect_error::ConnectError;
 #[cfg(feature = "memory")]

@@ -44,6 +44,21 @@ pub(super) async fn open(
     Ok(Arc::new(backend))
 }
 
+pub(super) async fn open_client(
+    url: &BackendUrl,
+    tls: bool,
+    authority: &Authority,
+    shape: &Shape,
+) -> Result<Arc<dyn RedisClient>, ConnectError> {
+    if tls && cfg!(not(feature = "tls")) {
+        return Err(ConnectError::FeatureMissing {
+            url: url.to_string(),
+            feature: "tls",
+        });
+    }
+    client(url, &connect_options(url, tls, authority, shape)).await
+}
+
 fn connect_options(
     url: &BackendUrl,
     tls: bool,

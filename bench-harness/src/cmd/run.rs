@@ -1,0 +1,347 @@
+//! `run`: measures.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use locktopus_testkit::topology::{ProviderKind, ServerImage, Spec, TopologyError};
+
+use super::report::Format;
+use super::{CommandError, report};
+use crate::cli::TextArgs;
+use crate::detect;
+use crate::exit::Exit;
+use crate::model::{Report, Topology};
+use crate::plan::{Client, Filter, Kind, Scenario, ScenarioFile, Strategy, Task};
+use crate::run::{Place, PlaceError, ProviderChoice, Quiet, Runner};
+
+const QUICK: &str = include_str!("../../scenarios/quick.toml");
+const FULL: &str = include_str!("../../scenarios/full.toml");
+const SMOKE: &str = include_str!("../../scenarios/smoke.toml");
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The quick matrix, the default: under five minutes.
+    #[arg(long, group = "matrix")]
+    quick: bool,
+    /// The full matrix: about an hour.
+    #[arg(long, group = "matrix")]
+    full: bool,
+    /// The smallest run that touches everything; its figures mean nothing.
+    #[arg(long, group = "matrix")]
+    smoke: bool,
+    /// A scenario file of your own.
+    #[arg(long, value_name = "FILE", group = "matrix")]
+    file: Option<PathBuf>,
+    /// How to get servers.
+    #[arg(long, value_enum, default_value_t)]
+    provider: ProviderChoice,
+    /// Image for containers, such as `valkey/valkey:8.1`.
+    #[arg(long, value_name = "NAME:TAG")]
+    image: Option<String>,
+    /// Servers that run already: a Locktopus URL. Only locks named `locktopus-bench:...` are touched.
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Only this scenario; may be repeated.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    scenario: Vec<Scenario>,
+    /// Only this strategy; may be repeated.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    strategy: Vec<Strategy>,
+    /// Only this client; may be repeated.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    client: Vec<Client>,
+    /// Only this topology: standalone, sentinel, cluster; may be repeated.
+    #[arg(long, value_parser = topology, value_delimiter = ',')]
+    topology: Vec<Topology>,
+    /// These kinds of lock instead.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    kind: Vec<Kind>,
+    /// These numbers of workers instead.
+    #[arg(long, value_delimiter = ',')]
+    workers: Vec<u32>,
+    /// This number of processes for the hot lock instead.
+    #[arg(long)]
+    processes: Option<u32>,
+    /// This number of held locks in the renewal scenario instead.
+    #[arg(long)]
+    locks: Option<u32>,
+    /// This hold time instead, such as `1ms`.
+    #[arg(long, value_parser = humantime::parse_duration)]
+    hold: Option<Duration>,
+    /// This length of each measurement instead, such as `2s`.
+    #[arg(long, value_parser = humantime::parse_duration)]
+    duration: Option<Duration>,
+    /// This number of rounds instead.
+    #[arg(long)]
+    rounds: Option<u32>,
+    /// Servers on one core, workers on another, both kept awake. For figures that are to be compared.
+    #[arg(long)]
+    pin: bool,
+    /// Where to write; `bench-results/<time>` by default.
+    #[arg(long, short, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    text: TextArgs,
+}
+
+fn topology(text: &str) -> Result<Topology, String> {
+    match text {
+        "standalone" => Ok(Topology::Standalone),
+        "sentinel" => Ok(Topology::Sentinel),
+        "cluster" => Ok(Topology::Cluster),
+        _ => Err("must be standalone, sentinel or cluster".to_owned()),
+    }
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+///
+/// [`CommandError`].
+pub async fn run(args: &RunArgs) -> Result<Exit, CommandError> {
+    let (file, name) = args.scenario_file()?;
+    let mut tasks = file.tasks(&args.filter())?;
+    let rounds = args.rounds.unwrap_or(file.rounds).max(1);
+    let quiet = if args.pin {
+        Quiet::on().map_err(CommandError::Usage)?
+    } else {
+        Quiet::off()
+    };
+    let engine = None;
+    let mut report = Report::new(
+        detect::run(&name, 0, rounds),
+        detect::harness(),
+        detect::environment(quiet.pinning(), engine),
+    );
+    if args.smoke {
+        report.note("Smoke run: it shows that everything works; its figures mean nothing.");
+    }
+    if cfg!(debug_assertions) {
+        report.note("Debug build: its figures mean nothing. Build with --release.");
+    }
+    leave_out_peers(&mut tasks, &mut report);
+
+    let bar = progress(tasks.len(), rounds);
+    let measured = tokio::select! {
+        measured = measure(args, &tasks, rounds, &quiet, &mut report, &bar) => measured,
+        _ = tokio::signal::ctrl_c() => Err(CommandError::Interrupted),
+    };
+    bar.finish_and_clear();
+    measured?;
+    finish(args, &report)
+}
+
+/// Measures place by place: starting the servers of one topology does not disturb another.
+async fn measure(
+    args: &RunArgs,
+    tasks: &[Task],
+    rounds: u32,
+    quiet: &Quiet,
+    report: &mut Report,
+    bar: &ProgressBar,
+) -> Result<(), CommandError> {
+    let runner = Runner {
+        quiet,
+        prefix: format!("locktopus-bench:{}", report.run.id),
+        pings: 2_000,
+    };
+    let mut provider = args.provider;
+    for topology in [
+        Topology::InProcess,
+        Topology::Standalone,
+        Topology::Sentinel,
+        Topology::Cluster,
+    ] {
+        let here: Vec<Task> = tasks
+            .iter()
+            .filter(|task| task.topology == topology)
+            .cloned()
+            .collect();
+        if here.is_empty() {
+            continue;
+        }
+        bar.set_message(format!("starting {}", topology.name()));
+        let Some(place) = open(args, topology, &mut provider, report).await? else {
+            bar.inc(u64::try_from(here.len()).unwrap_or(0) * u64::from(rounds));
+            continue;
+        };
+        quiet
+            .pin_servers(&place.pids().await)
+            .map_err(CommandError::Usage)?;
+        for index in 0..rounds {
+            // Every other round backwards, so that no cell always runs on a warm or a tired machine.
+            let order: Vec<&Task> = if index % 2 == 0 {
+                here.iter().collect()
+            } else {
+                here.iter().rev().collect()
+            };
+            for (position, task) in order.into_iter().enumerate() {
+                bar.set_message(task.describe());
+                let position = u32::try_from(position).unwrap_or(u32::MAX);
+                runner.once(report, &place, task, index, position).await?;
+                bar.inc(1);
+            }
+        }
+        place.stop().await?;
+    }
+    Ok(())
+}
+
+/// The place for a topology; `None` if there is none here, which the report then says.
+async fn open(
+    args: &RunArgs,
+    topology: Topology,
+    provider: &mut ProviderChoice,
+    report: &mut Report,
+) -> Result<Option<Place>, CommandError> {
+    if topology == Topology::InProcess {
+        return Ok(Some(Place::memory()));
+    }
+    if let Some(url) = &args.url {
+        let there = if url.contains("-cluster:") {
+            Topology::Cluster
+        } else if url.contains("-sentinel:") {
+            Topology::Sentinel
+        } else {
+            Topology::Standalone
+        };
+        return Ok((there == topology).then(|| Place::external(url.clone(), topology, None)));
+    }
+    let Some(kind) = crate::run::kind(topology) else {
+        return Ok(None);
+    };
+    let mut spec = Spec::new(kind);
+    if let Some(image) = &args.image {
+        let image: ServerImage = image
+            .parse()
+            .map_err(|error: TopologyError| CommandError::Usage(error.to_string()))?;
+        spec = spec.with_image(image);
+    }
+    let candidates: &[ProviderKind] = match provider {
+        ProviderChoice::Auto => &[ProviderKind::Plain, ProviderKind::Pod],
+        ProviderChoice::Plain => &[ProviderKind::Plain],
+        ProviderChoice::Pod => &[ProviderKind::Pod],
+        ProviderChoice::Memory => &[],
+    };
+    let mut reasons = Vec::new();
+    for &candidate in candidates {
+        match Place::start(topology, spec.clone(), candidate).await {
+            Ok(place) => {
+                *provider = if candidate == ProviderKind::Plain {
+                    ProviderChoice::Plain
+                } else {
+                    ProviderChoice::Pod
+                };
+                return Ok(Some(place));
+            }
+            Err(PlaceError::Start { source, .. }) if args.provider == ProviderChoice::Auto => {
+                let first = source
+                    .to_string()
+                    .lines()
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned();
+                reasons.push(format!("{candidate}: {first}"));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let why = if reasons.is_empty() {
+        "memory only was asked for".to_owned()
+    } else {
+        reasons.join("; ")
+    };
+    report.skip(
+        topology.name(),
+        format!("a server program or a container engine ({why})"),
+    );
+    Ok(None)
+}
+
+fn leave_out_peers(tasks: &mut Vec<Task>, report: &mut Report) {
+    if cfg!(feature = "peers") {
+        return;
+    }
+    let before = tasks.len();
+    tasks.retain(|task| task.strategy == Strategy::Locktopus);
+    if tasks.len() < before {
+        report.skip("R1 and rslock", "the feature \"peers\" of bench-harness");
+    }
+}
+
+fn finish(args: &RunArgs, report: &Report) -> Result<Exit, CommandError> {
+    let style = args.text.style();
+    super::print(&crate::report::terminal::render(report, style))?;
+    let stamp = report.run.id.rsplit('-').next().unwrap_or(&report.run.id);
+    let directory = args
+        .out
+        .clone()
+        .unwrap_or_else(|| Path::new("bench-results").join(stamp));
+    let formats = [
+        Format::Json,
+        Format::Csv,
+        Format::Hgrm,
+        Format::Html,
+        Format::Table,
+    ];
+    report::write_as(report, &formats, &directory, args.text, "report")?;
+    eprintln!(
+        "\nWritten to {}; look at {}",
+        directory.display(),
+        directory.join("report.html").display()
+    );
+    let overlaps: u64 = report
+        .cells
+        .iter()
+        .flat_map(|cell| &cell.rounds)
+        .filter_map(|round| round.overlap_check.map(|check| check.overlaps))
+        .sum();
+    if overlaps > 0 {
+        eprintln!("FAILED: {overlaps} times two holders had one lock; see the overlap column");
+        return Ok(Exit::Overlap);
+    }
+    Ok(Exit::Ok)
+}
+
+fn progress(tasks: usize, rounds: u32) -> ProgressBar {
+    let steps = u64::try_from(tasks).unwrap_or(0) * u64::from(rounds);
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {wide_msg}");
+    // Drawn on standard error, and only on a terminal.
+    ProgressBar::new(steps).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+impl RunArgs {
+    fn scenario_file(&self) -> Result<(ScenarioFile, String), CommandError> {
+        if let Some(path) = &self.file {
+            let name = path.file_stem().map_or_else(
+                || "scenario".into(),
+                |stem| stem.to_string_lossy().into_owned(),
+            );
+            return Ok((ScenarioFile::load(path)?, name));
+        }
+        let (text, name) = match (self.full, self.smoke) {
+            (true, _) => (FULL, "full"),
+            (_, true) => (SMOKE, "smoke"),
+            _ => (QUICK, "quick"),
+        };
+        Ok((ScenarioFile::parse(text, name)?, name.to_owned()))
+    }
+
+    fn filter(&self) -> Filter {
+        Filter {
+            scenarios: self.scenario.clone(),
+            strategies: self.strategy.clone(),
+            clients: self.client.clone(),
+            topologies: self.topology.clone(),
+            kinds: self.kind.clone(),
+            workers: self.workers.clone(),
+            processes: self.processes,
+            locks: self.locks,
+            hold: self.hold,
+            duration: self.duration,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! One measurement.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Pacing, Topology};
+
+/// What the workers do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scenario {
+    /// One worker takes and gives back a lock nobody else wants.
+    Uncontended,
+    /// Every worker has a lock of its own; all share one connection.
+    ManyLocks,
+    /// All workers want the same lock, from several processes.
+    HotLock,
+    /// Many locks are held and renewed by the watchdog.
+    Renewal,
+}
+
+/// Which library talks to the servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Client {
+    /// None: the embedded backend.
+    Memory,
+    /// redis-rs.
+    #[value(alias = "redis")]
+    #[serde(alias = "redis")]
+    RedisRs,
+    /// fred.
+    Fred,
+}
+
+/// Kind of lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Reentrant, Redisson's `RLock` layout.
+    Lock,
+    /// Plain string.
+    Mutex,
+}
+
+/// Whose way of locking is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strategy {
+    /// This library.
+    Locktopus,
+    /// The reference: a hash, publish on release, everybody tries again (feature `peers`).
+    R1,
+    /// The rslock crate (feature `peers`).
+    Rslock,
+}
+
+macro_rules! names {
+    ($($type:ident: $($variant:ident = $name:literal),*;)*) => {
+        $(impl $type {
+            /// The name used in reports and on the command line.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+        })*
+    };
+}
+
+names! {
+    Scenario: Uncontended = "uncontended", ManyLocks = "many-locks", HotLock = "hot-lock", Renewal = "renewal";
+    Client: Memory = "memory", RedisRs = "redis-rs", Fred = "fred";
+    Kind: Lock = "lock", Mutex = "mutex";
+    Strategy: Locktopus = "locktopus", R1 = "R1", Rslock = "rslock";
+}
+
+/// One measurement, to be repeated in every round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// What the workers do.
+    pub scenario: Scenario,
+    /// Whose way of locking.
+    pub strategy: Strategy,
+    /// Through which library.
+    pub client: Client,
+    /// On which servers.
+    pub topology: Topology,
+    /// Kind of lock.
+    pub kind: Kind,
+    /// Workers over all processes.
+    pub workers: u32,
+    /// Processes.
+    pub processes: u32,
+    /// Distinct locks.
+    pub locks: u32,
+    /// How long each holder keeps the lock.
+    pub hold: Duration,
+    /// Length of the measured part.
+    pub duration: Duration,
+    /// Arrivals per second over all workers; closed loop without.
+    pub arrivals_per_second: Option<u64>,
+    /// Lease of the held locks, for the renewal scenario.
+    pub lease: Duration,
+}
+
+impl Task {
+    /// What drives the workers.
+    #[must_use]
+    pub const fn pacing(&self) -> Pacing {
+        match self.arrivals_per_second {
+            Some(arrivals_per_second) => Pacing::OpenLoop {
+                arrivals_per_second,
+            },
+            None => Pacing::ClosedLoop,
+        }
+    }
+
+    /// The task in a few words, for progress lines.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let Self {
+            workers, processes, ..
+        } = self;
+        let (scenario, strategy, kind) =
+            (self.scenario.name(), self.strategy.name(), self.kind.name());
+        let (client, topology) = (self.client.name(), self.topology.name());
+        format!(
+            "{scenario} {strategy} {kind} via {client} on {topology}, {workers} workers in {processes}"
+        )
+    }
+}

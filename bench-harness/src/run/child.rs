@@ -1,0 +1,88 @@
+//! Worker processes, seen from the harness.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
+
+use crate::worker::{Answer, Job, Start};
+
+/// A worker process. Ended when dropped.
+pub(super) struct Worker {
+    process: Child,
+    to: ChildStdin,
+    from: Lines<BufReader<ChildStdout>>,
+}
+
+impl Worker {
+    /// Starts a process and gives it its job.
+    pub(super) async fn spawn(job: &Job) -> Result<Self, String> {
+        let program = std::env::current_exe()
+            .map_err(|error| format!("cannot find this program: {error}"))?;
+        let mut process = Command::new(program)
+            .arg("worker")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| format!("cannot start a worker: {error}"))?;
+        let (Some(to), Some(from)) = (process.stdin.take(), process.stdout.take()) else {
+            return Err("a worker has no pipes".to_owned());
+        };
+        let mut worker = Self {
+            process,
+            to,
+            from: BufReader::new(from).lines(),
+        };
+        worker.tell(job).await?;
+        Ok(worker)
+    }
+
+    /// Waits until the worker is connected.
+    pub(super) async fn ready(&mut self, within: Duration) -> Result<(), String> {
+        match self.hear(within).await? {
+            Answer::Ready => Ok(()),
+            Answer::Failed { reason } => Err(reason),
+            Answer::Done { .. } => Err("a worker was done before it began".to_owned()),
+        }
+    }
+
+    /// Gives the starting signal.
+    pub(super) async fn start(&mut self, start: Start) -> Result<(), String> {
+        self.tell(&start).await
+    }
+
+    /// Waits for what the worker recorded.
+    pub(super) async fn done(mut self, within: Duration) -> Result<Answer, String> {
+        let answer = self.hear(within).await?;
+        if let Answer::Failed { reason } = answer {
+            return Err(reason);
+        }
+        drop(self.to);
+        let _ = timeout(Duration::from_secs(5), self.process.wait()).await;
+        Ok(answer)
+    }
+
+    async fn tell(&mut self, message: &(impl serde::Serialize + Sync)) -> Result<(), String> {
+        let mut line = serde_json::to_string(message).map_err(|error| error.to_string())?;
+        line.push('\n');
+        let sent = async {
+            self.to.write_all(line.as_bytes()).await?;
+            self.to.flush().await
+        };
+        sent.await
+            .map_err(|error| format!("cannot talk to a worker: {error}"))
+    }
+
+    async fn hear(&mut self, within: Duration) -> Result<Answer, String> {
+        match timeout(within, self.from.next_line()).await {
+            Ok(Ok(Some(line))) => serde_json::from_str(&line)
+                .map_err(|error| format!("a worker said nonsense: {error}")),
+            Ok(Ok(None)) => Err("a worker ended without a word; see its message above".to_owned()),
+            Ok(Err(error)) => Err(format!("cannot hear a worker: {error}")),
+            Err(_) => Err(format!("a worker said nothing for {within:?}")),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The workloads that take and give back locks: closed loops, and open loops with a schedule.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use super::clock::since;
+use super::job::Job;
+use super::subject::Subject;
+use crate::model::op;
+use crate::plan::Scenario;
+use crate::record::{OpId, Recorder};
+
+/// How long after the end of the measured part a worker may take to get its last lock.
+const LAST_WAIT: Duration = Duration::from_secs(30);
+
+pub(super) async fn run(
+    job: &Job,
+    subject: Arc<dyn Subject>,
+    start_ns: u64,
+) -> Result<Recorder, String> {
+    let mut workers = JoinSet::new();
+    for number in 0..job.workers {
+        let worker = Worker::new(job, number, Arc::clone(&subject), start_ns);
+        match job.arrivals_per_second {
+            Some(rate) => workers.spawn(worker.keep_schedule(number, rate, job.workers)),
+            None => workers.spawn(worker.loop_around()),
+        };
+    }
+    let mut all: Option<Recorder> = None;
+    while let Some(recorder) = workers.join_next().await {
+        let recorder = recorder.map_err(|error| format!("a worker panicked: {error}"))?;
+        match &mut all {
+            Some(all) => all.merge(recorder).map_err(|error| error.to_string())?,
+            None => all = Some(recorder),
+        }
+    }
+    all.ok_or_else(|| "no workers".to_owned())
+}
+
+struct Worker {
+    subject: Arc<dyn Subject>,
+    lock: String,
+    lock_number: u32,
+    hold: Duration,
+    end_ns: u64,
+    start_ns: u64,
+    recorder: Recorder,
+    acquire: OpId,
+    release: OpId,
+    pair: Option<OpId>,
+}
+
+impl Worker {
+    fn new(job: &Job, number: u32, subject: Arc<dyn Subject>, start_ns: u64) -> Self {
+        let worker = job.first_worker + number;
+        let lock_number = if job.scenario == Scenario::ManyLocks {
+            worker
+        } else {
+            0
+        };
+        let hot = job.scenario == Scenario::HotLock;
+        let series = if hot { op::ACQUIRE } else { op::PAIR };
+        let mut recorder = Recorder::new(worker, series, Duration::from_nanos(job.interval_ns));
+        Self {
+            subject,
+            lock: format!("{}-{lock_number}", job.prefix),
+            lock_number,
+            hold: Duration::from_nanos(job.hold_ns),
+            end_ns: job.duration_ns,
+            start_ns,
+            acquire: recorder.operation(op::ACQUIRE),
+            release: recorder.operation(op::RELEASE),
+            pair: (!hot).then(|| recorder.operation(op::PAIR)),
+            recorder,
+        }
+    }
+
+    async fn loop_around(mut self) -> Recorder {
+        while since(self.start_ns) < self.end_ns {
+            let due = since(self.start_ns);
+            self.once(due).await;
+        }
+        self.recorder
+    }
+
+    /// Takes the lock at its share of the arrivals, each timed from when it was due.
+    async fn keep_schedule(mut self, number: u32, rate: u64, workers: u32) -> Recorder {
+        let period = 1_000_000_000 * u64::from(workers) / rate.max(1);
+        let mut due = period * u64::from(number) / u64::from(workers);
+        while due < self.end_ns {
+            self.wait_for(due).await;
+            self.once(due).await;
+            due += period;
+        }
+        self.recorder
+    }
+
+    /// Waits for a moment more exactly than the runtime's timer can, whose steps are a millisecond: its
+    /// lateness would be counted as the lock's.
+    async fn wait_for(&self, due: u64) {
+        let early = due.saturating_sub(since(self.start_ns));
+        if early > TIMER_STEP_NS {
+            tokio::time::sleep(Duration::from_nanos(early - TIMER_STEP_NS)).await;
+        }
+        while since(self.start_ns) < due {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn once(&mut self, due: u64) {
+        let taken = tokio::time::timeout(
+            Duration::from_nanos(self.end_ns.saturating_sub(since(self.start_ns))) + LAST_WAIT,
+            self.subject.acquire(&self.lock),
+        );
+        let held = match taken.await {
+            Ok(Ok(held)) => held,
+            Ok(Err(kind)) => return self.recorder.error(kind),
+            Err(_) => return self.recorder.error("never got it"),
+        };
+        let granted = since(self.start_ns);
+        if !self.hold.is_zero() {
+            tokio::time::sleep(self.hold).await;
+        }
+        let ended = since(self.start_ns);
+        let released = held.release().await;
+        let done = since(self.start_ns);
+        self.recorder.held(self.lock_number, granted, ended);
+        if let Err(kind) = released {
+            return self.recorder.error(kind);
+        }
+        // What ended after the measured part counts as a hold, but not as a latency: the others had
+        // stopped asking by then.
+        if granted <= self.end_ns {
+            self.recorder.record(self.acquire, due, granted);
+            self.recorder.record(self.release, ended, done);
+            if let Some(pair) = self.pair {
+                self.recorder.record(pair, due, done - (ended - granted));
+            }
+        }
+    }
+}

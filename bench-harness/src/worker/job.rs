@@ -1,0 +1,71 @@
+//! What parent and child say to each other.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::StoredHistogram;
+use crate::plan::{Client, Kind, Scenario, Strategy};
+use crate::record::WireRecorder;
+
+/// What a child is to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Job {
+    /// What the workers do.
+    pub scenario: Scenario,
+    /// Whose way of locking.
+    pub strategy: Strategy,
+    /// Through which library.
+    pub client: Client,
+    /// Where.
+    pub url: String,
+    /// Kind of lock.
+    pub kind: Kind,
+    /// Unique start of every lock name of this round.
+    pub prefix: String,
+    /// Number of this process's first worker.
+    pub first_worker: u32,
+    /// How many workers this process has.
+    pub workers: u32,
+    /// How many locks this process holds in the renewal scenario.
+    pub locks: u32,
+    /// How long to keep the lock.
+    pub hold_ns: u64,
+    /// How long to measure.
+    pub duration_ns: u64,
+    /// Step of the time series.
+    pub interval_ns: u64,
+    /// Arrivals per second for this process; closed loop without.
+    pub arrivals_per_second: Option<u64>,
+    /// Lease in the renewal scenario.
+    pub lease_ms: u64,
+    /// How many round trips of PING to time before the start.
+    pub pings: u32,
+    /// Core to run on.
+    pub core: Option<u32>,
+}
+
+/// The starting signal.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Start {
+    /// When to start, on the machine's monotonic clock.
+    pub at_ns: u64,
+}
+
+/// What a child says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// Connected, pinged, ready to start.
+    Ready,
+    /// Finished.
+    Done {
+        /// Everything that was recorded, times since the start.
+        recorder: Box<WireRecorder>,
+        /// Round trips of PING.
+        ping: Option<StoredHistogram>,
+    },
+    /// Could not do it.
+    Failed {
+        /// Why.
+        reason: String,
+    },
+}

@@ -1,0 +1,21 @@
+//! The child process that does the locking.
+//!
+//! Every measured lock is taken by a child process of the harness, also when there is only one, so that
+//! all cells are measured alike. Parent and child talk in lines of JSON: the parent sends a [`Job`], the
+//! child answers [`Answer::Ready`] when it is connected, the parent names the start on the machine's
+//! monotonic clock, which both read, and the child answers [`Answer::Done`] with everything it recorded.
+
+mod clock;
+mod closed;
+mod job;
+#[cfg(feature = "peers")]
+mod peers;
+mod ping;
+mod renewal;
+mod serve;
+mod subject;
+
+pub use clock::monotonic_ns;
+pub use job::{Answer, Job, Start};
+pub(crate) use serve::pin;
+pub use serve::serve;

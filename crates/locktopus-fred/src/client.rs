@@ -1,0 +1,102 @@
+//! [`FredClient`]: the seam's methods, handed to whichever deployment is behind them.
+
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use locktopus_protocol::{
+    Channel, ClientError, Deployment, NodeReply, PushEvent, RedisClient, Reply, Route,
+};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::cluster::Cluster;
+use crate::single::Single;
+
+/// A [`RedisClient`] over fred, made by [`connect`](crate::connect).
+///
+/// Dropping it closes every connection.
+#[derive(Debug)]
+pub struct FredClient {
+    deployment: Deployment,
+    servers: Servers,
+    events: Mutex<Option<UnboundedReceiver<PushEvent>>>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Servers {
+    Single(Single),
+    Cluster(Cluster),
+}
+
+impl FredClient {
+    pub(crate) fn new(
+        deployment: Deployment,
+        servers: Servers,
+        events: UnboundedReceiver<PushEvent>,
+    ) -> Self {
+        Self {
+            deployment,
+            servers,
+            events: Mutex::new(Some(events)),
+        }
+    }
+}
+
+#[async_trait]
+impl RedisClient for FredClient {
+    fn name(&self) -> &'static str {
+        "fred"
+    }
+
+    fn deployment(&self) -> Deployment {
+        self.deployment
+    }
+
+    async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
+        match &self.servers {
+            Servers::Single(single) => single.command(args).await,
+            Servers::Cluster(cluster) => cluster.command(route, args).await,
+        }
+    }
+
+    async fn command_on_primaries(&self, args: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
+        match &self.servers {
+            Servers::Single(single) => single.command_on_primaries(args).await,
+            Servers::Cluster(cluster) => cluster.command_on_primaries(args).await,
+        }
+    }
+
+    async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
+        match &self.servers {
+            Servers::Single(single) => single.subscribe(channels).await,
+            Servers::Cluster(cluster) => cluster.subscribe(channels).await,
+        }
+    }
+
+    async fn unsubscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
+        match &self.servers {
+            Servers::Single(single) => single.unsubscribe(channels).await,
+            Servers::Cluster(cluster) => cluster.unsubscribe(channels).await,
+        }
+    }
+
+    fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
+        self.events
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    fn timed_out(&self, route: Route) {
+        match &self.servers {
+            Servers::Single(single) => single.suspect(),
+            Servers::Cluster(cluster) => cluster.suspect(route),
+        }
+    }
+
+    async fn close(&self) {
+        match &self.servers {
+            Servers::Single(single) => single.close(),
+            Servers::Cluster(cluster) => cluster.close(),
+        }
+    }
+}

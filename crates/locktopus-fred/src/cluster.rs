@@ -1,0 +1,266 @@
+//! Commands on a cluster: find the node, follow redirects, keep the slot table fresh.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use futures_util::future::join_all;
+use locktopus_protocol::{ClientError, HostPort, NodeReply, PushEvent, Reply, Route};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::dial::Dialer;
+use crate::error;
+use crate::node::Node;
+use crate::request::Request;
+use crate::shards::Placements;
+use crate::slots::{self, SlotMap};
+use crate::survey;
+
+/// How many refusals in a row a command follows before they are reported.
+const REDIRECTS: usize = 5;
+
+/// A cluster client: one independent link per primary, so that a dead node delays no other.
+pub(crate) struct Cluster {
+    shared: Arc<Shared>,
+}
+
+/// What the client and its survey task share.
+pub(crate) struct Shared {
+    pub(crate) dialer: Arc<Dialer>,
+    pub(crate) seeds: Vec<HostPort>,
+    pub(crate) events: UnboundedSender<PushEvent>,
+    pub(crate) placements: Placements,
+    pub(crate) stale: Notify,
+    /// Counts finished surveys.
+    pub(crate) surveys: watch::Sender<u64>,
+    pub(crate) closed: CancellationToken,
+    map: RwLock<Arc<SlotMap>>,
+}
+
+impl Cluster {
+    /// Asks `seeds` for the slot table and starts to keep it fresh.
+    pub(crate) async fn connect(
+        dialer: Arc<Dialer>,
+        seeds: Vec<HostPort>,
+        events: UnboundedSender<PushEvent>,
+    ) -> Result<Self, String> {
+        let shared = Arc::new(Shared {
+            dialer,
+            seeds,
+            events,
+            placements: Placements::default(),
+            stale: Notify::new(),
+            surveys: watch::Sender::new(0),
+            closed: CancellationToken::new(),
+            map: RwLock::new(Arc::new(SlotMap::empty())),
+        });
+        survey::once(&shared, 0).await?;
+        tokio::spawn(survey::run(Arc::clone(&shared)));
+        Ok(Self { shared })
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Sends one command to the node that `route` names, following refusals that name another node.
+    pub(crate) async fn command(
+        &self,
+        route: Route,
+        words: &[&[u8]],
+    ) -> Result<Reply, ClientError> {
+        let mut node = self.shared.find(route).await?;
+        let mut refusals = 0;
+        loop {
+            let conn = match node.commands().conn().await {
+                Ok(conn) => conn,
+                // Nothing was sent yet, so another owner may be tried, if there is one by now.
+                Err(unreachable) => {
+                    node = self.shared.successor(&node, route, unreachable).await?;
+                    continue;
+                }
+            };
+            let refusal = match conn.send(Request::new(words)?).await {
+                Err(ClientError::Rejected { code, message }) => (code, message),
+                Err(failure) => {
+                    self.shared.stale.notify_one();
+                    return Err(failure);
+                }
+                Ok(reply) => return Ok(reply),
+            };
+            let target = slots::parse_redirect(&refusal.1, node.address());
+            refusals += 1;
+            match (refusal.0.as_str(), target) {
+                ("MOVED", Some((slot, owner))) if refusals <= REDIRECTS => {
+                    node = self.shared.moved(slot, &owner);
+                }
+                ("ASK", Some((_slot, owner))) => return self.shared.node(&owner).ask(words).await,
+                (code, _) => {
+                    if matches!(code, "MOVED" | "CLUSTERDOWN" | "READONLY" | "MASTERDOWN") {
+                        self.shared.stale.notify_one();
+                    }
+                    return Err(ClientError::Rejected {
+                        code: refusal.0,
+                        message: refusal.1,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Sends one command to every primary at once.
+    pub(crate) async fn command_on_primaries(
+        &self,
+        words: &[&[u8]],
+    ) -> Result<Vec<NodeReply>, ClientError> {
+        Request::new(words)?;
+        let map = self.shared.map();
+        let replies = map.nodes().iter().map(|node| async move {
+            let reply = match node.commands().conn().await {
+                Ok(conn) => match Request::new(words) {
+                    Ok(request) => conn.send(request).await,
+                    Err(failure) => Err(failure),
+                },
+                Err(failure) => Err(failure),
+            };
+            NodeReply {
+                node: node.address().to_string(),
+                reply,
+            }
+        });
+        Ok(join_all(replies).await)
+    }
+
+    /// Has the connection to the node behind `route` checked, and the slot table too.
+    pub(crate) fn suspect(&self, route: Route) {
+        let map = self.shared.map();
+        match route {
+            Route::Slot(slot) => {
+                if let Some(node) = map.owner(slot) {
+                    node.commands().suspect();
+                }
+            }
+            Route::Any => map
+                .nodes()
+                .iter()
+                .for_each(|node| node.commands().suspect()),
+        }
+        self.shared.stale.notify_one();
+    }
+
+    pub(crate) fn close(&self) {
+        self.shared.closed.cancel();
+        for node in self.shared.map().nodes() {
+            node.close();
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster")
+            .field("nodes", &self.shared.map().nodes())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// The slot table of this moment.
+    pub(crate) fn map(&self) -> Arc<SlotMap> {
+        Arc::clone(&self.map.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Makes `change` to the slot table.
+    pub(crate) fn update(&self, change: impl FnOnce(&SlotMap) -> SlotMap) {
+        let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
+        *map = Arc::new(change(&map));
+    }
+
+    /// A node that the table does not have yet.
+    pub(crate) fn make(&self, address: &HostPort) -> Arc<Node> {
+        Arc::new(Node::new(
+            address.clone(),
+            Arc::clone(&self.dialer),
+            self.events.clone(),
+        ))
+    }
+
+    /// Believes a MOVED answer at once and has the rest of the table checked.
+    pub(crate) fn moved(&self, slot: u16, owner: &HostPort) -> Arc<Node> {
+        self.update(|map| map.with_moved(slot, owner, |address| self.make(address)));
+        self.stale.notify_one();
+        self.node(owner)
+    }
+
+    /// The node at `address`, known or not.
+    fn node(&self, address: &HostPort) -> Arc<Node> {
+        let map = self.map();
+        let known = map.nodes().iter().find(|node| node.address() == address);
+        known.map_or_else(|| self.make(address), Arc::clone)
+    }
+
+    /// Waits until the slot table was checked once more.
+    pub(crate) async fn resurvey(&self) {
+        let mut done = self.surveys.subscribe();
+        self.stale.notify_one();
+        let _closed = done.changed().await;
+    }
+
+    async fn find(&self, route: Route) -> Result<Arc<Node>, ClientError> {
+        if let Some(node) = self.look_up(route) {
+            return Ok(node);
+        }
+        self.check_open()?;
+        self.resurvey().await;
+        self.look_up(route).ok_or_else(|| {
+            ClientError::NotSent(match route {
+                Route::Slot(slot) => format!("no primary of the cluster serves slot {slot}"),
+                Route::Any => "the cluster has no primary".to_owned(),
+            })
+        })
+    }
+
+    fn look_up(&self, route: Route) -> Option<Arc<Node>> {
+        let map = self.map();
+        match route {
+            Route::Slot(slot) => map.owner(slot).map(Arc::clone),
+            Route::Any => {
+                let nodes = map.nodes();
+                let up = nodes
+                    .iter()
+                    .find(|node| node.commands().current().is_some());
+                up.or_else(|| nodes.first()).map(Arc::clone)
+            }
+        }
+    }
+
+    /// After `node` could not be reached: the node that serves `route` now, if it is another one.
+    pub(crate) async fn successor(
+        &self,
+        node: &Arc<Node>,
+        route: Route,
+        unreachable: ClientError,
+    ) -> Result<Arc<Node>, ClientError> {
+        self.check_open()?;
+        self.resurvey().await;
+        match self.look_up(route) {
+            Some(next) if next.address() != node.address() => Ok(next),
+            _ => Err(unreachable),
+        }
+    }
+
+    pub(crate) fn check_open(&self) -> Result<(), ClientError> {
+        if self.closed.is_cancelled() {
+            Err(error::closed())
+        } else {
+            Ok(())
+        }
+    }
+}

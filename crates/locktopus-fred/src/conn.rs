@@ -1,0 +1,153 @@
+//! One fred client that is exactly one TCP connection, and dies with it.
+//!
+//! fred's own reconnecting router queues commands while it is disconnected and writes them later, even
+//! if their callers are long gone: a late acquire would make a lock that nobody knows of. It also stops
+//! serving every cluster node while it reconnects to one. So fred runs here without a reconnect policy.
+//! When the connection fails, its queue dies with it, and [`Link`](crate::link::Link) dials a new one.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use fred::clients::Client;
+use fred::interfaces::ClientLike;
+use fred::types::Resp3Frame;
+use locktopus_protocol::{ClientError, Reply};
+use tokio::sync::Mutex;
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use crate::error;
+use crate::reply;
+use crate::request::Request;
+
+/// A live connection.
+pub(crate) struct Conn {
+    client: Client,
+    router: AbortHandle,
+    dead: CancellationToken,
+    entered: AtomicU64,
+    answered: AtomicU64,
+    /// Set once a subscription was confirmed: from then on the loss of this connection matters.
+    pub(crate) subscribed: AtomicBool,
+    /// Keeps subscription commands and their confirmations in pairs.
+    pub(crate) turn: Mutex<()>,
+}
+
+impl Conn {
+    /// Adopts a connected client together with the task that drives it.
+    pub(crate) fn new<T: Send + 'static>(client: Client, router: JoinHandle<T>) -> Self {
+        let dead = CancellationToken::new();
+        let conn = Self {
+            client,
+            router: router.abort_handle(),
+            dead: dead.clone(),
+            entered: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
+            subscribed: AtomicBool::new(false),
+            turn: Mutex::new(()),
+        };
+        tokio::spawn(async move {
+            let _ended = router.await;
+            dead.cancel();
+        });
+        conn
+    }
+
+    /// The fred client, for what only it can do.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// `host:port` of the server at the other end.
+    pub(crate) fn server(&self) -> String {
+        let servers = self.client.active_connections();
+        servers
+            .first()
+            .map_or_else(String::new, ToString::to_string)
+    }
+
+    /// Sends one command and waits for its answer. Nothing is ever sent twice.
+    pub(crate) async fn send(&self, request: Request) -> Result<Reply, ClientError> {
+        reply::from_frame(self.send_raw(request).await?)
+    }
+
+    /// Like [`Self::send`], with the frame as it came.
+    pub(crate) async fn send_raw(&self, request: Request) -> Result<Resp3Frame, ClientError> {
+        let ticket = self.entered.fetch_add(1, Ordering::SeqCst) + 1;
+        let first_in_line = self.answered.load(Ordering::SeqCst) == ticket - 1;
+        // Boxed because fred's future takes kilobytes, and would be copied into each one around it.
+        let call = Box::pin(self.client.custom_raw(request.name, request.args));
+        let outcome = self.while_alive(call).await?;
+        let alone = first_in_line && self.entered.load(Ordering::SeqCst) == ticket;
+        self.answered.fetch_add(1, Ordering::SeqCst);
+        outcome.map_err(|error| translate(&error, alone))
+    }
+
+    /// Waits for something that fred does, no longer than the connection lives.
+    ///
+    /// fred leaves a command that arrives after its router ended without any answer.
+    pub(crate) async fn while_alive<T>(
+        &self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, ClientError> {
+        tokio::select! {
+            biased;
+            outcome = work => Ok(outcome),
+            () = self.dead.cancelled() => {
+                Err(ClientError::MaybeExecuted("the connection was lost".to_owned()))
+            }
+        }
+    }
+
+    /// Whether the connection answers within `limit`, with anything at all.
+    pub(crate) async fn answers(&self, limit: Duration) -> bool {
+        let ping = async {
+            let _turn = self.turn.lock().await;
+            self.send(Request::of("PING", Vec::new())).await
+        };
+        matches!(
+            tokio::time::timeout(limit, ping).await,
+            Ok(Ok(_) | Err(ClientError::Rejected { .. }))
+        )
+    }
+
+    /// Drops the connection and everything that is queued on it, now.
+    pub(crate) fn kill(&self) {
+        self.dead.cancel();
+        self.router.abort();
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead.is_cancelled()
+    }
+
+    /// Cancelled when the connection dies.
+    pub(crate) fn death(&self) -> CancellationToken {
+        self.dead.clone()
+    }
+}
+
+impl Drop for Conn {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl fmt::Debug for Conn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conn")
+            .field("dead", &self.is_dead())
+            .finish_non_exhaustive()
+    }
+}
+
+/// fred treats CLUSTERDOWN as the end of a connection and gives that one server error to every command
+/// in flight. It is this command's own answer only if no other command was on the connection.
+fn translate(failure: &fred::error::Error, alone: bool) -> ClientError {
+    if alone && failure.details().starts_with("CLUSTERDOWN") {
+        ClientError::rejected(failure.details())
+    } else {
+        error::maybe_executed(failure)
+    }
+}

@@ -1,0 +1,167 @@
+//! [`connect`]: checks the options, then reaches a server or says why not.
+
+use std::sync::Arc;
+
+use locktopus_protocol::{ClientError, ConnectOptions, Deployment, HostPort, Servers};
+use tokio::sync::mpsc::unbounded_channel;
+
+use crate::client::{self, FredClient};
+use crate::cluster::Cluster;
+use crate::dial::{Dialer, Target};
+use crate::error::ConnectError;
+use crate::single::Single;
+
+/// Connects to the servers that `options` names.
+///
+/// Returns once the primary (in a cluster: any node that knows the slots) has accepted the login, and
+/// otherwise gives up after one attempt per address. Later failures are repaired in the background.
+///
+/// # Errors
+///
+/// * [`ConnectError::InvalidOption`] if options contradict each other.
+/// * [`ConnectError::TlsNotBuilt`] if TLS is asked for in a build without the feature `tls`.
+/// * [`ConnectError::Tls`] if a certificate or key cannot be used.
+/// * [`ConnectError::Unreachable`] if no server answers or accepts the login.
+///
+/// # Cancel safety
+///
+/// Dropping the future closes whatever was opened.
+///
+/// # Examples
+///
+/// ```no_run
+/// use locktopus_protocol::{ConnectOptions, HostPort, RedisClient, Route, Servers};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = HostPort { host: "127.0.0.1".to_owned(), port: 6379 };
+/// let options = ConnectOptions::new(Servers::Standalone(server));
+/// let client = locktopus_fred::connect(&options).await?;
+/// let pong = client.command(Route::Any, &[b"PING"]).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub async fn connect(options: &ConnectOptions) -> Result<FredClient, ConnectError> {
+    check(options)?;
+    let dialer = dialer(options)?;
+    match &options.servers {
+        Servers::Standalone(node) => {
+            single(
+                &dialer,
+                Deployment::Standalone,
+                Target::Node(node.clone()),
+                1,
+            )
+            .await
+        }
+        Servers::Sentinel {
+            sentinels,
+            master_name,
+        } => {
+            let (sentinels, master_name) = (sentinels.clone(), master_name.clone());
+            // Each attempt asks another sentinel first.
+            let attempts = sentinels.len();
+            let target = Target::Primary {
+                sentinels,
+                master_name,
+            };
+            single(&dialer, Deployment::Sentinel, target, attempts).await
+        }
+        Servers::Cluster(seeds) => cluster(dialer, seeds).await,
+    }
+}
+
+async fn single(
+    dialer: &Arc<Dialer>,
+    deployment: Deployment,
+    target: Target,
+    attempts: usize,
+) -> Result<FredClient, ConnectError> {
+    let (events, receiver) = unbounded_channel();
+    let single = Single::new(dialer, target.clone(), events);
+    let mut reason = String::new();
+    for _attempt in 0..attempts {
+        match single.ready().await {
+            Ok(()) => {
+                let servers = client::Servers::Single(single);
+                return Ok(FredClient::new(deployment, servers, receiver));
+            }
+            Err(ClientError::NotSent(why)) => reason = why,
+            Err(other) => reason = other.to_string(),
+        }
+    }
+    let prefix = format!("cannot connect to {target}: ");
+    let reason = reason.strip_prefix(&prefix).unwrap_or(&reason).to_owned();
+    let target = match &target {
+        Target::Node(node) => node.to_string(),
+        Target::Primary {
+            sentinels,
+            master_name,
+        } => {
+            format!(
+                "primary `{master_name}` by way of sentinels {}",
+                list(sentinels)
+            )
+        }
+    };
+    Err(ConnectError::Unreachable { target, reason })
+}
+
+async fn cluster(dialer: Arc<Dialer>, seeds: &[HostPort]) -> Result<FredClient, ConnectError> {
+    let (events, receiver) = unbounded_channel();
+    match Cluster::connect(dialer, seeds.to_vec(), events).await {
+        Ok(cluster) => {
+            let servers = client::Servers::Cluster(cluster);
+            Ok(FredClient::new(Deployment::Cluster, servers, receiver))
+        }
+        Err(reason) => Err(ConnectError::Unreachable {
+            target: format!("cluster {}", list(seeds)),
+            reason,
+        }),
+    }
+}
+
+fn list(addresses: &[HostPort]) -> String {
+    addresses
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn check(options: &ConnectOptions) -> Result<(), ConnectError> {
+    let invalid = |option, problem: &str| {
+        Err(ConnectError::InvalidOption {
+            option,
+            problem: problem.to_owned(),
+        })
+    };
+    match &options.servers {
+        Servers::Sentinel { sentinels, .. } if sentinels.is_empty() => {
+            invalid("servers", "no sentinel is given: name at least one")
+        }
+        Servers::Cluster(nodes) if nodes.is_empty() => {
+            invalid("servers", "no cluster node is given: name at least one")
+        }
+        Servers::Cluster(_) if options.database != 0 => {
+            invalid("database", "a cluster has only database 0")
+        }
+        _ if options.connect_timeout.is_zero() => {
+            invalid("connect_timeout", "must be longer than zero")
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(feature = "tls")]
+fn dialer(options: &ConnectOptions) -> Result<Arc<Dialer>, ConnectError> {
+    let tls = options.tls.as_ref().map(crate::tls::config).transpose()?;
+    Ok(Arc::new(Dialer::new(options.clone(), tls)))
+}
+
+#[cfg(not(feature = "tls"))]
+fn dialer(options: &ConnectOptions) -> Result<Arc<Dialer>, ConnectError> {
+    match options.tls {
+        Some(_) => Err(ConnectError::TlsNotBuilt),
+        None => Ok(Arc::new(Dialer::new(options.clone()))),
+    }
+}

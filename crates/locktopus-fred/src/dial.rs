@@ -1,0 +1,228 @@
+//! Makes one connection: TCP, TLS, login, database, name; all within a limit.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use fred::clients::Client;
+use fred::interfaces::{ClientLike, EventInterface};
+use fred::types::RespVersion;
+use fred::types::config::{
+    Config, ConnectionConfig, PerformanceConfig, Server, ServerConfig, TcpConfig,
+};
+use locktopus_protocol::{ClientError, ConnectOptions, Credentials, HostPort};
+
+use tokio::task::JoinError;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::conn::Conn;
+use crate::error;
+use crate::request::Request;
+
+/// Messages that may wait between fred and our forwarding task before fred starts to drop them.
+const MESSAGE_BACKLOG: usize = 4096;
+
+/// Where to connect to.
+#[derive(Debug, Clone)]
+pub(crate) enum Target {
+    /// This very server.
+    Node(HostPort),
+    /// Whatever the sentinels call the primary at the moment.
+    Primary {
+        /// The sentinels' addresses.
+        sentinels: Vec<HostPort>,
+        /// The name that the sentinels know the primary by.
+        master_name: String,
+    },
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node(node) => node.fmt(f),
+            Self::Primary { .. } => f.write_str("the primary named by the sentinels"),
+        }
+    }
+}
+
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Commands,
+    Messages,
+}
+
+/// The settings that all connections of a client share.
+pub(crate) struct Dialer {
+    options: ConnectOptions,
+    #[cfg(feature = "tls")]
+    tls: Option<fred::types::config::TlsConfig>,
+}
+
+impl Dialer {
+    pub(crate) fn new(
+        options: ConnectOptions,
+        #[cfg(feature = "tls")] tls: Option<fred::types::config::TlsConfig>,
+    ) -> Self {
+        Self {
+            options,
+            #[cfg(feature = "tls")]
+            tls,
+        }
+    }
+
+    /// How long a connection may stay silent before it counts as dead.
+    pub(crate) fn patience(&self) -> Duration {
+        (self.options.command_timeout / 2).clamp(Duration::from_millis(100), Duration::from_secs(5))
+    }
+
+    /// Connects. `attempt` numbers the tries, so that sentinels take turns being asked first.
+    ///
+    /// The error is one line for humans, without secrets.
+    pub(crate) async fn dial(
+        &self,
+        target: &Target,
+        purpose: Purpose,
+        attempt: usize,
+    ) -> Result<Conn, String> {
+        let limit = match target {
+            Target::Node(_) => self.options.connect_timeout,
+            // Sentinel, its answer, the primary, its role: each may take as long as one handshake.
+            Target::Primary { .. } => self.options.connect_timeout * 4,
+        };
+        match tokio::time::timeout(limit, self.handshake(target, purpose, attempt)).await {
+            Ok(outcome) => outcome,
+            Err(_elapsed) => Err(format!("no answer within {} ms", limit.as_millis())),
+        }
+    }
+
+    async fn handshake(
+        &self,
+        target: &Target,
+        purpose: Purpose,
+        attempt: usize,
+    ) -> Result<Conn, String> {
+        let client = Client::new(
+            self.config(target, attempt),
+            Some(self.performance(purpose)),
+            Some(self.connection()),
+            None,
+        );
+        let mut up = client.reconnect_rx();
+        // If this future is dropped, so is the half-made connection.
+        let mut router = AbortOnDropHandle::new(client.connect());
+        tokio::select! {
+            ended = &mut router => return Err(ending(ended)),
+            _connected = up.recv() => {}
+        }
+        let conn = Conn::new(client, router.detach());
+        self.prepare(&conn).await?;
+        Ok(conn)
+    }
+
+    async fn prepare(&self, conn: &Conn) -> Result<(), String> {
+        if self.options.database != 0 {
+            let number = Bytes::from(self.options.database.to_string());
+            let select = Request::of("SELECT", vec![number]);
+            conn.send(select)
+                .await
+                .map_err(|failure| format!("SELECT: {failure}"))?;
+        }
+        if let Some(name) = &self.options.client_name {
+            let args = vec![Bytes::from_static(b"SETNAME"), Bytes::from(name.clone())];
+            match conn.send(Request::of("CLIENT", args)).await {
+                // A convenience for operators that an ACL may well forbid.
+                Ok(_) | Err(ClientError::Rejected { .. }) => {}
+                Err(failure) => return Err(failure.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    fn config(&self, target: &Target, attempt: usize) -> Config {
+        let (username, password) = login(self.options.credentials.as_ref());
+        Config {
+            fail_fast: true,
+            version: RespVersion::RESP3,
+            server: self.server_config(target, attempt),
+            username,
+            password,
+            #[cfg(feature = "tls")]
+            tls: self.tls.clone(),
+            ..Config::default()
+        }
+    }
+
+    fn server_config(&self, target: &Target, attempt: usize) -> ServerConfig {
+        match target {
+            Target::Node(node) => ServerConfig::Centralized {
+                server: server(node),
+            },
+            Target::Primary {
+                sentinels,
+                master_name,
+            } => {
+                let mut hosts: Vec<_> = sentinels.iter().map(server).collect();
+                // fred never gets past a first sentinel that accepts connections and stays silent.
+                let turn = attempt % hosts.len().max(1);
+                hosts.rotate_left(turn);
+                let (username, password) = login(self.options.sentinel_credentials.as_ref());
+                ServerConfig::Sentinel {
+                    hosts,
+                    service_name: master_name.clone(),
+                    username,
+                    password,
+                }
+            }
+        }
+    }
+
+    fn connection(&self) -> ConnectionConfig {
+        ConnectionConfig {
+            connection_timeout: self.options.connect_timeout,
+            internal_command_timeout: self.options.connect_timeout,
+            max_command_attempts: 1,
+            max_redirections: 0,
+            auto_client_setname: false,
+            reconnect_on_auth_error: false,
+            tcp: TcpConfig {
+                nodelay: Some(true),
+                ..TcpConfig::default()
+            },
+            ..ConnectionConfig::default()
+        }
+    }
+
+    fn performance(&self, purpose: Purpose) -> PerformanceConfig {
+        PerformanceConfig {
+            // The callers have deadlines of their own.
+            default_command_timeout: Duration::ZERO,
+            broadcast_channel_capacity: match purpose {
+                // fred makes eight such channels per client and fills them in advance.
+                Purpose::Commands => 8,
+                Purpose::Messages => MESSAGE_BACKLOG,
+            },
+            ..PerformanceConfig::default()
+        }
+    }
+}
+
+fn ending(ended: Result<Result<(), fred::error::Error>, JoinError>) -> String {
+    match ended {
+        Ok(Err(failure)) => error::describe(&failure),
+        Ok(Ok(())) | Err(_) => "the connection was closed at once".to_owned(),
+    }
+}
+
+fn server(node: &HostPort) -> Server {
+    Server::new(node.host.as_str(), node.port)
+}
+
+fn login(credentials: Option<&Credentials>) -> (Option<String>, Option<String>) {
+    match credentials {
+        Some(Credentials { username, password }) => {
+            (username.clone(), Some(password.expose().to_owned()))
+        }
+        None => (None, None),
+    }
+}

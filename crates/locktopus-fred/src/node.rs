@@ -1,0 +1,103 @@
+//! One primary of a cluster and the connections to it.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use locktopus_protocol::{ClientError, HostPort, PushEvent, Reply};
+use tokio::sync::Mutex;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::dial::{Dialer, Target};
+use crate::link::Link;
+use crate::request::Request;
+
+/// A primary. Its connections are independent of every other node's.
+pub(crate) struct Node {
+    address: HostPort,
+    dialer: Arc<Dialer>,
+    commands: Link,
+    events: UnboundedSender<PushEvent>,
+    messages: OnceLock<Link>,
+    asking: OnceLock<(Mutex<()>, Link)>,
+}
+
+impl Node {
+    pub(crate) fn new(
+        address: HostPort,
+        dialer: Arc<Dialer>,
+        events: UnboundedSender<PushEvent>,
+    ) -> Self {
+        let commands = Link::for_commands(Arc::clone(&dialer), Target::Node(address.clone()));
+        Self {
+            address,
+            dialer,
+            commands,
+            events,
+            messages: OnceLock::new(),
+            asking: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn address(&self) -> &HostPort {
+        &self.address
+    }
+
+    /// The link that commands use.
+    pub(crate) fn commands(&self) -> &Link {
+        &self.commands
+    }
+
+    /// The link that subscriptions use, opened on first use.
+    pub(crate) fn messages(&self) -> &Link {
+        self.messages.get_or_init(|| {
+            let target = Target::Node(self.address.clone());
+            Link::for_messages(Arc::clone(&self.dialer), target, self.events.clone())
+        })
+    }
+
+    /// The subscription link, if it was ever used.
+    pub(crate) fn open_messages(&self) -> Option<&Link> {
+        self.messages.get()
+    }
+
+    /// Sends one command behind `ASKING`.
+    ///
+    /// ASKING counts for the next command on its connection only, so these commands have a connection
+    /// of their own and take turns.
+    pub(crate) async fn ask(&self, words: &[&[u8]]) -> Result<Reply, ClientError> {
+        let request = Request::new(words)?;
+        let (turns, link) = self.asking.get_or_init(|| {
+            let target = Target::Node(self.address.clone());
+            (
+                Mutex::new(()),
+                Link::for_commands(Arc::clone(&self.dialer), target),
+            )
+        });
+        let _turn = turns.lock().await;
+        let conn = link.conn().await?;
+        // Whatever goes wrong with ASKING, the command itself has not been sent.
+        conn.send(Request::of("ASKING", Vec::new()))
+            .await
+            .map_err(|failure| ClientError::NotSent(format!("ASKING failed: {failure}")))?;
+        conn.send(request).await
+    }
+
+    pub(crate) fn close(&self) {
+        self.commands.close();
+        if let Some(link) = self.messages.get() {
+            link.close();
+        }
+        if let Some((_, link)) = self.asking.get() {
+            link.close();
+        }
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node")
+            .field("address", &format_args!("{}", self.address))
+            .field("commands", &self.commands)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,241 @@
+//! Subscriptions on a cluster: which node carries which channel.
+//!
+//! A shard channel must be on the node that serves its slot. A plain channel may be on any node, so it
+//! stays where it is while that node is up.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use locktopus_protocol::slot::key_slot;
+use locktopus_protocol::{Channel, ChannelFlavour, ClientError, HostPort, Route};
+
+use crate::cluster::{Cluster, Shared};
+use crate::messages;
+use crate::node::Node;
+use crate::slots::{self, SlotMap};
+
+/// How many times channels are sent on to another node before the failure is reported.
+const ROUNDS: usize = 5;
+
+/// Where the confirmed subscriptions are.
+#[derive(Default)]
+pub(crate) struct Placements {
+    places: Mutex<HashMap<Channel, HostPort>>,
+}
+
+impl Placements {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Channel, HostPort>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether any shard channel is subscribed.
+    pub(crate) fn any_sharded(&self) -> bool {
+        self.lock()
+            .keys()
+            .any(|channel| channel.flavour == ChannelFlavour::Sharded)
+    }
+
+    /// Whether a shard channel is on a node that no longer serves its slot. Says so once per move.
+    pub(crate) fn any_moved(&self, map: &SlotMap) -> bool {
+        let mut places = self.lock();
+        let before = places.len();
+        places.retain(|channel, place| {
+            channel.flavour == ChannelFlavour::Plain
+                || map
+                    .owner(key_slot(&channel.name))
+                    .is_none_or(|owner| owner.address() == place)
+        });
+        places.len() != before
+    }
+}
+
+impl Cluster {
+    /// Subscribes every channel on the right node and returns when all are confirmed.
+    pub(crate) async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
+        let shared = self.shared();
+        shared.check_open()?;
+        let mut missing = channels.to_vec();
+        for _round in 0..ROUNDS {
+            let groups = group(shared, std::mem::take(&mut missing))?;
+            let outcomes = groups.into_iter().map(|group| group.subscribe(shared));
+            for outcome in join_all(outcomes).await {
+                missing.extend(outcome?);
+            }
+            if missing.is_empty() {
+                return Ok(());
+            }
+        }
+        Err(ClientError::NotSent(format!(
+            "{} shard channels were sent from node to node {ROUNDS} times",
+            missing.len()
+        )))
+    }
+
+    /// Drops subscriptions where they are.
+    pub(crate) async fn unsubscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
+        let mut leaving: HashMap<HostPort, (Vec<Bytes>, Vec<Bytes>)> = HashMap::new();
+        {
+            let mut places = self.shared().placements.lock();
+            for channel in channels {
+                let Some(place) = places.remove(channel) else {
+                    continue;
+                };
+                let (plain, sharded) = leaving.entry(place).or_default();
+                match channel.flavour {
+                    ChannelFlavour::Plain => plain.push(channel.name.clone()),
+                    ChannelFlavour::Sharded => sharded.push(channel.name.clone()),
+                }
+            }
+        }
+        for node in self.shared().map().nodes() {
+            let Some((plain, sharded)) = leaving.remove(node.address()) else {
+                continue;
+            };
+            // If the connection is gone, so are its subscriptions.
+            if let Some(conn) = node.open_messages().and_then(|link| link.current()) {
+                messages::unsubscribe(&conn, plain, sharded).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The channels that belong on one node.
+struct Group {
+    node: Arc<Node>,
+    plain: Vec<Bytes>,
+    sharded: Vec<Bytes>,
+}
+
+fn group(shared: &Shared, channels: Vec<Channel>) -> Result<Vec<Group>, ClientError> {
+    let map = shared.map();
+    let mut groups: Vec<Group> = Vec::new();
+    for channel in channels {
+        let node = place(shared, &map, &channel).ok_or_else(|| {
+            ClientError::NotSent(format!(
+                "no primary of the cluster serves slot {}",
+                key_slot(&channel.name)
+            ))
+        })?;
+        let found = groups
+            .iter()
+            .position(|group| group.node.address() == node.address());
+        let index = found.unwrap_or_else(|| {
+            groups.push(Group {
+                node,
+                plain: Vec::new(),
+                sharded: Vec::new(),
+            });
+            groups.len() - 1
+        });
+        match channel.flavour {
+            ChannelFlavour::Plain => groups[index].plain.push(channel.name),
+            ChannelFlavour::Sharded => groups[index].sharded.push(channel.name),
+        }
+    }
+    Ok(groups)
+}
+
+fn place(shared: &Shared, map: &SlotMap, channel: &Channel) -> Option<Arc<Node>> {
+    let owner = map.owner(key_slot(&channel.name));
+    if channel.flavour == ChannelFlavour::Sharded {
+        return owner.map(Arc::clone);
+    }
+    let up = |node: &&Arc<Node>| node.commands().current().is_some();
+    let place = shared.placements.lock().get(channel).cloned();
+    let settled = map
+        .nodes()
+        .iter()
+        .find(|node| Some(node.address()) == place.as_ref());
+    let node = settled
+        .filter(up)
+        .or_else(|| owner.filter(up))
+        .or_else(|| map.nodes().iter().find(up));
+    node.or(owner)
+        .or_else(|| map.nodes().first())
+        .map(Arc::clone)
+}
+
+impl Group {
+    /// Subscribes; the channels that belong elsewhere by now come back.
+    async fn subscribe(self, shared: &Shared) -> Result<Vec<Channel>, ClientError> {
+        let conn = match self.node.messages().conn().await {
+            Ok(conn) => conn,
+            Err(unreachable) => return self.hand_over(shared, unreachable).await,
+        };
+        if !self.plain.is_empty() {
+            messages::subscribe_plain(&conn, &self.plain).await?;
+            self.settle(shared, &self.plain, ChannelFlavour::Plain);
+        }
+        let mut elsewhere = Vec::new();
+        let mut confirmed = Vec::new();
+        let mut failure = None;
+        let outcomes = messages::subscribe_sharded(&conn, &self.sharded).await;
+        for (name, outcome) in self.sharded.iter().zip(outcomes) {
+            match outcome {
+                Ok(()) => confirmed.push(name.clone()),
+                Err(ClientError::Rejected { code, message }) if code == "MOVED" => {
+                    if let Some((slot, owner)) =
+                        slots::parse_redirect(&message, self.node.address())
+                    {
+                        shared.moved(slot, &owner);
+                    }
+                    let flavour = ChannelFlavour::Sharded;
+                    elsewhere.push(Channel {
+                        name: name.clone(),
+                        flavour,
+                    });
+                }
+                Err(other) => failure = Some(other),
+            }
+        }
+        self.settle(shared, &confirmed, ChannelFlavour::Sharded);
+        match failure {
+            Some(failure) => Err(failure),
+            None => Ok(elsewhere),
+        }
+    }
+
+    /// After the node could not be reached: its channels, if somebody else can take them by now.
+    async fn hand_over(
+        self,
+        shared: &Shared,
+        unreachable: ClientError,
+    ) -> Result<Vec<Channel>, ClientError> {
+        if let Some(name) = self.sharded.first() {
+            let route = Route::Slot(key_slot(name));
+            shared.successor(&self.node, route, unreachable).await?;
+        } else {
+            shared
+                .successor(&self.node, Route::Any, unreachable)
+                .await?;
+        }
+        let sharded = self
+            .sharded
+            .into_iter()
+            .map(|name| (name, ChannelFlavour::Sharded));
+        let plain = self
+            .plain
+            .into_iter()
+            .map(|name| (name, ChannelFlavour::Plain));
+        Ok(sharded
+            .chain(plain)
+            .map(|(name, flavour)| Channel { name, flavour })
+            .collect())
+    }
+
+    fn settle(&self, shared: &Shared, names: &[Bytes], flavour: ChannelFlavour) {
+        let mut places = shared.placements.lock();
+        for name in names {
+            places.insert(
+                Channel {
+                    name: name.clone(),
+                    flavour,
+                },
+                self.node.address().clone(),
+            );
+        }
+    }
+}

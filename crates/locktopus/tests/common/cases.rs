@@ -1,0 +1,70 @@
+//! Cases that share servers and run side by side. Each says in one line what was observed.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::task::{Id, JoinSet, LocalSet};
+use tokio::time::{Instant, timeout};
+
+/// A case that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Cases under way. They share one thread, as waiting is most of what they do; the library's own tasks
+/// have the runtime's.
+#[derive(Debug, Default)]
+pub struct Cases {
+    thread: LocalSet,
+    running: JoinSet<(Option<String>, Duration)>,
+    names: HashMap<Id, String>,
+}
+
+impl Cases {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Starts a case. Its output is what it observed.
+    pub fn add(&mut self, name: impl Into<String>, case: impl Future<Output = String> + 'static) {
+        let begun = Instant::now();
+        let task = async move {
+            let observed = timeout(LIMIT, case).await.ok();
+            (observed, begun.elapsed())
+        };
+        let task = self.running.spawn_local_on(task, &self.thread);
+        self.names.insert(task.id(), name.into());
+    }
+
+    /// Waits for all of them, and fails if one of them did.
+    pub async fn all_pass(self) {
+        let Self {
+            thread,
+            running,
+            names,
+        } = self;
+        thread.run_until(report(running, names)).await;
+    }
+}
+
+async fn report(mut running: JoinSet<(Option<String>, Duration)>, mut names: HashMap<Id, String>) {
+    let mut failed = Vec::new();
+    while let Some(ended) = running.join_next_with_id().await {
+        let id = match &ended {
+            Ok((id, _)) => *id,
+            Err(error) => error.id(),
+        };
+        let name = names.remove(&id).unwrap_or_default();
+        match ended {
+            Ok((_, (Some(observed), took))) => println!("ok    {name} ({took:.2?}): {observed}"),
+            Ok((_, (None, took))) => {
+                println!("HANGS {name} ({took:.2?})");
+                failed.push(name);
+            }
+            Err(_) => {
+                println!("FAIL  {name}: see the panic above");
+                failed.push(name);
+            }
+        }
+    }
+    assert!(failed.is_empty(), "failed: {}", failed.join(", "));
+}

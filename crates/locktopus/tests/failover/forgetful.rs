@@ -1,0 +1,68 @@
+//! The server forgets its scripts, or everything.
+
+use std::time::Duration;
+
+use locktopus::LostCause;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::At;
+use crate::common::{SOON, close, locks, unique};
+use crate::holder::Holder;
+
+const TASKS: usize = 8;
+const TURNS: usize = 40;
+
+pub(crate) async fn scripts((place, client): At) -> String {
+    let locks = locks(&place, client).await;
+    let mut tasks = JoinSet::new();
+    for _ in 0..TASKS {
+        let (locks, name) = (locks.clone(), unique("flushed"));
+        tasks.spawn(async move {
+            for _ in 0..TURNS {
+                let guard = locks.lock(&name).acquire().await.unwrap();
+                guard.extend(SOON * 10).await.unwrap();
+                guard.release().await.unwrap();
+            }
+        });
+    }
+    let mut flushed = 0;
+    while !tasks.is_empty() {
+        place.nodes()[0]
+            .command(&["SCRIPT", "FLUSH"])
+            .await
+            .unwrap();
+        flushed += 1;
+        while let Some(done) = tasks.try_join_next() {
+            done.unwrap();
+        }
+    }
+    assert!(flushed > 3, "{flushed}");
+    close(locks).await;
+    format!(
+        "{} operations while scripts were flushed {flushed} times",
+        TASKS * TURNS * 3
+    )
+}
+
+pub(crate) async fn everything((place, client): At) -> String {
+    let locks = locks(&place, client).await;
+    let lease = Duration::from_millis(900);
+    let holder = Holder::of(&locks, unique("forgotten"), lease).await;
+    let begun = Instant::now();
+    place.nodes()[0].command(&["FLUSHALL"]).await.unwrap();
+    let cause = holder.loses(SOON).await;
+    let noticed = begun.elapsed();
+    assert_eq!(cause, LostCause::Missing);
+    // Told by the next renewal, not only when the lease had run out.
+    assert!(Instant::now() < holder.guard.valid_until(), "{noticed:?}");
+    let next = locks.lock(&holder.name).acquire().await.unwrap();
+    assert!(
+        next.token().unwrap() > holder.token,
+        "tokens grow without the counter"
+    );
+    next.release().await.unwrap();
+    drop(holder);
+    close(locks).await;
+    format!("noticed after {noticed:.2?}")
+}

@@ -1,0 +1,72 @@
+//! Encryption, users with few rights, and passwords that show up nowhere.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+#[path = "security/acl.rs"]
+mod acl;
+mod common;
+#[path = "security/secrets.rs"]
+mod secrets;
+#[path = "security/tls.rs"]
+mod tls;
+
+use std::sync::Arc;
+
+use common::{CLIENTS, Cases, SHARDS, servers, servers_with};
+use locktopus_testkit::topology::{Deployment, Knobs, TopologyKind};
+
+/// Servers and the client to use on them.
+type At = (Arc<Deployment>, &'static str);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn encryption() {
+    let place = Arc::new(servers(TopologyKind::Tls).await);
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let at = || (Arc::clone(&place), client);
+        cases.add(
+            format!("{client} right authority"),
+            tls::right_authority(at()),
+        );
+        cases.add(
+            format!("{client} wrong authority"),
+            tls::wrong_authority(at()),
+        );
+        cases.add(format!("{client} wrong name"), tls::wrong_name(at()));
+        cases.add(format!("{client} danger"), tls::danger(at()));
+        cases.add(format!("{client} plain text"), tls::plain_text(at()));
+    }
+    cases.all_pass().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn users_with_few_rights() {
+    for kind in [TopologyKind::Standalone, SHARDS] {
+        let knobs = Knobs {
+            users: acl::users(kind),
+            ..Knobs::default()
+        };
+        let place = Arc::new(servers_with(kind, knobs).await);
+        let mut cases = Cases::new();
+        for client in CLIENTS {
+            let at = || (Arc::clone(&place), client);
+            let name = |what: &str| format!("{kind} {client} {what}");
+            cases.add(name("recipe suffices"), acl::recipe_suffices(at()));
+            cases.add(name("foreign keys"), acl::foreign_keys_are_denied(at()));
+            cases.add(name("missing rights"), acl::missing_rights_are_found(at()));
+        }
+        cases.all_pass().await;
+        let mut cases = Cases::new();
+        cases.add(
+            format!("{kind} recipe is minimal"),
+            acl::recipe_is_minimal(place),
+        );
+        cases.all_pass().await;
+    }
+}
+
+/// One test, because what is logged belongs to the whole process.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn passwords_stay_secret() {
+    secrets::never_shown().await;
+}

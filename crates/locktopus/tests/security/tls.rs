@@ -1,0 +1,90 @@
+//! Whom a client trusts.
+
+use std::path::Path;
+use std::time::Duration;
+
+use locktopus::ConnectError;
+use tokio::time::Instant;
+
+use crate::At;
+use crate::common::{chain, close, connect, unique, url};
+
+/// Connecting is limited to half a second; the rest is for a busy machine.
+const BOUND: Duration = Duration::from_secs(3);
+
+async fn works(url: &str) {
+    let locks = connect(url).await;
+    let guard = locks.lock(unique("tls")).acquire().await.unwrap();
+    guard.release().await.unwrap();
+    close(locks).await;
+}
+
+/// The text of the error that connecting must end with, in bounded time.
+pub(crate) async fn refused(url: &str) -> String {
+    let begun = Instant::now();
+    let error = match locktopus::connect(url).await {
+        Ok(_) => panic!("{url}: connected"),
+        Err(error) => error,
+    };
+    assert!(begun.elapsed() < BOUND, "{url}: {:?}", begun.elapsed());
+    assert!(
+        matches!(error, ConnectError::Unreachable { .. }),
+        "{error:?}"
+    );
+    format!("{} ({:.0?})", chain(&error), begun.elapsed())
+}
+
+fn base((place, client): &At, scheme: &str, host: &str) -> String {
+    let port = place.nodes()[0].addr().port();
+    format!("{scheme}://{host}:{port}?client={client}")
+}
+
+fn trusting(base: &str, authority: &Path) -> String {
+    url(base, &format!("ca={}", authority.display()))
+}
+
+pub(crate) async fn right_authority(at: At) -> String {
+    let ca = &at.0.tls().unwrap().ca;
+    works(&trusting(&base(&at, "rediss", "127.0.0.1"), ca)).await;
+    works(&trusting(&base(&at, "rediss", "localhost"), ca)).await;
+    "by name and by address".to_owned()
+}
+
+pub(crate) async fn wrong_authority(at: At) -> String {
+    let here = base(&at, "rediss", "127.0.0.1");
+    let said = refused(&trusting(&here, &at.0.tls().unwrap().untrusted_ca)).await;
+    assert!(said.contains("certificate"), "{said}");
+    // Nor does the system trust an authority made a moment ago.
+    let by_system = refused(&here).await;
+    assert!(by_system.contains("certificate"), "{by_system}");
+    said
+}
+
+/// The certificate is right, but for another address of the same machine.
+pub(crate) async fn wrong_name(at: At) -> String {
+    let here = base(&at, "rediss", "127.0.0.2");
+    let listening = std::net::TcpStream::connect(("127.0.0.2", at.0.nodes()[0].addr().port()));
+    if let Err(error) = listening {
+        return format!("NOT TRIED, the server does not listen on 127.0.0.2: {error}");
+    }
+    let said = refused(&trusting(&here, &at.0.tls().unwrap().ca)).await;
+    assert!(said.contains("certificate"), "{said}");
+    said
+}
+
+pub(crate) async fn danger(at: At) -> String {
+    let here = base(&at, "rediss", "127.0.0.1");
+    works(&url(&here, "danger_accept_invalid_certs=true")).await;
+    "accepted".to_owned()
+}
+
+pub(crate) async fn plain_text(at: At) -> String {
+    let plain = refused(&base(&at, "redis", "127.0.0.1")).await;
+    // And the other way round: the plain port of the same server is asked for TLS.
+    let port = at.0.nodes()[0].admin_addr().port();
+    let encrypted = refused(&format!("rediss://127.0.0.1:{port}?client={}", at.1)).await;
+    for said in [&plain, &encrypted] {
+        assert!(said.contains("127.0.0.1"), "{said}");
+    }
+    format!("{plain}; and {encrypted}")
+}

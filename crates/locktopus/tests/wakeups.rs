@@ -1,0 +1,87 @@
+//! Waiters are served although messages and subscriptions get lost.
+//!
+//! Every waiter here has a heartbeat longer than the test, so being served proves that the subscription
+//! was repaired and the waiter told to look.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod common;
+#[path = "wakeups/crowd.rs"]
+mod crowd;
+#[path = "wakeups/killed.rs"]
+mod killed;
+#[path = "wakeups/moved.rs"]
+mod moved;
+
+use std::sync::Arc;
+
+use common::raw::Raw;
+use common::{CLIENTS, Cases, SHARDS, servers};
+use locktopus_testkit::topology::{Deployment, TopologyKind};
+
+/// Kills every subscription connection on the servers, so it has them to itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn subscriptions_killed() {
+    for kind in [TopologyKind::Standalone, SHARDS] {
+        let place = Arc::new(servers(kind).await);
+        for client in CLIENTS {
+            let mut cases = Cases::new();
+            let at = (Arc::clone(&place), client);
+            cases.add(format!("{kind} {client} killed"), killed::all(at));
+            cases.all_pass().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slots_moved() {
+    let place = Arc::new(servers(SHARDS).await);
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let at = || (Arc::clone(&place), client);
+        cases.add(format!("{client} slot moved"), moved::then_released(at()));
+        cases.add(
+            format!("{client} released half-way"),
+            moved::released_half_way(at()),
+        );
+    }
+    cases.all_pass().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crowds() {
+    for kind in [TopologyKind::Standalone, SHARDS] {
+        let place = Arc::new(servers(kind).await);
+        let mut cases = Cases::new();
+        for clients in [&["redis"][..], &["fred"], &CLIENTS] {
+            let what = format!("{kind} {} crowd", clients.join(" and "));
+            cases.add(what, crowd::on_one_lock(Arc::clone(&place), clients));
+        }
+        cases.all_pass().await;
+    }
+}
+
+/// Servers and the client to use on them.
+type At = (Arc<Deployment>, &'static str);
+
+/// How many subscriptions of these channels there are on all nodes together.
+async fn subscriptions(place: &Deployment, channels: &[String]) -> i64 {
+    let sharded = matches!(place.kind(), TopologyKind::Cluster { .. });
+    let count = if sharded { "SHARDNUMSUB" } else { "NUMSUB" };
+    let mut sum = 0;
+    for node in place.nodes() {
+        let mut raw = Raw::to(node).await;
+        for channel in channels {
+            // One at a time: a node refuses a question about several slots.
+            match raw.say(&["PUBSUB", count, channel]).await.list() {
+                [_, number] => sum += number.int(),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    sum
+}
+
+fn channel(name: &str) -> String {
+    format!("redisson_lock__channel:{{{name}}}")
+}

@@ -1,0 +1,113 @@
+//! A slot moves to another node while somebody waits for a lock in it.
+
+use std::time::Duration;
+
+use locktopus_testkit::topology::{Deployment, Node, slot_of};
+use tokio::time::{Instant, timeout};
+
+use crate::common::{LONG, ONLY_MESSAGES, SOON, close, eventually, locks, unique};
+use crate::{At, channel, subscriptions};
+
+const LEASE: Duration = Duration::from_secs(80);
+
+/// One client learns of the move only by asking, which the hub does every five seconds.
+const NOTICED_WITHIN: Duration = Duration::from_secs(10);
+
+pub(crate) async fn then_released(at: At) -> String {
+    scenario(at, false).await
+}
+
+pub(crate) async fn released_half_way(at: At) -> String {
+    scenario(at, true).await
+}
+
+async fn scenario((place, client): At, half_way: bool) -> String {
+    let name = unique("moved");
+    let (holders, waiting) = (locks(&place, client).await, locks(&place, client).await);
+    let guard = holders.lock(&name).lease(LEASE).acquire().await.unwrap();
+    let token = guard.token().unwrap();
+    let request = waiting.lock(&name).strategy(ONLY_MESSAGES);
+    let waiter = tokio::spawn(async move { (request.acquire().await.unwrap(), Instant::now()) });
+    eventually("a subscription", SOON, async || {
+        match subscriptions(&place, &[channel(&name)]).await {
+            1 => Ok(()),
+            other => Err(other),
+        }
+    })
+    .await;
+
+    let migration = Migration::begin(&place, &name).await;
+    let released = if half_way {
+        // The keys are gone from the old node, and the new one does not serve the slot yet.
+        let released = Instant::now();
+        guard.release().await.unwrap();
+        migration.end().await;
+        released
+    } else {
+        migration.end().await;
+        let released = Instant::now();
+        guard.release().await.unwrap();
+        released
+    };
+    let served = timeout(LONG, waiter).await.expect("the waiter is served");
+    let (guard, served) = served.unwrap();
+    let took = served.saturating_duration_since(released);
+    assert!(took < NOTICED_WITHIN, "{took:?}");
+    assert!(
+        guard.token().unwrap() > token,
+        "the token moved with the lock"
+    );
+    guard.release().await.unwrap();
+    close(holders).await;
+    close(waiting).await;
+    format!("served {took:.2?} after the release")
+}
+
+/// A slot on its way, by the steps that every cluster tool takes.
+struct Migration<'a> {
+    place: &'a Deployment,
+    from: &'a Node,
+    to: &'a Node,
+    slot: String,
+}
+
+impl<'a> Migration<'a> {
+    /// Opens the slot and moves its keys.
+    async fn begin(place: &'a Deployment, name: &str) -> Self {
+        let from = place.primary_for(name).await.unwrap();
+        let other = |node: &&Node| node.name() != from.name();
+        let to = place.nodes().iter().find(other).unwrap();
+        let slot = slot_of(name).to_string();
+        let (from_id, to_id) = (id(from).await, id(to).await);
+        let set = |state, id| ["CLUSTER", "SETSLOT", &slot, state, id];
+        to.command(&set("IMPORTING", &from_id)).await.unwrap();
+        from.command(&set("MIGRATING", &to_id)).await.unwrap();
+        let port = to.addr().port().to_string();
+        let listed = ["CLUSTER", "GETKEYSINSLOT", &slot, "100"];
+        for key in from.command(&listed).await.unwrap().items() {
+            let words = ["MIGRATE", "127.0.0.1", &port, &key.text(), "0", "2000"];
+            from.command(&words).await.unwrap();
+        }
+        Self {
+            place,
+            from,
+            to,
+            slot,
+        }
+    }
+
+    /// Hands the slot over: the new owner first, the old one next.
+    async fn end(self) {
+        let to_id = id(self.to).await;
+        let assign = ["CLUSTER", "SETSLOT", &self.slot, "NODE", &to_id];
+        self.to.command(&assign).await.unwrap();
+        self.from.command(&assign).await.unwrap();
+        for node in self.place.nodes() {
+            node.command(&assign).await.unwrap();
+        }
+    }
+}
+
+async fn id(node: &Node) -> String {
+    node.command(&["CLUSTER", "MYID"]).await.unwrap().text()
+}
