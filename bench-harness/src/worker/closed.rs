@@ -14,6 +14,8 @@ use crate::record::{OpId, Recorder};
 
 /// How long after the end of the measured part a worker may take to get its last lock.
 const LAST_WAIT: Duration = Duration::from_secs(30);
+/// How late the runtime's timer may be.
+const TIMER_STEP_NS: u64 = 2_000_000;
 
 pub(super) async fn run(
     job: &Job,
