@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{Cell, Pacing, Report, Subject};
+use crate::model::{Cell, Pacing, Provider, Report, Subject};
 use crate::report::format;
 
-const NO_SERVER: &str = "none";
+/// The strategy that needs no mention beside others.
+const OURS: &str = "locktopus";
 
 /// Cells that may stand beside each other: one scenario, all direct or all through a proxy, all
 /// corrected for coordinated omission or none.
@@ -106,16 +107,24 @@ fn group<'a>((scenario, through_proxy, corrected): Key<'a>, cells: &[&'a Cell]) 
         .flat_map(|cell| cell.subject.options.keys().map(String::as_str))
         .collect();
     let who = |subject: &Subject| who(subject, &option_names);
-    let same = |dims: &dyn Fn(&Subject) -> Vec<(String, String)>, at: usize| {
-        cells
-            .windows(2)
-            .all(|two| dims(&two[0].subject)[at] == dims(&two[1].subject)[at])
-    };
+    // Cells without a server say nothing about servers, so they make no difference there.
+    let values =
+        |dims: &dyn Fn(&Subject) -> Vec<(String, String)>, at: usize| -> BTreeSet<String> {
+            let all = cells
+                .iter()
+                .map(|cell| dims(&cell.subject).swap_remove(at).1);
+            let with_servers = |value: &String| at == 0 || !value.is_empty();
+            all.filter(with_servers).collect()
+        };
     let mut constants = Vec::new();
     let mut keep = |dims: &dyn Fn(&Subject) -> Vec<(String, String)>| -> Vec<usize> {
         let first = dims(&cells[0].subject);
-        let (fixed, varying) = (0..first.len()).partition::<Vec<_>, _>(|&at| same(dims, at));
-        constants.extend(fixed.into_iter().map(|at| first[at].clone()));
+        let (fixed, varying) =
+            (0..first.len()).partition::<Vec<_>, _>(|&at| values(dims, at).len() <= 1);
+        constants.extend(fixed.into_iter().filter_map(|at| {
+            let value = values(dims, at).pop_first()?;
+            Some((first[at].0.clone(), value))
+        }));
         varying
     };
     let who_varies = keep(&who);
@@ -127,8 +136,12 @@ fn group<'a>((scenario, through_proxy, corrected): Key<'a>, cells: &[&'a Cell]) 
             let mut names: Vec<_> = who_varies
                 .iter()
                 .map(|&at| dims[at].1.as_str())
-                .filter(|s| !s.is_empty() && *s != NO_SERVER)
+                .filter(|s| !s.is_empty())
                 .collect();
+            // Peers are named; what is not a peer is this library.
+            if names.len() > 1 && names[0] == OURS {
+                names.remove(0);
+            }
             names.dedup();
             let series = if names.is_empty() {
                 cell.subject.strategy.clone()
@@ -157,20 +170,22 @@ fn group<'a>((scenario, through_proxy, corrected): Key<'a>, cells: &[&'a Cell]) 
 }
 
 fn who(subject: &Subject, option_names: &BTreeSet<&str>) -> Vec<(String, String)> {
+    let memory = subject.provider == Provider::Memory;
     let topology = match subject.nodes {
+        _ if memory => String::new(),
         0 | 1 => subject.topology.name().to_owned(),
         nodes => format!("{}/{nodes}", subject.topology.name()),
     };
-    let server = subject.server.as_ref().map_or_else(
-        || NO_SERVER.to_owned(),
-        |server| format!("{} {}", server.flavour, server.version),
-    );
+    let server = subject.server.as_ref().map_or_else(String::new, |server| {
+        format!("{} {}", server.flavour, server.version)
+    });
+    let provider = if memory { "" } else { subject.provider.name() };
     let mut dims = vec![
         ("strategy".to_owned(), subject.strategy.clone()),
         ("client".to_owned(), subject.client.clone()),
         ("topology".to_owned(), topology),
         ("server".to_owned(), server),
-        ("provider".to_owned(), subject.provider.name().to_owned()),
+        ("provider".to_owned(), provider.to_owned()),
         ("lock".to_owned(), subject.lock_kind.clone()),
     ];
     dims.extend(option_names.iter().map(|name| {

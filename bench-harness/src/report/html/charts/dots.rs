@@ -178,11 +178,54 @@ fn draw(svg: &mut Svg, entry: &Entry<'_>, scale: &Scale, unit: Unit, y: f64) {
     svg.text("num", (WIDTH, y + 4.0), Anchor::End, &text(p99));
 }
 
-/// Names of peers may be long; the tables have them in full.
+/// Labels may be long; the tables have them in full. The longest part is shortened first, so that what
+/// tells two labels apart stays readable.
 fn clip(name: &str) -> String {
     const MOST: usize = 27;
-    if name.chars().count() <= MOST {
-        return name.to_owned();
+    const SHORTEST: usize = 4;
+    let mut parts: Vec<Vec<char>> = name
+        .split(" · ")
+        .map(|part| part.chars().collect())
+        .collect();
+    let mut shortened = vec![false; parts.len()];
+    let length =
+        |parts: &[Vec<char>]| parts.iter().map(Vec::len).sum::<usize>() + 3 * (parts.len() - 1);
+    while length(&parts) > MOST {
+        let Some(longest) = (0..parts.len()).max_by_key(|&at| parts[at].len()) else {
+            break;
+        };
+        if parts[longest].len() <= SHORTEST {
+            break;
+        }
+        if shortened[longest] {
+            parts[longest].pop();
+        }
+        parts[longest].pop();
+        parts[longest].push('…');
+        shortened[longest] = true;
     }
-    name.chars().take(MOST - 1).chain(['…']).collect()
+    let parts: Vec<String> = parts.into_iter().map(String::from_iter).collect();
+    parts.join(" · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clip;
+
+    #[test]
+    fn what_tells_labels_apart_survives() {
+        assert_eq!(
+            clip("redis-rs · cluster/6 · lock"),
+            "redis-rs · cluster/6 · lock"
+        );
+        assert_eq!(
+            clip("redis-rs · standalone · mutex"),
+            "redis-rs · standal… · mutex"
+        );
+        assert_ne!(
+            clip("fred · standalone · redis 7.0.15 · plain · lock"),
+            clip("fred · standalone · redis 7.0.15 · plain · mutex")
+        );
+        assert!(clip(&"x".repeat(80)).chars().count() <= 27);
+    }
 }
