@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::backend_error::{BackendError, Executed};
+use crate::backend_error::{BackendError, BackendErrorKind, Executed};
 use crate::clock;
 use crate::error::{LockError, Phase};
 use crate::guard::Held;
@@ -30,6 +31,9 @@ pub(crate) struct Plan {
     pub(crate) wait: Wait,
     pub(crate) cancel: Option<CancellationToken>,
 }
+
+/// The time that the first attempt has for its answer, however short the wait limit.
+const FIRST_ATTEMPT: Duration = Duration::from_millis(50);
 
 /// How long to wait for a lock that somebody else holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,8 +82,9 @@ struct Acquisition<'a> {
     started: Instant,
     limit: Option<Instant>,
     owner: OwnerId,
-    /// An attempt of `owner` was sent and not answered definitely; it may hold the lock.
-    unanswered: bool,
+    /// An attempt of `owner` was sent and not answered definitely; it may hold the lock. The token makes a
+    /// shutdown wait until this has been handed to the reaper.
+    unanswered: Option<TaskTrackerToken>,
     /// An earlier attempt of `owner` got no answer; it may still arrive.
     late_attempt: bool,
     failing_since: Option<Instant>,
@@ -91,7 +96,6 @@ struct Acquisition<'a> {
 enum Obstacle {
     Held(Option<Duration>),
     Failed(BackendError),
-    Slow,
 }
 
 impl<'a> Acquisition<'a> {
@@ -103,7 +107,7 @@ impl<'a> Acquisition<'a> {
             started,
             limit: plan.wait.limit(started),
             owner: plan.target.kind().new_owner(),
-            unanswered: false,
+            unanswered: None,
             late_attempt: false,
             failing_since: None,
             pauses: 0,
@@ -125,33 +129,43 @@ impl<'a> Acquisition<'a> {
             if self.plan.wait == Wait::Not && matches!(obstacle, Obstacle::Held(_)) {
                 return Ok(None);
             }
-            if self.limit.is_some_and(|limit| Instant::now() >= limit) {
+            if !self.time_left() {
                 return Err(self.out_of_time(obstacle));
             }
             if self.listens() && hints.is_none() && matches!(obstacle, Obstacle::Held(_)) {
                 // Subscribe first, then look again: a release between the two would otherwise be missed.
                 hints = self.subscribe().await;
-                if hints.is_some() {
+                if hints.is_some() && self.time_left() {
                     continue;
                 }
             }
-            self.pause(hints.as_mut(), &obstacle).await;
+            if self.time_left() {
+                self.pause(hints.as_mut(), &obstacle).await;
+            }
+            // An attempt without time for its answer would tell less than the last one did, and would
+            // have to be cleaned up after.
+            if !self.time_left() {
+                return Err(self.out_of_time(obstacle));
+            }
         }
     }
 
+    fn time_left(&self) -> bool {
+        self.limit.is_none_or(|limit| Instant::now() < limit)
+    }
+
     async fn attempt(&mut self) -> Result<Result<Held, Obstacle>, LockError> {
-        let sent = clock::now();
+        let (begun, sent) = (Instant::now(), clock::now());
         let attempt = AcquireAttempt {
             target: self.plan.target.clone(),
             owner: self.owner.clone(),
             lease: self.plan.lease,
             deadline: self.deadline(),
         };
-        self.unanswered = true;
-        let answer = self.services.backend.attempt(&attempt).await;
+        self.unanswered = Some(self.services.attempts.token());
+        let answer = self.services.attempt(&attempt).await;
         match answer {
             Ok(AttemptOutcome::Granted { token }) => {
-                self.failing_since = None;
                 let valid_until = self
                     .services
                     .settings
@@ -161,20 +175,28 @@ impl<'a> Acquisition<'a> {
                 if valid_until <= now {
                     // The answer came too late to be of use: give the grant back and start afresh.
                     self.give_up_owner();
-                    return Ok(Err(Obstacle::Slow));
+                    let name = self.services.backend.info().name;
+                    let message = "the grant came after its validity was spent; the backend is slower than the lease";
+                    let slow =
+                        BackendError::new(name, BackendErrorKind::Timeout, Executed::No, message);
+                    return self.failed(slow, begun).map(Err);
                 }
-                (self.unanswered, self.late_attempt) = (false, false);
+                self.failing_since = None;
                 let state = Arc::new(LeaseState::new(Grant {
                     target: self.plan.target.clone(),
                     owner: self.owner.clone(),
                     token,
                     lease: self.plan.lease,
                     renewed: self.plan.renewed,
-                    hold_until: self.plan.max_hold.map(|hold| sent + hold),
+                    hold_until: self.plan.max_hold.and_then(|hold| sent.checked_add(hold)),
                     granted_at: now,
                     valid_until,
+                    late_attempt: self.late_attempt,
                 }));
-                let watch = self.services.watchdog.watch(&state);
+                let Some(watch) = self.services.watch(&state) else {
+                    return Err(LockError::ShutDown); // dropping `self` gives the grant back
+                };
+                (self.unanswered, self.late_attempt) = (None, false);
                 Ok(Ok(Held {
                     services: Arc::clone(self.services),
                     state,
@@ -183,21 +205,21 @@ impl<'a> Acquisition<'a> {
             }
             Ok(AttemptOutcome::Held { remaining }) => {
                 self.failing_since = None;
-                self.unanswered = false;
+                self.unanswered = None;
                 Ok(Err(Obstacle::Held(remaining)))
             }
-            Err(error) => self.failed(error).map(Err),
+            Err(error) => self.failed(error, begun).map(Err),
         }
     }
 
-    /// Decides whether to go on after an error.
-    fn failed(&mut self, error: BackendError) -> Result<Obstacle, LockError> {
+    /// Decides whether to go on after the error of an attempt begun at `begun`.
+    fn failed(&mut self, error: BackendError, begun: Instant) -> Result<Obstacle, LockError> {
         if error.executed() == Executed::Maybe {
             self.late_attempt = true;
         } else {
-            self.unanswered = false;
+            self.unanswered = None;
         }
-        let since = *self.failing_since.get_or_insert_with(Instant::now);
+        let since = *self.failing_since.get_or_insert(begun);
         let patience_over = since.elapsed() >= self.services.settings.outage;
         let may_wait = self.plan.wait != Wait::Not;
         if error.is_transient() && may_wait && !patience_over {
@@ -214,7 +236,7 @@ impl<'a> Acquisition<'a> {
     fn give_up_owner(&mut self) {
         let owner = std::mem::replace(&mut self.owner, self.plan.target.kind().new_owner());
         self.reap(owner);
-        (self.unanswered, self.late_attempt) = (false, false);
+        (self.unanswered, self.late_attempt) = (None, false);
     }
 
     fn reap(&self, owner: OwnerId) {
@@ -224,15 +246,18 @@ impl<'a> Acquisition<'a> {
             target,
             owner,
             until,
-            late_attempt: self.unanswered || self.late_attempt,
+            late_attempt: self.unanswered.is_some() || self.late_attempt,
         });
     }
 
-    /// A single attempt may take the backend's call timeout; later ones must end with the wait limit.
+    /// A single attempt may take the backend's call timeout; with a wait limit, attempts end with it. Only
+    /// the first one always has a moment, or a short limit could not take a lock that is free.
     fn deadline(&self) -> Instant {
         let deadline = Instant::now() + self.services.call_timeout();
         match self.limit {
-            Some(limit) if limit > self.started => deadline.min(limit),
+            Some(limit) if limit > self.started => {
+                deadline.min(limit.max(self.started + FIRST_ATTEMPT))
+            }
             _ => deadline,
         }
     }
@@ -250,7 +275,6 @@ impl<'a> Acquisition<'a> {
     async fn subscribe(&self) -> Option<WakeStream> {
         match self
             .services
-            .backend
             .subscribe(&self.plan.target, self.deadline())
             .await
         {
@@ -295,7 +319,7 @@ impl<'a> Acquisition<'a> {
             Obstacle::Held(Some(remaining)) => {
                 pause.min(*remaining + jitter(Duration::from_millis(1), Duration::from_millis(5)))
             }
-            Obstacle::Held(None) | Obstacle::Slow => pause,
+            Obstacle::Held(None) => pause,
             Obstacle::Failed(_) => pause.min(jitter(
                 Duration::from_millis(20),
                 Duration::from_millis(200),
@@ -314,7 +338,6 @@ impl<'a> Acquisition<'a> {
         let (holder_remaining, source) = match obstacle {
             Obstacle::Held(remaining) => (remaining, None),
             Obstacle::Failed(error) => (None, Some(error)),
-            Obstacle::Slow => (None, None),
         };
         let (target, waited) = (self.plan.target.clone(), self.started.elapsed());
         LockError::WaitTimeout {
@@ -328,7 +351,7 @@ impl<'a> Acquisition<'a> {
 
 impl Drop for Acquisition<'_> {
     fn drop(&mut self) {
-        if self.unanswered || self.late_attempt {
+        if self.unanswered.is_some() || self.late_attempt {
             self.reap(self.owner.clone());
         }
     }

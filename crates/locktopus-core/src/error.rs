@@ -108,7 +108,9 @@ impl Phase {
                 "you do not hold it, and what the attempt may have left is being released in the background"
             }
             (Self::Extend, _) => "it is held until the deadline it had before",
-            (Self::Release, _) => "releasing goes on in the background until the lease has ended",
+            (Self::Release, _) => {
+                "releasing goes on in the background, and at the latest its lease ends"
+            }
             (Self::Inspect, _) => "its state is unknown",
         }
     }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::backend_error::{BackendError, BackendErrorKind, Executed};
+use crate::backend_error::Executed;
 use crate::clock;
 use crate::error::{LockError, LostCause, Phase};
 use crate::kind::{LockKind, LockTarget};
@@ -55,20 +56,17 @@ pub(crate) struct Held {
 
 impl Held {
     fn debt(&self) -> Debt {
-        // The server's lease outlives the validity by the margin; look until it is over for sure.
-        let lease = self.state.lease();
-        let until = self.state.valid_until() + self.services.settings.margin.of(lease) * 2;
-        Debt {
-            target: self.state.target.clone(),
-            owner: self.state.owner.clone(),
-            until: until.max(clock::now() + Duration::from_millis(1)),
-            late_attempt: false,
-        }
+        self.services.debt_of(&self.state)
     }
 
     /// Ends this hold; true if it was the last and the server must be told.
     fn close(&self, cause: LostCause) -> bool {
-        if !self.state.remove_hold() || !self.state.begin_release() {
+        self.state.remove_hold() && self.end(cause)
+    }
+
+    /// Ends the lease for all; true for the first to do so.
+    fn end(&self, cause: LostCause) -> bool {
+        if !self.state.begin_release() {
             return false;
         }
         self.services.watchdog.forget(self.watch, &self.state);
@@ -209,27 +207,14 @@ impl LockGuard {
         let lease = services.settings.check_lease("extend", lease)?;
         self.ensure_valid()?;
         let sent = clock::now();
+        state.asked_for(lease);
         let request = ExtendRequest {
             target: state.target.clone(),
             owner: state.owner.clone(),
             lease,
         };
         let deadline = Instant::now() + services.call_timeout();
-        let answer = services
-            .backend
-            .extend(std::slice::from_ref(&request), deadline)
-            .await
-            .pop();
-        let answer = answer.unwrap_or_else(|| {
-            let name = services.backend.info().name;
-            Err(BackendError::new(
-                name,
-                BackendErrorKind::Protocol,
-                Executed::Maybe,
-                "no answer for an extension",
-            ))
-        });
-        let cause = match answer {
+        let cause = match services.extend_one(request, deadline).await {
             Ok(ExtendOutcome::Extended) => {
                 state.extended(lease, services.settings.margin.valid_until(sent, lease));
                 services.watchdog.extended(*watch, state);
@@ -278,7 +263,12 @@ impl LockGuard {
                 })
             });
         }
-        Release { held: Some(held) }.finish(lost_before).await
+        let token = held.services.attempts.token();
+        let release = Release {
+            held: Some(held),
+            _under_way: token,
+        };
+        release.finish(lost_before).await
     }
 
     /// Turns the guard into a ticket with which another process can take over the lease, by
@@ -289,12 +279,13 @@ impl LockGuard {
     ///
     /// Gives the guard back if the lease is lost or shared with other guards.
     pub fn into_ticket(mut self) -> Result<LeaseTicket, Self> {
-        let usable = self.hold_count() == 1 && self.ensure_valid().is_ok();
-        let Some(held) = self.held.take_if(|_| usable) else {
+        // From here on nobody can enter the lease again.
+        let alone = self.ensure_valid().is_ok() && self.held().state.remove_only_hold();
+        let Some(held) = self.held.take_if(|_| alone) else {
             return Err(self);
         };
         let ticket = LeaseTicket::new(&held.state);
-        held.close(LostCause::Transferred);
+        held.end(LostCause::Transferred);
         Ok(ticket)
     }
 }
@@ -302,9 +293,10 @@ impl LockGuard {
 impl Drop for LockGuard {
     fn drop(&mut self) {
         if let Some(held) = self.held.take()
-            && held.close(LostCause::Released) {
-                held.services.reap(held.debt());
-            }
+            && held.close(LostCause::Released)
+        {
+            held.services.reap(held.debt());
+        }
     }
 }
 
@@ -319,6 +311,8 @@ impl fmt::Debug for LockGuard {
 /// A release under way. If its future is dropped, the reaper takes over.
 struct Release {
     held: Option<Held>,
+    /// A shutdown waits for it. Dropped last, after the reaper has taken over.
+    _under_way: TaskTrackerToken,
 }
 
 impl Release {
@@ -333,13 +327,16 @@ impl Release {
         let mut pause = Duration::from_millis(5);
         let mut may_have_run = false;
         let outcome = loop {
-            match held.services.backend.release(&request).await {
+            match held.services.release(&request).await {
                 Ok(outcome) => break outcome,
                 Err(source) => {
                     may_have_run |= source.executed() == Executed::Maybe;
                     if !source.is_transient() || Instant::now() + pause >= deadline {
                         // `self` still owns the hold: dropping it hands the rest to the reaper.
                         let target = held.state.target.clone();
+                        if let Some(cause) = lost_before {
+                            return Err(LockError::Lost { target, cause });
+                        }
                         return Err(LockError::Backend {
                             target,
                             phase: Phase::Release,
@@ -352,6 +349,9 @@ impl Release {
             }
         };
         let held = self.held.take().expect("set until the end of this call");
+        if held.state.late_attempt {
+            held.services.reap(held.debt());
+        }
         let cause = match (lost_before, outcome) {
             (Some(cause), _) => cause,
             (None, ReleaseOutcome::Released) => return Ok(()),

@@ -145,6 +145,8 @@ pub(crate) struct LeaseState {
     /// After this instant it is neither renewed nor believed in.
     pub(crate) hold_until: Option<Instant>,
     pub(crate) granted_at: Instant,
+    /// An attempt of this owner got no answer and may still arrive, after the release: look once more then.
+    pub(crate) late_attempt: bool,
     term: Mutex<Term>,
     /// Set once a release began: from then on no renewal is sent and no result of one matters.
     releasing: AtomicBool,
@@ -156,6 +158,8 @@ pub(crate) struct LeaseState {
 #[derive(Clone, Copy)]
 struct Term {
     lease: Duration,
+    /// The longest lease ever asked for: what the server may hold it for, confirmed or not.
+    longest: Duration,
     valid_until: Instant,
 }
 
@@ -169,6 +173,7 @@ pub(crate) struct Grant {
     pub(crate) hold_until: Option<Instant>,
     pub(crate) granted_at: Instant,
     pub(crate) valid_until: Instant,
+    pub(crate) late_attempt: bool,
 }
 
 impl LeaseState {
@@ -182,6 +187,7 @@ impl LeaseState {
             hold_until,
             granted_at,
             valid_until,
+            late_attempt,
         } = grant;
         let valid_until = hold_until.map_or(valid_until, |end| end.min(valid_until));
         Self {
@@ -191,7 +197,12 @@ impl LeaseState {
             renewed,
             hold_until,
             granted_at,
-            term: Mutex::new(Term { lease, valid_until }),
+            late_attempt,
+            term: Mutex::new(Term {
+                lease,
+                longest: lease,
+                valid_until,
+            }),
             releasing: AtomicBool::new(false),
             holds: AtomicUsize::new(1),
             cause: OnceLock::new(),
@@ -206,6 +217,17 @@ impl LeaseState {
     /// The lease that renewals ask for.
     pub(crate) fn lease(&self) -> Duration {
         lock(&self.term).lease
+    }
+
+    /// Notes that an extension is about to be sent.
+    pub(crate) fn asked_for(&self, lease: Duration) {
+        let mut term = lock(&self.term);
+        term.longest = term.longest.max(lease);
+    }
+
+    /// How long from now the server may go on holding it.
+    pub(crate) fn longest_lease(&self) -> Duration {
+        lock(&self.term).longest
     }
 
     /// Notes a confirmed extension. Extensions never shorten a lease, so neither does this.
@@ -247,6 +269,13 @@ impl LeaseState {
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| {
                 (n > 0).then_some(n + 1)
             })
+            .is_ok()
+    }
+
+    /// Takes the hold away if it is the only one.
+    pub(crate) fn remove_only_hold(&self) -> bool {
+        self.holds
+            .compare_exchange(1, 0, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
     }
 

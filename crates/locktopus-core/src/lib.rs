@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `lock_request`, `acquire` | what is wanted, and the one loop that gets it |
 //! | `guard`, `lease`, `ticket`, `owner_handle` | what a holder has in hand |
-//! | `watchdog`, `reaper`, `services` | what runs in the background |
+//! | `watchdog`, `reaper`, `services`, `calls` | what runs in the background, and how it asks the backend |
 //! | `validity`, `clock` | for how long a holder may believe |
 //! | `backend`, `request`, `wake`, `diagnosis` | the contract with whatever keeps the locks |
 //! | `memory` | the embedded backend |
@@ -16,6 +16,7 @@
 mod acquire;
 mod backend;
 mod backend_error;
+mod calls;
 mod clock;
 mod diagnosis;
 mod error;

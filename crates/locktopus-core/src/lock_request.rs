@@ -10,7 +10,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::acquire::{self, Plan, Wait};
-use crate::backend_error::{BackendError, BackendErrorKind, Executed};
 use crate::clock;
 use crate::error::{LockError, LostCause, OptionError, Phase};
 use crate::guard::{Held, LockGuard};
@@ -81,7 +80,8 @@ impl LockRequest {
         self
     }
 
-    /// Gives up with [`LockError::WaitTimeout`] if the lock is not free within this time.
+    /// Gives up with [`LockError::WaitTimeout`] if the lock is not free within this time. The first attempt
+    /// always has 50 ms for its answer.
     pub fn wait_at_most(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
@@ -226,19 +226,22 @@ impl LockRequest {
             lease: plan.lease,
         };
         let deadline = Instant::now() + services.call_timeout();
-        let cause = match services.backend.extend(&[request], deadline).await.pop() {
-            Some(Ok(ExtendOutcome::Extended)) => {
+        let cause = match services.extend_one(request, deadline).await {
+            Ok(ExtendOutcome::Extended) => {
                 let state = Arc::new(LeaseState::new(Grant {
                     target,
                     owner,
                     token: ticket.token(),
                     lease: plan.lease,
                     renewed: plan.renewed,
-                    hold_until: plan.max_hold.map(|hold| sent + hold),
+                    hold_until: plan.max_hold.and_then(|hold| sent.checked_add(hold)),
                     granted_at: clock::now(),
                     valid_until: services.settings.margin.valid_until(sent, plan.lease),
+                    late_attempt: false,
                 }));
-                let watch = services.watchdog.watch(&state);
+                let Some(watch) = services.watch(&state) else {
+                    return Err(LockError::ShutDown);
+                };
                 let guard = LockGuard::new(Held {
                     services,
                     state,
@@ -247,23 +250,9 @@ impl LockRequest {
                 guard.ensure_valid()?;
                 return Ok(guard);
             }
-            Some(Ok(ExtendOutcome::Missing)) => LostCause::Missing,
-            Some(Ok(ExtendOutcome::TakenOver)) => LostCause::TakenOver,
-            Some(Err(source)) => {
-                return Err(LockError::Backend {
-                    target,
-                    phase: Phase::Extend,
-                    source,
-                });
-            }
-            None => {
-                let name = services.backend.info().name;
-                let source = BackendError::new(
-                    name,
-                    BackendErrorKind::Protocol,
-                    Executed::Maybe,
-                    "no answer for an extension",
-                );
+            Ok(ExtendOutcome::Missing) => LostCause::Missing,
+            Ok(ExtendOutcome::TakenOver) => LostCause::TakenOver,
+            Err(source) => {
                 return Err(LockError::Backend {
                     target,
                     phase: Phase::Extend,
@@ -287,7 +276,6 @@ impl LockRequest {
         let target = self.target()?;
         let deadline = Instant::now() + self.services.call_timeout();
         self.services
-            .backend
             .inspect(&target, deadline)
             .await
             .map_err(|source| LockError::Backend {
@@ -315,20 +303,21 @@ impl LockRequest {
         if let Some((state, watch)) = entered
             .as_ref()
             .and_then(|e| Some((e.state.upgrade()?, e.watch)))
-            && state.try_add_hold() {
-                let guard = LockGuard::new(Held {
-                    services: Arc::clone(&self.services),
-                    state,
-                    watch,
-                });
-                if matches!(plan.target.kind(), LockKind::Reentrant) {
-                    guard.ensure_valid()?;
-                    return Ok(Some(guard));
-                }
-                return Err(LockError::NotReentrant {
-                    target: plan.target,
-                });
+            && state.try_add_hold()
+        {
+            let guard = LockGuard::new(Held {
+                services: Arc::clone(&self.services),
+                state,
+                watch,
+            });
+            if matches!(plan.target.kind(), LockKind::Reentrant) {
+                guard.ensure_valid()?;
+                return Ok(Some(guard));
             }
+            return Err(LockError::NotReentrant {
+                target: plan.target,
+            });
+        }
         if let Wait::AtMost(limit) = plan.wait {
             plan.wait = Wait::AtMost(limit.saturating_sub(started.elapsed()));
         }

@@ -8,14 +8,12 @@ use tokio::time::Instant;
 
 use crate::backend::{BackendInfo, DynBackend, LockBackend};
 use crate::backend_error::BackendError;
-use crate::clock;
 use crate::diagnosis::Diagnosis;
 use crate::error::{LockError, LostCause, OptionError};
 use crate::kind::{LockKind, MutexProfile};
 use crate::lock_request::LockRequest;
-use crate::reaper::Debt;
 use crate::services::Services;
-use crate::settings::{Settings, WaitStrategy};
+use crate::settings::{LONGEST_LEASE, Settings, WaitStrategy};
 use crate::validity::ValidityMargin;
 
 /// Locks of one backend. Cheap to clone; clones share one watchdog and one set of connections.
@@ -80,7 +78,8 @@ impl Locktopus {
         self.services.backend.info()
     }
 
-    /// Looks for what silently breaks locks on this backend.
+    /// Looks for what silently breaks locks on this backend. Backends on servers also take a probe lock and
+    /// give it back, which shows missing permissions.
     ///
     /// # Errors
     ///
@@ -88,7 +87,7 @@ impl Locktopus {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe; reads only.
+    /// Cancel safe: a probe lock that was taken lapses after a second.
     pub async fn diagnose(&self) -> Result<Diagnosis, BackendError> {
         let deadline = Instant::now() + self.services.call_timeout();
         self.services.backend.diagnose(deadline).await
@@ -118,26 +117,28 @@ impl Locktopus {
     pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
         let services = &self.services;
         services.closing.cancel();
-        for state in services.watchdog.leases() {
+        for state in services.watchdog.close() {
             if state.begin_release() {
                 state.end(LostCause::ShutDown);
-                let lease = state.lease();
-                let until = state.valid_until() + services.settings.margin.of(lease) * 2;
-                services.reap(Debt {
-                    target: state.target.clone(),
-                    owner: state.owner.clone(),
-                    until: until.max(clock::now() + Duration::from_millis(1)),
-                    late_attempt: false,
-                });
+                services.reap(services.debt_of(&state));
             }
         }
+        services.attempts.close();
         services.tasks.close();
-        let drained = tokio::time::timeout(grace, services.tasks.wait())
-            .await
-            .is_ok();
-        let abandoned = if drained { 0 } else { services.tasks.len() };
+        let drained = async {
+            // First the attempts under way: their futures see `closing` and leave what they took to the reaper.
+            services.attempts.wait().await;
+            services.tasks.wait().await;
+        };
+        let drained = tokio::time::timeout(grace, drained).await.is_ok();
+        let abandoned = if drained {
+            0
+        } else {
+            services.attempts.len() + services.tasks.len()
+        };
         services.closed.cancel();
-        services.backend.close().await;
+        // A backend that hangs must not keep the process from ending.
+        let _ = tokio::time::timeout(services.call_timeout(), services.backend.close()).await;
         ShutdownReport { abandoned }
     }
 }
@@ -205,6 +206,10 @@ impl LocktopusBuilder {
     pub fn build(self) -> Result<Locktopus, LockError> {
         let Self { backend, settings } = self;
         settings.check_lease("watchdog_lease", settings.watchdog_lease)?;
+        if settings.max_lease > LONGEST_LEASE {
+            let rule = format!("must be at most {LONGEST_LEASE:?}, or servers could not count it");
+            return Err(OptionError::new("max_lease", settings.max_lease, rule).into());
+        }
         settings.strategy.check()?;
         if settings.margin.drift_ppm >= 1_000_000 {
             let rule = "must be below 1,000,000 parts per million";

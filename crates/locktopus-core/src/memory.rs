@@ -1,6 +1,7 @@
 //! The embedded backend: locks of one process, for tests and for programs that do not need more.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -25,10 +26,12 @@ const NAME: &str = "memory";
 /// Keeps locks in this process. Same semantics as the Redis backends, so that code can be tested without a
 /// server; leases run on tokio's clock, so tests may pause it.
 ///
-/// Clones share the same locks. Dropping the last clone forgets them.
+/// Clones are the same client of the same locks; [`another_client`](Self::another_client) makes a client that
+/// is closed on its own. Dropping the last of them forgets the locks.
 #[derive(Debug, Clone)]
 pub struct MemoryBackend {
     table: Arc<Mutex<Table>>,
+    closed: Arc<AtomicBool>,
     info: Arc<BackendInfo>,
 }
 
@@ -38,7 +41,6 @@ struct Table {
     waiters: HashMap<String, Arc<WakeGroup>>,
     last_token: u64,
     sweep_at: usize,
-    closed: bool,
 }
 
 #[derive(Debug)]
@@ -75,7 +77,19 @@ impl MemoryBackend {
         );
         Self {
             table: Arc::new(Mutex::new(table)),
+            closed: Arc::default(),
             info: Arc::new(info),
+        }
+    }
+
+    /// A separate client of the same locks, as another process has: closing one leaves the other open.
+    /// Waiters of all clients stand in one queue.
+    #[must_use]
+    pub fn another_client(&self) -> Self {
+        Self {
+            table: Arc::clone(&self.table),
+            closed: Arc::default(),
+            info: Arc::clone(&self.info),
         }
     }
 
@@ -97,12 +111,16 @@ impl MemoryBackend {
         lock(&self.table).locks.clear();
     }
 
+    /// Forgets one lock, as an operator who deletes it does. True if it was there.
+    pub fn forget(&self, target: &LockTarget) -> bool {
+        lock(&self.table).locks.remove(&key(target)).is_some()
+    }
+
     fn open(&self) -> Result<std::sync::MutexGuard<'_, Table>, BackendError> {
-        let table = lock(&self.table);
-        if table.closed {
+        if self.closed.load(Ordering::Acquire) {
             return Err(error(BackendErrorKind::Closed, "the backend was closed"));
         }
-        Ok(table)
+        Ok(lock(&self.table))
     }
 }
 
@@ -145,14 +163,15 @@ impl Table {
         token
     }
 
-    /// Forgets expired locks each time the table has doubled, so that names used once cost nothing for ever.
+    /// Forgets expired locks and empty queues each time the table has doubled, so that names used once cost
+    /// nothing for ever.
     fn sweep(&mut self) {
-        if self.locks.len() >= self.sweep_at {
+        if self.locks.len() + self.waiters.len() >= self.sweep_at {
             let now = Instant::now();
             self.locks.retain(|_, entry| entry.expires > now);
             self.waiters
                 .retain(|_, group| !group.is_empty() || Arc::strong_count(group) > 1);
-            self.sweep_at = (self.locks.len() * 2).max(1024);
+            self.sweep_at = ((self.locks.len() + self.waiters.len()) * 2).max(1024);
         }
     }
 }
@@ -260,7 +279,7 @@ impl LockBackend for MemoryBackend {
     }
 
     async fn close(&self) {
-        lock(&self.table).closed = true;
+        self.closed.store(true, Ordering::Release);
     }
 }
 

@@ -1,15 +1,20 @@
 //! The reaper: gives back in the background what a dropped guard or future left behind.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use crate::backend_error::BackendError;
 use crate::clock;
 use crate::kind::LockTarget;
+use crate::lease::LeaseState;
 use crate::owner::OwnerId;
 use crate::request::{ReleaseOutcome, ReleaseRequest};
 use crate::services::Services;
+use crate::wake::lock;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -41,38 +46,79 @@ impl Services {
         }
     }
 
+    /// What must be given back when a lease ends without an answered release. Its end is not that of its
+    /// validity: a renewal whose answer was lost, or one longer than the maximum hold time, keeps the lock
+    /// on the server.
+    pub(crate) fn debt_of(&self, state: &LeaseState) -> Debt {
+        Debt {
+            target: state.target.clone(),
+            owner: state.owner.clone(),
+            until: clock::now() + state.longest_lease() + self.call_timeout(),
+            late_attempt: state.late_attempt,
+        }
+    }
+
     async fn give_back(&self, debt: &Debt) {
         let mut pause = FIRST_PAUSE;
         let mut look_again = debt.late_attempt;
-        while clock::now() < debt.until {
-            let answer = {
-                let Ok(_permit) = self.releases.acquire().await else {
-                    return;
-                };
-                self.backend
-                    .release(&ReleaseRequest {
-                        target: debt.target.clone(),
-                        owner: debt.owner.clone(),
-                        deadline: Instant::now() + self.call_timeout(),
-                    })
-                    .await
-            };
-            match answer {
-                Ok(ReleaseOutcome::NotHeld) if look_again => {
+        loop {
+            match self.give_back_once(debt).await {
+                // Whatever this release found, an attempt that was on its way may have come after it.
+                Ok(_) if look_again => {
                     look_again = false;
                     tokio::time::sleep(self.call_timeout()).await;
+                    continue;
                 }
                 Ok(_) => return,
-                Err(error) if error.is_transient() => {
-                    tracing::debug!(lock = %debt.target, %error, "background release failed, will try again");
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
                 Err(error) => {
-                    tracing::warn!(lock = %debt.target, %error, "background release failed; the lease will lapse");
-                    return;
+                    tracing::debug!(lock = %debt.target, %error, "background release failed");
                 }
             }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            if clock::now() >= debt.until {
+                tracing::warn!(lock = %debt.target, "background release given up; the lease has ended");
+                return;
+            }
         }
+    }
+
+    async fn give_back_once(&self, debt: &Debt) -> Result<ReleaseOutcome, BackendError> {
+        let lane = self.releases.lane(self.backend.shard(&debt.target));
+        let _permit = lane.acquire().await;
+        let deadline = Instant::now() + self.call_timeout();
+        self.release(&ReleaseRequest {
+            target: debt.target.clone(),
+            owner: debt.owner.clone(),
+            deadline,
+        })
+        .await
+    }
+}
+
+/// Bounds how many background releases are under way at once, so that a burst of drops is no flood. Each
+/// shard has a lane of its own: those that wait for a dead node hold up nobody else.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    lanes: Mutex<HashMap<u32, Weak<Semaphore>>>,
+}
+
+/// Releases under way in one lane.
+const LANE: usize = 64;
+/// Forgotten lanes are cleared away when there are this many.
+const MANY_LANES: usize = 1024;
+
+impl Lanes {
+    fn lane(&self, shard: u32) -> Arc<Semaphore> {
+        let mut lanes = lock(&self.lanes);
+        if let Some(lane) = lanes.get(&shard).and_then(Weak::upgrade) {
+            return lane;
+        }
+        if lanes.len() >= MANY_LANES {
+            lanes.retain(|_, lane| lane.strong_count() > 0);
+        }
+        let lane = Arc::new(Semaphore::new(LANE));
+        lanes.insert(shard, Arc::downgrade(&lane));
+        lane
     }
 }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::backend::DynBackend;
+use crate::lease::LeaseState;
+use crate::reaper::Lanes;
 use crate::settings::Settings;
-use crate::watchdog::Watchdog;
+use crate::watchdog::{self, Watchdog};
 
 /// Shared by a `Locktopus`, its requests and its guards.
 #[derive(Debug)]
@@ -21,12 +22,14 @@ pub(crate) struct Services {
     /// Background tasks run here even if a guard is dropped on a thread that knows no runtime.
     pub(crate) runtime: Handle,
     pub(crate) tasks: TaskTracker,
+    /// Attempts under way, which may leave something for the reaper.
+    pub(crate) attempts: TaskTracker,
     /// Cancelled by `shutdown`: no new acquisitions.
     pub(crate) closing: CancellationToken,
     /// Cancelled when the grace time is over: everything ends now.
     pub(crate) closed: CancellationToken,
-    /// Bounds how many releases are under way at once, so that a burst of drops is no flood.
-    pub(crate) releases: Semaphore,
+    /// Bounds the releases under way in the background.
+    pub(crate) releases: Lanes,
 }
 
 impl Services {
@@ -37,9 +40,10 @@ impl Services {
             settings,
             runtime,
             tasks: TaskTracker::new(),
+            attempts: TaskTracker::new(),
             closing: CancellationToken::new(),
             closed: CancellationToken::new(),
-            releases: Semaphore::new(128),
+            releases: Lanes::default(),
         });
         // Not tracked: it ends when the last handle, guard and request are gone, or on `closed`.
         let (watchdog, closed) = (Arc::clone(&services.watchdog), services.closed.clone());
@@ -47,6 +51,13 @@ impl Services {
             .runtime
             .spawn(watchdog.run(Arc::downgrade(&services), closed));
         services
+    }
+
+    /// Starts watching a lease; `None`, and the lease has ended, after a shutdown.
+    pub(crate) fn watch(&self, lease: &Arc<LeaseState>) -> Option<watchdog::Ticket> {
+        // The timers must belong to the watchdog's runtime, not to the one that happens to acquire.
+        let _runtime = self.runtime.enter();
+        self.watchdog.watch(lease)
     }
 
     pub(crate) fn call_timeout(&self) -> Duration {

@@ -8,6 +8,9 @@ use crate::validity::ValidityMargin;
 /// Shortest lease that can be asked for: 20 ms. A shorter one is used up by the way to the server.
 pub const MIN_LEASE: Duration = Duration::from_millis(20);
 
+/// Bound for `max_lease`: ten years.
+pub(crate) const LONGEST_LEASE: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) namespace: String,
@@ -93,9 +96,10 @@ impl WaitStrategy {
     };
 
     pub(crate) fn check(self) -> Result<Self, OptionError> {
+        let bounds = Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60);
         let good = match self {
-            Self::Notify { heartbeat } => heartbeat >= Duration::from_millis(1),
-            Self::Poll { min, max } => min >= Duration::from_millis(1) && max >= min,
+            Self::Notify { heartbeat } => bounds.contains(&heartbeat),
+            Self::Poll { min, max } => bounds.contains(&min) && bounds.contains(&max) && max >= min,
         };
         if good {
             return Ok(self);
@@ -103,7 +107,7 @@ impl WaitStrategy {
         Err(OptionError::new(
             "strategy",
             self,
-            "pauses must be at least 1 ms, and max not below min",
+            "pauses must be between 1 ms and a day, and max not below min",
         ))
     }
 }

@@ -15,7 +15,10 @@ use crate::token::FencingToken;
 /// A lease that nobody renews, ready to be [adopted](crate::LockRequest::adopt).
 ///
 /// Whoever has the ticket can take or release the lock: treat its text as a secret. `Debug` does not
-/// show it. Dropping a ticket does nothing; the lock is free when the lease has ended.
+/// show it. Dropping a ticket does nothing; the lock is free when the lease has ended. Adopt it once: two
+/// guards made from copies of one ticket believe in the same lease, and the first release ends both. For a
+/// mutex, adopt it with the profile it was taken with.
+#[must_use = "nobody renews the lease of a ticket; adopt it before the lease ends"]
 #[derive(Clone, PartialEq, Eq)]
 pub struct LeaseTicket {
     kind: String,

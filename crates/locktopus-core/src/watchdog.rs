@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::{DelayQueue, delay_queue};
 
+use crate::backend_error::BackendError;
 use crate::clock;
 use crate::error::LostCause;
 use crate::lease::LeaseState;
@@ -31,6 +32,8 @@ const BATCHES_PER_PERIOD: u32 = 32;
 const BATCH: usize = 100;
 /// How often the watchdog looks whether the machine was asleep, while there are leases.
 const TICK: Duration = Duration::from_secs(1);
+/// The farthest a timer is set ahead.
+const FARTHEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// First pause before a failed renewal is tried again.
 const FIRST_RETRY: Duration = Duration::from_millis(20);
 
@@ -45,6 +48,7 @@ struct Wheel {
     timers: DelayQueue<Timer>,
     leases: Slab<Entry>,
     ticking: bool,
+    closed: bool,
     suspended: Duration,
 }
 
@@ -64,20 +68,39 @@ struct Entry {
     detail: Option<String>,
 }
 
+/// A lease that is due for renewal, and where it sits. The place alone does not name it: it may belong to
+/// another lease by the time the answer comes.
+#[derive(Debug)]
+struct Watched {
+    slot: usize,
+    lease: Arc<LeaseState>,
+}
+
+/// What one look at the wheel found.
+#[derive(Debug)]
+struct Due {
+    now: Instant,
+    renew: Vec<Watched>,
+    over: Vec<Entry>,
+}
+
 /// Where a lease sits in the wheel. Handed back to take it out again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticket(usize);
 
 impl Watchdog {
-    /// Starts watching a lease. Must be called on a runtime.
-    pub(crate) fn watch(&self, lease: &Arc<LeaseState>) -> Ticket {
+    /// Starts watching a lease. Must be called on the watchdog's runtime. After `close` nobody would report
+    /// its loss, so it ends at once and there is no ticket.
+    pub(crate) fn watch(&self, lease: &Arc<LeaseState>) -> Option<Ticket> {
         let renew_at = lease.renewed.then(|| renewal(clock::now(), lease.lease()));
         let due = next(lease, renew_at);
         let mut wheel = lock(&self.wheel);
+        if wheel.closed {
+            lease.end(LostCause::ShutDown);
+            return None;
+        }
         let slot = wheel.leases.vacant_key();
-        let timer = wheel
-            .timers
-            .insert_at(Timer::Lease(slot), clock::timer(due));
+        let timer = wheel.timers.insert_at(Timer::Lease(slot), timer(due));
         let lease = Arc::clone(lease);
         wheel.leases.insert(Entry {
             lease,
@@ -92,7 +115,15 @@ impl Watchdog {
             wheel.suspended = clock::suspended();
             wheel.timers.insert(Timer::Tick, TICK);
         }
-        Ticket(slot)
+        Some(Ticket(slot))
+    }
+
+    /// Stops watching for good, and returns what was being watched.
+    pub(crate) fn close(&self) -> Vec<Arc<LeaseState>> {
+        let mut wheel = lock(&self.wheel);
+        wheel.closed = true;
+        wheel.timers.clear();
+        wheel.leases.drain().map(|entry| entry.lease).collect()
     }
 
     /// Stops watching a lease. Does nothing if it was lost and taken out meanwhile.
@@ -119,7 +150,7 @@ impl Watchdog {
         {
             entry.renew_at = lease.renewed.then(|| renewal(clock::now(), lease.lease()));
             let due = next(lease, entry.renew_at.filter(|_| !entry.in_flight));
-            wheel.timers.reset_at(&entry.timer, clock::timer(due));
+            wheel.timers.reset_at(&entry.timer, timer(due));
         }
     }
 
@@ -139,16 +170,25 @@ impl Watchdog {
                 () = closed.cancelled() => return,
                 due = poll_fn(|cx| self.poll_due(cx)) => due,
             };
+            // Outside the wheel's lock: ending a lease runs whatever waits for its loss.
+            for entry in due.over {
+                entry.report_expiry();
+            }
             let Some(services) = services.upgrade() else {
                 return;
             };
-            for ((_, lease_ms), mut batch) in self.sort(due, &services) {
+            let mut batches: HashMap<_, Vec<Watched>> = HashMap::new();
+            for watched in due.renew {
+                let lease = renewal_lease(&watched.lease, due.now, &services);
+                let shard = services.backend.shard(&watched.lease.target);
+                batches.entry((shard, lease)).or_default().push(watched);
+            }
+            for ((_, lease), mut batch) in batches {
                 while !batch.is_empty() {
                     let rest = batch.split_off(batch.len().min(BATCH));
-                    let watchdog = Arc::clone(&self);
-                    let services_ = Arc::clone(&services);
+                    let (watchdog, services_) = (Arc::clone(&self), Arc::clone(&services));
                     services.tasks.spawn_on(
-                        async move { watchdog.renew(&services_, batch, lease_ms).await },
+                        async move { watchdog.renew(&services_, batch, lease).await },
                         &services.runtime,
                     );
                     batch = rest;
@@ -157,122 +197,83 @@ impl Watchdog {
         }
     }
 
-    /// Everything that is due now.
-    fn poll_due(&self, cx: &mut Context<'_>) -> Poll<Vec<usize>> {
+    /// Everything that is due now, taken out and put back in one step: a timer's key is dead once it has
+    /// fired, and may be given to another lease as soon as the wheel is unlocked.
+    fn poll_due(&self, cx: &mut Context<'_>) -> Poll<Due> {
         let mut wheel = lock(&self.wheel);
-        let mut due = Vec::new();
+        let mut due = Due {
+            now: clock::now(),
+            renew: Vec::new(),
+            over: Vec::new(),
+        };
         loop {
             match wheel.timers.poll_expired(cx) {
                 Poll::Ready(Some(expired)) => match expired.into_inner() {
-                    Timer::Lease(slot) => due.push(slot),
+                    Timer::Lease(slot) => wheel.fired(slot, &mut due),
                     Timer::Tick => wheel.tick(&mut due),
                 },
-                _ if !due.is_empty() => return Poll::Ready(due),
+                _ if !(due.renew.is_empty() && due.over.is_empty()) => return Poll::Ready(due),
                 // An empty wheel keeps the waker: the next insertion wakes this task.
                 _ => return Poll::Pending,
             }
         }
     }
 
-    /// Ends what is over, and groups what is to be renewed by shard and lease.
-    fn sort(&self, due: Vec<usize>, services: &Services) -> HashMap<(u32, u128), Vec<usize>> {
-        let now = clock::now();
-        let mut batches: HashMap<_, Vec<_>> = HashMap::new();
-        let mut lost = Vec::new();
-        let mut wheel = lock(&self.wheel);
-        let wheel = &mut *wheel;
-        for slot in due {
-            let Some(entry) = wheel.leases.get_mut(slot) else {
-                continue;
-            };
-            let over = now >= entry.lease.valid_until();
-            if over || !entry.lease.is_active() {
-                lost.push((wheel.leases.remove(slot), over));
-                continue;
-            }
-            // From here on the timer guards the deadline, until the answer sets it anew.
-            entry.timer = wheel
-                .timers
-                .insert_at(Timer::Lease(slot), clock::timer(entry.lease.valid_until()));
-            if !entry.in_flight && entry.renew_at.is_some_and(|at| at <= now) {
-                entry.in_flight = true;
-                let lease_ms = renewal_lease(&entry.lease, now, services).as_millis();
-                batches
-                    .entry((services.backend.shard(&entry.lease.target), lease_ms))
-                    .or_default()
-                    .push(slot);
-            } else if let Some(at) = entry.renew_at.filter(|_| !entry.in_flight) {
-                wheel.timers.reset_at(
-                    &entry.timer,
-                    clock::timer(at.min(entry.lease.valid_until())),
-                );
-            }
-        }
-        for (entry, over) in lost {
-            if over {
-                entry.report_expiry();
-            }
-        }
-        batches
-    }
-
-    async fn renew(&self, services: &Services, slots: Vec<usize>, lease_ms: u128) {
-        let lease = Duration::from_millis(u64::try_from(lease_ms).unwrap_or(u64::MAX));
+    async fn renew(&self, services: &Services, batch: Vec<Watched>, lease: Duration) {
         let sent = clock::now();
-        let (mut leases, mut requests, mut kept) = (Vec::new(), Vec::new(), Vec::new());
-        let mut until = sent + services.call_timeout();
-        for slot in slots {
-            let Some(state) = lock(&self.wheel)
-                .leases
-                .get(slot)
-                .map(|entry| Arc::clone(&entry.lease))
-            else {
-                continue;
-            };
+        let batch: Vec<Watched> = batch
+            .into_iter()
+            .filter(|watched| watched.lease.is_active())
+            .collect();
+        if batch.is_empty() {
+            return;
+        }
+        // A third of the lease is left for a second try, and a third to spare.
+        let mut until = sent + services.call_timeout().min(lease / RENEWALS_PER_LEASE);
+        let mut requests = Vec::with_capacity(batch.len());
+        for Watched { lease: state, .. } in &batch {
             until = until.min(state.valid_until());
+            state.asked_for(lease);
             requests.push(ExtendRequest {
                 target: state.target.clone(),
                 owner: state.owner.clone(),
                 lease,
             });
-            leases.push(state);
-            kept.push(slot);
-        }
-        if requests.is_empty() {
-            return;
         }
         // Even when the deadline is near, the answer gets a moment to arrive: a lease saved late is saved.
         let deadline = clock::timer(until.max(sent + Duration::from_millis(5)));
-        let answers = services.backend.extend(&requests, deadline).await;
+        let answers = services.extend(&requests, deadline).await;
         let valid_until = services.settings.margin.valid_until(sent, lease);
-        for ((slot, state), answer) in kept.into_iter().zip(leases).zip(answers) {
-            self.renewed(slot, &state, answer, valid_until);
+        for (watched, answer) in batch.iter().zip(answers) {
+            if let Some(cause) = self.renewed(watched, answer, valid_until) {
+                tracing::warn!(lock = %watched.lease.target, %cause, "lock lost");
+                watched.lease.end(cause);
+            }
         }
     }
 
+    /// Notes the answer to a renewal. Gives the cause if the lease turns out to be lost.
     fn renewed(
         &self,
-        slot: usize,
-        state: &Arc<LeaseState>,
-        answer: Result<ExtendOutcome, crate::backend_error::BackendError>,
+        watched: &Watched,
+        answer: Result<ExtendOutcome, BackendError>,
         valid_until: Instant,
-    ) {
+    ) -> Option<LostCause> {
+        let state = &watched.lease;
         let mut wheel = lock(&self.wheel);
         let wheel = &mut *wheel;
-        let Some(entry) = wheel
+        // It may have been released, and its place taken, while the renewal was under way.
+        let entry = wheel
             .leases
-            .get_mut(slot)
-            .filter(|entry| Arc::ptr_eq(&entry.lease, state))
-        else {
-            return; // released while the renewal was under way
-        };
+            .get_mut(watched.slot)
+            .filter(|entry| Arc::ptr_eq(&entry.lease, state))?;
         entry.in_flight = false;
         let now = clock::now();
         let lost = match answer {
             Ok(ExtendOutcome::Extended) => {
                 (entry.failures, entry.detail) = (0, None);
                 state.extended(state.lease(), valid_until);
-                entry.renew_at = Some(renewal(now, state.lease()));
+                entry.renew_at = state.renewed.then(|| renewal(now, state.lease()));
                 None
             }
             Ok(ExtendOutcome::Missing) => Some(LostCause::Missing),
@@ -287,30 +288,56 @@ impl Watchdog {
             }
         };
         if let Some(cause) = lost {
-            let entry = wheel.leases.remove(slot);
+            let entry = wheel.leases.remove(watched.slot);
             wheel.timers.try_remove(&entry.timer);
             // A hold that is being released is expected to be gone.
-            if entry.lease.is_active() {
-                tracing::warn!(lock = %state.target, %cause, "lock lost");
-                entry.lease.end(cause);
-            }
-            return;
+            return entry.lease.is_active().then_some(cause);
         }
         let due = next(state, entry.renew_at);
-        wheel.timers.reset_at(&entry.timer, clock::timer(due));
+        wheel.timers.reset_at(&entry.timer, timer(due));
+        None
     }
 }
 
 impl Wheel {
+    /// Handles a lease whose timer has fired, and gives it a new one.
+    fn fired(&mut self, slot: usize, due: &mut Due) {
+        let Some(entry) = self.leases.get_mut(slot) else {
+            return;
+        };
+        let over = due.now >= entry.lease.valid_until();
+        if over || !entry.lease.is_active() {
+            let entry = self.leases.remove(slot);
+            if over {
+                due.over.push(entry);
+            }
+            return;
+        }
+        let mut at = entry.lease.valid_until();
+        match entry.renew_at.filter(|_| !entry.in_flight) {
+            // Until the answer comes, the timer guards the deadline.
+            Some(renew_at) if renew_at <= due.now => {
+                entry.in_flight = true;
+                let lease = Arc::clone(&entry.lease);
+                due.renew.push(Watched { slot, lease });
+            }
+            Some(renew_at) => at = at.min(renew_at),
+            None => {}
+        }
+        entry.timer = self.timers.insert_at(Timer::Lease(slot), timer(at));
+    }
+
     /// Looks for leases that ran out while the machine was asleep; their timers did not see it.
-    fn tick(&mut self, due: &mut Vec<usize>) {
+    fn tick(&mut self, due: &mut Due) {
         let suspended = clock::suspended();
         if suspended > self.suspended {
             self.suspended = suspended;
-            let wheel = &mut *self;
-            due.extend(wheel.leases.iter().map(|(slot, _)| slot));
-            for (_, entry) in &wheel.leases {
-                wheel.timers.try_remove(&entry.timer);
+            let slots: Vec<usize> = self.leases.iter().map(|(slot, _)| slot).collect();
+            for slot in slots {
+                if let Some(entry) = self.leases.get(slot) {
+                    self.timers.try_remove(&entry.timer);
+                    self.fired(slot, due);
+                }
             }
         }
         self.ticking = !self.leases.is_empty();
@@ -327,9 +354,9 @@ impl Entry {
                 .lease
                 .hold_until
                 .is_none_or(|end| end > self.lease.valid_until())
-            {
-                self.lease.end(LostCause::Unreachable { detail });
-            }
+        {
+            self.lease.end(LostCause::Unreachable { detail });
+        }
         self.lease.expire();
         tracing::warn!(lock = %self.lease.target, cause = ?self.lease.lost(), "lock lost");
     }
@@ -347,6 +374,12 @@ fn renewal(now: Instant, lease: Duration) -> Instant {
 }
 
 static ORIGIN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+
+/// When a timer must fire for `at`. The wheel cannot count further than two years; firing early does no
+/// harm, because whatever is not due then is put back.
+fn timer(at: Instant) -> Instant {
+    clock::timer(at).min(Instant::now() + FARTHEST)
+}
 
 /// The next instant at which something must be done for a lease.
 fn next(lease: &LeaseState, renew_at: Option<Instant>) -> Instant {

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use fred::interfaces::{EventInterface, PubsubInterface};
+use fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
 use fred::types::{Message, Value};
 use futures_util::future::join_all;
 use locktopus_protocol::{ClientError, PushEvent, Reply};
@@ -24,21 +24,42 @@ static NONCE: AtomicU64 = AtomicU64::new(0);
 pub(crate) async fn subscribe_plain(conn: &Conn, channels: &[Bytes]) -> Result<(), ClientError> {
     let names = channels.iter().map(text).collect::<Result<Vec<_>, _>>()?;
     let _turn = conn.turn.lock().await;
-    written(conn, Box::pin(conn.client().subscribe(names))).await?;
-    let nonce = Bytes::from(NONCE.fetch_add(1, Ordering::Relaxed).to_string());
-    match conn.send(Request::of("PING", vec![nonce.clone()])).await {
-        Ok(Reply::Bytes(echo)) if echo == nonce => {
+    let nonce = NONCE.fetch_add(1, Ordering::Relaxed).to_string();
+    // Boxed, because fred's futures for these take tens of kilobytes.
+    let call = Box::pin(subscribe_and_ping(conn, names, &nonce));
+    match conn.while_alive(call).await? {
+        Ok(echo) if echo.as_str().is_some_and(|echo| echo == nonce) => {
             conn.subscribed.store(true, Ordering::SeqCst);
             Ok(())
         }
-        Err(refused @ ClientError::Rejected { .. }) => {
+        Ok(_) => Err(out_of_step(conn)),
+        Err(failure) if is_denial(failure.details()) => {
             // The refusal was meant for SUBSCRIBE; from here on fred pairs answers wrongly.
             conn.kill();
-            Err(refused)
+            Err(ClientError::rejected(failure.details()))
         }
-        Err(failure) => Err(failure),
-        Ok(_) => Err(out_of_step(conn)),
+        Err(failure) => Err(error::maybe_executed(&failure)),
     }
+}
+
+/// Both in one pipeline: fred throws a refusal away that comes while no command waits for an answer, so
+/// the PING must stand in line before SUBSCRIBE can be refused.
+async fn subscribe_and_ping(
+    conn: &Conn,
+    names: Vec<String>,
+    nonce: &str,
+) -> Result<Value, fred::error::Error> {
+    let pipeline = conn.client().pipeline();
+    pipeline.subscribe(names).await?;
+    let Request { name, args } =
+        Request::of("PING", vec![Bytes::copy_from_slice(nonce.as_bytes())]);
+    let _queued: Value = pipeline.custom(name, args).await?;
+    pipeline.last().await
+}
+
+/// The ways in which a server refuses SUBSCRIBE.
+fn is_denial(line: &str) -> bool {
+    matches!(line.split(' ').next(), Some("NOPERM" | "NOAUTH"))
 }
 
 /// SSUBSCRIBE, confirmed by the server; one outcome per channel.

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Reads a lock kept as Redisson keeps its RLock.
 --
 -- KEYS  1 the lock (hash)   2 its last fencing token (string)

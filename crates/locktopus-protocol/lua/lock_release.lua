@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Releases a lock kept as Redisson keeps its RLock, and rings the bell for those who wait.
 --
 -- KEYS  1 the lock (hash)

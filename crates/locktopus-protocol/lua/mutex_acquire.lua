@@ -1,3 +1,4 @@
+#!lua
 -- Takes a lock kept as one plain string, as SET key value NX PX does.
 --
 -- KEYS  1 the lock (string)   2 its last fencing token (string); absent for a single-key mutex
@@ -23,27 +24,31 @@ end
 local last = 0
 if KEYS[2] then
   last = tonumber(redis.call('GET', KEYS[2]) or 0)
-  if not last or last >= 9007199254740991 then
+  if not last or not (last < 9007199254740991) then -- also refuses nan
     return redis.error_reply('BADTOKEN the token key does not hold a number below 2^53 - 1')
   end
 end
 
 if repeated then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2], 'GT')
+  if redis.call('PEXPIRE', KEYS[1], ARGV[2], 'GT') == 0 and redis.call('PTTL', KEYS[1]) == -1 then
+    redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  end
   if last > 0 or not KEYS[2] then
     return {1, last, now}
   end
-else
-  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 end
 
-if not KEYS[2] then
-  return {1, 0, now}
+-- The token first: if a later command fails, a number is skipped, which does no harm.
+local token = 0
+if KEYS[2] then
+  token = math.max(last + 1, now)
+  if ARGV[3] == '0' then
+    redis.call('SET', KEYS[2], string.format('%.0f', token))
+  else
+    redis.call('SET', KEYS[2], string.format('%.0f', token), 'PX', ARGV[3])
+  end
 end
-local token = math.max(last + 1, now)
-if ARGV[3] == '0' then
-  redis.call('SET', KEYS[2], string.format('%.0f', token))
-else
-  redis.call('SET', KEYS[2], string.format('%.0f', token), 'PX', ARGV[3])
+if not repeated then
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 end
 return {1, token, now}

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Reads a lock kept as one plain string.
 --
 -- KEYS  1 the lock (string)   2 its last fencing token (string); absent for a single-key mutex

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Releases a lock kept as one plain string: compare and delete.
 --
 -- KEYS  1 the lock (string)

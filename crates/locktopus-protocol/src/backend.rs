@@ -43,7 +43,7 @@ pub struct BackendOptions {
     pub token_retention: Option<Duration>,
     /// Which flavour of pub/sub to use. Must be the same for all who share locks.
     pub pubsub: PubSubMode,
-    /// What the connect-time probe puts in front of its lock's name: the namespace, so that a user who may
+    /// What the connect-time probe puts in front of its lock's name, `locktopus:probe`: the namespace, so that a user who may
     /// only touch keys with that prefix passes. Default: nothing.
     pub probe_prefix: String,
 }
@@ -71,6 +71,11 @@ pub enum PubSubMode {
     Sharded,
 }
 
+/// Bound for the call timeout: an hour.
+const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
+/// Token keys are kept for ever rather than longer than a hundred years.
+const LONGEST_RETENTION: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 impl RedisBackend {
     /// Puts locks on top of a connected client. Must be called on a tokio runtime.
     ///
@@ -86,6 +91,12 @@ impl RedisBackend {
         client: Arc<dyn RedisClient>,
         options: BackendOptions,
     ) -> Result<Self, BackendError> {
+        let mut options = options;
+        // What no server can count is as good as for ever.
+        options.call_timeout = options.call_timeout.min(LONGEST_CALL);
+        options.token_retention = options
+            .token_retention
+            .filter(|keep| *keep < LONGEST_RETENTION);
         let executor = Executor::new(Arc::clone(&client));
         let flavour = flavour(&executor, &options).await?;
         let name = client.name();
@@ -180,6 +191,17 @@ impl LockBackend for RedisBackend {
     }
 
     fn check(&self, target: &LockTarget) -> Result<(), NameError> {
+        match target.kind() {
+            LockKind::Reentrant | LockKind::Mutex(_) => {}
+            // A kind that the core learned and the scripts did not.
+            other => {
+                return Err(NameError::Refused {
+                    name: target.name().to_string(),
+                    backend: self.info.name,
+                    rule: format!("it has no locks of kind {}", other.as_str()),
+                });
+            }
+        }
         if self.executor.client().deployment() == Deployment::Cluster {
             Keys::of(target).check_one_slot("a Redis cluster")?;
         }
@@ -218,32 +240,8 @@ impl LockBackend for RedisBackend {
     }
 
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
-        let keys = Keys::of(&request.target);
-        let script = match request.target.kind() {
-            LockKind::Mutex(_) => &scripts::MUTEX_RELEASE,
-            _ => &scripts::LOCK_RELEASE,
-        };
-        let publish: &[u8] = if keys.channel.is_some() {
-            self.publish_command()
-        } else {
-            b""
-        };
-        let args = [
-            request.owner.expose(),
-            publish,
-            keys.channel.as_deref().unwrap_or_default(),
-        ];
-        let reply = self
-            .executor
-            .run(
-                script,
-                keys.slot(),
-                &[keys.main.as_bytes()],
-                &args,
-                request.deadline,
-            )
-            .await?;
-        self.decoder(script).released(&reply)
+        let (outcome, _told) = self.release_and_tell(request).await?;
+        Ok(outcome)
     }
 
     async fn extend(
@@ -296,6 +294,7 @@ impl LockBackend for RedisBackend {
         target: &LockTarget,
         deadline: Instant,
     ) -> Result<WakeStream, BackendError> {
+        self.executor.check_open()?;
         let Some(channel) = Keys::of(target).channel else {
             let message = "a single-key mutex has no channel to listen on";
             return Err(self
@@ -309,16 +308,50 @@ impl LockBackend for RedisBackend {
     }
 
     async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError> {
+        self.executor.check_open()?;
         diagnose::run(self, &self.executor, deadline).await
     }
 
     async fn close(&self) {
         self.hub.stop();
-        self.executor.client().close().await;
+        self.executor.close().await;
     }
 }
 
 impl RedisBackend {
+    /// Releases, and says whether waiters could be told.
+    pub(crate) async fn release_and_tell(
+        &self,
+        request: &ReleaseRequest,
+    ) -> Result<(ReleaseOutcome, bool), BackendError> {
+        let keys = Keys::of(&request.target);
+        let script = match request.target.kind() {
+            LockKind::Mutex(_) => &scripts::MUTEX_RELEASE,
+            _ => &scripts::LOCK_RELEASE,
+        };
+        let publish: &[u8] = if keys.channel.is_some() {
+            self.publish_command()
+        } else {
+            b""
+        };
+        let args = [
+            request.owner.expose(),
+            publish,
+            keys.channel.as_deref().unwrap_or_default(),
+        ];
+        let reply = self
+            .executor
+            .run(
+                script,
+                keys.slot(),
+                &[keys.main.as_bytes()],
+                &args,
+                request.deadline,
+            )
+            .await?;
+        self.decoder(script).released(&reply)
+    }
+
     /// Extends locks of one shard and one lease with one script.
     async fn extend_uniform(
         &self,

@@ -5,6 +5,7 @@
 //! until the deadline. Anything else may have run, and is reported as such.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use locktopus_core::{BackendError, BackendErrorKind, Executed};
@@ -20,11 +21,15 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone)]
 pub(crate) struct Executor {
     client: Arc<dyn RedisClient>,
+    closed: Arc<AtomicBool>,
 }
 
 impl Executor {
     pub(crate) fn new(client: Arc<dyn RedisClient>) -> Self {
-        Self { client }
+        Self {
+            client,
+            closed: Arc::default(),
+        }
     }
 
     pub(crate) fn client(&self) -> &Arc<dyn RedisClient> {
@@ -33,6 +38,21 @@ impl Executor {
 
     pub(crate) fn name(&self) -> &'static str {
         self.client.name()
+    }
+
+    /// Closes the client. Later calls are answered without it.
+    pub(crate) async fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.client.close().await;
+    }
+
+    /// Refuses what is asked after the end.
+    pub(crate) fn check_open(&self) -> Result<(), BackendError> {
+        if self.closed.load(Ordering::Acquire) {
+            let message = "the backend was closed";
+            return Err(self.error(BackendErrorKind::Closed, Executed::No, message));
+        }
+        Ok(())
     }
 
     /// Runs a script. `keys` must all be in `slot`.
@@ -60,11 +80,18 @@ impl Executor {
         deadline: Instant,
     ) -> Result<Reply, BackendError> {
         let mut pause = FIRST_PAUSE;
+        let mut refused_before: Option<ClientError> = None;
         loop {
+            self.check_open()?;
             let Ok(answer) = timeout_at(deadline, self.client.command(route, &command)).await
             else {
                 self.client.timed_out(route);
-                let message = "no answer before the deadline";
+                let message = match refused_before {
+                    None => "no answer before the deadline".to_owned(),
+                    Some(refusal) => {
+                        format!("no answer before the deadline; before that {refusal}")
+                    }
+                };
                 return Err(self.error(BackendErrorKind::Timeout, Executed::Maybe, message));
             };
             let refusal = match answer {
@@ -94,16 +121,25 @@ impl Executor {
                     refusal.to_string(),
                 ));
             }
+            refused_before = Some(refusal);
             sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
     fn refused(&self, code: &str, message: &str) -> BackendError {
+        // Redis 7.0 says ERR where later servers say NOPERM.
+        let denied_inside = code == "ERR" && message.contains("The user executing the script");
         let kind = match code {
             "NOAUTH" | "NOPERM" | "WRONGPASS" => BackendErrorKind::Denied,
+            _ if denied_inside => BackendErrorKind::Denied,
             "BADTOKEN" => BackendErrorKind::Protocol,
             _ => BackendErrorKind::Refused,
+        };
+        // These stop a script before its first write; any other error may have stopped it half-way.
+        let executed = match code {
+            "WRONGTYPE" | "OOM" | "NOAUTH" | "WRONGPASS" | "BADTOKEN" => Executed::No,
+            _ => Executed::Maybe,
         };
         let hint = match code {
             "WRONGTYPE" => {
@@ -114,7 +150,7 @@ impl Executor {
         };
         // Servers quote the arguments of unknown commands; keep the text short.
         let message: String = message.chars().take(200).collect();
-        self.error(kind, Executed::No, format!("{code} {message}{hint}"))
+        self.error(kind, executed, format!("{code} {message}{hint}"))
     }
 
     pub(crate) fn error(
@@ -129,7 +165,10 @@ impl Executor {
     /// Turns the error of a call that changes nothing into one for the user.
     pub(crate) fn read_error(&self, error: ClientError) -> BackendError {
         match error {
-            ClientError::Rejected { code, message } => self.refused(&code, &message),
+            ClientError::Rejected { code, message } => {
+                let refused = self.refused(&code, &message);
+                self.error(refused.kind(), Executed::No, refused.message())
+            }
             other => self.error(
                 BackendErrorKind::Unavailable,
                 Executed::No,

@@ -5,12 +5,19 @@
 //! channels is kept here. After any disruption every wanted channel is subscribed again, and then every
 //! waiter is told to look for itself. A channel without waiters stays subscribed for a moment, so that a
 //! hot lock does not subscribe and unsubscribe with every hand-over.
+//!
+//! Two tasks share the work: one delivers messages and does nothing that could hold them up; the other, the
+//! keeper, subscribes and unsubscribes, and may have to wait for a node that is down.
+//!
+//! A *generation* counts disruptions. A subscription confirmed in an earlier generation counts for nothing.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use locktopus_core::{WakeGroup, WakeStream};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
@@ -24,12 +31,14 @@ const LINGER: Duration = Duration::from_secs(2);
 const REFRESH: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// How many channels are subscribed at once where each is tried by itself.
+const ONE_BY_ONE: usize = 64;
 
 /// The channels of one backend.
 #[derive(Debug)]
 pub(crate) struct Hub {
     shared: Arc<Shared>,
-    task: AbortHandle,
+    tasks: [AbortHandle; 2],
 }
 
 #[derive(Debug)]
@@ -38,17 +47,20 @@ struct Shared {
     flavour: ChannelFlavour,
     call_timeout: Duration,
     topics: Mutex<HashMap<Bytes, Arc<Topic>>>,
-    /// Rung when the first topic appears, so that an idle hub sleeps.
-    busy: Notify,
+    /// How many disruptions there were, counted from 1.
+    generation: AtomicU64,
+    /// Rung at a disruption, and when the first topic appears so that an idle hub sleeps.
+    keeper: Notify,
 }
 
 /// One channel.
 #[derive(Debug)]
 struct Topic {
     group: Arc<WakeGroup>,
-    /// Whether the server has confirmed the subscription since the last disruption. Held while confirming,
-    /// so that a crowd of new waiters subscribes once.
-    confirmed: tokio::sync::Mutex<bool>,
+    /// The generation in which the server last confirmed the subscription; 0 if never.
+    confirmed: AtomicU64,
+    /// Held while a newcomer subscribes, so that a crowd subscribes once.
+    subscribing: tokio::sync::Mutex<()>,
     /// Since when nobody waits.
     idle_since: Mutex<Option<Instant>>,
 }
@@ -66,10 +78,15 @@ impl Hub {
             flavour,
             call_timeout,
             topics: Mutex::default(),
-            busy: Notify::new(),
+            generation: AtomicU64::new(1),
+            keeper: Notify::new(),
         });
-        let task = tokio::spawn(Arc::clone(&shared).serve(events)).abort_handle();
-        Self { shared, task }
+        let deliver = tokio::spawn(Arc::clone(&shared).deliver(events));
+        let keep = tokio::spawn(Arc::clone(&shared).keep());
+        Self {
+            shared,
+            tasks: [deliver.abort_handle(), keep.abort_handle()],
+        }
     }
 
     /// Joins the waiters of a channel, subscribing first if need be. Once this returns, no message is
@@ -82,19 +99,7 @@ impl Hub {
         let topic = self.shared.topic(name);
         // Joined before the subscription is confirmed: a message that comes in between is not lost.
         let stream = topic.group.join(());
-        let confirm = async {
-            let mut confirmed = topic.confirmed.lock().await;
-            if !*confirmed {
-                let channel = Channel {
-                    name: name.clone(),
-                    flavour: self.shared.flavour,
-                };
-                self.shared.client.subscribe(&[channel]).await?;
-                *confirmed = true;
-            }
-            Ok(())
-        };
-        match timeout_at(deadline, confirm).await {
+        match timeout_at(deadline, self.shared.confirm(name, &topic)).await {
             Ok(done) => done.map(|()| stream),
             Err(_) => Err(ClientError::MaybeExecuted(
                 "no confirmation of a subscription in time".to_owned(),
@@ -104,14 +109,14 @@ impl Hub {
 
     /// Stops serving. Waiters fall back to their heartbeats.
     pub(crate) fn stop(&self) {
-        self.task.abort();
+        self.tasks.iter().for_each(AbortHandle::abort);
         lock(&self.shared.topics).clear();
     }
 }
 
 impl Drop for Hub {
     fn drop(&mut self) {
-        self.task.abort();
+        self.tasks.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -119,124 +124,168 @@ impl Shared {
     fn topic(&self, name: &Bytes) -> Arc<Topic> {
         let mut topics = lock(&self.topics);
         if topics.is_empty() {
-            self.busy.notify_one();
+            self.keeper.notify_one();
         }
         let topic = topics.entry(name.clone()).or_insert_with(|| {
             Arc::new(Topic {
                 group: Arc::default(),
-                confirmed: tokio::sync::Mutex::new(false),
+                confirmed: AtomicU64::new(0),
+                subscribing: tokio::sync::Mutex::new(()),
                 idle_since: Mutex::new(None),
             })
         });
         Arc::clone(topic)
     }
 
-    async fn serve(self: Arc<Self>, events: Option<mpsc::UnboundedReceiver<PushEvent>>) {
-        let Some(mut events) = events else { return };
-        let mut next_refresh = Instant::now() + REFRESH;
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    fn channel(&self, name: &Bytes) -> Channel {
+        Channel {
+            name: name.clone(),
+            flavour: self.flavour,
+        }
+    }
+
+    /// Every topic with its name.
+    fn all_topics(&self) -> Vec<(Bytes, Arc<Topic>)> {
+        let topics = lock(&self.topics);
+        topics
+            .iter()
+            .map(|(name, topic)| (name.clone(), Arc::clone(topic)))
+            .collect()
+    }
+
+    /// Returns once the subscription is confirmed and no disruption came in between.
+    async fn confirm(&self, name: &Bytes, topic: &Topic) -> Result<(), ClientError> {
+        if topic.confirmed.load(Ordering::Acquire) == self.generation() {
+            return Ok(());
+        }
+        let _turn = topic.subscribing.lock().await;
         loop {
-            let next_sweep = async {
-                if lock(&self.topics).is_empty() {
-                    self.busy.notified().await;
-                }
-                sleep(LINGER / 2).await;
-            };
-            let refresh_due = async {
-                sleep_until(next_refresh).await;
-                if self.flavour == ChannelFlavour::Plain || lock(&self.topics).is_empty() {
-                    std::future::pending::<()>().await;
-                }
-            };
-            tokio::select! {
-                event = events.recv() => match event {
-                    Some(PushEvent::Message { channel, .. }) => self.deliver(&channel),
-                    Some(PushEvent::Disrupted { reason }) => {
-                        tracing::debug!(client = self.client.name(), reason, "subscriptions disrupted");
-                        self.recover(&mut events).await;
-                        next_refresh = Instant::now() + REFRESH;
+            let generation = self.generation();
+            if topic.confirmed.load(Ordering::Acquire) == generation {
+                return Ok(());
+            }
+            self.client.subscribe(&[self.channel(name)]).await?;
+            topic.confirmed.store(generation, Ordering::Release);
+        }
+    }
+
+    /// The task that delivers messages.
+    async fn deliver(self: Arc<Self>, events: Option<mpsc::UnboundedReceiver<PushEvent>>) {
+        let Some(mut events) = events else {
+            tracing::warn!(
+                client = self.client.name(),
+                "no events from this client: waiters poll"
+            );
+            return;
+        };
+        while let Some(event) = events.recv().await {
+            match event {
+                PushEvent::Message { channel, .. } => {
+                    let topic = lock(&self.topics).get(&channel).map(Arc::clone);
+                    if let Some(topic) = topic {
+                        topic.group.wake_one();
                     }
-                    None => return,
-                },
-                () = next_sweep => self.sweep().await,
-                () = refresh_due => {
-                    self.refresh().await;
-                    next_refresh = Instant::now() + REFRESH;
+                }
+                PushEvent::Disrupted { reason } => {
+                    tracing::debug!(
+                        client = self.client.name(),
+                        reason,
+                        "subscriptions disrupted"
+                    );
+                    self.generation.fetch_add(1, Ordering::AcqRel);
+                    self.keeper.notify_one();
                 }
             }
         }
     }
 
-    fn deliver(&self, channel: &Bytes) {
-        let topic = lock(&self.topics).get(channel).map(Arc::clone);
-        if let Some(topic) = topic {
-            topic.group.wake_one();
-        }
-    }
-
-    /// Subscribes to everything wanted until it works, then lets everybody look. Messages that arrive
-    /// meanwhile are delivered; further disruptions start it over.
-    async fn recover(&self, events: &mut mpsc::UnboundedReceiver<PushEvent>) {
-        let mut pause = FIRST_PAUSE;
+    /// The task that keeps subscriptions as they should be.
+    async fn keep(self: Arc<Self>) {
+        let (mut sweep_at, mut refresh_at) =
+            (Instant::now() + LINGER / 2, Instant::now() + REFRESH);
+        let mut served = self.generation();
         loop {
-            while let Ok(event) = events.try_recv() {
-                if let PushEvent::Message { channel, .. } = event {
-                    self.deliver(&channel);
+            if self.generation() != served {
+                served = self.recover().await;
+                refresh_at = Instant::now() + REFRESH;
+            }
+            if lock(&self.topics).is_empty() {
+                self.keeper.notified().await;
+                continue;
+            }
+            tokio::select! {
+                () = self.keeper.notified() => {}
+                () = sleep_until(sweep_at) => {
+                    self.sweep().await;
+                    sweep_at = Instant::now() + LINGER / 2;
+                }
+                () = sleep_until(refresh_at), if self.flavour == ChannelFlavour::Sharded => {
+                    self.refresh().await;
+                    refresh_at = Instant::now() + REFRESH;
                 }
             }
-            self.forget_idle(Duration::ZERO);
-            if self.resubscribe().await && events.is_empty() {
-                return;
+        }
+    }
+
+    /// Subscribes to everything wanted until it works, and lets everybody look: once at the beginning,
+    /// because messages may be missing, and once more when a channel is confirmed again. Returns the
+    /// generation it served.
+    async fn recover(&self) -> u64 {
+        let mut pause = FIRST_PAUSE;
+        for (_, topic) in self.all_topics() {
+            topic.group.resync();
+        }
+        loop {
+            let generation = self.generation();
+            let mut missing = self.all_topics();
+            missing.retain(|(_, topic)| {
+                topic.confirmed.load(Ordering::Acquire) != generation && !topic.group.is_empty()
+            });
+            if missing.is_empty() || self.resubscribe(missing, generation).await {
+                return generation;
             }
             sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
-    /// One try to subscribe to every wanted channel. Waiters look again either way.
-    async fn resubscribe(&self) -> bool {
-        let topics: Vec<_> = lock(&self.topics)
-            .iter()
-            .map(|(name, topic)| (name.clone(), Arc::clone(topic)))
-            .collect();
-        let mut open = Vec::with_capacity(topics.len());
-        for (_, topic) in &topics {
-            // A newcomer may be confirming right now, on a connection that is just as broken; its call
-            // ends within its deadline.
-            let mut confirmed = topic.confirmed.lock().await;
-            *confirmed = false;
-            open.push(confirmed);
-        }
-        let channels: Vec<_> = topics
-            .iter()
-            .map(|(name, _)| Channel {
-                name: name.clone(),
-                flavour: self.flavour,
-            })
-            .collect();
-        let done = channels.is_empty()
-            || matches!(
-                timeout(self.call_timeout * 2, self.client.subscribe(&channels)).await,
-                Ok(Ok(()))
-            );
-        for mut confirmed in open {
-            *confirmed = done;
-        }
-        for (_, topic) in topics {
+    /// Subscribes to all of `topics`; true if every one was confirmed. A node that is down fails only its
+    /// own channels.
+    async fn resubscribe(&self, topics: Vec<(Bytes, Arc<Topic>)>, generation: u64) -> bool {
+        let channels: Vec<_> = topics.iter().map(|(name, _)| self.channel(name)).collect();
+        let confirmed = |topic: &Topic| {
+            topic.confirmed.store(generation, Ordering::Release);
             topic.group.resync();
+        };
+        if let Ok(Ok(())) = timeout(self.call_timeout, self.client.subscribe(&channels)).await {
+            topics.iter().for_each(|(_, topic)| confirmed(topic));
+            return true;
         }
-        done
+        let mut all = true;
+        for batch in topics.chunks(ONE_BY_ONE) {
+            let tries = batch.iter().map(|(name, topic)| async {
+                let subscribe = [self.channel(name)];
+                let tried = timeout(self.call_timeout, self.client.subscribe(&subscribe)).await;
+                let done = matches!(tried, Ok(Ok(())));
+                if done {
+                    confirmed(topic);
+                }
+                done
+            });
+            all &= join_all(tries).await.into_iter().all(|done| done);
+        }
+        all
     }
 
     /// Subscribes again without telling anybody: nothing is known to be lost.
     async fn refresh(&self) {
-        let channels: Vec<_> = lock(&self.topics)
-            .iter()
-            .filter(|(_, topic)| !topic.group.is_empty())
-            .map(|(name, _)| Channel {
-                name: name.clone(),
-                flavour: self.flavour,
-            })
-            .collect();
+        let mut topics = self.all_topics();
+        topics.retain(|(_, topic)| !topic.group.is_empty());
+        let channels: Vec<_> = topics.iter().map(|(name, _)| self.channel(name)).collect();
         if channels.is_empty() {
             return;
         }
@@ -246,33 +295,27 @@ impl Shared {
     }
 
     async fn sweep(&self) {
-        let idle = self.forget_idle(LINGER);
-        if !idle.is_empty() {
-            let _ = timeout(self.call_timeout, self.client.unsubscribe(&idle)).await;
-            self.subscribe_again_if_wanted(idle).await;
-        }
-    }
-
-    /// A waiter may have joined a channel while it was being unsubscribed: the server may have processed
-    /// its subscription first.
-    async fn subscribe_again_if_wanted(&self, channels: Vec<Channel>) {
-        let wanted: Vec<_> = channels
-            .into_iter()
-            .filter(|channel| lock(&self.topics).contains_key(&channel.name))
-            .collect();
-        if wanted.is_empty() {
+        let idle = self.forget_idle();
+        if idle.is_empty() {
             return;
         }
-        let _ = timeout(self.call_timeout, self.client.subscribe(&wanted)).await;
-        for channel in wanted {
-            if let Some(topic) = lock(&self.topics).get(&channel.name) {
-                topic.group.resync();
-            }
+        let _ = timeout(self.call_timeout, self.client.unsubscribe(&idle)).await;
+        // A waiter may have joined while its channel was being unsubscribed, and the server may have
+        // processed its subscription first.
+        let generation = self.generation();
+        let mut wanted = self.all_topics();
+        wanted.retain(|(name, _)| idle.iter().any(|channel| channel.name == *name));
+        for (_, topic) in &wanted {
+            topic.confirmed.store(0, Ordering::Release);
+        }
+        if !wanted.is_empty() && !self.resubscribe(wanted, generation).await {
+            // What is missing is tried again like after a disruption.
+            self.generation.fetch_add(1, Ordering::AcqRel);
         }
     }
 
-    /// Removes channels that nobody has waited for longer than `linger`.
-    fn forget_idle(&self, linger: Duration) -> Vec<Channel> {
+    /// Removes channels that nobody has waited for for a while.
+    fn forget_idle(&self) -> Vec<Channel> {
         let now = Instant::now();
         let mut idle = Vec::new();
         lock(&self.topics).retain(|name, topic| {
@@ -282,12 +325,9 @@ impl Shared {
                 *idle_since = None;
                 return true;
             }
-            let over = now.duration_since(*idle_since.get_or_insert(now)) >= linger;
+            let over = now.duration_since(*idle_since.get_or_insert(now)) >= LINGER;
             if over {
-                idle.push(Channel {
-                    name: name.clone(),
-                    flavour: self.flavour,
-                });
+                idle.push(self.channel(name));
             }
             !over
         });

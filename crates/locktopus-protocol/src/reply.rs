@@ -61,7 +61,8 @@ impl Decoder {
         }
     }
 
-    pub(crate) fn released(self, reply: &Reply) -> Result<ReleaseOutcome, BackendError> {
+    /// What a release found, and whether waiters could be told.
+    pub(crate) fn released(self, reply: &Reply) -> Result<(ReleaseOutcome, bool), BackendError> {
         match self.ints(reply)? {
             [1, receivers] => {
                 if receivers < 0 {
@@ -70,9 +71,9 @@ impl Decoder {
                         "released, but waiters could not be told; is the channel denied by an ACL?"
                     );
                 }
-                Ok(ReleaseOutcome::Released)
+                Ok((ReleaseOutcome::Released, receivers >= 0))
             }
-            [0, _] => Ok(ReleaseOutcome::NotHeld),
+            [0, _] => Ok((ReleaseOutcome::NotHeld, true)),
             _ => Err(self.nonsense(reply)),
         }
     }
@@ -93,8 +94,7 @@ impl Decoder {
             Reply::Int(0) => Ok(ExtendOutcome::Missing),
             Reply::Int(-1) => Ok(ExtendOutcome::TakenOver),
             Reply::Int(-2) => {
-                let message =
-                    "the key holds a value of another type; is the name used for something else?";
+                let message = "the server refused to look at the lock; may this user read it?";
                 Err(BackendError::new(
                     self.backend,
                     BackendErrorKind::Refused,

@@ -69,6 +69,12 @@ mod tests {
                     script.name
                 );
             }
+            // Without it, a demoted primary would answer from its stale data until the first write.
+            assert!(
+                script.source.starts_with("#!lua"),
+                "{}.lua lacks its first line",
+                script.name
+            );
             assert_eq!(script.digest().len(), 40);
         }
     }

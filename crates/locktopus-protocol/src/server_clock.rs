@@ -22,18 +22,26 @@ const SLACK: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct ServerClock {
     offsets: Vec<AtomicI64>,
+    /// The last one observed anywhere: the guess for slots that were not asked yet. Right if there is one
+    /// server, and close if clocks are synchronised.
+    latest: AtomicI64,
 }
 
 impl ServerClock {
     pub(crate) fn new() -> Self {
         Self {
             offsets: (0..GUESSES).map(|_| AtomicI64::new(UNKNOWN)).collect(),
+            latest: AtomicI64::new(UNKNOWN),
         }
     }
 
     /// The latest server time in microseconds at which a request of this slot may run; 0 if unknown.
     pub(crate) fn not_after(&self, slot: u16, time_left: Duration) -> i64 {
-        match self.guess(slot).load(Ordering::Relaxed) {
+        let offset = match self.guess(slot).load(Ordering::Relaxed) {
+            UNKNOWN => self.latest.load(Ordering::Relaxed),
+            offset => offset,
+        };
+        match offset {
             UNKNOWN => 0,
             offset => local_micros() + offset + micros(time_left + SLACK),
         }
@@ -42,8 +50,9 @@ impl ServerClock {
     /// Takes note of a server's time, in an answer to a request sent at `sent` (see [`stamp`]).
     pub(crate) fn observe(&self, slot: u16, sent: i64, server_micros: i64) {
         // Counted from the sending, the guess errs towards a later limit, never towards refusing.
-        self.guess(slot)
-            .store(server_micros - sent, Ordering::Relaxed);
+        let offset = server_micros - sent;
+        self.guess(slot).store(offset, Ordering::Relaxed);
+        self.latest.store(offset, Ordering::Relaxed);
     }
 
     fn guess(&self, slot: u16) -> &AtomicI64 {

@@ -173,8 +173,8 @@ mod memory {
 
     use locktopus_core::{DynBackend, MemoryBackend};
 
-    /// Only looked at, not kept alive: a store ends with its last user.
-    static STORES: LazyLock<Mutex<HashMap<String, Weak<MemoryBackend>>>> =
+    /// The clients of each store. Only looked at, not kept alive: a store ends with its last client.
+    static STORES: LazyLock<Mutex<HashMap<String, Vec<Weak<MemoryBackend>>>>> =
         LazyLock::new(Mutex::default);
 
     pub(super) fn open(name: Option<&str>) -> DynBackend {
@@ -182,12 +182,18 @@ mod memory {
             return Arc::new(MemoryBackend::new());
         };
         let mut stores = STORES.lock().unwrap_or_else(PoisonError::into_inner);
-        stores.retain(|_, store| store.strong_count() > 0);
-        if let Some(store) = stores.get(name).and_then(Weak::upgrade) {
-            return store;
-        }
-        let store = Arc::new(MemoryBackend::new());
-        stores.insert(name.to_owned(), Arc::downgrade(&store));
-        store
+        stores.retain(|_, clients| {
+            clients.retain(|client| client.strong_count() > 0);
+            !clients.is_empty()
+        });
+        let clients = stores.entry(name.to_owned()).or_default();
+        // A client for each, so that whoever shuts down closes only his own.
+        let client = match clients.iter().find_map(Weak::upgrade) {
+            Some(other) => other.another_client(),
+            None => MemoryBackend::new(),
+        };
+        let client = Arc::new(client);
+        clients.push(Arc::downgrade(&client));
+        client
     }
 }

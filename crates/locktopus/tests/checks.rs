@@ -1,6 +1,10 @@
 //! What connecting finds out before any lock is taken.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::future_not_send,
+    reason = "helpers of tests are tests too, and cases share a thread"
+)]
 
 mod common;
 
@@ -100,14 +104,12 @@ async fn replica_is_found((place, client): At) -> String {
     );
     let said = chain(&refused);
     assert!(said.contains("replica"), "{said}");
-    assert!(took < BOUND * 2, "{took:?}");
+    assert!(took < BOUND, "{took:?}");
 
     let locks = connect(&format!("{url}&checks=off")).await;
-    let error = locks
-        .lock(unique("replica"))
-        .try_acquire()
-        .await
-        .unwrap_err();
+    // Short, because fred cannot tell whether its last try ran, and tries to give it back until then.
+    let request = locks.lock(unique("replica")).lease(Duration::from_secs(1));
+    let error = request.try_acquire().await.unwrap_err();
     assert!(chain(&error).contains("READONLY"), "{}", chain(&error));
     close(locks).await;
     format!("after {took:.2?}: {said}")

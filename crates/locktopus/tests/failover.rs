@@ -1,6 +1,10 @@
 //! Servers die, freeze, restart, fill up and forget, while locks are held and waited for.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::future_not_send,
+    reason = "helpers of tests are tests too, and cases share a thread"
+)]
 
 mod common;
 #[path = "failover/crash.rs"]

@@ -1,10 +1,15 @@
 //! Encryption, users with few rights, and passwords that show up nowhere.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::future_not_send,
+    reason = "helpers of tests are tests too, and cases share a thread"
+)]
 
 #[path = "security/acl.rs"]
 mod acl;
 mod common;
+mod conformance;
 #[path = "security/secrets.rs"]
 mod secrets;
 #[path = "security/tls.rs"]
@@ -12,7 +17,7 @@ mod tls;
 
 use std::sync::Arc;
 
-use common::{CLIENTS, Cases, SHARDS, servers, servers_with};
+use common::{CLIENTS, Cases, ONE_SENTINEL, SHARDS, servers, servers_with};
 use locktopus_testkit::topology::{Deployment, Knobs, TopologyKind};
 
 /// Servers and the client to use on them.
@@ -41,7 +46,7 @@ async fn encryption() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn users_with_few_rights() {
-    for kind in [TopologyKind::Standalone, SHARDS] {
+    for kind in [TopologyKind::Standalone, ONE_SENTINEL, SHARDS] {
         let knobs = Knobs {
             users: acl::users(kind),
             ..Knobs::default()

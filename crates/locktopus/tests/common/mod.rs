@@ -2,8 +2,10 @@
 #![allow(
     dead_code,
     unreachable_pub,
+    unused_imports,
     clippy::unwrap_used,
-    reason = "helpers of tests are tests too, and each test program uses its part"
+    clippy::future_not_send,
+    reason = "helpers of tests are tests too, cases share a thread, and each test program uses its part"
 )]
 
 pub mod cases;
@@ -35,6 +37,12 @@ pub const LONG: Duration = Duration::from_secs(40);
 pub const SHARDS: TopologyKind = TopologyKind::Cluster {
     primaries: 3,
     replicas_each: 0,
+};
+
+/// A primary and somebody to ask for it: enough where no server is killed.
+pub const ONE_SENTINEL: TopologyKind = TopologyKind::Sentinel {
+    replicas: 0,
+    sentinels: 1,
 };
 
 /// A strategy whose heartbeat cannot be what wakes a waiter within a test.

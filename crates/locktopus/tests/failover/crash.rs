@@ -39,12 +39,13 @@ pub(crate) async fn of_a_primary(kind: TopologyKind) {
     }
     let crash = async move {
         armed.wait().await;
+        let key = name_on_the_victim(&place, "writable");
         let old = place.primary().await.unwrap();
         replicated(&place).await;
         let begun = Instant::now();
         old.crash().await.unwrap();
         crashed.wait().await;
-        let new = place.wait_writable("any", LONG).await.unwrap();
+        let new = place.wait_writable(&key, LONG).await.unwrap();
         format!(
             "{} replaced {} after {:.2?}",
             new.name(),

@@ -8,7 +8,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::common::{CLIENTS, SHARDS, chain, connect, servers_with, unique, url_for};
+use crate::common::{CLIENTS, ONE_SENTINEL, SHARDS, chain, connect, servers_with, unique, url_for};
 
 /// Easy to find, and hard to contain by chance.
 const RIGHT: &str = "Right0Horse1Battery2Staple3";
@@ -70,17 +70,26 @@ impl Subscriber for Everything {
     fn exit(&self, _: &Id) {}
 }
 
+/// Client libraries that log by the older interface.
+impl log::Log for Everything {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = writeln!(lines, "{} {}", record.target(), record.args());
+    }
+
+    fn flush(&self) {}
+}
+
 pub(crate) async fn never_shown() {
     let log = Everything::default();
     tracing::subscriber::set_global_default(log.clone()).unwrap();
-    for kind in [
-        TopologyKind::Standalone,
-        TopologyKind::Sentinel {
-            replicas: 0,
-            sentinels: 1,
-        },
-        SHARDS,
-    ] {
+    log::set_boxed_logger(Box::new(log.clone())).unwrap();
+    log::set_max_level(log::LevelFilter::Trace);
+    for kind in [TopologyKind::Standalone, ONE_SENTINEL, SHARDS] {
         let knobs = Knobs {
             users: vec![format!("app on >{RIGHT} ~* &* +@all")],
             ..Knobs::default()

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use locktopus_testkit::topology::{Deployment, Node, slot_of};
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, timeout};
 
 use crate::common::{LONG, ONLY_MESSAGES, SOON, close, eventually, locks, unique};
@@ -63,8 +64,13 @@ async fn scenario((place, client): At, half_way: bool) -> String {
     format!("served {took:.2?} after the release")
 }
 
+/// Slots move one at a time. A node that takes a slot over picks the highest epoch it knows of; if another
+/// one does so at the same moment, the old owner can win the slot back, and its keys are deleted.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+
 /// A slot on its way, by the steps that every cluster tool takes.
 struct Migration<'a> {
+    _turn: MutexGuard<'static, ()>,
     place: &'a Deployment,
     from: &'a Node,
     to: &'a Node,
@@ -74,6 +80,7 @@ struct Migration<'a> {
 impl<'a> Migration<'a> {
     /// Opens the slot and moves its keys.
     async fn begin(place: &'a Deployment, name: &str) -> Self {
+        let turn = ONE_AT_A_TIME.lock().await;
         let from = place.primary_for(name).await.unwrap();
         let other = |node: &&Node| node.name() != from.name();
         let to = place.nodes().iter().find(other).unwrap();
@@ -89,6 +96,7 @@ impl<'a> Migration<'a> {
             from.command(&words).await.unwrap();
         }
         Self {
+            _turn: turn,
             place,
             from,
             to,
@@ -105,7 +113,28 @@ impl<'a> Migration<'a> {
         for node in self.place.nodes() {
             node.command(&assign).await.unwrap();
         }
+        eventually("one epoch everywhere", SOON, async || {
+            let mut epochs = Vec::new();
+            for node in self.place.nodes() {
+                epochs.push(epoch(node).await);
+            }
+            epochs
+                .iter()
+                .all(|epoch| *epoch == epochs[0])
+                .then_some(())
+                .ok_or(epochs)
+        })
+        .await;
     }
+}
+
+async fn epoch(node: &Node) -> Option<String> {
+    let text = node.command(&["CLUSTER", "INFO"]).await.unwrap().text();
+    let field = |line: &str| {
+        line.strip_prefix("cluster_current_epoch:")
+            .map(str::to_owned)
+    };
+    text.lines().find_map(field)
 }
 
 async fn id(node: &Node) -> String {

@@ -1,0 +1,85 @@
+//! Calls to the backend that end soon after their deadline, even if the backend does not keep to it.
+//!
+//! A backend owes an answer by the deadline and usually has the better error, so it gets a moment more. But
+//! one call that never returns must not keep a waiter past its limit, a release for ever, or a renewal from
+//! being tried again.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use crate::backend_error::{BackendError, BackendErrorKind, Executed};
+use crate::kind::LockTarget;
+use crate::request::{
+    AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, LockState, ReleaseOutcome,
+    ReleaseRequest,
+};
+use crate::services::Services;
+use crate::wake::WakeStream;
+
+/// How long after its deadline a call is given up.
+const GRACE: Duration = Duration::from_millis(50);
+
+impl Services {
+    pub(crate) async fn attempt(
+        &self,
+        attempt: &AcquireAttempt,
+    ) -> Result<AttemptOutcome, BackendError> {
+        let answer = timeout_at(attempt.deadline + GRACE, self.backend.attempt(attempt));
+        answer.await.unwrap_or_else(|_| Err(self.no_answer()))
+    }
+
+    pub(crate) async fn release(
+        &self,
+        request: &ReleaseRequest,
+    ) -> Result<ReleaseOutcome, BackendError> {
+        let answer = timeout_at(request.deadline + GRACE, self.backend.release(request));
+        answer.await.unwrap_or_else(|_| Err(self.no_answer()))
+    }
+
+    /// One answer for each request, whatever the backend returns.
+    pub(crate) async fn extend(
+        &self,
+        batch: &[ExtendRequest],
+        deadline: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        let answers = timeout_at(deadline + GRACE, self.backend.extend(batch, deadline));
+        let mut answers = answers.await.unwrap_or_default();
+        answers.resize_with(batch.len(), || Err(self.no_answer()));
+        answers
+    }
+
+    /// [`extend`](Self::extend) for one lock.
+    pub(crate) async fn extend_one(
+        &self,
+        request: ExtendRequest,
+        deadline: Instant,
+    ) -> Result<ExtendOutcome, BackendError> {
+        let answer = self.extend(&[request], deadline).await.pop();
+        answer.unwrap_or_else(|| Err(self.no_answer()))
+    }
+
+    pub(crate) async fn inspect(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<LockState, BackendError> {
+        let answer = timeout_at(deadline + GRACE, self.backend.inspect(target, deadline));
+        answer.await.unwrap_or_else(|_| Err(self.no_answer()))
+    }
+
+    pub(crate) async fn subscribe(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<WakeStream, BackendError> {
+        let answer = timeout_at(deadline + GRACE, self.backend.subscribe(target, deadline));
+        answer.await.unwrap_or_else(|_| Err(self.no_answer()))
+    }
+
+    fn no_answer(&self) -> BackendError {
+        let name = self.backend.info().name;
+        let message = "no answer before the deadline";
+        BackendError::new(name, BackendErrorKind::Timeout, Executed::Maybe, message)
+    }
+}

@@ -1,0 +1,266 @@
+//! The embedded backend under a script, with every call on record.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "helpers of tests are tests too, and each test program uses its part"
+)]
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use locktopus_core::{
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, Diagnosis,
+    DynBackend, Executed, ExtendOutcome, ExtendRequest, LockBackend, LockState, LockTarget,
+    Locktopus, LocktopusBuilder, MemoryBackend, NameError, OwnerId, ReleaseOutcome, ReleaseRequest,
+    WakeStream,
+};
+use tokio::time::{Instant, sleep};
+
+/// What happens to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Pass,
+    /// Fails without having run.
+    Refuse,
+    /// Fails for good without having run.
+    Deny,
+    /// Runs; the answer is lost.
+    LoseReply,
+    /// Runs at once; the answer comes so much later.
+    SlowReply(Duration),
+    /// Runs after the given time, even if the call is dropped before.
+    Late(Duration),
+    /// Never returns, does not run.
+    Hang,
+}
+
+/// One call.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) what: &'static str,
+    pub(crate) at: Instant,
+    pub(crate) owners: Vec<OwnerId>,
+    pub(crate) names: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Scripted {
+    pub(crate) store: MemoryBackend,
+    state: Arc<Mutex<State>>,
+    info: Arc<BackendInfo>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    log: Vec<Call>,
+    next: Vec<(&'static str, VecDeque<Fate>)>,
+    always: Vec<(&'static str, Fate)>,
+    hanging_shard: Option<u32>,
+}
+
+impl Scripted {
+    pub(crate) fn new() -> Self {
+        Self::with_call_timeout(Duration::from_millis(100))
+    }
+
+    pub(crate) fn with_call_timeout(call_timeout: Duration) -> Self {
+        let info = BackendInfo::new("scripted", "scripted (test)", true, call_timeout);
+        Self {
+            store: MemoryBackend::new(),
+            state: Arc::default(),
+            info: Arc::new(info),
+        }
+    }
+
+    pub(crate) fn builder(&self) -> LocktopusBuilder {
+        Locktopus::builder_dyn(Arc::new(self.clone()) as DynBackend)
+    }
+
+    pub(crate) fn locks(&self) -> Locktopus {
+        self.builder().build().unwrap()
+    }
+
+    /// Another client of the same store, without a script.
+    pub(crate) fn other(&self) -> Locktopus {
+        Locktopus::builder(self.store.another_client())
+            .build()
+            .unwrap()
+    }
+
+    /// The fates of the next calls of this name.
+    pub(crate) fn next(&self, what: &'static str, fates: impl IntoIterator<Item = Fate>) {
+        let mut state = self.state.lock().unwrap();
+        state.next.retain(|(name, _)| *name != what);
+        state.next.push((what, fates.into_iter().collect()));
+    }
+
+    /// The fate of every call of this name that has no other.
+    pub(crate) fn always(&self, what: &'static str, fate: Fate) {
+        let mut state = self.state.lock().unwrap();
+        state.always.retain(|(name, _)| *name != what);
+        state.always.push((what, fate));
+    }
+
+    /// Extensions of this shard never return.
+    pub(crate) fn hang_shard(&self, shard: Option<u32>) {
+        self.state.lock().unwrap().hanging_shard = shard;
+    }
+
+    /// The calls of this name so far.
+    pub(crate) fn calls(&self, what: &str) -> Vec<Call> {
+        let state = self.state.lock().unwrap();
+        state
+            .log
+            .iter()
+            .filter(|call| call.what == what)
+            .cloned()
+            .collect()
+    }
+
+    fn fate(&self, what: &'static str, who: Vec<(&LockTarget, OwnerId)>) -> Fate {
+        let mut state = self.state.lock().unwrap();
+        state.log.push(Call {
+            what,
+            at: Instant::now(),
+            names: who
+                .iter()
+                .map(|(t, _)| t.name().as_str().to_owned())
+                .collect(),
+            owners: who.into_iter().map(|(_, owner)| owner).collect(),
+        });
+        let next = state.next.iter_mut().find(|(name, _)| *name == what);
+        let next = next.and_then(|(_, fates)| fates.pop_front());
+        let always = state.always.iter().find(|(name, _)| *name == what);
+        next.or_else(|| always.map(|(_, fate)| *fate))
+            .unwrap_or(Fate::Pass)
+    }
+
+    async fn call<T, Fut>(&self, fate: Fate, run: Fut) -> Result<T, BackendError>
+    where
+        T: Send + 'static,
+        Fut: Future<Output = T> + Send + 'static,
+    {
+        match fate {
+            Fate::Pass => Ok(run.await),
+            Fate::Refuse => Err(error(BackendErrorKind::Unavailable, Executed::No)),
+            Fate::Deny => Err(error(BackendErrorKind::Denied, Executed::No)),
+            Fate::LoseReply => {
+                run.await;
+                Err(error(BackendErrorKind::Timeout, Executed::Maybe))
+            }
+            Fate::SlowReply(delay) => {
+                let answer = run.await;
+                sleep(delay).await;
+                Ok(answer)
+            }
+            Fate::Late(delay) => {
+                let late = tokio::spawn(async move {
+                    sleep(delay).await;
+                    run.await
+                });
+                Ok(late.await.unwrap())
+            }
+            Fate::Hang => std::future::pending().await,
+        }
+    }
+}
+
+fn error(kind: BackendErrorKind, executed: Executed) -> BackendError {
+    BackendError::new("scripted", kind, executed, "as the script says")
+}
+
+#[async_trait]
+impl LockBackend for Scripted {
+    fn info(&self) -> &BackendInfo {
+        &self.info
+    }
+
+    fn check(&self, target: &LockTarget) -> Result<(), NameError> {
+        self.store.check(target)
+    }
+
+    /// The first letter of the name.
+    fn shard(&self, target: &LockTarget) -> u32 {
+        u32::from(target.name().as_str().as_bytes()[0])
+    }
+
+    async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
+        let fate = self.fate("attempt", vec![(&attempt.target, attempt.owner.clone())]);
+        let (store, attempt) = (self.store.clone(), attempt.clone());
+        self.call(fate, async move { store.attempt(&attempt).await })
+            .await?
+    }
+
+    async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
+        let fate = self.fate("release", vec![(&request.target, request.owner.clone())]);
+        let (store, request) = (self.store.clone(), request.clone());
+        self.call(fate, async move { store.release(&request).await })
+            .await?
+    }
+
+    async fn extend(
+        &self,
+        batch: &[ExtendRequest],
+        deadline: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        let who = batch.iter().map(|r| (&r.target, r.owner.clone())).collect();
+        let mut fate = self.fate("extend", who);
+        let hanging = self.state.lock().unwrap().hanging_shard;
+        if hanging.is_some_and(|shard| shard == self.shard(&batch[0].target)) {
+            fate = Fate::Hang;
+        }
+        let (store, requests) = (self.store.clone(), batch.to_vec());
+        let run = async move { store.extend(&requests, deadline).await };
+        match self.call(fate, run).await {
+            Ok(answers) => answers,
+            Err(e) => batch
+                .iter()
+                .map(|_| Err(error(e.kind(), e.executed())))
+                .collect(),
+        }
+    }
+
+    async fn inspect(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<LockState, BackendError> {
+        let fate = self.fate("inspect", Vec::new());
+        let (store, target) = (self.store.clone(), target.clone());
+        self.call(fate, async move { store.inspect(&target, deadline).await })
+            .await?
+    }
+
+    async fn subscribe(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<WakeStream, BackendError> {
+        let fate = self.fate("subscribe", Vec::new());
+        let (store, target) = (self.store.clone(), target.clone());
+        self.call(
+            fate,
+            async move { store.subscribe(&target, deadline).await },
+        )
+        .await?
+    }
+
+    async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError> {
+        self.store.diagnose(deadline).await
+    }
+
+    async fn close(&self) {
+        self.store.close().await;
+    }
+}
+
+/// Lets time pass until `check` holds; at most a minute of it.
+pub(crate) async fn until(what: &str, check: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !check() {
+        assert!(Instant::now() < end, "{what}: not within a minute");
+        sleep(Duration::from_millis(1)).await;
+    }
+}

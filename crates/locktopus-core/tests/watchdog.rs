@@ -1,0 +1,255 @@
+//! The watchdog: when it renews, what it saves, and when it says that a lock is lost.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Fate, Scripted, until};
+use locktopus_core::{LockGuard, LostCause};
+use tokio::time::{Instant, sleep, timeout};
+
+const LEASE: Duration = Duration::from_secs(3);
+
+async fn hold(script: &Scripted, name: &str) -> (LockGuard, locktopus_core::Locktopus) {
+    let locks = script.locks();
+    let guard = locks.lock(name).watchdog(LEASE).acquire().await.unwrap();
+    (guard, locks)
+}
+
+#[tokio::test(start_paused = true)]
+async fn renews_after_a_third_of_the_lease() {
+    let script = Scripted::new();
+    let begun = Instant::now();
+    let (guard, _locks) = hold(&script, "a").await;
+    sleep(LEASE * 5).await;
+    guard.ensure_valid().unwrap();
+    let mut before = begun;
+    let renewals = script.calls("extend");
+    assert!(
+        (15..=17).contains(&renewals.len()),
+        "{} renewals",
+        renewals.len()
+    );
+    for renewal in renewals {
+        let pause = renewal.at - before;
+        // Rounded down by at most a 32nd of the period, and up to the timer's millisecond.
+        assert!(
+            pause > LEASE / 3 - LEASE / 90 && pause <= LEASE / 3 + Duration::from_millis(2),
+            "{pause:?}"
+        );
+        before = renewal.at;
+    }
+    guard.release().await.unwrap();
+    let count = script.calls("extend").len();
+    sleep(LEASE * 3).await;
+    assert_eq!(
+        script.calls("extend").len(),
+        count,
+        "renewed after the release"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn neighbours_are_renewed_in_one_call() {
+    let script = Scripted::new();
+    let locks = script.locks();
+    let mut guards = Vec::new();
+    for i in 0..50 {
+        guards.push(
+            locks
+                .lock(format!("a{i}"))
+                .watchdog(LEASE)
+                .acquire()
+                .await
+                .unwrap(),
+        );
+    }
+    sleep(LEASE / 2).await;
+    let renewals = script.calls("extend");
+    let renewed: usize = renewals.iter().map(|call| call.names.len()).sum();
+    assert_eq!(renewed, 50);
+    assert_eq!(renewals.len(), 1, "one shard, one moment, one call");
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_batches_are_split() {
+    let script = Scripted::new();
+    let locks = script.locks();
+    let mut guards = Vec::new();
+    for i in 0..250 {
+        guards.push(
+            locks
+                .lock(format!("a{i}"))
+                .watchdog(LEASE)
+                .acquire()
+                .await
+                .unwrap(),
+        );
+    }
+    sleep(LEASE / 2).await;
+    let sizes: Vec<_> = script
+        .calls("extend")
+        .iter()
+        .map(|call| call.names.len())
+        .collect();
+    assert_eq!(sizes.iter().sum::<usize>(), 250);
+    assert!(sizes.iter().all(|&size| size <= 100), "{sizes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_hangs_delays_no_other() {
+    let script = Scripted::new();
+    let locks = script.locks();
+    let stuck = locks.lock("a").watchdog(LEASE).acquire().await.unwrap();
+    let fine = locks.lock("b").watchdog(LEASE).acquire().await.unwrap();
+    script.hang_shard(Some(u32::from(b'a')));
+    let deadline = stuck.valid_until();
+    let cause = stuck.lost().await;
+    assert!(matches!(cause, LostCause::Unreachable { .. }), "{cause:?}");
+    let late = Instant::now().saturating_duration_since(deadline);
+    assert!(
+        late <= Duration::from_millis(2),
+        "told {late:?} after the deadline"
+    );
+    sleep(LEASE * 3).await;
+    fine.ensure_valid().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loss_is_told_on_time_though_the_backend_never_answers() {
+    // Even its own call timeout is longer than the lease.
+    let script = Scripted::with_call_timeout(LEASE * 10);
+    let (guard, _locks) = hold(&script, "a").await;
+    script.always("extend", Fate::Hang);
+    let deadline = guard.valid_until();
+    let cause = guard.lost().await;
+    assert!(matches!(cause, LostCause::Unreachable { .. }), "{cause:?}");
+    assert!(Instant::now() <= deadline + Duration::from_millis(2));
+    assert!(guard.ensure_valid().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_try_saves_the_lease() {
+    for first in [Fate::Refuse, Fate::LoseReply, Fate::Hang] {
+        let script = Scripted::with_call_timeout(LEASE * 10);
+        let (guard, _locks) = hold(&script, "a").await;
+        script.next("extend", [first]);
+        sleep(LEASE * 3).await;
+        guard
+            .ensure_valid()
+            .unwrap_or_else(|error| panic!("{first:?}: {error}"));
+        let calls = script.calls("extend");
+        let again = calls[1].at - calls[0].at;
+        assert!(
+            again <= LEASE / 3 + Duration::from_millis(100),
+            "{first:?}: after {again:?}"
+        );
+        guard.release().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_failures_in_a_row_are_survived() {
+    let script = Scripted::new();
+    let (guard, _locks) = hold(&script, "a").await;
+    script.next("extend", [Fate::Refuse; 6]);
+    sleep(LEASE * 2).await;
+    guard.ensure_valid().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_and_a_taken_lock_are_told_apart() {
+    let script = Scripted::new();
+    let (deleted, locks) = hold(&script, "a").await;
+    let taken = locks.lock("b").watchdog(LEASE).acquire().await.unwrap();
+    script.store.clear();
+    let _other = script.other().lock("b").acquire().await.unwrap();
+    let (one, two) = tokio::join!(deleted.lost(), taken.lost());
+    assert_eq!((one, two), (LostCause::Missing, LostCause::TakenOver));
+    until("leases that are lost are forgotten", || locks.held() == 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_counts_from_its_sending() {
+    let script = Scripted::with_call_timeout(LEASE);
+    let (guard, _locks) = hold(&script, "a").await;
+    let delay = LEASE / 4;
+    script.always("extend", Fate::SlowReply(delay));
+    until("renewed", || !script.calls("extend").is_empty()).await;
+    let sent = script.calls("extend")[0].at;
+    sleep(delay + Duration::from_millis(5)).await;
+    assert!(
+        guard.valid_until() < sent + LEASE,
+        "counted from the answer"
+    );
+    assert!(guard.valid_until() > sent + LEASE * 9 / 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_maximum_hold_ends_renewal() {
+    let script = Scripted::new();
+    let locks = script.locks();
+    let begun = Instant::now();
+    let request = locks.lock("a").watchdog(LEASE).max_hold(LEASE * 2);
+    let guard = request.acquire().await.unwrap();
+    assert_eq!(guard.lost().await, LostCause::MaxHold);
+    let held = begun.elapsed();
+    assert!(
+        held >= LEASE * 2 && held <= LEASE * 2 + Duration::from_millis(2),
+        "{held:?}"
+    );
+    // The work hangs and drops nothing: the store must forget the lock by itself, and soon.
+    let next = timeout(LEASE / 4, script.other().lock("a").acquire()).await;
+    assert!(next.is_ok(), "the last renewals were longer than needed");
+    drop(guard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn leases_of_years_do_not_stop_the_watchdog() {
+    let script = Scripted::new();
+    let years = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+    let locks = script.builder().max_lease(years).build().unwrap();
+    let explicit = locks.lock("a").lease(years).acquire().await.unwrap();
+    let renewed = locks
+        .lock("b")
+        .watchdog(years)
+        .max_hold(Duration::MAX)
+        .acquire()
+        .await
+        .unwrap();
+    let ordinary = locks.lock("c").watchdog(LEASE).acquire().await.unwrap();
+    sleep(LEASE * 4).await;
+    for guard in [&explicit, &renewed, &ordinary] {
+        guard.ensure_valid().unwrap();
+    }
+    assert!(explicit.remaining() > years / 2);
+}
+
+#[test]
+fn a_lock_acquired_on_a_short_lived_runtime_is_renewed() {
+    let main = tokio::runtime::Runtime::new().unwrap();
+    let script = Scripted::new();
+    let lease = Duration::from_millis(300);
+    let locks = {
+        let _runtime = main.enter();
+        script.locks()
+    };
+    let other = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let guard = other
+        .block_on(locks.lock("a").watchdog(lease).acquire())
+        .unwrap();
+    drop(other);
+    main.block_on(async {
+        let end = Instant::now() + lease * 3;
+        while Instant::now() < end {
+            guard.ensure_valid().unwrap();
+            sleep(lease / 20).await;
+        }
+    });
+    assert!(script.calls("extend").len() >= 3);
+}

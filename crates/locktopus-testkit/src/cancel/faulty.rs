@@ -1,0 +1,216 @@
+//! The layer that makes a backend misbehave.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use locktopus_core::{
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, Diagnosis,
+    DynBackend, Executed, ExtendOutcome, ExtendRequest, LockBackend, LockState, LockTarget,
+    NameError, ReleaseOutcome, ReleaseRequest, WakeStream,
+};
+use tokio::time::Instant;
+
+use super::faults::{Dice, Fate, Faults};
+
+/// Any backend, with faults on top. The faults can be changed at any time.
+#[derive(Debug)]
+pub struct FaultyBackend {
+    inner: DynBackend,
+    faults: Mutex<(Faults, Dice)>,
+    calls: AtomicUsize,
+    in_flight: Arc<AtomicUsize>,
+}
+
+impl FaultyBackend {
+    /// Puts faults on top of a backend.
+    #[must_use]
+    pub fn new(inner: DynBackend, faults: Faults) -> Arc<Self> {
+        Arc::new(Self {
+            inner,
+            faults: Mutex::new((faults, Dice::new(faults.seed))),
+            calls: AtomicUsize::new(0),
+            in_flight: Arc::default(),
+        })
+    }
+
+    /// Changes the faults of later calls, and starts the generator anew.
+    pub fn set(&self, faults: Faults) {
+        let mut current = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = (faults, Dice::new(faults.seed));
+    }
+
+    /// How many calls were made so far.
+    #[must_use]
+    pub fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// How many executions are on their way, also those whose calls were dropped.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Acquire)
+    }
+
+    fn fate(&self) -> Fate {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let mut current = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let (faults, dice) = &mut *current;
+        let faults = *faults;
+        dice.fate(&faults)
+    }
+
+    /// Runs one call under its fate. `run` is called once, or twice if the call is duplicated.
+    async fn call<T, F, Fut>(&self, run: F) -> Result<T, BackendError>
+    where
+        T: Send + 'static,
+        F: Fn(DynBackend) -> Fut + Send + 'static,
+        Fut: Future<Output = T> + Send,
+    {
+        let fate = self.fate();
+        let inner = Arc::clone(&self.inner);
+        let travelling = Travelling::new(&self.in_flight);
+        let execution = async move {
+            let _travelling = travelling;
+            fate.way_there().await;
+            if fate.refused {
+                return None;
+            }
+            let answer = run(Arc::clone(&inner)).await;
+            if fate.duplicated {
+                run(inner).await;
+            }
+            Some(answer)
+        };
+        let answer = if fate.detached {
+            tokio::spawn(execution).await.ok().flatten()
+        } else {
+            execution.await
+        };
+        fate.way_back().await;
+        match answer {
+            None => Err(self.error(
+                Executed::No,
+                BackendErrorKind::Unavailable,
+                "refused on purpose",
+            )),
+            Some(_) if fate.lost => Err(self.error(
+                Executed::Maybe,
+                BackendErrorKind::Timeout,
+                "answer lost on purpose",
+            )),
+            Some(answer) => Ok(answer),
+        }
+    }
+
+    fn error(&self, executed: Executed, kind: BackendErrorKind, message: &str) -> BackendError {
+        BackendError::new(self.inner.info().name, kind, executed, message)
+    }
+}
+
+/// Counts an execution for as long as it is under way.
+struct Travelling(Arc<AtomicUsize>);
+
+impl Travelling {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Travelling {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[async_trait]
+impl LockBackend for FaultyBackend {
+    fn info(&self) -> &BackendInfo {
+        self.inner.info()
+    }
+
+    fn check(&self, target: &LockTarget) -> Result<(), NameError> {
+        self.inner.check(target)
+    }
+
+    fn shard(&self, target: &LockTarget) -> u32 {
+        self.inner.shard(target)
+    }
+
+    async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
+        let attempt = attempt.clone();
+        self.call(move |inner| {
+            let attempt = attempt.clone();
+            async move { inner.attempt(&attempt).await }
+        })
+        .await?
+    }
+
+    async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
+        let request = request.clone();
+        self.call(move |inner| {
+            let request = request.clone();
+            async move { inner.release(&request).await }
+        })
+        .await?
+    }
+
+    async fn extend(
+        &self,
+        batch: &[ExtendRequest],
+        deadline: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        let requests = batch.to_vec();
+        let answers = self.call(move |inner| {
+            let requests = requests.clone();
+            async move { inner.extend(&requests, deadline).await }
+        });
+        match answers.await {
+            Ok(answers) => answers,
+            Err(error) => {
+                let again = || self.error(error.executed(), error.kind(), "failed on purpose");
+                batch.iter().map(|_| Err(again())).collect()
+            }
+        }
+    }
+
+    async fn inspect(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<LockState, BackendError> {
+        let target = target.clone();
+        self.call(move |inner| {
+            let target = target.clone();
+            async move { inner.inspect(&target, deadline).await }
+        })
+        .await?
+    }
+
+    async fn subscribe(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<WakeStream, BackendError> {
+        let target = target.clone();
+        self.call(move |inner| {
+            let target = target.clone();
+            async move { inner.subscribe(&target, deadline).await }
+        })
+        .await?
+    }
+
+    async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError> {
+        self.call(move |inner| async move { inner.diagnose(deadline).await })
+            .await?
+    }
+
+    async fn close(&self) {
+        let fate = self.fate();
+        fate.way_there().await;
+        self.inner.close().await;
+        fate.way_back().await;
+    }
+}

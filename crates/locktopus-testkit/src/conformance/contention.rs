@@ -1,0 +1,71 @@
+//! A crowd on one lock, every hold on record.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use locktopus_core::{FencingToken, Locktopus};
+use tokio::time::Instant;
+
+use super::{Ctx, LONG, Rule};
+
+const TASKS: usize = 100;
+const CLIENTS: usize = 3;
+const ROUNDS: usize = 2;
+
+/// One hold, from after the grant to before the release, on the one clock of this process.
+#[derive(Debug, Clone, Copy)]
+struct Hold {
+    from: Instant,
+    to: Instant,
+    token: Option<FencingToken>,
+}
+
+/// A hundred tasks over three clients take one lock twice each. No two holds overlap, and tokens grow in the
+/// order of the holds.
+pub async fn a_crowd_is_serialised(ctx: Ctx) {
+    let mut clients = Vec::new();
+    for index in 0..CLIENTS {
+        clients.push(ctx.locks(index).await);
+    }
+    let record = Mutex::new(Vec::new());
+    join_all((0..TASKS).map(|task| hold(&ctx, &clients[task % CLIENTS], &record))).await;
+    let mut record = record.into_inner().expect("no task panics while it writes");
+    record.sort_by_key(|hold| hold.from);
+    Rule::Api.check(
+        record.len() == TASKS * ROUNDS,
+        format_args!("{} holds instead of {}", record.len(), TASKS * ROUNDS),
+    );
+    for pair in record.windows(2) {
+        let (before, after): (Hold, Hold) = (pair[0], pair[1]);
+        Rule::Exclusion.check(
+            after.from >= before.to,
+            format_args!(
+                "two holds overlapped by {:?}",
+                before.to.saturating_duration_since(after.from)
+            ),
+        );
+        if ctx.flavour().has_side_keys() {
+            Rule::Tokens.check(
+                after.token > before.token,
+                format_args!("token {:?} followed {:?}", after.token, before.token),
+            );
+        }
+    }
+}
+
+async fn hold(ctx: &Ctx, locks: &Locktopus, record: &Mutex<Vec<Hold>>) {
+    for _ in 0..ROUNDS {
+        let request = ctx.request(locks).wait_at_most(LONG);
+        let guard = Rule::Api.ok(request.acquire().await, "acquiring in a crowd");
+        let from = Instant::now();
+        tokio::time::sleep(Duration::from_micros(500)).await;
+        let (to, token) = (Instant::now(), guard.token());
+        let hold = Hold { from, to, token };
+        record
+            .lock()
+            .expect("no task panics while it writes")
+            .push(hold);
+        Rule::Api.ok(guard.release().await, "a release in a crowd");
+    }
+}

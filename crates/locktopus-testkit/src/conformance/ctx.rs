@@ -1,0 +1,180 @@
+//! What a case has in hand.
+
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use locktopus_core::{
+    DynBackend, LockName, LockRequest, LockTarget, Locktopus, LocktopusBuilder, OwnerId,
+    WaitStrategy,
+};
+use tokio::time::Instant;
+
+use super::client::Client;
+use super::flavour::Flavour;
+use super::rule::Rule;
+use super::suite::Suite;
+
+/// A lease that a case waits for. Long enough for a busy server in a container.
+pub const SHORT: Duration = Duration::from_millis(400);
+/// A lease that does not end while a case runs.
+pub const LONG: Duration = Duration::from_secs(30);
+/// How much later than planned things may happen on a busy machine.
+pub const SLACK: Duration = Duration::from_secs(3);
+
+/// One case on one flavour: names, owners and clients of its own. Clones are the same.
+#[derive(Debug, Clone)]
+pub struct Ctx {
+    suite: Suite,
+    flavour: Flavour,
+    name: String,
+    skipped: Arc<OnceLock<String>>,
+}
+
+impl Ctx {
+    pub(super) fn new(suite: Suite, flavour: Flavour, name: String) -> Self {
+        let skipped = Arc::default();
+        Self {
+            suite,
+            flavour,
+            name,
+            skipped,
+        }
+    }
+
+    /// The flavour the case runs on.
+    #[must_use]
+    pub fn flavour(&self) -> Flavour {
+        self.flavour
+    }
+
+    /// A lock name that no other case uses.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The lock of this case.
+    #[must_use]
+    pub fn target(&self) -> LockTarget {
+        self.target_with("")
+    }
+
+    /// Another lock of this case.
+    #[must_use]
+    pub fn target_with(&self, suffix: &str) -> LockTarget {
+        let name = LockName::new(format!("{}{suffix}", self.name));
+        LockTarget::new(
+            name.expect("case names are short enough"),
+            self.flavour.kind(),
+        )
+    }
+
+    /// A fresh owner.
+    #[must_use]
+    pub fn owner(&self) -> OwnerId {
+        self.flavour.owner()
+    }
+
+    /// The first client, on the lock of this case.
+    pub async fn first(&self) -> Client {
+        Client::new(self.backend(0).await, self.target())
+    }
+
+    /// Another client, on the lock of this case.
+    pub async fn second(&self) -> Client {
+        Client::new(self.backend(1).await, self.target())
+    }
+
+    /// One of the clients that all cases share.
+    pub async fn backend(&self, index: usize) -> DynBackend {
+        self.suite.client(index).await
+    }
+
+    /// A client of this case alone, which it may close.
+    pub async fn fresh(&self) -> DynBackend {
+        self.suite.fresh().await
+    }
+
+    /// Whether subscribers of this flavour get hints on this backend.
+    pub async fn wakes(&self) -> bool {
+        self.flavour.has_side_keys() && self.backend(0).await.info().wakes
+    }
+
+    /// Whether all clients together count as one process for wake-ups.
+    #[must_use]
+    pub fn has_shared_waiters(&self) -> bool {
+        self.suite.has_shared_waiters()
+    }
+
+    /// Deletes the lock behind the backend's back. False, and the case counts as skipped, if the suite was
+    /// not told how.
+    pub async fn wipe(&self) -> bool {
+        match self.suite.wiper() {
+            Some(wipe) => {
+                wipe(self.target()).await;
+                true
+            }
+            None => {
+                self.skip("the suite was not told how to delete a lock");
+                false
+            }
+        }
+    }
+
+    /// Says why the case does not apply.
+    pub fn skip(&self, reason: impl Into<String>) {
+        let _ = self.skipped.set(reason.into());
+    }
+
+    pub(super) fn skipped(&self) -> Option<String> {
+        self.skipped.get().cloned()
+    }
+
+    /// A `Locktopus` on one of the shared clients. Do not shut it down.
+    pub async fn locks(&self, index: usize) -> Locktopus {
+        self.build(Locktopus::builder_dyn(self.backend(index).await))
+    }
+
+    /// A `Locktopus` on a client of its own.
+    pub async fn fresh_locks(&self) -> Locktopus {
+        self.build(Locktopus::builder_dyn(self.fresh().await))
+    }
+
+    fn build(&self, builder: LocktopusBuilder) -> Locktopus {
+        // Where hints exist nothing else may get a waiter on: the heartbeat is out of reach.
+        let strategy = if self.flavour.has_side_keys() {
+            WaitStrategy::Notify {
+                heartbeat: Duration::from_secs(50),
+            }
+        } else {
+            WaitStrategy::Poll {
+                min: Duration::from_millis(5),
+                max: Duration::from_millis(50),
+            }
+        };
+        let locks = builder.strategy(strategy).watchdog_lease(LONG).build();
+        locks.expect("the suite's settings are good")
+    }
+
+    /// A request for the lock of this case.
+    pub fn request(&self, locks: &Locktopus) -> LockRequest {
+        self.flavour.request(locks, &self.name)
+    }
+}
+
+/// Waits until `check` holds; fails the case if it does not within [`SLACK`] after `limit`.
+pub(super) async fn until<F, Fut>(rule: Rule, limit: Duration, what: &str, mut check: F)
+where
+    F: FnMut() -> Fut + Send,
+    Fut: Future<Output = bool> + Send,
+{
+    let end = Instant::now() + limit + SLACK;
+    while !check().await {
+        rule.check(
+            Instant::now() < end,
+            format_args!("{what}: not within {limit:?}"),
+        );
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

@@ -1,0 +1,70 @@
+//! The rules that cases refer to.
+
+use std::fmt;
+
+/// A rule of the contract, or of the documented behaviour on top of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Rule {
+    /// One owner at a time.
+    Exclusion,
+    /// A lease lasts as long as it was asked for, and then it is over.
+    Lease,
+    /// Executed twice, the effect of once.
+    Idempotence,
+    /// Only the holder's id changes or ends a hold.
+    Ownership,
+    /// Tokens grow strictly over the grants of a name.
+    Tokens,
+    /// `Err` says whether the request ran, and of what kind it is.
+    Errors,
+    /// Nothing takes much longer than its deadline.
+    Deadlines,
+    /// Any future may be dropped at any time.
+    CancelSafety,
+    /// A release wakes a waiter.
+    Wakes,
+    /// A name means one lock, or is refused.
+    Names,
+    /// What [`inspect`](locktopus_core::LockBackend::inspect) says is what is.
+    Inspection,
+    /// What [`Locktopus`](locktopus_core::Locktopus) promises its users.
+    Api,
+}
+
+impl Rule {
+    /// Fails the case.
+    ///
+    /// # Panics
+    ///
+    /// Always, with a message that names the rule.
+    #[track_caller]
+    pub fn broken(self, what: impl fmt::Display) -> ! {
+        panic!("rule {self:?} is broken: {what}")
+    }
+
+    /// Fails the case unless `good`.
+    ///
+    /// # Panics
+    ///
+    /// If `good` is false.
+    #[track_caller]
+    pub fn check(self, good: bool, what: impl fmt::Display) {
+        if !good {
+            self.broken(what)
+        }
+    }
+
+    /// The value of an operation that must work on a healthy store.
+    ///
+    /// # Panics
+    ///
+    /// If it did not.
+    #[track_caller]
+    pub fn ok<T, E: fmt::Display>(self, result: Result<T, E>, what: impl fmt::Display) -> T {
+        match result {
+            Ok(value) => value,
+            Err(error) => self.broken(format_args!("{what} failed: {error}")),
+        }
+    }
+}

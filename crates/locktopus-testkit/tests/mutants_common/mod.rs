@@ -1,0 +1,284 @@
+//! The embedded backend with one rule broken.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod requests;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use locktopus_core::{
+    AcquireAttempt, AttemptOutcome, BackendError, BackendInfo, Diagnosis, DynBackend,
+    ExtendOutcome, ExtendRequest, LockBackend, LockState, LockTarget, MemoryBackend, NameError,
+    OwnerId, ReleaseOutcome, ReleaseRequest, WakeGroup, WakeStream,
+};
+use locktopus_testkit::conformance::{Flavour, Suite};
+use requests::{error, far, folded, renamed};
+use tokio::time::Instant;
+
+/// What is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mutation {
+    None,
+    ReleaseOfAnybody,
+    ReleasesNothing,
+    ExtendCreates,
+    ExtendOfAnybody,
+    ExtendShortens,
+    ExtendIgnored,
+    BatchReversed,
+    TokensConstant,
+    TokensInPairs,
+    TokenPerAttempt,
+    TokensMissing,
+    GrantsTwice,
+    GrantsTwiceRarely,
+    CountsAttempts,
+    RefusesRepetition,
+    NoHints,
+    SomeHintsLost,
+    LeaseIgnored,
+    LeaseHalved,
+    LiesAboutEffect,
+    HangsAtDeadline,
+    StaysOpen,
+    InspectsNothing,
+    TakenOverAsMissing,
+    NamesFolded,
+    NamesCut,
+}
+
+/// Runs the suite on a mutant; `case: what it says` of every case that failed.
+pub(crate) async fn failures(mutation: Mutation, flavours: &[Flavour]) -> Vec<String> {
+    let (store, state) = (MemoryBackend::new(), Arc::default());
+    let wiped = store.clone();
+    let suite = Suite::new(move || {
+        let client: DynBackend = Arc::new(Mutant {
+            mutation,
+            inner: store.another_client(),
+            state: Arc::clone(&state),
+        });
+        async move { client }
+    });
+    let suite = suite.shared_waiters().flavours(flavours);
+    let suite = suite.wipe(move |target: LockTarget| {
+        wiped.forget(&target);
+        async {}
+    });
+    let report = suite.run().await;
+    let failures = report.failures();
+    failures
+        .map(|(name, what)| format!("{name}: {what}"))
+        .collect()
+}
+
+/// Shared by all clients of a mutant.
+#[derive(Debug, Default)]
+struct State {
+    calls: AtomicUsize,
+    attempts: Mutex<HashMap<OwnerId, usize>>,
+}
+
+#[derive(Debug)]
+struct Mutant {
+    mutation: Mutation,
+    inner: MemoryBackend,
+    state: Arc<State>,
+}
+
+impl Mutant {
+    fn is(&self, mutation: Mutation) -> bool {
+        self.mutation == mutation
+    }
+
+    fn every(&self, nth: usize) -> bool {
+        self.state.calls.fetch_add(1, Ordering::Relaxed) % nth == nth - 1
+    }
+
+    async fn holder(&self, target: &LockTarget) -> Option<OwnerId> {
+        let state = self.inner.inspect(target, far()).await.ok()?;
+        state.holder.map(|holder| holder.owner)
+    }
+
+    /// Counts an attempt of an owner, and says how many there were before.
+    fn count(&self, owner: &OwnerId) -> usize {
+        let mut attempts = self.state.attempts.lock().unwrap();
+        let count = attempts.entry(owner.clone()).or_default();
+        *count += 1;
+        *count - 1
+    }
+
+    fn target(&self, target: &LockTarget) -> LockTarget {
+        match self.mutation {
+            Mutation::NamesFolded => renamed(target, &folded(target.name().as_str())),
+            Mutation::NamesCut => renamed(
+                target,
+                &target.name().as_str().chars().take(512).collect::<String>(),
+            ),
+            _ => target.clone(),
+        }
+    }
+
+    async fn extend_one(&self, request: &ExtendRequest) -> Result<ExtendOutcome, BackendError> {
+        let mut request = request.clone();
+        request.target = self.target(&request.target);
+        let extend = async |request: ExtendRequest| {
+            let mut answers = self.inner.extend(&[request], far()).await;
+            answers.remove(0)
+        };
+        let holder = self.holder(&request.target).await;
+        match (self.mutation, holder) {
+            (Mutation::ExtendIgnored, Some(holder)) if holder == request.owner => {
+                Ok(ExtendOutcome::Extended)
+            }
+            (Mutation::ExtendOfAnybody, Some(holder)) => {
+                request.owner = holder;
+                extend(request).await
+            }
+            (Mutation::TakenOverAsMissing, Some(holder)) if holder != request.owner => {
+                Ok(ExtendOutcome::Missing)
+            }
+            (Mutation::ExtendCreates, None) => {
+                let _ = self.inner.attempt(&requests::attempt(&request)).await?;
+                Ok(ExtendOutcome::Extended)
+            }
+            (Mutation::ExtendShortens, Some(holder)) if holder == request.owner => {
+                let _ = self.inner.release(&requests::release(&request)).await?;
+                let _ = self.inner.attempt(&requests::attempt(&request)).await?;
+                Ok(ExtendOutcome::Extended)
+            }
+            _ => extend(request).await,
+        }
+    }
+}
+
+#[async_trait]
+impl LockBackend for Mutant {
+    fn info(&self) -> &BackendInfo {
+        self.inner.info()
+    }
+
+    fn check(&self, target: &LockTarget) -> Result<(), NameError> {
+        self.inner.check(target)
+    }
+
+    fn shard(&self, target: &LockTarget) -> u32 {
+        self.inner.shard(target)
+    }
+
+    async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
+        let mut attempt = attempt.clone();
+        attempt.target = self.target(&attempt.target);
+        // An await point, as a network has one: without it no two calls would ever overlap.
+        tokio::task::yield_now().await;
+        let repeated = self.count(&attempt.owner) > 0;
+        match self.mutation {
+            Mutation::LeaseIgnored => attempt.lease = Duration::from_secs(48 * 60 * 60),
+            Mutation::LeaseHalved => attempt.lease /= 2,
+            Mutation::HangsAtDeadline if attempt.deadline <= Instant::now() => {
+                std::future::pending::<()>().await;
+            }
+            Mutation::LiesAboutEffect if attempt.deadline <= Instant::now() => {
+                let _ = self.inner.attempt(&attempt).await?;
+                return Err(error());
+            }
+            _ => {}
+        }
+        let outcome = self.inner.attempt(&attempt).await?;
+        let (token, remaining) = match outcome {
+            AttemptOutcome::Granted { token } => (token, None),
+            AttemptOutcome::Held { remaining } => (None, Some(remaining)),
+        };
+        Ok(match (self.mutation, remaining) {
+            (Mutation::GrantsTwice, Some(_)) => AttemptOutcome::Granted { token: None },
+            (Mutation::GrantsTwiceRarely, Some(_)) if self.every(40) => {
+                AttemptOutcome::Granted { token: None }
+            }
+            (Mutation::RefusesRepetition, None) if repeated => {
+                AttemptOutcome::Held { remaining: None }
+            }
+            (Mutation::TokensMissing, None) => AttemptOutcome::Granted { token: None },
+            (Mutation::TokensConstant, None) => requests::granted(token.map(|_| 7)),
+            (Mutation::TokensInPairs, None) => requests::granted(token.map(|t| t.get() / 2)),
+            (Mutation::TokenPerAttempt, None) => {
+                let fresh = self.state.calls.fetch_add(1, Ordering::Relaxed) as u64;
+                requests::granted(token.map(|t| t.get() + fresh + 1))
+            }
+            _ => outcome,
+        })
+    }
+
+    async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
+        let mut request = request.clone();
+        request.target = self.target(&request.target);
+        tokio::task::yield_now().await;
+        let holder = self.holder(&request.target).await;
+        match (self.mutation, holder) {
+            (Mutation::ReleaseOfAnybody, Some(holder)) => request.owner = holder,
+            (Mutation::ReleasesNothing, Some(holder)) if holder == request.owner => {
+                return Ok(ReleaseOutcome::Released);
+            }
+            (Mutation::CountsAttempts, Some(holder)) if holder == request.owner => {
+                let mut attempts = self.state.attempts.lock().unwrap();
+                let count = attempts.entry(request.owner.clone()).or_default();
+                *count = count.saturating_sub(1);
+                if *count > 0 {
+                    return Ok(ReleaseOutcome::Released);
+                }
+            }
+            _ => {}
+        }
+        self.inner.release(&request).await
+    }
+
+    async fn extend(
+        &self,
+        batch: &[ExtendRequest],
+        _deadline: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        let mut answers = Vec::new();
+        for request in batch {
+            answers.push(self.extend_one(request).await);
+        }
+        if self.is(Mutation::BatchReversed) {
+            answers.reverse();
+        }
+        answers
+    }
+
+    async fn inspect(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<LockState, BackendError> {
+        let mut state = self.inner.inspect(&self.target(target), deadline).await?;
+        if self.is(Mutation::InspectsNothing) {
+            state = LockState::default();
+        }
+        Ok(state)
+    }
+
+    async fn subscribe(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<WakeStream, BackendError> {
+        let stream = self.inner.subscribe(&self.target(target), deadline).await?;
+        if self.is(Mutation::NoHints) || self.is(Mutation::SomeHintsLost) && self.every(3) {
+            return Ok(Arc::<WakeGroup>::default().join(()));
+        }
+        Ok(stream)
+    }
+
+    async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError> {
+        self.inner.diagnose(deadline).await
+    }
+
+    async fn close(&self) {
+        if !self.is(Mutation::StaysOpen) {
+            self.inner.close().await;
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The conformance suite on servers, through one client library or several.
+
+#![allow(dead_code, reason = "each test program uses its part")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use locktopus::{DynBackend, LockTarget};
+use locktopus_protocol::Keys;
+use locktopus_testkit::conformance::Suite;
+use locktopus_testkit::topology::Deployment;
+
+use crate::common::{chain, url_for};
+
+/// Which clients the suite's connections use, in turn.
+pub(crate) const ONE: [&[&str]; 2] = [&["redis"], &["fred"]];
+
+/// Both at once, contending for the same locks.
+pub(crate) const BOTH: &[&str] = &["redis", "fred"];
+
+/// Runs every case and fails with the names of the rules that are broken.
+pub(crate) async fn passes(place: &Arc<Deployment>, clients: &'static [&'static str]) {
+    passes_as("", place, clients).await;
+}
+
+/// As [`passes`], with a login such as `user:password@`.
+pub(crate) async fn passes_as(
+    login: &'static str,
+    place: &Arc<Deployment>,
+    clients: &'static [&'static str],
+) {
+    let what = format!(
+        "{} {} on {}, by {}",
+        place.provider(),
+        place.kind(),
+        place.server_version(),
+        clients.join(" and ")
+    );
+    println!("{what}");
+    let report = suite(login, place, clients).run().await;
+    let failures: Vec<_> = report.failures().collect();
+    assert!(failures.is_empty(), "{what}: {failures:#?}");
+    assert!(!report.outcomes().is_empty(), "{what}: nothing was run");
+    let summary = report.to_string();
+    println!(
+        "ok    {what}: {}",
+        summary.lines().last().unwrap_or_default()
+    );
+}
+
+fn suite(login: &'static str, place: &Arc<Deployment>, clients: &'static [&'static str]) -> Suite {
+    let turn = Arc::new(AtomicUsize::new(0));
+    let (servers, at) = (Arc::clone(place), Arc::clone(place));
+    Suite::new(move || {
+        let client = clients[turn.fetch_add(1, Ordering::Relaxed) % clients.len()];
+        let url = url_for(&servers, client).replace("://", &format!("://{login}"));
+        async move { open(&url).await }
+    })
+    .wipe(move |target| delete(Arc::clone(&at), target))
+}
+
+async fn open(url: &str) -> DynBackend {
+    match locktopus::connect_backend(url).await {
+        Ok(backend) => backend,
+        Err(error) => panic!("{url}: {}", chain(&error)),
+    }
+}
+
+/// What an operator with a command line does to a lock.
+async fn delete(place: Arc<Deployment>, target: LockTarget) {
+    let key = Keys::of(&target).main;
+    let node = place.primary_for(&key).await.unwrap();
+    let deleted = node.command(&["DEL", &key]).await.unwrap();
+    assert_eq!(deleted.text(), "1", "{target} was not there to be deleted");
+}
