@@ -3,10 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use locktopus_core::{
-    AcquireAttempt, BackendError, BackendErrorKind, Diagnosis, ExtendRequest, Finding,
-    LockBackend as _, LockKind, LockName, LockTarget, OwnerId, ReleaseRequest, Severity,
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, Diagnosis, ExtendRequest,
+    Finding, LockBackend as _, LockKind, LockName, LockTarget, OwnerId, ReleaseRequest, Severity,
 };
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::backend::RedisBackend;
 use crate::client::{ClientError, Reply};
@@ -15,6 +15,8 @@ use crate::version::{self, ServerVersion};
 
 /// How far a server's clock may be off before it is worth a word.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
+/// How long to wait for the probe lock while others probe.
+const PROBE_TURN: Duration = Duration::from_millis(500);
 
 pub(crate) async fn run(
     backend: &RedisBackend,
@@ -204,7 +206,7 @@ async fn look_at_permissions(backend: &RedisBackend, deadline: Instant, out: &mu
     let mut note = |what: &'static str, error: Option<BackendError>| {
         failed.extend(error.map(|error| (what, error)));
     };
-    note("taking a lock", backend.attempt(&attempt).await.err());
+    note("taking a lock", take_probe(backend, &attempt).await.err());
     note(
         "extending a lock",
         backend
@@ -245,8 +247,24 @@ async fn look_at_permissions(backend: &RedisBackend, deadline: Instant, out: &mu
     }
 }
 
-/// One name for all: a token key is kept for each name, and probes must not pile them up. If another client
-/// probes at the same moment, its lock is met, which shows as much.
+/// Takes the probe, after another client that has it at this moment: only the holder's operations show what
+/// is not permitted. In a crowd it is met held, which shows at least that scripts and keys are.
+async fn take_probe(
+    backend: &RedisBackend,
+    attempt: &AcquireAttempt,
+) -> Result<AttemptOutcome, BackendError> {
+    let patience = attempt.deadline.min(Instant::now() + PROBE_TURN);
+    loop {
+        match backend.attempt(attempt).await? {
+            AttemptOutcome::Held { .. } if Instant::now() < patience => {
+                sleep(Duration::from_millis(5)).await;
+            }
+            outcome => return Ok(outcome),
+        }
+    }
+}
+
+/// One name for all: a token key is kept for each name, and probes must not pile them up.
 fn probe(backend: &RedisBackend) -> Option<LockTarget> {
     let name = LockName::in_namespace(backend.probe_prefix(), "locktopus:probe").ok()?;
     Some(LockTarget::new(name, LockKind::Reentrant))

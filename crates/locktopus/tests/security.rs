@@ -61,6 +61,7 @@ async fn users_with_few_rights() {
             cases.add(name("missing rights"), acl::missing_rights_are_found(at()));
         }
         cases.all_pass().await;
+        conformance::passes_as("suite:secret@", &place, conformance::BOTH).await;
         let mut cases = Cases::new();
         cases.add(
             format!("{kind} recipe is minimal"),

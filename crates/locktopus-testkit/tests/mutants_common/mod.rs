@@ -79,6 +79,7 @@ pub(crate) async fn failures(mutation: Mutation, flavours: &[Flavour]) -> Vec<St
 struct State {
     calls: AtomicUsize,
     attempts: Mutex<HashMap<OwnerId, usize>>,
+    grants: Mutex<HashMap<LockTarget, u64>>,
 }
 
 #[derive(Debug)]
@@ -108,6 +109,14 @@ impl Mutant {
         let count = attempts.entry(owner.clone()).or_default();
         *count += 1;
         *count - 1
+    }
+
+    /// How many grants of this lock came before this one.
+    fn grants(&self, target: &LockTarget, repeated: bool) -> u64 {
+        let mut grants = self.state.grants.lock().unwrap();
+        let next = grants.entry(target.clone()).or_default();
+        *next += u64::from(!repeated);
+        *next - 1
     }
 
     fn target(&self, target: &LockTarget) -> LockTarget {
@@ -201,7 +210,10 @@ impl LockBackend for Mutant {
             }
             (Mutation::TokensMissing, None) => AttemptOutcome::Granted { token: None },
             (Mutation::TokensConstant, None) => requests::granted(token.map(|_| 7)),
-            (Mutation::TokensInPairs, None) => requests::granted(token.map(|t| t.get() / 2)),
+            (Mutation::TokensInPairs, None) => {
+                let grants = self.grants(&attempt.target, repeated);
+                requests::granted(token.map(|_| 1 + grants / 2))
+            }
             (Mutation::TokenPerAttempt, None) => {
                 let fresh = self.state.calls.fetch_add(1, Ordering::Relaxed) as u64;
                 requests::granted(token.map(|t| t.get() + fresh + 1))

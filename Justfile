@@ -1,0 +1,41 @@
+# Recipes for `just`. Each is one script or one cargo command, which work without just as well.
+
+# Lists the recipes.
+default:
+    @just --list --unsorted
+
+# Measures locks on real servers; options go to `locktopus-bench run`.
+bench *OPTIONS:
+    scripts/bench {{OPTIONS}}
+
+# Micro-benchmarks of hot paths.
+bench-micro *OPTIONS:
+    cargo bench --package bench-harness {{OPTIONS}}
+
+# Every test, on every topology.
+test:
+    scripts/test
+
+# Tests that need no server.
+test-quick:
+    scripts/test --quick
+
+# What CI runs.
+check:
+    .ci/run
+
+# Formats the code.
+fmt:
+    cargo fmt --all
+
+# Builds the documentation.
+docs:
+    cargo doc --workspace --no-deps --all-features
+
+# Starts servers (standalone, sentinel, cluster, quorum, tls), prints their URLs, keeps them until Ctrl-C.
+topology NAME *OPTIONS:
+    cargo run --release --package bench-harness -- topology up {{NAME}} {{OPTIONS}}
+
+# Renders a stored run again: `just report bench-results/TIME/report.json -f table`.
+report FILE *OPTIONS:
+    cargo run --release --package bench-harness -- report {{FILE}} {{OPTIONS}}

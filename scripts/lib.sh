@@ -1,0 +1,329 @@
+# Helpers of the scripts here. Sourced, never run: it expects bash with `set -euo pipefail`.
+#
+# What a script may need is found, or installed where that is allowed:
+#
+#   ensure_rust      cargo and a C compiler
+#   ensure_server    a redis-server or valkey-server program    -> SERVER
+#   ensure_engine    a container engine that answers
+#   ensure_images    the images of the pod provider
+#
+# An `ensure_*` function that cannot help returns 1 and leaves the reason in WHY; its caller
+# decides whether that is an error. Packages are installed only by apt-get, only as root or
+# through a sudo that asks for no password, and not at all if LOCKTOPUS_NO_INSTALL is set.
+# Nothing here reads from the terminal.
+# shellcheck shell=bash
+
+ROOT=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
+readonly ROOT
+readonly SERVER_IMAGES=(redis:7.0 redis:8.0 valkey/valkey:8.1 valkey/valkey:9.1)
+readonly HELPER_IMAGE=locktopus/nft:1
+
+SERVER=
+WHY=
+EXIT_ACTIONS=()
+
+say() { printf '%s\n' "$*"; }
+warn() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+die() {
+    warn "$*"
+    exit 1
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# Whether this runs in CI, where something missing is a failure and not a reason to skip.
+in_ci() { [ -n "${CI:-}" ] && [ "$CI" != false ]; }
+
+# The comment at the top of the script itself, as help.
+usage() { awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; }
+
+# Runs a command when the script ends, however it ends; the last one registered runs first.
+at_exit() {
+    EXIT_ACTIONS=("$*" ${EXIT_ACTIONS[@]+"${EXIT_ACTIONS[@]}"})
+    trap run_exit_actions EXIT
+    trap 'exit 129' HUP
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+}
+
+run_exit_actions() {
+    local status=$? action
+    trap '' HUP INT TERM
+    for action in ${EXIT_ACTIONS[@]+"${EXIT_ACTIONS[@]}"}; do
+        $action || true
+    done
+    exit "$status"
+}
+
+# A directory for this run, removed at the end. Called plainly, never in $(...).
+make_scratch() {
+    [ -n "${SCRATCH:-}" ] && return
+    SCRATCH=$(mktemp -d)
+    at_exit remove_scratch
+}
+
+remove_scratch() { rm -rf -- "$SCRATCH"; }
+
+is_root() { [ "$(id -u)" = 0 ]; }
+
+# Whether commands may be run as root without a question.
+can_be_root() { is_root || { have sudo && sudo -n true 2>/dev/null; }; }
+
+as_root() {
+    if is_root; then
+        "$@"
+    else
+        sudo -n "$@"
+    fi
+}
+
+# --- Packages ---------------------------------------------------------------------------------
+
+# Whether packages may be installed here.
+may_install() {
+    if [ -n "${LOCKTOPUS_NO_INSTALL:-}" ]; then
+        WHY='LOCKTOPUS_NO_INSTALL is set'
+    elif ! have apt-get; then
+        WHY='this system has no apt-get'
+    elif ! can_be_root; then
+        WHY='this is neither root nor a user whose sudo asks for no password'
+    else
+        return 0
+    fi
+    return 1
+}
+
+apt() {
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 "$@" </dev/null
+}
+
+# Installs packages. What they bring is not started: Debian's redis-server would occupy port 6379, and
+# starting the engine fails the installation where there is no init system.
+install_packages() {
+    may_install || return
+    say "installing from the system's packages: $*"
+    forbid_servers
+    # Lists that are missing or old are fetched once, and then it is tried again.
+    if ! apt install --yes --no-install-recommends "$@" >/dev/null 2>&1; then
+        apt update || warn 'apt-get update failed'
+        if ! apt install --yes --no-install-recommends "$@" >/dev/null; then
+            allow_servers
+            WHY="apt-get could not install $*"
+            return 1
+        fi
+    fi
+    allow_servers
+}
+
+# Debian asks this program before a package starts its server. One that is there is left alone.
+readonly POLICY=/usr/sbin/policy-rc.d
+POLICY_IS_OURS=
+
+forbid_servers() {
+    [ -e "$POLICY" ] && return
+    # shellcheck disable=SC2016 # the shell that runs it expands it
+    printf '%s\n' '#!/bin/sh' 'case $1 in redis* | valkey* | docker* | containerd*) exit 101 ;; esac' |
+        as_root tee "$POLICY" >/dev/null
+    as_root chmod 755 "$POLICY"
+    POLICY_IS_OURS=yes
+    at_exit allow_servers
+}
+
+allow_servers() {
+    [ -z "$POLICY_IS_OURS" ] || as_root rm -f -- "$POLICY"
+    POLICY_IS_OURS=
+}
+
+# --- Rust -------------------------------------------------------------------------------------
+
+ensure_rust() {
+    have cargo || PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
+    have cargo || die 'cargo is missing: install Rust with rustup and run this again'
+    have cc || install_packages gcc libc6-dev ||
+        die "a C compiler (cc) is missing and cannot be installed: $WHY"
+}
+
+# --- Servers ----------------------------------------------------------------------------------
+
+# The server program: the one asked for, else the first one found. Empty if there is none.
+find_server() {
+    local name dir
+    if [ -n "${LOCKTOPUS_SERVER_BIN:-}" ]; then
+        say "$LOCKTOPUS_SERVER_BIN"
+        return
+    fi
+    for name in redis-server valkey-server; do
+        if have "$name"; then
+            command -v "$name"
+            return
+        fi
+    done
+    # Not everybody's path has the directories of the system's packages.
+    for name in redis-server valkey-server; do
+        for dir in /usr/bin /usr/local/bin /usr/sbin; do
+            if [ -x "$dir/$name" ]; then
+                say "$dir/$name"
+                return
+            fi
+        done
+    done
+}
+
+ensure_server() {
+    SERVER=$(find_server)
+    if [ -n "$SERVER" ] && [ ! -x "$SERVER" ]; then
+        # A choice that does not exist is an error, not a reason to take some other server.
+        die "LOCKTOPUS_SERVER_BIN names $SERVER, which is not a program"
+    elif [ -z "$SERVER" ]; then
+        install_packages redis-server || install_packages valkey-server || return
+        SERVER=$(find_server)
+        if [ -z "$SERVER" ]; then
+            WHY='the installed package brought no server program'
+            return 1
+        fi
+    fi
+    # What is started from here on uses the same program.
+    export LOCKTOPUS_SERVER_BIN=$SERVER
+    say "server program: $("$SERVER" --version)"
+}
+
+# --- Container engine -------------------------------------------------------------------------
+
+ENGINE_PID=
+readonly ENGINE_PID_FILE=/var/run/docker.pid
+
+engine_answers() { have docker && timeout 20 docker version >/dev/null 2>&1 </dev/null; }
+
+engine_runs() {
+    local pid
+    pid=$(cat "$ENGINE_PID_FILE" 2>/dev/null) && [ -n "$pid" ] && [ -d "/proc/$pid" ]
+}
+
+# Waits up to $1 seconds for an answer; gives up early if the engine in ENGINE_PID ended.
+await_engine() {
+    local end=$((SECONDS + $1))
+    until engine_answers; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        [ -z "$ENGINE_PID" ] || [ -d "/proc/$ENGINE_PID" ] || return 1
+        sleep 1
+    done
+}
+
+ensure_engine() {
+    if engine_answers; then
+        say "container engine: $(docker version --format '{{.Server.Version}}' 2>/dev/null || echo answers)"
+        return
+    fi
+    install_engine || return
+    if engine_answers; then
+        return
+    elif [ -n "${DOCKER_HOST:-}" ]; then
+        WHY="the container engine at DOCKER_HOST does not answer"
+        return 1
+    elif engine_runs; then
+        # Just starting, or only for other users.
+        await_engine 20 && return
+        WHY='a container engine runs, but gives this user no answer'
+        return 1
+    elif ! can_be_root; then
+        WHY='no container engine runs, and starting one takes root'
+        return 1
+    fi
+    start_engine
+}
+
+install_engine() {
+    have docker && { have dockerd || [ -x /usr/sbin/dockerd ]; } && return
+    # Where docker can be used it belongs to somebody; only a missing one is installed.
+    [ -n "${DOCKER_HOST:-}" ] && have docker && return
+    local packages=(docker.io)
+    # Newer releases keep the client in a package of its own.
+    if may_install && apt-cache show docker-cli >/dev/null 2>&1; then
+        packages+=(docker-cli)
+    fi
+    install_packages "${packages[@]}" || return
+    have docker && return
+    # It may have become a package of its own only with the lists just fetched.
+    install_packages docker-cli
+}
+
+start_engine() {
+    if [ -d /run/systemd/system ]; then
+        say 'starting the container engine: systemctl start docker (it stays)'
+        if as_root systemctl start docker </dev/null && await_engine 60; then
+            return
+        fi
+        WHY='the container engine was started by systemctl and does not answer this user'
+        return 1
+    fi
+    make_scratch
+    local log=$SCRATCH/dockerd.log program
+    program=$(command -v dockerd || echo /usr/sbin/dockerd)
+    say "starting the container engine: $program (it ends with this script)"
+    # In a session of its own: Ctrl-C is for the tests, which still need it for cleaning up.
+    # No function in the background either: its process id would be that of a shell in between.
+    if is_root; then
+        setsid "$program" >"$log" 2>&1 </dev/null &
+    else
+        # shellcheck disable=SC2024 # the log belongs to whoever runs the script
+        sudo -n setsid "$program" >"$log" 2>&1 </dev/null &
+    fi
+    ENGINE_PID=$!
+    at_exit stop_engine
+    await_engine 60 && return
+    WHY="dockerd does not answer; the end of what it wrote: $(tail -n 5 "$log" | tr '\n' ' ')"
+    return 1
+}
+
+# Ends the engine that this script started, by its own id.
+stop_engine() {
+    [ -n "$ENGINE_PID" ] && [ -d "/proc/$ENGINE_PID" ] || return 0
+    say "stopping the container engine that was started (process $ENGINE_PID)"
+    as_root kill -TERM "$ENGINE_PID" 2>/dev/null || true
+    local end=$((SECONDS + 30))
+    while [ -d "/proc/$ENGINE_PID" ] && [ "$SECONDS" -lt "$end" ]; do
+        sleep 0.5
+    done
+    [ -d "/proc/$ENGINE_PID" ] && warn "dockerd (process $ENGINE_PID) does not end"
+    ENGINE_PID=
+}
+
+# --- Images -----------------------------------------------------------------------------------
+
+has_image() { docker image inspect "$1" >/dev/null 2>&1; }
+
+# Makes the helper image as the official images are made; the base comes from a registry.
+build_helper() {
+    say "building $HELPER_IMAGE"
+    timeout 180 docker build --quiet --tag "$HELPER_IMAGE" --file "$ROOT/docker/nft.Dockerfile" \
+        "$ROOT/docker" >/dev/null 2>&1 </dev/null
+}
+
+# Pulls what a registry has, and makes the rest from packages.
+ensure_images() {
+    local image missing=() registry=yes said
+    for image in "${SERVER_IMAGES[@]}"; do
+        has_image "$image" && continue
+        if [ "$registry" = yes ]; then
+            say "pulling $image"
+            said=$(timeout 120 docker pull --quiet "$image" 2>&1 </dev/null) && continue
+            case $said in
+            *'manifest unknown'* | *'not found'*) ;;
+            *)
+                registry=no
+                say 'no registry answers'
+                ;;
+            esac
+        fi
+        missing+=("$image")
+    done
+    if ! has_image "$HELPER_IMAGE"; then
+        [ "$registry" = yes ] && build_helper || missing+=("$HELPER_IMAGE")
+    fi
+    [ ${#missing[@]} -gt 0 ] || return 0
+    say "making images from packages: ${missing[*]}"
+    if ! "$ROOT/scripts/build-images" "${missing[@]}" </dev/null; then
+        WHY="scripts/build-images could not make ${missing[*]}"
+        return 1
+    fi
+}
