@@ -33,7 +33,7 @@ killed! {
     a_batch_out_of_order_is_reported: BatchReversed, "extension::batches_answer_in_order";
     constant_tokens_are_reported: TokensConstant, "fencing::tokens_grow_over_grants",
         "contention::a_crowd_is_serialised";
-    tokens_that_repeat_are_reported: TokensInPairs, "rule Tokens";
+    tokens_that_repeat_are_reported: TokensInPairs, "fencing::tokens_grow_over_grants", "contention::a_crowd_is_serialised";
     a_new_token_for_a_repetition_is_reported: TokenPerAttempt, "idempotence::a_repeated_attempt_is_one_grant";
     missing_tokens_are_reported: TokensMissing, "fencing::tokens_exist_where_promised";
     two_grants_are_reported: GrantsTwice, "rule Exclusion";

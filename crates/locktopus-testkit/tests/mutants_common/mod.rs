@@ -79,7 +79,7 @@ pub(crate) async fn failures(mutation: Mutation, flavours: &[Flavour]) -> Vec<St
 struct State {
     calls: AtomicUsize,
     attempts: Mutex<HashMap<OwnerId, usize>>,
-    grants: Mutex<HashMap<LockTarget, u64>>,
+    grants: Mutex<HashMap<LockTarget, (OwnerId, u64)>>,
 }
 
 #[derive(Debug)]
@@ -111,12 +111,15 @@ impl Mutant {
         *count - 1
     }
 
-    /// How many grants of this lock came before this one.
-    fn grants(&self, target: &LockTarget, repeated: bool) -> u64 {
+    /// How many grants of this lock came before this one, or before the first one to this owner.
+    fn grants(&self, attempt: &AcquireAttempt) -> u64 {
         let mut grants = self.state.grants.lock().unwrap();
-        let next = grants.entry(target.clone()).or_default();
-        *next += u64::from(!repeated);
-        *next - 1
+        let first = || (attempt.owner.clone(), 0);
+        let (last, count) = grants.entry(attempt.target.clone()).or_insert_with(first);
+        if *last != attempt.owner {
+            (*last, *count) = (attempt.owner.clone(), *count + 1);
+        }
+        *count
     }
 
     fn target(&self, target: &LockTarget) -> LockTarget {
@@ -211,7 +214,7 @@ impl LockBackend for Mutant {
             (Mutation::TokensMissing, None) => AttemptOutcome::Granted { token: None },
             (Mutation::TokensConstant, None) => requests::granted(token.map(|_| 7)),
             (Mutation::TokensInPairs, None) => {
-                let grants = self.grants(&attempt.target, repeated);
+                let grants = self.grants(&attempt);
                 requests::granted(token.map(|_| 1 + grants / 2))
             }
             (Mutation::TokenPerAttempt, None) => {
