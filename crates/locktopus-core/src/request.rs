@@ -66,7 +66,8 @@ pub struct ExtendRequest {
     pub target: LockTarget,
     /// Who claims to hold it.
     pub owner: OwnerId,
-    /// The new lease, counted from the moment of execution. Whole milliseconds.
+    /// How long the lock must last from the moment of execution. Whole milliseconds. What lasts longer already
+    /// is not shortened.
     pub lease: Duration,
 }
 
@@ -74,7 +75,8 @@ pub struct ExtendRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum ExtendOutcome {
-    /// The owner still holds the lock; it now expires one lease after execution.
+    /// The owner still holds the lock; it expires one lease after execution, or when it would have before if
+    /// that is later.
     Extended,
     /// The lock is gone: expired, deleted, evicted, or the server lost it.
     Missing,
