@@ -9,7 +9,7 @@
 --       0 held by another, value = its remaining lease in ms, -1 = no expiry
 --       2 too late, value = 0: nothing was done
 --
--- All reads come before the first write, so an error leaves nothing half done.
+-- Whatever can be refused is refused before the lock is written, so an error leaves no lock behind.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local limit = tonumber(ARGV[4])
@@ -26,26 +26,34 @@ if remaining ~= -2 then
   end
 end
 
-local last = tonumber(redis.call('GET', KEYS[2]) or 0)
-if not last or not (last < 9007199254740991) then -- also refuses nan
-  return redis.error_reply('BADTOKEN the token key does not hold a number below 2^53 - 1')
-end
-
 if repeated then
   if redis.call('PEXPIRE', KEYS[1], ARGV[2], 'GT') == 0 and redis.call('PTTL', KEYS[1]) == -1 then
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
   end
-  if last > 0 then
-    return {1, last, now}
+  local given = tonumber(redis.call('GET', KEYS[2]) or 0) or 0
+  if given > 0 then
+    return {1, given, now}
   end
 end
 
--- The token first: if a later command fails, a number is skipped, which does no harm.
-local token = math.max(last + 1, now)
+-- The token first: if a later command fails, a number is skipped, which does no harm. One command reads
+-- the last token and writes the usual next one; only a clock that is behind takes a second.
+local token = now
+local text = string.format('%.0f', now)
+local last
 if ARGV[3] == '0' then
-  redis.call('SET', KEYS[2], string.format('%.0f', token))
+  last = redis.call('SET', KEYS[2], text, 'GET')
 else
-  redis.call('SET', KEYS[2], string.format('%.0f', token), 'PX', ARGV[3])
+  last = redis.call('SET', KEYS[2], text, 'PX', ARGV[3], 'GET')
+end
+local number = tonumber(last or 0)
+if not number or not (number < 9007199254740991) then -- also refuses nan
+  redis.call('SET', KEYS[2], last, 'KEEPTTL')
+  return redis.error_reply('BADTOKEN the token key does not hold a number below 2^53 - 1')
+end
+if number >= now then
+  token = number + 1
+  redis.call('SET', KEYS[2], string.format('%.0f', token), 'KEEPTTL')
 end
 if not repeated then
   redis.call('HSET', KEYS[1], ARGV[1], 1)

@@ -21,31 +21,36 @@ if holder and not repeated then
   return {0, redis.call('PTTL', KEYS[1]), now}
 end
 
-local last = 0
-if KEYS[2] then
-  last = tonumber(redis.call('GET', KEYS[2]) or 0)
-  if not last or not (last < 9007199254740991) then -- also refuses nan
-    return redis.error_reply('BADTOKEN the token key does not hold a number below 2^53 - 1')
-  end
-end
-
 if repeated then
   if redis.call('PEXPIRE', KEYS[1], ARGV[2], 'GT') == 0 and redis.call('PTTL', KEYS[1]) == -1 then
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
   end
-  if last > 0 or not KEYS[2] then
-    return {1, last, now}
+  local given = KEYS[2] and tonumber(redis.call('GET', KEYS[2]) or 0) or 0
+  if given > 0 or not KEYS[2] then
+    return {1, given, now}
   end
 end
 
--- The token first: if a later command fails, a number is skipped, which does no harm.
+-- The token first: if a later command fails, a number is skipped, which does no harm. One command reads
+-- the last token and writes the usual next one; only a clock that is behind takes a second.
 local token = 0
 if KEYS[2] then
-  token = math.max(last + 1, now)
+  token = now
+  local text = string.format('%.0f', now)
+  local last
   if ARGV[3] == '0' then
-    redis.call('SET', KEYS[2], string.format('%.0f', token))
+    last = redis.call('SET', KEYS[2], text, 'GET')
   else
-    redis.call('SET', KEYS[2], string.format('%.0f', token), 'PX', ARGV[3])
+    last = redis.call('SET', KEYS[2], text, 'PX', ARGV[3], 'GET')
+  end
+  local number = tonumber(last or 0)
+  if not number or not (number < 9007199254740991) then -- also refuses nan
+    redis.call('SET', KEYS[2], last, 'KEEPTTL')
+    return redis.error_reply('BADTOKEN the token key does not hold a number below 2^53 - 1')
+  end
+  if number >= now then
+    token = number + 1
+    redis.call('SET', KEYS[2], string.format('%.0f', token), 'KEEPTTL')
   end
 end
 if not repeated then
