@@ -86,11 +86,11 @@ pub fn write(
     write_as(report, formats, directory, text, &stem(&report.run.id))
 }
 
-/// As [`write`], in files named `stem`.
+/// As [`write()`], in files named `stem`.
 ///
 /// # Errors
 ///
-/// As [`write`].
+/// As [`write()`].
 pub fn write_as(
     report: &Report,
     formats: &[Format],

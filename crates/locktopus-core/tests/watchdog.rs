@@ -253,3 +253,58 @@ fn a_lock_acquired_on_a_short_lived_runtime_is_renewed() {
     });
     assert!(script.calls("extend").len() >= 3);
 }
+
+/// The place of a released lease is given to the next one, while the answer to the renewal of the first is
+/// still on its way. That answer must not be taken for the other lease's.
+#[tokio::test(start_paused = true)]
+async fn a_late_answer_does_not_renew_the_lease_that_took_the_place() {
+    let script = Scripted::new();
+    let (first, locks) = hold(&script, "a").await;
+    script.next("extend", [Fate::SlowReply(Duration::from_millis(500))]);
+    until("a renewal is under way", || {
+        !script.calls("extend").is_empty()
+    })
+    .await;
+    first.release().await.unwrap();
+    let fixed = locks.lock("b").lease(LEASE).acquire().await.unwrap();
+    let begun = Instant::now();
+    assert_eq!(
+        timeout(LEASE * 2, fixed.lost()).await,
+        Ok(LostCause::Expired)
+    );
+    assert!(begun.elapsed() <= LEASE);
+    let renewed: Vec<_> = script
+        .calls("extend")
+        .into_iter()
+        .flat_map(|call| call.names)
+        .collect();
+    assert!(
+        !renewed.contains(&"b".to_owned()),
+        "a fixed lease was renewed"
+    );
+}
+
+/// A timer that has fired is dead. Taking its lease out must not disarm the timer that came after it.
+#[tokio::test(start_paused = true)]
+async fn leases_that_come_and_go_leave_the_others_watched() {
+    let script = Scripted::new();
+    let (kept, locks) = hold(&script, "kept").await;
+    let begun = Instant::now();
+    let mut number = 0;
+    while begun.elapsed() < LEASE * 4 {
+        // Some are due just when they are released, some are not.
+        let lease = Duration::from_millis(60 + number % 7 * 10);
+        let guard = locks
+            .lock(format!("brief-{number}"))
+            .watchdog(lease)
+            .acquire()
+            .await
+            .unwrap();
+        sleep(lease / 3 + Duration::from_millis(number % 3)).await;
+        drop(guard);
+        number += 1;
+    }
+    kept.ensure_valid().unwrap();
+    assert_eq!(locks.held(), 1);
+    kept.release().await.unwrap();
+}
