@@ -35,6 +35,16 @@ pub(crate) struct Plan {
 /// The time that the first attempt has for its answer, however short the wait limit.
 const FIRST_ATTEMPT: Duration = Duration::from_millis(50);
 
+impl Plan {
+    /// Completes when the caller's token is cancelled; never without one.
+    pub(crate) async fn cancelled(&self) {
+        match &self.cancel {
+            Some(token) => token.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
 /// How long to wait for a lock that somebody else holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
@@ -61,16 +71,10 @@ pub(crate) async fn acquire(
     services: &Arc<Services>,
     plan: &Plan,
 ) -> Result<Option<Held>, LockError> {
-    let cancelled = async {
-        match &plan.cancel {
-            Some(token) => token.cancelled().await,
-            None => std::future::pending().await,
-        }
-    };
     tokio::select! {
         biased;
         () = services.closing.cancelled() => Err(LockError::ShutDown),
-        () = cancelled => Err(LockError::Cancelled { target: plan.target.clone() }),
+        () = plan.cancelled() => Err(LockError::Cancelled { target: plan.target.clone() }),
         outcome = Acquisition::new(services, plan).run() => outcome,
     }
 }

@@ -333,16 +333,10 @@ impl LockRequest {
 
     /// Completes when a wait behind another task of the same owner must end without the lock.
     async fn interrupted(&self, plan: &Plan, started: Instant) -> Option<LockError> {
-        let cancelled = async {
-            match &plan.cancel {
-                Some(token) => token.cancelled().await,
-                None => std::future::pending().await,
-            }
-        };
         let target = plan.target.clone();
         tokio::select! {
             () = self.services.closing.cancelled() => Some(LockError::ShutDown),
-            () = cancelled => Some(LockError::Cancelled { target }),
+            () = plan.cancelled() => Some(LockError::Cancelled { target }),
             () = out_of_time(plan, started) => (plan.wait != Wait::Not).then(|| LockError::WaitTimeout {
                 target,
                 waited: started.elapsed(),

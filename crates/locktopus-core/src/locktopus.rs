@@ -96,10 +96,10 @@ impl Locktopus {
     /// How many locks this `Locktopus` and its clones hold.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.services.watchdog.leases().len()
+        self.services.watchdog.len()
     }
 
-    /// How many background releases are under way.
+    /// How many background releases and renewals are under way.
     #[must_use]
     pub fn background_tasks(&self) -> usize {
         self.services.tasks.len()

@@ -252,9 +252,10 @@ impl LockBackend for RedisBackend {
         let Some(first) = batch.first() else {
             return Vec::new();
         };
-        let uniform = batch.iter().all(|request| {
-            request.lease == first.lease && self.shard(&request.target) == self.shard(&first.target)
-        });
+        let shard = self.shard(&first.target);
+        let uniform = batch
+            .iter()
+            .all(|request| request.lease == first.lease && self.shard(&request.target) == shard);
         if uniform {
             return self.extend_uniform(batch, deadline).await;
         }
