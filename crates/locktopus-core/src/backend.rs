@@ -8,11 +8,13 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use crate::backend_error::BackendError;
+use crate::counter::{CounterOutcome, CounterRequest};
 use crate::diagnosis::Diagnosis;
-use crate::kind::{LockKind, LockTarget};
+use crate::kind::LockTarget;
+use crate::lock_state::{Eviction, LockPage, LockState, ScanCursor};
 use crate::name::NameError;
 use crate::request::{
-    AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, LockState, ReleaseOutcome,
+    AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, GroupOutcome, ReleaseOutcome,
     ReleaseRequest,
 };
 use crate::wake::WakeStream;
@@ -32,7 +34,13 @@ use crate::wake::WakeStream;
 ///   answered `NotHeld`. Holds are not counted: one owner holds a lock once.
 /// * **Ownership.** Only a request with the holder's id changes or ends a hold. An extension never creates
 ///   a lock that is not there.
-/// * **Tokens** grow strictly over the grants of a name and are never zero.
+/// * **Tokens** grow strictly over the grants of a name and are never zero. A grant reserves as many as the
+///   attempt says.
+/// * **The queue** is served first come first served. An attempt that asks for a place keeps it, and keeps its
+///   order, as long as it is repeated in time; a release takes the place away. Whoever releases hands the lock
+///   to the first waiters that can have it and pushes the grant to them ([`WakeStream`]). An attempt never
+///   overtakes a waiter that is alive, whether it queues or not. A backend without a queue answers
+///   [`Held`](AttemptOutcome::Held) to every attempt and says so in [`BackendInfo::queues`].
 /// * **`Err` says whether it ran.** [`Executed::No`](crate::Executed) only if the request certainly had no
 ///   effect. With [`Executed::Maybe`](crate::Executed) the core repeats the request with the same owner, or
 ///   releases. A backend repeats a request by itself only if it certainly did not run, and only before the
@@ -63,6 +71,13 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     /// Tries once to take a lock. Does not wait for it.
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError>;
 
+    /// The targets that [`attempt_all`](Self::attempt_all) can take together: those of one group. `None`: this
+    /// one only alone.
+    fn group(&self, target: &LockTarget) -> Option<u32>;
+
+    /// Tries once to take several different locks of one group, all or nothing.
+    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError>;
+
     /// Ends a hold, and undoes whatever an unanswered attempt of this owner did.
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError>;
 
@@ -81,11 +96,32 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
         deadline: Instant,
     ) -> Result<LockState, BackendError>;
 
-    /// Listens for hints that the target may have become free.
+    /// Reads or changes the number inside a semaphore or a latch.
+    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError>;
+
+    /// Ends every hold of a lock whoever has it, fences its tokens, and hands the lock on. Places in the queue
+    /// stay.
+    async fn evict(&self, target: &LockTarget, deadline: Instant)
+    -> Result<Eviction, BackendError>;
+
+    /// Lists locks that are held and whose names begin with `prefix`, a page at a time. Never blocks the backend
+    /// for long.
+    async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        deadline: Instant,
+    ) -> Result<LockPage, BackendError>;
+
+    /// Joins those who listen for this target, if this process listens already and has missed nothing since.
+    /// Sends nothing.
+    fn listen(&self, target: &LockTarget) -> Option<WakeStream>;
+
+    /// Listens for hints that the target may have become free, and for grants pushed to owners of this process.
     ///
-    /// Once this returns, a release that starts later wakes at least one of the waiters of this process.
-    /// Hints may be lost and may be false. After anything that can lose hints, every stream yields
-    /// [`Wake::Resync`](crate::Wake).
+    /// Once this returns, a release that starts later reaches the owner it hands the lock to, or wakes at least
+    /// one of the waiters of this process. Both may be lost, hints may be false. After anything that can lose
+    /// them, every stream yields [`Wake::Resync`](crate::Wake).
     async fn subscribe(
         &self,
         target: &LockTarget,
@@ -112,6 +148,8 @@ pub struct BackendInfo {
     pub description: String,
     /// Whether [`LockBackend::subscribe`] gives hints. Otherwise waiters poll.
     pub wakes: bool,
+    /// Whether [`LockBackend::attempt`] gives places in a queue. Otherwise waiters ask again when woken.
+    pub queues: bool,
     /// How long the core waits for one answer before it counts the request as perhaps executed.
     pub call_timeout: Duration,
 }
@@ -129,16 +167,15 @@ impl BackendInfo {
             name,
             description: description.into(),
             wakes,
+            queues: false,
             call_timeout,
         }
     }
-}
 
-/// Whether two kinds hand out fencing tokens, for those who must know before they lock.
-#[must_use]
-pub fn kind_has_tokens(kind: &LockKind) -> bool {
-    match kind {
-        LockKind::Reentrant => true,
-        LockKind::Mutex(profile) => profile.has_side_keys(),
+    /// Says that attempts get places in a queue.
+    #[must_use]
+    pub fn with_queues(mut self) -> Self {
+        self.queues = true;
+        self
     }
 }

@@ -22,6 +22,8 @@ pub enum BackendErrorKind {
     Unsupported,
     /// The backend was closed.
     Closed,
+    /// Too few nodes of a quorum agreed in time. The message says what each of them did.
+    NoQuorum,
 }
 
 /// Whether the request may have taken effect.
@@ -42,7 +44,7 @@ pub struct BackendError {
     kind: BackendErrorKind,
     executed: Executed,
     backend: &'static str,
-    message: String,
+    message: Box<str>,
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
@@ -59,7 +61,7 @@ impl BackendError {
             kind,
             executed,
             backend,
-            message: message.into(),
+            message: message.into().into_boxed_str(),
             source: None,
         }
     }
@@ -100,7 +102,7 @@ impl BackendError {
     pub fn is_transient(&self) -> bool {
         matches!(
             self.kind,
-            BackendErrorKind::Unavailable | BackendErrorKind::Timeout
+            BackendErrorKind::Unavailable | BackendErrorKind::Timeout | BackendErrorKind::NoQuorum
         )
     }
 }

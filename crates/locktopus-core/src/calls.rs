@@ -9,9 +9,11 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use crate::backend_error::{BackendError, BackendErrorKind, Executed};
+use crate::counter::{CounterOutcome, CounterRequest};
 use crate::kind::LockTarget;
+use crate::lock_state::{Eviction, LockPage, LockState, ScanCursor};
 use crate::request::{
-    AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, LockState, ReleaseOutcome,
+    AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, GroupOutcome, ReleaseOutcome,
     ReleaseRequest,
 };
 use crate::services::Services;
@@ -65,6 +67,45 @@ impl Services {
         deadline: Instant,
     ) -> Result<LockState, BackendError> {
         let answer = timeout_at(deadline + GRACE, self.backend.inspect(target, deadline));
+        answer.await.unwrap_or_else(|_| Err(self.no_answer()))
+    }
+
+    pub(crate) async fn attempt_all(
+        &self,
+        attempts: &[AcquireAttempt],
+        deadline: Instant,
+    ) -> Result<GroupOutcome, BackendError> {
+        let answer = timeout_at(deadline + GRACE, self.backend.attempt_all(attempts));
+        answer.await.unwrap_or_else(|_| Err(self.no_answer()))
+    }
+
+    pub(crate) async fn counter(
+        &self,
+        request: &CounterRequest,
+    ) -> Result<CounterOutcome, BackendError> {
+        let answer = timeout_at(request.deadline + GRACE, self.backend.counter(request));
+        answer.await.unwrap_or_else(|_| Err(self.no_answer()))
+    }
+
+    pub(crate) async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        let answer = timeout_at(deadline + GRACE, self.backend.evict(target, deadline));
+        answer.await.unwrap_or_else(|_| Err(self.no_answer()))
+    }
+
+    pub(crate) async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        deadline: Instant,
+    ) -> Result<LockPage, BackendError> {
+        let answer = timeout_at(
+            deadline + GRACE,
+            self.backend.scan(prefix, cursor, deadline),
+        );
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::backend_error::{BackendError, Executed};
+use crate::backend_error::{BackendError, BackendErrorKind, Executed};
 use crate::kind::LockTarget;
 use crate::name::NameError;
 
@@ -84,6 +84,29 @@ pub enum LockError {
     /// [`Locktopus::shutdown`](crate::Locktopus::shutdown) was called.
     #[error("this Locktopus was shut down; build a new one")]
     ShutDown,
+
+    /// The same owner reads what it wants to write; waiting would never end.
+    #[error(
+        "{target}: this owner holds the lock for reading, and reading cannot become writing; release the read lock first, \
+         or begin with the write lock and downgrade it"
+    )]
+    UpgradeRefused {
+        /// Which lock.
+        target: LockTarget,
+    },
+}
+
+impl LockError {
+    /// Whether too few nodes of a quorum agreed. The [source](std::error::Error::source) says what each of them did.
+    #[must_use]
+    pub fn is_no_quorum(&self) -> bool {
+        let source = match self {
+            Self::Backend { source, .. } => Some(source),
+            Self::WaitTimeout { source, .. } => source.as_ref(),
+            _ => None,
+        };
+        source.is_some_and(|source| source.kind() == BackendErrorKind::NoQuorum)
+    }
 }
 
 /// Which operation a backend error belongs to.
@@ -98,6 +121,10 @@ pub enum Phase {
     Release,
     /// Reading its state.
     Inspect,
+    /// Changing the number inside a semaphore or a latch.
+    Count,
+    /// Taking it away from its holder.
+    Evict,
 }
 
 impl Phase {
@@ -112,6 +139,13 @@ impl Phase {
                 "releasing goes on in the background, and at the latest its lease ends"
             }
             (Self::Inspect, _) => "its state is unknown",
+            (Self::Count | Self::Evict, Executed::No) => "nothing was changed",
+            (Self::Count, Executed::Maybe) => {
+                "it may have been changed; look before doing it again"
+            }
+            (Self::Evict, Executed::Maybe) => {
+                "its holder may have lost it; look before doing it again"
+            }
         }
     }
 }
@@ -123,6 +157,8 @@ impl fmt::Display for Phase {
             Self::Extend => "extending",
             Self::Release => "releasing",
             Self::Inspect => "inspecting",
+            Self::Count => "counting",
+            Self::Evict => "releasing by force",
         })
     }
 }
@@ -150,6 +186,16 @@ pub enum LostCause {
     Released,
     /// You turned the guard into a ticket.
     Transferred,
+    /// It was released by force, in this process.
+    Evicted {
+        /// The reason that was given.
+        reason: String,
+    },
+    /// It was taken together with others, of which this one was lost, and was given back.
+    Together {
+        /// The lock that was lost first.
+        lock: String,
+    },
 }
 
 impl fmt::Display for LostCause {
@@ -168,6 +214,13 @@ impl fmt::Display for LostCause {
             Self::ShutDown => f.write_str("its Locktopus was shut down"),
             Self::Released => f.write_str("it was released"),
             Self::Transferred => f.write_str("it was turned into a ticket"),
+            Self::Evicted { reason } => write!(f, "it was released by force ({reason})"),
+            Self::Together { lock } => {
+                write!(
+                    f,
+                    "it was given back because {lock}, taken together with it, is lost"
+                )
+            }
         }
     }
 }

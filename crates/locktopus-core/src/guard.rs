@@ -1,22 +1,24 @@
 //! Guards: proof that a lock is held, and the way to give it back.
 
+mod release;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::backend_error::Executed;
+use self::release::Release;
 use crate::clock;
 use crate::error::{LockError, LostCause, Phase};
-use crate::kind::{LockKind, LockTarget};
+use crate::fence::Fence;
+use crate::kind::LockTarget;
 use crate::lease::{Lease, LeaseState};
 use crate::name::LockName;
 use crate::owner::OwnerId;
-use crate::reaper::Debt;
-use crate::request::{ExtendOutcome, ExtendRequest, ReleaseOutcome, ReleaseRequest};
+use crate::request::{ExtendOutcome, ExtendRequest};
+use crate::rw_lock::Loan;
 use crate::services::Services;
 use crate::ticket::LeaseTicket;
 use crate::token::FencingToken;
@@ -55,23 +57,37 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    fn debt(&self) -> Debt {
-        self.services.debt_of(&self.state)
+    /// Leaves the release to the reaper.
+    fn reap(&self) {
+        let debt = self.services.debt_of(&self.state);
+        let state = Arc::clone(&self.state);
+        self.services
+            .reap_then(debt, move || Loan::returned_by(&state));
     }
 
-    /// Ends this hold; true if it was the last and the server must be told.
-    fn close(&self, cause: LostCause) -> bool {
-        self.state.remove_hold() && self.end(cause)
+    /// Ends this hold. What comes back, if it was the last one and nobody else of this process goes on with the
+    /// lease, is what the backend must be given back.
+    fn close(self, cause: LostCause) -> Option<Self> {
+        self.state.remove_hold().then(|| self.end(cause)).flatten()
     }
 
-    /// Ends the lease for all; true for the first to do so.
-    fn end(&self, cause: LostCause) -> bool {
+    /// Ends the lease for all who share it.
+    fn end(self, cause: LostCause) -> Option<Self> {
         if !self.state.begin_release() {
-            return false;
+            return None;
         }
-        self.services.watchdog.forget(self.watch, &self.state);
-        self.state.end(cause);
-        true
+        let Some(session) = self.state.session() else {
+            self.services.watchdog.forget(self.watch, &self.state);
+            self.state.end(cause);
+            return Some(self);
+        };
+        self.state.end(cause.clone());
+        if cause == LostCause::Transferred {
+            session.leave();
+        } else if session.pass(&self.services) {
+            return None;
+        }
+        session.close(&self.services, cause)
     }
 }
 
@@ -80,7 +96,7 @@ impl LockGuard {
         Self { held: Some(held) }
     }
 
-    fn held(&self) -> &Held {
+    pub(crate) fn held(&self) -> &Held {
         self.held
             .as_ref()
             .expect("a guard holds its lease until it is consumed")
@@ -108,10 +124,23 @@ impl LockGuard {
         &self.held().state.owner
     }
 
-    /// The fencing token of this grant; `None` for a [single-key mutex](crate::MutexProfile::single_key).
+    /// The fencing token of this grant; `None` for readers, permits and a
+    /// [single-key mutex](crate::MutexProfile::single_key).
     #[must_use]
     pub fn token(&self) -> Option<FencingToken> {
         self.held().state.token
+    }
+
+    /// The token bound to this lock and this holder. See [`Lease::fence`].
+    #[must_use]
+    pub fn fence(&self) -> Option<Fence> {
+        self.lease().fence()
+    }
+
+    /// How many permits of a semaphore are held; 1 for locks.
+    #[must_use]
+    pub fn permits(&self) -> u32 {
+        self.held().state.permits
     }
 
     /// See [`Lease::valid_until`].
@@ -164,7 +193,7 @@ impl LockGuard {
     /// [`LockError::Lost`] if the lease has ended, [`LockError::NotReentrant`] for a mutex.
     pub fn reenter(&self) -> Result<Self, LockError> {
         let held = self.held();
-        if !matches!(held.state.target.kind(), LockKind::Reentrant) {
+        if !held.state.target.kind().is_reentrant() {
             return Err(LockError::NotReentrant {
                 target: held.state.target.clone(),
             });
@@ -212,12 +241,13 @@ impl LockGuard {
             target: state.target.clone(),
             owner: state.owner.clone(),
             lease,
+            permits: state.permits,
         };
         let deadline = Instant::now() + services.call_timeout();
         let cause = match services.extend_one(request, deadline).await {
             Ok(ExtendOutcome::Extended) => {
                 state.extended(lease, services.settings.margin.valid_until(sent, lease));
-                services.watchdog.extended(*watch, state);
+                services.watchdog.extended(*watch, state.core());
                 self.ensure_valid()?;
                 return Ok(self.valid_until());
             }
@@ -231,8 +261,8 @@ impl LockGuard {
                 });
             }
         };
-        state.end(cause.clone());
-        services.watchdog.forget(*watch, state);
+        state.core().end(cause.clone());
+        services.watchdog.forget(*watch, state.core());
         Err(LockError::Lost {
             target: state.target.clone(),
             cause,
@@ -254,15 +284,14 @@ impl LockGuard {
         let Some(held) = self.held.take() else {
             return Ok(());
         };
-        let lost_before = held.state.lost().cloned();
-        if !held.close(LostCause::Released) {
+        let state = Arc::clone(&held.state);
+        let lost_before = state.lost().cloned();
+        let Some(held) = held.close(LostCause::Released) else {
             return lost_before.map_or(Ok(()), |cause| {
-                Err(LockError::Lost {
-                    target: held.state.target.clone(),
-                    cause,
-                })
+                let target = state.target.clone();
+                Err(LockError::Lost { target, cause })
             });
-        }
+        };
         let token = held.services.attempts.token();
         let release = Release {
             held: Some(held),
@@ -277,10 +306,13 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// Gives the guard back if the lease is lost or shared with other guards.
+    /// Gives the guard back if the lease is lost or shared with other guards, or if a read-write lock is held for
+    /// reading and for writing at once.
     pub fn into_ticket(mut self) -> Result<LeaseTicket, Self> {
         // From here on nobody can enter the lease again.
-        let alone = self.ensure_valid().is_ok() && self.held().state.remove_only_hold();
+        let alone = self.ensure_valid().is_ok()
+            && self.held().state.loan().is_none_or(|loan| loan.is_over())
+            && self.held().state.remove_only_hold();
         let Some(held) = self.held.take_if(|_| alone) else {
             return Err(self);
         };
@@ -293,9 +325,9 @@ impl LockGuard {
 impl Drop for LockGuard {
     fn drop(&mut self) {
         if let Some(held) = self.held.take()
-            && held.close(LostCause::Released)
+            && let Some(held) = held.close(LostCause::Released)
         {
-            held.services.reap(held.debt());
+            held.reap();
         }
     }
 }
@@ -305,71 +337,5 @@ impl fmt::Debug for LockGuard {
         f.debug_tuple("LockGuard")
             .field(&self.held.as_ref().map(|held| &held.state))
             .finish()
-    }
-}
-
-/// A release under way. If its future is dropped, the reaper takes over.
-struct Release {
-    held: Option<Held>,
-    /// A shutdown waits for it. Dropped last, after the reaper has taken over.
-    _under_way: TaskTrackerToken,
-}
-
-impl Release {
-    async fn finish(mut self, lost_before: Option<LostCause>) -> Result<(), LockError> {
-        let held = self.held.as_ref().expect("set until the end of this call");
-        let deadline = Instant::now() + held.services.call_timeout();
-        let request = ReleaseRequest {
-            target: held.state.target.clone(),
-            owner: held.state.owner.clone(),
-            deadline,
-        };
-        let mut pause = Duration::from_millis(5);
-        let mut may_have_run = false;
-        let outcome = loop {
-            match held.services.release(&request).await {
-                Ok(outcome) => break outcome,
-                Err(source) => {
-                    may_have_run |= source.executed() == Executed::Maybe;
-                    if !source.is_transient() || Instant::now() + pause >= deadline {
-                        // `self` still owns the hold: dropping it hands the rest to the reaper.
-                        let target = held.state.target.clone();
-                        if let Some(cause) = lost_before {
-                            return Err(LockError::Lost { target, cause });
-                        }
-                        return Err(LockError::Backend {
-                            target,
-                            phase: Phase::Release,
-                            source,
-                        });
-                    }
-                    tokio::time::sleep(pause).await;
-                    pause *= 2;
-                }
-            }
-        };
-        let held = self.held.take().expect("set until the end of this call");
-        if held.state.late_attempt {
-            held.services.reap(held.debt());
-        }
-        let cause = match (lost_before, outcome) {
-            (Some(cause), _) => cause,
-            (None, ReleaseOutcome::Released) => return Ok(()),
-            // The first try did it; only its answer was lost.
-            (None, ReleaseOutcome::NotHeld) if may_have_run => return Ok(()),
-            (None, ReleaseOutcome::NotHeld) => LostCause::Missing,
-        };
-        Err(LockError::Lost {
-            target: held.state.target.clone(),
-            cause,
-        })
-    }
-}
-
-impl Drop for Release {
-    fn drop(&mut self) {
-        if let Some(held) = self.held.take() {
-            held.services.reap(held.debt());
-        }
     }
 }

@@ -1,38 +1,51 @@
 //! Requests: what kind of acquisition is wanted, and the ways to ask for it.
 
+mod adopt;
+mod enter;
+mod operate;
+mod together;
+
+pub(crate) use adopt::hold;
+
 use std::fmt;
 use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::acquire::{self, Plan, Wait};
-use crate::clock;
-use crate::error::{LockError, LostCause, OptionError, Phase};
-use crate::guard::{Held, LockGuard};
+use crate::acquire::{Plan, Wait};
+use crate::any_guard::AnyGuard;
+use crate::error::{LockError, OptionError};
+use crate::guard::LockGuard;
 use crate::kind::{LockKind, LockTarget};
-use crate::lease::{Grant, Lease, LeaseState};
-use crate::name::LockName;
-use crate::owner_handle::{Entered, Owner};
-use crate::request::{ExtendOutcome, ExtendRequest, LockState};
+use crate::lease::Lease;
+use crate::lock_state::Mode;
+use crate::name::{LockName, RawName};
+use crate::owner_handle::Owner;
 use crate::services::Services;
 use crate::settings::WaitStrategy;
-use crate::ticket::LeaseTicket;
+use crate::wait_progress::{Reporter, WaitProgress};
+
+/// The most permits that one acquisition can ask for.
+pub const MAX_PERMITS: u32 = 65_535;
 
 /// A lock that somebody is about to ask for. Made by [`Locktopus::lock`](crate::Locktopus::lock) and its
 /// siblings; nothing happens until one of the asynchronous methods is awaited. Awaiting the request itself
 /// is [`acquire`](Self::acquire).
 ///
-/// Without options: the lock is waited for as long as it takes, held for a watchdog lease of 30 s that is
-/// renewed every 10 s, and waiting sleeps until the backend says that the lock was released.
+/// Without options: the lock is waited for as long as it takes, in the queue of those who wait, and held for a
+/// watchdog lease of 30 s that is renewed every 10 s.
+///
+/// `G` is the guard it turns into: [`LockGuard`], or [`WriteGuard`](crate::WriteGuard) for the exclusive half of a
+/// read-write lock.
 #[must_use = "a lock request does nothing until `acquire`, `try_acquire` or `run` is awaited"]
-#[derive(Clone)]
-pub struct LockRequest {
+pub struct LockRequest<G = LockGuard> {
     services: Arc<Services>,
-    name: String,
+    name: Named,
     kind: LockKind,
     lease: Option<Duration>,
     watchdog: Option<Duration>,
@@ -41,10 +54,50 @@ pub struct LockRequest {
     strategy: Option<WaitStrategy>,
     cancel: Option<CancellationToken>,
     owner: Option<Owner>,
+    permits: u32,
+    progress: Option<Reporter>,
+    guard: PhantomData<fn() -> G>,
 }
 
-impl LockRequest {
-    pub(crate) fn new(services: Arc<Services>, name: String, kind: LockKind) -> Self {
+/// The name of a lock before it is checked.
+#[derive(Clone)]
+pub(crate) enum Named {
+    /// As the caller gave it: to be encoded and put behind the namespace.
+    Given(RawName),
+    /// As the backend stores it, namespace included.
+    Stored(LockName),
+}
+
+impl Named {
+    /// Checks the name and pairs it with a kind.
+    pub(crate) fn target(
+        &self,
+        services: &Services,
+        kind: &LockKind,
+    ) -> Result<LockTarget, LockError> {
+        let settings = &services.settings;
+        let name = match self {
+            Self::Given(name) => settings.names.encode(&settings.namespace, name)?,
+            Self::Stored(name) => name.clone(),
+        };
+        let target = LockTarget::new(name, kind.clone());
+        services.backend.check(&target)?;
+        Ok(target)
+    }
+}
+
+impl fmt::Debug for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Given(name) => name.fmt(f),
+            Self::Stored(name) => name.fmt(f),
+        }
+    }
+}
+
+/// Options and ways to ask are the same whatever the guard.
+impl<G: AnyGuard> LockRequest<G> {
+    pub(crate) fn new(services: Arc<Services>, name: Named, kind: LockKind) -> Self {
         Self {
             services,
             name,
@@ -56,7 +109,15 @@ impl LockRequest {
             strategy: None,
             cancel: None,
             owner: None,
+            permits: 1,
+            progress: None,
+            guard: PhantomData,
         }
+    }
+
+    pub(crate) fn with_permits(mut self, permits: u32) -> Self {
+        self.permits = permits;
+        self
     }
 
     /// Holds the lock for this long and no longer: the watchdog does not renew it. At least
@@ -73,8 +134,8 @@ impl LockRequest {
         self
     }
 
-    /// Declares the lock lost ([`LostCause::MaxHold`]) after this long, renewal or not, so that work that
-    /// hangs cannot keep it for ever. Counted from before the successful attempt was sent.
+    /// Declares the lock lost ([`LostCause::MaxHold`](crate::LostCause::MaxHold)) after this long, renewal or not,
+    /// so that work that hangs cannot keep it for ever. Counted from before the successful attempt was sent.
     pub fn max_hold(mut self, hold: Duration) -> Self {
         self.max_hold = Some(hold);
         self
@@ -87,7 +148,8 @@ impl LockRequest {
         self
     }
 
-    /// Sets how to wait while somebody else holds the lock.
+    /// Sets how to wait while somebody else holds the lock. Every kind takes every strategy; waiters of a
+    /// [fair lock](crate::Locktopus::fair_lock) stand in its queue with any of them.
     pub fn strategy(mut self, strategy: WaitStrategy) -> Self {
         self.strategy = Some(strategy);
         self
@@ -100,10 +162,19 @@ impl LockRequest {
         self
     }
 
-    /// Acquires on behalf of this owner, who may enter a reentrant lock again.
+    /// Acquires on behalf of this owner, who may enter a reentrant lock again. Without this, it is the owner in
+    /// whose [scope](Owner::scope) the request is awaited, if any. Permits of semaphores belong to nobody: every
+    /// acquisition takes its own.
     pub fn owner(mut self, owner: &Owner) -> Self {
         self.owner = Some(owner.clone());
         self
+    }
+
+    /// Lets somebody watch the wait: place in the queue and estimated time. See [`WaitProgress`].
+    pub fn with_progress(mut self) -> (Self, WaitProgress) {
+        let (reporter, progress) = Reporter::new();
+        self.progress = Some(reporter);
+        (self, progress)
     }
 
     /// Takes the lock, waiting for it if need be.
@@ -114,18 +185,19 @@ impl LockRequest {
     /// [`LockError::Cancelled`] and [`LockError::ShutDown`] if waiting ended without the lock;
     /// [`LockError::Backend`] at once if the backend refuses, and after ten seconds
     /// ([`LocktopusBuilder::outage`](crate::LocktopusBuilder::outage)) if it cannot be reached;
-    /// [`LockError::NotReentrant`] instead of a deadlock if the owner already holds this mutex;
+    /// [`LockError::NotReentrant`] or [`LockError::UpgradeRefused`] instead of a deadlock if the owner already holds
+    /// this mutex, or reads what it wants to write;
     /// [`LockError::Lost`] if the owner's earlier hold of this lock is lost and not yet dropped.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: dropping the future leaves no lock, no waiter and no task behind. What an attempt under
     /// way may still take is given back in the background. The place among the waiters is lost.
-    pub async fn acquire(self) -> Result<LockGuard, LockError> {
+    pub async fn acquire(self) -> Result<G, LockError> {
         let wait = self.wait.map_or(Wait::Forever, Wait::AtMost);
         let started = Instant::now();
         match self.enter(wait).await? {
-            Some(guard) => Ok(guard),
+            Some(taken) => Ok(G::from_taken(taken)),
             None => {
                 let target = self.target()?;
                 Err(LockError::WaitTimeout {
@@ -138,7 +210,7 @@ impl LockRequest {
         }
     }
 
-    /// Takes the lock if it is free right now; `None` if somebody else holds it.
+    /// Takes the lock if it is free right now and nobody waits for it; `None` otherwise.
     ///
     /// One attempt, so [`wait_at_most`](Self::wait_at_most) and the strategy play no part.
     ///
@@ -149,8 +221,8 @@ impl LockRequest {
     /// # Cancel safety
     ///
     /// Cancel safe, as [`acquire`](Self::acquire).
-    pub async fn try_acquire(self) -> Result<Option<LockGuard>, LockError> {
-        self.enter(Wait::Not).await
+    pub async fn try_acquire(self) -> Result<Option<G>, LockError> {
+        Ok(self.enter(Wait::Not).await?.map(G::from_taken))
     }
 
     /// Does `work` under the lock: takes it, runs the work, gives it back. The work is dropped at its
@@ -183,7 +255,7 @@ impl LockRequest {
         F: FnOnce(Lease) -> Fut,
         Fut: Future,
     {
-        let guard = self.acquire().await?;
+        let guard = self.acquire().await?.into_lock_guard();
         let target = guard.target().clone();
         let done = tokio::select! {
             biased;
@@ -204,153 +276,8 @@ impl LockRequest {
         }
     }
 
-    /// Takes over a lease from another process, with the same owner id and fencing token.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError::Ticket`] if the ticket is for another lock; [`LockError::Lost`] if its lease has ended
-    /// meanwhile; [`LockError::Backend`] if the backend failed, in which case the ticket can be tried again.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the lease may or may not have been extended, and nobody renews it.
-    pub async fn adopt(self, ticket: &LeaseTicket) -> Result<LockGuard, LockError> {
-        let plan = self.plan(Wait::Not)?;
-        ticket.check(&plan.target)?;
-        let services = self.services;
-        let sent = clock::now();
-        let (target, owner) = (plan.target.clone(), ticket.owner().clone());
-        let request = ExtendRequest {
-            target: target.clone(),
-            owner: owner.clone(),
-            lease: plan.lease,
-        };
-        let deadline = Instant::now() + services.call_timeout();
-        let cause = match services.extend_one(request, deadline).await {
-            Ok(ExtendOutcome::Extended) => {
-                let state = Arc::new(LeaseState::new(Grant {
-                    target,
-                    owner,
-                    token: ticket.token(),
-                    lease: plan.lease,
-                    renewed: plan.renewed,
-                    hold_until: plan.max_hold.and_then(|hold| sent.checked_add(hold)),
-                    granted_at: clock::now(),
-                    valid_until: services.settings.margin.valid_until(sent, plan.lease),
-                    late_attempt: false,
-                }));
-                let Some(watch) = services.watch(&state) else {
-                    return Err(LockError::ShutDown);
-                };
-                let guard = LockGuard::new(Held {
-                    services,
-                    state,
-                    watch,
-                });
-                guard.ensure_valid()?;
-                return Ok(guard);
-            }
-            Ok(ExtendOutcome::Missing) => LostCause::Missing,
-            Ok(ExtendOutcome::TakenOver) => LostCause::TakenOver,
-            Err(source) => {
-                return Err(LockError::Backend {
-                    target,
-                    phase: Phase::Extend,
-                    source,
-                });
-            }
-        };
-        Err(LockError::Lost { target, cause })
-    }
-
-    /// Reads the lock's state from the backend.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError::Name`] and [`LockError::Backend`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe; reads only.
-    pub async fn inspect(self) -> Result<LockState, LockError> {
-        let target = self.target()?;
-        let deadline = Instant::now() + self.services.call_timeout();
-        self.services
-            .inspect(&target, deadline)
-            .await
-            .map_err(|source| LockError::Backend {
-                target,
-                phase: Phase::Inspect,
-                source,
-            })
-    }
-
-    async fn enter(&self, wait: Wait) -> Result<Option<LockGuard>, LockError> {
-        let mut plan = self.plan(wait)?;
-        let Some(owner) = &self.owner else {
-            return Ok(acquire::acquire(&self.services, &plan)
-                .await?
-                .map(LockGuard::new));
-        };
-        let gate = owner.gate(Arc::as_ptr(&self.services) as usize, &plan.target);
-        let started = Instant::now();
-        // Another task of the same owner may be acquiring; what it gets is shared.
-        let mut entered = tokio::select! {
-            biased;
-            entered = gate.lock() => entered,
-            error = self.interrupted(&plan, started) => return error.map_or(Ok(None), Err),
-        };
-        if let Some((state, watch)) = entered
-            .as_ref()
-            .and_then(|e| Some((e.state.upgrade()?, e.watch)))
-            && state.try_add_hold()
-        {
-            let guard = LockGuard::new(Held {
-                services: Arc::clone(&self.services),
-                state,
-                watch,
-            });
-            if matches!(plan.target.kind(), LockKind::Reentrant) {
-                guard.ensure_valid()?;
-                return Ok(Some(guard));
-            }
-            return Err(LockError::NotReentrant {
-                target: plan.target,
-            });
-        }
-        if let Wait::AtMost(limit) = plan.wait {
-            plan.wait = Wait::AtMost(limit.saturating_sub(started.elapsed()));
-        }
-        let Some(held) = acquire::acquire(&self.services, &plan).await? else {
-            return Ok(None);
-        };
-        *entered = Some(Entered {
-            state: Arc::downgrade(&held.state) as Weak<_>,
-            watch: held.watch,
-        });
-        Ok(Some(LockGuard::new(held)))
-    }
-
-    /// Completes when a wait behind another task of the same owner must end without the lock.
-    async fn interrupted(&self, plan: &Plan, started: Instant) -> Option<LockError> {
-        let target = plan.target.clone();
-        tokio::select! {
-            () = self.services.closing.cancelled() => Some(LockError::ShutDown),
-            () = plan.cancelled() => Some(LockError::Cancelled { target }),
-            () = out_of_time(plan, started) => (plan.wait != Wait::Not).then(|| LockError::WaitTimeout {
-                target,
-                waited: started.elapsed(),
-                holder_remaining: None,
-                source: None,
-            }),
-        }
-    }
-
     fn target(&self) -> Result<LockTarget, LockError> {
-        let name = LockName::in_namespace(&self.services.settings.namespace, &self.name)?;
-        let target = LockTarget::new(name, self.kind.clone());
-        self.services.backend.check(&target)?;
-        Ok(target)
+        self.name.target(&self.services, &self.kind)
     }
 
     fn plan(&self, wait: Wait) -> Result<Plan, LockError> {
@@ -370,24 +297,31 @@ impl LockRequest {
         Ok(Plan {
             target: self.target()?,
             lease: settings.check_lease(option, lease)?,
+            permits: self.checked_permits()?,
             renewed: self.lease.is_none(),
             max_hold: self.max_hold,
             strategy: self.strategy.unwrap_or(settings.strategy).check()?,
             wait,
             cancel: self.cancel.clone(),
+            progress: self.progress.clone(),
         })
     }
-}
 
-async fn out_of_time(plan: &Plan, started: Instant) {
-    match plan.wait.limit(started) {
-        Some(limit) => tokio::time::sleep_until(limit).await,
-        None => std::future::pending().await,
+    fn checked_permits(&self) -> Result<u32, OptionError> {
+        let most = match self.kind.mode() {
+            Mode::Permits => MAX_PERMITS,
+            Mode::Exclusive | Mode::Read => 1,
+        };
+        if (1..=most).contains(&self.permits) {
+            return Ok(self.permits);
+        }
+        let rule = format!("must be between 1 and {most}");
+        Err(OptionError::new("permits", self.permits, rule))
     }
 }
 
-impl IntoFuture for LockRequest {
-    type Output = Result<LockGuard, LockError>;
+impl<G: AnyGuard> IntoFuture for LockRequest<G> {
+    type Output = Result<G, LockError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
@@ -395,11 +329,33 @@ impl IntoFuture for LockRequest {
     }
 }
 
-impl fmt::Debug for LockRequest {
+/// Written out because a guard cannot be cloned, and need not be for its request to be.
+impl<G> Clone for LockRequest<G> {
+    fn clone(&self) -> Self {
+        Self {
+            services: Arc::clone(&self.services),
+            name: self.name.clone(),
+            kind: self.kind.clone(),
+            lease: self.lease,
+            watchdog: self.watchdog,
+            max_hold: self.max_hold,
+            wait: self.wait,
+            strategy: self.strategy,
+            cancel: self.cancel.clone(),
+            owner: self.owner.clone(),
+            permits: self.permits,
+            progress: self.progress.clone(),
+            guard: PhantomData,
+        }
+    }
+}
+
+impl<G> fmt::Debug for LockRequest<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockRequest")
             .field("name", &self.name)
             .field("kind", &self.kind.as_str())
+            .field("permits", &self.permits)
             .field("lease", &self.lease)
             .field("watchdog", &self.watchdog)
             .field("max_hold", &self.max_hold)

@@ -8,10 +8,19 @@ use tokio::time::Instant;
 
 use crate::backend::{BackendInfo, DynBackend, LockBackend};
 use crate::backend_error::BackendError;
+use crate::cohort::CohortSettings;
 use crate::diagnosis::Diagnosis;
 use crate::error::{LockError, LostCause, OptionError};
-use crate::kind::{LockKind, MutexProfile};
-use crate::lock_request::LockRequest;
+use crate::held_lock::HeldLock;
+use crate::kind::LockKind;
+use crate::latch::Latch;
+use crate::listing::LockList;
+use crate::lock_request::{LockRequest, Named};
+use crate::multi::MultiLock;
+use crate::mutex_profile::MutexProfile;
+use crate::name::{NameEncoding, RawName};
+use crate::rw_lock::RwLock;
+use crate::semaphore::Semaphore;
 use crate::services::Services;
 use crate::settings::{LONGEST_LEASE, Settings, WaitStrategy};
 use crate::validity::ValidityMargin;
@@ -54,22 +63,95 @@ impl Locktopus {
 
     /// The default lock: exclusive, reentrant by [owner handle](crate::Owner). On Redis it is Redisson's
     /// `RLock`.
-    pub fn lock(&self, name: impl Into<String>) -> LockRequest {
-        LockRequest::new(Arc::clone(&self.services), name.into(), LockKind::Reentrant)
+    pub fn lock(&self, name: impl Into<RawName>) -> LockRequest {
+        self.request(name.into(), LockKind::Reentrant)
+    }
+
+    /// A lock that is granted strictly in order of arrival, across all processes: exclusive and reentrant, as
+    /// [`lock`](Self::lock). On Redis it is Redisson's `RFairLock`.
+    ///
+    /// Waiters have a place in the queue, and keep it as long as they are heard of, whatever their
+    /// [strategy](LockRequest::strategy). [`LockRequest::with_progress`] tells the place and an estimate of the time. A
+    /// waiter that gives up, is cancelled or dropped leaves the queue; one that crashes is passed over when its
+    /// place has lapsed.
+    pub fn fair_lock(&self, name: impl Into<RawName>) -> LockRequest {
+        self.request(name.into(), LockKind::Fair)
     }
 
     /// A plain mutex: exclusive, not reentrant, one string on Redis.
-    pub fn mutex(&self, name: impl Into<String>) -> LockRequest {
+    pub fn mutex(&self, name: impl Into<RawName>) -> LockRequest {
         self.mutex_as(name, MutexProfile::default())
     }
 
     /// A plain mutex laid out as another library expects it.
-    pub fn mutex_as(&self, name: impl Into<String>, profile: MutexProfile) -> LockRequest {
-        LockRequest::new(
-            Arc::clone(&self.services),
-            name.into(),
-            LockKind::Mutex(Arc::new(profile)),
-        )
+    pub fn mutex_as(&self, name: impl Into<RawName>, profile: MutexProfile) -> LockRequest {
+        self.request(name.into(), LockKind::Mutex(Arc::new(profile)))
+    }
+
+    /// A read-write lock: many readers or one writer.
+    pub fn rw_lock(&self, name: impl Into<RawName>) -> RwLock {
+        RwLock::new(Arc::clone(&self.services), Named::Given(name.into()))
+    }
+
+    /// A semaphore. On Redis it is Redisson's `RSemaphore`, which keeps only a number; who holds how many permits until
+    /// when stands beside it, so that permits of crashed native holders come back. Those of other libraries do not.
+    pub fn semaphore(&self, name: impl Into<RawName>) -> Semaphore {
+        let name = Named::Given(name.into());
+        Semaphore::new(Arc::clone(&self.services), name, LockKind::Semaphore)
+    }
+
+    /// A semaphore each of whose permits has an id and an expiry that all libraries see. On Redis it is Redisson's
+    /// `RPermitExpirableSemaphore`.
+    pub fn permit_semaphore(&self, name: impl Into<RawName>) -> Semaphore {
+        let name = Named::Given(name.into());
+        Semaphore::new(Arc::clone(&self.services), name, LockKind::Permits)
+    }
+
+    /// A count-down latch.
+    pub fn latch(&self, name: impl Into<RawName>) -> Latch {
+        Latch::new(Arc::clone(&self.services), Named::Given(name.into()))
+    }
+
+    /// Several locks of the default kind, all or nothing. [`MultiLock::add`] adds locks of other kinds, and of other
+    /// backends.
+    pub fn multi<N: Into<RawName>>(&self, names: impl IntoIterator<Item = N>) -> MultiLock {
+        let requests = names.into_iter().map(|name| self.lock(name));
+        requests.fold(MultiLock::new(), MultiLock::add)
+    }
+
+    fn request(&self, name: RawName, kind: LockKind) -> LockRequest {
+        LockRequest::new(Arc::clone(&self.services), Named::Given(name), kind)
+    }
+
+    /// Lists the locks of this namespace that are held, by anybody, and whose names begin with `prefix`, a page at a
+    /// time. An empty prefix lists the whole namespace. Never blocks the server for long.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use locktopus_core::{Locktopus, MemoryBackend};
+    /// let locks = Locktopus::builder(MemoryBackend::new()).namespace("shop:").build()?;
+    /// let _guard = locks.lock("invoice:42").acquire().await?;
+    /// let mut list = locks.list("invoice:")?;
+    /// while let Some(page) = list.next_page().await? {
+    ///     for lock in page {
+    ///         let state = lock.request().inspect().await?;
+    ///         println!("{} {}: {:?}", lock.kind().as_str(), lock.name(), state.holder());
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Name`] if no name can begin like this.
+    pub fn list(&self, prefix: impl Into<RawName>) -> Result<LockList, LockError> {
+        LockList::new(&self.services, &prefix.into())
+    }
+
+    /// The locks that this `Locktopus` and its clones hold, longest held first. Asks nobody.
+    #[must_use]
+    pub fn held_locks(&self) -> Vec<HeldLock> {
+        HeldLock::all(&self.services.watchdog)
     }
 
     /// What the backend is.
@@ -117,6 +199,7 @@ impl Locktopus {
     pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
         let services = &self.services;
         services.closing.cancel();
+        services.cohorts.close();
         for state in services.watchdog.close() {
             if state.begin_release() {
                 state.end(LostCause::ShutDown);
@@ -166,6 +249,12 @@ impl LocktopusBuilder {
         self
     }
 
+    /// How the names that are asked for become what is stored. Default: [`NameEncoding::Plain`].
+    pub fn names(mut self, encoding: NameEncoding) -> Self {
+        self.settings.names = encoding;
+        self
+    }
+
     /// The lease of locks that are asked for without one; the watchdog renews it. Default 30 s.
     pub fn watchdog_lease(mut self, lease: Duration) -> Self {
         self.settings.watchdog_lease = lease;
@@ -184,9 +273,16 @@ impl LocktopusBuilder {
         self
     }
 
-    /// How to wait for locks held by others. Default: sleep until told, heartbeat one second.
+    /// How to wait for locks held by others. Default: [`WaitStrategy::HandOff`], heartbeat one second.
     pub fn strategy(mut self, strategy: WaitStrategy) -> Self {
         self.settings.strategy = strategy;
+        self
+    }
+
+    /// How far tasks of this process pass a lock to each other before it goes back to the backend. Default: 64 times,
+    /// for 20 ms.
+    pub fn cohort(mut self, cohort: CohortSettings) -> Self {
+        self.settings.cohort = cohort;
         self
     }
 
@@ -211,6 +307,7 @@ impl LocktopusBuilder {
             return Err(OptionError::new("max_lease", settings.max_lease, rule).into());
         }
         settings.strategy.check()?;
+        settings.cohort.check()?;
         if settings.margin.drift_ppm >= 1_000_000 {
             let rule = "must be below 1,000,000 parts per million";
             return Err(OptionError::new("drift_ppm", settings.margin.drift_ppm, rule).into());

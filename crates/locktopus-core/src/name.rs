@@ -1,16 +1,23 @@
-//! Lock names.
+//! Lock names, and how they become text.
+
+mod encoding;
+mod escape;
+mod raw;
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Longest lock name in bytes, namespace included.
+pub use encoding::NameEncoding;
+pub use raw::RawName;
+
+/// Longest lock name in bytes: as the backend stores it, namespace included.
 pub const MAX_NAME_BYTES: usize = 1024;
 
 /// A checked lock name: what the backend stores the lock under.
 ///
 /// Cheap to clone. A name is never interpreted as a pattern and never becomes part of a script; a backend
 /// may refuse more names than this type does (a Redis Cluster refuses names whose hash tag cannot be made
-/// to agree between a lock's keys).
+/// to agree between a lock's keys). [Encoded](Self::encode) names are never refused for that.
 ///
 /// ```
 /// use locktopus_core::LockName;
@@ -46,7 +53,7 @@ impl LockName {
         if bytes > MAX_NAME_BYTES {
             return Err(NameError::TooLong {
                 bytes,
-                start: name.chars().take(32).collect(),
+                start: start_of(name.as_bytes()),
             });
         }
         Ok(Self(if prefix.is_empty() {
@@ -54,6 +61,32 @@ impl LockName {
         } else {
             format!("{prefix}{name}").into()
         }))
+    }
+
+    /// Makes a name of any bytes: [`NameEncoding::Escaped`] without a namespace.
+    ///
+    /// ```
+    /// use locktopus_core::LockName;
+    /// let name = LockName::encode(b"cart {7}\xff")?;
+    /// assert_eq!(name.as_str(), "cart%20%7B7%7D%FF");
+    /// assert_eq!(name.decode()?, b"cart {7}\xff");
+    /// # Ok::<(), locktopus_core::NameError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`NameError::Empty`], and [`NameError::EncodedTooLong`]: the limit is for the encoded name.
+    pub fn encode(bytes: impl AsRef<[u8]>) -> Result<Self, NameError> {
+        NameEncoding::Escaped.encode("", bytes)
+    }
+
+    /// The bytes that this name was [made of](Self::encode).
+    ///
+    /// # Errors
+    ///
+    /// [`NameError::NotEncoded`] if it was made in another way.
+    pub fn decode(&self) -> Result<Vec<u8>, NameError> {
+        NameEncoding::Escaped.decode("", self)
     }
 
     /// The whole name, namespace included.
@@ -100,6 +133,37 @@ pub enum NameError {
         /// The first 32 characters.
         start: String,
     },
+    /// The name is longer than [`MAX_NAME_BYTES`] when it is encoded.
+    #[error(
+        "the lock name starting {start:?} has {raw_bytes} bytes, which are {bytes} when encoded and put behind its \
+         namespace; at most {MAX_NAME_BYTES} are allowed. Shorten it, or use a hash of it"
+    )]
+    EncodedTooLong {
+        /// Length of namespace and encoded name together.
+        bytes: usize,
+        /// Length of the name as it was given.
+        raw_bytes: usize,
+        /// The first 32 characters.
+        start: String,
+    },
+    /// The name is not text, and names are stored as they are.
+    #[error(
+        "the lock name starting {start:?} is not UTF-8 from byte {at} on; names of any bytes need NameEncoding::Escaped"
+    )]
+    NotText {
+        /// The first 32 characters, with `\u{fffd}` for what is none.
+        start: String,
+        /// The first byte that belongs to no character, counted from 0.
+        at: usize,
+    },
+    /// The name cannot be decoded, because it was encoded in another way.
+    #[error("the lock name {name:?} cannot be decoded: {rule}")]
+    NotEncoded {
+        /// The name.
+        name: String,
+        /// What is not as the encoding leaves it.
+        rule: String,
+    },
     /// The backend cannot place this name.
     #[error("the lock name {name:?} cannot be used on {backend}: {rule}")]
     Refused {
@@ -110,6 +174,13 @@ pub enum NameError {
         /// The rule it breaks and how to choose a better name.
         rule: String,
     },
+}
+
+/// The first 32 characters, for errors.
+fn start_of(name: &[u8]) -> String {
+    // No character is longer than four bytes.
+    let start = &name[..name.len().min(4 * 32)];
+    String::from_utf8_lossy(start).chars().take(32).collect()
 }
 
 #[cfg(test)]

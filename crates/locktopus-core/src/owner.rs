@@ -31,6 +31,15 @@ impl OwnerId {
         Self(format!("{}:{thread}", process_uuid()).into_bytes().into())
     }
 
+    /// A fresh id of sixteen raw bytes, as Redisson's expiring permits have. The last two are zero: they number
+    /// the permits of one acquisition.
+    #[must_use]
+    pub(crate) fn permit() -> Self {
+        let mut bytes: [u8; 16] = random();
+        (bytes[14], bytes[15]) = (0, 0);
+        Self::from_bytes(bytes)
+    }
+
     /// An id with bytes chosen by the caller, for locks shared with a library that has its own format.
     #[must_use]
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Self {

@@ -24,6 +24,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Debt {
     pub(crate) target: LockTarget,
     pub(crate) owner: OwnerId,
+    pub(crate) permits: u32,
     /// After this instant the backend has forgotten the lock by itself.
     pub(crate) until: Instant,
     /// An attempt may still be on its way and arrive after the release: look once more.
@@ -33,17 +34,20 @@ pub(crate) struct Debt {
 impl Services {
     /// Takes over a debt. Never blocks and never panics; without a live runtime the lease lapses instead.
     pub(crate) fn reap(self: &Arc<Self>, debt: Debt) {
-        let services = Arc::clone(self);
-        self.tasks
-            .spawn_on(async move { services.settle(debt).await }, &self.runtime);
+        self.reap_then(debt, || ());
     }
 
-    async fn settle(self: Arc<Self>, debt: Debt) {
-        tokio::select! {
-            biased;
-            () = self.closed.cancelled() => {}
-            () = self.give_back(&debt) => {}
-        }
+    /// As [`reap`](Self::reap), and does `settled` when nothing of the debt is left, unless everything ends before.
+    pub(crate) fn reap_then(self: &Arc<Self>, debt: Debt, settled: impl FnOnce() + Send + 'static) {
+        let services = Arc::clone(self);
+        let settle = async move {
+            tokio::select! {
+                biased;
+                () = services.closed.cancelled() => {}
+                () = services.give_back(&debt) => settled(),
+            }
+        };
+        self.tasks.spawn_on(settle, &self.runtime);
     }
 
     /// What must be given back when a lease ends without an answered release. Its end is not that of its
@@ -53,6 +57,7 @@ impl Services {
         Debt {
             target: state.target.clone(),
             owner: state.owner.clone(),
+            permits: state.permits,
             until: clock::now() + state.longest_lease() + self.call_timeout(),
             late_attempt: state.late_attempt,
         }
@@ -90,6 +95,7 @@ impl Services {
         self.release(&ReleaseRequest {
             target: debt.target.clone(),
             owner: debt.owner.clone(),
+            permits: debt.permits,
             deadline,
         })
         .await

@@ -1,4 +1,4 @@
-//! What the core asks of a backend, and what a backend answers.
+//! What the core asks of a backend about holds, and what a backend answers.
 
 use std::time::Duration;
 
@@ -19,6 +19,34 @@ pub struct AcquireAttempt {
     pub lease: Duration,
     /// When the caller stops waiting for the answer.
     pub deadline: Instant,
+    /// How many permits of a semaphore. 1 for every other kind.
+    pub permits: u32,
+    /// How many fencing tokens in a row the grant reserves, from the one in the answer on. At least 1. The
+    /// same for every repetition.
+    pub tokens: u32,
+    /// The grant's token must be at least this one, and later ones greater. Given by a repetition of a holder's
+    /// attempt, it raises the token of that grant.
+    pub floor: Option<FencingToken>,
+    /// Ask for a place in the queue, kept for this long unless the attempt is repeated. `None`: do not queue.
+    /// Whole milliseconds.
+    pub place: Option<Duration>,
+}
+
+impl AcquireAttempt {
+    /// One attempt for one permit and one token, without a place in the queue.
+    #[must_use]
+    pub fn new(target: LockTarget, owner: OwnerId, lease: Duration, deadline: Instant) -> Self {
+        Self {
+            target,
+            owner,
+            lease,
+            deadline,
+            permits: 1,
+            tokens: 1,
+            floor: None,
+            place: None,
+        }
+    }
 }
 
 /// What became of an attempt. That somebody else holds the lock is an answer, not an error.
@@ -27,33 +55,58 @@ pub struct AcquireAttempt {
 pub enum AttemptOutcome {
     /// The owner holds the lock for the lease, counted from some moment after the attempt was sent.
     Granted {
-        /// The fencing token of this grant; the same when an attempt is repeated. `None` if this kind of
-        /// lock or this backend has none.
+        /// The fencing token of this grant, the first of those reserved; the same when an attempt is
+        /// repeated. `None` if this kind of lock or this backend has none.
         token: Option<FencingToken>,
     },
-    /// Another owner holds it.
+    /// It is not to be had now, and nothing of this attempt remains. Also while others are ahead in the queue.
     Held {
-        /// What is left of that owner's lease. `None` if it has no expiry.
+        /// What is left of the lease in the way. `None` if it has no expiry.
         remaining: Option<Duration>,
+    },
+    /// It is not to be had now, and the owner has a place in the queue. Only if the attempt asked for one.
+    Queued {
+        /// What is left of the lease in the way. `None` if it has no expiry.
+        remaining: Option<Duration>,
+        /// How many are ahead in the queue.
+        ahead: u64,
+        /// The last token given to anybody when the attempt was executed. A pushed grant to this owner with a token
+        /// that is not greater is older than this answer.
+        fence: u64,
     },
 }
 
-/// Gives a lock back, or makes sure that an attempt left nothing behind.
+/// Gives a lock back, or makes sure that an attempt left nothing behind, neither a hold nor a place in the queue.
 #[derive(Debug, Clone)]
 pub struct ReleaseRequest {
     /// Which lock.
     pub target: LockTarget,
     /// Whose hold ends.
     pub owner: OwnerId,
+    /// The number of permits of the attempt.
+    pub permits: u32,
     /// When the caller stops waiting for the answer.
     pub deadline: Instant,
+}
+
+impl ReleaseRequest {
+    /// Gives back one permit of one owner.
+    #[must_use]
+    pub fn new(target: LockTarget, owner: OwnerId, deadline: Instant) -> Self {
+        Self {
+            target,
+            owner,
+            permits: 1,
+            deadline,
+        }
+    }
 }
 
 /// What a release found. Either way the owner holds nothing afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum ReleaseOutcome {
-    /// The owner held the lock and now it is free.
+    /// The owner held the lock and does not any more; it went to those first in the queue, or is free.
     Released,
     /// The owner did not hold it: lease run out, taken over, or released before.
     NotHeld,
@@ -69,6 +122,21 @@ pub struct ExtendRequest {
     /// How long the lock must last from the moment of execution. Whole milliseconds. What lasts longer already
     /// is not shortened.
     pub lease: Duration,
+    /// The number of permits of the attempt.
+    pub permits: u32,
+}
+
+impl ExtendRequest {
+    /// Extends one permit of one owner.
+    #[must_use]
+    pub fn new(target: LockTarget, owner: OwnerId, lease: Duration) -> Self {
+        Self {
+            target,
+            owner,
+            lease,
+            permits: 1,
+        }
+    }
 }
 
 /// What an extension found.
@@ -84,22 +152,20 @@ pub enum ExtendOutcome {
     TakenOver,
 }
 
-/// The state of a lock as its backend sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct LockState {
-    /// The current holder, if there is one.
-    pub holder: Option<HolderState>,
-    /// The last token handed out, if the backend keeps one for this kind.
-    pub last_token: Option<FencingToken>,
-}
-
-/// A holder as the backend sees it.
+/// Takes several locks of one [group](crate::LockBackend::group), all or nothing. Never queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HolderState {
-    /// Its id. Show it to nobody who may not release the lock.
-    pub owner: OwnerId,
-    /// How many times it is held. Always 1 for native holders, which count re-entry in the process.
-    pub holds: u64,
-    /// What is left of the lease; `None` if it never expires.
-    pub remaining: Option<Duration>,
+#[must_use]
+pub enum GroupOutcome {
+    /// Every owner holds its lock; the tokens are in the order of the attempts.
+    Granted {
+        /// One for each attempt.
+        tokens: Vec<Option<FencingToken>>,
+    },
+    /// One of them is not to be had, so none was taken.
+    Held {
+        /// The first one that was in the way, counted from 0.
+        index: usize,
+        /// What is left of the lease in the way. `None` if it has no expiry.
+        remaining: Option<Duration>,
+    },
 }

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::backend::DynBackend;
+use crate::cohort::Cohorts;
 use crate::lease::LeaseState;
 use crate::reaper::Lanes;
 use crate::settings::Settings;
@@ -30,6 +31,8 @@ pub(crate) struct Services {
     pub(crate) closed: CancellationToken,
     /// Bounds the releases under way in the background.
     pub(crate) releases: Lanes,
+    /// Who of this process waits for what.
+    pub(crate) cohorts: Cohorts,
 }
 
 impl Services {
@@ -44,6 +47,7 @@ impl Services {
             closing: CancellationToken::new(),
             closed: CancellationToken::new(),
             releases: Lanes::default(),
+            cohorts: Cohorts::default(),
         });
         // Not tracked: it ends when the last handle, guard and request are gone, or on `closed`.
         let (watchdog, closed) = (Arc::clone(&services.watchdog), services.closed.clone());

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use crate::cohort::CohortSettings;
 use crate::error::OptionError;
+use crate::name::NameEncoding;
 use crate::validity::ValidityMargin;
 
 /// Shortest lease that can be asked for: 20 ms. A shorter one is used up by the way to the server.
@@ -14,22 +16,26 @@ pub(crate) const LONGEST_LEASE: Duration = Duration::from_secs(10 * 365 * 24 * 6
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) namespace: String,
+    pub(crate) names: NameEncoding,
     pub(crate) watchdog_lease: Duration,
     pub(crate) max_lease: Duration,
     pub(crate) margin: ValidityMargin,
     pub(crate) strategy: WaitStrategy,
     pub(crate) outage: Duration,
+    pub(crate) cohort: CohortSettings,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             namespace: String::new(),
+            names: NameEncoding::default(),
             watchdog_lease: Duration::from_secs(30),
             max_lease: Duration::from_secs(24 * 60 * 60),
             margin: ValidityMargin::default(),
             strategy: WaitStrategy::default(),
             outage: Duration::from_secs(10),
+            cohort: CohortSettings::default(),
         }
     }
 }
@@ -60,18 +66,36 @@ impl Settings {
     }
 }
 
+/// How long a pause between two looks may be.
+pub(crate) fn heartbeat_bounds() -> std::ops::RangeInclusive<Duration> {
+    Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60)
+}
+
 /// How to wait for a lock that somebody else holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitStrategy {
-    /// Sleep until the backend says that the lock was released, and look by yourself every now and then in
-    /// case the message was lost. The default, with a heartbeat of one second.
+    /// Stand in the backend's queue and be handed the lock. The default, with a heartbeat of one second.
+    ///
+    /// A grant that is pushed is used at once, without asking, if the waiter's last heartbeat leaves enough of
+    /// the lease: half of one that is renewed, nine tenths of one that is not. Otherwise, or with `confirm`,
+    /// the backend is asked first, which costs a round trip. Where the kind or the backend has no queue, this
+    /// is [`Notify`](Self::Notify).
+    HandOff {
+        /// How often to tell the backend that the waiter is alive, give or take a quarter; the place in the
+        /// queue is lost after three heartbeats of silence. Shortened to a tenth of the lease.
+        heartbeat: Duration,
+        /// Never believe a pushed grant, for networks in which others could forge one.
+        confirm: bool,
+    },
+    /// Sleep until the backend says that the lock was released, then ask again, and look by yourself every now
+    /// and then in case the message was lost. Waiters in a queue are served first.
     Notify {
         /// How long to sleep at most, give or take a quarter.
         heartbeat: Duration,
     },
-    /// Ask again after a random pause that grows from `min` to `max`. For locks shared with libraries that
-    /// send no message.
+    /// Spin: ask again after a random pause that doubles from `min` to `max`. For locks shared with libraries
+    /// that send no message. Waiters in a queue are served first.
     Poll {
         /// Bound for the first pause.
         min: Duration,
@@ -82,8 +106,9 @@ pub enum WaitStrategy {
 
 impl Default for WaitStrategy {
     fn default() -> Self {
-        Self::Notify {
+        Self::HandOff {
             heartbeat: Duration::from_secs(1),
+            confirm: false,
         }
     }
 }
@@ -96,9 +121,11 @@ impl WaitStrategy {
     };
 
     pub(crate) fn check(self) -> Result<Self, OptionError> {
-        let bounds = Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60);
+        let bounds = heartbeat_bounds();
         let good = match self {
-            Self::Notify { heartbeat } => bounds.contains(&heartbeat),
+            Self::HandOff { heartbeat, .. } | Self::Notify { heartbeat } => {
+                bounds.contains(&heartbeat)
+            }
             Self::Poll { min, max } => bounds.contains(&min) && bounds.contains(&max) && max >= min,
         };
         if good {

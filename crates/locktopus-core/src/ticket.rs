@@ -9,6 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crate::error::LockError;
 use crate::kind::LockTarget;
 use crate::lease::LeaseState;
+use crate::lock_request::MAX_PERMITS;
 use crate::owner::OwnerId;
 use crate::token::FencingToken;
 
@@ -25,6 +26,7 @@ pub struct LeaseTicket {
     name: String,
     owner: OwnerId,
     token: Option<FencingToken>,
+    permits: u32,
 }
 
 const VERSION: &str = "locktopus1";
@@ -36,6 +38,7 @@ impl LeaseTicket {
             name: state.target.name().as_str().to_owned(),
             owner: state.owner.clone(),
             token: state.token,
+            permits: state.permits,
         }
     }
 
@@ -49,6 +52,12 @@ impl LeaseTicket {
         self.token
     }
 
+    /// How many permits of a semaphore go with it; 1 for locks. Whoever adopts it asks for as many.
+    #[must_use]
+    pub fn permits(&self) -> u32 {
+        self.permits
+    }
+
     /// The ticket as one line of printable ASCII, to be sent over a trusted channel and parsed again.
     #[must_use]
     pub fn expose(&self) -> String {
@@ -57,12 +66,20 @@ impl LeaseTicket {
             URL_SAFE_NO_PAD.encode(self.owner.expose()),
             URL_SAFE_NO_PAD.encode(&self.name),
         );
-        format!("{VERSION}.{}.{name}.{owner}.{token}", self.kind)
+        let mut text = format!("{VERSION}.{}.{name}.{owner}.{token}", self.kind);
+        if self.permits != 1 {
+            text.push_str(&format!(".{}", self.permits));
+        }
+        text
     }
 
-    pub(crate) fn check(&self, target: &LockTarget) -> Result<(), LockError> {
+    pub(crate) fn check(&self, target: &LockTarget, permits: u32) -> Result<(), LockError> {
         if self.name == target.name().as_str() && self.kind == target.kind().as_str() {
-            return Ok(());
+            if self.permits == permits {
+                return Ok(());
+            }
+            let reason = format!("it is for {} permits, not for {permits}", self.permits);
+            return Err(LockError::Ticket { reason });
         }
         let reason = format!("it is for {} {:?}, not for {target}", self.kind, self.name);
         Err(LockError::Ticket { reason })
@@ -79,9 +96,15 @@ impl FromStr for LeaseTicket {
         let mut parts = text.trim().split('.');
         let mut part = || parts.next();
         let (version, kind, name, owner, token) = (part(), part(), part(), part(), part());
+        let permits = part();
         if version != Some(VERSION) || parts.next().is_some() {
             return Err(damaged("not a ticket of this version"));
         }
+        let permits = match permits.map(str::parse) {
+            None => 1,
+            Some(Ok(permits)) if permits > 1 && permits <= MAX_PERMITS => permits,
+            Some(_) => return Err(damaged("permits")),
+        };
         let decode = |part: Option<&str>| part.and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
         let name = decode(name)
             .and_then(|name| String::from_utf8(name).ok())
@@ -100,6 +123,7 @@ impl FromStr for LeaseTicket {
             name,
             owner: OwnerId::from_bytes(owner),
             token: FencingToken::new(token),
+            permits,
         })
     }
 }
@@ -111,6 +135,7 @@ impl fmt::Debug for LeaseTicket {
             .field("name", &self.name)
             .field("owner", &self.owner)
             .field("token", &self.token)
+            .field("permits", &self.permits)
             .finish()
     }
 }

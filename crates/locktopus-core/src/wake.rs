@@ -3,6 +3,8 @@
 //! A message that a lock was released wakes one waiter of the process, first come first served, not all
 //! of them: only one can win, and the others would only load the server. A waiter that loses the race
 //! keeps its place. One that leaves after it was woken passes the hint on.
+//!
+//! A grant is pushed to the one waiter whose owner it names, and to nobody else.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -11,12 +13,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use crate::owner::OwnerId;
+use crate::token::FencingToken;
+
 /// A hint that a waiter should look at the lock now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Wake {
     /// Somebody released the lock.
     Released,
+    /// The backend made this waiter's owner the holder. Whether that may be believed without asking, the
+    /// receiver must decide: the message may be old.
+    Granted {
+        /// The first token of the grant.
+        token: FencingToken,
+    },
     /// Hints may have been lost; look, and trust nothing that was heard before.
     Resync,
 }
@@ -29,8 +40,21 @@ pub struct WakeGroup {
 
 #[derive(Debug, Default)]
 struct Waiter {
+    owner: Mutex<Option<OwnerId>>,
     pending: Mutex<Option<Wake>>,
     notify: Notify,
+}
+
+impl Waiter {
+    fn is(&self, owner: &[u8]) -> bool {
+        let claimed = lock(&self.owner);
+        claimed.as_ref().is_some_and(|own| own.expose() == owner)
+    }
+
+    fn wake(&self, wake: Wake) {
+        *lock(&self.pending) = Some(wake);
+        self.notify.notify_one();
+    }
 }
 
 impl WakeGroup {
@@ -54,17 +78,49 @@ impl WakeGroup {
             let mut pending = lock(&waiter.pending);
             if pending.is_none() {
                 *pending = Some(Wake::Released);
+                drop(pending);
                 waiter.notify.notify_one();
                 return;
             }
         }
     }
 
+    /// Wakes every waiter, for those who can all go at once.
+    pub fn wake_all(&self) {
+        for waiter in lock(&self.waiters).iter() {
+            waiter.wake(Wake::Released);
+        }
+    }
+
+    /// Tells the waiter of this owner that the lock is its own; false if there is none.
+    pub fn grant(&self, owner: &[u8], token: FencingToken) -> bool {
+        self.tell(owner, Wake::Granted { token })
+    }
+
+    /// Makes the waiter of this owner look; false if there is none.
+    pub fn nudge(&self, owner: &[u8]) -> bool {
+        self.tell(owner, Wake::Resync)
+    }
+
+    /// Whether a waiter [claims](WakeStream::claim) to be this owner.
+    #[must_use]
+    pub fn awaits(&self, owner: &[u8]) -> bool {
+        lock(&self.waiters).iter().any(|waiter| waiter.is(owner))
+    }
+
+    fn tell(&self, owner: &[u8], wake: Wake) -> bool {
+        let waiters = lock(&self.waiters);
+        let waiter = waiters.iter().find(|waiter| waiter.is(owner));
+        if let Some(waiter) = waiter {
+            waiter.wake(wake);
+        }
+        waiter.is_some()
+    }
+
     /// Makes every waiter look.
     pub fn resync(&self) {
         for waiter in lock(&self.waiters).iter() {
-            *lock(&waiter.pending) = Some(Wake::Resync);
-            waiter.notify.notify_one();
+            waiter.wake(Wake::Resync);
         }
     }
 
@@ -91,6 +147,11 @@ pub struct WakeStream {
 }
 
 impl WakeStream {
+    /// Says whose grants this stream is for.
+    pub fn claim(&self, owner: &OwnerId) {
+        *lock(&self.waiter.owner) = Some(owner.clone());
+    }
+
     /// Waits for the next hint.
     ///
     /// # Cancel safety

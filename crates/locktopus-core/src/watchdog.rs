@@ -5,6 +5,9 @@
 //! task of its own, so that a node that does not answer delays nobody else. While a batch is under way the
 //! lease's timer stands at its deadline, so a lost lease is reported on time whatever the network does.
 
+mod due;
+mod timing;
+
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, Weak};
@@ -16,8 +19,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::{DelayQueue, delay_queue};
 
+use self::due::Due;
+use self::timing::{next, renewal, renewal_lease, timer};
 use crate::backend_error::BackendError;
 use crate::clock;
+use crate::cohort::Cohort;
 use crate::error::LostCause;
 use crate::lease::LeaseState;
 use crate::request::{ExtendOutcome, ExtendRequest};
@@ -52,10 +58,11 @@ struct Wheel {
     suspended: Duration,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 enum Timer {
     Tick,
     Lease(usize),
+    Patrol(Weak<Cohort>),
 }
 
 #[derive(Debug)]
@@ -76,17 +83,14 @@ struct Watched {
     lease: Arc<LeaseState>,
 }
 
-/// What one look at the wheel found.
-#[derive(Debug)]
-struct Due {
-    now: Instant,
-    renew: Vec<Watched>,
-    over: Vec<Entry>,
-}
-
 /// Where a lease sits in the wheel. Handed back to take it out again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticket(usize);
+
+impl Ticket {
+    /// Of a lease that is not watched.
+    pub(crate) const NONE: Self = Self(usize::MAX);
+}
 
 impl Watchdog {
     /// Starts watching a lease. Must be called on the watchdog's runtime. After `close` nobody would report
@@ -154,6 +158,37 @@ impl Watchdog {
         }
     }
 
+    /// The leases being watched.
+    pub(crate) fn leases(&self) -> Vec<(Ticket, Arc<LeaseState>)> {
+        let wheel = lock(&self.wheel);
+        let leases = wheel.leases.iter();
+        leases
+            .map(|(slot, entry)| (Ticket(slot), Arc::clone(&entry.lease)))
+            .collect()
+    }
+
+    /// Looks at a lease's deadline again: its maximum hold time has changed.
+    pub(crate) fn retime(&self, ticket: Ticket, lease: &Arc<LeaseState>) {
+        let mut wheel = lock(&self.wheel);
+        let wheel = &mut *wheel;
+        if let Some(entry) = wheel
+            .leases
+            .get_mut(ticket.0)
+            .filter(|entry| Arc::ptr_eq(&entry.lease, lease))
+        {
+            let due = next(lease, entry.renew_at.filter(|_| !entry.in_flight));
+            wheel.timers.reset_at(&entry.timer, timer(due));
+        }
+    }
+
+    /// Sends somebody to look after a line at this instant. Must be called on the watchdog's runtime.
+    pub(crate) fn patrol_at(&self, cohort: Weak<Cohort>, at: Instant) {
+        let mut wheel = lock(&self.wheel);
+        if !wheel.closed {
+            wheel.timers.insert_at(Timer::Patrol(cohort), timer(at));
+        }
+    }
+
     /// How many leases are being watched.
     pub(crate) fn len(&self) -> usize {
         lock(&self.wheel).leases.len()
@@ -173,6 +208,11 @@ impl Watchdog {
             let Some(services) = services.upgrade() else {
                 return;
             };
+            for cohort in due.patrols {
+                if let Some(cohort) = cohort.upgrade() {
+                    cohort.patrol(&services, due.now);
+                }
+            }
             let mut batches: HashMap<_, Vec<Watched>> = HashMap::new();
             for watched in due.renew {
                 let lease = renewal_lease(&watched.lease, due.now, &services);
@@ -201,14 +241,16 @@ impl Watchdog {
             now: clock::now(),
             renew: Vec::new(),
             over: Vec::new(),
+            patrols: Vec::new(),
         };
         loop {
             match wheel.timers.poll_expired(cx) {
                 Poll::Ready(Some(expired)) => match expired.into_inner() {
                     Timer::Lease(slot) => wheel.fired(slot, &mut due),
                     Timer::Tick => wheel.tick(&mut due),
+                    Timer::Patrol(cohort) => due.patrols.push(cohort),
                 },
-                _ if !(due.renew.is_empty() && due.over.is_empty()) => return Poll::Ready(due),
+                _ if !due.is_empty() => return Poll::Ready(due),
                 // An empty wheel keeps the waker: the next insertion wakes this task.
                 _ => return Poll::Pending,
             }
@@ -234,6 +276,7 @@ impl Watchdog {
                 target: state.target.clone(),
                 owner: state.owner.clone(),
                 lease,
+                permits: state.permits,
             });
         }
         // Even when the deadline is near, the answer gets a moment to arrive: a lease saved late is saved.
@@ -341,56 +384,4 @@ impl Wheel {
             self.timers.insert(Timer::Tick, TICK);
         }
     }
-}
-
-impl Entry {
-    fn report_expiry(self) {
-        if let (Some(detail), false) = (self.detail, self.lease.lost().is_some())
-            && self
-                .lease
-                .hold_until
-                .is_none_or(|end| end > self.lease.valid_until())
-        {
-            self.lease.end(LostCause::Unreachable { detail });
-        }
-        self.lease.expire();
-        tracing::warn!(lock = %self.lease.target, cause = ?self.lease.lost(), "lock lost");
-    }
-}
-
-/// When to renew a lease that was confirmed just now.
-fn renewal(now: Instant, lease: Duration) -> Instant {
-    let period = lease / RENEWALS_PER_LEASE;
-    let grid = (period / BATCHES_PER_PERIOD).max(Duration::from_millis(1));
-    let at = now + period;
-    // Any fixed origin will do for the grid.
-    let origin = *ORIGIN.get_or_init(Instant::now);
-    let past = at.saturating_duration_since(origin).as_nanos() % grid.as_nanos();
-    at - Duration::from_nanos(u64::try_from(past).unwrap_or(0))
-}
-
-static ORIGIN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-
-/// When a timer must fire for `at`. The wheel cannot count further than two years; firing early does no
-/// harm, because whatever is not due then is put back.
-fn timer(at: Instant) -> Instant {
-    clock::timer(at).min(Instant::now() + FARTHEST)
-}
-
-/// The next instant at which something must be done for a lease.
-fn next(lease: &LeaseState, renew_at: Option<Instant>) -> Instant {
-    let valid_until = lease.valid_until();
-    renew_at.map_or(valid_until, |at| at.min(valid_until))
-}
-
-/// The lease to ask for: the usual one, but not longer than the maximum hold time needs.
-fn renewal_lease(lease: &LeaseState, now: Instant, services: &Services) -> Duration {
-    let usual = lease.lease();
-    let Some(end) = lease.hold_until else {
-        return usual;
-    };
-    let needed = end.saturating_duration_since(now) + services.settings.margin.of(usual);
-    // Rounded up to the grid of batches, so that neighbours still share one.
-    let needed = Duration::from_millis(u64::try_from(needed.as_millis() + 1).unwrap_or(u64::MAX));
-    usual.min(needed)
 }

@@ -25,7 +25,7 @@ async fn a_lost_answer_is_asked_for_again() {
         "a new owner blocks itself"
     );
     let state = locks.lock("a").inspect().await.unwrap();
-    let holder = state.holder.unwrap();
+    let holder = state.holder().unwrap();
     assert_eq!((holder.holds, &holder.owner), (1, guard.owner()));
     assert_eq!(state.last_token, guard.token());
     guard.release().await.unwrap();

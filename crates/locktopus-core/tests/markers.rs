@@ -16,6 +16,16 @@ fn public_types_go_everywhere() {
     everywhere::<Lease>();
     everywhere::<LeaseTicket>();
     everywhere::<Owner>();
+    everywhere::<RwLock>();
+    everywhere::<WriteGuard>();
+    everywhere::<DowngradeError>();
+    everywhere::<LockRequest<WriteGuard>>();
+    everywhere::<Semaphore>();
+    everywhere::<Latch>();
+    everywhere::<LatchWait>();
+    everywhere::<WaitProgress>();
+    everywhere::<LockList>();
+    everywhere::<HeldLock>();
     everywhere::<LockError>();
     everywhere::<BackendError>();
     everywhere::<DynBackend>();
@@ -37,6 +47,14 @@ async fn futures_are_send() {
     sent(&guard.lost());
     sent(&lease.lost());
     sent(&locks.diagnose());
+    sent(&locks.lock("a").force_release("test"));
+    sent(&locks.list("").unwrap().next_page());
+    sent(&locks.rw_lock("b").write().acquire());
+    sent(&locks.rw_lock("b").inspect());
+    sent(&locks.semaphore("c").resize(1));
+    sent(&locks.latch("d").count_down());
+    sent(&locks.latch("d").wait().into_future());
+    sent(&Owner::new().scope(locks.lock("a").acquire()));
     sent(&locks.shutdown(Duration::ZERO));
     let Ok(ticket) = guard.into_ticket() else {
         panic!("a good guard")

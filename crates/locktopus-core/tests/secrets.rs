@@ -78,22 +78,10 @@ async fn life(seen: &mut String, secrets: &mut Vec<Vec<u8>>) {
     let state = locks.lock("a").inspect().await.unwrap();
     let target = LockTarget::new(LockName::new("a").unwrap(), LockKind::Reentrant);
     let deadline = Instant::now();
-    let attempt = AcquireAttempt {
-        target: target.clone(),
-        owner: id.clone(),
-        lease: Duration::from_secs(1),
-        deadline,
-    };
-    let release = ReleaseRequest {
-        target: target.clone(),
-        owner: id.clone(),
-        deadline,
-    };
-    let extend = ExtendRequest {
-        target,
-        owner: id.clone(),
-        lease: Duration::from_secs(1),
-    };
+    let lease = Duration::from_secs(1);
+    let attempt = AcquireAttempt::new(target.clone(), id.clone(), lease, deadline);
+    let release = ReleaseRequest::new(target.clone(), id.clone(), deadline);
+    let extend = ExtendRequest::new(target, id.clone(), lease);
     let request = locks.lock("a").owner(&me);
     write!(
         seen,

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, Diagnosis,
-    DynBackend, Executed, ExtendOutcome, ExtendRequest, LockBackend, LockState, LockTarget,
-    Locktopus, LocktopusBuilder, MemoryBackend, NameError, OwnerId, ReleaseOutcome, ReleaseRequest,
-    WakeStream,
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CounterOutcome,
+    CounterRequest, DynBackend, Eviction, Executed, ExtendOutcome, ExtendRequest, LockBackend,
+    LockPage, LockState, LockTarget, Locktopus, LocktopusBuilder, MemoryBackend, NameError,
+    OwnerId, ReleaseOutcome, ReleaseRequest, ScanCursor, WakeGroup, WakeStream, forward_backend,
 };
 use tokio::time::{Instant, sleep};
 
@@ -58,6 +58,8 @@ struct State {
     next: Vec<(&'static str, VecDeque<Fate>)>,
     always: Vec<(&'static str, Fate)>,
     hanging_shard: Option<u32>,
+    /// Streams made meanwhile hear nothing but what is said here.
+    deaf: Option<Arc<WakeGroup>>,
 }
 
 impl Scripted {
@@ -106,6 +108,13 @@ impl Scripted {
     /// Extensions of this shard never return.
     pub(crate) fn hang_shard(&self, shard: Option<u32>) {
         self.state.lock().unwrap().hanging_shard = shard;
+    }
+
+    /// Messages to subscriptions made from now on are lost; the group says what they hear instead.
+    pub(crate) fn deafen(&self) -> Arc<WakeGroup> {
+        let group = Arc::<WakeGroup>::default();
+        self.state.lock().unwrap().deaf = Some(Arc::clone(&group));
+        group
     }
 
     /// The calls of this name so far.
@@ -239,6 +248,10 @@ impl LockBackend for Scripted {
         deadline: Instant,
     ) -> Result<WakeStream, BackendError> {
         let fate = self.fate("subscribe", Vec::new());
+        let deaf = self.state.lock().unwrap().deaf.clone();
+        if let Some(group) = deaf {
+            return self.call(fate, async move { group.join(()) }).await;
+        }
         let (store, target) = (self.store.clone(), target.clone());
         self.call(
             fate,
@@ -247,13 +260,43 @@ impl LockBackend for Scripted {
         .await?
     }
 
-    async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError> {
-        self.store.diagnose(deadline).await
+    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
+        let fate = self.fate(
+            "counter",
+            vec![(&request.target, request.operation.clone())],
+        );
+        let (store, request) = (self.store.clone(), request.clone());
+        self.call(fate, async move { store.counter(&request).await })
+            .await?
     }
 
-    async fn close(&self) {
-        self.store.close().await;
+    async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        let fate = self.fate("evict", Vec::new());
+        let (store, target) = (self.store.clone(), target.clone());
+        self.call(fate, async move { store.evict(&target, deadline).await })
+            .await?
     }
+
+    async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        deadline: Instant,
+    ) -> Result<LockPage, BackendError> {
+        let fate = self.fate("scan", Vec::new());
+        let (store, prefix) = (self.store.clone(), prefix.to_owned());
+        self.call(
+            fate,
+            async move { store.scan(&prefix, cursor, deadline).await },
+        )
+        .await?
+    }
+
+    forward_backend!(store: group attempt_all listen diagnose close);
 }
 
 /// Lets time pass until `check` holds; at most a minute of it.

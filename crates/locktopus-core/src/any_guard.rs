@@ -1,0 +1,36 @@
+//! What a request turns into: the guard of its kind.
+
+use crate::guard::LockGuard;
+use crate::owner_handle::Owner;
+
+/// A guard that a [`LockRequest`](crate::LockRequest) can turn into: [`LockGuard`] or
+/// [`WriteGuard`](crate::WriteGuard). Cannot be implemented elsewhere.
+pub trait AnyGuard: sealed::Sealed + Sized + Send + Sync + 'static {}
+
+impl AnyGuard for LockGuard {}
+
+/// A lock that was just taken, and the owner it was taken for.
+#[derive(Debug)]
+pub struct Taken {
+    pub(crate) guard: LockGuard,
+    pub(crate) owner: Option<Owner>,
+}
+
+pub(crate) mod sealed {
+    use super::{LockGuard, Taken};
+
+    pub trait Sealed {
+        fn from_taken(taken: Taken) -> Self;
+        fn into_lock_guard(self) -> LockGuard;
+    }
+
+    impl Sealed for LockGuard {
+        fn from_taken(taken: Taken) -> Self {
+            taken.guard
+        }
+
+        fn into_lock_guard(self) -> LockGuard {
+            self
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! The one loop that takes locks from the backend: attempt, wait, attempt again.
+
+mod stand;
+mod waiting;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+pub(crate) use self::stand::Stand;
+use self::stand::{Place, Terms};
+pub(crate) use self::waiting::jitter;
+use crate::acquire::{Plan, Wait};
+use crate::backend_error::{BackendError, BackendErrorKind, Executed};
+use crate::clock;
+use crate::cohort::Lead;
+use crate::error::{LockError, Phase};
+use crate::guard::Held;
+use crate::kind::LockKind;
+use crate::lease::{Grant, LeaseState};
+use crate::request::{AcquireAttempt, AttemptOutcome};
+use crate::services::Services;
+use crate::settings::WaitStrategy;
+use crate::token::FencingToken;
+
+/// The time that the first attempt has for its answer, however short the wait limit.
+const FIRST_ATTEMPT: Duration = Duration::from_millis(50);
+/// Short leases do not make waiters ask more often than this.
+const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(50);
+
+/// Why an acquisition ended without an answer.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Failed(LockError),
+    /// It showed no life for too long, and somebody else leads those who wait in this process.
+    Deposed,
+}
+
+impl From<LockError> for Stop {
+    fn from(error: LockError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// One acquisition under way. Dropping it at any point gives back whatever an attempt may have taken, or leaves it
+/// to whoever leads next.
+pub(crate) struct Acquisition<'a> {
+    services: &'a Arc<Services>,
+    plan: &'a Plan,
+    started: Instant,
+    limit: Option<Instant>,
+    stand: Stand,
+    pauses: u32,
+    /// Others of this process wait behind it.
+    lead: Option<Lead>,
+}
+
+/// What the last attempt said, for the error if time runs out.
+#[derive(Debug)]
+enum Obstacle {
+    Held(Option<Duration>),
+    Queued {
+        remaining: Option<Duration>,
+        ahead: u64,
+    },
+    Failed(BackendError),
+}
+
+impl Obstacle {
+    fn is_held(&self) -> bool {
+        !matches!(self, Self::Failed(_))
+    }
+}
+
+impl<'a> Acquisition<'a> {
+    pub(crate) fn new(
+        services: &'a Arc<Services>,
+        plan: &'a Plan,
+        started: Instant,
+        mut lead: Option<Lead>,
+    ) -> Self {
+        let left_behind = lead.as_mut().and_then(Lead::take_stand);
+        let mut acquisition = Self {
+            services,
+            plan,
+            started,
+            limit: plan.wait.limit(started),
+            stand: Stand::new(plan.target.kind().new_owner()),
+            pauses: 0,
+            lead,
+        };
+        acquisition.stand.terms = acquisition.terms();
+        if let Some(mut stand) = left_behind {
+            stand.failing_since = stand.failing_since.map(|since| since.max(started));
+            if stand.terms == acquisition.stand.terms {
+                acquisition.stand = *stand;
+            } else {
+                acquisition.stand.failing_since = stand.failing_since;
+                stand.give_up(services, &plan.target);
+            }
+        }
+        acquisition
+    }
+
+    pub(crate) async fn run(mut self) -> Result<Option<Held>, Stop> {
+        if self.listens() && self.stand.hints.is_none() {
+            // If this process listens already, a grant may come right after the answer to the first attempt.
+            self.stand.hints = self.listen();
+        }
+        loop {
+            let obstacle = match self.attempt().await? {
+                Ok(held) => return Ok(Some(held)),
+                Err(obstacle) => obstacle,
+            };
+            self.report(&obstacle);
+            if self.plan.wait == Wait::Not && obstacle.is_held() {
+                return Ok(None);
+            }
+            if !self.time_left() {
+                return Err(self.out_of_time(obstacle).into());
+            }
+            if self.listens() && self.stand.hints.is_none() && obstacle.is_held() {
+                // Subscribe first, then look again: what happens between the two would otherwise be missed.
+                self.stand.hints = self.subscribe().await;
+                if self.stand.hints.is_some() && self.time_left() {
+                    continue;
+                }
+            }
+            if self.time_left()
+                && let Some(token) = self.pause(&obstacle).await?
+                && let Some(held) = self.believe(token)?
+            {
+                return Ok(Some(held));
+            }
+            // An attempt without time for its answer would tell less than the last one did, and would
+            // have to be cleaned up after.
+            if !self.time_left() {
+                return Err(self.out_of_time(obstacle).into());
+            }
+        }
+    }
+
+    /// Tells whoever watches this wait where it stands.
+    fn report(&self, obstacle: &Obstacle) {
+        let Some(progress) = &self.plan.progress else {
+            return;
+        };
+        match *obstacle {
+            Obstacle::Held(remaining) => progress.report(None, remaining, self.plan.lease),
+            Obstacle::Queued { remaining, ahead } => {
+                progress.report(Some(ahead), remaining, self.plan.lease);
+            }
+            Obstacle::Failed(_) => {}
+        }
+    }
+
+    fn time_left(&self) -> bool {
+        self.limit.is_none_or(|limit| Instant::now() < limit)
+    }
+
+    async fn attempt(&mut self) -> Result<Result<Held, Obstacle>, Stop> {
+        let deadline = self.deadline();
+        self.lives_until(deadline)?;
+        let (begun, sent) = (Instant::now(), clock::now());
+        let attempt = AcquireAttempt {
+            permits: self.plan.permits,
+            place: self.stand.terms.place,
+            tokens: self.stand.terms.tokens,
+            ..AcquireAttempt::new(
+                self.plan.target.clone(),
+                self.stand.owner.clone(),
+                self.plan.lease,
+                deadline,
+            )
+        };
+        self.stand.unsettled = Some(self.services.attempts.token());
+        self.stand.in_flight = true;
+        let answer = self.services.attempt(&attempt).await;
+        self.stand.in_flight = false;
+        match answer {
+            Ok(AttemptOutcome::Granted { token }) => {
+                let valid_until = self.valid_until(sent);
+                if valid_until <= clock::now() {
+                    // The answer came too late to be of use: give the grant back and start afresh.
+                    self.give_up_owner();
+                    let name = self.services.backend.info().name;
+                    let message = "the grant came after its validity was spent; the backend is slower than the lease";
+                    let slow =
+                        BackendError::new(name, BackendErrorKind::Timeout, Executed::No, message);
+                    return Ok(Err(self.failed(slow, begun)?));
+                }
+                self.take(sent, token).map(Ok)
+            }
+            Ok(AttemptOutcome::Held { remaining }) => {
+                self.stand.failing_since = None;
+                self.stand.settled();
+                Ok(Err(Obstacle::Held(remaining)))
+            }
+            Ok(AttemptOutcome::Queued {
+                remaining,
+                ahead,
+                fence,
+            }) => {
+                // `unsettled` stays: a place in the queue must be given up too.
+                self.stand.failing_since = None;
+                self.stand.place = Some(Place { sent, fence });
+                Ok(Err(Obstacle::Queued { remaining, ahead }))
+            }
+            Err(error) => Ok(Err(self.failed(error, begun)?)),
+        }
+    }
+
+    fn valid_until(&self, sent: Instant) -> Instant {
+        let margin = &self.services.settings.margin;
+        margin.valid_until(sent, self.plan.lease)
+    }
+
+    /// The lock is ours, by an attempt or a heartbeat sent at `sent`.
+    fn take(&mut self, sent: Instant, token: Option<FencingToken>) -> Result<Held, Stop> {
+        self.stand.failing_since = None;
+        let plan = self.plan;
+        let grant = Grant {
+            target: plan.target.clone(),
+            owner: self.stand.owner.clone(),
+            token: token.filter(|_| plan.target.kind().has_tokens()),
+            permits: plan.permits,
+            lease: plan.lease,
+            renewed: plan.renewed,
+            hold_until: plan.max_hold.and_then(|hold| sent.checked_add(hold)),
+            granted_at: clock::now(),
+            valid_until: self.valid_until(sent),
+            late_attempt: self.stand.late_attempt,
+        };
+        // Where this fails, dropping `self` gives the grant back.
+        let held = match self.lead.as_mut() {
+            Some(lead) => lead.won(grant)?,
+            None => {
+                let state = Arc::new(LeaseState::new(grant));
+                let watch = self.services.watch(&state);
+                let watch = watch.ok_or(LockError::ShutDown)?;
+                let services = Arc::clone(self.services);
+                Held {
+                    services,
+                    state,
+                    watch,
+                }
+            }
+        };
+        self.stand.settled();
+        self.stand.late_attempt = false;
+        self.stop_listening();
+        Ok(held)
+    }
+
+    /// Decides whether a pushed grant may be used without asking the backend.
+    ///
+    /// The message may be old, or forged, or the waiter may not have been heard of for long. It is believed if its token
+    /// is newer than the last answer to this owner (so it is no leftover of an earlier grant), and validity
+    /// counts from when that answer's attempt was sent, which was before the grant. Source: the model that
+    /// broke every weaker rule.
+    fn believe(&mut self, token: FencingToken) -> Result<Option<Held>, Stop> {
+        let WaitStrategy::HandOff { confirm: false, .. } = self.plan.strategy else {
+            return Ok(None);
+        };
+        let Some(place) = self.stand.place.filter(|place| token.get() > place.fence) else {
+            return Ok(None);
+        };
+        let left = self
+            .valid_until(place.sent)
+            .saturating_duration_since(clock::now());
+        if left < least_validity(self.plan.lease, self.plan.renewed) {
+            return Ok(None);
+        }
+        self.take(place.sent, Some(token)).map(Some)
+    }
+
+    /// What attempts ask for. The next leader may go on under the same owner id if it asks for the same.
+    fn terms(&self) -> Terms {
+        let place = self.queues();
+        Terms {
+            lease: self.plan.lease,
+            place: place.then(|| self.heartbeat() * 3 + self.services.call_timeout()),
+            permits: self.plan.permits,
+            tokens: match self.lead {
+                Some(_) => self.services.settings.cohort.turns,
+                None => 1,
+            },
+        }
+    }
+
+    /// Whether attempts ask for a place in the queue. Waiters of a fair lock stand in it whatever their strategy,
+    /// which then only says how they notice that it is their turn.
+    fn queues(&self) -> bool {
+        let kind = self.plan.target.kind();
+        let by_choice = matches!(self.plan.strategy, WaitStrategy::HandOff { .. });
+        self.plan.wait != Wait::Not
+            && self.services.backend.info().queues
+            && (by_choice && kind.hands_off() || *kind == LockKind::Fair)
+    }
+
+    /// Decides whether to go on after the error of an attempt begun at `begun`.
+    fn failed(&mut self, error: BackendError, begun: Instant) -> Result<Obstacle, LockError> {
+        let stand = &mut self.stand;
+        if error.executed() == Executed::Maybe {
+            stand.late_attempt = true;
+        } else if stand.place.is_none() && !stand.late_attempt {
+            stand.unsettled = None;
+        }
+        let since = *stand.failing_since.get_or_insert(begun);
+        let patience_over = since.elapsed() >= self.services.settings.outage;
+        let may_wait = self.plan.wait != Wait::Not;
+        if error.is_transient() && may_wait && !patience_over {
+            tracing::debug!(lock = %self.plan.target, %error, "attempt failed, will try again");
+            return Ok(Obstacle::Failed(error));
+        }
+        if let (Some(lead), true) = (&self.lead, error.is_transient() && may_wait) {
+            lead.tell_outage(&error);
+        }
+        Err(LockError::Backend {
+            target: self.plan.target.clone(),
+            phase: Phase::Acquire,
+            source: error,
+        })
+    }
+
+    fn give_up_owner(&mut self) {
+        let mut fresh = Stand::new(self.plan.target.kind().new_owner());
+        fresh.terms = self.stand.terms;
+        fresh.failing_since = self.stand.failing_since;
+        fresh.hints = self.stand.hints.take();
+        std::mem::replace(&mut self.stand, fresh).give_up(self.services, &self.plan.target);
+    }
+
+    /// Shows those who wait behind that this acquisition is alive, and will be again by `until`.
+    fn lives_until(&self, until: Instant) -> Result<(), Stop> {
+        let Some(lead) = &self.lead else {
+            return Ok(());
+        };
+        // Generous: a busy runtime is no reason to lose the place in the queue, which is kept for three heartbeats.
+        let until = until + self.heartbeat() * 2;
+        lead.lives_until(until, &self.stand.owner)
+            .then_some(())
+            .ok_or(Stop::Deposed)
+    }
+
+    /// A single attempt may take the backend's call timeout; with a wait limit, attempts end with it. Only
+    /// the first one always has a moment, or a short limit could not take a lock that is free.
+    fn deadline(&self) -> Instant {
+        let deadline = Instant::now() + self.services.call_timeout();
+        match self.limit {
+            Some(limit) if limit > self.started => {
+                deadline.min(limit.max(self.started + FIRST_ATTEMPT))
+            }
+            _ => deadline,
+        }
+    }
+
+    fn out_of_time(&self, obstacle: Obstacle) -> LockError {
+        let (holder_remaining, source) = match obstacle {
+            Obstacle::Held(remaining) | Obstacle::Queued { remaining, .. } => (remaining, None),
+            Obstacle::Failed(error) => (None, Some(error)),
+        };
+        let (target, waited) = (self.plan.target.clone(), self.started.elapsed());
+        LockError::WaitTimeout {
+            target,
+            waited,
+            holder_remaining,
+            source,
+        }
+    }
+}
+
+impl Drop for Acquisition<'_> {
+    fn drop(&mut self) {
+        let fresh = Stand::new(self.stand.owner.clone());
+        let stand = std::mem::replace(&mut self.stand, fresh);
+        match self.lead.take() {
+            Some(lead) => lead.leave(stand),
+            None => stand.give_up(self.services, &self.plan.target),
+        }
+    }
+}
+
+/// How much of a lease must be left for it to be as good as one that was just granted.
+pub(crate) fn least_validity(lease: Duration, renewed: bool) -> Duration {
+    if renewed { lease / 2 } else { lease * 9 / 10 }
+}

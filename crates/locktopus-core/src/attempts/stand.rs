@@ -1,0 +1,93 @@
+//! What an acquisition has at the backend, or may have: an owner id, attempts under way, a place in the queue.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use crate::clock;
+use crate::kind::LockTarget;
+use crate::owner::OwnerId;
+use crate::reaper::Debt;
+use crate::services::Services;
+use crate::wake::WakeStream;
+
+/// Where an acquisition stands with the backend. Whoever has it answers for it.
+#[derive(Debug)]
+pub(crate) struct Stand {
+    pub(super) owner: OwnerId,
+    pub(super) terms: Terms,
+    /// An attempt of `owner` may hold the lock, or a place in the queue. The token makes a shutdown wait until
+    /// this has been handed to the reaper.
+    pub(super) unsettled: Option<TaskTrackerToken>,
+    /// An attempt is under way.
+    pub(super) in_flight: bool,
+    /// An earlier attempt of `owner` got no answer; it may still arrive.
+    pub(super) late_attempt: bool,
+    /// The place in the queue that the last answered attempt confirmed.
+    pub(super) place: Option<Place>,
+    pub(super) hints: Option<WakeStream>,
+    pub(super) failing_since: Option<Instant>,
+}
+
+/// What every attempt of one owner id asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Terms {
+    pub(super) lease: Duration,
+    /// For how long to keep a place in the queue, if one is wanted.
+    pub(super) place: Option<Duration>,
+    pub(super) permits: u32,
+    pub(super) tokens: u32,
+}
+
+/// A confirmed place in the queue, and what a pushed grant must be measured by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// When the attempt that confirmed it was sent. A grant pushed later happened later, so validity may count
+    /// from here.
+    pub(super) sent: Instant,
+    /// The last token at that time. A grant with a token that is not greater is an old message.
+    pub(super) fence: u64,
+}
+
+impl Stand {
+    pub(super) fn new(owner: OwnerId) -> Self {
+        Self {
+            owner,
+            terms: Terms::default(),
+            unsettled: None,
+            in_flight: false,
+            late_attempt: false,
+            place: None,
+            hints: None,
+            failing_since: None,
+        }
+    }
+
+    /// The backend has neither a hold nor a place that nobody answers for.
+    pub(super) fn settled(&mut self) {
+        (self.unsettled, self.place) = (None, None);
+    }
+
+    /// Makes it fit to be taken up by somebody else: an attempt whose answer nobody waits for may arrive late.
+    pub(crate) fn left_behind(mut self) -> Self {
+        self.late_attempt |= std::mem::take(&mut self.in_flight);
+        self
+    }
+
+    /// Leaves what there may be to the reaper.
+    pub(crate) fn give_up(self, services: &Arc<Services>, target: &LockTarget) {
+        if self.unsettled.is_none() && !self.late_attempt {
+            return;
+        }
+        let place = self.terms.place.unwrap_or_default();
+        services.reap(Debt {
+            target: target.clone(),
+            owner: self.owner,
+            permits: self.terms.permits,
+            until: clock::now() + self.terms.lease + place + services.call_timeout(),
+            late_attempt: self.in_flight || self.late_attempt,
+        });
+    }
+}

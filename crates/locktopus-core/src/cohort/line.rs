@@ -1,0 +1,232 @@
+//! The line of one lock in one process: who leads to the backend, who holds, who waits.
+//!
+//! Something in the line belongs to exactly one of its members at any time: the lease, or the way to the backend
+//! where there is no lease. The stage says whose it is. Only that member moves the stage, with these exceptions,
+//! all of which go through the slot's compare-and-set or look at the stage under the lock: the lease is lost while it is
+//! held, a turn is revoked, a leader that shows no life is deposed.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::slot::Slot;
+use super::stage::{Baton, Inner, Leader, Leavings, Passed, Stage};
+use super::sync::{Arc, Mutex, lock};
+use super::{Asker, OwnerId, Session, Stand};
+
+#[derive(Debug)]
+pub(crate) struct Line {
+    inner: Mutex<Inner>,
+}
+
+/// Where somebody who comes to the line finds itself.
+#[derive(Debug)]
+pub(crate) enum Arrival {
+    /// Alone: it leads, with this number.
+    Leads(u64),
+    /// Behind others. `patrol`: nobody looks after the line yet.
+    Waits { slot: Arc<Slot>, patrol: bool },
+    /// The line is closed.
+    Closed,
+}
+
+/// What a look at the line by somebody who will not wait shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Glance {
+    /// Nobody is here.
+    Empty,
+    /// A member holds the lock, or was just handed it.
+    Held,
+    /// Somebody is on the way to the backend.
+    Asking,
+}
+
+/// What a waiter finds when it takes its turn.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    Holds(Arc<Session>),
+    /// It leads, and goes on from where the leader before it stood.
+    Leads(u64, Option<Box<Stand>>),
+}
+
+impl Line {
+    pub(crate) fn new() -> Self {
+        Self {
+            inner: Mutex::new(Inner::new()),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(lock(&self.inner).stage, Stage::Empty)
+    }
+
+    pub(crate) fn arrive(&self, asker: impl FnOnce() -> Asker) -> Arrival {
+        let mut inner = lock(&self.inner);
+        if inner.closed {
+            return Arrival::Closed;
+        }
+        if matches!(inner.stage, Stage::Empty) {
+            return Arrival::Leads(inner.lead());
+        }
+        let slot = Arc::new(Slot::new(asker()));
+        inner.waiting.push_back(Arc::clone(&slot));
+        let patrol = !std::mem::replace(&mut inner.patrolled, true);
+        Arrival::Waits { slot, patrol }
+    }
+
+    pub(crate) fn glance(&self) -> Glance {
+        match lock(&self.inner).stage {
+            Stage::Empty => Glance::Empty,
+            Stage::Held(_) | Stage::Handed { .. } => Glance::Held,
+            Stage::Led(_) | Stage::Offered { .. } => Glance::Asking,
+        }
+    }
+
+    /// Notes that the leader is alive, and will be again by `until`. False: it was deposed.
+    pub(crate) fn leader_lives(&self, number: u64, until: Instant, owner: &OwnerId) -> bool {
+        let mut inner = lock(&self.inner);
+        match &mut inner.stage {
+            Stage::Led(leader) if leader.number == number => {
+                leader.doing = Some((until, owner.clone()));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The leader has a lease. False: it was deposed, and must give the lease back.
+    pub(crate) fn won(&self, number: u64, session: &Arc<Session>) -> bool {
+        let mut inner = lock(&self.inner);
+        let leads = inner.is_led_by(number) && !session.is_over();
+        if leads {
+            inner.stage = Stage::Held(Arc::clone(session));
+        }
+        leads
+    }
+
+    /// The leader gives up. The next one goes on from where it stood; without one, the stand comes back.
+    pub(crate) fn leader_left(
+        &self,
+        number: u64,
+        stand: Option<Box<Stand>>,
+        now: Instant,
+    ) -> Result<Arc<Slot>, Option<Box<Stand>>> {
+        let mut inner = lock(&self.inner);
+        if !inner.is_led_by(number) {
+            return Err(stand);
+        }
+        inner.offer(stand, now)
+    }
+
+    /// A waiter begins what it was handed. To be called once, by whoever took the turn out of the slot.
+    pub(crate) fn begin(&self, slot: &Arc<Slot>) -> Option<Begun> {
+        let mut inner = lock(&self.inner);
+        match inner.take_from(slot)? {
+            Baton::Lease(session) if !session.is_over() => {
+                inner.stage = Stage::Held(Arc::clone(&session));
+                Some(Begun::Holds(session))
+            }
+            Baton::Lease(_) => Some(Begun::Leads(inner.lead(), None)),
+            Baton::Way(stand) => Some(Begun::Leads(inner.lead(), stand)),
+        }
+    }
+
+    /// The holder is done: passes the lease to the first waiter, if `may` allows it to have it.
+    pub(crate) fn pass(
+        &self,
+        session: &Arc<Session>,
+        now: Instant,
+        may: impl Fn(&Session, &Asker) -> bool,
+    ) -> Passed {
+        let mut inner = lock(&self.inner);
+        match &inner.stage {
+            Stage::Held(held) if Arc::ptr_eq(held, session) => {}
+            _ => return Passed::NotHere,
+        }
+        inner.pass(session, now, may)
+    }
+
+    /// A waiter goes away with the turn it was handed: passes it on. To be called once, by whoever took the turn
+    /// out of the slot. The lease or the stand that comes back belongs to the caller.
+    pub(crate) fn hand_back(
+        &self,
+        slot: &Arc<Slot>,
+        now: Instant,
+        may: impl Fn(&Session, &Asker) -> bool,
+    ) -> Leavings {
+        let mut inner = lock(&self.inner);
+        let mut left = Leavings::default();
+        if let Some(baton) = inner.take_from(slot) {
+            inner.pass_baton(baton, now, may, &mut left);
+        }
+        left
+    }
+
+    /// A waiter went away that had been handed nothing.
+    pub(crate) fn forget_one(&self) {
+        let mut inner = lock(&self.inner);
+        inner.gone += 1;
+        if inner.gone * 2 > inner.waiting.len() {
+            inner.waiting.retain(|slot| slot.is_waiting());
+            inner.gone = 0;
+        }
+    }
+
+    /// The lease is not to be passed on any more: it is lost, or leaves the line. Whoever has to be woken. If it lies
+    /// in a slot it stays there, and whoever takes it out sees that it is over.
+    pub(crate) fn remove(&self, session: &Arc<Session>, now: Instant) -> Option<Arc<Slot>> {
+        let mut inner = lock(&self.inner);
+        match &inner.stage {
+            Stage::Held(held) if Arc::ptr_eq(held, session) => inner.offer(None, now).ok(),
+            _ => None,
+        }
+    }
+
+    /// Looks for turns that nobody fetched for `patience`, and for a leader that shows no life.
+    pub(crate) fn patrol(
+        &self,
+        now: Instant,
+        patience: Duration,
+        may: impl Fn(&Session, &Asker) -> bool,
+    ) -> Leavings {
+        let mut inner = lock(&self.inner);
+        let mut found = Leavings::default();
+        match &inner.stage {
+            Stage::Handed { to, since, .. } | Stage::Offered { to, since, .. }
+                if *since + patience <= now =>
+            {
+                let to = Arc::clone(to);
+                if to.revoke().is_some()
+                    && let Some(baton) = inner.take_from(&to)
+                {
+                    found.wake.push(to);
+                    inner.pass_baton(baton, now, may, &mut found);
+                }
+            }
+            Stage::Led(Leader {
+                doing: Some((until, owner)),
+                ..
+            }) if *until <= now => {
+                found.stalled = Some(owner.clone());
+                inner.pass_baton(Baton::Way(None), now, may, &mut found);
+            }
+            _ => {}
+        }
+        found.next = inner.next_patrol(now, patience);
+        inner.patrolled = found.next.is_some();
+        found
+    }
+
+    /// Ends the wait of those for whom `verdict` says so. To be woken.
+    pub(crate) fn dismiss(&self, verdict: impl Fn(&Asker) -> bool) -> Vec<Arc<Slot>> {
+        let mut inner = lock(&self.inner);
+        inner.dismiss(verdict)
+    }
+
+    /// Lets nobody in any more, and ends every wait. To be woken.
+    pub(crate) fn close(&self) -> Vec<Arc<Slot>> {
+        let mut inner = lock(&self.inner);
+        inner.closed = true;
+        inner.dismiss(|_| true)
+    }
+}

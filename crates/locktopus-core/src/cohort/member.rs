@@ -1,0 +1,252 @@
+//! One member of a line: an acquisition that waits for its turn, or leads.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::line::{Arrival, Begun, Glance};
+use super::session::Session;
+use super::slot::{Slot, Turned};
+use super::{Asker, Cohort};
+use crate::acquire::{Plan, Wait, alone, from_backend};
+use crate::attempts::{Stand, Stop};
+use crate::backend_error::{BackendError, Executed};
+use crate::clock;
+use crate::error::{LockError, Phase};
+use crate::guard::Held;
+use crate::lease::Grant;
+use crate::owner::OwnerId;
+use crate::services::Services;
+use crate::wake::lock;
+
+/// Takes a lock that has a line in this process.
+pub(crate) async fn acquire(
+    services: &Arc<Services>,
+    plan: &Plan,
+    started: Instant,
+) -> Result<Option<Held>, LockError> {
+    if plan.wait == Wait::Not {
+        match services.cohorts.glance(&plan.target) {
+            Glance::Empty => {}
+            Glance::Held => return Ok(None),
+            Glance::Asking => return alone(services, plan, started).await,
+        }
+    }
+    let mut place = Place::arrive(services, plan, started)?;
+    loop {
+        place = match place {
+            Place::Leads(lead) => {
+                // Boxed: the many who wait need no room for what one of them does.
+                match Box::pin(from_backend(services, plan, started, Some(lead))).await {
+                    Ok(held) => return Ok(held),
+                    Err(Stop::Failed(error)) => return Err(error),
+                    Err(Stop::Deposed) => Place::arrive(services, plan, started)?,
+                }
+            }
+            Place::Waits(mut waiting) => match waiting.turn(plan, started).await? {
+                Some(Begun::Holds(session)) => {
+                    let now = clock::now();
+                    let hold_until = plan.max_hold.and_then(|hold| now.checked_add(hold));
+                    return Ok(Some(session.begin(services, hold_until, now)));
+                }
+                Some(Begun::Leads(number, stand)) => Place::Leads(waiting.lead(number, stand)),
+                None => Place::arrive(services, plan, started)?,
+            },
+        };
+    }
+}
+
+/// Where a member is in its line.
+enum Place {
+    Leads(Lead),
+    Waits(Waiting),
+}
+
+impl Place {
+    /// Goes to the line, at its end.
+    fn arrive(services: &Arc<Services>, plan: &Plan, started: Instant) -> Result<Self, LockError> {
+        let arrival = services.cohorts.arrive(plan, started);
+        let (cohort, arrival) = arrival.ok_or(LockError::ShutDown)?;
+        match arrival {
+            Arrival::Closed => Err(LockError::ShutDown),
+            Arrival::Leads(number) => Ok(Self::Leads(Lead {
+                services: Arc::clone(services),
+                cohort,
+                number,
+                stand: None,
+                leads: true,
+            })),
+            Arrival::Waits { slot, patrol } => {
+                if patrol {
+                    cohort.patrol_at(services, clock::now() + super::PATIENCE);
+                }
+                Ok(Self::Waits(Waiting {
+                    services: Arc::clone(services),
+                    cohort,
+                    slot,
+                    waits: true,
+                }))
+            }
+        }
+    }
+}
+
+/// A place among the waiters. Dropping it passes on whatever it was handed.
+struct Waiting {
+    services: Arc<Services>,
+    cohort: Arc<Cohort>,
+    slot: Arc<Slot>,
+    waits: bool,
+}
+
+impl Waiting {
+    /// Waits for the turn and begins it. `None`: it was revoked.
+    async fn turn(&mut self, plan: &Plan, started: Instant) -> Result<Option<Begun>, LockError> {
+        let turned = match (plan.wait.limit(started), &plan.cancel) {
+            (None, None) => poll_fn(|cx| self.slot.poll_turn(cx)).await,
+            // Boxed: most wait without a limit.
+            (limit, _) => Box::pin(self.turn_in_time(plan, started, limit)).await?,
+        };
+        self.waits = false;
+        match turned {
+            Turned::Taken(_) => Ok(self.cohort.line.begin(&self.slot)),
+            Turned::Revoked => Ok(None),
+            Turned::Dismissed => {
+                let verdict = lock(&self.slot.asker.verdict).take();
+                Err(verdict.map_or(LockError::ShutDown, |verdict| *verdict))
+            }
+        }
+    }
+
+    async fn turn_in_time(
+        &self,
+        plan: &Plan,
+        started: Instant,
+        limit: Option<Instant>,
+    ) -> Result<Turned, LockError> {
+        let over = async {
+            match limit {
+                Some(limit) => tokio::time::sleep_until(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            turned = poll_fn(|cx| self.slot.poll_turn(cx)) => Ok(turned),
+            () = plan.cancelled() => Err(plan.cancellation()),
+            () = over => Err(plan.out_of_time(started)),
+        }
+    }
+
+    fn lead(self, number: u64, stand: Option<Box<Stand>>) -> Lead {
+        Lead {
+            services: Arc::clone(&self.services),
+            cohort: Arc::clone(&self.cohort),
+            number,
+            stand,
+            leads: true,
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if !self.waits {
+            return;
+        }
+        if self.slot.cancel().is_none() {
+            self.cohort.line.forget_one();
+            return;
+        }
+        let now = clock::now();
+        let may = |session: &Session, asker: &Asker| session.may_serve(asker, now, &self.services);
+        let left = self.cohort.line.hand_back(&self.slot, now, may);
+        self.cohort.settle(&self.services, left);
+    }
+}
+
+/// The way to the backend, on behalf of all who wait in the line. Dropping it lets the next one lead.
+pub(crate) struct Lead {
+    services: Arc<Services>,
+    cohort: Arc<Cohort>,
+    number: u64,
+    /// Where the leader before stood.
+    stand: Option<Box<Stand>>,
+    leads: bool,
+}
+
+impl Lead {
+    pub(crate) fn take_stand(&mut self) -> Option<Box<Stand>> {
+        self.stand.take()
+    }
+
+    /// Shows that the leader is alive, and will be again by `until`. False: it was deposed.
+    pub(crate) fn lives_until(&self, until: Instant, owner: &OwnerId) -> bool {
+        self.cohort.line.leader_lives(self.number, until, owner)
+    }
+
+    /// The backend granted the lock: a session begins, and the leader has its first turn.
+    pub(crate) fn won(&mut self, grant: Grant) -> Result<Held, Stop> {
+        let (hold_until, now) = (grant.hold_until, grant.granted_at);
+        let session = Session::start(&self.services, &self.cohort, grant);
+        let session = session.ok_or(LockError::ShutDown)?;
+        self.leads = false;
+        if !self.cohort.line.won(self.number, &session) {
+            // The caller gives the grant back.
+            session.abandon(&self.services);
+            return Err(Stop::Deposed);
+        }
+        Ok(session.begin(&self.services, hold_until, now))
+    }
+
+    /// The backend cannot be reached: tells those who have been waiting for as long as anybody has to.
+    pub(crate) fn tell_outage(&self, error: &BackendError) {
+        let outage = self.services.settings.outage;
+        let told = self.cohort.line.dismiss(|asker| {
+            let patient = asker.arrived.elapsed() >= outage;
+            if patient {
+                let (name, kind) = (error.backend(), error.kind());
+                // Nothing was sent on behalf of this one.
+                let source = BackendError::new(name, kind, Executed::No, error.message());
+                *lock(&asker.verdict) = Some(Box::new(LockError::Backend {
+                    target: self.cohort.target.clone(),
+                    phase: Phase::Acquire,
+                    source,
+                }));
+            }
+            patient
+        });
+        for slot in told {
+            slot.wake();
+        }
+    }
+
+    /// Leaves the way to the next one, who goes on from `stand`.
+    pub(crate) fn leave(mut self, stand: Stand) {
+        self.leads = false;
+        self.end(Some(Box::new(stand.left_behind())));
+    }
+
+    fn end(&self, stand: Option<Box<Stand>>) {
+        let line = &self.cohort.line;
+        match line.leader_left(self.number, stand, clock::now()) {
+            Ok(next) => next.wake(),
+            Err(stand) => {
+                if let Some(stand) = stand {
+                    stand.give_up(&self.services, &self.cohort.target);
+                }
+                self.services.cohorts.tidy(&self.cohort);
+            }
+        }
+    }
+}
+
+impl Drop for Lead {
+    fn drop(&mut self) {
+        if self.leads {
+            let stand = self.stand.take();
+            self.end(stand);
+        }
+    }
+}

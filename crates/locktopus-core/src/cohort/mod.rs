@@ -1,0 +1,269 @@
+//! The cohort: tasks of one process that want the same lock pass it to each other at the speed of memory.
+//!
+//! It sits above [`LockBackend`](crate::LockBackend), so every backend has it. For each lock that is wanted by somebody
+//! there is a [`Line`] in this process, with one FIFO queue of [slots](slot::Slot). Something in it belongs to exactly one member:
+//!
+//! * **The way to the backend.** The first to come leads: it asks the backend, for all. There is one network
+//!   waiter for each process and lock. If it gives up, the next one leads, under the same owner id and with the same
+//!   place in the backend's queue if it asks for the same.
+//! * **The lease.** What the leader is granted is a [`Session`]: one owner id and one lease at the backend, one entry in
+//!   the watchdog, and a block of fencing tokens. A release passes it to the first waiter, if it may.
+//!
+//! Rules, from the hand-off protocol of the design notes:
+//!
+//! 1. Each member has a token of its own from the block `[first, first + turns)`. One shared token could not tell
+//!    a late write of one member from its successor's.
+//! 2. A lease is passed on only while the time budget lasts (first), turns are left (second), it is active, and enough of
+//!    its validity is left for what the next one asked. It is passed only to those who asked for the same lease, renewed
+//!    or not: nobody's lock lasts longer after a crash than it wanted.
+//! 3. Slots change by compare-and-set; whoever takes a turn out of a slot owns it. A dropped future passes it on.
+//! 4. A turn that is not fetched for [`PATIENCE`] is revoked and passed on. A leader that shows no life is deposed. The
+//!    watchdog's wheel keeps the time: no task and no timer for each lock, and none at all while nobody waits.
+//! 5. Validity is inherited. Only an answer of the backend extends it.
+//! 6. If the lease is lost, the member that holds it is told, and all others go back to the backend under a new owner id.
+//! 7. When the budget is spent the lease goes back to the backend, which hands it to waiters of other processes first;
+//!    the next local waiter leads, at the tail of the backend's queue.
+//! 8. Re-entry belongs to guards and owner handles; a successor is not its predecessor. A ticket, or an id shared
+//!    with a reading half, takes the lease out of the line.
+//!
+//! Not served: readers and permits, which several can hold; writers of a read-write lock, because readers of the same
+//! process that came first would be overtaken, and because a writer's id may also be held for reading; fair locks, whose
+//! waiters keep strict order across processes and so must each have a place at the backend; mutexes laid out for other
+//! libraries, and waiters that poll, which ask the backend themselves.
+//!
+//! One attempt (`try_acquire`) never waits in a line. Where a member holds the lock, the answer is known; where one
+//! is on the way, the backend is asked beside it.
+
+mod line;
+mod member;
+mod session;
+mod settings;
+mod slot;
+mod stage;
+mod sync;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use self::line::{Arrival, Glance, Line};
+pub(crate) use self::member::{Lead, acquire};
+pub(crate) use self::session::Session;
+pub use self::settings::CohortSettings;
+use self::stage::Leavings;
+use crate::acquire::Plan;
+use crate::attempts::{Stand, least_validity};
+use crate::clock;
+use crate::error::{LockError, LostCause};
+use crate::kind::{LockKind, LockTarget};
+use crate::owner::OwnerId;
+use crate::reaper::Debt;
+use crate::services::Services;
+use crate::settings::WaitStrategy;
+use crate::wake::lock;
+
+/// How long a turn waits to be fetched before it is passed on. A task that is ready usually runs within
+/// microseconds; one that does not for this long would keep everybody waiting.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Whether waiters for this lock stand in a line of this process.
+pub(crate) fn serves(services: &Services, plan: &Plan) -> bool {
+    let kind = match plan.target.kind() {
+        LockKind::Reentrant => true,
+        LockKind::Mutex(profile) => profile.is_native(),
+        _ => false,
+    };
+    kind && services.settings.cohort.turns > 1
+        && !matches!(plan.strategy, WaitStrategy::Poll { .. })
+}
+
+/// Who waits in a slot, and what the lease must be like.
+#[derive(Debug)]
+pub(crate) struct Asker {
+    lease: Duration,
+    renewed: bool,
+    arrived: Instant,
+    /// Why it was dismissed.
+    verdict: Mutex<Option<Box<LockError>>>,
+}
+
+impl Asker {
+    fn new(plan: &Plan, arrived: Instant) -> Self {
+        Self {
+            lease: plan.lease,
+            renewed: plan.renewed,
+            arrived,
+            verdict: Mutex::new(None),
+        }
+    }
+
+    fn least_validity(&self) -> Duration {
+        least_validity(self.lease, self.renewed)
+    }
+}
+
+/// All lines of one `Locktopus`. Arriving and tidying away happen under one lock, so nobody joins a line that is gone.
+#[derive(Debug, Default)]
+pub(crate) struct Cohorts {
+    lines: Mutex<Lines>,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    cohorts: HashMap<LockTarget, Arc<Cohort>>,
+    closed: bool,
+}
+
+/// The line of one lock.
+#[derive(Debug)]
+pub(crate) struct Cohort {
+    target: LockTarget,
+    line: Line,
+}
+
+impl Cohorts {
+    /// Goes to the line for this lock.
+    fn arrive(&self, plan: &Plan, now: Instant) -> Option<(Arc<Cohort>, Arrival)> {
+        let mut lines = lock(&self.lines);
+        if lines.closed {
+            return None;
+        }
+        let cohort = match lines.cohorts.get(&plan.target) {
+            Some(cohort) => Arc::clone(cohort),
+            None => {
+                let target = plan.target.clone();
+                let line = Line::new();
+                let cohort = Arc::new(Cohort { target, line });
+                lines
+                    .cohorts
+                    .insert(plan.target.clone(), Arc::clone(&cohort));
+                cohort
+            }
+        };
+        let arrival = cohort.line.arrive(|| Asker::new(plan, now));
+        Some((cohort, arrival))
+    }
+
+    fn glance(&self, target: &LockTarget) -> Glance {
+        let lines = lock(&self.lines);
+        let cohort = lines.cohorts.get(target);
+        cohort.map_or(Glance::Empty, |cohort| cohort.line.glance())
+    }
+
+    /// Forgets a line in which nobody is left.
+    fn tidy(&self, cohort: &Arc<Cohort>) {
+        let mut lines = lock(&self.lines);
+        let present = lines.cohorts.get(&cohort.target);
+        if present.is_some_and(|present| Arc::ptr_eq(present, cohort)) && cohort.line.is_empty() {
+            lines.cohorts.remove(&cohort.target);
+        }
+    }
+
+    /// Ends every wait: the `Locktopus` was shut down.
+    pub(crate) fn close(&self) {
+        let cohorts: Vec<_> = {
+            let mut lines = lock(&self.lines);
+            lines.closed = true;
+            lines.cohorts.drain().map(|(_, cohort)| cohort).collect()
+        };
+        for slot in cohorts.iter().flat_map(|cohort| cohort.line.close()) {
+            slot.wake();
+        }
+    }
+}
+
+impl Cohort {
+    /// Looks after the line, and comes again while there is something to look after.
+    pub(crate) fn patrol(self: &Arc<Self>, services: &Arc<Services>, now: Instant) {
+        let may = |session: &Session, asker: &Asker| session.may_serve(asker, now, services);
+        let found = self.line.patrol(now, PATIENCE, may);
+        let next = found.next;
+        self.settle(services, found);
+        if let Some(next) = next {
+            self.patrol_at(services, next);
+        }
+    }
+
+    fn patrol_at(self: &Arc<Self>, services: &Services, at: Instant) {
+        // The timers must belong to the watchdog's runtime, not to the one that happens to acquire.
+        let _runtime = services.runtime.enter();
+        services.watchdog.patrol_at(Arc::downgrade(self), at);
+    }
+
+    /// Does what must be done after something was taken away from a member.
+    fn settle(self: &Arc<Self>, services: &Arc<Services>, left: Leavings) {
+        for slot in &left.wake {
+            slot.wake();
+        }
+        if let Some(owed) = left
+            .lease
+            .and_then(|session| session.close(services, LostCause::Released))
+        {
+            services.reap(services.debt_of(&owed.state));
+        }
+        if let Some(stand) = left.stand {
+            stand.give_up(services, &self.target);
+        }
+        if let Some(owner) = left.stalled {
+            tracing::debug!(lock = %self.target, "the task that asks for all does not run; another one asks");
+            services.reap(Debt {
+                target: self.target.clone(),
+                owner,
+                permits: 1,
+                until: clock::now() + services.settings.watchdog_lease,
+                late_attempt: true,
+            });
+        }
+        services.cohorts.tidy(self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures_util::FutureExt as _;
+
+    use super::slot::Slot;
+    use crate::wake::lock;
+    use crate::{Locktopus, MemoryBackend};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_waiter_needs_less_than_a_kibibyte() {
+        let locks = Locktopus::builder(MemoryBackend::new()).build().unwrap();
+        let future = size_of_val(&locks.lock("any").acquire());
+        let slot = size_of::<Slot>() + 2 * size_of::<usize>() + size_of::<Arc<Slot>>();
+        assert!(future + slot <= 1024, "{future} and {slot} bytes");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_line_goes_with_its_last_member() {
+        let locks = Locktopus::builder(MemoryBackend::new()).build().unwrap();
+        let guard = locks.lock("any").acquire().await.unwrap();
+        let services = Arc::clone(&guard.held().services);
+        drop(guard);
+        let lines = || lock(&services.cohorts.lines).cohorts.len();
+        for round in 0..100 {
+            let name = format!("lock {round}");
+            let guard = locks.lock(&name).acquire().await.unwrap();
+            let mut waiting = Box::pin(locks.lock(&name).acquire());
+            assert!(waiting.as_mut().now_or_never().is_none());
+            assert_eq!(lines(), 1);
+            match round % 4 {
+                0 => drop((waiting, guard)),
+                1 => drop((guard, waiting)),
+                2 => {
+                    drop(waiting);
+                    guard.release().await.unwrap();
+                }
+                _ => {
+                    guard.release().await.unwrap();
+                    waiting.await.unwrap().release().await.unwrap();
+                }
+            }
+            assert_eq!(lines(), 0, "round {round}");
+        }
+    }
+}

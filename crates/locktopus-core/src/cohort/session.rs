@@ -1,0 +1,210 @@
+//! A session: a lease of the backend that the members of a line pass to each other.
+//!
+//! The backend sees one owner and one lease. Each member that has its turn sees a lease of its own: its token from the
+//! block that the grant reserved, its holds, its maximum hold time, its loss. What they share is validity, which is
+//! only ever moved by an answer of the backend.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use tokio::time::Instant;
+
+use super::stage::Passed;
+use super::{Asker, Cohort};
+use crate::clock;
+use crate::error::LostCause;
+use crate::guard::Held;
+use crate::lease::{Grant, LeaseState};
+use crate::services::Services;
+use crate::token::FencingToken;
+use crate::wake::lock;
+use crate::watchdog;
+
+pub(crate) struct Session {
+    /// What the backend granted: what the watchdog renews and a release gives back.
+    pub(crate) core: Arc<LeaseState>,
+    watch: watchdog::Ticket,
+    cohort: Arc<Cohort>,
+    services: Weak<Services>,
+    /// The lease of the member whose turn it is; it must hear of a loss.
+    holder: Mutex<Weak<LeaseState>>,
+    /// Turns begun. Each has its own token.
+    turns: AtomicU32,
+    /// No turn begins after this instant.
+    until: Instant,
+}
+
+impl Session {
+    /// Wraps what the leader was granted. `None` after a shutdown.
+    pub(super) fn start(
+        services: &Arc<Services>,
+        cohort: &Arc<Cohort>,
+        grant: Grant,
+    ) -> Option<Arc<Self>> {
+        let until = grant.granted_at + services.settings.cohort.budget;
+        let mut watched = None;
+        let session = Arc::new_cyclic(|session| {
+            let core = Arc::new(LeaseState::of_session(grant, Weak::clone(session)));
+            watched = services.watch(&core);
+            Self {
+                core,
+                watch: watched.unwrap_or(watchdog::Ticket::NONE),
+                cohort: Arc::clone(cohort),
+                services: Arc::downgrade(services),
+                holder: Mutex::default(),
+                turns: AtomicU32::new(0),
+                until,
+            }
+        });
+        watched.map(|_| session)
+    }
+
+    /// Whether the lease has ended for the process, one way or the other.
+    pub(super) fn is_over(&self) -> bool {
+        !self.core.is_active()
+    }
+
+    fn token(&self, turn: u32) -> Option<FencingToken> {
+        FencingToken::new(self.core.token?.get() + u64::from(turn))
+    }
+
+    /// Whether the lease may be passed to this waiter.
+    ///
+    /// Validity is inherited: the waiter gets what is left, so that must be close to what a grant of its own would
+    /// have given it, and the backend must keep the lock neither longer nor shorter than it asked for.
+    pub(super) fn may_serve(&self, asker: &Asker, now: Instant, services: &Services) -> bool {
+        let settings = &services.settings;
+        let turn = self.turns.load(Ordering::Relaxed);
+        if turn >= settings.cohort.turns || now >= self.until || self.is_over() {
+            return false;
+        }
+        let core = &self.core;
+        if (core.renewed, core.lease()) != (asker.renewed, asker.lease) {
+            return false;
+        }
+        let left = core.valid_until().saturating_duration_since(now);
+        left >= asker.least_validity() && (core.token.is_none() || self.token(turn).is_some())
+    }
+
+    /// Begins the next turn. To be called by the member that the line says holds the lock.
+    pub(super) fn begin_turn(
+        self: &Arc<Self>,
+        hold_until: Option<Instant>,
+        now: Instant,
+    ) -> Arc<LeaseState> {
+        let turn = self.turns.fetch_add(1, Ordering::Relaxed);
+        let state = Arc::new(LeaseState::of_turn(self, self.token(turn), now));
+        self.limit_hold(hold_until);
+        *lock(&self.holder) = Arc::downgrade(&state);
+        // A loss before the line above found nobody to tell.
+        if let Some(cause) = self.core.lost() {
+            state.end(cause.clone());
+        }
+        state
+    }
+
+    /// Begins the next turn, and gives what its guard owns.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        services: &Arc<Services>,
+        hold_until: Option<Instant>,
+        now: Instant,
+    ) -> Held {
+        Held {
+            services: Arc::clone(services),
+            state: self.begin_turn(hold_until, now),
+            watch: self.watch,
+        }
+    }
+
+    /// Stops watching a lease that somebody else gives back.
+    pub(super) fn abandon(&self, services: &Services) {
+        self.core.begin_release();
+        services.watchdog.forget(self.watch, &self.core);
+    }
+
+    /// Ends belief in the lease at this instant, as the member whose turn it is asked for.
+    fn limit_hold(&self, until: Option<Instant>) {
+        if self.core.limit_hold(until)
+            && let Some(services) = self.services.upgrade()
+        {
+            services.watchdog.retime(self.watch, &self.core);
+        }
+    }
+
+    /// The member whose turn it is is done. True: the next one has the lease. False: it is over for the process, and
+    /// the caller gives it back to the backend.
+    pub(crate) fn pass(self: &Arc<Self>, services: &Arc<Services>) -> bool {
+        let now = clock::now();
+        self.limit_hold(None);
+        let line = &self.cohort.line;
+        let may = |session: &Self, asker: &Asker| session.may_serve(asker, now, services);
+        match line.pass(self, now, may) {
+            Passed::On(next) => {
+                next.wake();
+                true
+            }
+            Passed::Over(Some(next)) => {
+                next.wake();
+                false
+            }
+            Passed::Over(None) => {
+                services.cohorts.tidy(&self.cohort);
+                false
+            }
+            Passed::NotHere => false,
+        }
+    }
+
+    /// Takes the lease out of the line: it stays with whoever has it now, and the others go to the backend.
+    pub(crate) fn leave(self: &Arc<Self>) {
+        if let Some(next) = self.cohort.line.remove(self, clock::now()) {
+            next.wake();
+        } else if let Some(services) = self.services.upgrade() {
+            services.cohorts.tidy(&self.cohort);
+        }
+    }
+
+    /// The lease has ended: tells the member whose turn it is, and sends the others to the backend.
+    pub(crate) fn ended(self: &Arc<Self>, cause: &LostCause) {
+        let holder = lock(&self.holder).upgrade();
+        if let Some(holder) = holder {
+            holder.end(cause.clone());
+        }
+        if matches!(cause, LostCause::Released | LostCause::Transferred) {
+            return; // it left the line before
+        }
+        self.leave();
+        // The backend may keep it for long, renewed as it was; nobody believes in it any more.
+        if *cause == LostCause::MaxHold
+            && self.core.begin_release()
+            && let Some(services) = self.services.upgrade()
+        {
+            services.reap(services.debt_of(&self.core));
+        }
+    }
+
+    /// What gives the lease back to the backend; `None` if somebody else does or did.
+    pub(crate) fn close(&self, services: &Arc<Services>, cause: LostCause) -> Option<Held> {
+        if !self.core.begin_release() {
+            return None;
+        }
+        services.watchdog.forget(self.watch, &self.core);
+        self.core.end(cause);
+        Some(Held {
+            services: Arc::clone(services),
+            state: Arc::clone(&self.core),
+            watch: self.watch,
+        })
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("core", &self.core)
+            .field("turns", &self.turns)
+            .finish_non_exhaustive()
+    }
+}

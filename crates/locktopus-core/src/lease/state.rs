@@ -1,0 +1,320 @@
+//! What is known about one acquisition, for all who share it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::cohort::Session;
+use crate::error::LostCause;
+use crate::kind::LockTarget;
+use crate::owner::OwnerId;
+use crate::rw_lock::Loan;
+use crate::token::FencingToken;
+use crate::wake::lock;
+
+/// Everything known about one acquisition. Shared by guards, leases, the watchdog and owner handles.
+pub(crate) struct LeaseState {
+    pub(crate) target: LockTarget,
+    pub(crate) owner: OwnerId,
+    pub(crate) token: Option<FencingToken>,
+    /// How many permits of a semaphore; 1 for locks.
+    pub(crate) permits: u32,
+    /// Whether the watchdog renews it.
+    pub(crate) renewed: bool,
+    pub(crate) granted_at: Instant,
+    /// An attempt of this owner got no answer and may still arrive, after the release: look once more then.
+    pub(crate) late_attempt: bool,
+    link: Link,
+    term: Mutex<Term>,
+    /// Set once a release began: from then on no renewal is sent and no result of one matters.
+    releasing: AtomicBool,
+    holds: AtomicUsize,
+    cause: OnceLock<LostCause>,
+    /// Made when somebody wants to hear it.
+    signal: OnceLock<CancellationToken>,
+    /// A writer's id, lent to a reader: noted by both of them.
+    loan: Mutex<Option<Arc<Loan>>>,
+}
+
+/// How a lease belongs to a session of a cohort.
+enum Link {
+    /// Not at all.
+    Alone,
+    /// It is what the session was granted by the backend.
+    Core(Weak<Session>),
+    /// It is one member's turn of it. What the backend keeps is that of the session.
+    Turn(Arc<Session>),
+}
+
+#[derive(Clone, Copy)]
+struct Term {
+    lease: Duration,
+    /// The longest lease ever asked for: what the server may hold it for, confirmed or not.
+    longest: Duration,
+    /// What the backend confirmed.
+    valid_until: Instant,
+    /// After this instant it is neither renewed nor believed in.
+    hold_until: Option<Instant>,
+}
+
+impl Term {
+    fn valid_until(&self) -> Instant {
+        self.hold_until
+            .map_or(self.valid_until, |end| end.min(self.valid_until))
+    }
+}
+
+/// What a grant comes with.
+pub(crate) struct Grant {
+    pub(crate) target: LockTarget,
+    pub(crate) owner: OwnerId,
+    pub(crate) token: Option<FencingToken>,
+    pub(crate) permits: u32,
+    pub(crate) lease: Duration,
+    pub(crate) renewed: bool,
+    pub(crate) hold_until: Option<Instant>,
+    pub(crate) granted_at: Instant,
+    pub(crate) valid_until: Instant,
+    pub(crate) late_attempt: bool,
+}
+
+impl LeaseState {
+    pub(crate) fn new(grant: Grant) -> Self {
+        Self::linked(grant, Link::Alone)
+    }
+
+    /// What the backend granted to a session.
+    pub(crate) fn of_session(grant: Grant, session: Weak<Session>) -> Self {
+        Self::linked(grant, Link::Core(session))
+    }
+
+    /// One member's turn of a session's lease.
+    pub(crate) fn of_turn(
+        session: &Arc<Session>,
+        token: Option<FencingToken>,
+        granted_at: Instant,
+    ) -> Self {
+        let core = &session.core;
+        let grant = Grant {
+            target: core.target.clone(),
+            owner: core.owner.clone(),
+            token,
+            permits: core.permits,
+            lease: Duration::ZERO,
+            renewed: core.renewed,
+            hold_until: None,
+            granted_at,
+            valid_until: granted_at,
+            late_attempt: core.late_attempt,
+        };
+        Self::linked(grant, Link::Turn(Arc::clone(session)))
+    }
+
+    fn linked(grant: Grant, link: Link) -> Self {
+        let Grant {
+            target,
+            owner,
+            token,
+            permits,
+            lease,
+            renewed,
+            hold_until,
+            granted_at,
+            valid_until,
+            late_attempt,
+        } = grant;
+        Self {
+            target,
+            owner,
+            token,
+            permits,
+            renewed,
+            granted_at,
+            late_attempt,
+            link,
+            term: Mutex::new(Term {
+                lease,
+                longest: lease,
+                valid_until,
+                hold_until,
+            }),
+            releasing: AtomicBool::new(false),
+            holds: AtomicUsize::new(1),
+            loan: Mutex::default(),
+            cause: OnceLock::new(),
+            signal: OnceLock::new(),
+        }
+    }
+
+    /// The session whose turn this is.
+    pub(crate) fn session(&self) -> Option<&Arc<Session>> {
+        match &self.link {
+            Link::Turn(session) => Some(session),
+            Link::Alone | Link::Core(_) => None,
+        }
+    }
+
+    /// The lease that the backend keeps and the watchdog watches: that of the session, if this is a turn of one.
+    pub(crate) fn core(self: &Arc<Self>) -> &Arc<Self> {
+        self.session().map_or(self, |session| &session.core)
+    }
+
+    fn term(&self) -> MutexGuard<'_, Term> {
+        lock(match &self.link {
+            Link::Turn(session) => &session.core.term,
+            Link::Alone | Link::Core(_) => &self.term,
+        })
+    }
+
+    pub(crate) fn valid_until(&self) -> Instant {
+        self.term().valid_until()
+    }
+
+    /// After this instant it is neither renewed nor believed in.
+    pub(crate) fn hold_until(&self) -> Option<Instant> {
+        self.term().hold_until
+    }
+
+    /// Sets or lifts the maximum hold time; true if that changed anything.
+    pub(crate) fn limit_hold(&self, until: Option<Instant>) -> bool {
+        until != std::mem::replace(&mut self.term().hold_until, until)
+    }
+
+    /// The lease that renewals ask for.
+    pub(crate) fn lease(&self) -> Duration {
+        self.term().lease
+    }
+
+    /// Notes that an extension is about to be sent.
+    pub(crate) fn asked_for(&self, lease: Duration) {
+        let mut term = self.term();
+        term.longest = term.longest.max(lease);
+    }
+
+    /// How long from now the server may go on holding it.
+    pub(crate) fn longest_lease(&self) -> Duration {
+        self.term().longest
+    }
+
+    /// Notes a confirmed extension. Extensions never shorten a lease, so neither does this.
+    pub(crate) fn extended(&self, lease: Duration, valid_until: Instant) {
+        let mut term = self.term();
+        term.lease = lease;
+        term.valid_until = term.valid_until.max(valid_until);
+    }
+
+    pub(crate) fn lost(&self) -> Option<&LostCause> {
+        self.cause.get()
+    }
+
+    /// Ends the lease for a reason; the first reason stays.
+    pub(crate) fn end(&self, cause: LostCause) {
+        if self.cause.set(cause.clone()).is_err() {
+            return;
+        }
+        // Either this sees the signal that `signal` makes, or that sees the cause.
+        fence(Ordering::SeqCst);
+        if let Some(signal) = self.signal.get() {
+            signal.cancel();
+        }
+        if let Link::Core(session) = &self.link
+            && let Some(session) = session.upgrade()
+        {
+            session.ended(&cause);
+        }
+    }
+
+    /// Cancelled when the lease has ended.
+    pub(super) fn signal(&self) -> &CancellationToken {
+        let signal = self.signal.get_or_init(CancellationToken::new);
+        fence(Ordering::SeqCst);
+        if self.lost().is_some() {
+            signal.cancel();
+        }
+        signal
+    }
+
+    /// Ends a lease whose deadline has passed.
+    pub(crate) fn expire(&self) {
+        if let Link::Turn(session) = &self.link {
+            session.core.expire();
+            // Nothing new if the session told this turn.
+            self.end(session.core.lost().cloned().unwrap_or(LostCause::Expired));
+            return;
+        }
+        let term = *self.term();
+        let over = term.hold_until.is_some_and(|end| end <= term.valid_until);
+        self.end(match (over, self.renewed) {
+            (true, _) => LostCause::MaxHold,
+            (false, true) => LostCause::Unreachable {
+                detail: "no renewal was confirmed in time".to_owned(),
+            },
+            (false, false) => LostCause::Expired,
+        });
+    }
+
+    /// Adds a hold, unless the last one is already gone.
+    pub(crate) fn try_add_hold(&self) -> bool {
+        self.holds
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| {
+                (n > 0).then_some(n + 1)
+            })
+            .is_ok()
+    }
+
+    /// Takes the hold away if it is the only one.
+    pub(crate) fn remove_only_hold(&self) -> bool {
+        self.holds
+            .compare_exchange(1, 0, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+    }
+
+    /// Takes a hold away; true if it was the last one.
+    pub(crate) fn remove_hold(&self) -> bool {
+        self.holds.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    pub(crate) fn holds(&self) -> usize {
+        self.holds.load(Ordering::Acquire)
+    }
+
+    /// The loan of the owner id, if it was lent or borrowed.
+    pub(crate) fn loan(&self) -> Option<Arc<Loan>> {
+        lock(&self.loan).clone()
+    }
+
+    pub(crate) fn set_loan(&self, loan: &Arc<Loan>) {
+        *lock(&self.loan) = Some(Arc::clone(loan));
+    }
+
+    /// Marks the beginning of a release; true for the first caller.
+    pub(crate) fn begin_release(&self) -> bool {
+        !self.releasing.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn is_releasing(&self) -> bool {
+        self.releasing.load(Ordering::Acquire)
+    }
+
+    /// Whether the watchdog still has anything to do for it.
+    pub(crate) fn is_active(&self) -> bool {
+        !self.is_releasing() && self.lost().is_none()
+    }
+}
+
+impl fmt::Debug for LeaseState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease")
+            .field("target", &self.target)
+            .field("owner", &self.owner)
+            .field("token", &self.token)
+            .field("renewed", &self.renewed)
+            .field("holds", &self.holds())
+            .field("lost", &self.lost())
+            .finish_non_exhaustive()
+    }
+}

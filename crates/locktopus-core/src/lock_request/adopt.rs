@@ -1,0 +1,109 @@
+//! Taking over a lease from another process.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::LockRequest;
+use crate::acquire::{Plan, Wait};
+use crate::any_guard::{AnyGuard, Taken};
+use crate::clock;
+use crate::error::{LockError, LostCause, Phase};
+use crate::guard::{Held, LockGuard};
+use crate::kind::LockKind;
+use crate::lease::{Grant, LeaseState};
+use crate::owner::OwnerId;
+use crate::owner_handle::Owner;
+use crate::request::{ExtendOutcome, ExtendRequest};
+use crate::services::Services;
+use crate::ticket::LeaseTicket;
+use crate::token::FencingToken;
+
+impl<G: AnyGuard> LockRequest<G> {
+    /// Takes over a lease from another process, with the same owner id and fencing token. The request must be for
+    /// the same lock, of the same kind and with the same number of permits.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Ticket`] if the ticket is for another lock; [`LockError::Lost`] if its lease has ended
+    /// meanwhile; [`LockError::Backend`] if the backend failed, in which case the ticket can be tried again.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the lease may or may not have been extended, and nobody renews it.
+    pub async fn adopt(self, ticket: &LeaseTicket) -> Result<G, LockError> {
+        let plan = self.plan(Wait::Not)?;
+        ticket.check(&plan.target, plan.permits)?;
+        let services = self.services;
+        let sent = clock::now();
+        let request = ExtendRequest {
+            target: plan.target.clone(),
+            owner: ticket.owner().clone(),
+            lease: plan.lease,
+            permits: plan.permits,
+        };
+        let deadline = Instant::now() + services.call_timeout();
+        let cause = match services.extend_one(request, deadline).await {
+            Ok(ExtendOutcome::Extended) => {
+                let held = hold(
+                    &services,
+                    &plan,
+                    ticket.owner(),
+                    ticket.token(),
+                    sent,
+                    false,
+                )?;
+                // What is adopted is nobody's yet; but a writer must be able to read.
+                let owner = (plan.target.kind() == &LockKind::Write).then(Owner::new);
+                if let Some(owner) = &owner {
+                    let gate = owner.gate(&services, &plan.target);
+                    gate.lock().await.entered(&held);
+                }
+                let guard = LockGuard::new(held);
+                guard.ensure_valid()?;
+                return Ok(G::from_taken(Taken { guard, owner }));
+            }
+            Ok(ExtendOutcome::Missing) => LostCause::Missing,
+            Ok(ExtendOutcome::TakenOver) => LostCause::TakenOver,
+            Err(source) => {
+                return Err(LockError::Backend {
+                    target: plan.target,
+                    phase: Phase::Extend,
+                    source,
+                });
+            }
+        };
+        let target = plan.target;
+        Err(LockError::Lost { target, cause })
+    }
+}
+
+/// Starts watching a lease that `owner` got by a request sent at `sent`. `late_attempt`: an earlier one got no
+/// answer.
+pub(crate) fn hold(
+    services: &Arc<Services>,
+    plan: &Plan,
+    owner: &OwnerId,
+    token: Option<FencingToken>,
+    sent: Instant,
+    late_attempt: bool,
+) -> Result<Held, LockError> {
+    let state = Arc::new(LeaseState::new(Grant {
+        target: plan.target.clone(),
+        owner: owner.clone(),
+        token,
+        permits: plan.permits,
+        lease: plan.lease,
+        renewed: plan.renewed,
+        hold_until: plan.max_hold.and_then(|hold| sent.checked_add(hold)),
+        granted_at: clock::now(),
+        valid_until: services.settings.margin.valid_until(sent, plan.lease),
+        late_attempt,
+    }));
+    let watch = services.watch(&state).ok_or(LockError::ShutDown)?;
+    Ok(Held {
+        services: Arc::clone(services),
+        state,
+        watch,
+    })
+}

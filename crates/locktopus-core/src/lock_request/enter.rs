@@ -1,0 +1,116 @@
+//! Taking a lock for an owner, who may be inside already.
+
+use tokio::time::Instant;
+
+use super::LockRequest;
+use crate::acquire::{self, Plan, Wait};
+use crate::any_guard::{AnyGuard, Taken};
+use crate::error::LockError;
+use crate::guard::LockGuard;
+use crate::kind::LockKind;
+use crate::lock_state::Mode;
+use crate::owner_handle::{Inside, Owner};
+use crate::rw_lock::read_as_writer;
+
+impl<G: AnyGuard> LockRequest<G> {
+    pub(super) async fn enter(&self, wait: Wait) -> Result<Option<Taken>, LockError> {
+        let plan = self.plan(wait)?;
+        let Some(owner) = self.owner_in_force() else {
+            let held = acquire::acquire(&self.services, &plan).await?;
+            return Ok(held.map(|held| Taken {
+                guard: LockGuard::new(held),
+                owner: None,
+            }));
+        };
+        // Boxed: the many waiters without an owner need no room for this.
+        Box::pin(self.enter_as(owner, plan)).await
+    }
+
+    async fn enter_as(&self, owner: Owner, mut plan: Plan) -> Result<Option<Taken>, LockError> {
+        let gate = owner.gate(&self.services, &plan.target);
+        let started = Instant::now();
+        // Another task of the same owner may be acquiring; what it gets is shared.
+        let mut inside = tokio::select! {
+            biased;
+            inside = gate.lock() => inside,
+            error = self.interrupted(&plan, started) => return error.map_or(Ok(None), Err),
+        };
+        let guard = match self.enter_again(&plan, &inside)? {
+            Some(guard) => guard,
+            None => {
+                if let Wait::AtMost(limit) = plan.wait {
+                    plan.wait = Wait::AtMost(limit.saturating_sub(started.elapsed()));
+                }
+                let Some(held) = self.take(&plan, &inside).await? else {
+                    return Ok(None);
+                };
+                inside.entered(&held);
+                LockGuard::new(held)
+            }
+        };
+        let owner = Some(owner);
+        Ok(Some(Taken { guard, owner }))
+    }
+
+    /// Who asks. A writer always is somebody, because it may read what it writes.
+    fn owner_in_force(&self) -> Option<Owner> {
+        if self.kind.mode() == Mode::Permits {
+            return None;
+        }
+        let owner = self.owner.clone().or_else(Owner::current);
+        owner.or_else(|| (self.kind == LockKind::Write).then(Owner::new))
+    }
+
+    /// Another guard, if the owner is inside already; an error if asking makes no sense then.
+    fn enter_again(&self, plan: &Plan, inside: &Inside) -> Result<Option<LockGuard>, LockError> {
+        let target = || plan.target.clone();
+        if let Some(guard) = inside.enter_again(&self.services, &self.kind) {
+            if !self.kind.is_reentrant() {
+                return Err(LockError::NotReentrant { target: target() });
+            }
+            guard.ensure_valid()?;
+            return Ok(Some(guard));
+        }
+        if self.kind == LockKind::Write && inside.holds(&LockKind::Read) {
+            return Err(LockError::UpgradeRefused { target: target() });
+        }
+        Ok(None)
+    }
+
+    async fn take(
+        &self,
+        plan: &Plan,
+        inside: &Inside,
+    ) -> Result<Option<crate::guard::Held>, LockError> {
+        if self.kind == LockKind::Read
+            && let Some(writer) = inside.enter_again(&self.services, &LockKind::Write)
+        {
+            return read_as_writer(&self.services, plan, &writer)
+                .await
+                .map(Some);
+        }
+        acquire::acquire(&self.services, plan).await
+    }
+
+    /// Completes when a wait behind another task of the same owner must end without the lock.
+    async fn interrupted(&self, plan: &Plan, started: Instant) -> Option<LockError> {
+        let target = plan.target.clone();
+        tokio::select! {
+            () = self.services.closing.cancelled() => Some(LockError::ShutDown),
+            () = plan.cancelled() => Some(LockError::Cancelled { target }),
+            () = out_of_time(plan, started) => (plan.wait != Wait::Not).then(|| LockError::WaitTimeout {
+                target,
+                waited: started.elapsed(),
+                holder_remaining: None,
+                source: None,
+            }),
+        }
+    }
+}
+
+async fn out_of_time(plan: &Plan, started: Instant) {
+    match plan.wait.limit(started) {
+        Some(limit) => tokio::time::sleep_until(limit).await,
+        None => std::future::pending().await,
+    }
+}

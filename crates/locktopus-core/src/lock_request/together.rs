@@ -1,0 +1,49 @@
+//! What locks that are taken together need of their requests.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::LockRequest;
+use crate::acquire::{Plan, Wait};
+use crate::any_guard::AnyGuard;
+use crate::error::{LockError, OptionError};
+use crate::guard::LockGuard;
+use crate::services::Services;
+
+impl<G: AnyGuard> LockRequest<G> {
+    /// The same request for a plain guard. An owner is refused: what it may enter again is not taken anew, so there
+    /// would be nothing to order.
+    pub(crate) fn for_many(self) -> Result<LockRequest, LockError> {
+        if self.owner.is_some() {
+            let rule =
+                "a lock that is taken together with others cannot be entered again by an owner";
+            return Err(OptionError::new("owner", &self.name, rule).into());
+        }
+        Ok(LockRequest {
+            services: self.services,
+            name: self.name,
+            kind: self.kind,
+            lease: self.lease,
+            watchdog: self.watchdog,
+            max_hold: self.max_hold,
+            wait: None,
+            strategy: self.strategy,
+            cancel: self.cancel,
+            owner: None,
+            permits: self.permits,
+            progress: self.progress,
+            guard: PhantomData::<fn() -> LockGuard>,
+        })
+    }
+}
+
+impl LockRequest {
+    pub(crate) fn services(&self) -> &Arc<Services> {
+        &self.services
+    }
+
+    /// Everything this request decided, checked.
+    pub(crate) fn plan_for(&self, wait: Wait) -> Result<Plan, LockError> {
+        self.plan(wait)
+    }
+}

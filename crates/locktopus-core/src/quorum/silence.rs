@@ -1,0 +1,78 @@
+//! Why an answer of a node does not count, and how the nodes' answers read in an error.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::backend_error::{BackendError, BackendErrorKind, Executed};
+
+/// The name of quorums in errors and reports.
+pub(super) const NAME: &str = "quorum";
+
+/// A node that did not vote.
+#[derive(Debug, Clone)]
+pub(super) struct Silence {
+    reason: String,
+    executed: Executed,
+}
+
+impl Silence {
+    /// It was not asked.
+    pub(super) fn not_asked(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            executed: Executed::No,
+        }
+    }
+
+    /// It was asked, and what came back is no vote.
+    pub(super) fn void(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            executed: Executed::Maybe,
+        }
+    }
+
+    pub(super) fn not_yet(left: Duration) -> Self {
+        let reason = format!(
+            "its server has not been up for long enough, and does not vote for {left:.1?} more"
+        );
+        Self::not_asked(reason)
+    }
+
+    pub(super) fn may_have_run(&self) -> bool {
+        self.executed == Executed::Maybe
+    }
+}
+
+impl From<BackendError> for Silence {
+    fn from(error: BackendError) -> Self {
+        Self {
+            reason: error.to_string(),
+            executed: error.executed(),
+        }
+    }
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+/// The error that says what each node did.
+pub(super) fn no_quorum(
+    what: &str,
+    needed: usize,
+    executed: Executed,
+    nodes: impl Iterator<Item = (impl fmt::Display, impl fmt::Display)>,
+) -> BackendError {
+    let nodes: Vec<_> = nodes
+        .map(|(label, did)| format!("{label}: {did}"))
+        .collect();
+    let message = format!(
+        "no quorum: {what} needs {needed} of {} nodes; {}",
+        nodes.len(),
+        nodes.join("; ")
+    );
+    BackendError::new(NAME, BackendErrorKind::NoQuorum, executed, message)
+}

@@ -1,0 +1,179 @@
+//! Reading under the id of a writer.
+//!
+//! Not done by the acquire loop: it is granted at once, so nobody waits or queues, and the owner id is not fresh,
+//! so that giving it up and trying with another one, as that loop does, would block behind the writer for ever.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::Loan;
+use crate::acquire::Plan;
+use crate::backend_error::{BackendError, BackendErrorKind, Executed};
+use crate::clock;
+use crate::error::{LockError, LostCause, Phase};
+use crate::guard::{Held, LockGuard};
+use crate::kind::LockTarget;
+use crate::lock_request::hold;
+use crate::owner::OwnerId;
+use crate::reaper::Debt;
+use crate::request::{AcquireAttempt, AttemptOutcome};
+use crate::services::Services;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+/// How many call timeouts it may take in all: a release of an earlier reader comes first.
+const PATIENCE: u32 = 4;
+
+/// Takes the readers' half of a lock whose other half `writer` holds.
+pub(crate) async fn read_as_writer(
+    services: &Arc<Services>,
+    plan: &Plan,
+    writer: &LockGuard,
+) -> Result<Held, LockError> {
+    writer.ensure_valid()?;
+    let target = || plan.target.clone();
+    let held = tokio::select! {
+        biased;
+        () = services.closing.cancelled() => return Err(LockError::ShutDown),
+        () = plan.cancelled() => return Err(LockError::Cancelled { target: target() }),
+        held = take(services, plan, writer) => held?,
+    };
+    // Otherwise somebody else may have written in between.
+    writer.ensure_valid()?;
+    Ok(held)
+}
+
+async fn take(
+    services: &Arc<Services>,
+    plan: &Plan,
+    writer: &LockGuard,
+) -> Result<Held, LockError> {
+    let limit = Instant::now() + services.call_timeout() * PATIENCE;
+    let mut unsettled: Option<Unsettled<'_>> = None;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let lent = writer.held().state.loan();
+        let error = if unsettled.is_none() && lent.is_some_and(|loan| !loan.is_returned()) {
+            still_lent(services)
+        } else {
+            let unsettled = unsettled.get_or_insert_with(|| Unsettled::new(services, plan, writer));
+            match unsettled.attempt(plan, writer).await? {
+                Ok(held) => return Ok(held),
+                Err(error) => error,
+            }
+        };
+        if !error.is_transient() || Instant::now() + pause >= limit {
+            return Err(LockError::Backend {
+                target: plan.target.clone(),
+                phase: Phase::Acquire,
+                source: error,
+            });
+        }
+        tracing::debug!(lock = %plan.target, %error, "attempt failed, will try again");
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+    }
+}
+
+fn still_lent(services: &Services) -> BackendError {
+    let message = "an earlier reader under this writer's id is still being given back";
+    let name = services.backend.info().name;
+    BackendError::new(name, BackendErrorKind::Unavailable, Executed::No, message)
+}
+
+fn too_slow(services: &Services) -> BackendError {
+    let message =
+        "the grant came after its validity was spent; the backend is slower than the lease";
+    let name = services.backend.info().name;
+    BackendError::new(name, BackendErrorKind::Timeout, Executed::No, message)
+}
+
+/// Attempts that may leave a hold behind. Dropping it gives that back.
+struct Unsettled<'a> {
+    services: &'a Arc<Services>,
+    target: &'a LockTarget,
+    owner: &'a OwnerId,
+    lease: Duration,
+    loan: Arc<Loan>,
+    /// An attempt without an answer may still arrive.
+    late_attempt: bool,
+    /// Makes a shutdown wait until this has been handed to the reaper. `None` once there is nothing to give back.
+    open: Option<TaskTrackerToken>,
+}
+
+impl<'a> Unsettled<'a> {
+    fn new(services: &'a Arc<Services>, plan: &'a Plan, writer: &'a LockGuard) -> Self {
+        let state = &writer.held().state;
+        let loan = Loan::of(state);
+        state.set_loan(&loan);
+        Self {
+            services,
+            target: &plan.target,
+            owner: writer.owner(),
+            lease: plan.lease,
+            loan,
+            late_attempt: false,
+            open: Some(services.attempts.token()),
+        }
+    }
+
+    async fn attempt(
+        &mut self,
+        plan: &Plan,
+        writer: &LockGuard,
+    ) -> Result<Result<Held, BackendError>, LockError> {
+        let services = self.services;
+        let (sent, deadline) = (clock::now(), Instant::now() + services.call_timeout());
+        let (target, owner) = (self.target.clone(), self.owner.clone());
+        let attempt = AcquireAttempt::new(target, owner, plan.lease, deadline);
+        // Until the answer comes; also if the future is dropped here.
+        let was_late = std::mem::replace(&mut self.late_attempt, true);
+        let answer = services.attempt(&attempt).await;
+        self.late_attempt = was_late;
+        match answer {
+            Ok(AttemptOutcome::Granted { .. }) => {
+                let valid_until = services.settings.margin.valid_until(sent, plan.lease);
+                if valid_until <= clock::now() {
+                    return Ok(Err(too_slow(services)));
+                }
+                let held = hold(services, plan, self.owner, None, sent, was_late)?;
+                held.state.set_loan(&self.loan);
+                self.open = None;
+                Ok(Ok(held))
+            }
+            // A writer is never refused, so it is not the writer any more.
+            Ok(AttemptOutcome::Held { .. } | AttemptOutcome::Queued { .. }) => {
+                if !was_late {
+                    self.loan.give_back();
+                    self.open = None;
+                }
+                Err(LockError::Lost {
+                    target: writer.target().clone(),
+                    cause: LostCause::TakenOver,
+                })
+            }
+            Err(error) => {
+                self.late_attempt |= error.executed() == Executed::Maybe;
+                Ok(Err(error))
+            }
+        }
+    }
+}
+
+impl Drop for Unsettled<'_> {
+    fn drop(&mut self) {
+        if self.open.is_some() {
+            let debt = Debt {
+                target: self.target.clone(),
+                owner: self.owner.clone(),
+                permits: 1,
+                until: clock::now() + self.lease + self.services.call_timeout(),
+                late_attempt: self.late_attempt,
+            };
+            let loan = Arc::clone(&self.loan);
+            self.services.reap_then(debt, move || loan.give_back());
+        }
+    }
+}

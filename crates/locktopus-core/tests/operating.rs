@@ -1,0 +1,317 @@
+//! What operators do: look at locks, list them, take them away.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::{Fate, Scripted, until};
+use locktopus_core::{
+    CohortSettings, FencingToken, LockError, LockKind, Locktopus, LostCause, MAX_NAME_BYTES,
+    MemoryBackend, NameEncoding, Phase,
+};
+use tokio::time::{Instant, sleep, timeout};
+
+const MOMENT: Duration = Duration::from_millis(50);
+const LEASE: Duration = Duration::from_secs(9);
+
+fn pair() -> (Locktopus, Locktopus) {
+    let store = MemoryBackend::new();
+    let client = || Locktopus::builder(store.another_client()).build().unwrap();
+    (client(), client())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_can_be_looked_at() {
+    let store = MemoryBackend::new();
+    // Otherwise one of a process waits at the backend.
+    let cohort = CohortSettings {
+        turns: 1,
+        ..CohortSettings::default()
+    };
+    let client = || Locktopus::builder(store.another_client()).cohort(cohort);
+    let (here, there) = (client().build().unwrap(), client().build().unwrap());
+    let guard = here.lock("a").lease(LEASE).acquire().await.unwrap();
+    let first = tokio::spawn(here.lock("a").acquire());
+    sleep(MOMENT).await;
+    let second = tokio::spawn(there.lock("a").acquire());
+    sleep(MOMENT).await;
+    let state = there.lock("a").inspect().await.unwrap();
+    let holder = state.holder().unwrap();
+    assert_eq!(
+        (&holder.owner, state.last_token),
+        (guard.owner(), guard.token())
+    );
+    let left = holder.remaining.unwrap();
+    assert!(left > LEASE / 2 && left < LEASE, "{left:?}");
+    assert_eq!(state.waiters.len(), 2);
+    guard.release().await.unwrap();
+    let (first, state) = (
+        first.await.unwrap().unwrap(),
+        here.lock("a").inspect().await.unwrap(),
+    );
+    assert_eq!(
+        (&state.holder().unwrap().owner, state.waiters.len()),
+        (first.owner(), 1)
+    );
+    first.release().await.unwrap();
+    second.await.unwrap().unwrap().release().await.unwrap();
+    assert!(here.lock("a").inspect().await.unwrap().holders.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn force_fences_the_victim_and_wakes_the_next() {
+    let (here, there) = pair();
+    let victim = here.lock("a").acquire().await.unwrap();
+    let again = victim.reenter().unwrap();
+    let next = tokio::spawn(there.lock("a").acquire());
+    sleep(MOMENT).await;
+    let eviction = there.lock("a").force_release("it hangs").await.unwrap();
+    assert_eq!(eviction.evicted, [victim.owner().clone()]);
+    let next = timeout(MOMENT, next).await.unwrap().unwrap().unwrap();
+    assert!(eviction.fence >= victim.token() && next.token() > eviction.fence);
+    // The victim is in another process: it hears with its next renewal.
+    victim.ensure_valid().unwrap();
+    let cause = timeout(Duration::from_secs(15), victim.lost()).await;
+    assert_eq!(cause.unwrap(), LostCause::TakenOver);
+    drop(again);
+    let error = victim.release().await.unwrap_err();
+    assert!(matches!(error, LockError::Lost { .. }), "{error}");
+    next.ensure_valid().unwrap();
+    next.release().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_victim_in_this_process_hears_at_once() {
+    let (here, _) = pair();
+    let rw = here.rw_lock("b");
+    let bystander = here.lock("c").acquire().await.unwrap();
+    let victims = [
+        here.lock("a").acquire().await.unwrap(),
+        rw.read().acquire().await.unwrap(),
+        rw.read().acquire().await.unwrap(),
+    ];
+    assert_eq!(here.held_locks().len(), 4);
+    here.lock("a").force_release("why not").await.unwrap();
+    let eviction = rw.force_release("why not").await.unwrap();
+    assert_eq!(eviction.evicted.len(), 2);
+    for victim in victims {
+        let cause = timeout(Duration::ZERO, victim.lost()).await.unwrap();
+        let reason = "why not".to_owned();
+        assert_eq!(cause, LostCause::Evicted { reason });
+        let text = victim.ensure_valid().unwrap_err().to_string();
+        assert!(text.contains("by force (why not)"), "{text}");
+    }
+    bystander.ensure_valid().unwrap();
+    assert_eq!(here.held_locks().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forced_release_is_not_repeated() {
+    let (here, _) = pair();
+    let nobody = here.lock("a").force_release("by mistake").await.unwrap();
+    assert!(nobody.evicted.is_empty());
+    let script = Scripted::new();
+    let locks = script.locks();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    script.next("evict", [Fate::LoseReply]);
+    let error = locks.lock("a").force_release("stuck").await.unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(
+        error,
+        LockError::Backend {
+            phase: Phase::Evict,
+            ..
+        }
+    ));
+    assert!(text.contains("look before doing it again"), "{text}");
+    assert_eq!(script.calls("evict").len(), 1);
+    drop(guard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn permits_taken_away_are_free_again() {
+    let (here, there) = pair();
+    let semaphore = here.semaphore("a");
+    semaphore.initialise(3).await.unwrap();
+    let guard = semaphore.permits(3).acquire().await.unwrap();
+    let waiting = tokio::spawn(there.semaphore("a").permits(2).acquire());
+    sleep(MOMENT).await;
+    semaphore.permits(1).force_release("leak").await.unwrap();
+    let next = timeout(MOMENT, waiting).await.unwrap().unwrap().unwrap();
+    assert!(guard.release().await.is_err());
+    assert_eq!(semaphore.available().await.unwrap(), Some(1));
+    next.release().await.unwrap();
+    assert_eq!(semaphore.available().await.unwrap(), Some(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn locks_are_listed_by_prefix_and_page() {
+    let store = MemoryBackend::new();
+    let builder = || Locktopus::builder(store.another_client());
+    let locks = builder().namespace("shop:").build().unwrap();
+    let foreign = builder().build().unwrap();
+    let mut guards = vec![foreign.lock("other").acquire().await.unwrap()];
+    let mut wanted = BTreeSet::new();
+    for number in 0..230 {
+        let name = format!("job:{number:03}");
+        guards.push(locks.lock(name.as_str()).acquire().await.unwrap());
+        wanted.insert(format!("shop:{name}"));
+    }
+    guards.push(locks.fair_lock("x").acquire().await.unwrap());
+    let released = locks.lock("job:released").acquire().await.unwrap();
+    released.release().await.unwrap();
+    let list = async |prefix: &str| {
+        let (mut names, mut pages) = (BTreeSet::new(), 0);
+        let mut list = locks.list(prefix).unwrap();
+        while let Some(page) = list.next_page().await.unwrap() {
+            pages += 1;
+            names.extend(page.iter().map(|lock| lock.name().as_str().to_owned()));
+        }
+        assert!(
+            list.next_page().await.unwrap().is_none(),
+            "stays at the end"
+        );
+        (names, pages)
+    };
+    let (names, pages) = list("job:").await;
+    assert_eq!(names, wanted);
+    assert!(pages >= 3, "bounded pages");
+    wanted.insert("shop:x".to_owned());
+    assert_eq!(list("").await.0, wanted);
+    assert!(list("nothing").await.0.is_empty());
+    let mut all = locks.list("x").unwrap();
+    let page = all.next_page().await.unwrap().unwrap();
+    let [found] = page.as_slice() else {
+        panic!("{page:?}")
+    };
+    assert_eq!(found.kind(), &LockKind::Fair);
+    let state = found.request().inspect().await.unwrap();
+    assert_eq!(state.holder().unwrap().owner, *guards[231].owner());
+    found.request().force_release("tidy").await.unwrap();
+    assert!(guards[231].ensure_valid().is_err());
+    assert!(locks.list("n".repeat(MAX_NAME_BYTES)).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_failed_can_be_asked_for_again() {
+    let script = Scripted::new();
+    let locks = script.locks();
+    let _guard = locks.lock("a").acquire().await.unwrap();
+    script.next("scan", [Fate::Refuse]);
+    let mut list = locks.list("").unwrap();
+    assert!(list.next_page().await.is_err());
+    assert_eq!(list.next_page().await.unwrap().unwrap().len(), 1);
+    assert!(list.next_page().await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn escaped_names_are_found_by_the_beginning_of_their_bytes() {
+    let locks = Locktopus::builder(MemoryBackend::new())
+        .namespace("ns:")
+        .names(NameEncoding::Escaped)
+        .build()
+        .unwrap();
+    let _guard = locks.lock(b"{job} \xff").acquire().await.unwrap();
+    let mut list = locks.list("{job} ").unwrap();
+    let page = list.next_page().await.unwrap().unwrap();
+    assert_eq!(page[0].name().as_str(), "ns:%7Bjob%7D%20%FF");
+    let state = page[0].request().inspect().await.unwrap();
+    assert_eq!(state.holders.len(), 1, "not escaped twice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_knows_what_it_holds() {
+    let (here, there) = pair();
+    assert!(here.held_locks().is_empty());
+    let plain = here.lock("a").acquire().await.unwrap();
+    sleep(MOMENT).await;
+    let fixed = here.mutex("b").lease(LEASE).acquire().await.unwrap();
+    let semaphore = here.semaphore("c");
+    semaphore.initialise(3).await.unwrap();
+    let permits = semaphore.permits(2).acquire().await.unwrap();
+    let _elsewhere = there.lock("d").acquire().await.unwrap();
+    let held = here.held_locks();
+    let seen: Vec<_> = held
+        .iter()
+        .map(|lock| (lock.target.to_string(), lock.token, lock.renewed))
+        .collect();
+    assert_eq!(seen[0], ("lock \"a\"".to_owned(), plain.token(), true));
+    assert!(seen[1..].contains(&("mutex \"b\"".to_owned(), fixed.token(), false)));
+    assert!(seen[1..].contains(&("semaphore \"c\"".to_owned(), None, true)));
+    assert!(held[0].held_for >= MOMENT && held[0].valid_until > Instant::now());
+    let two = held.iter().find(|lock| lock.permits == 2).unwrap();
+    assert_eq!((two.holds, two.lease.permits()), (1, 2));
+    drop(permits);
+    plain.release().await.unwrap();
+    assert_eq!(here.held_locks().len(), 1);
+    sleep(2 * LEASE).await;
+    assert!(here.held_locks().is_empty(), "run out, though not released");
+    drop(fixed);
+}
+
+/// Collects what is logged as a warning.
+#[derive(Clone, Default)]
+struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Text(String);
+        impl tracing::field::Visit for Text {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                self.0 += &format!("{field}={value:?} ");
+            }
+        }
+        let mut text = Text(String::new());
+        event.record(&mut text);
+        self.0.lock().unwrap().push(text.0);
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn force_is_logged_with_its_reason() {
+    let warnings = Warnings::default();
+    let _log = tracing::subscriber::set_default(warnings.clone());
+    let (here, _) = pair();
+    let guard = here.lock("a").acquire().await.unwrap();
+    let reason = "stuck\nforged line";
+    here.lock("a").force_release(reason).await.unwrap();
+    let said = warnings.0.lock().unwrap().clone();
+    let said = said.iter().find(|line| line.contains("by force")).unwrap();
+    assert!(
+        said.contains("lock \"a\"") && said.contains("victims=1"),
+        "{said}"
+    );
+    assert!(said.contains("stuck") && !said.contains('\n'), "{said}");
+    let secret = String::from_utf8_lossy(guard.owner().expose()).into_owned();
+    assert!(!said.contains(&secret));
+    drop(guard);
+    until("given back", || here.background_tasks() == 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn fences_are_bound_to_lock_and_holder() {
+    let (here, _) = pair();
+    let guard = here.fair_lock("a").acquire().await.unwrap();
+    let fence = guard.fence().unwrap();
+    assert_eq!((fence.kind(), fence.name().as_str()), ("fair_lock", "a"));
+    assert_eq!(guard.lease().fence(), Some(fence.clone()));
+    let token: Option<FencingToken> = guard.token();
+    assert_eq!(Some(fence.token()), token);
+    assert!(fence.holder().is_some());
+    guard.release().await.unwrap();
+    let later = here.fair_lock("a").acquire().await.unwrap();
+    assert!(later.fence().unwrap() > fence);
+}
