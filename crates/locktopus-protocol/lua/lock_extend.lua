@@ -1,4 +1,3 @@
-#!lua flags=allow-oom
 -- Extends several locks kept as Redisson keeps its RLock. Never shortens a lease, never creates a lock.
 --
 -- KEYS  1..n the locks (hashes)

@@ -5,20 +5,22 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, Diagnosis,
-    Executed, ExtendOutcome, ExtendRequest, LockBackend, LockKind, LockState, LockTarget,
-    NameError, ReleaseOutcome, ReleaseRequest, WakeStream,
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CounterOutcome,
+    CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest, FencingToken,
+    GroupOutcome, LockBackend, LockKind, LockPage, LockState, LockTarget, Mode, NameError,
+    NodeProbe, OwnerId, ReleaseOutcome, ReleaseRequest, ScanCursor, WakeStream,
 };
 use tokio::time::Instant;
 
 use crate::client::{ChannelFlavour, ClientError, Deployment, RedisClient, Route};
 use crate::executor::Executor;
-use crate::hub::Hub;
-use crate::keys::Keys;
+use crate::hub::{Hub, Listened};
+use crate::keys::{KeyCache, Keys};
+use crate::probe::ServerProbe;
 use crate::reply::{Acquired, Decoder};
-use crate::scripts::{self, Script};
+use crate::scripts::{self, KindScripts, Script};
 use crate::server_clock::{self, ServerClock};
-use crate::{diagnose, slot};
+use crate::{counter, diagnose, group, scan};
 
 /// Locks on Redis or Valkey, through any client library.
 #[derive(Debug)]
@@ -28,6 +30,9 @@ pub struct RedisBackend {
     clock: ServerClock,
     options: BackendOptions,
     flavour: ChannelFlavour,
+    keys: KeyCache,
+    /// This client's part of the names of its inbox channels. Nobody can guess it.
+    inbox: String,
     info: BackendInfo,
 }
 
@@ -105,7 +110,8 @@ impl RedisBackend {
             format!("{name} ({})", client.deployment()),
             true,
             options.call_timeout,
-        );
+        )
+        .with_queues();
         let hub = Hub::start(client, flavour, options.call_timeout);
         Ok(Self {
             executor,
@@ -113,6 +119,8 @@ impl RedisBackend {
             clock: ServerClock::new(),
             options,
             flavour,
+            keys: KeyCache::default(),
+            inbox: inbox_name(),
             info,
         })
     }
@@ -123,18 +131,67 @@ impl RedisBackend {
         self.flavour
     }
 
+    /// Tells a quorum which server this is, and for how long it has been up.
+    ///
+    /// # Errors
+    ///
+    /// Unless the client is connected to one standalone server.
+    pub fn probe(&self) -> Result<Arc<dyn NodeProbe>, BackendError> {
+        Ok(Arc::new(ServerProbe::new(self.executor.clone())?))
+    }
+
     pub(crate) fn probe_prefix(&self) -> &str {
         &self.options.probe_prefix
     }
 
+    pub(crate) fn executor(&self) -> &Executor {
+        &self.executor
+    }
+
+    pub(crate) fn clock(&self) -> &ServerClock {
+        &self.clock
+    }
+
+    pub(crate) fn keys(&self, target: &LockTarget) -> Arc<Keys> {
+        self.keys.of(target)
+    }
+
+    /// The command that scripts publish with. In lower case where the number of receivers it answers says nothing
+    /// about those of other nodes.
     fn publish_command(&self) -> &'static [u8] {
+        let cluster = self.executor.client().deployment() == Deployment::Cluster;
         match self.flavour {
+            ChannelFlavour::Plain if cluster => b"publish",
             ChannelFlavour::Plain => b"PUBLISH",
             ChannelFlavour::Sharded => b"SPUBLISH",
         }
     }
 
-    fn decoder(&self, script: &Script) -> Decoder {
+    /// The command for a lock whose releases are announced, else nothing.
+    pub(crate) fn publish_for(&self, keys: &Keys) -> &'static [u8] {
+        match keys.channel {
+            Some(_) if keys.is_plain() => b"PUBLISH",
+            Some(_) => self.publish_command(),
+            None => b"",
+        }
+    }
+
+    fn scripts(&self, kind: &LockKind) -> Result<&'static KindScripts, BackendError> {
+        scripts::of(kind).ok_or_else(|| {
+            let message = format!("there are no locks of kind {} on Redis", kind.as_str());
+            self.executor
+                .error(BackendErrorKind::Unsupported, Executed::No, message)
+        })
+    }
+
+    /// How long a token stays after a grant for this lease, as scripts take it.
+    pub(crate) fn retention(&self, lease: Duration) -> String {
+        let keep = self.options.token_retention;
+        keep.map_or(0, |keep| keep.max(lease * 2).as_millis())
+            .to_string()
+    }
+
+    pub(crate) fn decoder(&self, script: &Script) -> Decoder {
         Decoder {
             backend: self.info.name,
             script: script.name,
@@ -147,39 +204,50 @@ impl RedisBackend {
         attempt: &AcquireAttempt,
         keys: &Keys,
     ) -> Result<Acquired, BackendError> {
-        let slot = keys.slot();
-        let (script, has_token) = match attempt.target.kind() {
-            LockKind::Mutex(_) => (&scripts::MUTEX_ACQUIRE, keys.token.is_some()),
-            _ => (&scripts::LOCK_ACQUIRE, true),
-        };
-        let lease = millis(attempt.lease);
-        let retention = self
-            .options
-            .token_retention
-            .map_or(0, |keep| keep.max(attempt.lease * 2).as_millis());
-        let retention = retention.to_string();
+        let kind = attempt.target.kind();
+        let (script, slot) = (&self.scripts(kind)?.acquire, keys.slot());
+        let tokens = if kind.has_tokens() { attempt.tokens } else { 0 };
         let time_left = attempt.deadline.saturating_duration_since(Instant::now());
-        let not_after = self.clock.not_after(slot, time_left).to_string();
+        let [lease, retention, not_after, permits, tokens_text, floor] = [
+            millis(kind.stored_lease(attempt.lease)),
+            self.retention(attempt.lease),
+            self.clock.not_after(slot, time_left).to_string(),
+            attempt.permits.to_string(),
+            tokens.to_string(),
+            attempt.floor.map_or(0, FencingToken::get).to_string(),
+        ];
+        let mut args = vec![
+            attempt.owner.expose(),
+            lease.as_bytes(),
+            retention.as_bytes(),
+            not_after.as_bytes(),
+            mode(kind),
+            permits.as_bytes(),
+            tokens_text.as_bytes(),
+            floor.as_bytes(),
+            self.publish_for(keys),
+        ];
+        let place = attempt.place.map(millis).unwrap_or_default();
+        let inbox = keys.inbox.as_deref().unwrap_or_default();
+        let inbox = [inbox, &self.inbox].concat();
+        if !place.is_empty() && keys.inbox.is_some() {
+            args.extend([place.as_bytes(), inbox.as_bytes()]);
+        }
+        if matches!(
+            kind,
+            LockKind::Fair | LockKind::Semaphore | LockKind::Permits
+        ) {
+            // An attempt may find something to tell those of other libraries.
+            args.resize(11, b"");
+            args.extend(keys.channel.as_deref());
+        }
         let sent = server_clock::stamp();
-        let reply = {
-            let key_names: Vec<&[u8]> = std::iter::once(keys.main.as_bytes())
-                .chain(keys.token.as_deref().map(str::as_bytes))
-                .collect();
-            let args = [
-                attempt.owner.expose(),
-                lease.as_bytes(),
-                retention.as_bytes(),
-                not_after.as_bytes(),
-            ];
-            self.executor
-                .run(script, slot, &key_names, &args, attempt.deadline)
-                .await?
-        };
-        let acquired = self.decoder(script).acquired(&reply, has_token)?;
-        let (Acquired::Granted { server_micros, .. }
-        | Acquired::Held { server_micros, .. }
-        | Acquired::Late { server_micros }) = acquired;
-        self.clock.observe(slot, sent, server_micros);
+        let reply = self
+            .executor
+            .run(script, slot, &keys.scripts(), &args, attempt.deadline)
+            .await?;
+        let acquired = self.decoder(script).acquired(&reply, tokens > 0)?;
+        self.clock.observe(slot, sent, acquired.server_micros);
         Ok(acquired)
     }
 }
@@ -191,42 +259,43 @@ impl LockBackend for RedisBackend {
     }
 
     fn check(&self, target: &LockTarget) -> Result<(), NameError> {
-        match target.kind() {
-            LockKind::Reentrant | LockKind::Mutex(_) => {}
-            // A kind that the core learned and the scripts did not.
-            other => {
-                return Err(NameError::Refused {
-                    name: target.name().to_string(),
-                    backend: self.info.name,
-                    rule: format!("it has no locks of kind {}", other.as_str()),
-                });
-            }
+        if scripts::of(target.kind()).is_none() && !matches!(target.kind(), LockKind::Latch) {
+            return Err(NameError::Refused {
+                name: target.name().to_string(),
+                backend: self.info.name,
+                rule: format!("it has no locks of kind {}", target.kind().as_str()),
+            });
         }
         if self.executor.client().deployment() == Deployment::Cluster {
-            Keys::of(target).check_one_slot("a Redis cluster")?;
+            self.keys.of(target).check_one_slot("a Redis cluster")?;
         }
         Ok(())
     }
 
     /// The slot in a cluster, shifted left so that kinds (which have scripts of their own) are apart.
     fn shard(&self, target: &LockTarget) -> u32 {
-        let kind = u32::from(matches!(target.kind(), LockKind::Mutex(_)));
         let slot = match self.executor.client().deployment() {
-            Deployment::Cluster => u32::from(Keys::of(target).slot()),
+            Deployment::Cluster => u32::from(self.keys.of(target).slot()),
             Deployment::Standalone | Deployment::Sentinel => 0,
         };
-        slot << 1 | kind
+        slot << 3 | scripts::index(target.kind())
     }
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
-        let keys = Keys::of(&attempt.target);
+        let keys = self.keys.of(&attempt.target);
         loop {
-            match self.try_once(attempt, &keys).await? {
-                Acquired::Granted { token, .. } => return Ok(AttemptOutcome::Granted { token }),
-                Acquired::Held { remaining, .. } => return Ok(AttemptOutcome::Held { remaining }),
+            let acquired = self.try_once(attempt, &keys).await?;
+            match acquired.outcome {
+                Some(outcome) if acquired.foreign && self.be_called(attempt, &keys).await => {
+                    // What happened before there was somebody to hear it.
+                    let again = self.try_once(attempt, &keys).await;
+                    let again = again.ok().and_then(|acquired| acquired.outcome);
+                    return Ok(again.unwrap_or(outcome));
+                }
+                Some(outcome) => return Ok(outcome),
                 // The guess of the server's clock was wrong and is now corrected.
-                Acquired::Late { .. } if Instant::now() < attempt.deadline => {}
-                Acquired::Late { .. } => {
+                None if Instant::now() < attempt.deadline => {}
+                None => {
                     let message =
                         "the attempt reached the server after its deadline, which refused it";
                     return Err(self.executor.error(
@@ -237,6 +306,19 @@ impl LockBackend for RedisBackend {
                 }
             }
         }
+    }
+
+    /// Locks and mutexes of one slot; outside a cluster, all of them.
+    fn group(&self, target: &LockTarget) -> Option<u32> {
+        let groups = matches!(target.kind(), LockKind::Reentrant | LockKind::Mutex(_));
+        groups.then(|| match self.executor.client().deployment() {
+            Deployment::Cluster => u32::from(self.keys.of(target).slot()),
+            Deployment::Standalone | Deployment::Sentinel => 0,
+        })
+    }
+
+    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
+        group::attempt(self, attempts).await
     }
 
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
@@ -253,9 +335,10 @@ impl LockBackend for RedisBackend {
             return Vec::new();
         };
         let shard = self.shard(&first.target);
-        let uniform = batch
-            .iter()
-            .all(|request| request.lease == first.lease && self.shard(&request.target) == shard);
+        let stored = |request: &ExtendRequest| request.target.kind().stored_lease(request.lease);
+        let uniform = batch.iter().all(|request| {
+            stored(request) == stored(first) && self.shard(&request.target) == shard
+        });
         if uniform {
             return self.extend_uniform(batch, deadline).await;
         }
@@ -275,19 +358,60 @@ impl LockBackend for RedisBackend {
         target: &LockTarget,
         deadline: Instant,
     ) -> Result<LockState, BackendError> {
-        let keys = Keys::of(target);
-        let script = match target.kind() {
-            LockKind::Mutex(_) => &scripts::MUTEX_INSPECT,
-            _ => &scripts::LOCK_INSPECT,
-        };
-        let key_names: Vec<&[u8]> = std::iter::once(keys.main.as_bytes())
-            .chain(keys.token.as_deref().map(str::as_bytes))
-            .collect();
+        let keys = self.keys.of(target);
+        let script = &self.scripts(target.kind())?.inspect;
         let reply = self
             .executor
-            .run(script, keys.slot(), &key_names, &[], deadline)
+            .run(script, keys.slot(), &keys.scripts(), &[], deadline)
             .await?;
         self.decoder(script).state(&reply)
+    }
+
+    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
+        counter::run(self, request).await
+    }
+
+    async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        let keys = self.keys.of(target);
+        let script = &self.scripts(target.kind())?.evict;
+        let retention = self.retention(Duration::ZERO);
+        let tokens: &[u8] = if target.kind().has_tokens() {
+            b"1"
+        } else {
+            b"0"
+        };
+        let mut args = vec![
+            self.publish_for(&keys),
+            keys.channel.as_deref().unwrap_or_default(),
+            retention.as_bytes(),
+            tokens,
+        ];
+        if let Some(ring) = keys.ring() {
+            args.resize(7, b"");
+            args.extend(ring);
+        }
+        let reply = self
+            .executor
+            .run(script, keys.slot(), &keys.scripts(), &args, deadline)
+            .await?;
+        self.decoder(script).evicted(&reply)
+    }
+
+    async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        deadline: Instant,
+    ) -> Result<LockPage, BackendError> {
+        scan::page(self, prefix, cursor, deadline).await
+    }
+
+    fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
+        self.hub.listening(&self.topic(target)?)
     }
 
     async fn subscribe(
@@ -296,14 +420,14 @@ impl LockBackend for RedisBackend {
         deadline: Instant,
     ) -> Result<WakeStream, BackendError> {
         self.executor.check_open()?;
-        let Some(channel) = Keys::of(target).channel else {
+        let Some(topic) = self.topic(target) else {
             let message = "a single-key mutex has no channel to listen on";
             return Err(self
                 .executor
                 .error(BackendErrorKind::Unsupported, Executed::No, message));
         };
         self.hub
-            .join(&channel, deadline)
+            .join(topic, deadline)
             .await
             .map_err(|error| self.executor.read_error(error))
     }
@@ -325,32 +449,63 @@ impl RedisBackend {
         &self,
         request: &ReleaseRequest,
     ) -> Result<(ReleaseOutcome, bool), BackendError> {
-        let keys = Keys::of(&request.target);
-        let script = match request.target.kind() {
-            LockKind::Mutex(_) => &scripts::MUTEX_RELEASE,
-            _ => &scripts::LOCK_RELEASE,
-        };
-        let publish: &[u8] = if keys.channel.is_some() {
-            self.publish_command()
-        } else {
-            b""
-        };
-        let args = [
+        let (keys, kind) = (self.keys.of(&request.target), request.target.kind());
+        let script = &self.scripts(kind)?.release;
+        let (permits, retention) = (request.permits.to_string(), self.retention(Duration::ZERO));
+        let mut args = vec![
             request.owner.expose(),
-            publish,
+            mode(kind),
+            permits.as_bytes(),
+            self.publish_for(&keys),
             keys.channel.as_deref().unwrap_or_default(),
+            retention.as_bytes(),
+            keys.native.as_deref().unwrap_or_default(),
         ];
+        args.extend(keys.ring().into_iter().flatten());
         let reply = self
             .executor
             .run(
                 script,
                 keys.slot(),
-                &[keys.main.as_bytes()],
+                &keys.scripts(),
                 &args,
                 request.deadline,
             )
             .await?;
         self.decoder(script).released(&reply)
+    }
+
+    /// Which channels to listen to for a target.
+    fn topic(&self, target: &LockTarget) -> Option<Listened> {
+        let keys = self.keys.of(target);
+        let announced = keys.channel.clone()?;
+        let inbox = keys.inbox.as_deref();
+        Some(Listened {
+            inbox: inbox.map(|inbox| [inbox, &self.inbox].concat().into()),
+            native: keys.native.clone(),
+            all_go: matches!(target.kind(), LockKind::Latch),
+            plain: keys.is_plain(),
+            announced,
+        })
+    }
+
+    /// Makes sure that the waiter of a fair lock hears when another library's client calls it: Redisson wakes each of
+    /// its waiters by name. True if it did not hear that before and does now.
+    async fn be_called(&self, attempt: &AcquireAttempt, keys: &Keys) -> bool {
+        let fair = matches!(attempt.target.kind(), LockKind::Fair);
+        let Some((topic, base)) = self
+            .topic(&attempt.target)
+            .zip(keys.channel.as_deref())
+            .filter(|_| fair)
+        else {
+            return false;
+        };
+        let channel = [base, b":", attempt.owner.expose()].concat();
+        // Enough is left for looking again.
+        let within = attempt.deadline.saturating_duration_since(Instant::now()) / 2;
+        self.hub
+            .hear_by_name(&topic, &attempt.owner, channel.into(), within)
+            .await
     }
 
     /// Extends locks of one shard and one lease with one script.
@@ -362,36 +517,66 @@ impl RedisBackend {
         let Some(first) = batch.first() else {
             return Vec::new();
         };
-        let script = match first.target.kind() {
-            LockKind::Mutex(_) => &scripts::MUTEX_EXTEND,
-            _ => &scripts::LOCK_EXTEND,
+        let script = match self.scripts(first.target.kind()) {
+            Ok(scripts) => &scripts.extend,
+            Err(error) => return self.all_failed(batch.len(), &error),
         };
-        let lease = millis(first.lease);
-        let names: Vec<String> = batch
+        let lease = millis(first.target.kind().stored_lease(first.lease));
+        let targets: Vec<_> = batch.iter().map(|r| self.keys.of(&r.target)).collect();
+        let names: Vec<Vec<u8>> = targets
             .iter()
-            .map(|request| Keys::of(&request.target).main)
+            .zip(batch)
+            .flat_map(|(keys, request)| keys.extended(request.target.kind(), &request.owner))
             .collect();
-        let keys: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
-        let args: Vec<&[u8]> = std::iter::once(lease.as_bytes())
-            .chain(batch.iter().map(|request| request.owner.expose()))
-            .collect();
-        let slot = slot::key_slot(keys[0]);
+        let keys: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+        let permits: Vec<String> = batch.iter().map(|r| r.permits.to_string()).collect();
+        let counted = first.target.kind().mode() == Mode::Permits;
+        let mut args: Vec<&[u8]> = vec![lease.as_bytes()];
+        for (request, permits) in batch.iter().zip(&permits) {
+            args.push(request.owner.expose());
+            if counted {
+                args.push(permits.as_bytes());
+            }
+        }
+        let slot = targets[0].slot();
         let answer = self
             .executor
             .run(script, slot, &keys, &args, deadline)
             .await;
         match answer.and_then(|reply| self.decoder(script).extended(&reply, batch.len())) {
             Ok(answers) => answers,
-            Err(error) => {
-                // One failure for all: each caller gets a copy that says the same.
-                let (kind, executed, text) =
-                    (error.kind(), error.executed(), error.message().to_owned());
-                batch
-                    .iter()
-                    .map(|_| Err(self.executor.error(kind, executed, text.clone())))
-                    .collect()
-            }
+            Err(error) => self.all_failed(batch.len(), &error),
         }
+    }
+
+    /// One failure for all: each caller gets a copy that says the same.
+    fn all_failed(
+        &self,
+        count: usize,
+        error: &BackendError,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        let copy = || {
+            let (kind, executed) = (error.kind(), error.executed());
+            Err(self.executor.error(kind, executed, error.message()))
+        };
+        std::iter::repeat_with(copy).take(count).collect()
+    }
+}
+
+/// 128 random bits, as text: the uuid of this process is known to others, so the rest of an owner id is not enough.
+fn inbox_name() -> String {
+    let owner = OwnerId::generate();
+    let digest = sha1_smol::Sha1::from(owner.expose()).digest().to_string();
+    digest[..32].to_owned()
+}
+
+/// How a kind is held, as scripts take it.
+fn mode(kind: &LockKind) -> &'static [u8] {
+    match kind {
+        LockKind::Read => b"r",
+        LockKind::Write => b"w",
+        LockKind::Semaphore | LockKind::Permits => b"p",
+        _ => b"x",
     }
 }
 
@@ -430,6 +615,6 @@ async fn flavour(
     }
 }
 
-fn millis(duration: Duration) -> String {
+pub(crate) fn millis(duration: Duration) -> String {
     duration.as_millis().to_string()
 }

@@ -58,6 +58,11 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
     /// Tells the adapter that the caller gave up waiting for an answer on `route`.
     fn timed_out(&self, route: Route);
 
+    /// How many connections for commands or messages this client has begun to make. It grows before anything is
+    /// sent over a new one, so two equal readings around a command mean that it went over a connection that
+    /// was there before.
+    fn generation(&self) -> u64;
+
     /// Closes every connection. Later calls fail with [`ClientError::NotSent`].
     async fn close(&self);
 }

@@ -17,6 +17,8 @@ use crate::version::{self, ServerVersion};
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
 /// How long to wait for the probe lock while others probe.
 const PROBE_TURN: Duration = Duration::from_millis(500);
+/// How long the probe is held and waited for should nobody give it back.
+const PROBE_LEASE: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(
     backend: &RedisBackend,
@@ -177,30 +179,15 @@ fn server_time(reply: &Reply) -> Option<SystemTime> {
     )
 }
 
-/// Takes and gives back a lock that nobody else uses. What a restricted user must not do shows up here, at
-/// connect, instead of at the first lost release.
+/// Takes and gives back a lock that nobody else uses, and waits for it. What a restricted user must not do shows up
+/// here, at connect, instead of at the first wait or the first lost release.
 async fn look_at_permissions(backend: &RedisBackend, deadline: Instant, out: &mut Diagnosis) {
     let owner = OwnerId::generate();
     let Some(target) = probe(backend) else {
         return;
     };
-    let lease = Duration::from_secs(1);
-    let attempt = AcquireAttempt {
-        target: target.clone(),
-        owner: owner.clone(),
-        lease,
-        deadline,
-    };
-    let extend = ExtendRequest {
-        target: target.clone(),
-        owner: owner.clone(),
-        lease,
-    };
-    let release = ReleaseRequest {
-        target: target.clone(),
-        owner,
-        deadline,
-    };
+    let attempt = AcquireAttempt::new(target.clone(), owner.clone(), PROBE_LEASE, deadline);
+    let extend = ExtendRequest::new(target.clone(), owner.clone(), PROBE_LEASE);
 
     let mut failed = Vec::new();
     let mut note = |what: &'static str, error: Option<BackendError>| {
@@ -219,8 +206,28 @@ async fn look_at_permissions(backend: &RedisBackend, deadline: Instant, out: &mu
         "listening for releases",
         backend.subscribe(&target, deadline).await.err(),
     );
-    let released = backend.release_and_tell(&release).await;
-    if matches!(released, Ok((_, false))) {
+    let waiters = [OwnerId::generate(), OwnerId::generate()];
+    note(
+        "standing in the queue of a lock",
+        queue_up(backend, &target, &waiters, deadline).await.err(),
+    );
+    note(
+        "looking at a lock",
+        backend.inspect(&target, deadline).await.err(),
+    );
+    // The last gives up its place, the holder hands on, the first has nobody to hand on to and tells everybody.
+    let [first, last] = waiters;
+    let mut told = true;
+    let mut release_error = None;
+    for owner in [last, owner, first] {
+        let release = ReleaseRequest::new(target.clone(), owner, deadline);
+        match backend.release_and_tell(&release).await {
+            Ok((_, heard)) => told &= heard,
+            Err(error) => release_error = Some(error),
+        }
+    }
+    note("releasing a lock", release_error);
+    if !told {
         out.findings.push(finding(
             Severity::Danger,
             "permission",
@@ -230,21 +237,40 @@ async fn look_at_permissions(backend: &RedisBackend, deadline: Instant, out: &mu
             ),
         ));
     }
-    note("releasing a lock", released.err());
-    for (what, error) in failed {
-        let denied = error.kind() == BackendErrorKind::Denied;
-        let severity = if denied {
-            Severity::Danger
-        } else {
-            Severity::Warning
+    out.findings.extend(
+        failed
+            .into_iter()
+            .map(|(what, error)| failure(what, &target, &error)),
+    );
+}
+
+fn failure(what: &str, target: &LockTarget, error: &BackendError) -> Finding {
+    let (severity, check) = match error.kind() {
+        BackendErrorKind::Denied => (Severity::Danger, "permission"),
+        _ => (Severity::Warning, "probe"),
+    };
+    finding(
+        severity,
+        check,
+        format!("{what} failed on the probe {target}: {error}"),
+    )
+}
+
+/// Puts two into the queue and has the first report again, as waiters do.
+async fn queue_up(
+    backend: &RedisBackend,
+    target: &LockTarget,
+    [first, last]: &[OwnerId; 2],
+    deadline: Instant,
+) -> Result<(), BackendError> {
+    for owner in [first, last, first] {
+        let attempt = AcquireAttempt {
+            place: Some(PROBE_LEASE),
+            ..AcquireAttempt::new(target.clone(), owner.clone(), PROBE_LEASE, deadline)
         };
-        let check = if denied { "permission" } else { "probe" };
-        out.findings.push(finding(
-            severity,
-            check,
-            format!("{what} failed on the probe {target}: {error}"),
-        ));
+        let _queued = backend.attempt(&attempt).await?;
     }
+    Ok(())
 }
 
 /// Takes the probe, after another client that has it at this moment: only the holder's operations show what

@@ -72,6 +72,16 @@ impl Executor {
             .await
     }
 
+    /// Sends a command that changes nothing.
+    pub(crate) async fn ask(
+        &self,
+        route: Route,
+        args: &[&[u8]],
+        deadline: Instant,
+    ) -> Result<Reply, BackendError> {
+        self.send(route, args.to_vec(), "", deadline).await
+    }
+
     async fn send(
         &self,
         route: Route,

@@ -11,6 +11,9 @@
 //!
 //! A *generation* counts disruptions. A subscription confirmed in an earlier generation counts for nothing.
 
+mod by_name;
+mod topic;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,12 +21,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use locktopus_core::{WakeGroup, WakeStream};
+use locktopus_core::WakeStream;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
+use crate::called::CalledByName;
 use crate::client::{Channel, ChannelFlavour, ClientError, PushEvent, RedisClient};
+
+use topic::Topic;
+
+pub(crate) use topic::Listened;
 
 /// How long a channel without waiters stays subscribed, give or take a sweep.
 const LINGER: Duration = Duration::from_secs(2);
@@ -46,23 +54,14 @@ struct Shared {
     client: Arc<dyn RedisClient>,
     flavour: ChannelFlavour,
     call_timeout: Duration,
+    /// By each channel on which something can be said.
     topics: Mutex<HashMap<Bytes, Arc<Topic>>>,
+    /// The channels on which single waiters are called.
+    called: CalledByName,
     /// How many disruptions there were, counted from 1.
     generation: AtomicU64,
     /// Rung at a disruption, and when the first topic appears so that an idle hub sleeps.
     keeper: Notify,
-}
-
-/// One channel.
-#[derive(Debug)]
-struct Topic {
-    group: Arc<WakeGroup>,
-    /// The generation in which the server last confirmed the subscription; 0 if never.
-    confirmed: AtomicU64,
-    /// Held while a newcomer subscribes, so that a crowd subscribes once.
-    subscribing: tokio::sync::Mutex<()>,
-    /// Since when nobody waits.
-    idle_since: Mutex<Option<Instant>>,
 }
 
 impl Hub {
@@ -78,6 +77,7 @@ impl Hub {
             flavour,
             call_timeout,
             topics: Mutex::default(),
+            called: CalledByName::default(),
             generation: AtomicU64::new(1),
             keeper: Notify::new(),
         });
@@ -89,28 +89,43 @@ impl Hub {
         }
     }
 
-    /// Joins the waiters of a channel, subscribing first if need be. Once this returns, no message is
+    /// Joins the waiters of a lock, subscribing first if need be. Once this returns, no message is
     /// missed without a resync.
     pub(crate) async fn join(
         &self,
-        name: &Bytes,
+        listened: Listened,
         deadline: Instant,
     ) -> Result<WakeStream, ClientError> {
-        let topic = self.shared.topic(name);
+        let topic = self.shared.topic(listened);
         // Joined before the subscription is confirmed: a message that comes in between is not lost.
         let stream = topic.group.join(());
-        match timeout_at(deadline, self.shared.confirm(name, &topic)).await {
-            Ok(done) => done.map(|()| stream),
-            Err(_) => Err(ClientError::MaybeExecuted(
+        if topic.confirmed.load(Ordering::Acquire) == self.shared.generation() {
+            return Ok(stream);
+        }
+        // A task of its own, because a subscription that is dropped half-way would not be known to be there.
+        let shared = Arc::clone(&self.shared);
+        let confirm = tokio::spawn(async move { shared.confirm(&topic).await });
+        match timeout_at(deadline, confirm).await {
+            Ok(Ok(done)) => done.map(|()| stream),
+            Ok(Err(_)) | Err(_) => Err(ClientError::MaybeExecuted(
                 "no confirmation of a subscription in time".to_owned(),
             )),
         }
+    }
+
+    /// Joins the waiters of a lock if its channels are subscribed and nothing was missed.
+    pub(crate) fn listening(&self, listened: &Listened) -> Option<WakeStream> {
+        let topics = lock(&self.shared.topics);
+        let topic = topics.get(listened.name())?;
+        let confirmed = topic.confirmed.load(Ordering::Acquire);
+        (confirmed == self.shared.generation()).then(|| topic.group.join(()))
     }
 
     /// Stops serving. Waiters fall back to their heartbeats.
     pub(crate) fn stop(&self) {
         self.tasks.iter().for_each(AbortHandle::abort);
         lock(&self.shared.topics).clear();
+        self.shared.called.forget_all();
     }
 }
 
@@ -121,44 +136,54 @@ impl Drop for Hub {
 }
 
 impl Shared {
-    fn topic(&self, name: &Bytes) -> Arc<Topic> {
+    fn topic(&self, listened: Listened) -> Arc<Topic> {
         let mut topics = lock(&self.topics);
         if topics.is_empty() {
             self.keeper.notify_one();
         }
-        let topic = topics.entry(name.clone()).or_insert_with(|| {
-            Arc::new(Topic {
-                group: Arc::default(),
-                confirmed: AtomicU64::new(0),
-                subscribing: tokio::sync::Mutex::new(()),
-                idle_since: Mutex::new(None),
-            })
-        });
-        Arc::clone(topic)
+        if let Some(topic) = topics.get(listened.name()) {
+            return Arc::clone(topic);
+        }
+        let topic = Arc::new(Topic::of(listened));
+        let announced = &topic.listened.announced;
+        topics.insert(topic.listened.name().clone(), Arc::clone(&topic));
+        // Kinds that share a channel should not share a name; if they do, one of them has its heartbeat.
+        topics
+            .entry(announced.clone())
+            .or_insert_with(|| Arc::clone(&topic));
+        topic
     }
 
     fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    fn channel(&self, name: &Bytes) -> Channel {
+    fn channel(&self, name: Bytes) -> Channel {
         Channel {
-            name: name.clone(),
+            name,
             flavour: self.flavour,
         }
     }
 
-    /// Every topic with its name.
-    fn all_topics(&self) -> Vec<(Bytes, Arc<Topic>)> {
+    /// Every topic, once.
+    fn all_topics(&self) -> Vec<Arc<Topic>> {
         let topics = lock(&self.topics);
         topics
             .iter()
-            .map(|(name, topic)| (name.clone(), Arc::clone(topic)))
+            .filter(|(name, topic)| *name == topic.listened.name())
+            .map(|(_, topic)| Arc::clone(topic))
+            .collect()
+    }
+
+    fn channels<'a>(&self, topics: impl IntoIterator<Item = &'a Arc<Topic>>) -> Vec<Channel> {
+        topics
+            .into_iter()
+            .flat_map(|topic| topic.listened.channels(self.flavour))
             .collect()
     }
 
     /// Returns once the subscription is confirmed and no disruption came in between.
-    async fn confirm(&self, name: &Bytes, topic: &Topic) -> Result<(), ClientError> {
+    async fn confirm(&self, topic: &Arc<Topic>) -> Result<(), ClientError> {
         if topic.confirmed.load(Ordering::Acquire) == self.generation() {
             return Ok(());
         }
@@ -168,7 +193,7 @@ impl Shared {
             if topic.confirmed.load(Ordering::Acquire) == generation {
                 return Ok(());
             }
-            self.client.subscribe(&[self.channel(name)]).await?;
+            self.client.subscribe(&self.channels([topic])).await?;
             topic.confirmed.store(generation, Ordering::Release);
         }
     }
@@ -184,10 +209,11 @@ impl Shared {
         };
         while let Some(event) = events.recv().await {
             match event {
-                PushEvent::Message { channel, .. } => {
+                PushEvent::Message { channel, payload } => {
                     let topic = lock(&self.topics).get(&channel).map(Arc::clone);
-                    if let Some(topic) = topic {
-                        topic.group.wake_one();
+                    match topic {
+                        Some(topic) => topic.hear(&channel, &payload),
+                        None => self.called.hear(&channel),
                     }
                 }
                 PushEvent::Disrupted { reason } => {
@@ -236,13 +262,13 @@ impl Shared {
     /// generation it served.
     async fn recover(&self) -> u64 {
         let mut pause = FIRST_PAUSE;
-        for (_, topic) in self.all_topics() {
+        for topic in self.all_topics() {
             topic.group.resync();
         }
         loop {
             let generation = self.generation();
             let mut missing = self.all_topics();
-            missing.retain(|(_, topic)| {
+            missing.retain(|topic| {
                 topic.confirmed.load(Ordering::Acquire) != generation && !topic.group.is_empty()
             });
             if missing.is_empty() || self.resubscribe(missing, generation).await {
@@ -255,20 +281,20 @@ impl Shared {
 
     /// Subscribes to all of `topics`; true if every one was confirmed. A node that is down fails only its
     /// own channels.
-    async fn resubscribe(&self, topics: Vec<(Bytes, Arc<Topic>)>, generation: u64) -> bool {
-        let channels: Vec<_> = topics.iter().map(|(name, _)| self.channel(name)).collect();
+    async fn resubscribe(&self, topics: Vec<Arc<Topic>>, generation: u64) -> bool {
+        let channels = self.channels(&topics);
         let confirmed = |topic: &Topic| {
             topic.confirmed.store(generation, Ordering::Release);
             topic.group.resync();
         };
         if let Ok(Ok(())) = timeout(self.call_timeout, self.client.subscribe(&channels)).await {
-            topics.iter().for_each(|(_, topic)| confirmed(topic));
+            topics.iter().for_each(|topic| confirmed(topic));
             return true;
         }
         let mut all = true;
         for batch in topics.chunks(ONE_BY_ONE) {
-            let tries = batch.iter().map(|(name, topic)| async {
-                let subscribe = [self.channel(name)];
+            let tries = batch.iter().map(|topic| async move {
+                let subscribe = self.channels([topic]);
                 let tried = timeout(self.call_timeout, self.client.subscribe(&subscribe)).await;
                 let done = matches!(tried, Ok(Ok(())));
                 if done {
@@ -284,8 +310,9 @@ impl Shared {
     /// Subscribes again without telling anybody: nothing is known to be lost.
     async fn refresh(&self) {
         let mut topics = self.all_topics();
-        topics.retain(|(_, topic)| !topic.group.is_empty());
-        let channels: Vec<_> = topics.iter().map(|(name, _)| self.channel(name)).collect();
+        topics.retain(|topic| !topic.group.is_empty());
+        let mut channels = self.channels(&topics);
+        channels.extend(self.called.all().into_iter().map(|name| self.channel(name)));
         if channels.is_empty() {
             return;
         }
@@ -295,7 +322,9 @@ impl Shared {
     }
 
     async fn sweep(&self) {
-        let idle = self.forget_idle();
+        let mut idle = self.forget_idle();
+        let gone = self.called.forget_gone();
+        idle.extend(gone.into_iter().map(|name| self.channel(name)));
         if idle.is_empty() {
             return;
         }
@@ -304,8 +333,11 @@ impl Shared {
         // processed its subscription first.
         let generation = self.generation();
         let mut wanted = self.all_topics();
-        wanted.retain(|(name, _)| idle.iter().any(|channel| channel.name == *name));
-        for (_, topic) in &wanted {
+        wanted.retain(|topic| {
+            let names = topic.listened.channels(self.flavour);
+            names.iter().any(|name| idle.contains(name))
+        });
+        for topic in &wanted {
             topic.confirmed.store(0, Ordering::Release);
         }
         if !wanted.is_empty() && !self.resubscribe(wanted, generation).await {
@@ -317,21 +349,27 @@ impl Shared {
     /// Removes channels that nobody has waited for for a while.
     fn forget_idle(&self) -> Vec<Channel> {
         let now = Instant::now();
+        let mut topics = lock(&self.topics);
         let mut idle = Vec::new();
-        lock(&self.topics).retain(|name, topic| {
+        for (name, topic) in topics.iter() {
+            if name != topic.listened.name() {
+                continue;
+            }
             let mut idle_since = lock(&topic.idle_since);
-            // A second owner is somebody who joins right now.
-            if !topic.group.is_empty() || Arc::strong_count(topic) > 1 {
+            let names = topics.get(&topic.listened.announced);
+            let listed = 1 + usize::from(
+                topic.listened.inbox.is_some()
+                    && names.is_some_and(|other| Arc::ptr_eq(other, topic)),
+            );
+            // A further owner is somebody who joins right now.
+            if !topic.group.is_empty() || Arc::strong_count(topic) > listed {
                 *idle_since = None;
-                return true;
+            } else if now.duration_since(*idle_since.get_or_insert(now)) >= LINGER {
+                idle.push(Arc::clone(topic));
             }
-            let over = now.duration_since(*idle_since.get_or_insert(now)) >= LINGER;
-            if over {
-                idle.push(self.channel(name));
-            }
-            !over
-        });
-        idle
+        }
+        topics.retain(|_, topic| !idle.iter().any(|gone| Arc::ptr_eq(gone, topic)));
+        self.channels(&idle)
     }
 }
 

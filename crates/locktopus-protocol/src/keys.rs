@@ -1,9 +1,11 @@
 //! Where the bytes of a lock live: key names, channels, slots.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use locktopus_core::{LockKind, LockTarget, NameError};
+use locktopus_core::{Bell, LockKind, LockTarget, NameError, OwnerId};
 
 use crate::slot::key_slot;
 
@@ -13,50 +15,144 @@ use crate::slot::key_slot;
 /// the name as a hash tag, so that a cluster keeps all of it in one slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keys {
-    /// The lock itself.
-    pub main: String,
-    /// The last fencing token; `None` for a single-key mutex.
-    pub token: Option<String>,
-    /// The channel on which a release is announced; `None` for a single-key mutex.
+    /// The keys that scripts get as `KEYS`, in their order: the lock itself; its last fencing token; its queue and its
+    /// waiters; further ones of its kind. A mutex shared with others stops after the second or the first.
+    pub names: Vec<String>,
+    /// The channel on which releases are announced to everybody; `None` for a single-key mutex.
     pub channel: Option<Bytes>,
+    /// How another library's waiters are woken, if a mutex is shared with one that wakes them.
+    pub bell: Option<Bell>,
+    /// What comes before a client's own part in the name of the channel on which it is handed this lock; `None` where
+    /// nothing is handed over.
+    pub inbox: Option<String>,
+    /// The channel that says who of those listening to [`channel`](Self::channel) can be handed the lock; `None` where
+    /// nothing is handed over.
+    pub native: Option<Bytes>,
+    slot: u16,
 }
+
+/// How many keys the lock, its token, its queue and its waiters are.
+const QUEUED: usize = 4;
 
 impl Keys {
     /// The names for a target.
     #[must_use]
     pub fn of(target: &LockTarget) -> Self {
-        match target.kind() {
-            LockKind::Mutex(profile) => {
-                let main = profile.key(target.name());
-                if profile.has_side_keys() {
-                    Self::with_side_keys(main, "locktopus_mutex__channel")
-                } else {
-                    Self {
-                        main,
-                        token: None,
-                        channel: None,
-                    }
-                }
-            }
-            // `LockKind` grows; backends refuse kinds they do not know in `check`.
-            _ => Self::with_side_keys(target.name().as_str().to_owned(), "redisson_lock__channel"),
+        let kind = target.kind();
+        let main = match kind {
+            LockKind::Mutex(profile) => profile.key(target.name()),
+            _ => target.name().as_str().to_owned(),
+        };
+        let tagged = tag(&main);
+        let side = |prefix: &str| format!("{prefix}:{tagged}");
+        let channel = match kind {
+            LockKind::Mutex(profile) => match profile.bell(target.name()) {
+                Some(Bell::Channel(theirs)) => Some(theirs),
+                _ if profile.has_side_keys() => Some(side("locktopus_mutex__channel")),
+                _ => None,
+            },
+            LockKind::Reentrant | LockKind::Fair => Some(side("redisson_lock__channel")),
+            LockKind::Read | LockKind::Write => Some(side("redisson_rwlock")),
+            LockKind::Semaphore | LockKind::Permits => Some(side("redisson_sc")),
+            // Redisson always adds the braces here.
+            _ => Some(format!("redisson_countdownlatch__channel__{{{main}}}")),
+        };
+        let inbox = kind
+            .hands_off()
+            .then(|| format!("{}:{}:", side("locktopus_inbox"), family(kind)));
+        let native = kind.hands_off().then(|| side("locktopus_native").into());
+        let mut names = Vec::with_capacity(QUEUED + 1);
+        if kind.has_tokens() || kind.hands_off() {
+            names.push(side("redisson_lock_token"));
+        }
+        if kind.hands_off() {
+            let fair = matches!(kind, LockKind::Fair);
+            names.push(side(if fair {
+                "redisson_lock_queue"
+            } else {
+                "locktopus_queue"
+            }));
+            names.push(side("locktopus_waiters"));
+        }
+        names.extend(match kind {
+            LockKind::Fair => Some(side("redisson_lock_timeout")),
+            // What the keys of readers' expiries begin with.
+            LockKind::Read | LockKind::Write => Some(tagged.clone().into_owned()),
+            LockKind::Semaphore => Some(side("locktopus_holders")),
+            LockKind::Permits => Some(format!("{tagged}:timeout")),
+            _ => None,
+        });
+        let bell = match kind {
+            LockKind::Mutex(profile) => profile.bell(target.name()),
+            _ => None,
+        };
+        let slot = key_slot(main.as_bytes());
+        names.insert(0, main);
+        Self {
+            names,
+            channel: channel.map(Bytes::from),
+            bell,
+            inbox,
+            native,
+            slot,
         }
     }
 
-    fn with_side_keys(main: String, channel: &str) -> Self {
-        let token = Some(prefix_name("redisson_lock_token", &main));
-        let channel = Some(prefix_name(channel, &main).into());
-        Self {
-            main,
-            token,
-            channel,
-        }
+    /// The lock itself.
+    #[must_use]
+    pub fn main(&self) -> &str {
+        &self.names[0]
+    }
+
+    /// The last fencing token, if it is kept.
+    #[must_use]
+    pub fn token(&self) -> Option<&str> {
+        self.names.get(1).map(String::as_str)
     }
 
     /// The hash slot of the main key.
     #[must_use]
     pub fn slot(&self) -> u16 {
-        key_slot(self.main.as_bytes())
+        self.slot
+    }
+
+    /// Whether the channel is another library's, which publishes plainly in a cluster too.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.bell, Some(Bell::Channel(_)))
+    }
+
+    /// How to ring the other library's bell, as scripts take it: what to say on the channel, and which list to put a
+    /// one into.
+    pub(crate) fn ring(&self) -> Option<[&[u8]; 2]> {
+        self.bell.as_ref().map(|bell| match bell {
+            Bell::List(list) => [&b""[..], list.as_bytes()],
+            _ => [self.main().as_bytes(), b""],
+        })
+    }
+
+    /// All of them, as scripts get them.
+    pub(crate) fn scripts(&self) -> Vec<&[u8]> {
+        self.names.iter().map(String::as_bytes).collect()
+    }
+
+    /// What the extend script of a kind gets of a lock that this owner holds.
+    pub(crate) fn extended(&self, kind: &LockKind, owner: &OwnerId) -> Vec<Vec<u8>> {
+        let main = || self.main().as_bytes().to_vec();
+        match kind {
+            LockKind::Read => {
+                let prefix = self.names[QUEUED].as_bytes();
+                let own = [prefix, b":", owner.expose(), b":rwlock_timeout:1"].concat();
+                vec![main(), own]
+            }
+            LockKind::Semaphore | LockKind::Permits => vec![self.names[QUEUED].as_bytes().to_vec()],
+            _ => vec![main()],
+        }
+    }
+
+    /// Where the answer to an operation on the number inside is kept.
+    pub(crate) fn done(&self, operation: &OwnerId) -> Vec<u8> {
+        let prefix = prefix_name("locktopus_done", self.main());
+        [prefix.as_bytes(), b":", operation.expose()].concat()
     }
 
     /// Checks that a cluster keeps all of it in one slot.
@@ -66,20 +162,22 @@ impl Keys {
     /// [`NameError::Refused`] naming the rule. The keys are not bent to fit: a changed key would no longer
     /// be shared with anybody.
     pub fn check_one_slot(&self, backend: &'static str) -> Result<(), NameError> {
-        let slot = self.slot();
-        let sides = [
-            self.token.as_deref().map(str::as_bytes),
-            self.channel.as_deref(),
-        ];
+        let sides = self.names.iter().map(String::as_bytes);
+        let list = match &self.bell {
+            Some(Bell::List(list)) => Some(list.as_bytes()),
+            _ => None,
+        };
+        // Plain channels have no slot.
+        let channel = self.channel.as_deref().filter(|_| !self.is_plain());
         if sides
-            .into_iter()
-            .flatten()
-            .all(|side| key_slot(side) == slot)
+            .chain(channel)
+            .chain(list)
+            .all(|side| key_slot(side) == self.slot)
         {
             return Ok(());
         }
         Err(NameError::Refused {
-            name: self.main.clone(),
+            name: self.main().to_owned(),
             backend,
             rule: "its braces do not form a hash tag that a lock's keys can share in a cluster; use no braces \
                    at all, or one non-empty tag as in \"{user:7}:cart\""
@@ -88,14 +186,49 @@ impl Keys {
     }
 }
 
+/// Kinds that hand the same lock to each other share their inboxes.
+fn family(kind: &LockKind) -> &'static str {
+    match kind {
+        LockKind::Read | LockKind::Write => "rw_lock",
+        kind => kind.as_str(),
+    }
+}
+
 /// Redisson's `prefixName`: the name becomes a hash tag unless it has a brace already.
 fn prefix_name(prefix: &str, name: &str) -> String {
-    let tagged: Cow<'_, str> = if name.contains('{') {
+    format!("{prefix}:{}", tag(name))
+}
+
+fn tag(name: &str) -> Cow<'_, str> {
+    if name.contains('{') {
         name.into()
     } else {
         format!("{{{name}}}").into()
-    };
-    format!("{prefix}:{tagged}")
+    }
+}
+
+/// The keys of the locks used last, so that a hot lock's are put together once.
+#[derive(Debug, Default)]
+pub(crate) struct KeyCache {
+    known: Mutex<HashMap<LockTarget, Arc<Keys>>>,
+}
+
+/// How many are remembered; then it starts afresh.
+const REMEMBERED: usize = 4096;
+
+impl KeyCache {
+    pub(crate) fn of(&self, target: &LockTarget) -> Arc<Keys> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(keys) = known.get(target) {
+            return Arc::clone(keys);
+        }
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        let keys = Arc::new(Keys::of(target));
+        known.insert(target.clone(), Arc::clone(&keys));
+        keys
+    }
 }
 
 #[cfg(test)]
@@ -113,8 +246,8 @@ mod tests {
     #[test]
     fn names_are_redissons() {
         let keys = keys("order", LockKind::Reentrant);
-        assert_eq!(keys.main, "order");
-        assert_eq!(keys.token.as_deref(), Some("redisson_lock_token:{order}"));
+        assert_eq!(keys.main(), "order");
+        assert_eq!(keys.token(), Some("redisson_lock_token:{order}"));
         assert_eq!(
             keys.channel.as_deref(),
             Some(&b"redisson_lock__channel:{order}"[..])
@@ -144,7 +277,7 @@ mod tests {
     #[test]
     fn a_single_key_mutex_has_one_key() {
         let keys = keys("a{b", LockKind::Mutex(Arc::new(MutexProfile::single_key())));
-        assert_eq!((keys.token.clone(), keys.channel.clone()), (None, None));
+        assert_eq!((keys.names.len(), keys.channel.clone()), (1, None));
         assert!(
             keys.check_one_slot("test").is_ok(),
             "one key is always in one slot"

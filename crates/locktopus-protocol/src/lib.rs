@@ -4,13 +4,19 @@
 //! An adapter implements [`RedisClient`] and nothing else.
 
 mod backend;
+mod called;
 pub mod client;
+mod counter;
 mod diagnose;
 mod executor;
+mod group;
+mod guarded;
 mod hub;
 mod keys;
 pub mod options;
+mod probe;
 mod reply;
+mod scan;
 pub mod scripts;
 mod server_clock;
 pub mod slot;
@@ -22,6 +28,7 @@ pub use client::{
     Channel, ChannelFlavour, ClientError, Deployment, NodeReply, PushEvent, RedisClient, Reply,
     Route,
 };
+pub use guarded::{GuardedOutcome, GuardedWriter};
 pub use keys::Keys;
 pub use options::{
     ClientIdentity, ConnectOptions, Credentials, HostPort, Secret, Servers, TlsOptions,

@@ -3,26 +3,21 @@
 use std::time::Duration;
 
 use locktopus_core::{
-    BackendError, BackendErrorKind, Executed, ExtendOutcome, FencingToken, HolderState, LockState,
-    OwnerId, ReleaseOutcome,
+    AttemptOutcome, BackendError, BackendErrorKind, CounterOutcome, Eviction, Executed,
+    ExtendOutcome, FencingToken, GroupOutcome, HolderState, LockState, Mode, OwnerId,
+    ReleaseOutcome, WaiterState,
 };
 
 use crate::client::Reply;
 
 /// What an acquire script said.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Acquired {
-    Granted {
-        token: Option<FencingToken>,
-        server_micros: i64,
-    },
-    Held {
-        remaining: Option<Duration>,
-        server_micros: i64,
-    },
-    Late {
-        server_micros: i64,
-    },
+pub(crate) struct Acquired {
+    /// `None`: the script came too late and did nothing.
+    pub(crate) outcome: Option<AttemptOutcome>,
+    /// Another library's client holds the lock, or is ahead in its queue. Only known of those who queue.
+    pub(crate) foreign: bool,
+    pub(crate) server_micros: i64,
 }
 
 /// Turns replies into answers; knows whom to blame if one makes no sense.
@@ -38,26 +33,118 @@ impl Decoder {
         reply: &Reply,
         wants_token: bool,
     ) -> Result<Acquired, BackendError> {
-        let [status, value, server_micros] = self.ints(reply)?;
-        match status {
-            0 => Ok(Acquired::Held {
-                remaining: millis(value),
-                server_micros,
-            }),
-            1 if !wants_token => Ok(Acquired::Granted {
-                token: None,
-                server_micros,
-            }),
-            1 => {
-                let token = u64::try_from(value).ok().and_then(FencingToken::new);
-                let token = token.ok_or_else(|| self.nonsense(reply))?;
-                Ok(Acquired::Granted {
-                    token: Some(token),
-                    server_micros,
-                })
+        let ints = self.int_list(reply)?;
+        let mut foreign = false;
+        let (outcome, server_micros) = match *ints.as_slice() {
+            [0, remaining, micros] => {
+                let remaining = millis(remaining);
+                (Some(AttemptOutcome::Held { remaining }), micros)
             }
-            2 => Ok(Acquired::Late { server_micros }),
+            [1, token, micros] => {
+                let token = self.token(reply, token, wants_token)?;
+                (Some(AttemptOutcome::Granted { token }), micros)
+            }
+            [2, _, micros] => (None, micros),
+            [3, remaining, micros, ahead, fence, others] => {
+                foreign = others == 1;
+                let queued = AttemptOutcome::Queued {
+                    remaining: millis(remaining),
+                    ahead: u64::try_from(ahead).map_err(|_| self.nonsense(reply))?,
+                    fence: u64::try_from(fence).map_err(|_| self.nonsense(reply))?,
+                };
+                (Some(queued), micros)
+            }
+            _ => return Err(self.nonsense(reply)),
+        };
+        Ok(Acquired {
+            outcome,
+            foreign,
+            server_micros,
+        })
+    }
+
+    /// What a group got (`None`: too late), and the server's time. `wants` says which members have tokens.
+    pub(crate) fn group(
+        self,
+        reply: &Reply,
+        wants: &[bool],
+    ) -> Result<(Option<GroupOutcome>, i64), BackendError> {
+        let ints = self.int_list(reply)?;
+        match *ints.as_slice() {
+            [0, remaining, micros, index] => {
+                let index = usize::try_from(index).ok().filter(|i| *i < wants.len());
+                let index = index.ok_or_else(|| self.nonsense(reply))?;
+                let remaining = millis(remaining);
+                Ok((Some(GroupOutcome::Held { index, remaining }), micros))
+            }
+            [1, _, micros, ref tokens @ ..] if tokens.len() == wants.len() => {
+                let tokens = tokens.iter().zip(wants);
+                let tokens = tokens.map(|(token, wanted)| self.token(reply, *token, *wanted));
+                let tokens = tokens.collect::<Result<_, _>>()?;
+                Ok((Some(GroupOutcome::Granted { tokens }), micros))
+            }
+            [2, _, micros] => Ok((None, micros)),
             _ => Err(self.nonsense(reply)),
+        }
+    }
+
+    fn token(
+        self,
+        reply: &Reply,
+        token: i64,
+        wanted: bool,
+    ) -> Result<Option<FencingToken>, BackendError> {
+        if !wanted {
+            return Ok(None);
+        }
+        let token = u64::try_from(token).ok().and_then(FencingToken::new);
+        token.map(Some).ok_or_else(|| self.nonsense(reply))
+    }
+
+    pub(crate) fn evicted(self, reply: &Reply) -> Result<Eviction, BackendError> {
+        let Reply::Array(items) = reply else {
+            return Err(self.nonsense(reply));
+        };
+        let Some((Reply::Int(fence), owners)) = items.split_first() else {
+            return Err(self.nonsense(reply));
+        };
+        let owners = owners.iter().map(|owner| self.owner(owner));
+        let fence = u64::try_from(*fence).ok().and_then(FencingToken::new);
+        Ok(Eviction::new(owners.collect::<Result<_, _>>()?, fence))
+    }
+
+    pub(crate) fn counted(self, reply: &Reply) -> Result<CounterOutcome, BackendError> {
+        let Reply::Array(items) = reply else {
+            return Err(self.nonsense(reply));
+        };
+        let value = match items.as_slice() {
+            [Reply::Int(value), Reply::Int(_)] => Some(*value),
+            [Reply::Bytes(_), Reply::Int(_)] => None,
+            _ => return Err(self.nonsense(reply)),
+        };
+        let changed = items.last() == Some(&Reply::Int(1));
+        Ok(CounterOutcome { value, changed })
+    }
+
+    /// One letter for each of so many keys.
+    pub(crate) fn letters(self, reply: &Reply, count: usize) -> Result<Vec<u8>, BackendError> {
+        let Reply::Array(items) = reply else {
+            return Err(self.nonsense(reply));
+        };
+        let letter = |item: &Reply| match item {
+            Reply::Bytes(word) if word.len() == 1 => Ok(word[0]),
+            other => Err(self.nonsense(other)),
+        };
+        if items.len() != count {
+            return Err(self.nonsense(reply));
+        }
+        items.iter().map(letter).collect()
+    }
+
+    fn owner(self, reply: &Reply) -> Result<OwnerId, BackendError> {
+        match reply {
+            Reply::Bytes(owner) => Ok(OwnerId::from_bytes(owner.to_vec())),
+            other => Err(self.nonsense(other)),
         }
     }
 
@@ -112,45 +199,74 @@ impl Decoder {
             return Err(self.nonsense(reply));
         };
         let [
-            Reply::Bytes(owner),
-            Reply::Int(holds),
-            Reply::Int(remaining),
+            Reply::Array(holders),
             Reply::Bytes(token),
+            Reply::Array(waiters),
+            available,
         ] = items.as_slice()
         else {
             return Err(self.nonsense(reply));
         };
-        let holder = (!owner.is_empty()).then(|| HolderState {
-            owner: OwnerId::from_bytes(owner.to_vec()),
-            holds: u64::try_from(*holds).unwrap_or(0),
-            remaining: millis(*remaining),
-        });
-        let token = std::str::from_utf8(token)
-            .ok()
-            .and_then(|token| token.parse().ok());
-        Ok(LockState {
-            holder,
-            last_token: token.and_then(FencingToken::new),
-        })
+        let mut state = LockState::default();
+        for holder in holders {
+            let (owner, mode, holds, remaining) = self.entry(holder)?;
+            let holds = u64::try_from(holds).unwrap_or(0);
+            state
+                .holders
+                .push(HolderState::new(owner, mode, holds, millis(remaining)));
+        }
+        for waiter in waiters {
+            let (owner, mode, permits, kept) = self.entry(waiter)?;
+            let permits = u32::try_from(permits).unwrap_or(0);
+            state
+                .waiters
+                .push(WaiterState::new(owner, mode, permits, millis(kept)));
+        }
+        let token = std::str::from_utf8(token).ok();
+        let token = token.and_then(|token| token.parse().ok());
+        state.last_token = token.and_then(FencingToken::new);
+        state.available = match available {
+            Reply::Int(free) => Some(*free),
+            _ => None,
+        };
+        Ok(state)
     }
 
-    fn ints<const N: usize>(self, reply: &Reply) -> Result<[i64; N], BackendError> {
+    fn entry(self, reply: &Reply) -> Result<(OwnerId, Mode, i64, i64), BackendError> {
         let Reply::Array(items) = reply else {
             return Err(self.nonsense(reply));
         };
-        let ints: Vec<i64> = items
-            .iter()
-            .filter_map(|item| {
-                if let Reply::Int(value) = item {
-                    Some(*value)
-                } else {
-                    None
-                }
-            })
-            .collect();
-        if items.len() != N {
+        let [
+            Reply::Bytes(owner),
+            Reply::Bytes(mode),
+            Reply::Int(count),
+            Reply::Int(time),
+        ] = items.as_slice()
+        else {
             return Err(self.nonsense(reply));
-        }
+        };
+        let mode = match mode.as_ref() {
+            b"x" | b"w" => Mode::Exclusive,
+            b"r" => Mode::Read,
+            b"p" => Mode::Permits,
+            _ => return Err(self.nonsense(reply)),
+        };
+        Ok((OwnerId::from_bytes(owner.to_vec()), mode, *count, *time))
+    }
+
+    fn int_list(self, reply: &Reply) -> Result<Vec<i64>, BackendError> {
+        let Reply::Array(items) = reply else {
+            return Err(self.nonsense(reply));
+        };
+        let int = |item: &Reply| match item {
+            Reply::Int(value) => Ok(*value),
+            _ => Err(self.nonsense(reply)),
+        };
+        items.iter().map(int).collect()
+    }
+
+    fn ints<const N: usize>(self, reply: &Reply) -> Result<[i64; N], BackendError> {
+        let ints = self.int_list(reply)?;
         ints.try_into().map_err(|_| self.nonsense(reply))
     }
 

@@ -1,11 +1,16 @@
 //! The Lua scripts, each with its digest.
+//!
+//! What every kind of lock does the same way (the queue, the hand-off, tokens) is written once, in `lua/part`. A script
+//! is its parts in order: the arguments that parts need, the parts, and the script's own text.
 
 use std::sync::LazyLock;
+
+use locktopus_core::LockKind;
 
 /// A script and the digest by which servers know it.
 #[derive(Debug)]
 pub struct Script {
-    /// File name without ending, for errors.
+    /// What it does, for errors: `lock_acquire`.
     pub name: &'static str,
     /// The text, as sent by `EVAL`.
     pub source: &'static str,
@@ -20,61 +25,351 @@ impl Script {
     }
 }
 
-macro_rules! scripts {
-    ($($(#[$doc:meta])* $name:ident = $file:literal;)*) => {
-        $(
-            $(#[$doc])*
-            pub static $name: Script = Script {
-                name: $file,
-                source: include_str!(concat!("../lua/", $file, ".lua")),
-                digest: LazyLock::new(|| {
-                    sha1_smol::Sha1::from(include_str!(concat!("../lua/", $file, ".lua"))).digest().to_string()
-                }),
-            };
-        )*
+macro_rules! script {
+    ($name:expr, $first:literal, $($args:literal,)? [$($file:literal),+ $(,)?]) => {{
+        const SOURCE: &str =
+            concat!($first, "\n", $($args, "\n",)? $(include_str!(concat!("../lua/", $file, ".lua"))),+);
+        Script {
+            name: $name,
+            source: SOURCE,
+            digest: LazyLock::new(|| sha1_smol::Sha1::from(SOURCE).digest().to_string()),
+        }
+    }};
+}
 
-        /// Every script there is.
-        pub static ALL: &[&Script] = &[$(&$name),*];
+/// The scripts of one kind of lock.
+#[derive(Debug)]
+pub struct KindScripts {
+    /// Takes it, or a place in its queue.
+    pub acquire: Script,
+    /// Gives it back, or gives up a place.
+    pub release: Script,
+    /// Extends several.
+    pub extend: Script,
+    /// Reads its state.
+    pub inspect: Script,
+    /// Ends every hold of it.
+    pub evict: Script,
+}
+
+impl KindScripts {
+    fn all(&self) -> [&Script; 5] {
+        [
+            &self.acquire,
+            &self.release,
+            &self.extend,
+            &self.inspect,
+            &self.evict,
+        ]
+    }
+}
+
+// `first` is the line by which a server knows a script's flags. Releasing, extending and looking must go on when memory
+// is full. Without such a line, a demoted primary would answer from its stale data until the first write.
+macro_rules! kind {
+    (
+        $kind:literal,
+        hold: $hold:literal,
+        admin: $admin:literal,
+        queue: $queue:literal,
+        admin_queue: $admin_queue:literal,
+        extend: $extend:literal
+        $(, also: $also:literal)?
+        $(, free: $free:literal)?,
+        released: $released:literal
+    ) => {
+        KindScripts {
+            acquire: script!(
+                concat!($kind, "_acquire"),
+                "#!lua",
+                "local publish, keep, channel = ARGV[9], ARGV[3], ARGV[12]",
+                [
+                    "part/now",
+                    $($free,)?
+                    "part/token",
+                    $queue,
+                    $hold,
+                    $($also,)?
+                    "part/hand_on",
+                    "acquire",
+                ]
+            ),
+            release: script!(
+                concat!($kind, "_release"),
+                "#!lua flags=allow-oom",
+                "local publish, keep, channel = ARGV[4], ARGV[6], ARGV[5]",
+                [
+                    $released,
+                    "part/clock",
+                    "part/token",
+                    $queue,
+                    $hold,
+                    $($also,)?
+                    "part/hand_on",
+                    "release",
+                ]
+            ),
+            extend: script!(concat!($kind, "_extend"), "#!lua flags=allow-oom", [$extend]),
+            inspect: script!(
+                concat!($kind, "_inspect"),
+                "#!lua flags=allow-oom",
+                "local publish, channel = '', ''",
+                [
+                    "part/clock",
+                    $queue,
+                    $hold,
+                    $admin,
+                    $admin_queue,
+                    "inspect",
+                ]
+            ),
+            evict: script!(
+                concat!($kind, "_evict"),
+                "#!lua flags=allow-oom",
+                "local publish, keep, channel = ARGV[1], ARGV[3], ARGV[2]",
+                [
+                    "part/clock",
+                    "part/token",
+                    $queue,
+                    $hold,
+                    $($also,)?
+                    $admin,
+                    "part/hand_on",
+                    "evict",
+                ]
+            ),
+        }
     };
 }
 
-scripts! {
-    /// Takes a reentrant lock.
-    LOCK_ACQUIRE = "lock_acquire";
-    /// Releases a reentrant lock.
-    LOCK_RELEASE = "lock_release";
-    /// Extends reentrant locks.
-    LOCK_EXTEND = "lock_extend";
-    /// Reads a reentrant lock.
-    LOCK_INSPECT = "lock_inspect";
-    /// Takes a mutex.
-    MUTEX_ACQUIRE = "mutex_acquire";
-    /// Releases a mutex.
-    MUTEX_RELEASE = "mutex_release";
-    /// Extends mutexes.
-    MUTEX_EXTEND = "mutex_extend";
-    /// Reads a mutex.
-    MUTEX_INSPECT = "mutex_inspect";
+/// The reentrant lock: a hash with one field, as Redisson's `RLock`.
+pub static LOCK: KindScripts = kind!(
+    "lock",
+    hold: "part/hold_lock",
+    admin: "part/admin_lock",
+    queue: "part/queue",
+    admin_queue: "part/admin_queue",
+    extend: "lock_extend",
+    free: "part/free_lock",
+    released: "part/released_lock"
+);
+
+/// The mutex: one plain string.
+pub static MUTEX: KindScripts = kind!(
+    "mutex",
+    hold: "part/hold_mutex",
+    admin: "part/admin_mutex",
+    queue: "part/queue",
+    admin_queue: "part/admin_queue",
+    extend: "mutex_extend",
+    free: "part/free_mutex",
+    released: "part/released_mutex"
+);
+
+/// The mutex that is shared with a library whose waiters are woken.
+pub static BELL_MUTEX: KindScripts = kind!(
+    "bell_mutex",
+    hold: "part/hold_mutex",
+    admin: "part/admin_mutex",
+    queue: "part/queue",
+    admin_queue: "part/admin_queue",
+    extend: "mutex_extend",
+    also: "part/hold_bell",
+    released: "part/no_haste"
+);
+
+/// The fair lock: the reentrant lock with Redisson's queue.
+pub static FAIR: KindScripts = kind!(
+    "fair_lock",
+    hold: "part/hold_lock",
+    admin: "part/admin_lock",
+    queue: "part/queue_fair",
+    admin_queue: "part/admin_queue_fair",
+    extend: "lock_extend",
+    also: "part/hold_fair",
+    released: "part/no_haste"
+);
+
+/// The shared half of the read-write lock.
+pub static READ: KindScripts = kind!(
+    "read_lock",
+    hold: "part/hold_rw",
+    admin: "part/admin_rw",
+    queue: "part/queue",
+    admin_queue: "part/admin_queue",
+    extend: "read_extend",
+    released: "part/no_haste"
+);
+
+/// The exclusive half of the read-write lock. All but extending is the same text, so a server knows it once.
+pub static WRITE: KindScripts = kind!(
+    "write_lock",
+    hold: "part/hold_rw",
+    admin: "part/admin_rw",
+    queue: "part/queue",
+    admin_queue: "part/admin_queue",
+    extend: "write_extend",
+    released: "part/no_haste"
+);
+
+/// The semaphore without ids.
+pub static SEMAPHORE: KindScripts = kind!(
+    "semaphore",
+    hold: "part/hold_semaphore",
+    admin: "part/admin_semaphore",
+    queue: "part/queue",
+    admin_queue: "part/admin_queue",
+    extend: "semaphore_extend",
+    released: "part/no_haste"
+);
+
+/// The semaphore whose permits have ids and expire.
+pub static PERMITS: KindScripts = kind!(
+    "permit_semaphore",
+    hold: "part/hold_permits",
+    admin: "part/admin_permits",
+    queue: "part/queue",
+    admin_queue: "part/admin_queue",
+    extend: "permits_extend",
+    released: "part/no_haste"
+);
+
+/// Reads and changes the number of a semaphore without ids.
+pub static SEMAPHORE_COUNTER: Script = script!(
+    "semaphore_counter",
+    "#!lua",
+    "local publish, keep, channel = ARGV[3], ARGV[6], ARGV[4]",
+    [
+        "part/clock",
+        "part/token",
+        "part/queue",
+        "part/hold_semaphore",
+        "part/admin_semaphore",
+        "part/hand_on",
+        "counter"
+    ]
+);
+
+/// Reads and changes the number of a semaphore whose permits have ids.
+pub static PERMITS_COUNTER: Script = script!(
+    "permits_counter",
+    "#!lua",
+    "local publish, keep, channel = ARGV[3], ARGV[6], ARGV[4]",
+    [
+        "part/clock",
+        "part/token",
+        "part/queue",
+        "part/hold_permits",
+        "part/admin_permits",
+        "part/hand_on",
+        "counter"
+    ]
+);
+
+/// Reads and changes the count of a latch.
+pub static LATCH: Script = script!("latch", "#!lua", "local publish = ARGV[3]", ["latch"]);
+
+/// Takes several locks and mutexes at once.
+pub static GROUP_ACQUIRE: Script = script!(
+    "group_acquire",
+    "#!lua",
+    "local all, publish, keep, KEYS = KEYS, '', ARGV[1], {}",
+    [
+        "part/clock",
+        "part/token",
+        "part/queue",
+        "part/hold_lock",
+        "part/as_lock",
+        "part/hold_mutex",
+        "part/as_mutex",
+        "group_acquire",
+    ]
+);
+
+/// Writes a value only for those whose fencing token is not stale.
+pub static GUARDED_WRITE: Script = script!("guarded_write", "#!lua", ["guarded_write"]);
+
+/// Says what is kept under several keys.
+pub static CLASSIFY: Script = script!("classify", "#!lua flags=allow-oom", ["classify"]);
+
+/// The scripts of every kind.
+pub static KINDS: &[&KindScripts] = &[
+    &LOCK,
+    &MUTEX,
+    &BELL_MUTEX,
+    &FAIR,
+    &READ,
+    &WRITE,
+    &SEMAPHORE,
+    &PERMITS,
+];
+
+/// The scripts that belong to no kind or to no lock.
+pub static OTHERS: &[&Script] = &[
+    &SEMAPHORE_COUNTER,
+    &PERMITS_COUNTER,
+    &LATCH,
+    &GROUP_ACQUIRE,
+    &GUARDED_WRITE,
+    &CLASSIFY,
+];
+
+/// The scripts of a kind; none if it has none.
+pub(crate) fn of(kind: &LockKind) -> Option<&'static KindScripts> {
+    match kind {
+        LockKind::Reentrant => Some(&LOCK),
+        LockKind::Mutex(profile) if profile.rings() => Some(&BELL_MUTEX),
+        LockKind::Mutex(_) => Some(&MUTEX),
+        LockKind::Fair => Some(&FAIR),
+        LockKind::Read => Some(&READ),
+        LockKind::Write => Some(&WRITE),
+        LockKind::Semaphore => Some(&SEMAPHORE),
+        LockKind::Permits => Some(&PERMITS),
+        _ => None,
+    }
+}
+
+/// A number for each kind that has scripts of its own, below eight.
+pub(crate) fn index(kind: &LockKind) -> u32 {
+    match kind {
+        LockKind::Mutex(_) => 1,
+        LockKind::Fair => 2,
+        LockKind::Read => 3,
+        LockKind::Write => 4,
+        LockKind::Semaphore => 5,
+        LockKind::Permits => 6,
+        _ => 0,
+    }
+}
+
+/// Every script there is.
+pub fn all() -> impl Iterator<Item = &'static Script> {
+    KINDS
+        .iter()
+        .flat_map(|kind| kind.all())
+        .chain(OTHERS.iter().copied())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
-    fn every_script_says_what_it_takes_and_gives() {
-        for script in super::ALL {
-            for word in ["KEYS  1", "Reply"] {
+    fn every_script_says_what_it_takes_and_answers() {
+        for script in all() {
+            for word in ["KEYS ", "ARGV ", "Reply "] {
                 assert!(
                     script.source.contains(word),
-                    "{}.lua lacks {word:?} in its header",
+                    "{} lacks {word:?} in a header",
                     script.name
                 );
             }
-            // Without it, a demoted primary would answer from its stale data until the first write.
             assert!(
                 script.source.starts_with("#!lua"),
-                "{}.lua lacks its first line",
+                "{} lacks its first line",
                 script.name
             );
+            assert_eq!(script.source.matches("#!").count(), 1, "{}", script.name);
             assert_eq!(script.digest().len(), 40);
         }
     }

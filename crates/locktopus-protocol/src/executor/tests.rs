@@ -9,7 +9,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::*;
 use crate::client::{Channel, Deployment, NodeReply, PushEvent};
-use crate::scripts::LOCK_ACQUIRE;
+use crate::scripts::LOCK;
 
 #[derive(Debug, Default)]
 struct Scripted {
@@ -49,6 +49,10 @@ impl RedisClient for Scripted {
     fn timed_out(&self, _route: Route) {
         self.timeouts.fetch_add(1, Ordering::Relaxed);
     }
+    fn generation(&self) -> u64 {
+        0
+    }
+
     async fn close(&self) {}
 }
 
@@ -63,7 +67,7 @@ async fn run(
     let deadline = Instant::now() + Duration::from_secs(1);
     (
         executor
-            .run(&LOCK_ACQUIRE, 0, &[b"k"], &[b"a"], deadline)
+            .run(&LOCK.acquire, 0, &[b"k"], &[b"a"], deadline)
             .await,
         client,
     )

@@ -1,0 +1,67 @@
+-- Takes a lock of any kind, or a place in its queue.
+--
+-- KEYS  1 the lock   2 its last fencing token   3 its queue   4 its waiters   further ones of the kind
+--       (a mutex shared with other libraries has no queue: 1 and 2, or 1 alone)
+-- ARGV  1 owner   2 lease in ms   3 how long to keep the token in ms, 0 = for ever
+--       4 latest server time in us at which this may run, 0 = no limit   5 mode   6 permits
+--       7 fencing tokens to reserve, 0 = none   8 smallest token   9 PUBLISH or SPUBLISH
+--       10 how long to keep a place in the queue in ms, absent or '' = do not queue   11 inbox channel
+--       12 channel (fair lock and semaphores)
+-- Reply {status, value, server time in us, ...}
+--       1 granted, value = first token or 0      (also when the owner holds it already: a repeated attempt)
+--       0 not to be had, value = the remaining lease in the way in ms, -1 = no expiry
+--       2 too late, value = 0: nothing was done
+--       3 queued, value as for 0; how many are ahead; the last token given; 1 if another library's client holds
+--         it, or is ahead (fair lock)
+--
+-- Whatever can be refused is refused before the lock is written, so an error leaves no lock behind.
+local owner, lease, mode, permits = ARGV[1], ARGV[2], ARGV[5], tonumber(ARGV[6])
+local tokens, floor = tonumber(ARGV[7]), tonumber(ARGV[8])
+
+if late then
+  return {2, 0, now}
+end
+
+local function wait(remaining, foreign)
+  if not ARGV[10] or ARGV[10] == '' then
+    return {0, remaining, now}
+  end
+  local rest = table.concat({lease, ARGV[7], ARGV[6], mode, ARGV[11]}, ' ')
+  local ahead, others = enter(owner, tonumber(ARGV[10]), rest)
+  return {3, remaining, now, ahead, tonumber(redis.call('GET', KEYS[2]) or 0) or 0, math.max(foreign or 0, others or 0)}
+end
+
+local code, remaining, foreign = standing(owner, mode, permits)
+if code == 1 then
+  renew(owner, lease, mode, permits)
+  return {1, tokens > 0 and reserved(tokens, floor) or 0, now}
+end
+if code == 2 then
+  return wait(remaining, foreign)
+end
+
+local behind = false
+if KEYS[3] and code == 0 and first(0) then
+  local left = window()
+  if left then
+    return wait(left)
+  end
+  local turn, granted = hand_on(owner)
+  if turn == 'busy' or granted > 0 then
+    code, remaining, foreign = standing(owner, mode, permits)
+    if turn == 'busy' or code == 2 then
+      return wait(remaining or -1, foreign)
+    end
+  end
+  leave(owner)
+  behind = turn == 'self' and not exclusive
+end
+
+-- The token first: if a later command fails, a number is skipped, which does no harm.
+local token = tokens > 0 and reserve(tokens, floor) or 0
+take(owner, lease, mode, permits)
+if behind then
+  -- There may be room for those behind, who were not woken.
+  hand_on(nil)
+end
+return {1, token, now}

@@ -1,0 +1,33 @@
+-- Says what is kept under several keys: which kind of lock, if any.
+--
+-- KEYS  of each: what may be a lock; its semaphore's holders; its permits; its fair queue's deadlines
+-- ARGV  none
+-- Reply one letter for each
+--       l lock   f fair lock (if somebody has waited for it)   r, w read-write lock that is read, written   m mutex with a
+--       native owner   s semaphore, p semaphore with permits, of which some are held   - anything else
+local answers = {}
+for i = 1, #KEYS, 4 do
+  local key, answer = KEYS[i], '-'
+  local kind = redis.call('TYPE', key).ok
+  if kind == 'hash' then
+    local mode = redis.call('HGET', key, 'mode')
+    if mode == 'read' or mode == 'write' then
+      answer = mode == 'read' and 'r' or 'w'
+    elseif redis.call('HLEN', key) == 1 then
+      local owner = redis.call('HKEYS', key)[1]
+      if #owner >= 38 and string.match(owner, '^[%x-]+:%-?%d+$') and string.sub(owner, 37, 37) == ':' then
+        answer = redis.call('EXISTS', KEYS[i + 3]) == 1 and 'f' or 'l'
+      end
+    end
+  elseif kind == 'string' then
+    if redis.call('EXISTS', KEYS[i + 1]) == 1 then
+      answer = 's'
+    elseif redis.call('EXISTS', KEYS[i + 2]) == 1 then
+      answer = 'p'
+    elseif redis.call('STRLEN', key) < 100 and string.sub(redis.call('GET', key), 15, 23) == '8c70-a705' then
+      answer = 'm'
+    end
+  end
+  answers[#answers + 1] = answer
+end
+return answers

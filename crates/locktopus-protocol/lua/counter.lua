@@ -1,0 +1,54 @@
+-- Reads or changes the number of permits of a semaphore, and hands on what became free.
+--
+-- KEYS  1 the free permits (number)   2 the last fencing token   3 the queue   4 the waiters   5 who holds permits
+--       6 the answer to this operation, if it was done before; absent for reading
+-- ARGV  1 read, init, resize, add, drain or delete   2 a number   3 PUBLISH or SPUBLISH   4 channel
+--       5 how long to keep the answer in ms   6 how long to keep the token in ms, 0 = for ever
+-- Reply {value afterwards (for drain: how many were taken) or '', 1 if something changed}
+if KEYS[6] then
+  local done = redis.call('GET', KEYS[6])
+  if done then
+    local value, changed = string.match(done, '^(%S*) (%d)$')
+    return {tonumber(value) or '', tonumber(changed)}
+  end
+end
+read_clock()
+reap()
+
+local action, number = ARGV[1], tonumber(ARGV[2])
+local before = tonumber(redis.call('GET', KEYS[1]) or '')
+local after, answer = before, nil
+if action == 'init' then
+  after = before or number
+elseif action == 'resize' then
+  after = number - held()
+elseif action == 'add' then
+  after = (before or 0) + number
+elseif action == 'drain' then
+  answer = math.max(0, before or 0)
+  after = before and before - answer
+elseif action == 'delete' then
+  after = nil
+end
+
+local changed = after ~= before
+if changed and after then
+  redis.call('SET', KEYS[1], string.format('%.0f', after), 'KEEPTTL')
+elseif changed then
+  redis.call('DEL', KEYS[1], KEYS[5])
+end
+answer = answer or after
+if KEYS[6] then
+  redis.call('SET', KEYS[6], string.format('%s %d', answer and string.format('%.0f', answer) or '', changed and 1 or 0),
+    'PX', ARGV[5])
+end
+if changed and after and after > 0 then
+  if first(0) then
+    hand_on(nil)
+  end
+  local word = announcement(0)
+  if word then
+    redis.pcall(publish, ARGV[4], word)
+  end
+end
+return {answer or '', changed and 1 or 0}

@@ -1,0 +1,24 @@
+-- Ends every hold of a lock of any kind, fences its tokens, and hands it on.
+--
+-- KEYS  as for acquiring
+-- ARGV  1 PUBLISH or SPUBLISH, or '' to tell nobody   2 channel   3 how long to keep the token in ms, 0 = for ever
+--       4 1 if the kind has fencing tokens, else 0   8, 9 how to ring another library's bell (some mutexes)
+-- Reply {token up to which all are fenced, or 0; the owners who held it ...}
+read_clock()
+local owners = clear()
+local fence = 0
+if ARGV[4] == '1' then
+  fence = reserve(1, 0)
+end
+local handed = 0
+if publish ~= '' then
+  if KEYS[3] and first(0) then
+    handed = select(2, hand_on(nil))
+  end
+  local word = announcement(handed)
+  if word then
+    redis.pcall(publish, ARGV[2], word)
+  end
+end
+table.insert(owners, 1, fence)
+return owners

@@ -1,0 +1,13 @@
+-- Reads the state of a lock of any kind.
+--
+-- KEYS  as for acquiring
+-- ARGV  none
+-- Reply {holders {owner, mode, holds, remaining lease in ms (-1 no expiry)} ..., last token or '',
+--        waiters {owner, mode, permits, how long its place is kept in ms (-1 unknown)} ..., free permits or ''}
+read_clock()
+return {
+  holders(),
+  KEYS[2] and redis.call('GET', KEYS[2]) or '',
+  waiters(),
+  available(),
+}

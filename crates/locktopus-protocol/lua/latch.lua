@@ -1,0 +1,42 @@
+-- Reads or changes the count of a latch kept as Redisson keeps its RCountDownLatch.
+--
+-- KEYS  1 the count (number; none when it is open)   2 the answer to this operation, if it was done before; absent for reading
+-- ARGV  1 read, init, count_down or delete   2 a number   3 PUBLISH or SPUBLISH   4 channel
+--       5 how long to keep the answer in ms
+-- Reply {count afterwards or '', 1 if something changed}
+if KEYS[2] then
+  local done = redis.call('GET', KEYS[2])
+  if done then
+    local value, changed = string.match(done, '^(%S*) (%d)$')
+    return {tonumber(value) or '', tonumber(changed)}
+  end
+end
+
+local action = ARGV[1]
+local before = tonumber(redis.call('GET', KEYS[1]) or '')
+local after, word = before, nil
+if action == 'init' and not before then
+  after, word = tonumber(ARGV[2]), '1'
+  redis.call('SET', KEYS[1], ARGV[2])
+elseif action == 'count_down' and before then
+  after = before - 1
+  if after > 0 then
+    redis.call('SET', KEYS[1], string.format('%.0f', after), 'KEEPTTL')
+  else
+    after, word = nil, '0'
+    redis.call('DEL', KEYS[1])
+  end
+elseif action == 'delete' and before then
+  after, word = nil, '1'
+  redis.call('DEL', KEYS[1])
+end
+
+local changed = after ~= before and 1 or 0
+local answer = after or (action == 'count_down' and 0) or ''
+if KEYS[2] then
+  redis.call('SET', KEYS[2], (answer ~= '' and string.format('%.0f', answer) or '') .. ' ' .. changed, 'PX', ARGV[5])
+end
+if word then
+  redis.pcall(publish, ARGV[4], word)
+end
+return {answer, changed}

@@ -1,0 +1,40 @@
+-- Looking at and clearing holds kept as Redisson keeps its RReadWriteLock. Defines `holders`, `clear`, `available`.
+
+-- {owner, mode, holds, remaining lease in ms (-1: no expiry)} of everybody who holds it. Readers whose own expiry has
+-- passed are left out.
+local function holders()
+  local found = {}
+  local fields = redis.call('HGETALL', KEYS[1])
+  for i = 1, #fields, 2 do
+    local writer = string.match(fields[i], '^(.*):write$')
+    if writer then
+      found[#found + 1] = {writer, 'w', tonumber(fields[i + 1]) or 0, redis.call('PTTL', KEYS[1])}
+    elseif fields[i] ~= 'mode' then
+      local left = -2
+      for hold = 1, tonumber(fields[i + 1]) or 0 do
+        left = math.max(left, redis.call('PTTL', timeout_key(fields[i], hold)))
+      end
+      if left ~= -2 then
+        found[#found + 1] = {fields[i], 'r', tonumber(fields[i + 1]) or 0, left}
+      end
+    end
+  end
+  return found
+end
+
+-- Ends every hold and returns the owners.
+local function clear()
+  local owners = {}
+  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+    if field ~= 'mode' then
+      redis.call('DEL', timeout_key(field))
+      owners[#owners + 1] = string.match(field, '^(.*):write$') or field
+    end
+  end
+  redis.call('DEL', KEYS[1])
+  return owners
+end
+
+local function available()
+  return ''
+end

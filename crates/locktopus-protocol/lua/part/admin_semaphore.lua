@@ -1,0 +1,37 @@
+-- Looking at and clearing permits kept as Redisson keeps its RSemaphore. Defines `holders`, `clear`, `available`, `held`.
+
+-- {owner, mode, permits, remaining lease in ms} of the first thousand.
+local function holders()
+  reap()
+  local found = {}
+  local entries = redis.call('ZRANGE', KEYS[5], 0, 999, 'WITHSCORES')
+  for i = 1, #entries, 2 do
+    local permits, owner = string.match(entries[i], '^(%d+) (.*)$')
+    found[#found + 1] = {owner, 'p', tonumber(permits), math.max(0, math.ceil(entries[i + 1] - now / 1000))}
+  end
+  return found
+end
+
+-- How many permits are held by those who are known.
+local function held()
+  local permits = 0
+  for _, entry in ipairs(redis.call('ZRANGE', KEYS[5], 0, -1)) do
+    permits = permits + tonumber(string.match(entry, '^%d+'))
+  end
+  return permits
+end
+
+-- Takes back every permit and returns the owners.
+local function clear()
+  local owners = {}
+  for i, entry in ipairs(redis.call('ZRANGE', KEYS[5], 0, -1)) do
+    owners[i] = string.match(entry, '^%d+ (.*)$')
+  end
+  give(held())
+  redis.call('DEL', KEYS[5])
+  return owners
+end
+
+local function available()
+  return tonumber(redis.call('GET', KEYS[1]) or '') or ''
+end

@@ -1,0 +1,1 @@
+local lock = {standing = standing, take = take, renew = renew}

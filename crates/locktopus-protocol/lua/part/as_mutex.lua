@@ -1,0 +1,1 @@
+local mutex = {standing = standing, take = take, renew = renew}

@@ -1,0 +1,95 @@
+-- Permits kept as Redisson keeps its RPermitExpirableSemaphore: KEYS[1] is the number of free ones, KEYS[5] those held
+-- (sorted set: sixteen raw bytes -> server time in ms at which they come back). The permits of one acquisition differ
+-- in the last two bytes, which are the number of each.
+-- Defines `exclusive`, `turns`, `standing`, `take`, `renew`, `drop`, `announcement`.
+local exclusive, turns = false, 'counted'
+
+local function permit(owner, number)
+  return string.sub(owner, 1, 14) .. string.char(math.floor(number / 256), number % 256)
+end
+
+-- Calls a command with every permit of an acquisition, a thousand at a time, and adds up the answers. `score` comes
+-- before each, if given.
+local function each(owner, permits, score, ...)
+  local sum = 0
+  for from = 0, permits - 1, 1000 do
+    local args = {...}
+    for number = from, math.min(from + 999, permits - 1) do
+      args[#args + 1] = score
+      args[#args + 1] = permit(owner, number)
+    end
+    sum = sum + redis.call(unpack(args))
+  end
+  return sum
+end
+
+local function give(permits)
+  -- A semaphore that was deleted does not come back with the permits of its last holders.
+  if permits > 0 and redis.call('EXISTS', KEYS[1]) == 1 then
+    redis.call('INCRBY', KEYS[1], permits)
+  end
+end
+
+-- The number of free ones, which wakes as many.
+local function announcement()
+  local value = tonumber(redis.call('GET', KEYS[1]) or 0) or 0
+  return value > 0 and string.format('%.0f', value) or nil
+end
+
+-- Permits that came back by themselves are announced by whoever finds them: nobody else will.
+local function tell()
+  local word = publish ~= '' and channel and announcement()
+  if word then
+    redis.pcall(publish, channel, word)
+  end
+end
+
+-- Takes back up to 256 permits whose lease has ended.
+local function reap()
+  local over = redis.call('ZRANGE', KEYS[5], '-inf', string.format('%.0f', now / 1000), 'BYSCORE', 'LIMIT', 0, 256)
+  if over[1] then
+    give(redis.call('ZREM', KEYS[5], unpack(over)))
+    tell()
+  end
+end
+
+-- What is left until the first lease ends, in ms; -1 if none does.
+local function first_end()
+  local entry = redis.call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')
+  if not entry[2] or tonumber(entry[2]) >= 922337203685477 then
+    return -1
+  end
+  return math.max(0, math.ceil(entry[2] - now / 1000))
+end
+
+-- 0 enough are free, 1 held by this owner, 2 too few are free; the time until the first lease ends in ms (-1: none does).
+local function standing(owner, _, permits)
+  reap()
+  if redis.call('ZSCORE', KEYS[5], permit(owner, 0)) then
+    return 1
+  end
+  local value = tonumber(redis.call('GET', KEYS[1]) or -1) or -1
+  if value >= permits then
+    return 0
+  end
+  return 2, first_end()
+end
+
+local function take(owner, lease, _, permits)
+  redis.call('DECRBY', KEYS[1], permits)
+  each(owner, permits, string.format('%.0f', now / 1000 + lease), 'ZADD', KEYS[5])
+  local ttl = redis.call('PTTL', KEYS[1])
+  if ttl > 0 then
+    redis.call('PEXPIRE', KEYS[5], ttl)
+  end
+end
+
+local function renew(owner, lease, _, permits)
+  each(owner, permits, string.format('%.0f', now / 1000 + lease), 'ZADD', KEYS[5], 'XX', 'GT')
+end
+
+local function drop(owner, _, permits)
+  local back = each(owner, permits, nil, 'ZREM', KEYS[5])
+  give(back)
+  return back > 0
+end

@@ -1,0 +1,80 @@
+-- Permits kept as Redisson keeps its RSemaphore: KEYS[1] is the number of free ones. Beside it, unseen by Redisson,
+-- KEYS[5]: who holds how many until when (sorted set: '<permits> <owner>' -> server time in ms), so that the permits of
+-- a crashed holder come back.
+-- Defines `exclusive`, `turns`, `standing`, `take`, `renew`, `drop`, `announcement`, `free`, `held`.
+local exclusive, turns = false, 'counted'
+
+local function member(owner, permits)
+  return permits .. ' ' .. owner
+end
+
+local function give(permits)
+  -- A semaphore that was deleted does not come back with the permits of its last holders.
+  if permits > 0 and redis.call('EXISTS', KEYS[1]) == 1 then
+    redis.call('INCRBY', KEYS[1], permits)
+  end
+end
+
+-- The number of free ones, which wakes as many.
+local function announcement()
+  local value = tonumber(redis.call('GET', KEYS[1]) or 0) or 0
+  return value > 0 and string.format('%.0f', value) or nil
+end
+
+-- Permits that came back by themselves are announced by whoever finds them: nobody else will.
+local function tell()
+  local word = publish ~= '' and channel and announcement()
+  if word then
+    redis.pcall(publish, channel, word)
+  end
+end
+
+-- Takes back the permits of up to 64 holders whose lease has ended.
+local function reap()
+  local over = redis.call('ZRANGE', KEYS[5], '-inf', string.format('%.0f', now / 1000), 'BYSCORE', 'LIMIT', 0, 64)
+  if over[1] then
+    redis.call('ZREM', KEYS[5], unpack(over))
+    local permits = 0
+    for _, entry in ipairs(over) do
+      permits = permits + tonumber(string.match(entry, '^%d+'))
+    end
+    give(permits)
+    tell()
+  end
+end
+
+-- What is left until the first lease ends, in ms; -1 if none does.
+local function first_end()
+  local entry = redis.call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')
+  return entry[2] and math.max(0, math.ceil(entry[2] - now / 1000)) or -1
+end
+
+-- 0 enough are free, 1 held by this owner, 2 too few are free; the time until the first lease ends in ms (-1: none does).
+local function standing(owner, _, permits)
+  reap()
+  if redis.call('ZSCORE', KEYS[5], member(owner, permits)) then
+    return 1
+  end
+  local value = tonumber(redis.call('GET', KEYS[1]) or -1) or -1
+  if value >= permits then
+    return 0
+  end
+  return 2, first_end()
+end
+
+local function take(owner, lease, _, permits)
+  redis.call('DECRBY', KEYS[1], permits)
+  redis.call('ZADD', KEYS[5], string.format('%.0f', now / 1000 + lease), member(owner, permits))
+end
+
+local function renew(owner, lease, _, permits)
+  redis.call('ZADD', KEYS[5], 'XX', 'GT', string.format('%.0f', now / 1000 + lease), member(owner, permits))
+end
+
+local function drop(owner, _, permits)
+  if redis.call('ZREM', KEYS[5], member(owner, permits)) == 0 then
+    return false
+  end
+  give(permits)
+  return true
+end

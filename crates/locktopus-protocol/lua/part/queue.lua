@@ -1,0 +1,89 @@
+-- The waiting queue of every kind but the fair lock.
+-- Needs `now`, `publish`; KEYS[3] the queue (sorted set: owner -> ticket), KEYS[4] the waiters (hash: owner -> record;
+-- '!open' -> until when the lock is left to others, in ms). A record is
+-- '<alive until, ms> <lease, ms> <tokens> <permits> <mode> <inbox channel>'.
+-- Defines `first`, `leave`, `enter`, `parse`, `push`, `call`, `window`.
+
+local function parse(record)
+  return string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%a) (.*)$')
+end
+
+local function alive(record)
+  return record and tonumber(string.match(record, '^%d+')) * 1000 > now
+end
+
+local function leave(owner)
+  return redis.call('ZREM', KEYS[3], owner) == 1 and redis.call('HDEL', KEYS[4], owner) == 1
+end
+
+-- The first waiter that is alive, after `skip` of them, with its record. Removes the dead ones before it, up to 64 with
+-- every look: a crowd of dead waiters must not make one script slow.
+local function first(skip)
+  for _ = 1, 4 do
+    local owners = redis.call('ZRANGE', KEYS[3], skip, skip)
+    if not owners[1] then
+      return nil
+    end
+    local record = redis.call('HGET', KEYS[4], owners[1])
+    if alive(record) then
+      return owners[1], record
+    end
+    owners = redis.call('ZRANGE', KEYS[3], skip, skip + 63)
+    local records = redis.call('HMGET', KEYS[4], unpack(owners))
+    local dead = {}
+    for i, owner in ipairs(owners) do
+      if alive(records[i]) then
+        break
+      end
+      dead[i] = owner
+    end
+    redis.call('ZREM', KEYS[3], unpack(dead))
+    redis.call('HDEL', KEYS[4], unpack(dead))
+  end
+  return nil
+end
+
+-- Takes a place at the end, or keeps the one there is. Returns how many are ahead.
+local function enter(owner, place, rest)
+  local record = string.format('%.0f', now / 1000 + place) .. ' ' .. rest
+  local new = redis.call('HSET', KEYS[4], owner, record) == 1
+  local rank = not new and redis.call('ZRANK', KEYS[3], owner)
+  local ahead = rank
+  local last = true
+  if not rank then
+    last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')[2]
+    -- A clock that was set back must not put anybody before those who wait already.
+    redis.call('ZADD', KEYS[3], string.format('%.0f', math.max(now, (last or 0) + 1)), owner)
+    ahead = last and redis.call('ZCARD', KEYS[3]) - 1 or 0
+  end
+  -- Heartbeats keep the queue; of a hot one whose waiters leave before their first, every sixteenth newcomer.
+  local ttl = math.max(60000, 2 * place)
+  if not last then
+    redis.call('PEXPIRE', KEYS[3], ttl)
+    redis.call('PEXPIRE', KEYS[4], ttl)
+  elseif rank or now % 16 == 0 then
+    redis.call('PEXPIRE', KEYS[3], ttl, 'GT')
+    redis.call('PEXPIRE', KEYS[4], ttl, 'GT')
+  end
+  return ahead
+end
+
+-- Sends '<token> <owner>' to a waiter's process; token 0 says: look. False if certainly nobody listens. A command in
+-- lower case says that the number of receivers does not count those of other nodes.
+local function push(inbox, token, owner)
+  local receivers = redis.pcall(publish, inbox, string.format('%.0f ', token) .. owner)
+  return receivers ~= 0 or publish == 'publish'
+end
+
+-- What is left of the time in which waiters leave the lock to those who cannot queue, in ms; nil if none.
+local function window()
+  local left = tonumber(redis.call('HGET', KEYS[4], '!open') or 0) - now / 1000
+  if left > 0 then
+    return math.ceil(left)
+  end
+end
+
+-- Nobody but our own stands in this queue.
+local function call()
+  return false
+end

@@ -1,0 +1,35 @@
+-- Fencing tokens: max(last + 1, server time in us), so that they grow even where the last one was lost.
+-- Needs `now`, `keep` (how long to keep the last token in ms, '0' = for ever), KEYS[2] the last token given (string).
+-- Defines `reserve`, `reserved`.
+
+-- Reserves `count` tokens, the first not below `floor`, and returns the first. One command reads the last token
+-- and writes the usual next one; only a clock that is behind takes a second.
+local function reserve(count, floor)
+  local token = math.max(now, floor)
+  local text = string.format('%.0f', token + count - 1)
+  local last
+  if keep == '0' then
+    last = redis.call('SET', KEYS[2], text, 'GET')
+  else
+    last = redis.call('SET', KEYS[2], text, 'PX', keep, 'GET')
+  end
+  local number = tonumber(last or 0)
+  if not number or not (number + count < 9007199254740992) then -- also refuses nan
+    redis.call('SET', KEYS[2], last, 'KEEPTTL')
+    error({err = 'BADTOKEN the token key does not hold a number far enough below 2^53'})
+  end
+  if number >= token then
+    token = number + 1
+    redis.call('SET', KEYS[2], string.format('%.0f', token + count - 1), 'KEEPTTL')
+  end
+  return token
+end
+
+-- The first token of the holder's grant again. Reserves anew where the last token was lost or is below `floor`.
+local function reserved(count, floor)
+  local first = (tonumber(redis.call('GET', KEYS[2]) or 0) or 0) - count + 1
+  if first > 0 and first >= floor then
+    return first
+  end
+  return reserve(count, floor)
+end

@@ -1,0 +1,61 @@
+-- Releases a lock of any kind, or gives up a place in its queue. Hands on what became free, or rings the bell.
+--
+-- KEYS  as for acquiring
+-- ARGV  1 owner   2 mode   3 permits   4 PUBLISH or SPUBLISH, or '' to tell nobody   5 channel
+--       6 how long to keep the token in ms, 0 = for ever   7 channel of those who can queue
+--       8, 9 how to ring another library's bell (some mutexes)
+-- Reply {status, receivers}
+--       1 released    0 not held by this owner (at most a place in the queue was given up)
+--       receivers: how many heard it, or how many were handed something; -1 if the message could not be sent
+local owner, mode, permits = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local channel = ARGV[5]
+
+-- Whether it is the turn of those who cannot queue (`turns`: false never, true if the lock is free, 'counted' if any of
+-- it is). Waiters of other libraries only hear the bell, which nobody rings
+-- while our own hand the lock on among themselves: one hand-off in sixteen is theirs if others listen than our own.
+local function turn_of_others()
+  if not turns or now % 16 ~= 0 or (turns ~= 'counted' and redis.call('EXISTS', KEYS[1]) == 1) then
+    return false
+  end
+  if publish == 'publish' then
+    return true -- Listeners of other nodes cannot be counted.
+  end
+  local question = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
+  local answer = redis.pcall('PUBSUB', question, channel, ARGV[7])
+  return answer[2] ~= nil and answer[2] > answer[4]
+end
+
+if released == nil then
+  released = drop(owner, mode, permits)
+end
+if publish == '' then
+  return {released and 1 or 0, 0}
+end
+local handed = 0
+if KEYS[3] then
+  local left = not released and leave(owner)
+  if (released or (left and not exclusive)) and redis.call('EXISTS', KEYS[3]) == 1 then
+    read_clock()
+    if released and turn_of_others() then
+      local head, record = first(0)
+      if head then
+        redis.call('HSET', KEYS[4], '!open', string.format('%.0f', now / 1000 + 20))
+        push(select(6, parse(record)), 0, head)
+      end
+    else
+      handed = select(2, hand_on(nil))
+    end
+  end
+end
+if not released then
+  return {0, 0}
+end
+local word = announcement(handed, mode)
+if not word then
+  return {1, handed}
+end
+local receivers = redis.pcall(publish, channel, word)
+if type(receivers) ~= 'number' then
+  receivers = -1
+end
+return {1, receivers}

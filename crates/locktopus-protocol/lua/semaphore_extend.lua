@@ -1,0 +1,22 @@
+-- Extends the leases of several holders of semaphores. Never shortens a lease, never creates one.
+--
+-- KEYS  of each: who holds the semaphore until when (sorted set: '<permits> <owner>' -> server time in ms)
+-- ARGV  1 lease in ms   then of each: owner   permits
+-- Reply one number for each
+--       1 extended    0 the lease has ended    -2 the server refused to look
+local time = redis.call('TIME')
+local now = time[1] * 1000 + time[2] / 1000
+local answers = {}
+for i, key in ipairs(KEYS) do
+  local member = ARGV[2 * i + 1] .. ' ' .. ARGV[2 * i]
+  local score = redis.pcall('ZSCORE', key, member)
+  if type(score) == 'table' and score.err then
+    answers[i] = string.find(score.err, '^WRONGTYPE') and 0 or -2
+  elseif score and tonumber(score) > now then
+    redis.call('ZADD', key, 'XX', 'GT', string.format('%.0f', now + ARGV[1]), member)
+    answers[i] = 1
+  else
+    answers[i] = 0
+  end
+end
+return answers

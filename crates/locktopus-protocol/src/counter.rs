@@ -1,0 +1,77 @@
+//! The number inside a semaphore or a latch.
+
+use locktopus_core::{
+    BackendError, BackendErrorKind, CounterAction, CounterOutcome, CounterRequest, Executed,
+    LockKind,
+};
+
+use crate::backend::RedisBackend;
+use crate::scripts;
+
+/// How long the answer to an operation is remembered, in milliseconds: longer than anybody repeats it.
+const REMEMBERED: &str = "120000";
+
+pub(crate) async fn run(
+    backend: &RedisBackend,
+    request: &CounterRequest,
+) -> Result<CounterOutcome, BackendError> {
+    let kind = request.target.kind();
+    let latch = matches!(kind, LockKind::Latch);
+    let script = match kind {
+        LockKind::Latch => &scripts::LATCH,
+        LockKind::Semaphore => &scripts::SEMAPHORE_COUNTER,
+        LockKind::Permits => &scripts::PERMITS_COUNTER,
+        other => {
+            let message = format!("a {} has no number inside", other.as_str());
+            return Err(refused(backend, message));
+        }
+    };
+    let (word, number) = match request.action {
+        CounterAction::Read => ("read", 0),
+        CounterAction::Initialise(value) => ("init", bounded(backend, value)?),
+        CounterAction::Resize(value) if !latch => ("resize", bounded(backend, value)?),
+        CounterAction::Add(more) if !latch => ("add", more),
+        CounterAction::Drain if !latch => ("drain", 0),
+        CounterAction::CountDown if latch => ("count_down", 0),
+        CounterAction::Delete => ("delete", 0),
+        other => {
+            let message = format!("{other:?} is not for a {}", kind.as_str());
+            return Err(refused(backend, message));
+        }
+    };
+    let keys = backend.keys(&request.target);
+    let done = keys.done(&request.operation);
+    let mut names = keys.scripts();
+    if request.action != CounterAction::Read {
+        names.push(&done);
+    }
+    let (number, retention) = (
+        number.to_string(),
+        backend.retention(std::time::Duration::ZERO),
+    );
+    let args = [
+        word.as_bytes(),
+        number.as_bytes(),
+        backend.publish_for(&keys),
+        keys.channel.as_deref().unwrap_or_default(),
+        REMEMBERED.as_bytes(),
+        retention.as_bytes(),
+    ];
+    let reply = backend
+        .executor()
+        .run(script, keys.slot(), &names, &args, request.deadline)
+        .await?;
+    backend.decoder(script).counted(&reply)
+}
+
+/// Numbers up to 2^53 - 1 are exact in Lua.
+fn bounded(backend: &RedisBackend, value: u64) -> Result<i64, BackendError> {
+    let exact = i64::try_from(value).ok().filter(|value| *value < 1 << 53);
+    exact.ok_or_else(|| refused(backend, format!("{value} is too large; at most 2^53 - 1")))
+}
+
+fn refused(backend: &RedisBackend, message: String) -> BackendError {
+    backend
+        .executor()
+        .error(BackendErrorKind::Unsupported, Executed::No, message)
+}

@@ -1,0 +1,84 @@
+//! Several locks of one slot by one script, all or nothing.
+
+use locktopus_core::{
+    AcquireAttempt, BackendError, BackendErrorKind, Executed, FencingToken, GroupOutcome, LockKind,
+};
+use tokio::time::Instant;
+
+use crate::backend::{RedisBackend, millis};
+use crate::scripts::GROUP_ACQUIRE;
+use crate::server_clock;
+
+pub(crate) async fn attempt(
+    backend: &RedisBackend,
+    attempts: &[AcquireAttempt],
+) -> Result<GroupOutcome, BackendError> {
+    let Some(first) = attempts.first() else {
+        return Ok(GroupOutcome::Granted { tokens: Vec::new() });
+    };
+    let deadline = attempts
+        .iter()
+        .map(|attempt| attempt.deadline)
+        .fold(first.deadline, Instant::min);
+    loop {
+        if let Some(outcome) = try_once(backend, attempts, deadline).await? {
+            return Ok(outcome);
+        }
+        // The guess of the server's clock was wrong and is now corrected.
+        if Instant::now() >= deadline {
+            let message = "the attempt reached the server after its deadline, which refused it";
+            let executor = backend.executor();
+            return Err(executor.error(BackendErrorKind::Timeout, Executed::No, message));
+        }
+    }
+}
+
+async fn try_once(
+    backend: &RedisBackend,
+    attempts: &[AcquireAttempt],
+    deadline: Instant,
+) -> Result<Option<GroupOutcome>, BackendError> {
+    let members: Vec<_> = attempts.iter().map(|a| backend.keys(&a.target)).collect();
+    let slot = members[0].slot();
+    let longest = attempts.iter().map(|attempt| attempt.lease).max();
+    let time_left = deadline.saturating_duration_since(Instant::now());
+    let mut texts = vec![
+        backend.retention(longest.unwrap_or_default()).into_bytes(),
+        backend
+            .clock()
+            .not_after(slot, time_left)
+            .to_string()
+            .into_bytes(),
+    ];
+    for (attempt, keys) in attempts.iter().zip(&members) {
+        let kind = attempt.target.kind();
+        let letter: &[u8] = match kind {
+            LockKind::Mutex(_) => b"m",
+            _ => b"l",
+        };
+        let tokens = if kind.has_tokens() { attempt.tokens } else { 0 };
+        let floor = attempt.floor.map_or(0, FencingToken::get);
+        texts.extend([
+            keys.names.len().to_string().into_bytes(),
+            letter.to_vec(),
+            attempt.owner.expose().to_vec(),
+            millis(kind.stored_lease(attempt.lease)).into_bytes(),
+            tokens.to_string().into_bytes(),
+            floor.to_string().into_bytes(),
+        ]);
+    }
+    let keys: Vec<&[u8]> = members.iter().flat_map(|keys| keys.scripts()).collect();
+    let args: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
+    let sent = server_clock::stamp();
+    let executor = backend.executor();
+    let reply = executor
+        .run(&GROUP_ACQUIRE, slot, &keys, &args, deadline)
+        .await?;
+    let tokens: Vec<bool> = attempts
+        .iter()
+        .map(|attempt| attempt.target.kind().has_tokens())
+        .collect();
+    let (outcome, server_micros) = backend.decoder(&GROUP_ACQUIRE).group(&reply, &tokens)?;
+    backend.clock().observe(slot, sent, server_micros);
+    Ok(outcome)
+}

@@ -1,0 +1,285 @@
+//! Writes to Redis that a fence protects: what a holder writes is refused once a later holder has written.
+//!
+//! For users' own data beside the locks. The newest fence of a key is kept in a hash beside it, in the same slot,
+//! so that one script checks and writes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktopus_core::{BackendError, BackendErrorKind, Executed, Fence, FencingToken, StaleCause};
+use tokio::time::Instant;
+
+use crate::client::{Deployment, RedisClient, Reply};
+use crate::executor::Executor;
+use crate::scripts;
+use crate::slot::key_slot;
+
+const PREFIX: &[u8] = b"locktopus_fence:";
+/// Longer times are cut to a hundred years, because servers cannot count for ever.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// Writes and deletes keys on behalf of holders, never of one that has been overtaken.
+///
+/// Beside each key `k` stands its fence, a hash: `locktopus_fence:{k}`, or `locktopus_fence:k` if the key has a
+/// brace of its own (so `k` and `{k}` share one). All who write the key must do it in this way. A key is
+/// protected by one lock: fences of other locks are refused until the hash is deleted. Of one holder's own
+/// writes the last to arrive stays.
+///
+/// ```no_run
+/// # use std::sync::Arc;
+/// # use locktopus_core::Fence;
+/// use locktopus_protocol::{GuardedOutcome, GuardedWriter, RedisClient};
+/// # async fn example(client: Arc<dyn RedisClient>, fence: Fence) -> Result<(), locktopus_core::BackendError> {
+/// let writer = GuardedWriter::new(client);
+/// match writer.set(&fence, b"invoice:42:total", b"99").await? {
+///     GuardedOutcome::Written => {}
+///     GuardedOutcome::Stale { newest, .. } => println!("overtaken by holder {newest}; stop"),
+///     GuardedOutcome::OtherLock { lock } => println!("this key belongs to {lock}"),
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct GuardedWriter {
+    executor: Executor,
+    timeout: Duration,
+    keep: Option<Duration>,
+}
+
+/// What became of a guarded write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a refused write did not happen"]
+pub enum GuardedOutcome {
+    /// It was done.
+    Written,
+    /// Nothing was done: you do not hold the lock any more.
+    Stale {
+        /// The newest token that wrote this key.
+        newest: FencingToken,
+        /// Why it was refused.
+        cause: StaleCause,
+    },
+    /// Nothing was done: the key is protected by another lock.
+    OtherLock {
+        /// Kind and name of that lock, as in `lock:invoice:42`.
+        lock: String,
+    },
+}
+
+impl GuardedWriter {
+    /// Writes through this client.
+    #[must_use]
+    pub fn new(client: Arc<dyn RedisClient>) -> Self {
+        Self {
+            executor: Executor::new(client),
+            timeout: Duration::from_secs(1),
+            keep: Some(Duration::from_secs(7 * 24 * 60 * 60)),
+        }
+    }
+
+    /// How long to wait for an answer. Default 1 s.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout.min(LONGEST);
+        self
+    }
+
+    /// How long a fence stays after the last write, at least as long as the value; `None` is for ever. Default
+    /// 7 days. A holder that was stopped for longer, as a restored snapshot of a machine can be, is not refused.
+    #[must_use]
+    pub fn keep_fences(mut self, keep: Option<Duration>) -> Self {
+        self.keep = keep.filter(|keep| *keep < LONGEST);
+        self
+    }
+
+    /// Sets the key to a value that stays.
+    ///
+    /// # Errors
+    ///
+    /// [`BackendError`]. If it says that the write [may have run](Executed::Maybe), it can be repeated with the
+    /// same fence: should a later holder have written meanwhile, the repetition is refused. On a cluster also for
+    /// keys whose braces keep key and fence from sharing a slot.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe for later holders. The write may or may not happen.
+    pub async fn set(
+        &self,
+        fence: &Fence,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<GuardedOutcome, BackendError> {
+        self.write(fence, key, [b"SET", value], None).await
+    }
+
+    /// Sets the key to a value that expires after `ttl`, in whole milliseconds and at least one.
+    ///
+    /// # Errors
+    ///
+    /// As [`set`](Self::set).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`set`](Self::set).
+    pub async fn set_expiring(
+        &self,
+        fence: &Fence,
+        key: &[u8],
+        value: &[u8],
+        ttl: Duration,
+    ) -> Result<GuardedOutcome, BackendError> {
+        self.write(fence, key, [b"SET", value], Some(ttl)).await
+    }
+
+    /// Deletes the key, of whatever type. Its fence stays, so that holders from before cannot bring it back.
+    ///
+    /// # Errors
+    ///
+    /// As [`set`](Self::set).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`set`](Self::set).
+    pub async fn delete(&self, fence: &Fence, key: &[u8]) -> Result<GuardedOutcome, BackendError> {
+        self.write(fence, key, [b"DEL", b""], None).await
+    }
+
+    async fn write(
+        &self,
+        fence: &Fence,
+        key: &[u8],
+        [command, value]: [&[u8]; 2],
+        ttl: Option<Duration>,
+    ) -> Result<GuardedOutcome, BackendError> {
+        let deadline = Instant::now() + self.timeout;
+        let fence_key = fence_key(key);
+        let slot = key_slot(key);
+        let is_cluster = self.executor.client().deployment() == Deployment::Cluster;
+        if is_cluster && key_slot(&fence_key) != slot {
+            return Err(self.cannot_be_placed(key));
+        }
+        // A fence that is gone before its value would protect nothing.
+        let keep = self.keep.map(|keep| keep.max(ttl.unwrap_or_default()));
+        let args = [
+            format!("{}:{}", fence.kind(), fence.name().as_str()),
+            fence.token().to_string(),
+            fence
+                .holder()
+                .map_or_else(String::new, |holder| holder.to_string()),
+            millis(keep),
+        ];
+        let ttl = millis(ttl);
+        let [lock, token, holder, keep] = args.each_ref().map(String::as_bytes);
+        let args = [lock, token, holder, keep, command, value, ttl.as_bytes()];
+        let script = &scripts::GUARDED_WRITE;
+        let keys = [key, &fence_key];
+        let reply = self
+            .executor
+            .run(script, slot, &keys, &args, deadline)
+            .await?;
+        decode(&reply).ok_or_else(|| {
+            let message = "guarded_write.lua gave an answer that makes no sense";
+            self.executor
+                .error(BackendErrorKind::Protocol, Executed::Maybe, message)
+        })
+    }
+
+    fn cannot_be_placed(&self, key: &[u8]) -> BackendError {
+        let message = format!(
+            "the key \"{}\" cannot have a fence in a cluster: its braces do not form a hash tag that both can share; \
+             use no braces at all, or one non-empty tag as in \"{{user:7}}:cart\"",
+            key.escape_ascii()
+        );
+        self.executor
+            .error(BackendErrorKind::Refused, Executed::No, message)
+    }
+}
+
+/// Where the fence of a key is kept: in the key's slot, if braces allow it.
+fn fence_key(key: &[u8]) -> Vec<u8> {
+    if key.contains(&b'{') {
+        [PREFIX, key].concat()
+    } else {
+        [PREFIX, b"{", key, b"}"].concat()
+    }
+}
+
+/// For a script: 0 is for ever.
+fn millis(time: Option<Duration>) -> String {
+    let millis = |time: Duration| time.min(LONGEST).as_millis().max(1);
+    time.map_or(0, millis).to_string()
+}
+
+fn decode(reply: &Reply) -> Option<GuardedOutcome> {
+    let Reply::Array(items) = reply else {
+        return None;
+    };
+    let [Reply::Int(status), Reply::Int(newest), Reply::Bytes(lock)] = items.as_slice() else {
+        return None;
+    };
+    let newest = u64::try_from(*newest).ok().and_then(FencingToken::new)?;
+    let stale = |cause| Some(GuardedOutcome::Stale { newest, cause });
+    match status {
+        1 => Some(GuardedOutcome::Written),
+        0 => stale(StaleCause::Overtaken),
+        -1 => stale(StaleCause::SharedToken),
+        -2 => Some(GuardedOutcome::OtherLock {
+            lock: String::from_utf8_lossy(lock).into_owned(),
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fence_is_in_the_slot_of_its_key() {
+        for (key, fence) in [
+            (&b"cart"[..], &b"locktopus_fence:{cart}"[..]),
+            (b"{user:7}:cart", b"locktopus_fence:{user:7}:cart"),
+            (b"\xff\0", b"locktopus_fence:{\xff\0}"),
+        ] {
+            assert_eq!(fence_key(key), fence);
+            assert_eq!(key_slot(key), key_slot(fence));
+        }
+    }
+
+    #[test]
+    fn times_are_what_servers_can_count() {
+        for (time, text) in [
+            (None, "0"),
+            (Some(Duration::ZERO), "1"),
+            (Some(Duration::from_micros(2_900)), "2"),
+            (Some(Duration::MAX), "3153600000000"),
+        ] {
+            assert_eq!(millis(time), text);
+        }
+    }
+
+    #[test]
+    fn only_a_whole_answer_is_a_write() {
+        let answer = |status, newest, lock: &'static str| {
+            Reply::Array(vec![
+                Reply::Int(status),
+                Reply::Int(newest),
+                Reply::Bytes(lock.into()),
+            ])
+        };
+        assert_eq!(
+            decode(&answer(1, 5, "lock:a")),
+            Some(GuardedOutcome::Written)
+        );
+        for bad in [
+            answer(1, 0, "lock:a"),
+            answer(1, -5, "lock:a"),
+            answer(1, 1 << 53, "lock:a"),
+            answer(2, 5, "lock:a"),
+            Reply::Int(1),
+            Reply::Nil,
+            Reply::Array(vec![Reply::Int(1), Reply::Int(5)]),
+        ] {
+            assert_eq!(decode(&bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Lists of locks: `SCAN` a page at a time, one primary after the other, then one look at what was found.
+//!
+//! A key is a lock if its bytes look like one. What other libraries keep as plain strings cannot be told from other
+//! data and is left out.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use locktopus_core::{
+    BackendError, BackendErrorKind, Executed, FoundLock, LockKind, LockName, LockPage, LockTarget,
+    ScanCursor,
+};
+use tokio::time::Instant;
+
+use crate::backend::RedisBackend;
+use crate::client::{Deployment, Reply, Route};
+use crate::keys::Keys;
+use crate::scripts::CLASSIFY;
+use crate::slot::key_slot;
+
+/// How many keys a server looks at for one page. It serves nobody else meanwhile.
+const LOOKED_AT: &str = "500";
+/// How many empty pages are passed over before an empty one is returned.
+const EMPTY_PAGES: usize = 16;
+/// What the names of side keys begin with.
+const SIDE_KEYS: [&str; 2] = ["locktopus_", "redisson_"];
+/// A hash slot beyond the last one.
+const SLOTS: u16 = 16_384;
+
+/// Where a list goes on: at a primary, known by the first of its slots, and there at a cursor of the server's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    slot: u16,
+    cursor: u64,
+}
+
+impl Place {
+    fn parse(backend: &RedisBackend, cursor: Option<ScanCursor>) -> Result<Self, BackendError> {
+        let Some(ScanCursor(text)) = cursor else {
+            return Ok(Self { slot: 0, cursor: 0 });
+        };
+        let parsed = text.split_once(':').and_then(|(slot, cursor)| {
+            let slot = slot.parse().ok().filter(|slot| *slot < SLOTS)?;
+            let cursor = cursor.parse().ok()?;
+            Some(Self { slot, cursor })
+        });
+        parsed.ok_or_else(|| {
+            let message = format!("{text:?} is not a cursor that this backend gave");
+            let executor = backend.executor();
+            executor.error(BackendErrorKind::Refused, Executed::No, message)
+        })
+    }
+}
+
+pub(crate) async fn page(
+    backend: &RedisBackend,
+    prefix: &str,
+    cursor: Option<ScanCursor>,
+    deadline: Instant,
+) -> Result<LockPage, BackendError> {
+    backend.executor().check_open()?;
+    let pattern = format!("{}*", literal(prefix));
+    let mut place = Place::parse(backend, cursor)?;
+    for round in 1.. {
+        let (next, names) = scan(backend, place, &pattern, deadline).await?;
+        let following = match next {
+            0 => next_primary(backend, place.slot, deadline).await?,
+            cursor => Some(Place { cursor, ..place }),
+        };
+        let locks = classify(backend, names, deadline).await?;
+        let Some(following) = following else {
+            return Ok(LockPage::new(locks, None));
+        };
+        if !locks.is_empty() || round >= EMPTY_PAGES {
+            let next = ScanCursor(format!("{}:{}", following.slot, following.cursor));
+            return Ok(LockPage::new(locks, Some(next)));
+        }
+        place = following;
+    }
+    Ok(LockPage::default())
+}
+
+/// A prefix as a pattern that matches only itself. Without wildcards of its own, matching takes linear time.
+fn literal(prefix: &str) -> String {
+    let mut pattern = String::with_capacity(prefix.len());
+    for c in prefix.chars() {
+        if matches!(c, '*' | '?' | '[' | ']' | '\\' | '^' | '-') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
+}
+
+async fn scan(
+    backend: &RedisBackend,
+    place: Place,
+    pattern: &str,
+    deadline: Instant,
+) -> Result<(u64, Vec<String>), BackendError> {
+    let cursor = place.cursor.to_string();
+    let args: [&[u8]; 6] = [
+        b"SCAN",
+        cursor.as_bytes(),
+        b"MATCH",
+        pattern.as_bytes(),
+        b"COUNT",
+        LOOKED_AT.as_bytes(),
+    ];
+    let reply = backend
+        .executor()
+        .ask(Route::Slot(place.slot), &args, deadline)
+        .await?;
+    let nonsense = || {
+        let message = "SCAN answered what makes no sense";
+        let executor = backend.executor();
+        executor.error(BackendErrorKind::Protocol, Executed::No, message)
+    };
+    let Reply::Array(parts) = reply else {
+        return Err(nonsense());
+    };
+    let [Reply::Bytes(next), Reply::Array(keys)] = parts.as_slice() else {
+        return Err(nonsense());
+    };
+    let next = std::str::from_utf8(next).ok().and_then(|n| n.parse().ok());
+    let names = keys.iter().filter_map(|key| match key {
+        Reply::Bytes(key) => lock_name(key),
+        _ => None,
+    });
+    Ok((next.ok_or_else(nonsense)?, names.collect()))
+}
+
+/// The name of a lock that may be kept under this key.
+fn lock_name(key: &Bytes) -> Option<String> {
+    let name = std::str::from_utf8(key).ok()?;
+    let side = SIDE_KEYS.iter().any(|prefix| name.starts_with(prefix));
+    (!side && LockName::new(name).is_ok()).then(|| name.to_owned())
+}
+
+async fn classify(
+    backend: &RedisBackend,
+    names: Vec<String>,
+    deadline: Instant,
+) -> Result<Vec<FoundLock>, BackendError> {
+    let cluster = backend.executor().client().deployment() == Deployment::Cluster;
+    let mut slots: BTreeMap<u16, Vec<String>> = BTreeMap::new();
+    for name in names {
+        let slot = if cluster {
+            key_slot(name.as_bytes())
+        } else {
+            0
+        };
+        slots.entry(slot).or_default().push(name);
+    }
+    let mut found = Vec::new();
+    for (slot, names) in slots {
+        let sides: Vec<String> = names.iter().flat_map(|name| sides(name)).collect();
+        let same_slot = |key: &String| !cluster || key_slot(key.as_bytes()) == slot;
+        if !sides.iter().all(same_slot) {
+            // A name whose keys a cluster cannot keep together is no lock there.
+            continue;
+        }
+        let keys: Vec<&[u8]> = sides.iter().map(String::as_bytes).collect();
+        let reply = backend
+            .executor()
+            .run(&CLASSIFY, slot, &keys, &[], deadline)
+            .await?;
+        let letters = backend.decoder(&CLASSIFY).letters(&reply, names.len())?;
+        for (name, letter) in names.into_iter().zip(letters) {
+            found.extend(kind(letter).map(|kind| FoundLock::new(name, kind)));
+        }
+    }
+    Ok(found)
+}
+
+/// The key itself, and those beside it that tell kinds apart.
+fn sides(name: &str) -> Vec<String> {
+    let Ok(lock_name) = LockName::new(name) else {
+        return Vec::new();
+    };
+    let side = |kind: LockKind| {
+        let keys = Keys::of(&LockTarget::new(lock_name.clone(), kind));
+        keys.names.last().cloned().unwrap_or_default()
+    };
+    vec![
+        name.to_owned(),
+        side(LockKind::Semaphore),
+        side(LockKind::Permits),
+        side(LockKind::Fair),
+    ]
+}
+
+fn kind(letter: u8) -> Option<LockKind> {
+    match letter {
+        b'l' => Some(LockKind::Reentrant),
+        b'f' => Some(LockKind::Fair),
+        b'r' => Some(LockKind::Read),
+        b'w' => Some(LockKind::Write),
+        b'm' => Some(LockKind::Mutex(std::sync::Arc::default())),
+        b's' => Some(LockKind::Semaphore),
+        b'p' => Some(LockKind::Permits),
+        _ => None,
+    }
+}
+
+/// The primary after the one whose first slot is `slot`.
+async fn next_primary(
+    backend: &RedisBackend,
+    slot: u16,
+    deadline: Instant,
+) -> Result<Option<Place>, BackendError> {
+    if backend.executor().client().deployment() != Deployment::Cluster {
+        return Ok(None);
+    }
+    let reply = backend
+        .executor()
+        .ask(Route::Any, &[b"CLUSTER", b"SLOTS"], deadline)
+        .await?;
+    let mut first_slots: BTreeMap<Vec<u8>, u16> = BTreeMap::new();
+    if let Reply::Array(ranges) = reply {
+        for range in ranges {
+            let Reply::Array(range) = range else { continue };
+            let [Reply::Int(from), Reply::Int(_), Reply::Array(primary), ..] = range.as_slice()
+            else {
+                continue;
+            };
+            let [_, _, Reply::Bytes(id), ..] = primary.as_slice() else {
+                continue;
+            };
+            let from = u16::try_from(*from).unwrap_or(SLOTS);
+            let first = first_slots.entry(id.to_vec()).or_insert(from);
+            *first = (*first).min(from);
+        }
+    }
+    let next = first_slots
+        .into_values()
+        .filter(|first| *first > slot)
+        .min();
+    Ok(next.map(|slot| Place { slot, cursor: 0 }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_matches_only_itself() {
+        assert_eq!(literal("a*b?[c]\\"), "a\\*b\\?\\[c\\]\\\\");
+        assert_eq!(literal("shop:"), "shop:");
+    }
+
+    #[test]
+    fn side_keys_are_no_locks() {
+        for key in ["redisson_lock_token:{a}", "locktopus_queue:{a}"] {
+            assert_eq!(lock_name(&Bytes::from_static(key.as_bytes())), None);
+        }
+        assert_eq!(lock_name(&Bytes::from_static(b"\xff")), None);
+        assert!(lock_name(&Bytes::from_static(b"a")).is_some());
+    }
+}
