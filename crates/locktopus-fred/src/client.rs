@@ -1,6 +1,6 @@
 //! [`FredClient`]: the seam's methods, handed to whichever deployment is behind them.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use locktopus_protocol::{
@@ -9,6 +9,7 @@ use locktopus_protocol::{
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::cluster::Cluster;
+use crate::dial::Dialer;
 use crate::single::Single;
 
 /// A [`RedisClient`] over fred, made by [`connect`](crate::connect).
@@ -18,6 +19,7 @@ use crate::single::Single;
 pub struct FredClient {
     deployment: Deployment,
     servers: Servers,
+    dialer: Arc<Dialer>,
     events: Mutex<Option<UnboundedReceiver<PushEvent>>>,
 }
 
@@ -31,11 +33,13 @@ impl FredClient {
     pub(crate) fn new(
         deployment: Deployment,
         servers: Servers,
+        dialer: Arc<Dialer>,
         events: UnboundedReceiver<PushEvent>,
     ) -> Self {
         Self {
             deployment,
             servers,
+            dialer,
             events: Mutex::new(Some(events)),
         }
     }
@@ -91,6 +95,10 @@ impl RedisClient for FredClient {
             Servers::Single(single) => single.suspect(),
             Servers::Cluster(cluster) => cluster.suspect(route),
         }
+    }
+
+    fn generation(&self) -> u64 {
+        self.dialer.dialled()
     }
 
     async fn close(&self) {

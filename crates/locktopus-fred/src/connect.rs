@@ -83,7 +83,12 @@ async fn single(
         match single.ready().await {
             Ok(()) => {
                 let servers = client::Servers::Single(single);
-                return Ok(FredClient::new(deployment, servers, receiver));
+                return Ok(FredClient::new(
+                    deployment,
+                    servers,
+                    Arc::clone(dialer),
+                    receiver,
+                ));
             }
             Err(ClientError::NotSent(why)) => reason = why,
             Err(other) => reason = other.to_string(),
@@ -108,10 +113,15 @@ async fn single(
 
 async fn cluster(dialer: Arc<Dialer>, seeds: &[HostPort]) -> Result<FredClient, ConnectError> {
     let (events, receiver) = unbounded_channel();
-    match Cluster::connect(dialer, seeds.to_vec(), events).await {
+    match Cluster::connect(Arc::clone(&dialer), seeds.to_vec(), events).await {
         Ok(cluster) => {
             let servers = client::Servers::Cluster(cluster);
-            Ok(FredClient::new(Deployment::Cluster, servers, receiver))
+            Ok(FredClient::new(
+                Deployment::Cluster,
+                servers,
+                dialer,
+                receiver,
+            ))
         }
         Err(reason) => Err(ConnectError::Unreachable {
             target: format!("cluster {}", list(seeds)),

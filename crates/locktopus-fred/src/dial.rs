@@ -1,6 +1,7 @@
 //! Makes one connection: TCP, TLS, login, database, name; all within a limit.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -55,8 +56,18 @@ pub(crate) enum Purpose {
 /// The settings that all connections of a client share.
 pub(crate) struct Dialer {
     options: ConnectOptions,
+    dialled: AtomicU64,
     #[cfg(feature = "tls")]
     tls: Option<fred::types::config::TlsConfig>,
+}
+
+/// The options hold secrets, so they stay out.
+impl fmt::Debug for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialer")
+            .field("dialled", &self.dialled())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Dialer {
@@ -66,9 +77,15 @@ impl Dialer {
     ) -> Self {
         Self {
             options,
+            dialled: AtomicU64::new(0),
             #[cfg(feature = "tls")]
             tls,
         }
+    }
+
+    /// How many connections it has begun to make.
+    pub(crate) fn dialled(&self) -> u64 {
+        self.dialled.load(Ordering::SeqCst)
     }
 
     /// How long a connection may stay silent before it counts as dead.
@@ -90,6 +107,7 @@ impl Dialer {
             // Sentinel, its answer, the primary, its role: each may take as long as one handshake.
             Target::Primary { .. } => self.options.connect_timeout * 4,
         };
+        self.dialled.fetch_add(1, Ordering::SeqCst);
         match tokio::time::timeout(limit, self.handshake(target, purpose, attempt)).await {
             Ok(outcome) => outcome,
             Err(_elapsed) => Err(format!("no answer within {} ms", limit.as_millis())),

@@ -20,6 +20,7 @@ use crate::topology::{Topology, keep_fresh};
 pub struct RedisRsClient {
     topology: Arc<Topology>,
     subscriber: Subscriber,
+    dialer: Arc<Dialer>,
     refresher: AbortHandle,
 }
 
@@ -27,7 +28,8 @@ impl RedisRsClient {
     pub(crate) fn new(topology: Topology, dialer: Arc<Dialer>) -> Self {
         let topology = Arc::new(topology);
         Self {
-            subscriber: Subscriber::new(Arc::clone(&topology), dialer),
+            subscriber: Subscriber::new(Arc::clone(&topology), Arc::clone(&dialer)),
+            dialer,
             refresher: tokio::spawn(keep_fresh(Arc::clone(&topology))).abort_handle(),
             topology,
         }
@@ -73,6 +75,10 @@ impl RedisClient for RedisRsClient {
 
     fn timed_out(&self, route: Route) {
         self.topology.timed_out(route);
+    }
+
+    fn generation(&self) -> u64 {
+        self.dialer.dialled()
     }
 
     async fn close(&self) {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use locktopus_protocol::{ClientError, ConnectOptions, Credentials, HostPort};
@@ -29,6 +30,7 @@ pub(crate) struct Dialer {
     client_name: Option<String>,
     limit: Duration,
     command_limit: Duration,
+    dialled: AtomicU64,
 }
 
 impl Dialer {
@@ -50,7 +52,13 @@ impl Dialer {
             client_name: options.client_name.clone(),
             limit: options.connect_timeout,
             command_limit: options.command_timeout,
+            dialled: AtomicU64::new(0),
         }
+    }
+
+    /// How many connections it has begun to make.
+    pub(crate) fn dialled(&self) -> u64 {
+        self.dialled.load(Ordering::SeqCst)
     }
 
     /// Longest time for one connection.
@@ -69,6 +77,7 @@ impl Dialer {
         health: &Arc<Health>,
     ) -> Result<MultiplexedConnection, ClientError> {
         let server = health.server();
+        self.dialled.fetch_add(1, Ordering::SeqCst);
         match timeout(self.limit, Box::pin(self.attempt(health))).await {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(error)) => Err(not_connected(&error, server)),

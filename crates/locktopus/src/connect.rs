@@ -135,6 +135,10 @@ async fn open(url: &BackendUrl) -> Result<DynBackend, ConnectError> {
 }
 
 #[cfg(any(feature = "redis", feature = "fred"))]
+mod deferred;
+#[cfg(any(feature = "redis", feature = "fred"))]
+pub(crate) mod quorum;
+#[cfg(any(feature = "redis", feature = "fred"))]
 mod servers;
 
 #[cfg_attr(

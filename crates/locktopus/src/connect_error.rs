@@ -51,6 +51,25 @@ pub enum ConnectError {
         findings: Vec<Finding>,
     },
 
+    /// A node of a quorum must be one standalone server.
+    #[error(
+        "{url} cannot be a node of a quorum: only one standalone server (redis:// or rediss://) can, because what is \
+             promoted after a failure may have lost locks without a restart"
+    )]
+    NotANode {
+        /// The URL, without secrets.
+        url: String,
+    },
+
+    /// The nodes of a quorum must agree.
+    #[error("{url} has another {option} than the first node of the quorum; all must have the same")]
+    NodesDiffer {
+        /// The URL, without secrets.
+        url: String,
+        /// What differs.
+        option: &'static str,
+    },
+
     /// A setting of the builder is wrong.
     #[error(transparent)]
     Settings(#[from] LockError),

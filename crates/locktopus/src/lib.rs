@@ -8,6 +8,8 @@
 //! | connect | [`connect`], [`connect_with`] and the table of [URL options](mod@url) |
 //! | take a lock | [`Locktopus::lock`], [`Locktopus::mutex`], [`LockRequest`] |
 //! | hold it | [`LockGuard`], [`Lease`], [`FencingToken`] |
+//! | keep late writers out | [`Fence`], [`FenceGate`], [`StaleFence`] |
+//! | use any bytes as names | [`NameEncoding`], [`LockName::encode`] |
 //! | know what went wrong | [`LockError`], [`LostCause`], [`ConnectError`] |
 //! | enter a lock again | [`Owner`], [`LockGuard::reenter`] |
 //! | pass a lock to another process | [`LockGuard::into_ticket`], [`LockRequest::adopt`] |
@@ -20,20 +22,21 @@ pub mod url;
 
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub use connect::connect_client;
+#[cfg(any(feature = "redis", feature = "fred"))]
+pub use connect::quorum::{connect_quorum, quorum_of};
 pub use connect::{connect, connect_backend, connect_with};
 pub use connect_error::ConnectError;
-#[cfg(feature = "memory")]
-pub use locktopus_core::MemoryBackend;
-pub use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CancellationToken,
-    Diagnosis, DynBackend, Executed, ExtendOutcome, ExtendRequest, FencingToken, Finding,
-    HolderState, Lease, LeaseTicket, LockBackend, LockError, LockGuard, LockKind, LockName,
-    LockRequest, LockState, LockTarget, Locktopus, LocktopusBuilder, LostCause, MutexProfile,
-    NameError, OptionError, Owner, OwnerId, Phase, ReleaseOutcome, ReleaseRequest, Severity,
-    ShutdownReport, ValidityMargin, ValueEncoding, WaitStrategy, Wake, WakeGroup, WakeStream,
-};
+#[cfg(any(feature = "redis", feature = "fred"))]
+pub use locktopus_protocol::{GuardedOutcome, GuardedWriter};
+// All of the core is public here: this crate only adds the ways to connect.
+pub use locktopus_core::*;
 
 /// What most programs need: `use locktopus::prelude::*;`
 pub mod prelude {
     pub use crate::{Lease, LockError, LockGuard, Locktopus, LostCause, connect};
 }
+
+/// Compiles the examples of the fencing guide.
+#[cfg(all(doctest, feature = "memory", feature = "redis"))]
+#[doc = include_str!("../../../docs/fencing.md")]
+struct FencingGuide;

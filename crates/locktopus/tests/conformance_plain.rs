@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use common::{SHARDS, servers};
 use conformance::{BOTH, ONE, passes};
-use locktopus_testkit::conformance::Suite;
+use locktopus_testkit::conformance::{Setting, Suite};
 use locktopus_testkit::topology::TopologyKind;
 
 async fn every_client_on(kind: TopologyKind) {
@@ -29,7 +29,9 @@ async fn memory() {
             .await
             .unwrap()
     });
-    suite.shared_waiters().run().await.assert_passed();
+    let report = suite.shared_waiters().run().await;
+    report.record(&Setting::embedded("memory")).unwrap();
+    report.assert_passed();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

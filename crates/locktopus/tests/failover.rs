@@ -19,6 +19,8 @@ mod full;
 mod holder;
 #[path = "failover/prober.rs"]
 mod prober;
+#[path = "failover/queue.rs"]
+mod queue;
 #[path = "failover/restart.rs"]
 mod restart;
 

@@ -10,6 +10,12 @@
 mod acl;
 mod common;
 mod conformance;
+#[path = "security/minimal.rs"]
+mod minimal;
+#[path = "security/operations.rs"]
+mod operations;
+#[path = "security/recipe.rs"]
+mod recipe;
 #[path = "security/secrets.rs"]
 mod secrets;
 #[path = "security/tls.rs"]
@@ -61,13 +67,15 @@ async fn users_with_few_rights() {
             cases.add(name("missing rights"), acl::missing_rights_are_found(at()));
         }
         cases.all_pass().await;
-        conformance::passes_as("suite:secret@", &place, conformance::BOTH).await;
         let mut cases = Cases::new();
-        cases.add(
-            format!("{kind} recipe is minimal"),
-            acl::recipe_is_minimal(place),
-        );
+        for part in &recipe::PARTS {
+            cases.add(
+                format!("{kind} nothing to spare for {}", part.what),
+                minimal::nothing_to_spare(Arc::clone(&place), part),
+            );
+        }
         cases.all_pass().await;
+        conformance::passes_as("suite:secret@", &place, conformance::BOTH).await;
     }
 }
 

@@ -10,17 +10,26 @@
 )]
 
 mod common;
+#[path = "wakeups/crashed.rs"]
+mod crashed;
 #[path = "wakeups/crowd.rs"]
 mod crowd;
+#[path = "wakeups/handed.rs"]
+mod handed;
 #[path = "wakeups/killed.rs"]
 mod killed;
 #[path = "wakeups/moved.rs"]
 mod moved;
+#[path = "wakeups/others.rs"]
+mod others;
+#[path = "wakeups/paused.rs"]
+mod paused;
 
 use std::sync::Arc;
 
 use common::raw::Raw;
-use common::{CLIENTS, Cases, SHARDS, servers};
+use common::{CLIENTS, Cases, SHARDS, SOON, eventually, servers};
+use locktopus::Locktopus;
 use locktopus_testkit::topology::{Deployment, TopologyKind};
 
 /// Kills every subscription connection on the servers, so it has them to itself.
@@ -48,8 +57,79 @@ async fn slots_moved() {
             format!("{client} released half-way"),
             moved::released_half_way(at()),
         );
+        cases.add(
+            format!("{client} slot moved with a queue"),
+            moved::with_its_queue(at()),
+        );
+        cases.add(
+            format!("{client} handed over half-way"),
+            moved::with_its_queue_half_way(at()),
+        );
     }
     cases.all_pass().await;
+}
+
+/// Watches every command on the servers, so it has them to itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handed_over() {
+    for kind in [TopologyKind::Standalone, SHARDS] {
+        let place = Arc::new(servers(kind).await);
+        for clients in [["redis", "redis"], ["fred", "fred"], CLIENTS] {
+            let mut cases = Cases::new();
+            let what = format!("{kind} {} hand-offs", clients.join(" and "));
+            cases.add(what, handed::cost(Arc::clone(&place), clients));
+            cases.all_pass().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiters_that_are_gone() {
+    for kind in [TopologyKind::Standalone, SHARDS] {
+        let place = Arc::new(servers(kind).await);
+        let mut cases = Cases::new();
+        for client in CLIENTS {
+            let at = || (Arc::clone(&place), client);
+            cases.add(format!("{kind} {client} dead"), crashed::dead(at()));
+            cases.add(format!("{kind} {client} frozen"), crashed::frozen(at()));
+        }
+        cases.all_pass().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers() {
+    for kind in [TopologyKind::Standalone, SHARDS] {
+        let place = Arc::new(servers(kind).await);
+        let mut cases = Cases::new();
+        for client in CLIENTS {
+            let at = (Arc::clone(&place), client);
+            cases.add(
+                format!("{kind} {client} strangers"),
+                others::get_their_turn(at),
+            );
+        }
+        cases.all_pass().await;
+    }
+}
+
+/// What happens to the servers happens to everybody on them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_pause_and_forget() {
+    for kind in [TopologyKind::Standalone, SHARDS] {
+        let place = Arc::new(servers(kind).await);
+        for client in CLIENTS {
+            for (what, fault) in paused::FAULTS {
+                let mut cases = Cases::new();
+                let at = (Arc::clone(&place), client);
+                cases.add(
+                    format!("{kind} {client} {what}"),
+                    paused::while_waiting(at, fault),
+                );
+                cases.all_pass().await;
+            }
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -88,4 +168,16 @@ async fn subscriptions(place: &Deployment, channels: &[String]) -> i64 {
 
 fn channel(name: &str) -> String {
     format!("redisson_lock__channel:{{{name}}}")
+}
+
+/// Returns once so many stand in the queue of a lock.
+async fn waiting(locks: &Locktopus, name: &str, count: usize) {
+    eventually("waiters in the queue", SOON, async || {
+        let state = locks.lock(name).inspect().await.unwrap();
+        match state.waiters.len() {
+            there if there == count => Ok(()),
+            other => Err(other),
+        }
+    })
+    .await;
 }

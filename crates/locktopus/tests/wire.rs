@@ -6,15 +6,21 @@
     reason = "helpers of tests are tests too, and cases share a thread"
 )]
 
+#[path = "wire/bells.rs"]
+mod bells;
 mod common;
 #[path = "wire/foreign.rs"]
 mod foreign;
 #[path = "wire/layout.rs"]
 mod layout;
+#[path = "wire/libraries.rs"]
+mod libraries;
 #[path = "wire/mutex.rs"]
 mod mutex;
 #[path = "wire/names.rs"]
 mod names;
+#[path = "wire/peers.rs"]
+mod peers;
 #[path = "wire/types.rs"]
 mod types;
 
@@ -35,6 +41,10 @@ async fn everything_on(kind: TopologyKind) {
         cases.add(name("held by Redisson"), foreign::holder(at()));
         cases.add(name("taken from us"), foreign::thief(at()));
         cases.add(name("mutexes of other libraries"), mutex::profiles(at()));
+        cases.add(name("libraries"), libraries::all(at()));
+        cases.add(name("bare DEL"), libraries::bare_delete(at()));
+        cases.add(name("python-redis-lock"), bells::python(at()));
+        cases.add(name("Spring"), bells::spring(at()));
         cases.add(name("kinds mixed"), types::mixed(at()));
         cases.add(name("odd names"), names::odd(at()));
     }

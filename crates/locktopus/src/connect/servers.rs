@@ -17,6 +17,16 @@ pub(super) async fn open(
     authority: &Authority,
     shape: &Shape,
 ) -> Result<DynBackend, ConnectError> {
+    Ok(Arc::new(open_backend(url, tls, authority, shape).await?))
+}
+
+/// As [`open`], with the type that knows which server it is on.
+pub(super) async fn open_backend(
+    url: &BackendUrl,
+    tls: bool,
+    authority: &Authority,
+    shape: &Shape,
+) -> Result<RedisBackend, ConnectError> {
     if tls && cfg!(not(feature = "tls")) {
         return Err(ConnectError::FeatureMissing {
             url: url.to_string(),
@@ -34,14 +44,12 @@ pub(super) async fn open(
         },
         probe_prefix: url.options.namespace.clone(),
     };
-    let backend =
-        RedisBackend::new(client, options)
-            .await
-            .map_err(|source| ConnectError::Backend {
-                url: url.to_string(),
-                source,
-            })?;
-    Ok(Arc::new(backend))
+    RedisBackend::new(client, options)
+        .await
+        .map_err(|source| ConnectError::Backend {
+            url: url.to_string(),
+            source,
+        })
 }
 
 pub(super) async fn open_client(

@@ -15,7 +15,7 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use locktopus::{Locktopus, WaitStrategy};
+use locktopus::{CohortSettings, Locktopus, WaitStrategy};
 use locktopus_testkit::topology::{
     Deployment, Knobs, ProviderKind, Spec, TopologyKind, slot_of, start,
 };
@@ -50,6 +50,16 @@ pub const ONLY_MESSAGES: WaitStrategy = WaitStrategy::Notify {
     heartbeat: Duration::from_secs(90),
 };
 
+/// A strategy for the queue whose heartbeat cannot be what serves a waiter within a test, if its lease is
+/// [`HANDED_LEASE`].
+pub const HANDED: WaitStrategy = WaitStrategy::HandOff {
+    heartbeat: Duration::from_secs(90),
+    confirm: false,
+};
+
+/// Heartbeats are shortened for short leases, because a pushed grant is worth what is left since the last one.
+pub const HANDED_LEASE: Duration = Duration::from_secs(90 * 12);
+
 pub async fn servers(kind: TopologyKind) -> Deployment {
     servers_with(kind, Knobs::default()).await
 }
@@ -75,6 +85,18 @@ pub fn url_for(deployment: &Deployment, client: &str) -> String {
 
 pub async fn locks(deployment: &Deployment, client: &str) -> Locktopus {
     connect(&url_for(deployment, client)).await
+}
+
+/// As [`locks`], but tasks pass no lock to each other: every waiter asks the server itself.
+pub async fn locks_apart(deployment: &Deployment, client: &str) -> Locktopus {
+    let apart = CohortSettings {
+        turns: 1,
+        ..CohortSettings::default()
+    };
+    let url = url_for(deployment, client);
+    locktopus::connect_with(&url, |builder| builder.cohort(apart))
+        .await
+        .unwrap()
 }
 
 pub async fn connect(url: &str) -> Locktopus {

@@ -96,6 +96,11 @@ impl Raw {
         self.ask(&words).await
     }
 
+    /// The next thing that the server says, whenever that is. Not cancel safe.
+    pub async fn hear_whenever(&mut self) -> Value {
+        read(&mut self.stream).await
+    }
+
     /// The next thing that the server says.
     pub async fn hear(&mut self) -> Value {
         timeout(ANSWER_WITHIN, read(&mut self.stream))

@@ -7,28 +7,55 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use locktopus::{DynBackend, LockTarget};
 use locktopus_protocol::Keys;
-use locktopus_testkit::conformance::Suite;
-use locktopus_testkit::topology::Deployment;
+use locktopus_testkit::conformance::{Report, Setting, Suite};
+use locktopus_testkit::topology::{Deployment, TopologyKind};
 
 use crate::common::{chain, url_for};
 
 /// Which clients the suite's connections use, in turn.
 pub(crate) const ONE: [&[&str]; 2] = [&["redis"], &["fred"]];
 
+/// How long a call may take: the suite asks what the answers are, not how soon a busy machine gets to them.
+const PATIENCE: &str = "10s";
+
 /// Both at once, contending for the same locks.
 pub(crate) const BOTH: &[&str] = &["redis", "fred"];
 
-/// Runs every case and fails with the names of the rules that are broken.
+/// Runs every case, records what came of it, and fails with the names of the rules that are broken.
 pub(crate) async fn passes(place: &Arc<Deployment>, clients: &'static [&'static str]) {
-    passes_as("", place, clients).await;
+    let report = suite("", place, clients).run().await;
+    report.record(&setting(place, clients)).unwrap();
+    passed(&report, place, clients);
 }
 
-/// As [`passes`], with a login such as `user:password@`.
+/// As [`passes`], with a login such as `user:password@`, and without a record.
 pub(crate) async fn passes_as(
     login: &'static str,
     place: &Arc<Deployment>,
     clients: &'static [&'static str],
 ) {
+    let report = suite(login, place, clients).run().await;
+    passed(&report, place, clients);
+}
+
+/// The row in the table of who conforms.
+fn setting(place: &Deployment, clients: &[&str]) -> Setting {
+    let topology = match place.kind() {
+        TopologyKind::Cluster {
+            replicas_each: 0, ..
+        } => "cluster without replicas".to_owned(),
+        kind => kind.to_string(),
+    };
+    Setting {
+        backend: "redis".to_owned(),
+        topology,
+        provider: place.provider().to_string(),
+        client: clients.join(" + ").replace("redis", "redis-rs"),
+        server: place.server_version().to_owned(),
+    }
+}
+
+fn passed(report: &Report, place: &Deployment, clients: &[&str]) {
     let what = format!(
         "{} {} on {}, by {}",
         place.provider(),
@@ -36,8 +63,6 @@ pub(crate) async fn passes_as(
         place.server_version(),
         clients.join(" and ")
     );
-    println!("{what}");
-    let report = suite(login, place, clients).run().await;
     let failures: Vec<_> = report.failures().collect();
     assert!(failures.is_empty(), "{what}: {failures:#?}");
     assert!(!report.outcomes().is_empty(), "{what}: nothing was run");
@@ -54,6 +79,7 @@ fn suite(login: &'static str, place: &Arc<Deployment>, clients: &'static [&'stat
     Suite::new(move || {
         let client = clients[turn.fetch_add(1, Ordering::Relaxed) % clients.len()];
         let url = url_for(&servers, client).replace("://", &format!("://{login}"));
+        let url = format!("{url}&timeout={PATIENCE}");
         async move { open(&url).await }
     })
     .wipe(move |target| delete(Arc::clone(&at), target))
@@ -68,7 +94,7 @@ async fn open(url: &str) -> DynBackend {
 
 /// What an operator with a command line does to a lock.
 async fn delete(place: Arc<Deployment>, target: LockTarget) {
-    let key = Keys::of(&target).main;
+    let key = Keys::of(&target).main().to_owned();
     let node = place.primary_for(&key).await.unwrap();
     let deleted = node.command(&["DEL", &key]).await.unwrap();
     assert_eq!(deleted.text(), "1", "{target} was not there to be deleted");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktopus::{FencingToken, Locktopus, LostCause};
+use locktopus::{CohortSettings, FencingToken, Locktopus, LostCause};
 use locktopus_testkit::topology::{Deployment, TopologyKind};
 use tokio::sync::Barrier;
 use tokio::task::JoinHandle;
@@ -16,6 +16,7 @@ use crate::common::{
 };
 use crate::holder::Holder;
 use crate::prober::Prober;
+use crate::queue::Queue;
 
 /// Shorter than any fail-over takes.
 const TOO_SHORT: Duration = Duration::from_millis(900);
@@ -84,8 +85,10 @@ async fn lives_through((place, client): At, barriers: (Arc<Barrier>, Arc<Barrier
         saved.push(Holder::of(&locks, name("saved"), LONG_ENOUGH).await);
     }
     let prober = Prober::start(locks.lock(name("probe")).lease(TOO_SHORT));
+    let queue = Queue::of(&locks, &waiting, name("queue")).await;
 
     let (armed, crashed) = barriers;
+    queue.lose(&place).await;
     armed.wait().await;
     crashed.wait().await;
     let at_crash = Instant::now();
@@ -115,6 +118,7 @@ async fn lives_through((place, client): At, barriers: (Arc<Barrier>, Arc<Barrier
         assert!(next.token().unwrap() > token);
         next.release().await.unwrap();
     }
+    let rebuilt_after = queue.comes_back_and_is_served(at_crash).await;
     let record = prober.stop().await;
     assert!(record.outage() < LONG, "{record}");
     close(locks).await;
@@ -122,15 +126,19 @@ async fn lives_through((place, client): At, barriers: (Arc<Barrier>, Arc<Barrier
     let unreachable = |cause: &&LostCause| matches!(cause, LostCause::Unreachable { .. });
     format!(
         "short leases lost after {lost_after:.2?} ({}/{EACH} as unreachable), waiters served after \
-         {served_after:.2?}, long leases survived; prober {record}",
+         {served_after:.2?}, long leases survived, a lost queue was there again after {rebuilt_after:.2?}; prober {record}",
         causes.iter().filter(unreachable).count()
     )
 }
 
-/// A `Locktopus` whose waiters put up with any fail-over.
+/// A `Locktopus` whose waiters put up with any fail-over, each for itself.
 async fn patient(place: &Deployment, client: &str) -> Locktopus {
     let url = url_for(place, client);
-    locktopus::connect_with(&url, |builder| builder.outage(LONG))
+    let apart = CohortSettings {
+        turns: 1,
+        ..CohortSettings::default()
+    };
+    locktopus::connect_with(&url, |builder| builder.outage(LONG).cohort(apart))
         .await
         .unwrap()
 }

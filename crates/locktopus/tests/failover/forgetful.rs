@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use locktopus::LostCause;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::At;
-use crate::common::{SOON, close, locks, unique};
+use crate::common::{SOON, close, eventually, locks, locks_apart, unique};
 use crate::holder::Holder;
 
 const TASKS: usize = 8;
 const TURNS: usize = 40;
+const WAITERS: usize = 3;
 
 pub(crate) async fn scripts((place, client): At) -> String {
     let locks = locks(&place, client).await;
@@ -46,9 +47,22 @@ pub(crate) async fn scripts((place, client): At) -> String {
 }
 
 pub(crate) async fn everything((place, client): At) -> String {
-    let locks = locks(&place, client).await;
+    let locks = locks_apart(&place, client).await;
     let lease = Duration::from_millis(900);
     let holder = Holder::of(&locks, unique("forgotten"), lease).await;
+    // Of another lock, which is not taken again: its queue must come back by itself.
+    let queued = unique("queue-forgotten");
+    let first = locks.lock(&queued).acquire().await.unwrap();
+    let mut waiters = JoinSet::new();
+    for _ in 0..WAITERS {
+        let request = locks.lock(&queued);
+        waiters.spawn(async move { request.acquire().await.unwrap().release().await.unwrap() });
+    }
+    let all_wait = async || {
+        let state = locks.lock(&queued).inspect().await.unwrap();
+        (state.waiters.len() == WAITERS).then_some(()).ok_or(state)
+    };
+    eventually("waiters in the queue", SOON, all_wait).await;
     let begun = Instant::now();
     place.nodes()[0].command(&["FLUSHALL"]).await.unwrap();
     let cause = holder.loses(SOON).await;
@@ -63,6 +77,10 @@ pub(crate) async fn everything((place, client): At) -> String {
     );
     next.release().await.unwrap();
     drop(holder);
+    // The lock that they waited for is gone too, so their heartbeats find it free.
+    timeout(SOON, waiters.join_all()).await.expect("served");
+    let served = begun.elapsed();
+    assert!(first.release().await.is_err(), "it was lost");
     close(locks).await;
-    format!("noticed after {noticed:.2?}")
+    format!("noticed after {noticed:.2?}, all waiters served after {served:.2?}")
 }

@@ -104,12 +104,9 @@ pub(crate) async fn late_attempt((place, client): At) -> String {
     let mut sent = 0;
     for name in &names {
         let target = LockTarget::new(LockName::new(name).unwrap(), LockKind::Reentrant);
-        let attempt = AcquireAttempt {
-            owner: target.kind().new_owner(),
-            target,
-            lease: GHOST_LEASE,
-            deadline: Instant::now() + Duration::from_millis(50),
-        };
+        let owner = target.kind().new_owner();
+        let deadline = Instant::now() + Duration::from_millis(50);
+        let attempt = AcquireAttempt::new(target, owner, GHOST_LEASE, deadline);
         let error = backend.attempt(&attempt).await.unwrap_err();
         sent += usize::from(error.executed() == Executed::Maybe);
     }

@@ -8,7 +8,7 @@ use locktopus_testkit::topology::Deployment;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use crate::common::{LONG, ONLY_MESSAGES, close, locks, unique};
+use crate::common::{LONG, ONLY_MESSAGES, close, locks_apart, unique};
 
 const TASKS: usize = 100;
 
@@ -19,7 +19,7 @@ pub(crate) async fn on_one_lock(
     let name = unique("crowd");
     let mut all = Vec::new();
     for client in clients {
-        all.push(locks(&place, client).await);
+        all.push(locks_apart(&place, client).await);
     }
     let (inside, last) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicU64::new(0)));
     let mut tasks = JoinSet::new();

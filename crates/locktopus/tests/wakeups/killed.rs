@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use locktopus::Locktopus;
+use locktopus::{Locktopus, WaitStrategy};
 use locktopus_testkit::topology::Deployment;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::common::{ONLY_MESSAGES, SOON, close, eventually, locks, unique};
+use crate::common::{HANDED, HANDED_LEASE, ONLY_MESSAGES, SOON, close, eventually, locks, unique};
 use crate::{At, channel, subscriptions};
 
 const WAITERS: usize = 60;
@@ -16,12 +16,16 @@ const LEASE: Duration = Duration::from_secs(80);
 pub(crate) async fn all((place, client): At) -> String {
     let (holders, waiting) = (locks(&place, client).await, locks(&place, client).await);
     let mut observed = Vec::new();
-    for (what, after_kill) in [
-        ("released at once", Duration::ZERO),
-        // Long enough for clients that come back but forget what they were subscribed to.
-        ("released after a second", Duration::from_secs(1)),
+    // Long enough for clients that come back but forget what they were subscribed to.
+    let second = Duration::from_secs(1);
+    for (what, strategy, after_kill) in [
+        ("released at once", ONLY_MESSAGES, Duration::ZERO),
+        ("released after a second", ONLY_MESSAGES, second),
+        // Passed over by the hand-off, if nobody listens at that moment; they keep their places and look again.
+        ("handed over at once", HANDED, Duration::ZERO),
+        ("handed over after a second", HANDED, second),
     ] {
-        let slowest = round(&place, &holders, &waiting, after_kill).await;
+        let slowest = round(&place, (&holders, &waiting), strategy, after_kill).await;
         observed.push(format!(
             "{what}: slowest of {WAITERS} served after {slowest:.2?}"
         ));
@@ -33,8 +37,8 @@ pub(crate) async fn all((place, client): At) -> String {
 
 async fn round(
     place: &Deployment,
-    holders: &Locktopus,
-    waiting: &Locktopus,
+    (holders, waiting): (&Locktopus, &Locktopus),
+    strategy: WaitStrategy,
     after_kill: Duration,
 ) -> Duration {
     let names: Vec<_> = (0..WAITERS).map(|_| unique("killed")).collect();
@@ -43,7 +47,10 @@ async fn round(
     for name in &names {
         guards.push(holders.lock(name).lease(LEASE).acquire().await.unwrap());
     }
-    let waiters: Vec<_> = names.iter().map(|name| wait(waiting, name)).collect();
+    let waiters: Vec<_> = names
+        .iter()
+        .map(|name| wait(waiting, name, strategy))
+        .collect();
     eventually(
         "every waiter subscribed",
         SOON,
@@ -73,8 +80,9 @@ async fn round(
     slowest
 }
 
-fn wait(locks: &Locktopus, name: &str) -> JoinHandle<Instant> {
-    let request = locks.lock(name).strategy(ONLY_MESSAGES).wait_at_most(LEASE);
+fn wait(locks: &Locktopus, name: &str, strategy: WaitStrategy) -> JoinHandle<Instant> {
+    let request = locks.lock(name).strategy(strategy).lease(HANDED_LEASE);
+    let request = request.wait_at_most(LEASE);
     tokio::spawn(async move {
         let guard = request.acquire().await.unwrap();
         let served = Instant::now();

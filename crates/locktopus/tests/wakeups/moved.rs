@@ -2,32 +2,53 @@
 
 use std::time::Duration;
 
+use locktopus::WaitStrategy;
 use locktopus_testkit::topology::{Deployment, Node, slot_of};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, timeout};
 
-use crate::common::{LONG, ONLY_MESSAGES, SOON, close, eventually, locks, unique};
-use crate::{At, channel, subscriptions};
+use crate::common::{
+    HANDED, HANDED_LEASE, LONG, ONLY_MESSAGES, SOON, close, connect, eventually, locks, unique,
+    url_for,
+};
+use crate::{At, channel, subscriptions, waiting};
 
 const LEASE: Duration = Duration::from_secs(80);
 
 /// One client learns of the move only by asking, which the hub does every five seconds.
 const NOTICED_WITHIN: Duration = Duration::from_secs(10);
 
+/// When the lock is released.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Released {
+    AfterTheMove,
+    HalfWay,
+}
+
 pub(crate) async fn then_released(at: At) -> String {
-    scenario(at, false).await
+    scenario(at, ONLY_MESSAGES, Released::AfterTheMove).await
 }
 
 pub(crate) async fn released_half_way(at: At) -> String {
-    scenario(at, true).await
+    scenario(at, ONLY_MESSAGES, Released::HalfWay).await
 }
 
-async fn scenario((place, client): At, half_way: bool) -> String {
+pub(crate) async fn with_its_queue(at: At) -> String {
+    scenario(at, HANDED, Released::AfterTheMove).await
+}
+
+pub(crate) async fn with_its_queue_half_way(at: At) -> String {
+    scenario(at, HANDED, Released::HalfWay).await
+}
+
+async fn scenario((place, client): At, strategy: WaitStrategy, when: Released) -> String {
     let name = unique("moved");
-    let (holders, waiting) = (locks(&place, client).await, locks(&place, client).await);
+    // Patient: see below.
+    let holders = connect(&format!("{}&timeout=10s", url_for(&place, client))).await;
+    let others = locks(&place, client).await;
     let guard = holders.lock(&name).lease(LEASE).acquire().await.unwrap();
     let token = guard.token().unwrap();
-    let request = waiting.lock(&name).strategy(ONLY_MESSAGES);
+    let request = others.lock(&name).strategy(strategy).lease(HANDED_LEASE);
     let waiter = tokio::spawn(async move { (request.acquire().await.unwrap(), Instant::now()) });
     eventually("a subscription", SOON, async || {
         match subscriptions(&place, &[channel(&name)]).await {
@@ -36,19 +57,32 @@ async fn scenario((place, client): At, half_way: bool) -> String {
         }
     })
     .await;
+    let queued = strategy == HANDED;
+    waiting(&others, &name, usize::from(queued)).await;
 
     let migration = Migration::begin(&place, &name).await;
-    let released = if half_way {
+    let released = match when {
+        Released::AfterTheMove => {
+            migration.end().await;
+            let released = Instant::now();
+            guard.release().await.unwrap();
+            released
+        }
         // The keys are gone from the old node, and the new one does not serve the slot yet.
-        let released = Instant::now();
-        guard.release().await.unwrap();
-        migration.end().await;
-        released
-    } else {
-        migration.end().await;
-        let released = Instant::now();
-        guard.release().await.unwrap();
-        released
+        Released::HalfWay if queued => {
+            let released = Instant::now();
+            guard.release().await.unwrap();
+            migration.end().await;
+            released
+        }
+        // A script that names keys which are not there (of the queue) must wait until the slot has arrived:
+        // neither node knows whether they are on the other one.
+        Released::HalfWay => {
+            let release = tokio::spawn(guard.release());
+            migration.end().await;
+            release.await.unwrap().unwrap();
+            Instant::now()
+        }
     };
     let served = timeout(LONG, waiter).await.expect("the waiter is served");
     let (guard, served) = served.unwrap();
@@ -60,7 +94,7 @@ async fn scenario((place, client): At, half_way: bool) -> String {
     );
     guard.release().await.unwrap();
     close(holders).await;
-    close(waiting).await;
+    close(others).await;
     format!("served {took:.2?} after the release")
 }
 

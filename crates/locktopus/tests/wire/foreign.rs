@@ -27,7 +27,7 @@ pub(crate) async fn holder((place, client): At) -> String {
 
     assert!(locks.lock(&name).try_acquire().await.unwrap().is_none());
     let state = locks.lock(&name).inspect().await.unwrap();
-    let holder = state.holder.unwrap();
+    let holder = state.holder().unwrap();
     assert_eq!((holder.owner.expose(), holder.holds), (JAVA.as_bytes(), 2));
 
     let request = locks.lock(&name).strategy(ONLY_MESSAGES);

@@ -6,7 +6,7 @@ use locktopus_testkit::topology::{Deployment, TopologyKind};
 
 use crate::At;
 use crate::common::raw::{Raw, Value};
-use crate::common::{close, locks, unique};
+use crate::common::{close, locks_apart, unique};
 
 const LEASE: Duration = Duration::from_secs(10);
 const WEEK_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
@@ -21,7 +21,7 @@ pub(crate) fn flavour(place: &Deployment) -> (&'static str, &'static str, &'stat
 
 pub(crate) async fn lock((place, client): At) -> String {
     let name = unique("layout");
-    let locks = locks(&place, client).await;
+    let locks = locks_apart(&place, client).await; // reserves one token for each grant
     let mut raw = Raw::to(place.primary_for(&name).await.unwrap()).await;
 
     let guard = locks.lock(&name).lease(LEASE).acquire().await.unwrap();
@@ -48,7 +48,7 @@ pub(crate) async fn lock((place, client): At) -> String {
 
 pub(crate) async fn mutex((place, client): At) -> String {
     let name = unique("layout");
-    let locks = locks(&place, client).await;
+    let locks = locks_apart(&place, client).await; // reserves one token for each grant
     let mut raw = Raw::to(place.primary_for(&name).await.unwrap()).await;
 
     let guard = locks.mutex(&name).lease(LEASE).acquire().await.unwrap();

@@ -1,0 +1,250 @@
+//! A server that may be down when the program starts: connected to when it is first needed, and again until it works.
+//!
+//! A quorum must start while a minority of its nodes is down. Until a node is connected, everything asked of it fails
+//! as not executed.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use locktopus_core::{
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CounterOutcome,
+    CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest, GroupOutcome,
+    LockBackend, LockPage, LockState, LockTarget, NameError, NodeIdentity, NodeProbe,
+    ReleaseOutcome, ReleaseRequest, ScanCursor, WakeStream,
+};
+use locktopus_protocol::RedisBackend;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout_at};
+
+use super::servers;
+use crate::connect_error::ConnectError;
+use crate::url::{BackendUrl, Place};
+
+/// How long after a failed attempt to connect the next one is made.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A Redis backend that connects when it is needed.
+#[derive(Debug)]
+pub(super) struct Deferred {
+    url: BackendUrl,
+    info: BackendInfo,
+    connected: OnceLock<Connected>,
+    /// Held while somebody connects; when the last attempt failed and with what.
+    connecting: Mutex<Option<(Instant, String)>>,
+}
+
+#[derive(Debug)]
+struct Connected {
+    backend: RedisBackend,
+    probe: Arc<dyn NodeProbe>,
+}
+
+impl Deferred {
+    /// A backend for the server that the URL names. Sends nothing.
+    ///
+    /// # Errors
+    ///
+    /// Unless the URL names one standalone server.
+    pub(super) fn new(url: BackendUrl) -> Result<Self, ConnectError> {
+        let standalone = matches!(
+            &url.place,
+            Place::Servers {
+                shape: crate::url::Shape::Standalone { .. },
+                ..
+            }
+        );
+        if !standalone {
+            return Err(ConnectError::NotANode {
+                url: url.to_string(),
+            });
+        }
+        let info = BackendInfo::new("redis", url.to_string(), true, url.options.timeout);
+        Ok(Self {
+            url,
+            info,
+            connected: OnceLock::new(),
+            connecting: Mutex::new(None),
+        })
+    }
+
+    async fn inner(&self, deadline: Instant) -> Result<&Connected, BackendError> {
+        if let Some(connected) = self.connected.get() {
+            return Ok(connected);
+        }
+        let connecting = timeout_at(deadline, self.connect()).await;
+        connecting.unwrap_or_else(|_| Err(self.down("not connected yet")))
+    }
+
+    async fn connect(&self) -> Result<&Connected, BackendError> {
+        let mut failed = self.connecting.lock().await;
+        if let Some(connected) = self.connected.get() {
+            return Ok(connected);
+        }
+        if let Some((at, why)) = &*failed
+            && at.elapsed() < PAUSE
+        {
+            return Err(self.down(why));
+        }
+        let Place::Servers {
+            tls,
+            authority,
+            shape,
+        } = &self.url.place
+        else {
+            return Err(self.down("no server"));
+        };
+        let backend = match servers::open_backend(&self.url, *tls, authority, shape).await {
+            Ok(backend) => backend,
+            Err(error) => {
+                let why = source_text(&error);
+                *failed = Some((Instant::now(), why.clone()));
+                return Err(self.down(&why));
+            }
+        };
+        let probe = backend.probe()?;
+        Ok(self.connected.get_or_init(|| Connected { backend, probe }))
+    }
+
+    fn down(&self, why: &str) -> BackendError {
+        let kind = BackendErrorKind::Unavailable;
+        BackendError::new(self.info.name, kind, Executed::No, why)
+    }
+
+    /// Without a connection, names are judged as on a standalone server.
+    fn backend(&self) -> Option<&RedisBackend> {
+        self.connected.get().map(|connected| &connected.backend)
+    }
+}
+
+/// An error with what it came from.
+fn source_text(error: &ConnectError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+#[async_trait]
+impl LockBackend for Deferred {
+    fn info(&self) -> &BackendInfo {
+        &self.info
+    }
+
+    fn check(&self, target: &LockTarget) -> Result<(), NameError> {
+        self.backend()
+            .map_or(Ok(()), |backend| backend.check(target))
+    }
+
+    fn shard(&self, target: &LockTarget) -> u32 {
+        self.backend().map_or(0, |backend| backend.shard(target))
+    }
+
+    async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
+        let inner = self.inner(attempt.deadline).await?;
+        inner.backend.attempt(attempt).await
+    }
+
+    fn group(&self, _target: &LockTarget) -> Option<u32> {
+        None
+    }
+
+    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
+        let Some(first) = attempts.first() else {
+            return Ok(GroupOutcome::Granted { tokens: Vec::new() });
+        };
+        let inner = self.inner(first.deadline).await?;
+        inner.backend.attempt_all(attempts).await
+    }
+
+    async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
+        let inner = self.inner(request.deadline).await?;
+        inner.backend.release(request).await
+    }
+
+    async fn extend(
+        &self,
+        batch: &[ExtendRequest],
+        deadline: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        match self.inner(deadline).await {
+            Ok(inner) => inner.backend.extend(batch, deadline).await,
+            Err(error) => batch
+                .iter()
+                .map(|_| Err(self.down(error.message())))
+                .collect(),
+        }
+    }
+
+    async fn inspect(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<LockState, BackendError> {
+        let inner = self.inner(deadline).await?;
+        inner.backend.inspect(target, deadline).await
+    }
+
+    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
+        let inner = self.inner(request.deadline).await?;
+        inner.backend.counter(request).await
+    }
+
+    async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        let inner = self.inner(deadline).await?;
+        inner.backend.evict(target, deadline).await
+    }
+
+    async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        deadline: Instant,
+    ) -> Result<LockPage, BackendError> {
+        let inner = self.inner(deadline).await?;
+        inner.backend.scan(prefix, cursor, deadline).await
+    }
+
+    fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
+        self.backend()?.listen(target)
+    }
+
+    async fn subscribe(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<WakeStream, BackendError> {
+        let inner = self.inner(deadline).await?;
+        inner.backend.subscribe(target, deadline).await
+    }
+
+    async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError> {
+        let inner = self.inner(deadline).await?;
+        inner.backend.diagnose(deadline).await
+    }
+
+    async fn close(&self) {
+        if let Some(backend) = self.backend() {
+            backend.close().await;
+        }
+    }
+}
+
+#[async_trait]
+impl NodeProbe for Deferred {
+    /// 0 until there is a connection.
+    fn generation(&self) -> u64 {
+        self.connected
+            .get()
+            .map_or(0, |connected| connected.probe.generation())
+    }
+
+    async fn identity(&self, deadline: Instant) -> Result<NodeIdentity, BackendError> {
+        let inner = self.inner(deadline).await?;
+        inner.probe.identity(deadline).await
+    }
+}

@@ -1,0 +1,79 @@
+//! From several URLs to one quorum.
+
+use std::sync::Arc;
+
+use locktopus_core::{DynBackend, Locktopus, NodeProbe, QuorumBackend, QuorumBuilder};
+
+use super::deferred::Deferred;
+use crate::connect_error::ConnectError;
+use crate::url::BackendUrl;
+
+/// RedLock over independent servers: a lock is held once a majority of them has granted it.
+///
+/// Each URL names one standalone server; they must not replicate each other, and their number is odd. Nodes may use
+/// different clients (`?client=fred`). Nodes that are down are connected to when they come back; a node whose server
+/// was restarted does not vote until its uptime exceeds the longest lease.
+///
+/// Only mutexes: other kinds are refused, because a majority of queues is not a queue.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let locks = locktopus::connect_quorum(&[
+///     "redis://lock1:6379",
+///     "redis://lock2:6379",
+///     "redis://lock3:6379?client=redis",
+/// ]).await?;
+/// let guard = locks.mutex("invoice:42").acquire().await?;
+/// guard.release().await?;
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// [`ConnectError`]; bad URLs are told before anything is sent. Servers that cannot be reached are no error.
+///
+/// # Cancel safety
+///
+/// Cancel safe: nothing is written.
+pub async fn connect_quorum(urls: &[impl AsRef<str> + Sync]) -> Result<Locktopus, ConnectError> {
+    let (mut namespace, mut longest) = (String::new(), None);
+    for (at, url) in urls.iter().enumerate() {
+        let url: BackendUrl = url.as_ref().parse()?;
+        if at > 0 && url.options.namespace != namespace {
+            return Err(ConnectError::NodesDiffer {
+                url: url.to_string(),
+                option: "namespace",
+            });
+        }
+        namespace = url.options.namespace;
+        longest = longest.max(url.options.watchdog);
+    }
+    let quorum = quorum_of(urls, |builder| builder)?;
+    let mut builder = Locktopus::builder(quorum).namespace(namespace);
+    if let Some(lease) = longest {
+        builder = builder.watchdog_lease(lease);
+    }
+    Ok(builder.build()?)
+}
+
+/// The backend of [`connect_quorum`], with a say in how it is built.
+///
+/// # Errors
+///
+/// [`ConnectError`]; nothing is sent.
+pub fn quorum_of(
+    urls: &[impl AsRef<str>],
+    configure: impl FnOnce(QuorumBuilder) -> QuorumBuilder,
+) -> Result<QuorumBackend, ConnectError> {
+    let mut builder = QuorumBackend::builder();
+    for url in urls {
+        let url: BackendUrl = url.as_ref().parse()?;
+        let label = url.to_string();
+        let node = Arc::new(Deferred::new(url)?);
+        let (backend, probe): (DynBackend, Arc<dyn NodeProbe>) = (Arc::clone(&node) as _, node);
+        builder = builder.probed_node(label, backend, probe);
+    }
+    configure(builder)
+        .build()
+        .map_err(|error| ConnectError::Settings(error.into()))
+}

@@ -1,0 +1,265 @@
+//! Everything that a user may want to do with locks, by the part of the recipe that it needs.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use locktopus::{
+    AnyGuard, Fence, GuardedOutcome, GuardedWriter, LockError, LockGuard, LockRequest, Locktopus,
+    LostCause, MutexProfile, NameError, RwLock, Semaphore, WriteGuard,
+};
+use tokio::time::sleep;
+
+use crate::common::{HANDED, HANDED_LEASE, SOON, unique};
+
+/// The first refusal, of whatever it was.
+pub(crate) type Done = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+/// Runs the operations that this part of the recipe is for. `url` is where guarded writes go.
+pub(crate) async fn of(what: &str, locks: &Locktopus, url: &str) -> Done {
+    match what {
+        "locks" => tokio::try_join!(
+            join(both_names(|name| one_at_a_time(locks.lock(name), true))),
+            several(locks),
+        )
+        .map(drop),
+        "mutexes" => {
+            let single = locks.mutex_as(unique("single"), MutexProfile::single_key());
+            tokio::try_join!(
+                join(both_names(|name| one_at_a_time(locks.mutex(name), true))),
+                one_at_a_time(single, false),
+            )
+            .map(drop)
+        }
+        "fair locks" => {
+            join(both_names(|name| {
+                one_at_a_time(locks.fair_lock(name), true)
+            }))
+            .await
+        }
+        "read-write locks" => join(both_names(|name| shared(locks.rw_lock(name)))).await,
+        "semaphores" => tokio::try_join!(
+            join(both_names(|name| counted(locks.semaphore(name)))),
+            join(both_names(|name| counted(locks.permit_semaphore(name)))),
+        )
+        .map(drop),
+        "latches" => join(both_names(|name| latch(locks, name))).await,
+        "lists of locks" => join(both_names(|name| listed(locks, name))).await,
+        "guarded writes" => join(both_names(|name| guarded(locks, name, url))).await,
+        other => panic!("no operations for {other}"),
+    }
+}
+
+/// A name that is put in braces, and one that has its own.
+fn both_names<F>(operation: impl Fn(String) -> F) -> [Pin<Box<F>>; 2] {
+    // Boxed, because all of them together are more than a stack holds.
+    [unique("op"), format!("{{{}}}-braced", unique("op"))].map(|name| Box::pin(operation(name)))
+}
+
+async fn join<F: Future<Output = Done>>([a, b]: [Pin<Box<F>>; 2]) -> Done {
+    tokio::try_join!(a, b).map(drop)
+}
+
+/// What both kinds of guards can do.
+trait Back: AnyGuard {
+    fn lock(&self) -> &LockGuard;
+    async fn back(self) -> Result<(), LockError>;
+}
+
+impl Back for LockGuard {
+    fn lock(&self) -> &LockGuard {
+        self
+    }
+
+    async fn back(self) -> Result<(), LockError> {
+        self.release().await
+    }
+}
+
+impl Back for WriteGuard {
+    fn lock(&self) -> &LockGuard {
+        self
+    }
+
+    async fn back(self) -> Result<(), LockError> {
+        self.release().await
+    }
+}
+
+async fn one_at_a_time(request: LockRequest, queues: bool) -> Done {
+    waited_for(&request, queues).await?;
+    renewed(&request).await?;
+    handed_over(&request).await?;
+    forced(&request).await
+}
+
+/// Two wait, and only being handed the lock can wake them.
+async fn waited_for<G: Back>(request: &LockRequest<G>, queues: bool) -> Done {
+    let guard = request.clone().acquire().await?;
+    assert!(request.clone().try_acquire().await?.is_none());
+    let waiter = || async {
+        let request = request.clone().lease(HANDED_LEASE);
+        let request = if queues {
+            request.strategy(HANDED)
+        } else {
+            request
+        };
+        request.acquire().await?.back().await?;
+        Done::Ok(())
+    };
+    let holder = async {
+        if queues {
+            until_waiting(request, 2).await?;
+        }
+        guard.back().await?;
+        Done::Ok(())
+    };
+    tokio::try_join!(holder, waiter(), waiter()).map(drop)
+}
+
+async fn until_waiting<G: AnyGuard>(request: &LockRequest<G>, count: usize) -> Done {
+    loop {
+        let state = request.clone().inspect().await?;
+        assert!(state.holder().is_some());
+        if state.waiters.len() == count {
+            return Ok(());
+        }
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn renewed<G: Back>(request: &LockRequest<G>) -> Done {
+    let lease = Duration::from_millis(300);
+    let guard = request.clone().watchdog(lease).acquire().await?;
+    let until = guard.lock().valid_until();
+    while guard.lock().valid_until() <= until {
+        guard.lock().ensure_valid()?;
+        sleep(Duration::from_millis(10)).await;
+    }
+    Ok(guard.back().await?)
+}
+
+async fn handed_over(request: &LockRequest) -> Done {
+    let guard = request.clone().acquire().await?;
+    guard.extend(SOON * 10).await?;
+    let ticket = guard.into_ticket().expect("a fresh lock");
+    request.clone().adopt(&ticket).await?.release().await?;
+    match request.clone().adopt(&ticket).await {
+        Err(LockError::Lost {
+            cause: LostCause::Missing,
+            ..
+        }) => Ok(()),
+        Err(other) => Err(other.into()),
+        Ok(guard) => panic!("adopted twice: {guard:?}"),
+    }
+}
+
+async fn forced(request: &LockRequest) -> Done {
+    let guard = request.clone().acquire().await?;
+    let eviction = request.clone().force_release("a test").await?;
+    // One, or one for each permit with an id of its own.
+    assert!(!eviction.evicted.is_empty());
+    drop(guard);
+    Ok(())
+}
+
+/// All or nothing, in one slot.
+async fn several(locks: &Locktopus) -> Done {
+    let name = unique("several");
+    let names = ["a", "b"].map(|end| format!("{{{name}}}-{end}"));
+    let guard = locks.multi(names).acquire().await?;
+    Ok(guard.release().await?)
+}
+
+async fn shared(lock: RwLock) -> Done {
+    waited_for(&lock.write(), true).await?;
+    renewed(&lock.write()).await?;
+    renewed(&lock.read()).await?;
+    // Two readers with different leases, so that the lock's own expiry has to be found again.
+    let long = lock.read().lease(SOON * 2).acquire().await?;
+    let short = lock.read().lease(SOON).acquire().await?;
+    long.release().await?;
+    short.release().await?;
+    let writer = lock.write().acquire().await?;
+    let reader = writer.downgrade().await?;
+    reader.release().await?;
+    let guard = lock.read().acquire().await?;
+    let eviction = lock.force_release("a test").await?;
+    assert_eq!(eviction.evicted.len(), 1);
+    drop(guard);
+    Ok(())
+}
+
+async fn counted(semaphore: Semaphore) -> Done {
+    assert!(semaphore.initialise(2).await?);
+    let request = semaphore.permits(2);
+    waited_for(&request, true).await?;
+    renewed(&request).await?;
+    forced(&request).await?;
+    assert_eq!(semaphore.resize(3).await?, 3);
+    assert_eq!(semaphore.add(1).await?, 4);
+    assert_eq!(semaphore.drain().await?, 4);
+    assert_eq!(semaphore.available().await?, Some(0));
+    semaphore.inspect().await?;
+    assert!(semaphore.delete().await?);
+    Ok(())
+}
+
+async fn latch(locks: &Locktopus, name: String) -> Done {
+    let latch = locks.latch(name);
+    match latch.initialise(2).await {
+        // Redisson puts the name of a latch in braces again, so a cluster cannot keep one with braces of its own.
+        Err(LockError::Name(NameError::Refused { .. })) => return Ok(()),
+        new => assert!(new?),
+    }
+    assert_eq!(latch.count().await?, 2);
+    let open = async {
+        latch.count_down().await?;
+        latch.count_down().await
+    };
+    let wait = latch.wait().at_most(SOON).into_future();
+    tokio::try_join!(open, wait)?;
+    latch.initialise(1).await?;
+    assert!(latch.delete().await?);
+    Ok(())
+}
+
+async fn listed(locks: &Locktopus, name: String) -> Done {
+    let guards = [
+        locks.lock(format!("{name}-l")).acquire().await?,
+        locks.mutex(format!("{name}-m")).acquire().await?,
+    ];
+    let mut list = locks.list("")?;
+    let mut found = 0;
+    loop {
+        let Some(page) = list.next_page().await? else {
+            break;
+        };
+        found += page
+            .iter()
+            .filter(|lock| lock.name().as_str().contains(&name))
+            .count();
+    }
+    assert_eq!(found, guards.len());
+    for guard in guards {
+        guard.release().await?;
+    }
+    Ok(())
+}
+
+async fn guarded(locks: &Locktopus, name: String, url: &str) -> Done {
+    let guard = locks.lock(&name).acquire().await?;
+    let client = locktopus::connect_client(url).await?;
+    let fence: Fence = guard.fence().unwrap();
+    let key = format!("app:{name}-value");
+    for keep in [None, Some(SOON)] {
+        let writer = GuardedWriter::new(client.clone()).keep_fences(keep);
+        for written in [
+            writer.set(&fence, key.as_bytes(), b"1").await?,
+            writer.delete(&fence, key.as_bytes()).await?,
+        ] {
+            assert_eq!(written, GuardedOutcome::Written);
+        }
+    }
+    client.close().await;
+    Ok(guard.release().await?)
+}

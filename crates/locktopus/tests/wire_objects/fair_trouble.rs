@@ -1,0 +1,163 @@
+//! What has stopped Redisson's fair locks for minutes, and must not stop ours.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::At;
+use crate::common::{SOON, close, eventually, unique};
+use crate::ear::Ear;
+use crate::java::Java;
+use crate::lock::{soon, waiting};
+
+/// For how long a free lock may be left to one who does not come: their turn, a heartbeat, and a busy machine.
+const TURN: Duration = Duration::from_secs(3 + 2 + 5);
+
+/// An entry without a deadline, which Redisson never removes.
+pub(crate) async fn head_without_a_deadline(at: At) -> String {
+    let name = unique("orphan");
+    let locks = at.locks().await;
+    let mut java = Java::on(&at, &name, 1).await;
+    let queue = java.side("redisson_lock_queue");
+    let orphan = "11111111-2222-4333-8444-555555555555:9";
+    java.raw().say(&["RPUSH", &queue, orphan]).await;
+    assert!(java.fair_lock(1_000).await.is_some(), "it blocks them");
+    let begun = Instant::now();
+    let guard = locks.fair_lock(&name).acquire().await.unwrap();
+    let took = begun.elapsed();
+    assert!(took < SOON, "{took:?}");
+    guard.release().await.unwrap();
+    // Two seconds after it was seen first, it is gone for good.
+    eventually("an empty queue", SOON * 2, async || {
+        let guard = locks.fair_lock(&name).try_acquire().await.unwrap();
+        if let Some(guard) = guard {
+            guard.release().await.unwrap();
+        }
+        let left = java.raw().say(&["LRANGE", &queue, "0", "-1"]).await;
+        match left.list().iter().any(|owner| owner.text() == orphan) {
+            false => Ok(()),
+            true => Err(left),
+        }
+    })
+    .await;
+    close(locks).await;
+    format!("taken after {took:.2?}")
+}
+
+/// Two hundred dead waiters, whose clocks were an hour ahead, cost no more than one.
+pub(crate) async fn many_dead_heads(at: At) -> String {
+    let name = unique("dead");
+    let locks = at.locks().await;
+    let mut java = Java::on(&at, &name, 0).await;
+    let (queue, deadlines) = (
+        java.side("redisson_lock_queue"),
+        java.side("redisson_lock_timeout"),
+    );
+    assert_eq!(java.fair_lock(80_000).await, None);
+    let ahead = (java.now() + 3_600_000).to_string();
+    for number in 1..=200 {
+        let dead = format!("11111111-2222-4333-8444-555555555555:{number}");
+        java.raw().say(&["RPUSH", &queue, &dead]).await;
+        java.raw().say(&["ZADD", &deadlines, &ahead, &dead]).await;
+    }
+    let request = locks.fair_lock(&name);
+    let waiter = tokio::spawn(async move { (request.acquire().await.unwrap(), Instant::now()) });
+    eventually("ours in the queue", SOON, async || {
+        match java.raw().say(&["LLEN", &queue]).await.int() {
+            201.. => Ok(()),
+            length => Err(length),
+        }
+    })
+    .await;
+    let begun = Instant::now();
+    assert_eq!(java.fair_unlock().await, Some(1));
+    let (guard, served) = waiter.await.unwrap();
+    let took = served - begun;
+    assert!(took < TURN, "{took:?}");
+    guard.release().await.unwrap();
+    // And once that is paid it is paid.
+    let begun = Instant::now();
+    let again = locks.fair_lock(&name).acquire().await.unwrap();
+    assert!(
+        begun.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        begun.elapsed()
+    );
+    again.release().await.unwrap();
+    close(locks).await;
+    format!("served after {took:.2?}")
+}
+
+/// Waiters whose clocks are an hour behind or ahead are served in order all the same. Those ahead take ours for dead and
+/// do not call them: then the heartbeat finds out.
+pub(crate) async fn clocks_apart(at: At) -> String {
+    let mut seen = Vec::new();
+    for ahead in [-3_600_000, 3_600_000] {
+        let name = unique("skewed");
+        let locks = at.locks_apart().await;
+        let guard = locks.fair_lock(&name).acquire().await.unwrap();
+        let mut java = Java::on(&at, &name, 7).await;
+        java.clock_ahead = ahead;
+        assert!(java.fair_lock(80_000).await.is_some());
+        let mut ear = Ear::to(&at, &name, &[java.own_channel()]).await;
+        let request = locks.fair_lock(&name);
+        let waiter = match ahead {
+            0.. => tokio::spawn(async { (request.acquire().await.unwrap(), Instant::now()) }),
+            _ => waiting(request),
+        };
+        crate::fair::lined_up(&at, &mut java, 2).await;
+        guard.release().await.unwrap();
+        assert_eq!(ear.next().await.1, "0");
+        assert!(!waiter.is_finished(), "overtaken");
+        assert_eq!(java.fair_lock(80_000).await, None);
+        let begun = Instant::now();
+        assert_eq!(java.fair_unlock().await, Some(1));
+        let (guard, served) = waiter.await.unwrap();
+        seen.push(soon(begun, served));
+        guard.release().await.unwrap();
+        close(locks).await;
+    }
+    format!("{seen:.2?}")
+}
+
+/// Three of theirs listen and do not come, as in a process that is stopped: a free lock is left to them once.
+pub(crate) async fn called_but_not_coming(at: At) -> String {
+    let name = unique("stopped");
+    let locks = at.locks_apart().await;
+    let guard = locks.fair_lock(&name).acquire().await.unwrap();
+    let mut stopped = Vec::new();
+    for thread in 1..=3 {
+        let mut java = Java::on(&at, &name, thread).await;
+        assert!(java.fair_lock(80_000).await.is_some());
+        let ear = Ear::to(&at, &name, &[java.own_channel()]).await;
+        stopped.push((java, ear));
+    }
+    let begun = Instant::now();
+    guard.release().await.unwrap();
+    assert_eq!(stopped[0].1.next().await.1, "0");
+    locks
+        .fair_lock(&name)
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    let first = begun.elapsed();
+    assert!(first > Duration::from_millis(2_500), "they had their turn");
+    assert!(first < TURN, "{first:?}");
+    let begun = Instant::now();
+    for _ in 0..5 {
+        let guard = locks.fair_lock(&name).acquire().await.unwrap();
+        guard.release().await.unwrap();
+    }
+    let later = begun.elapsed();
+    assert!(later < Duration::from_secs(2), "{later:?}");
+    // The one that comes after all still has its place.
+    let (java, _ear) = &mut stopped[0];
+    assert_eq!(java.fair_lock(80_000).await, None);
+    assert_eq!(java.fair_unlock().await, Some(1));
+    assert_eq!(stopped[1].1.next().await.1, "0");
+    close(locks).await;
+    format!("left to them for {first:.2?}, then five times in {later:.2?}")
+}
