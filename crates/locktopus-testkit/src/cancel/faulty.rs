@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, Diagnosis,
-    DynBackend, Executed, ExtendOutcome, ExtendRequest, LockBackend, LockState, LockTarget,
-    NameError, ReleaseOutcome, ReleaseRequest, WakeStream,
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, CounterOutcome, CounterRequest,
+    Diagnosis, DynBackend, Eviction, Executed, ExtendOutcome, ExtendRequest, GroupOutcome,
+    LockBackend, LockPage, LockState, LockTarget, ReleaseOutcome, ReleaseRequest, ScanCursor,
+    WakeStream, forward_backend,
 };
 use tokio::time::Instant;
 
@@ -125,36 +126,33 @@ impl Drop for Travelling {
     }
 }
 
+/// Runs a call whose only argument is a reference under its fate.
+macro_rules! faulty {
+    ($self:ident.$method:ident($argument:ident $(, $deadline:ident)?)) => {{
+        let argument = $argument.to_owned();
+        let call = $self.call(move |inner| {
+            let argument = argument.clone();
+            async move { inner.$method(&argument $(, $deadline)?).await }
+        });
+        call.await?
+    }};
+}
+
 #[async_trait]
 impl LockBackend for FaultyBackend {
-    fn info(&self) -> &BackendInfo {
-        self.inner.info()
-    }
-
-    fn check(&self, target: &LockTarget) -> Result<(), NameError> {
-        self.inner.check(target)
-    }
-
-    fn shard(&self, target: &LockTarget) -> u32 {
-        self.inner.shard(target)
-    }
+    // These send nothing, so nothing can happen to them.
+    forward_backend!(inner: info check shard group listen);
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
-        let attempt = attempt.clone();
-        self.call(move |inner| {
-            let attempt = attempt.clone();
-            async move { inner.attempt(&attempt).await }
-        })
-        .await?
+        faulty!(self.attempt(attempt))
+    }
+
+    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
+        faulty!(self.attempt_all(attempts))
     }
 
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
-        let request = request.clone();
-        self.call(move |inner| {
-            let request = request.clone();
-            async move { inner.release(&request).await }
-        })
-        .await?
+        faulty!(self.release(request))
     }
 
     async fn extend(
@@ -181,10 +179,31 @@ impl LockBackend for FaultyBackend {
         target: &LockTarget,
         deadline: Instant,
     ) -> Result<LockState, BackendError> {
-        let target = target.clone();
+        faulty!(self.inspect(target, deadline))
+    }
+
+    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
+        faulty!(self.counter(request))
+    }
+
+    async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        faulty!(self.evict(target, deadline))
+    }
+
+    async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        deadline: Instant,
+    ) -> Result<LockPage, BackendError> {
+        let prefix = prefix.to_owned();
         self.call(move |inner| {
-            let target = target.clone();
-            async move { inner.inspect(&target, deadline).await }
+            let (prefix, cursor) = (prefix.clone(), cursor.clone());
+            async move { inner.scan(&prefix, cursor, deadline).await }
         })
         .await?
     }
@@ -194,12 +213,7 @@ impl LockBackend for FaultyBackend {
         target: &LockTarget,
         deadline: Instant,
     ) -> Result<WakeStream, BackendError> {
-        let target = target.clone();
-        self.call(move |inner| {
-            let target = target.clone();
-            async move { inner.subscribe(&target, deadline).await }
-        })
-        .await?
+        faulty!(self.subscribe(target, deadline))
     }
 
     async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError> {

@@ -145,7 +145,7 @@ pub async fn work_is_done_under_the_lock(ctx: Ctx) {
     });
     let token = Rule::Api.ok(Rule::Api.ok(run.await, "running"), "the lease");
     Rule::Tokens.check(
-        token.is_some() == ctx.flavour().has_side_keys(),
+        token.is_some() == ctx.flavour().has_tokens(),
         "the work has no token",
     );
     let next = ctx.owner();
@@ -179,7 +179,7 @@ pub async fn a_dropped_guard_gives_back(ctx: Ctx) {
         Rule::Api,
         Duration::ZERO,
         "a dropped guard keeps its lock",
-        || async { b.state().await.holder.is_none() && a.background_tasks() == 0 },
+        || async { b.state().await.holder().is_none() && a.background_tasks() == 0 },
     )
     .await;
     Rule::Api.check(a.held() == 0, "a dropped guard counts as held");

@@ -121,7 +121,7 @@ pub async fn a_dropped_waiter_leaves_nothing(ctx: Ctx) {
         "a dropped waiter left something behind",
         || async {
             let state = Rule::Api.ok(ctx.request(&a).inspect().await, "an inspection");
-            b.background_tasks() == 0 && b.held() == 0 && state.holder.is_none()
+            b.background_tasks() == 0 && b.held() == 0 && state.holder().is_none()
         },
     )
     .await;

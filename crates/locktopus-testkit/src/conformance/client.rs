@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, DynBackend, ExtendOutcome, ExtendRequest,
-    FencingToken, HolderState, LockState, LockTarget, OwnerId, ReleaseOutcome, ReleaseRequest,
-    WakeStream,
+    AcquireAttempt, AttemptOutcome, BackendError, CounterAction, CounterOutcome, CounterRequest,
+    DynBackend, Eviction, ExtendOutcome, ExtendRequest, FencingToken, HolderState, LockKind,
+    LockState, LockTarget, OwnerId, ReleaseOutcome, ReleaseRequest, WakeStream,
 };
 use tokio::time::Instant;
 
@@ -40,6 +40,13 @@ impl Client {
         Instant::now() + self.backend.info().call_timeout
     }
 
+    /// A plain attempt, to be sent or changed.
+    #[must_use]
+    pub fn attempt_of(&self, owner: &OwnerId, lease: Duration) -> AcquireAttempt {
+        let (target, owner) = (self.target.clone(), owner.clone());
+        AcquireAttempt::new(target, owner, lease, self.deadline())
+    }
+
     /// One attempt, whatever its answer.
     ///
     /// # Errors
@@ -50,14 +57,7 @@ impl Client {
         owner: &OwnerId,
         lease: Duration,
     ) -> Result<AttemptOutcome, BackendError> {
-        let (target, owner) = (self.target.clone(), owner.clone());
-        let attempt = AcquireAttempt {
-            target,
-            owner,
-            lease,
-            deadline: self.deadline(),
-        };
-        self.backend.attempt(&attempt).await
+        self.backend.attempt(&self.attempt_of(owner, lease)).await
     }
 
     /// One attempt, which must be answered.
@@ -69,8 +69,8 @@ impl Client {
     pub async fn take(&self, owner: &OwnerId, lease: Duration) -> Option<FencingToken> {
         match self.attempt(owner, lease).await {
             AttemptOutcome::Granted { token } => token,
-            AttemptOutcome::Held { remaining } => Rule::Exclusion.broken(format_args!(
-                "a free lock, or the owner's own, was refused as held (remaining {remaining:?})"
+            refused => Rule::Exclusion.broken(format_args!(
+                "a free lock, or the owner's own, was answered {refused:?}"
             )),
         }
     }
@@ -82,6 +82,9 @@ impl Client {
             AttemptOutcome::Granted { .. } => {
                 Rule::Exclusion.broken("two owners were granted one lock")
             }
+            AttemptOutcome::Queued { .. } => {
+                Rule::Queue.broken("an attempt got a place that it did not ask for")
+            }
         }
     }
 
@@ -92,11 +95,7 @@ impl Client {
     /// The backend's.
     pub async fn try_release(&self, owner: &OwnerId) -> Result<ReleaseOutcome, BackendError> {
         let (target, owner) = (self.target.clone(), owner.clone());
-        let request = ReleaseRequest {
-            target,
-            owner,
-            deadline: self.deadline(),
-        };
+        let request = ReleaseRequest::new(target, owner, self.deadline());
         self.backend.release(&request).await
     }
 
@@ -125,11 +124,7 @@ impl Client {
         lease: Duration,
     ) -> Result<ExtendOutcome, BackendError> {
         let (target, owner) = (self.target.clone(), owner.clone());
-        let batch = [ExtendRequest {
-            target,
-            owner,
-            lease,
-        }];
+        let batch = [ExtendRequest::new(target, owner, lease)];
         let mut answers = self.backend.extend(&batch, self.deadline()).await;
         Rule::Errors.check(
             answers.len() == 1,
@@ -151,17 +146,84 @@ impl Client {
 
     /// The holder, who must be `owner`.
     pub async fn holder(&self, owner: &OwnerId) -> HolderState {
-        let Some(holder) = self.state().await.holder else {
+        let state = self.state().await;
+        let Some(holder) = state.holder() else {
             Rule::Inspection.broken("a held lock is shown as free")
         };
         Rule::Inspection.check(holder.owner == *owner, "the holder shown is somebody else");
-        holder
+        holder.clone()
     }
 
     /// What is left of the lease of `owner`, who must be the holder.
     pub async fn remaining(&self, owner: &OwnerId) -> Duration {
         let remaining = self.holder(owner).await.remaining;
         remaining.unwrap_or_else(|| Rule::Inspection.broken("a lease without an end"))
+    }
+
+    /// The same client on the lock of this name, used as another kind.
+    #[must_use]
+    pub fn as_kind(&self, kind: LockKind) -> Self {
+        self.on(LockTarget::new(self.target.name().clone(), kind))
+    }
+
+    /// The release that undoes an attempt, which must be answered.
+    pub async fn release_of(&self, attempt: &AcquireAttempt) -> ReleaseOutcome {
+        let (target, owner) = (attempt.target.clone(), attempt.owner.clone());
+        let mut request = ReleaseRequest::new(target, owner, self.deadline());
+        request.permits = attempt.permits;
+        Rule::Errors.ok(self.backend.release(&request).await, "a release")
+    }
+
+    /// A given attempt, which must be answered.
+    pub async fn send(&self, attempt: &AcquireAttempt) -> AttemptOutcome {
+        Rule::Errors.ok(self.backend.attempt(attempt).await, "an attempt")
+    }
+
+    /// One operation on the number inside, which must be answered.
+    pub async fn count(&self, action: CounterAction) -> CounterOutcome {
+        self.count_as(&OwnerId::generate(), action).await
+    }
+
+    /// One operation on the number inside under an id of the caller's, which must be answered.
+    pub async fn count_as(&self, operation: &OwnerId, action: CounterAction) -> CounterOutcome {
+        let outcome = self.try_count(operation, action).await;
+        Rule::Errors.ok(outcome, format_args!("{action:?}"))
+    }
+
+    /// One operation on the number inside, whatever its answer.
+    ///
+    /// # Errors
+    ///
+    /// The backend's.
+    pub async fn try_count(
+        &self,
+        operation: &OwnerId,
+        action: CounterAction,
+    ) -> Result<CounterOutcome, BackendError> {
+        let request = CounterRequest {
+            target: self.target.clone(),
+            operation: operation.clone(),
+            action,
+            deadline: self.deadline(),
+        };
+        self.backend.counter(&request).await
+    }
+
+    /// The number inside.
+    pub async fn number(&self) -> Option<i64> {
+        self.count(CounterAction::Read).await.value
+    }
+
+    /// An eviction, which must be answered.
+    pub async fn evict(&self) -> Eviction {
+        let eviction = self.backend.evict(&self.target, self.deadline()).await;
+        Rule::Errors.ok(eviction, "an eviction")
+    }
+
+    /// Whether this owner is among the holders shown.
+    pub async fn is_held_by(&self, owner: &OwnerId) -> bool {
+        let holders = self.state().await.holders;
+        holders.iter().any(|holder| holder.owner == *owner)
     }
 
     /// Subscribes, which must work.

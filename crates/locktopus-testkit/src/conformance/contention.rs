@@ -4,13 +4,15 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use locktopus_core::{FencingToken, Locktopus};
+use locktopus_core::{FencingToken, Locktopus, WaitStrategy};
 use tokio::time::Instant;
 
+use super::ctx::HEARTBEAT;
 use super::{Ctx, LONG, Rule};
 
 const TASKS: usize = 100;
-const CLIENTS: usize = 3;
+/// More than there are clients: those who share a `Locktopus` may pass the lock on among themselves.
+const GROUPS: usize = 25;
 const ROUNDS: usize = 2;
 
 /// One hold, from after the grant to before the release, on the one clock of this process.
@@ -21,15 +23,21 @@ struct Hold {
     token: Option<FencingToken>,
 }
 
-/// A hundred tasks over three clients take one lock twice each. No two holds overlap, and tokens grow in the
-/// order of the holds.
+/// A hundred tasks in groups that wait in different ways take one lock twice each. No two holds overlap, and
+/// tokens grow in the order of the holds.
 pub async fn a_crowd_is_serialised(ctx: Ctx) {
-    let mut clients = Vec::new();
-    for index in 0..CLIENTS {
-        clients.push(ctx.locks(index).await);
+    let mut groups = Vec::new();
+    for index in 0..GROUPS {
+        groups.push(ctx.locks(index).await);
     }
     let record = Mutex::new(Vec::new());
-    join_all((0..TASKS).map(|task| hold(&ctx, &clients[task % CLIENTS], &record))).await;
+    let strategies = strategies(&ctx);
+    let tasks = (0..TASKS).map(|task| {
+        let group = task % GROUPS;
+        let strategy = strategies[group % strategies.len()];
+        hold(&ctx, &groups[group], strategy, &record)
+    });
+    join_all(tasks).await;
     let mut record = record.into_inner().expect("no task panics while it writes");
     record.sort_by_key(|hold| hold.from);
     Rule::Api.check(
@@ -45,7 +53,7 @@ pub async fn a_crowd_is_serialised(ctx: Ctx) {
                 before.to.saturating_duration_since(after.from)
             ),
         );
-        if ctx.flavour().has_side_keys() {
+        if ctx.flavour().has_tokens() {
             Rule::Tokens.check(
                 after.token > before.token,
                 format_args!("token {:?} followed {:?}", after.token, before.token),
@@ -54,9 +62,32 @@ pub async fn a_crowd_is_serialised(ctx: Ctx) {
     }
 }
 
-async fn hold(ctx: &Ctx, locks: &Locktopus, record: &Mutex<Vec<Hold>>) {
+/// How the waiters of a group may wait; `None`: as the suite's others do.
+fn strategies(ctx: &Ctx) -> [Option<WaitStrategy>; 3] {
+    if !ctx.flavour().announces() {
+        return [None; 3];
+    }
+    let confirmed = WaitStrategy::HandOff {
+        heartbeat: HEARTBEAT,
+        confirm: true,
+    };
+    let woken = WaitStrategy::Notify {
+        heartbeat: HEARTBEAT,
+    };
+    [None, Some(confirmed), Some(woken)]
+}
+
+async fn hold(
+    ctx: &Ctx,
+    locks: &Locktopus,
+    strategy: Option<WaitStrategy>,
+    record: &Mutex<Vec<Hold>>,
+) {
     for _ in 0..ROUNDS {
-        let request = ctx.request(locks).wait_at_most(LONG);
+        let mut request = ctx.request(locks).wait_at_most(LONG);
+        if let Some(strategy) = strategy {
+            request = request.strategy(strategy);
+        }
         let guard = Rule::Api.ok(request.acquire().await, "acquiring in a crowd");
         let from = Instant::now();
         tokio::time::sleep(Duration::from_micros(500)).await;

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use locktopus_core::{
-    DynBackend, LockName, LockRequest, LockTarget, Locktopus, LocktopusBuilder, OwnerId,
-    WaitStrategy,
+    CounterAction, DynBackend, LockName, LockRequest, LockTarget, Locktopus, LocktopusBuilder,
+    OwnerId, WaitStrategy,
 };
 use tokio::time::Instant;
 
@@ -19,8 +19,13 @@ use super::suite::Suite;
 pub const SHORT: Duration = Duration::from_millis(400);
 /// A lease that does not end while a case runs.
 pub const LONG: Duration = Duration::from_secs(30);
+/// Servers count whole milliseconds, and so may round.
+pub(super) const ROUNDING: Duration = Duration::from_millis(2);
 /// How much later than planned things may happen on a busy machine.
 pub const SLACK: Duration = Duration::from_secs(3);
+
+/// How often waiters look by themselves: never while a case runs.
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(50);
 
 /// One case on one flavour: names, owners and clients of its own. Clones are the same.
 #[derive(Debug, Clone)]
@@ -63,11 +68,14 @@ impl Ctx {
     /// Another lock of this case.
     #[must_use]
     pub fn target_with(&self, suffix: &str) -> LockTarget {
-        let name = LockName::new(format!("{}{suffix}", self.name));
-        LockTarget::new(
-            name.expect("case names are short enough"),
-            self.flavour.kind(),
-        )
+        self.target_named(&format!("{}{suffix}", self.name))
+    }
+
+    /// A lock whose name this case makes up. It must contain the case's own.
+    #[must_use]
+    pub fn target_named(&self, name: &str) -> LockTarget {
+        let name = LockName::new(name).expect("case names are short enough");
+        LockTarget::new(name, self.flavour.kind())
     }
 
     /// A fresh owner.
@@ -76,14 +84,27 @@ impl Ctx {
         self.flavour.owner()
     }
 
-    /// The first client, on the lock of this case.
+    /// The first client, on the lock of this case; a semaphore has one permit.
     pub async fn first(&self) -> Client {
-        Client::new(self.backend(0).await, self.target())
+        self.prepared(self.bare(0).await).await
     }
 
-    /// Another client, on the lock of this case.
+    /// Another client, on the lock of this case; a semaphore has one permit.
     pub async fn second(&self) -> Client {
-        Client::new(self.backend(1).await, self.target())
+        self.prepared(self.bare(1).await).await
+    }
+
+    /// One of the clients, on the lock of this case as it is.
+    pub async fn bare(&self, index: usize) -> Client {
+        Client::new(self.backend(index).await, self.target())
+    }
+
+    /// Makes sure that a semaphore has a permit.
+    pub async fn prepared(&self, client: Client) -> Client {
+        if self.flavour.is_counted() {
+            let _ = client.count(CounterAction::Initialise(1)).await;
+        }
+        client
     }
 
     /// One of the clients that all cases share.
@@ -98,7 +119,7 @@ impl Ctx {
 
     /// Whether subscribers of this flavour get hints on this backend.
     pub async fn wakes(&self) -> bool {
-        self.flavour.has_side_keys() && self.backend(0).await.info().wakes
+        self.flavour.announces() && self.backend(0).await.info().wakes
     }
 
     /// Whether all clients together count as one process for wake-ups.
@@ -131,8 +152,9 @@ impl Ctx {
         self.skipped.get().cloned()
     }
 
-    /// A `Locktopus` on one of the shared clients. Do not shut it down.
+    /// A `Locktopus` on one of the shared clients; a semaphore has one permit. Do not shut it down.
     pub async fn locks(&self, index: usize) -> Locktopus {
+        let _ = self.prepared(self.bare(index).await).await;
         self.build(Locktopus::builder_dyn(self.backend(index).await))
     }
 
@@ -142,10 +164,12 @@ impl Ctx {
     }
 
     fn build(&self, builder: LocktopusBuilder) -> Locktopus {
-        // Where hints exist nothing else may get a waiter on: the heartbeat is out of reach.
-        let strategy = if self.flavour.has_side_keys() {
-            WaitStrategy::Notify {
-                heartbeat: Duration::from_secs(50),
+        // Where messages exist nothing else may get a waiter on: the heartbeat is out of reach. A heartbeat is at most
+        // a twelfth of the lease, so that is long, too.
+        let strategy = if self.flavour.announces() {
+            WaitStrategy::HandOff {
+                heartbeat: HEARTBEAT,
+                confirm: false,
             }
         } else {
             WaitStrategy::Poll {
@@ -153,8 +177,8 @@ impl Ctx {
                 max: Duration::from_millis(50),
             }
         };
-        let locks = builder.strategy(strategy).watchdog_lease(LONG).build();
-        locks.expect("the suite's settings are good")
+        let locks = builder.strategy(strategy).watchdog_lease(HEARTBEAT * 20);
+        locks.build().expect("the suite's settings are good")
     }
 
     /// A request for the lock of this case.

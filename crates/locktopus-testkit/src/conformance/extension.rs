@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use locktopus_core::{ExtendOutcome, ExtendRequest, LockTarget, OwnerId};
 
+use super::ctx::ROUNDING;
 use super::{Client, Ctx, LONG, Rule};
 
 /// A lease that a case extends in time.
@@ -17,7 +18,7 @@ pub async fn an_extension_moves_the_end(ctx: Ctx) {
     extended(&a, &holder, LONG).await;
     let left = a.remaining(&holder).await;
     Rule::Lease.check(
-        left > SOME && left <= LONG,
+        left > SOME && left <= LONG + ROUNDING,
         format_args!("{left:?} is left of a lease extended to {LONG:?}"),
     );
     b.refused(&ctx.owner()).await;
@@ -56,7 +57,7 @@ pub async fn an_extension_never_creates(ctx: Ctx) {
             format_args!("extending a lock that was {round} was answered {outcome:?}"),
         );
         Rule::Ownership.check(
-            a.state().await.holder.is_none(),
+            a.state().await.holder().is_none(),
             format_args!("extending created a lock that was {round}"),
         );
         b.take(&next, LONG).await;
@@ -77,7 +78,7 @@ pub async fn an_extension_needs_the_owner(ctx: Ctx) {
         format_args!("a stranger's extension was answered {outcome:?}, not TakenOver"),
     );
     let left = a.remaining(&holder).await;
-    Rule::Ownership.check(left <= SOME, "a stranger extended the lease");
+    Rule::Ownership.check(left <= SOME + ROUNDING, "a stranger extended the lease");
     a.give_back(&holder).await;
 }
 
@@ -106,11 +107,7 @@ pub async fn batches_answer_in_order(ctx: Ctx) {
         a.backend.extend(&[], a.deadline()).await.is_empty(),
         "answers for no request",
     );
-    let request = |target: &LockTarget| ExtendRequest {
-        target: target.clone(),
-        owner: mine.clone(),
-        lease: LONG,
-    };
+    let request = |target: &LockTarget| ExtendRequest::new(target.clone(), mine.clone(), LONG);
     let batch: Vec<_> = targets.iter().map(request).collect();
     let answers = a.backend.extend(&batch, a.deadline()).await;
     let answers: Result<Vec<_>, _> = answers.into_iter().collect();
@@ -130,7 +127,7 @@ pub async fn batches_answer_in_order(ctx: Ctx) {
                 lock.give_back(&mine).await;
             }
             1 => Rule::Ownership.check(
-                lock.state().await.holder.is_none(),
+                lock.state().await.holder().is_none(),
                 "a batch created a lock",
             ),
             _ => lock.give_back(&other).await,

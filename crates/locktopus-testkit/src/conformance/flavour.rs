@@ -1,49 +1,96 @@
-//! The flavours of locks that every case is run on.
+//! The flavours of locks that cases are run on.
 
 use std::sync::Arc;
 
 use locktopus_core::{LockKind, LockRequest, Locktopus, MutexProfile, OwnerId};
 
 /// A kind of lock with its options.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Flavour {
     /// The default lock, reentrant by owner handle.
     Lock,
     /// A mutex with token and wake-ups.
     Mutex,
-    /// A mutex of one key: no token, no wake-up.
+    /// A mutex of one key: no token, no wake-up, no queue.
     SingleKey,
+    /// A lock in strict order of arrival.
+    Fair,
+    /// A read-write lock. What is about one exclusive holder is tried on its write lock.
+    ReadWrite,
+    /// A semaphore. What is about one exclusive holder is tried on one of a single permit.
+    Semaphore,
+    /// A semaphore whose permits have ids.
+    Permits,
+    /// A count-down latch.
+    Latch,
 }
+
+use Flavour::{Fair, Latch, Lock, Mutex, Permits, ReadWrite, Semaphore, SingleKey};
 
 impl Flavour {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Lock, Self::Mutex, Self::SingleKey];
+    pub const ALL: [Self; 8] = [
+        Lock, Mutex, SingleKey, Fair, ReadWrite, Semaphore, Permits, Latch,
+    ];
+    /// Those that can be held.
+    pub const HELD: &'static [Self] =
+        &[Lock, Mutex, SingleKey, Fair, ReadWrite, Semaphore, Permits];
+    /// Those with at most one holder.
+    pub const EXCLUSIVE: &'static [Self] = &[Lock, Mutex, SingleKey, Fair, ReadWrite];
+    /// Those with a queue.
+    pub const QUEUED: &'static [Self] = &[Lock, Mutex, Fair, ReadWrite, Semaphore, Permits];
+    /// Those whose grants carry fencing tokens.
+    pub const WITH_TOKENS: &'static [Self] = &[Lock, Mutex, Fair, ReadWrite];
+    /// Those whose holders share permits.
+    pub const COUNTED: &'static [Self] = &[Semaphore, Permits];
 
-    /// The word used in the names of cases.
+    /// The word used in the names of cases and in tables.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Lock => "lock",
             Self::Mutex => "mutex",
             Self::SingleKey => "single_key",
+            Self::Fair => "fair_lock",
+            Self::ReadWrite => "rw_lock",
+            Self::Semaphore => "semaphore",
+            Self::Permits => "permit_semaphore",
+            Self::Latch => "latch",
         }
     }
 
-    /// What the contract calls it.
+    /// What the contract calls it; of a read-write lock the write lock.
     #[must_use]
     pub fn kind(self) -> LockKind {
         match self {
             Self::Lock => LockKind::Reentrant,
             Self::Mutex => LockKind::Mutex(Arc::default()),
             Self::SingleKey => LockKind::Mutex(Arc::new(MutexProfile::single_key())),
+            Self::Fair => LockKind::Fair,
+            Self::ReadWrite => LockKind::Write,
+            Self::Semaphore => LockKind::Semaphore,
+            Self::Permits => LockKind::Permits,
+            Self::Latch => LockKind::Latch,
         }
     }
 
-    /// Whether grants carry fencing tokens, and whether releases wake waiters.
+    /// Whether waiters are told of releases.
     #[must_use]
-    pub fn has_side_keys(self) -> bool {
-        self != Self::SingleKey
+    pub fn announces(self) -> bool {
+        self.kind().announces()
+    }
+
+    /// Whether grants carry fencing tokens.
+    #[must_use]
+    pub fn has_tokens(self) -> bool {
+        self.kind().has_tokens()
+    }
+
+    /// Whether it must be given permits before it can be held.
+    #[must_use]
+    pub fn is_counted(self) -> bool {
+        Self::COUNTED.contains(&self)
     }
 
     /// A fresh owner id in the form this flavour stores.
@@ -52,12 +99,21 @@ impl Flavour {
         self.kind().new_owner()
     }
 
-    /// The request that a user would make.
+    /// The request that a user would make: for one permit of a semaphore, to read a read-write lock.
+    ///
+    /// # Panics
+    ///
+    /// If it is a latch, which nobody holds.
     pub fn request(self, locks: &Locktopus, name: &str) -> LockRequest {
         match self {
             Self::Lock => locks.lock(name),
             Self::Mutex => locks.mutex(name),
             Self::SingleKey => locks.mutex_as(name, MutexProfile::single_key()),
+            Self::Fair => locks.fair_lock(name),
+            Self::ReadWrite => locks.rw_lock(name).read(),
+            Self::Semaphore => locks.semaphore(name).permits(1),
+            Self::Permits => locks.permit_semaphore(name).permits(1),
+            Self::Latch => panic!("a latch is waited for, not held"),
         }
     }
 }

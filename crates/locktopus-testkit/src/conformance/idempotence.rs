@@ -27,7 +27,7 @@ pub async fn a_repeated_attempt_is_one_grant(ctx: Ctx) {
     );
     a.give_back(&holder).await;
     Rule::Idempotence.check(
-        b.state().await.holder.is_none(),
+        b.state().await.holder().is_none(),
         "one release did not end a hold that was attempted more than once",
     );
     b.take(&next, LONG).await;

@@ -51,7 +51,7 @@ pub async fn unusual_names_are_locks_or_refused(ctx: Ctx) {
         if a.backend.check(&target).is_err() {
             continue;
         }
-        let (lock, owner) = (a.on(target), ctx.owner());
+        let (lock, owner) = (ctx.prepared(a.on(target)).await, ctx.owner());
         let answer = lock.try_attempt(&owner, LONG).await;
         let granted = matches!(answer, Ok(AttemptOutcome::Granted { .. }));
         Rule::Names.check(
@@ -63,9 +63,9 @@ pub async fn unusual_names_are_locks_or_refused(ctx: Ctx) {
     Rule::Names.check(held.len() >= 8, "nearly all unusual names are refused");
     // Looked at only now: a name that means the same as another was given away twice or refused.
     for (lock, owner) in &held {
-        let holder = lock.state().await.holder;
+        let state = lock.state().await;
         Rule::Names.check(
-            holder.is_some_and(|holder| holder.owner == *owner),
+            state.holder().is_some_and(|holder| holder.owner == *owner),
             format_args!("{:?} is not the only name of its lock", lock.target.name()),
         );
     }
@@ -87,6 +87,7 @@ pub async fn long_names_are_locks_or_refused(ctx: Ctx) {
     if one.backend.check(&one.target).is_err() {
         return;
     }
+    let (one, two) = (ctx.prepared(one).await, ctx.prepared(two).await);
     let (first, second) = (ctx.owner(), ctx.owner());
     one.take(&first, LONG).await;
     two.take(&second, LONG).await;

@@ -13,7 +13,7 @@ pub async fn a_release_frees(ctx: Ctx) {
         b.give_back(&one).await;
         let state = a.state().await;
         Rule::Inspection.check(
-            state.holder.is_none(),
+            state.holder().is_none(),
             "a released lock is still shown as held",
         );
         b.take(&two, LONG).await;
@@ -48,7 +48,7 @@ pub async fn a_release_of_nothing_is_not_held(ctx: Ctx) {
         "a lock that was never held was released",
     );
     Rule::Inspection.check(
-        a.state().await.holder.is_none(),
+        a.state().await.holder().is_none(),
         "releasing nothing created a lock",
     );
     let next = ctx.owner();

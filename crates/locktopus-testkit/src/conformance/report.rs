@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::flavour::Flavour;
+
 /// How a case ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
@@ -19,6 +21,8 @@ pub enum Verdict {
 pub struct Outcome {
     /// Name and flavour of the case.
     pub name: String,
+    /// The flavour it ran on.
+    pub flavour: Flavour,
     /// How it ended.
     pub verdict: Verdict,
     /// How long it took.
@@ -31,12 +35,23 @@ pub struct Outcome {
 pub struct Report {
     outcomes: Vec<Outcome>,
     took: Duration,
+    partial: bool,
 }
 
 impl Report {
-    pub(super) fn new(mut outcomes: Vec<Outcome>, took: Duration) -> Self {
+    pub(super) fn new(mut outcomes: Vec<Outcome>, took: Duration, partial: bool) -> Self {
         outcomes.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { outcomes, took }
+        Self {
+            outcomes,
+            took,
+            partial,
+        }
+    }
+
+    /// Whether the run was told to leave out cases.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.partial
     }
 
     /// Every case, by name.
@@ -78,6 +93,7 @@ impl fmt::Display for Report {
             name,
             verdict,
             took,
+            ..
         } in &self.outcomes
         {
             match verdict {

@@ -24,6 +24,20 @@ pub enum Rule {
     CancelSafety,
     /// A release wakes a waiter.
     Wakes,
+    /// First come, first served; nobody overtakes; nobody who is gone stays in the way.
+    Queue,
+    /// What is released goes to the first waiters that can have it, and they are told.
+    HandOff,
+    /// Several locks are taken together or not at all.
+    Group,
+    /// Readers share, writers do not.
+    ReadWrite,
+    /// Permits are neither lost nor invented.
+    Permits,
+    /// The number inside a semaphore or a latch changes once for each operation.
+    Counter,
+    /// An eviction ends what there is, and a list shows what there is.
+    Admin,
     /// A name means one lock, or is refused.
     Names,
     /// What [`inspect`](locktopus_core::LockBackend::inspect) says is what is.

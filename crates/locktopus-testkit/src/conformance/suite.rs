@@ -12,6 +12,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use locktopus_core::{DynBackend, LockTarget, process_uuid};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::case::{CaseFuture, cases};
 use super::ctx::Ctx;
@@ -107,7 +108,8 @@ impl Suite {
     pub fn trials(&self) -> Vec<Trial> {
         let mut trials = Vec::new();
         for case in cases() {
-            for &flavour in &self.flavours {
+            let about = |flavour: &&Flavour| case.flavours().contains(*flavour);
+            for &flavour in self.flavours.iter().filter(about) {
                 let name = format!("{}[{}]", case.name(), flavour.as_str());
                 if self.only.as_ref().is_none_or(|part| name.contains(part)) {
                     let ctx = Ctx::new(self.clone(), flavour, format!("{}:{name}", self.prefix));
@@ -120,18 +122,22 @@ impl Suite {
 
     /// Runs every case, many at a time, and closes the clients.
     ///
+    /// Each case is a task of its own: in one task for all, a case that computes for long would keep the others from
+    /// looking at their answers until the deadlines of their calls have passed.
+    ///
     /// # Cancel safety
     ///
     /// Cancel safe; locks that cases hold at that moment lapse.
     pub async fn run(&self) -> Report {
         let started = Instant::now();
         let outcomes = futures_util::stream::iter(self.trials())
-            .map(Trial::run)
+            .map(|trial| AbortOnDropHandle::new(tokio::spawn(trial.run())))
             .buffer_unordered(self.concurrency)
+            .map(|ended| ended.expect("a case's panic is its verdict, and nobody aborts it"))
             .collect()
             .await;
         self.close().await;
-        Report::new(outcomes, started.elapsed())
+        Report::new(outcomes, started.elapsed(), self.only.is_some())
     }
 
     /// Closes the clients that the cases share. [`run`](Self::run) does this by itself.
@@ -197,6 +203,7 @@ impl Trial {
             Err(_) => Verdict::Failed(format!("not finished after {CASE_LIMIT:?}")),
         };
         Outcome {
+            flavour: self.ctx.flavour(),
             name: self.name,
             verdict,
             took: started.elapsed(),

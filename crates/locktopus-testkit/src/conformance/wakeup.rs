@@ -5,6 +5,7 @@ use std::time::Duration;
 use locktopus_core::{AttemptOutcome, OwnerId, WakeStream};
 use tokio::time::timeout;
 
+use super::ctx::until;
 use super::{Client, Ctx, LONG, Rule};
 
 /// Far longer than any hint takes, far shorter than any lease in these cases.
@@ -122,6 +123,38 @@ pub async fn two_subscribers_two_releases(ctx: Ctx) {
         a.give_back(&holder),
         futures_util::future::join_all(waiters)
     );
+}
+
+/// Whoever joins those who listen already, as far as the backend lets it, is woken as they are.
+pub async fn who_joins_the_listeners_misses_nothing(ctx: Ctx) {
+    let (a, b) = (ctx.first().await, ctx.second().await);
+    let (holder, waiter) = (ctx.owner(), ctx.owner());
+    for listened_before in [false, true] {
+        let subscribed = match listened_before {
+            true => Some(b.subscribe().await),
+            false => None,
+        };
+        let Some(mut hints) = b.backend.listen(&b.target) else {
+            continue;
+        };
+        drop(subscribed);
+        a.take(&holder, LONG).await;
+        hints.claim(&waiter);
+        let mut attempt = b.attempt_of(&waiter, LONG);
+        attempt.place = Some(LONG);
+        let queued = matches!(b.send(&attempt).await, AttemptOutcome::Queued { .. });
+        Rule::Queue.check(queued, "a held lock gave no place");
+        a.give_back(&holder).await;
+        heard(&mut hints).await;
+        until(
+            Rule::HandOff,
+            Duration::ZERO,
+            "the waiter's turn",
+            || async { matches!(b.send(&attempt).await, AttemptOutcome::Granted { .. }) },
+        )
+        .await;
+        b.give_back(&waiter).await;
+    }
 }
 
 /// Attempts whenever a hint comes, and never otherwise, until the lock is won.

@@ -1,7 +1,11 @@
 //! The embedded backend with one rule broken.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
+mod family;
+mod mutation;
+mod numbers;
 mod requests;
+mod taking;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,60 +13,42 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use family::Family;
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, BackendInfo, Diagnosis, DynBackend,
-    ExtendOutcome, ExtendRequest, LockBackend, LockState, LockTarget, MemoryBackend, NameError,
-    OwnerId, ReleaseOutcome, ReleaseRequest, WakeGroup, WakeStream,
+    AcquireAttempt, AttemptOutcome, BackendError, DynBackend, ExtendOutcome, ExtendRequest,
+    LockBackend, LockState, LockTarget, MemoryBackend, OwnerId, ReleaseOutcome, ReleaseRequest,
+    WakeGroup, WakeStream, forward_backend,
 };
 use locktopus_testkit::conformance::{Flavour, Suite};
+pub(crate) use mutation::Mutation;
 use requests::{error, far, folded, renamed};
 use tokio::time::Instant;
 
-/// What is broken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mutation {
-    None,
-    ReleaseOfAnybody,
-    ReleasesNothing,
-    ExtendCreates,
-    ExtendOfAnybody,
-    ExtendShortens,
-    ExtendIgnored,
-    BatchReversed,
-    TokensConstant,
-    TokensInPairs,
-    TokenPerAttempt,
-    TokensMissing,
-    GrantsTwice,
-    GrantsTwiceRarely,
-    CountsAttempts,
-    RefusesRepetition,
-    NoHints,
-    SomeHintsLost,
-    LeaseIgnored,
-    LeaseHalved,
-    LiesAboutEffect,
-    HangsAtDeadline,
-    StaysOpen,
-    InspectsNothing,
-    TakenOverAsMissing,
-    NamesFolded,
-    NamesCut,
-}
-
-/// Runs the suite on a mutant; `case: what it says` of every case that failed.
-pub(crate) async fn failures(mutation: Mutation, flavours: &[Flavour]) -> Vec<String> {
-    let (store, state) = (MemoryBackend::new(), Arc::default());
+/// Runs the suite, or the cases with `only` in their names, on a mutant; `case: what it says` of every case that
+/// failed.
+pub(crate) async fn failures(
+    mutation: Mutation,
+    flavours: &[Flavour],
+    only: Option<&str>,
+) -> Vec<String> {
+    let (store, state, shared) = (MemoryBackend::new(), Arc::default(), Arc::default());
     let wiped = store.clone();
     let suite = Suite::new(move || {
         let client: DynBackend = Arc::new(Mutant {
             mutation,
-            inner: store.another_client(),
+            inner: Family {
+                mutation,
+                inner: Arc::new(store.another_client()),
+                shared: Arc::clone(&shared),
+            },
             state: Arc::clone(&state),
         });
         async move { client }
     });
-    let suite = suite.shared_waiters().flavours(flavours);
+    let mut suite = suite.shared_waiters().flavours(flavours);
+    if let Some(only) = only {
+        suite = suite.only(only);
+    }
     let suite = suite.wipe(move |target: LockTarget| {
         wiped.forget(&target);
         async {}
@@ -85,7 +71,7 @@ struct State {
 #[derive(Debug)]
 struct Mutant {
     mutation: Mutation,
-    inner: MemoryBackend,
+    inner: Family,
     state: Arc<State>,
 }
 
@@ -100,7 +86,7 @@ impl Mutant {
 
     async fn holder(&self, target: &LockTarget) -> Option<OwnerId> {
         let state = self.inner.inspect(target, far()).await.ok()?;
-        state.holder.map(|holder| holder.owner)
+        state.holder().map(|holder| holder.owner.clone())
     }
 
     /// Counts an attempt of an owner, and says how many there were before.
@@ -168,17 +154,7 @@ impl Mutant {
 
 #[async_trait]
 impl LockBackend for Mutant {
-    fn info(&self) -> &BackendInfo {
-        self.inner.info()
-    }
-
-    fn check(&self, target: &LockTarget) -> Result<(), NameError> {
-        self.inner.check(target)
-    }
-
-    fn shard(&self, target: &LockTarget) -> u32 {
-        self.inner.shard(target)
-    }
+    forward_backend!(inner: info check shard group attempt_all counter evict scan diagnose);
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         let mut attempt = attempt.clone();
@@ -201,7 +177,9 @@ impl LockBackend for Mutant {
         let outcome = self.inner.attempt(&attempt).await?;
         let (token, remaining) = match outcome {
             AttemptOutcome::Granted { token } => (token, None),
-            AttemptOutcome::Held { remaining } => (None, Some(remaining)),
+            AttemptOutcome::Held { remaining } | AttemptOutcome::Queued { remaining, .. } => {
+                (None, Some(remaining))
+            }
         };
         Ok(match (self.mutation, remaining) {
             (Mutation::GrantsTwice, Some(_)) => AttemptOutcome::Granted { token: None },
@@ -287,8 +265,8 @@ impl LockBackend for Mutant {
         Ok(stream)
     }
 
-    async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError> {
-        self.inner.diagnose(deadline).await
+    fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
+        self.inner.listen(&self.target(target))
     }
 
     async fn close(&self) {

@@ -22,20 +22,16 @@ pub(crate) fn error() -> BackendError {
 }
 
 pub(crate) fn attempt(request: &ExtendRequest) -> AcquireAttempt {
-    AcquireAttempt {
-        target: request.target.clone(),
-        owner: request.owner.clone(),
-        lease: request.lease,
-        deadline: far(),
-    }
+    AcquireAttempt::new(
+        request.target.clone(),
+        request.owner.clone(),
+        request.lease,
+        far(),
+    )
 }
 
 pub(crate) fn release(request: &ExtendRequest) -> ReleaseRequest {
-    ReleaseRequest {
-        target: request.target.clone(),
-        owner: request.owner.clone(),
-        deadline: far(),
-    }
+    ReleaseRequest::new(request.target.clone(), request.owner.clone(), far())
 }
 
 pub(crate) fn granted(token: Option<u64>) -> AttemptOutcome {

@@ -1,0 +1,135 @@
+//! Results of runs as lines of JSON, from which the table in `docs/conformance.md` is made.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use super::report::{Report, Verdict};
+
+/// The variable that names the file to append to.
+const OUT: &str = "LOCKTOPUS_CONFORMANCE_OUT";
+
+/// Where the suite was run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// The backend, for example `redis`.
+    pub backend: String,
+    /// The topology, for example `cluster`; `-` where there is none.
+    pub topology: String,
+    /// How the servers ran, for example `plain`; `-` where there are none.
+    pub provider: String,
+    /// The client library, or several joined by ` + `; `-` where there is none.
+    pub client: String,
+    /// The server and its version; `-` where there is none.
+    pub server: String,
+}
+
+impl Setting {
+    /// A backend of this process, without servers.
+    #[must_use]
+    pub fn embedded(backend: &str) -> Self {
+        let none = || "-".to_owned();
+        Self {
+            backend: backend.to_owned(),
+            topology: none(),
+            provider: none(),
+            client: none(),
+            server: none(),
+        }
+    }
+}
+
+/// The cases of one flavour.
+#[derive(Debug, Default, Clone, Copy)]
+struct Count {
+    passed: usize,
+    total: usize,
+    skipped: usize,
+}
+
+impl Report {
+    /// Appends one line for each flavour to the file that `LOCKTOPUS_CONFORMANCE_OUT` names, if it is set. The report
+    /// of a run that was told to leave out cases says nothing about a backend, and is not recorded.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn record(&self, setting: &Setting) -> io::Result<()> {
+        match std::env::var_os(OUT) {
+            Some(path) if !self.is_partial() => self.record_in(Path::new(&path), setting),
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`record`](Self::record), in a given file.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn record_in(&self, path: &Path, setting: &Setting) -> io::Result<()> {
+        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        // In one piece: several test programs may append at the same time.
+        file.write_all(self.lines(setting).as_bytes())
+    }
+
+    fn lines(&self, setting: &Setting) -> String {
+        let mut counts: BTreeMap<_, Count> = BTreeMap::new();
+        for outcome in self.outcomes() {
+            let count = counts.entry(outcome.flavour).or_default();
+            match outcome.verdict {
+                Verdict::Passed => {
+                    (count.passed, count.total) = (count.passed + 1, count.total + 1)
+                }
+                Verdict::Failed(_) => count.total += 1,
+                Verdict::Skipped(_) => count.skipped += 1,
+            }
+        }
+        let Setting {
+            backend,
+            topology,
+            provider,
+            client,
+            server,
+        } = setting;
+        let place = [
+            ("backend", backend),
+            ("topology", topology),
+            ("provider", provider),
+            ("client", client),
+            ("server", server),
+        ];
+        let mut lines = String::new();
+        for (flavour, count) in counts {
+            let Count {
+                passed,
+                total,
+                skipped,
+            } = count;
+            lines.push('{');
+            for (key, value) in place {
+                let _ = write!(lines, "\"{key}\":\"{}\",", escaped(value));
+            }
+            let kind = flavour.as_str();
+            let _ = writeln!(
+                lines,
+                "\"kind\":\"{kind}\",\"passed\":{passed},\"total\":{total},\"skipped\":{skipped}}}"
+            );
+        }
+        lines
+    }
+}
+
+/// Text as it stands between quotes in JSON. Control characters, which no version or name has, are left out.
+fn escaped(text: &str) -> String {
+    let printable = text.chars().filter(|c| !c.is_control());
+    printable
+        .flat_map(|c| {
+            matches!(c, '"' | '\\')
+                .then_some('\\')
+                .into_iter()
+                .chain([c])
+        })
+        .collect()
+}

@@ -1,0 +1,139 @@
+//! Somebody in a queue, for cases that speak to the backend directly.
+
+use std::time::Duration;
+
+use locktopus_core::{
+    AcquireAttempt, AttemptOutcome, FencingToken, OwnerId, ReleaseOutcome, Wake, WakeStream,
+};
+use tokio::time::{Instant, timeout};
+
+use super::client::Client;
+use super::ctx::{LONG, SLACK};
+use super::rule::Rule;
+
+/// Far longer than any message takes, far shorter than any lease or place in these cases.
+const SOON: Duration = Duration::from_secs(5);
+/// How often a waiter asks that was told to look.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A waiter that listens and has a place in the queue.
+#[derive(Debug)]
+pub struct Waiter {
+    /// Its client, on its lock.
+    pub client: Client,
+    /// What it repeats.
+    pub attempt: AcquireAttempt,
+    /// How many were ahead of it at its last attempt.
+    pub ahead: u64,
+    /// The last token given to anybody before its last attempt.
+    pub fence: u64,
+    hints: WakeStream,
+}
+
+/// How a waiter came to hold the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handed {
+    /// The first token of the grant, if there is one.
+    pub token: Option<FencingToken>,
+    /// The grant was pushed, and not found by asking.
+    pub pushed: bool,
+}
+
+impl Waiter {
+    /// Listens and queues for a long lease, with a place that does not lapse while a case runs.
+    pub async fn join(client: &Client, owner: &OwnerId) -> Self {
+        Self::join_with(client, client.attempt_of(owner, LONG)).await
+    }
+
+    /// As [`join`](Self::join), with an attempt of the caller's.
+    pub async fn join_with(client: &Client, mut attempt: AcquireAttempt) -> Self {
+        attempt.place = attempt.place.or(Some(LONG));
+        let hints = client.subscribe().await;
+        hints.claim(&attempt.owner);
+        let mut waiter = Self {
+            client: client.clone(),
+            attempt,
+            ahead: 0,
+            fence: 0,
+            hints,
+        };
+        if let Some(token) = waiter.repeat().await {
+            Rule::Exclusion.broken(format_args!(
+                "a waiter was granted a held lock ({token:?}) instead of a place"
+            ));
+        }
+        waiter
+    }
+
+    /// Who waits.
+    #[must_use]
+    pub fn owner(&self) -> &OwnerId {
+        &self.attempt.owner
+    }
+
+    /// Repeats the attempt, which must be answered with the place, or with a grant.
+    pub async fn repeat(&mut self) -> Option<Option<FencingToken>> {
+        self.attempt.deadline = self.client.deadline();
+        match self.client.send(&self.attempt).await {
+            AttemptOutcome::Granted { token } => Some(token),
+            AttemptOutcome::Queued { ahead, fence, .. } => {
+                (self.ahead, self.fence) = (ahead, fence);
+                None
+            }
+            AttemptOutcome::Held { .. } => {
+                Rule::Queue.broken("an attempt that asked for a place got none")
+            }
+        }
+    }
+
+    /// Waits to be handed the lock. A waiter that is told to look asks until it has it.
+    pub async fn handed(&mut self) -> Handed {
+        match timeout(SOON, self.hints.next()).await {
+            Ok(Wake::Granted { token }) => Handed {
+                token: Some(token),
+                pushed: true,
+            },
+            Ok(_) => self.asks().await,
+            Err(_) => Rule::HandOff.broken(format_args!(
+                "it was this waiter's turn, and it heard nothing for {SOON:?}"
+            )),
+        }
+    }
+
+    /// Asks until it has the lock.
+    pub async fn asks(&mut self) -> Handed {
+        let end = Instant::now() + SLACK;
+        loop {
+            if let Some(token) = self.repeat().await {
+                return Handed {
+                    token,
+                    pushed: false,
+                };
+            }
+            Rule::Queue.check(
+                Instant::now() < end,
+                "a waiter whose turn it is does not get the lock by asking",
+            );
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Where it stands; `None` if it does not wait.
+    pub async fn position(&self) -> Option<usize> {
+        self.client.state().await.position(self.owner())
+    }
+
+    /// Releases what it was handed.
+    pub async fn gives_back(&self) {
+        let released = self.client.release_of(&self.attempt).await;
+        Rule::Ownership.check(
+            released == ReleaseOutcome::Released,
+            "a waiter was handed the lock, and its release was answered NotHeld",
+        );
+    }
+
+    /// Gives up, whatever it has by now.
+    pub async fn leaves(self) -> ReleaseOutcome {
+        self.client.release_of(&self.attempt).await
+    }
+}

@@ -1,0 +1,56 @@
+//! When holders were told that they had lost the lock.
+
+use super::super::assemble::Assembled;
+use super::super::attempt::{Attempt, Held};
+use super::super::clock::nanos;
+use super::super::offence::Worst;
+use super::super::{Lateness, Offence, Options, Quantiles};
+
+pub(super) fn check(all: &Assembled, options: &Options) -> Lateness {
+    let limit = options.lateness_limit.map(nanos);
+    let allowed = limit.unwrap_or(0);
+    let mut found = Lateness {
+        limit_ns: limit,
+        ..Lateness::default()
+    };
+    let mut values = Vec::new();
+    let mut worst = Worst::new(options.examples);
+    for lock in &all.locks {
+        let mut add = |attempt: &Attempt, at_ns, length_ns, note: &str| {
+            worst.add(Offence {
+                lock: lock.name.clone(),
+                at_ns,
+                length_ns,
+                first: attempt.id,
+                second: None,
+                note: note.to_owned(),
+            });
+        };
+        for (attempt, held) in lock.grants() {
+            if let Some(lost) = &held.lost {
+                let late = lost.at.saturating_sub(lost.valid_until);
+                values.push(late);
+                found.early += u64::from(lost.at < lost.valid_until);
+                if late > allowed {
+                    found.late += u64::from(limit.is_some());
+                    add(attempt, lost.at, late, "signalled late");
+                }
+            } else if let Some((end, late)) = unsignalled(held).filter(|&(_, late)| late > allowed)
+            {
+                found.unsignalled += 1;
+                add(attempt, end, late, "never signalled");
+            }
+        }
+    }
+    found.lateness = Quantiles::of(values);
+    found.examples = worst.into_list();
+    found
+}
+
+/// The end of a validity that ran out while the holder went on, and for how long it did so.
+fn unsignalled(held: &Held) -> Option<(u64, u64)> {
+    let &(_, end) = held.believed.first()?;
+    let went_on_until = held.release_started.unwrap_or(held.touched);
+    let late = went_on_until.checked_sub(end)?;
+    (late > 0).then_some((end, late))
+}

@@ -1,0 +1,125 @@
+//! Fair locks are granted in the order of arrival.
+//!
+//! An attempt is overtaken if it was known to be in the queue before another one even began, and
+//! was still waiting when that one was granted.
+
+use super::super::assemble::{Assembled, Lock};
+use super::super::attempt::{Answer, Attempt, Held};
+use super::super::clock::nanos;
+use super::super::fenwick::MaxTree;
+use super::super::offence::Worst;
+use super::super::{Mode, Offence, Options, Order};
+
+pub(super) fn check(all: &Assembled, options: &Options) -> Order {
+    let slack = nanos(options.reply_slack);
+    let mut order = Order::default();
+    let mut worst = Worst::new(options.examples);
+    for lock in all.locks.iter().filter(|lock| lock.rules.fair) {
+        order.fair_locks += 1;
+        let mut waits: Vec<Wait<'_>> = lock.attempts.iter().filter_map(Wait::of).collect();
+        waits.sort_by_key(|wait| wait.from);
+        order.waits += waits.len() as u64;
+        order.overtakings += overtakings(lock, &waits, slack, &mut worst);
+    }
+    order.examples = worst.into_list();
+    order
+}
+
+/// A certain stretch of waiting.
+struct Wait<'a> {
+    attempt: &'a Attempt,
+    from: u64,
+    until: u64,
+    /// Of the grant that ended it; the largest if there was none. A later grant than another one
+    /// by its token was no overtaking, whatever the replies looked like.
+    token: u64,
+    group: usize,
+}
+
+const GROUPS: usize = 4;
+const EXCLUSIVE: usize = 0;
+/// Waits that were not granted do not say what they waited for.
+const UNKNOWN: usize = 3;
+
+/// Grants of different groups exclude each other, and so do exclusive ones.
+const fn group(mode: Mode) -> usize {
+    match mode {
+        Mode::Exclusive => EXCLUSIVE,
+        Mode::Shared => 1,
+        Mode::Permits(_) => 2,
+    }
+}
+
+impl<'a> Wait<'a> {
+    fn of(attempt: &'a Attempt) -> Option<Self> {
+        let from = attempt.enqueued?;
+        let (until, token, group) = match &attempt.answer {
+            Answer::Pending => (attempt.alive_until, u64::MAX, UNKNOWN),
+            Answer::Failed { waited_until, .. } => ((*waited_until)?, u64::MAX, UNKNOWN),
+            // How long ago the lock granted it is unknown: the process was stopped meanwhile.
+            Answer::Granted(held) if held.was_spent() => return None,
+            Answer::Granted(held) => {
+                let group = group(held.grant.mode);
+                (held.at, token_of(held, u64::MAX), group)
+            }
+        };
+        (until > from).then_some(Self {
+            attempt,
+            from,
+            until,
+            token,
+            group,
+        })
+    }
+}
+
+/// Tokens of readers and permits order nothing.
+fn token_of(held: &Held, without: u64) -> u64 {
+    match held.grant.mode {
+        Mode::Exclusive => held.grant.token.unwrap_or(without),
+        Mode::Shared | Mode::Permits(_) => without,
+    }
+}
+
+/// For each grant, asks for a wait that was known before it was asked for, lasted beyond it, and
+/// was not granted before it by token. `waits` are in the order of their start.
+fn overtakings(lock: &Lock, waits: &[Wait<'_>], slack: u64, worst: &mut Worst) -> u64 {
+    // Positions in the trees: waits that last longest come first.
+    let mut ends: Vec<u64> = waits.iter().map(|wait| wait.until).collect();
+    ends.sort_unstable_by(|a, b| b.cmp(a));
+    let lasting_beyond = |at: u64| ends.partition_point(|&end| end > at);
+    let mut trees: [MaxTree<(u64, usize)>; GROUPS] =
+        std::array::from_fn(|_| MaxTree::new(waits.len()));
+
+    let mut grants: Vec<_> = lock.grants().filter(|(_, held)| !held.reentrant).collect();
+    grants.sort_by_key(|(attempt, _)| attempt.started);
+    let mut known = 0;
+    let mut found = 0;
+    for (attempt, held) in grants {
+        while let Some(wait) = waits.get(known).filter(|wait| wait.from < attempt.started) {
+            trees[wait.group].raise(lasting_beyond(wait.until), (wait.token, known));
+            known += 1;
+        }
+        let own = group(held.grant.mode);
+        let token = token_of(held, 0);
+        let overtaken = trees.iter().enumerate().find_map(|(group, tree)| {
+            // What could be granted together may be told in any order.
+            let together = own != EXCLUSIVE && (group == own || group == UNKNOWN);
+            let at = held.at.saturating_add(if together { slack } else { 0 });
+            let longest = tree.max_of_first(lasting_beyond(at))?;
+            (longest.0 > token).then_some(&waits[longest.1])
+        });
+        if let Some(wait) = overtaken {
+            found += 1;
+            worst.add(Offence {
+                lock: lock.name.clone(),
+                at_ns: held.at,
+                length_ns: wait.until - held.at,
+                first: wait.attempt.id,
+                second: Some(attempt.id),
+                note: "waiting when one that came later was granted".to_owned(),
+            });
+        }
+    }
+    found
+}

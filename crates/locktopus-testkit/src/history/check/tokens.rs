@@ -1,0 +1,94 @@
+//! Fencing tokens must be unique and grow.
+
+use std::collections::HashSet;
+
+use super::super::assemble::{Assembled, Lock};
+use super::super::attempt::{Attempt, Held};
+use super::super::offence::Worst;
+use super::super::{Mode, Offence, Options, Tokens};
+
+pub(super) fn check(all: &Assembled, options: &Options) -> Tokens {
+    let mut tokens = Tokens::default();
+    let mut duplicates = Worst::new(options.examples);
+    let mut falls = Worst::new(options.examples);
+    for lock in &all.locks {
+        let mut grants = tokened(lock);
+        tokens.checked += grants.len() as u64;
+        tokens.duplicates += find_duplicates(lock, &mut grants, &mut duplicates);
+        tokens.falls += find_falls(lock, &mut grants, &mut falls);
+    }
+    tokens.duplicate_examples = duplicates.into_list();
+    tokens.fall_examples = falls.into_list();
+    tokens
+}
+
+/// A grant with its token.
+type Tokened<'a> = (u64, &'a Attempt, &'a Held);
+
+/// Tokens of readers and permits order nothing, so nothing is asked of them.
+fn tokened(lock: &Lock) -> Vec<Tokened<'_>> {
+    lock.grants()
+        .filter(|(_, held)| held.grant.mode == Mode::Exclusive)
+        .filter_map(|(attempt, held)| Some((held.grant.token?, attempt, held)))
+        .collect()
+}
+
+/// Holders who enter again have one lease and one token.
+fn find_duplicates(lock: &Lock, grants: &mut [Tokened<'_>], worst: &mut Worst) -> u64 {
+    grants.sort_by_key(|&(token, _, held)| (token, held.at));
+    let mut found = 0;
+    let mut tenures = HashSet::new();
+    for same in grants.chunk_by(|a, b| a.0 == b.0) {
+        let (token, first, held) = same[0];
+        tenures.clear();
+        tenures.insert(held.tenure);
+        for &(_, other, held) in &same[1..] {
+            if tenures.insert(held.tenure) {
+                found += 1;
+                worst.add(offence(
+                    lock,
+                    held.at,
+                    first,
+                    other,
+                    format!("both {token}"),
+                ));
+            }
+        }
+    }
+    found
+}
+
+/// Grants that overlap in time have no order: one must have been received before the other was
+/// asked for.
+fn find_falls(lock: &Lock, grants: &mut [Tokened<'_>], worst: &mut Worst) -> u64 {
+    let mut received: Vec<_> = grants.to_vec();
+    received.sort_by_key(|(_, _, held)| held.at);
+    grants.sort_by_key(|(_, attempt, _)| attempt.started);
+    let mut received = received.into_iter().peekable();
+    let mut largest: Option<Tokened<'_>> = None;
+    let mut found = 0;
+    for &(token, attempt, held) in &*grants {
+        while let Some(before) = received.next_if(|(_, _, held)| held.at < attempt.started) {
+            if largest.is_none_or(|largest| before.0 > largest.0) {
+                largest = Some(before);
+            }
+        }
+        if let Some((larger, first, _)) = largest.filter(|largest| largest.0 > token) {
+            found += 1;
+            let note = format!("{larger}, then {token}");
+            worst.add(offence(lock, held.at, first, attempt, note));
+        }
+    }
+    found
+}
+
+fn offence(lock: &Lock, at_ns: u64, first: &Attempt, second: &Attempt, note: String) -> Offence {
+    Offence {
+        lock: lock.name.clone(),
+        at_ns,
+        length_ns: 0,
+        first: first.id,
+        second: Some(second.id),
+        note,
+    }
+}

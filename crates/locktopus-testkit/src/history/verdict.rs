@@ -1,0 +1,324 @@
+//! What the checker found.
+
+use serde::Serialize;
+
+use super::{
+    Damage, Judgement, Leftovers, LostUpdates, Malformed, Offence, Outcome, Property, Quantiles,
+    Rate,
+};
+
+/// Everything found in a history. Prints as a table.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verdict {
+    /// What the history is made of.
+    pub facts: Facts,
+    /// Each property, in the order of [`Property::ALL`].
+    pub judgements: Vec<Judgement>,
+    /// Records that contradict others, as far as listed.
+    pub malformed: Vec<Malformed>,
+    /// Lines that are no records, as far as listed.
+    pub damage: Vec<Damage>,
+    /// Overlaps of validity.
+    pub validity: OverlapCount,
+    /// Overlaps of actual use.
+    #[serde(rename = "use")]
+    pub in_use: OverlapCount,
+    /// Permits valid beyond the limit.
+    pub permit_validity: OverlapCount,
+    /// Permits in use beyond the limit.
+    pub permit_use: OverlapCount,
+    /// Fencing tokens.
+    pub tokens: Tokens,
+    /// Writes to resources that check tokens.
+    pub fenced: FencedWrites,
+    /// What was done after loss or end.
+    pub after_end: AfterEnd,
+    /// Signals of losses.
+    pub loss_signal: Lateness,
+    /// Order of fair locks.
+    pub order: Order,
+    /// Time without grants, and what each fault did.
+    pub outage: Outage,
+    /// What was left at the end, if the runner looked.
+    pub leftovers: Option<Leftovers>,
+    /// Lost updates, if the runner counted them.
+    pub lost_updates: Option<LostUpdates>,
+}
+
+/// What a history is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Facts {
+    /// Records.
+    pub records: usize,
+    /// Workers.
+    pub workers: usize,
+    /// Locks.
+    pub locks: usize,
+    /// Attempts.
+    pub attempts: usize,
+    /// Attempts that were granted.
+    pub granted: usize,
+    /// Grants whose validity was over when they were received.
+    pub spent: usize,
+    /// Attempts that failed.
+    pub failed: usize,
+    /// Attempts without an answer, of workers that were cut off.
+    pub open_attempts: usize,
+    /// Uses without an end, of workers that were cut off.
+    pub open_uses: usize,
+    /// Faults.
+    pub faults: usize,
+    /// Files that end in the middle of a line.
+    pub torn: usize,
+    /// First record, in nanoseconds.
+    pub from_ns: u64,
+    /// Last record, in nanoseconds.
+    pub until_ns: u64,
+}
+
+/// Overlaps of one sort.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OverlapCount {
+    /// Validities or uses that were compared.
+    pub checked: u64,
+    /// Pairs that overlap, or grants beyond the limit.
+    pub count: u64,
+    /// The longest, in nanoseconds.
+    pub longest_ns: u64,
+    /// All together, in nanoseconds; time is counted once for each lock.
+    pub total_ns: u64,
+    /// The longest ones.
+    pub examples: Vec<Offence>,
+}
+
+/// Fencing tokens of exclusive grants.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tokens {
+    /// Grants with a token.
+    pub checked: u64,
+    /// Grants with a token that another one had before.
+    pub duplicates: u64,
+    /// Grants with a smaller token than one that was received before they were asked for.
+    pub falls: u64,
+    /// Some of the duplicates.
+    pub duplicate_examples: Vec<Offence>,
+    /// Some of the falls.
+    pub fall_examples: Vec<Offence>,
+}
+
+/// Writes to resources that check tokens.
+///
+/// A write is stale if, before it was issued, a write of a later holder had been accepted, or one
+/// with a larger token.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FencedWrites {
+    /// All writes.
+    pub writes: u64,
+    /// Those that were done.
+    pub accepted: u64,
+    /// Those that were refused.
+    pub rejected: u64,
+    /// Those without an answer.
+    pub unknown: u64,
+    /// Stale writes: caught, missed and unanswered ones.
+    pub stale_issued: u64,
+    /// Stale writes that were refused.
+    pub stale_caught: u64,
+    /// Stale writes that were done.
+    pub stale_missed: u64,
+    /// Refused although nobody later can have written.
+    pub good_rejected: u64,
+    /// Some of the missed ones.
+    pub missed_examples: Vec<Offence>,
+    /// Some of the good ones.
+    pub good_examples: Vec<Offence>,
+}
+
+/// What holders did when the lock was not theirs any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct AfterEnd {
+    /// Grants that were looked at.
+    pub grants: u64,
+    /// Uses that went on after the loss, the end of validity or the release.
+    pub uses: u64,
+    /// The longest time by which one did, in nanoseconds.
+    pub longest_ns: u64,
+    /// All together, in nanoseconds.
+    pub total_ns: u64,
+    /// Extensions told after the loss, the end of validity or the release.
+    pub extensions: u64,
+    /// The longest uses.
+    pub use_examples: Vec<Offence>,
+    /// Some of the extensions.
+    pub extension_examples: Vec<Offence>,
+}
+
+/// When losses were signalled.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Lateness {
+    /// Time from the end of validity to the signal; 0 for those that came before.
+    pub lateness: Quantiles,
+    /// Signals that came before the end of validity.
+    pub early: u64,
+    /// Holders who went on after the end of validity and were never told.
+    pub unsignalled: u64,
+    /// What was allowed, in nanoseconds.
+    pub limit_ns: Option<u64>,
+    /// Signals that came later than that.
+    pub late: u64,
+    /// The latest ones.
+    pub examples: Vec<Offence>,
+}
+
+/// Order of fair locks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Order {
+    /// Locks that have to be fair.
+    pub fair_locks: u64,
+    /// Waits in their queues.
+    pub waits: u64,
+    /// Grants to attempts that began when another one was known to be waiting, and still was.
+    pub overtakings: u64,
+    /// Some of them.
+    pub examples: Vec<Offence>,
+}
+
+/// Time without grants while a lock was wanted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Outage {
+    /// Stretches without a grant.
+    pub gaps: u64,
+    /// The longest, in nanoseconds.
+    pub longest_ns: u64,
+    /// What was allowed, in nanoseconds.
+    pub limit_ns: Option<u64>,
+    /// Stretches longer than that.
+    pub over_limit: u64,
+    /// The longest ones.
+    pub examples: Vec<Offence>,
+    /// What happened after each fault, until the next one of the same verb.
+    pub faults: Vec<FaultEffect>,
+    /// The same for each verb.
+    pub verbs: Vec<VerbEffect>,
+}
+
+/// What a fault did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FaultEffect {
+    /// When it was done, in nanoseconds.
+    pub at_ns: u64,
+    /// What.
+    pub verb: String,
+    /// To whom.
+    pub target: String,
+    /// The longest time after it without a grant of a wanted lock, in nanoseconds; nothing if no
+    /// lock was wanted.
+    pub outage_ns: Option<u64>,
+    /// Grants that began while another one was valid, or beyond the permits.
+    pub double_grants: u64,
+    /// The longest such overlap, in nanoseconds.
+    pub longest_overlap_ns: u64,
+}
+
+/// What all faults of one verb did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VerbEffect {
+    /// The verb.
+    pub verb: String,
+    /// Outages of faults during which a lock was wanted.
+    pub outage: Quantiles,
+    /// Faults with at least one double grant, among all.
+    pub double_grants: Rate,
+}
+
+/// A property that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// Which.
+    pub property: Property,
+    /// How often.
+    pub count: u64,
+    /// In words, with the worst example.
+    pub text: String,
+}
+
+impl Verdict {
+    /// How it went for one property.
+    #[must_use]
+    pub fn judgement(&self, property: Property) -> Judgement {
+        self.judgements
+            .iter()
+            .copied()
+            .find(|judgement| judgement.property == property)
+            .unwrap_or(Judgement {
+                property,
+                outcome: Outcome::NotJudged,
+                violations: 0,
+                checked: 0,
+            })
+    }
+
+    /// Whether the property was put to the test and held.
+    #[must_use]
+    pub fn passed(&self, property: Property) -> bool {
+        self.judgement(property).outcome == Outcome::Passed
+    }
+
+    /// Every property that does not hold.
+    #[must_use]
+    pub fn violations(&self) -> Vec<Violation> {
+        self.judgements
+            .iter()
+            .filter(|judgement| judgement.outcome == Outcome::Failed)
+            .map(|judgement| self.violation(judgement))
+            .collect()
+    }
+
+    fn violation(&self, judgement: &Judgement) -> Violation {
+        let property = judgement.property;
+        let mut text = format!("{} {}", judgement.violations, property.failure());
+        if let Some(worst) = self.worst(property) {
+            text = format!("{text}; {worst}");
+        }
+        Violation {
+            property,
+            count: judgement.violations,
+            text,
+        }
+    }
+
+    /// The worst example of a violation, in words.
+    fn worst(&self, property: Property) -> Option<String> {
+        let examples = match property {
+            Property::WellFormed => {
+                let damage = self.damage.iter().find(|damage| !damage.torn);
+                let first = self.malformed.first().map(ToString::to_string);
+                return first.or_else(|| damage.map(ToString::to_string));
+            }
+            Property::Leftovers => {
+                let left = self.leftovers.as_ref()?;
+                return [&left.keys, &left.waiters, &left.tasks]
+                    .into_iter()
+                    .find_map(|names| names.first().cloned());
+            }
+            Property::LostUpdates => {
+                let lost = &self.lost_updates.as_ref()?.checked.lost_elements;
+                return lost.first().map(|element| format!("element {element}"));
+            }
+            Property::ValidityOverlap => &self.validity.examples,
+            Property::UseOverlap => &self.in_use.examples,
+            Property::PermitValidity => &self.permit_validity.examples,
+            Property::PermitUse => &self.permit_use.examples,
+            Property::DuplicateTokens => &self.tokens.duplicate_examples,
+            Property::FallingTokens => &self.tokens.fall_examples,
+            Property::StaleWrites => &self.fenced.missed_examples,
+            Property::GoodWrites => &self.fenced.good_examples,
+            Property::UseAfterEnd => &self.after_end.use_examples,
+            Property::ExtensionAfterEnd => &self.after_end.extension_examples,
+            Property::LossSignal => &self.loss_signal.examples,
+            Property::FairOrder => &self.order.examples,
+            Property::Outage => &self.outage.examples,
+        };
+        examples.first().map(ToString::to_string)
+    }
+}

@@ -1,0 +1,261 @@
+//! Runs lock scripts in Lua 5.1 against a modelled server, as a real server would.
+//!
+//! Conversions between Lua and replies are those of a server speaking RESP2: numbers lose their fraction, `nil`
+//! and `false` are one, tables end at their first `nil`.
+
+mod convert;
+mod program;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
+
+use super::redis::{
+    NO_REPLICAS, OUT_OF_MEMORY, Outcome, READONLY, Refusal, Reply, Role, ScriptTime, Server,
+    Unsupported, find,
+};
+use program::Flags;
+pub use program::Program;
+
+/// Lua, with the surroundings of a script. One for each thread; keeps nothing from one call to the next.
+#[derive(Debug)]
+pub struct Interpreter {
+    lua: Lua,
+    environment: Table,
+    run: Function,
+    running: Rc<RefCell<Running>>,
+    loaded: RefCell<HashMap<String, Program>>,
+}
+
+/// What a script came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evaluation {
+    /// The reply.
+    pub reply: Reply,
+    /// Keys that it touched without having been given them.
+    pub undeclared: Vec<Vec<u8>>,
+    /// How many commands it ran.
+    pub commands: usize,
+}
+
+/// The state of the script that runs now.
+#[derive(Debug, Default)]
+struct Running {
+    server: Server,
+    declared: Vec<Vec<u8>>,
+    flags: Flags,
+    memory_was_out: bool,
+    undeclared: Vec<Vec<u8>>,
+    commands: usize,
+    lacking: Option<String>,
+}
+
+/// Globals of a server that the model leaves out.
+const MISSING: [&str; 14] = [
+    "bit",
+    "cjson",
+    "cmsgpack",
+    "collectgarbage",
+    "gcinfo",
+    "getmetatable",
+    "load",
+    "loadstring",
+    "os",
+    "rawset",
+    "setmetatable",
+    "struct",
+    "xpcall",
+    "_G",
+];
+
+impl Interpreter {
+    /// Starts Lua.
+    ///
+    /// # Errors
+    ///
+    /// If Lua itself fails, which is a defect of this crate.
+    pub fn new() -> Result<Self, mlua::Error> {
+        let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
+        let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
+        let running = Rc::new(RefCell::new(Running::default()));
+        let shared = Rc::clone(&running);
+        let command = lua.create_function(move |lua, words: MultiValue| {
+            let reply = shared.borrow_mut().command(&words);
+            convert::to_lua(lua, &reply).map(|value| (!matches!(reply, Reply::Error(_)), value))
+        })?;
+        let shared = Rc::clone(&running);
+        let lacking = lua.create_function(move |_, what: String| {
+            shared.borrow_mut().lacking.get_or_insert(what);
+            Ok(())
+        })?;
+        let missing = lua.create_table_from(MISSING.map(|name| (name, true)))?;
+        let prelude = lua.load(include_str!("prelude.lua")).set_name("=prelude");
+        let (environment, run) = prelude.call((command, lacking, missing))?;
+        let loaded = RefCell::default();
+        Ok(Self {
+            lua,
+            environment,
+            run,
+            running,
+            loaded,
+        })
+    }
+
+    /// Compiles a script, once for each text.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`] if the text is no Lua or its first line is none that the model knows.
+    pub fn load(&self, source: &str) -> Result<Program, Unsupported> {
+        if let Some(program) = self.loaded.borrow().get(source) {
+            return Ok(program.clone());
+        }
+        let program = Program::compile(&self.lua, &self.environment, source)?;
+        self.loaded
+            .borrow_mut()
+            .insert(source.to_owned(), program.clone());
+        Ok(program)
+    }
+
+    /// Runs a script on a server.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`] if the script needs something that the model lacks, whatever the script did then.
+    pub fn eval(
+        &self,
+        server: &mut Server,
+        program: &Program,
+        keys: &[Vec<u8>],
+        arguments: &[Vec<u8>],
+    ) -> Result<Evaluation, Unsupported> {
+        if let Some(error) = refused(server, program.flags()) {
+            return Ok(Evaluation {
+                reply: Reply::Error(error.to_owned()),
+                undeclared: Vec::new(),
+                commands: 0,
+            });
+        }
+        self.begin(server, program.flags(), keys);
+        let ended = self.run(program, keys, arguments);
+        let mut running = self.running.borrow_mut();
+        running.server.frozen = None;
+        std::mem::swap(&mut running.server, server);
+        if let Some(what) = running.lacking.take() {
+            return Err(Unsupported { what });
+        }
+        let reply = ended.unwrap_or_else(|error| Reply::Error(format!("ERR {error}")));
+        Ok(Evaluation {
+            reply,
+            undeclared: std::mem::take(&mut running.undeclared),
+            commands: running.commands,
+        })
+    }
+
+    fn begin(&self, server: &mut Server, flags: Flags, keys: &[Vec<u8>]) {
+        let mut running = self.running.borrow_mut();
+        std::mem::swap(&mut running.server, server);
+        running.server.frozen = Some(running.server.clock);
+        running.server.dirty = false;
+        running.memory_was_out = running.server.out_of_memory;
+        running.flags = flags;
+        running.declared.clear();
+        running.declared.extend_from_slice(keys);
+        running.undeclared.clear();
+        running.commands = 0;
+        running.lacking = None;
+    }
+
+    fn run(
+        &self,
+        program: &Program,
+        keys: &[Vec<u8>],
+        arguments: &[Vec<u8>],
+    ) -> Result<Reply, mlua::Error> {
+        let keys = convert::strings(&self.lua, keys)?;
+        let arguments = convert::strings(&self.lua, arguments)?;
+        let (fine, value): (bool, Value) = self.run.call((program.function(), keys, arguments))?;
+        if fine {
+            convert::reply(&value)
+        } else {
+            convert::failure(&value)
+        }
+    }
+}
+
+/// What a server says to a script before its first command.
+fn refused(server: &Server, flags: Flags) -> Option<&'static str> {
+    if !flags.declared {
+        return None;
+    }
+    let writes = !flags.no_writes;
+    if writes && server.role == Role::Replica {
+        return Some(READONLY);
+    }
+    if writes && server.lacks_replicas {
+        return Some(NO_REPLICAS);
+    }
+    if server.out_of_memory && writes && !flags.allow_oom {
+        return Some(OUT_OF_MEMORY);
+    }
+    None
+}
+
+impl Running {
+    /// Runs one command of the script.
+    fn command(&mut self, words: &MultiValue) -> Reply {
+        self.commands += 1;
+        if let ScriptTime::Advances(micros) = self.server.script_time {
+            self.server.clock += micros;
+        }
+        let outcome = match convert::words(words) {
+            Ok(words) => self.checked(&words),
+            Err(error) => Err(error.into()),
+        };
+        match outcome {
+            Ok(reply) => reply,
+            Err(Refusal::Error(error)) => Reply::Error(error),
+            Err(Refusal::Unsupported(what)) => {
+                self.lacking.get_or_insert(what);
+                Reply::Error("ERR the model lacks something".to_owned())
+            }
+        }
+    }
+
+    fn checked(&mut self, words: &[Vec<u8>]) -> Outcome {
+        let (_, command) = find(words).map_err(|error| Refusal::Unsupported(error.what))?;
+        if !command.fits(words.len()) {
+            return Err("ERR Wrong number of args calling Redis command from script".into());
+        }
+        for key in &words[command.keys(words)] {
+            if !self.declared.contains(key) && !self.undeclared.contains(key) {
+                self.undeclared.push(key.clone());
+            }
+        }
+        if command.writes() {
+            self.may_write(command.needs_memory())?;
+            self.server.dirty = true;
+        }
+        self.server.execute(command, words)
+    }
+
+    fn may_write(&self, needs_memory: bool) -> Result<(), Refusal> {
+        if self.flags.no_writes {
+            return Err("ERR Write commands are not allowed from read-only scripts.".into());
+        }
+        if self.server.role == Role::Replica {
+            return Err(READONLY.into());
+        }
+        if self.server.lacks_replicas && !self.server.dirty {
+            return Err(NO_REPLICAS.into());
+        }
+        // A script that has written already may go on: stopping half-way would be worse.
+        let judged = needs_memory && !self.server.dirty && !self.flags.allow_oom;
+        if judged && self.memory_was_out {
+            return Err(OUT_OF_MEMORY.into());
+        }
+        Ok(())
+    }
+}

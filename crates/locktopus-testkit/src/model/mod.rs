@@ -1,0 +1,8 @@
+//! The protocol model: the real scripts, in an embedded Lua, on a modelled server with a virtual clock.
+
+pub mod lua;
+pub mod redis;
+mod rng;
+pub mod sim;
+
+pub use rng::Rng;

@@ -1,0 +1,25 @@
+//! A modelled Redis server: enough of one to run lock scripts on, with a clock that tests move.
+
+mod hashes;
+mod keys;
+mod keyspace;
+mod lists;
+mod misc;
+mod numbers;
+mod reply;
+mod server;
+mod sets;
+mod sorted;
+mod sorted_range;
+mod strings;
+mod table;
+mod value;
+
+pub use keyspace::{Change, Keyspace};
+pub use reply::Reply;
+pub use server::{Published, Role, ScriptTime, Server, Unsupported};
+pub use value::{Entry, Value};
+
+pub(crate) use numbers::{general, truncated};
+pub(crate) use reply::{Outcome, Refusal};
+pub(crate) use server::{NO_REPLICAS, OUT_OF_MEMORY, READONLY, find};

@@ -1,0 +1,302 @@
+//! Wrong clients and wrong scripts, each of which the model must notice.
+//!
+//! A model that finds nothing proves nothing unless it finds what is there: these are the mistakes that lock
+//! libraries have made, and those that the hand-off could make.
+
+use super::{Config, Flaw, Kind, Patch};
+
+/// One mistake.
+#[derive(Debug, Clone, Copy)]
+pub struct Mutant {
+    /// What is wrong.
+    pub name: &'static str,
+    /// Schedules in which it can be noticed.
+    pub config: Config,
+}
+
+/// Every mistake.
+#[must_use]
+pub fn mutants() -> Vec<Mutant> {
+    let mut mutants = Vec::new();
+    for (name, flaw) in FLAWS {
+        let config = Config::new(Kind::Lock).with_flaw(*flaw);
+        mutants.push(Mutant { name, config });
+    }
+    for wrong in PATCHES {
+        let Wrong {
+            name,
+            kind,
+            failovers,
+            script,
+            from,
+            to,
+        } = *wrong;
+        let config = Config::new(kind).with_patch(Patch { script, from, to });
+        let config = if failovers {
+            config.with_failovers()
+        } else {
+            config
+        };
+        mutants.push(Mutant { name, config });
+    }
+    mutants
+}
+
+const FLAWS: &[(&str, Flaw)] = &[
+    (
+        "validity of a grant counts from its answer",
+        Flaw::ValidFromAnswer,
+    ),
+    (
+        "validity of a renewal counts from its answer",
+        Flaw::RenewedFromAnswer,
+    ),
+    ("validity is the whole lease", Flaw::NoMargin),
+    (
+        "a pushed grant is valid from its arrival",
+        Flaw::ValidFromPush,
+    ),
+    (
+        "a pushed grant is believed whatever its token",
+        Flaw::OldPush,
+    ),
+    (
+        "an answer is believed after its call's time",
+        Flaw::LateAnswer,
+    ),
+    (
+        "the lock is believed in until it is known to be lost",
+        Flaw::NeverExpires,
+    ),
+    ("a cancelled attempt is not given back", Flaw::NeverCancels),
+    ("a background release is not repeated", Flaw::CancelsOnce),
+    ("no second look for a late attempt", Flaw::NoSecondLook),
+    ("a dropped guard gives nothing back", Flaw::DropsNothing),
+    ("no look after subscribing", Flaw::NoLookAfterSubscribing),
+    ("no look after messages may be lost", Flaw::NoResync),
+    (
+        "a place is kept for less than a heartbeat",
+        Flaw::ShortPlace,
+    ),
+    ("an owner id is used again", Flaw::SameOwner),
+    ("no heartbeats in the queue", Flaw::NoHeartbeat),
+];
+
+struct Wrong {
+    name: &'static str,
+    kind: Kind,
+    failovers: bool,
+    script: &'static str,
+    from: &'static str,
+    to: &'static str,
+}
+
+const fn wrong(
+    name: &'static str,
+    kind: Kind,
+    script: &'static str,
+    from: &'static str,
+    to: &'static str,
+) -> Wrong {
+    Wrong {
+        name,
+        kind,
+        failovers: false,
+        script,
+        from,
+        to,
+    }
+}
+
+const PATCHES: &[Wrong] = &[
+    wrong(
+        "a lock is released whoever asks",
+        Kind::Lock,
+        "_release",
+        "local released = redis.call('HDEL', KEYS[1], ARGV[1]) == 1",
+        "local released = redis.call('DEL', KEYS[1]) == 1",
+    ),
+    wrong(
+        "a mutex is released whoever asks",
+        Kind::Mutex,
+        "_release",
+        "local released = redis.call('GET', KEYS[1]) == ARGV[1]",
+        "local released = redis.call('EXISTS', KEYS[1]) == 1",
+    ),
+    wrong(
+        "a lock is extended whoever asks",
+        Kind::Lock,
+        "_extend",
+        "elseif owned == 1 then",
+        "elseif owned == 1 or redis.call('EXISTS', key) == 1 then",
+    ),
+    wrong(
+        "a mutex is extended whoever asks",
+        Kind::Mutex,
+        "_extend",
+        "elseif holder == ARGV[i + 1] then",
+        "elseif holder then",
+    ),
+    wrong(
+        "an extension creates a lock",
+        Kind::Lock,
+        "_extend",
+        "answers[i] = -redis.call('EXISTS', key)",
+        "redis.call('HSET', key, ARGV[i + 1], 1) redis.call('PEXPIRE', key, ARGV[1]) answers[i] = 1",
+    ),
+    wrong(
+        "a waiter extends the holder's lease",
+        Kind::Lock,
+        "_acquire",
+        "if code == 2 then\n  return wait(remaining, foreign)",
+        "if code == 2 then\n  renew(owner, lease)\n  return wait(remaining, foreign)",
+    ),
+    wrong(
+        "a repeated attempt shortens the lease",
+        Kind::Lock,
+        "_acquire",
+        "renew(owner, lease, mode, permits)\n  return {1",
+        "redis.call('PEXPIRE', KEYS[1], lease - 5)\n  return {1",
+    ),
+    wrong(
+        "the holder is told that somebody holds the lock",
+        Kind::Lock,
+        "_acquire",
+        "if code == 1 then",
+        "if code == 9 then",
+    ),
+    wrong(
+        "a lock has no expiry",
+        Kind::Lock,
+        "_acquire",
+        "  redis.call('HSET', KEYS[1], owner, 1)\n  redis.call('PEXPIRE', KEYS[1], lease)",
+        "  redis.call('HSET', KEYS[1], owner, 1)",
+    ),
+    wrong(
+        "late attempts are not refused",
+        Kind::Lock,
+        "_acquire",
+        "local late = tonumber(ARGV[4]) > 0 and now > tonumber(ARGV[4])",
+        "local late = false",
+    ),
+    wrong(
+        "a newcomer goes before the queue",
+        Kind::Lock,
+        "_acquire",
+        "if KEYS[3] and code == 0 and first(0) then",
+        "if false then",
+    ),
+    wrong(
+        "a release hands nothing on",
+        Kind::Lock,
+        "_release",
+        "handed = select(2, hand_on(nil))",
+        "handed = 0",
+    ),
+    wrong(
+        "nobody hears of a release",
+        Kind::Lock,
+        "_release",
+        "local receivers = redis.pcall(publish, channel, '0')",
+        "local receivers = 0",
+    ),
+    wrong(
+        "the lock is handed to the dead",
+        Kind::Lock,
+        "_release",
+        "return record and tonumber(string.match(record, '^%d+')) * 1000 > now",
+        "return record",
+    ),
+    wrong(
+        "a waiter that does not listen is handed the lock",
+        Kind::Lock,
+        "_release",
+        "return receivers ~= 0 or publish == 'publish'",
+        "return true",
+    ),
+    wrong(
+        "one who was handed the lock keeps its place",
+        Kind::Lock,
+        "_release",
+        "        leave(owner)\n        take(owner, lease, mode, permits)",
+        "        take(owner, lease, mode, permits)",
+    ),
+    wrong(
+        "a lock is handed on with the old token",
+        Kind::Lock,
+        "_release",
+        "local token = reserve(math.max(1, tonumber(tokens)), 0)",
+        "local token = tonumber(redis.call('GET', KEYS[2]))",
+    ),
+    wrong(
+        "a lock is handed on for ever",
+        Kind::Lock,
+        "_release",
+        "  redis.call('HSET', KEYS[1], owner, 1)\n  redis.call('PEXPIRE', KEYS[1], lease)",
+        "  redis.call('HSET', KEYS[1], owner, 1)",
+    ),
+    wrong(
+        "a lock is handed on for a quarter of the lease",
+        Kind::Lock,
+        "_release",
+        "  redis.call('HSET', KEYS[1], owner, 1)\n  redis.call('PEXPIRE', KEYS[1], lease)",
+        "  redis.call('HSET', KEYS[1], owner, 1)\n  redis.call('PEXPIRE', KEYS[1], lease / 4)",
+    ),
+    wrong(
+        "a cancelled attempt that was granted is left alone",
+        Kind::Lock,
+        "_release",
+        "local released = redis.call('HDEL', KEYS[1], ARGV[1]) == 1",
+        "local released = redis.call('EXISTS', KEYS[3]) == 0 and redis.call('HDEL', KEYS[1], ARGV[1]) == 1",
+    ),
+    wrong(
+        "a cancelled place is kept",
+        Kind::Lock,
+        "_release",
+        "local left = not released and leave(owner)",
+        "local left = false",
+    ),
+    wrong(
+        "a queue is kept for ever",
+        Kind::Lock,
+        "_acquire",
+        "    redis.call('PEXPIRE', KEYS[3], ttl)\n    redis.call('PEXPIRE', KEYS[4], ttl)",
+        "",
+    ),
+    wrong(
+        "newcomers go to the head of the queue",
+        Kind::Lock,
+        "_acquire",
+        "string.format('%.0f', math.max(now, (last or 0) + 1))",
+        "string.format('%.0f', 9e15 - now)",
+    ),
+    wrong(
+        "a clock that is set back reorders the queue",
+        Kind::Lock,
+        "_acquire",
+        "math.max(now, (last or 0) + 1)",
+        "now",
+    ),
+    wrong(
+        "tokens are reserved one by one",
+        Kind::Lock,
+        "_acquire",
+        "local text = string.format('%.0f', token + count - 1)",
+        "local text = string.format('%.0f', token)",
+    ),
+    Wrong {
+        name: "tokens are counted",
+        kind: Kind::Lock,
+        failovers: true,
+        script: "_acquire",
+        from: "local token = math.max(now, floor)",
+        to: "local token = math.max(1, floor)",
+    },
+    wrong(
+        "a script touches another key",
+        Kind::Lock,
+        "_release",
+        "local channel = ARGV[5]",
+        "local channel = ARGV[5] redis.call('GET', KEYS[1] .. ':more')",
+    ),
+];

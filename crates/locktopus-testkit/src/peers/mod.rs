@@ -1,0 +1,3 @@
+//! Other lock libraries, as they are, to meet on the same servers.
+
+pub mod redisson;

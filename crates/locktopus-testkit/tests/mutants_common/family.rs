@@ -1,0 +1,191 @@
+//! The rules of queues, groups, read-write locks, semaphores, latches, evictions and lists, one of them broken.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use locktopus_core::{
+    AcquireAttempt, AttemptOutcome, BackendError, CounterOutcome, CounterRequest, DynBackend,
+    Eviction, ExtendOutcome, ExtendRequest, GroupOutcome, HolderState, LockBackend, LockPage,
+    LockState, LockTarget, OwnerId, ReleaseOutcome, ReleaseRequest, ScanCursor, WakeGroup,
+    WakeStream, forward_backend,
+};
+use tokio::time::Instant;
+
+use super::Mutation;
+use super::requests::far;
+
+/// What all clients of a mutant know.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    /// The attempts that asked for a place, and when they first did.
+    queued: Mutex<HashMap<OwnerId, (AcquireAttempt, Instant)>>,
+    /// Every name that was ever asked for.
+    pub(super) names: Mutex<Vec<LockTarget>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Family {
+    pub(super) mutation: Mutation,
+    pub(super) inner: DynBackend,
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Family {
+    pub(super) fn is(&self, mutation: Mutation) -> bool {
+        self.mutation == mutation
+    }
+
+    pub(super) async fn state(&self, target: &LockTarget) -> LockState {
+        let state = self.inner.inspect(target, far()).await;
+        state.unwrap_or_default()
+    }
+
+    fn remember(&self, attempt: &AcquireAttempt) {
+        let target = attempt.target.clone();
+        self.shared.names.lock().unwrap().push(target);
+        if attempt.place.is_some() {
+            let mut queued = self.shared.queued.lock().unwrap();
+            let since = Instant::now();
+            let entry = queued.entry(attempt.owner.clone());
+            entry.or_insert_with(|| (attempt.clone(), since));
+        }
+    }
+
+    fn queued_since(&self, owner: &OwnerId) -> Option<Instant> {
+        let queued = self.shared.queued.lock().unwrap();
+        queued.get(owner).map(|(_, since)| *since)
+    }
+
+    /// Takes everybody behind the first `keep` out of the queue, in order.
+    pub(super) async fn take_out(&self, target: &LockTarget, keep: usize) -> Vec<AcquireAttempt> {
+        let waiters = self.state(target).await.waiters.into_iter().skip(keep);
+        let mut taken: Vec<_> = {
+            let known = self.shared.queued.lock().unwrap();
+            waiters
+                .map(|waiter| known[&waiter.owner].0.clone())
+                .collect()
+        };
+        // From the end, so that nobody gets what one ahead gives up.
+        taken.reverse();
+        for attempt in &taken {
+            let (target, owner) = (attempt.target.clone(), attempt.owner.clone());
+            let request = ReleaseRequest::new(target, owner, far());
+            let _ = self.inner.release(&request).await;
+        }
+        taken.reverse();
+        taken
+    }
+
+    pub(super) async fn put_back(&self, attempts: impl IntoIterator<Item = AcquireAttempt>) {
+        for attempt in attempts {
+            let _ = self.inner.attempt(&attempt).await;
+        }
+    }
+}
+
+#[async_trait]
+impl LockBackend for Family {
+    forward_backend!(inner: info check shard group diagnose close);
+
+    async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
+        self.remember(attempt);
+        self.mutant_attempt(attempt.clone()).await
+    }
+
+    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
+        self.mutant_group(attempts).await
+    }
+
+    async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
+        self.mutant_release(request).await
+    }
+
+    async fn extend(
+        &self,
+        batch: &[ExtendRequest],
+        deadline: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        if self.is(Mutation::ExtendsEveryHolder) {
+            for request in batch {
+                for holder in self.state(&request.target).await.holders {
+                    let (target, lease) = (request.target.clone(), request.lease);
+                    let other = ExtendRequest::new(target, holder.owner, lease);
+                    let _ = self.inner.extend(&[other], deadline).await;
+                }
+            }
+        }
+        self.inner.extend(batch, deadline).await
+    }
+
+    async fn inspect(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<LockState, BackendError> {
+        let mut state = self.inner.inspect(target, deadline).await?;
+        for holder in &mut state.holders {
+            if self.is(Mutation::HandedLeaseIsOld)
+                && let Some(since) = self.queued_since(&holder.owner)
+            {
+                let left = holder.remaining.unwrap_or_default();
+                let left = left.saturating_sub(since.elapsed());
+                let owner = holder.owner.clone();
+                *holder = HolderState::new(owner, holder.mode, holder.holds, Some(left));
+            }
+        }
+        Ok(state)
+    }
+
+    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
+        self.mutant_counter(request.clone()).await
+    }
+
+    async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        self.mutant_evict(target, deadline).await
+    }
+
+    async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        deadline: Instant,
+    ) -> Result<LockPage, BackendError> {
+        self.mutant_scan(prefix, cursor, deadline).await
+    }
+
+    fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
+        let stream = self.inner.listen(target)?;
+        Some(match self.mutation {
+            Mutation::JoinsNobody => Arc::<WakeGroup>::default().join(()),
+            _ => stream,
+        })
+    }
+
+    async fn subscribe(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<WakeStream, BackendError> {
+        let stream = self.inner.subscribe(target, deadline).await?;
+        Ok(match self.mutation {
+            Mutation::NoPushes => {
+                // Hints come, grants do not: nobody can claim the inner stream.
+                let (group, mut inner) = (Arc::<WakeGroup>::default(), stream);
+                let outer = group.join(());
+                tokio::spawn(async move {
+                    while Arc::strong_count(&group) > 1 {
+                        inner.next().await;
+                        group.wake_one();
+                    }
+                });
+                outer
+            }
+            _ => stream,
+        })
+    }
+}
