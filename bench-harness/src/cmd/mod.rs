@@ -2,6 +2,7 @@
 
 pub mod compare;
 mod error;
+mod peers;
 pub mod report;
 pub mod run;
 pub mod topology;

@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use locktopus_testkit::topology::{ProviderKind, ServerImage, Spec, TopologyError};
 
 use super::report::Format;
-use super::{CommandError, report};
+use super::{CommandError, peers, report};
 use crate::cli::TextArgs;
 use crate::detect;
 use crate::exit::Exit;
@@ -74,6 +74,9 @@ pub struct RunArgs {
     /// This length of each measurement instead, such as `2s`.
     #[arg(long, value_parser = humantime::parse_duration)]
     duration: Option<Duration>,
+    /// This time instead for which Redisson runs before it counts, so that Java compiles it.
+    #[arg(long, value_parser = humantime::parse_duration)]
+    warm_up: Option<Duration>,
     /// This number of rounds instead.
     #[arg(long)]
     rounds: Option<u32>,
@@ -122,11 +125,17 @@ pub async fn run(args: &RunArgs) -> Result<Exit, CommandError> {
     if cfg!(debug_assertions) {
         report.note("Debug build: its figures mean nothing. Build with --release.");
     }
-    leave_out_peers(&mut tasks, &mut report);
+    let redisson = peers::prepare(&mut tasks, &mut report).await;
 
     let bar = progress(tasks.len(), rounds);
+    let runner = Runner {
+        quiet: &quiet,
+        prefix: format!("locktopus-bench:{}", report.run.id),
+        pings: 2_000,
+        redisson,
+    };
     let measured = tokio::select! {
-        measured = measure(args, &tasks, rounds, &quiet, &mut report, &bar) => measured,
+        measured = measure(args, &tasks, rounds, &runner, &mut report, &bar) => measured,
         _ = tokio::signal::ctrl_c() => Err(CommandError::Interrupted),
     };
     bar.finish_and_clear();
@@ -139,15 +148,10 @@ async fn measure(
     args: &RunArgs,
     tasks: &[Task],
     rounds: u32,
-    quiet: &Quiet,
+    runner: &Runner<'_>,
     report: &mut Report,
     bar: &ProgressBar,
 ) -> Result<(), CommandError> {
-    let runner = Runner {
-        quiet,
-        prefix: format!("locktopus-bench:{}", report.run.id),
-        pings: 2_000,
-    };
     let mut provider = args.provider;
     for topology in [
         Topology::InProcess,
@@ -168,7 +172,8 @@ async fn measure(
             bar.inc(u64::try_from(here.len()).unwrap_or(0) * u64::from(rounds));
             continue;
         };
-        quiet
+        runner
+            .quiet
             .pin_servers(&place.pids().await)
             .map_err(CommandError::Usage)?;
         for index in 0..rounds {
@@ -261,17 +266,6 @@ async fn open(
     Ok(None)
 }
 
-fn leave_out_peers(tasks: &mut Vec<Task>, report: &mut Report) {
-    if cfg!(feature = "peers") {
-        return;
-    }
-    let before = tasks.len();
-    tasks.retain(|task| task.strategy == Strategy::Locktopus);
-    if tasks.len() < before {
-        report.skip("R1 and rslock", "the feature \"peers\" of bench-harness");
-    }
-}
-
 fn finish(args: &RunArgs, report: &Report) -> Result<Exit, CommandError> {
     let style = args.text.style();
     super::print(&crate::report::terminal::render(report, style))?;
@@ -342,6 +336,7 @@ impl RunArgs {
             locks: self.locks,
             hold: self.hold,
             duration: self.duration,
+            warm_up: self.warm_up,
         }
     }
 }

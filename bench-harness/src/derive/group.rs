@@ -122,8 +122,14 @@ fn group<'a>((scenario, through_proxy, corrected): Key<'a>, cells: &[&'a Cell]) 
         let (fixed, varying) =
             (0..first.len()).partition::<Vec<_>, _>(|&at| values(dims, at).len() <= 1);
         constants.extend(fixed.into_iter().filter_map(|at| {
+            let name = first[at].0.clone();
             let value = values(dims, at).pop_first()?;
-            Some((first[at].0.clone(), value))
+            // Options say their name with their value, for labels.
+            let value = match value.strip_prefix(&name) {
+                Some(rest) => rest.trim_start().to_owned(),
+                None => value,
+            };
+            Some((name, value))
         }));
         varying
     };

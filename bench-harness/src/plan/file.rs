@@ -41,6 +41,8 @@ struct CellSpec {
     arrivals_per_second: Option<u64>,
     #[serde(default = "three_seconds", with = "humantime_serde")]
     lease: Duration,
+    #[serde(default = "ten_seconds", with = "humantime_serde")]
+    warm_up: Duration,
 }
 
 fn locktopus() -> Vec<Strategy> {
@@ -67,6 +69,10 @@ fn one_second() -> Duration {
 fn three_seconds() -> Duration {
     Duration::from_secs(3)
 }
+/// What Java needs to compile the whole way of a lock.
+fn ten_seconds() -> Duration {
+    Duration::from_secs(10)
+}
 
 /// What flags keep of a file, and what they change.
 #[derive(Clone, Debug, Default)]
@@ -91,6 +97,8 @@ pub struct Filter {
     pub hold: Option<Duration>,
     /// This duration instead.
     pub duration: Option<Duration>,
+    /// This warm-up of strategies in Java instead.
+    pub warm_up: Option<Duration>,
 }
 
 /// Why there is nothing to measure.
@@ -148,6 +156,7 @@ impl ScenarioFile {
         }
         for cell in &file.cell {
             cell.check()
+                .and_then(|()| cell.check_strategies())
                 .map_err(|problem| bad(format!("[{}] {problem}", cell.scenario.name())))?;
         }
         Ok(file)
@@ -235,6 +244,29 @@ impl CellSpec {
         Ok(())
     }
 
+    /// Flags may leave a strategy without a kind it knows, which then is not measured; a file may not.
+    fn check_strategies(&self) -> Result<(), String> {
+        for &strategy in &self.strategies {
+            let possible = self.clients.iter().any(|&client| {
+                let mut kinds = self.kinds.iter();
+                kinds.any(|&kind| strategy.can(client, kind))
+            });
+            if !possible {
+                return Err(format!(
+                    "{} can have none of these kinds through any of these clients",
+                    strategy.name()
+                ));
+            }
+        }
+        let closed_loop = self.scenario != Scenario::Renewal && self.arrivals_per_second.is_none();
+        if self.strategies.contains(&Strategy::Redisson) && !closed_loop {
+            return Err(
+                "redisson is measured in closed loops that take and give back locks".to_owned(),
+            );
+        }
+        Ok(())
+    }
+
     fn changed(&self, filter: &Filter) -> Self {
         let mut cell = self.clone();
         let many = !matches!(cell.scenario, Scenario::Uncontended | Scenario::Renewal);
@@ -257,6 +289,7 @@ impl CellSpec {
         }
         cell.hold = filter.hold.unwrap_or(cell.hold);
         cell.duration = filter.duration.unwrap_or(cell.duration);
+        cell.warm_up = filter.warm_up.unwrap_or(cell.warm_up);
         cell
     }
 
@@ -269,7 +302,7 @@ impl CellSpec {
             };
             for &topology in topologies {
                 for &strategy in &self.strategies {
-                    for &kind in &self.kinds {
+                    for &kind in self.kinds.iter().filter(|&&k| strategy.can(client, k)) {
                         for &workers in &self.workers {
                             tasks.push(self.task(client, topology, strategy, kind, workers));
                         }
@@ -311,6 +344,11 @@ impl CellSpec {
             duration: self.duration,
             arrivals_per_second: self.arrivals_per_second,
             lease: self.lease,
+            warm_up: if strategy == Strategy::Redisson {
+                self.warm_up
+            } else {
+                Duration::ZERO
+            },
         }
     }
 }
@@ -365,6 +403,35 @@ mod tests {
     }
 
     #[test]
+    fn a_strategy_is_measured_only_with_what_it_can() {
+        let text = "rounds = 1\n[[cell]]\nscenario = \"hot-lock\"\nstrategies = [\"locktopus\", \
+            \"redisson\"]\nclients = [\"fred\", \"redisson\"]\nkinds = [\"mutex\", \"lock\", \
+            \"fair-lock\"]\ntopologies = [\"cluster\"]\nwarm_up = \"7s\"";
+        let file = ScenarioFile::parse(text, "x.toml").unwrap();
+        let found: Vec<_> = file.tasks(&Filter::default()).unwrap();
+        let found: Vec<_> = found
+            .iter()
+            .map(|t| (t.strategy, t.client, t.kind, t.warm_up.as_secs()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (Strategy::Locktopus, Client::Fred, Kind::Mutex, 0),
+                (Strategy::Locktopus, Client::Fred, Kind::Lock, 0),
+                (Strategy::Redisson, Client::Redisson, Kind::Lock, 7),
+                (Strategy::Redisson, Client::Redisson, Kind::FairLock, 7),
+            ]
+        );
+        let only_spin = Filter {
+            kinds: vec![Kind::SpinLock],
+            warm_up: Some(Duration::from_secs(1)),
+            ..Filter::default()
+        };
+        let found = file.tasks(&only_spin).unwrap();
+        assert_eq!((found.len(), found[0].warm_up.as_secs()), (1, 1));
+    }
+
+    #[test]
     fn errors_name_the_cell() {
         for (text, named) in [
             ("rounds = 0\ncell = []", "rounds"),
@@ -380,6 +447,15 @@ mod tests {
             (
                 "rounds = 1\n[[cell]]\nscenario = \"renewal\"\nlease = \"9s\"",
                 "[renewal]",
+            ),
+            (
+                "rounds = 1\n[[cell]]\nscenario = \"hot-lock\"\nstrategies = [\"redisson\"]",
+                "redisson can have none",
+            ),
+            (
+                "rounds = 1\n[[cell]]\nscenario = \"many-locks\"\nstrategies = [\"redisson\"]\n\
+                 clients = [\"redisson\"]\narrivals_per_second = 5",
+                "closed loops",
             ),
             (
                 "rounds = 1\n[[cell]]\nscenario = \"hot-lock\"\nworker = [1]",

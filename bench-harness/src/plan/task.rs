@@ -33,6 +33,8 @@ pub enum Client {
     RedisRs,
     /// fred.
     Fred,
+    /// Redisson, which measures only itself.
+    Redisson,
 }
 
 /// Kind of lock.
@@ -43,6 +45,12 @@ pub enum Kind {
     Lock,
     /// Plain string.
     Mutex,
+    /// Redisson's `RFairLock`.
+    FairLock,
+    /// Redisson's `RSpinLock`.
+    SpinLock,
+    /// The exclusive half of Redisson's `RReadWriteLock`.
+    WriteLock,
 }
 
 /// Whose way of locking is measured.
@@ -55,6 +63,21 @@ pub enum Strategy {
     R1,
     /// The rslock crate (feature `peers`).
     Rslock,
+    /// Redisson itself, in Java (feature `peers`, a JDK and Maven).
+    Redisson,
+}
+
+impl Strategy {
+    /// Whether it can take locks of this kind through this library.
+    #[must_use]
+    pub const fn can(self, client: Client, kind: Kind) -> bool {
+        match self {
+            Self::Locktopus | Self::R1 | Self::Rslock => {
+                !matches!(client, Client::Redisson) && matches!(kind, Kind::Lock | Kind::Mutex)
+            }
+            Self::Redisson => matches!(client, Client::Redisson) && !matches!(kind, Kind::Mutex),
+        }
+    }
 }
 
 macro_rules! names {
@@ -71,9 +94,9 @@ macro_rules! names {
 
 names! {
     Scenario: Uncontended = "uncontended", ManyLocks = "many-locks", HotLock = "hot-lock", Renewal = "renewal";
-    Client: Memory = "memory", RedisRs = "redis-rs", Fred = "fred";
-    Kind: Lock = "lock", Mutex = "mutex";
-    Strategy: Locktopus = "locktopus", R1 = "R1", Rslock = "rslock";
+    Client: Memory = "memory", RedisRs = "redis-rs", Fred = "fred", Redisson = "redisson";
+    Kind: Lock = "lock", Mutex = "mutex", FairLock = "fair-lock", SpinLock = "spin-lock", WriteLock = "write-lock";
+    Strategy: Locktopus = "locktopus", R1 = "R1", Rslock = "rslock", Redisson = "redisson";
 }
 
 /// One measurement, to be repeated in every round.
@@ -103,6 +126,8 @@ pub struct Task {
     pub arrivals_per_second: Option<u64>,
     /// Lease of the held locks, for the renewal scenario.
     pub lease: Duration,
+    /// How long a strategy in Java runs the workload before it counts; zero for the others.
+    pub warm_up: Duration,
 }
 
 impl Task {

@@ -1,5 +1,6 @@
 //! Worker processes, seen from the harness.
 
+use std::ffi::OsString;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
+use crate::plan::Strategy;
 use crate::worker::{Answer, Job, Start};
 
 /// A worker process. Ended when dropped.
@@ -17,12 +19,9 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts a process and gives it its job.
-    pub(super) async fn spawn(job: &Job) -> Result<Self, String> {
-        let program = std::env::current_exe()
-            .map_err(|error| format!("cannot find this program: {error}"))?;
-        let mut process = Command::new(program)
-            .arg("worker")
+    /// Starts a process and gives it its job. `redisson` is what runs a worker of Redisson.
+    pub(super) async fn spawn(job: &Job, redisson: Option<&[OsString]>) -> Result<Self, String> {
+        let mut process = program(job, redisson)?
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -85,4 +84,28 @@ impl Worker {
             Err(_) => Err(format!("a worker said nothing for {within:?}")),
         }
     }
+}
+
+fn program(job: &Job, redisson: Option<&[OsString]>) -> Result<Command, String> {
+    if job.strategy != Strategy::Redisson {
+        let program = std::env::current_exe()
+            .map_err(|error| format!("cannot find this program: {error}"))?;
+        let mut command = Command::new(program);
+        command.arg("worker");
+        return Ok(command);
+    }
+    let Some([java, arguments @ ..]) = redisson else {
+        return Err("there is no worker of Redisson".to_owned());
+    };
+    let mut command = match job.core {
+        None => Command::new(java),
+        Some(core) => {
+            // Java has threads before it could pin itself.
+            let mut command = Command::new("taskset");
+            command.args(["--cpu-list", &core.to_string()]).arg(java);
+            command
+        }
+    };
+    command.args(arguments);
+    Ok(command)
 }

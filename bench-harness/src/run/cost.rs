@@ -96,8 +96,14 @@ impl Reading {
                 .map(|(_, n)| n)
                 .sum()
         };
+        let mut commands = sum(&|name| is_sent(name, strategy));
+        if strategy == Strategy::Redisson {
+            // A release deletes the lock in its script, and then sends a DEL for the key by which the
+            // script knows a repeated request.
+            commands += by_command.get("del").copied().unwrap_or(0) / 2;
+        }
         ServerCost {
-            commands: sum(&|name| is_sent(name, strategy)),
+            commands,
             commands_with_scripts: Some(sum(&|_| true)),
             cpu_ns: self
                 .cpu_ns
@@ -136,8 +142,14 @@ fn is_sent(name: &str, strategy: Strategy) -> bool {
         name,
         "eval" | "evalsha" | "subscribe" | "unsubscribe" | "ssubscribe" | "sunsubscribe"
     );
-    // rslock takes its locks by plain SET.
-    script_or_subscription || (strategy == Strategy::Rslock && name == "set")
+    let own = match strategy {
+        Strategy::Locktopus | Strategy::R1 => false,
+        // Takes its locks by plain SET.
+        Strategy::Rslock => name == "set",
+        // Waits for replicas, where there are some.
+        Strategy::Redisson => name == "wait",
+    };
+    script_or_subscription || own
 }
 
 #[cfg(test)]
@@ -168,5 +180,8 @@ mod tests {
             now.since(&Reading::default(), Strategy::Rslock).commands,
             17
         );
+        now.add("cmdstat_del:calls=8,usec=1\r\ncmdstat_wait:calls=3,usec=1\r\n");
+        let redisson = now.since(&Reading::default(), Strategy::Redisson);
+        assert_eq!(redisson.commands, 10 + 3 + 8 / 2);
     }
 }

@@ -113,6 +113,7 @@ impl Place {
     pub fn url(&self, client: Client) -> String {
         let library = match client {
             Client::Memory => return "memory:".to_owned(),
+            Client::Redisson => return self.url.clone().unwrap_or_default(),
             Client::RedisRs => "redis",
             Client::Fred => "fred",
         };

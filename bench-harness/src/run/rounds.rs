@@ -1,5 +1,6 @@
 //! Runs tasks round by round.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -9,11 +10,11 @@ use super::cost::Counters;
 use super::place::Place;
 use super::quiet::Quiet;
 use crate::model::{Report, Subject};
-use crate::plan::{Client, Scenario, Task};
+use crate::plan::{Client, Scenario, Strategy, Task};
 use crate::record::{Recorder, RoundFacts};
 use crate::worker::{Answer, Job, Start, monotonic_ns};
 
-/// How long workers may take to connect, ping and (for renewal) take their locks.
+/// How long workers may take to connect, ping and (for renewal) take their locks; besides a warm-up.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 /// How long after the measured part workers may take to come back.
 const DONE_WITHIN: Duration = Duration::from_secs(60);
@@ -39,6 +40,8 @@ pub struct Runner<'a> {
     pub prefix: String,
     /// Round trips of PING to time in each round.
     pub pings: u32,
+    /// Program and arguments of Redisson's worker, where there is one.
+    pub redisson: Option<Vec<OsString>>,
 }
 
 impl Runner<'_> {
@@ -62,14 +65,19 @@ impl Runner<'_> {
         let jobs = self.jobs(place, task, index);
         let mut workers = Vec::new();
         for job in &jobs {
-            workers.push(Worker::spawn(job).await.map_err(failed)?);
+            workers.push(
+                Worker::spawn(job, self.redisson.as_deref())
+                    .await
+                    .map_err(failed)?,
+            );
         }
         for worker in &mut workers {
-            worker.ready(READY_WITHIN).await.map_err(failed)?;
+            let within = READY_WITHIN + task.warm_up;
+            worker.ready(within).await.map_err(failed)?;
         }
         let counters = match task.client {
             Client::Memory => None,
-            Client::RedisRs | Client::Fred => {
+            Client::RedisRs | Client::Fred | Client::Redisson => {
                 let counters = Counters::connect(&place.url(Client::RedisRs)).await;
                 Some(counters.map_err(|error| failed(error.to_string()))?)
             }
@@ -171,6 +179,7 @@ impl Runner<'_> {
                 lease_ms: u64::try_from(task.lease.as_millis()).unwrap_or(u64::MAX),
                 pings: if process == 0 { self.pings } else { 0 },
                 core: self.quiet.worker_core(),
+                warm_up_ns: duration_ns(task.warm_up),
             };
             first_worker += workers;
             job
@@ -181,16 +190,18 @@ impl Runner<'_> {
 
 fn subject(place: &Place, task: &Task) -> Subject {
     let lock_kind = match task.strategy {
-        crate::plan::Strategy::Locktopus => task.kind.name(),
-        crate::plan::Strategy::R1 => "lock",
-        crate::plan::Strategy::Rslock => "mutex",
+        Strategy::Locktopus | Strategy::Redisson => task.kind.name(),
+        Strategy::R1 => "lock",
+        Strategy::Rslock => "mutex",
     };
     let mut options = std::collections::BTreeMap::new();
+    let mut option = |name: &str, value: String| drop(options.insert(name.to_owned(), value));
+    let written = |time| humantime::format_duration(time).to_string();
     if task.scenario == Scenario::Renewal {
-        options.insert(
-            "lease".to_owned(),
-            humantime::format_duration(task.lease).to_string(),
-        );
+        option("lease", written(task.lease));
+    }
+    if task.strategy == Strategy::Redisson {
+        option("JIT warm-up", written(task.warm_up));
     }
     Subject {
         scenario: task.scenario.name().to_owned(),

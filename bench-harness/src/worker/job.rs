@@ -41,6 +41,8 @@ pub struct Job {
     pub pings: u32,
     /// Core to run on.
     pub core: Option<u32>,
+    /// How long to run the workload before it counts; for workers in Java.
+    pub warm_up_ns: u64,
 }
 
 /// The starting signal.

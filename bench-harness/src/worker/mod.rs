@@ -4,6 +4,8 @@
 //! all cells are measured alike. Parent and child talk in lines of JSON: the parent sends a [`Job`], the
 //! child answers [`Answer::Ready`] when it is connected, the parent names the start on the machine's
 //! monotonic clock, which both read, and the child answers [`Answer::Done`] with everything it recorded.
+//!
+//! Redisson's workers are in Java, in `peers/redisson`, and keep to the same conversation.
 
 mod clock;
 mod closed;

@@ -7,9 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use locktopus::{
-    AcquireAttempt, AttemptOutcome, BackendError, BackendInfo, Diagnosis, DynBackend,
-    ExtendOutcome, ExtendRequest, LockBackend, LockGuard, LockState, LockTarget, Locktopus,
-    NameError, OwnerId, ReleaseOutcome, ReleaseRequest, WakeStream,
+    AcquireAttempt, AttemptOutcome, BackendError, DynBackend, ExtendOutcome, ExtendRequest,
+    LockBackend, LockGuard, Locktopus, OwnerId, forward_backend,
 };
 use tokio::time::Instant;
 
@@ -108,17 +107,7 @@ struct Probe {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl LockBackend for Probe {
-    fn info(&self) -> &BackendInfo {
-        self.inner.info()
-    }
-
-    fn check(&self, target: &LockTarget) -> Result<(), NameError> {
-        self.inner.check(target)
-    }
-
-    fn shard(&self, target: &LockTarget) -> u32 {
-        self.inner.shard(target)
-    }
+    forward_backend!(inner: info check shard group attempt_all release inspect counter evict scan listen subscribe diagnose close);
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         let outcome = self.inner.attempt(attempt).await;
@@ -126,10 +115,6 @@ impl LockBackend for Probe {
             lock(&self.renewals.last).insert(attempt.owner.clone(), monotonic_ns());
         }
         outcome
-    }
-
-    async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
-        self.inner.release(request).await
     }
 
     async fn extend(
@@ -149,30 +134,6 @@ impl LockBackend for Probe {
             }
         }
         answers
-    }
-
-    async fn inspect(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<LockState, BackendError> {
-        self.inner.inspect(target, deadline).await
-    }
-
-    async fn subscribe(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<WakeStream, BackendError> {
-        self.inner.subscribe(target, deadline).await
-    }
-
-    async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError> {
-        self.inner.diagnose(deadline).await
-    }
-
-    async fn close(&self) {
-        self.inner.close().await;
     }
 }
 

@@ -25,6 +25,12 @@ pub(super) trait Held: Send {
 pub(super) async fn connect(job: &Job) -> Result<Arc<dyn Subject>, String> {
     match job.strategy {
         Strategy::Locktopus => {
+            if !job.strategy.can(job.client, job.kind) {
+                return Err(format!(
+                    "Locktopus is not measured as a {}",
+                    job.kind.name()
+                ));
+            }
             let locks = locktopus::connect(&job.url)
                 .await
                 .map_err(|error| chain(&error))?;
@@ -41,6 +47,7 @@ pub(super) async fn connect(job: &Job) -> Result<Arc<dyn Subject>, String> {
         Strategy::R1 | Strategy::Rslock => {
             Err("peers need the feature \"peers\" of the harness".to_owned())
         }
+        Strategy::Redisson => Err("Redisson's workers are another program".to_owned()),
     }
 }
 
@@ -55,6 +62,7 @@ impl Subject for Ours {
         let request = match self.kind {
             Kind::Lock => self.locks.lock(lock),
             Kind::Mutex => self.locks.mutex(lock),
+            Kind::FairLock | Kind::SpinLock | Kind::WriteLock => return Err("no such kind"),
         };
         match request.acquire().await {
             Ok(guard) => Ok(Box::new(guard)),

@@ -1,0 +1,170 @@
+//! Redisson's worker keeps to the same conversation as the others, on the same clock.
+//!
+//! Without a JDK, Maven or what Maven downloads, all but one of these tests skip themselves, loudly; in CI
+//! that is a failure. Set `LOCKTOPUS_SKIP_JDK` to the reason why that is right on a machine.
+#![cfg(unix)]
+
+use std::path::Path;
+use std::process::Command;
+
+use bench_harness::model::{self, Report, op};
+use bench_harness::worker::monotonic_ns;
+use locktopus_testkit::peers::redisson::{Jar, Redisson, jar_or_skip};
+use locktopus_testkit::topology::{ProviderKind, Spec, TopologyKind, start};
+
+/// Two machines of Java for the hot lock, and one for the rest.
+const SCENARIOS: &str = r#"
+rounds = 1
+
+[[cell]]
+scenario = "hot-lock"
+strategies = ["redisson"]
+clients = ["redisson"]
+kinds = ["lock", "fair-lock", "spin-lock", "write-lock"]
+topologies = ["standalone"]
+workers = [4]
+processes = 2
+hold = "5ms"
+duration = "400ms"
+warm_up = "200ms"
+
+[[cell]]
+scenario = "many-locks"
+strategies = ["redisson"]
+clients = ["redisson"]
+topologies = ["cluster"]
+workers = [4]
+duration = "300ms"
+warm_up = "0s"
+"#;
+
+async fn jar() -> Option<Jar> {
+    let jar = jar_or_skip().await;
+    jar.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Runs the scenarios above and reads what was written.
+fn measured(name: &str, change: impl FnOnce(&mut Command)) -> (Report, String) {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).expect("a writable target directory");
+    let file = directory.join("scenarios.toml");
+    std::fs::write(&file, SCENARIOS).expect("a writable target directory");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_locktopus-bench"));
+    command
+        .args(["run", "--provider", "plain", "--file"])
+        .arg(&file)
+        .arg("--out")
+        .arg(&directory);
+    change(&mut command);
+    let output = command.output().expect("the binary starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let report = model::read(&directory.join("report.json")).expect("a readable report");
+    (report, said)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_workload_is_recorded() {
+    if jar().await.is_none() {
+        return;
+    }
+    let (report, _) = measured("redisson", |_| ());
+    assert_eq!(report.cells.len(), 5, "{:?}", report.skipped);
+    assert!(
+        report
+            .notes
+            .iter()
+            .any(|n| n.starts_with("Redisson is version 4.")),
+        "{:?}",
+        report.notes
+    );
+    for cell in &report.cells {
+        let subject = &cell.subject;
+        let what = format!("{} {}", subject.scenario, subject.lock_kind);
+        assert_eq!(
+            (&*subject.strategy, &*subject.client),
+            ("redisson", "redisson")
+        );
+        assert!(subject.options.contains_key("JIT warm-up"), "{what}");
+        let [round] = &cell.rounds[..] else {
+            panic!("{what}: {} rounds", cell.rounds.len());
+        };
+        assert!(round.errors.is_empty(), "{what}: {:?}", round.errors);
+        assert_eq!(round.acquisitions_per_worker.len(), 4, "{what}");
+        let check = round.overlap_check.unwrap();
+        assert_eq!(
+            (check.holds_checked, check.overlaps),
+            (round.acquisitions, 0),
+            "{what}"
+        );
+        let cost = round.server_cost.as_ref().unwrap();
+        // At least one to take it and two to give it back.
+        assert!(cost.commands >= 3 * round.acquisitions, "{what}: {cost:?}");
+        assert!(
+            round.ping.as_ref().unwrap().summary.p50_ns > 1_000,
+            "{what}"
+        );
+        let series = round.time_series.as_ref().unwrap();
+        assert!(series.points.iter().any(|point| point.count > 0), "{what}");
+
+        let hot = subject.scenario == "hot-lock";
+        let last = if hot { op::HAND_OFF } else { op::PAIR };
+        for name in [op::ACQUIRE, op::RELEASE, last] {
+            let found = round.operations.get(name);
+            assert!(found.is_some_and(|h| h.summary.count > 0), "{what}: {name}");
+        }
+        if hot {
+            // One holder at a time for 5 ms each, plus the last one of each worker.
+            assert!(
+                (4..=84).contains(&round.acquisitions),
+                "{what}: {}",
+                round.acquisitions
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn java_reads_the_same_clock() {
+    let Some(jar) = jar().await else { return };
+    let place = start(ProviderKind::Plain, &Spec::new(TopologyKind::Standalone))
+        .await
+        .unwrap();
+    let java = Redisson::start(&jar, &place.url()).await.unwrap();
+    let mut thread = java.thread();
+    for _ in 0..10 {
+        let before = monotonic_ns();
+        let there = thread
+            .ask(&["self", "clock"])
+            .await
+            .unwrap()
+            .number()
+            .unwrap();
+        let after = monotonic_ns();
+        let there = u64::try_from(there).unwrap();
+        assert!(
+            (before..=after).contains(&there),
+            "{before} {there} {after}"
+        );
+    }
+    java.exit().await.unwrap();
+    place.stop().await.unwrap();
+}
+
+#[test]
+fn without_java_it_is_left_out_with_a_word() {
+    let (report, said) = measured("no-java", |command| {
+        command.env("JAVA_HOME", "/nonexistent").env_remove("CI");
+    });
+    assert!(report.cells.is_empty());
+    let [skipped] = &report.skipped[..] else {
+        panic!("{:?}", report.skipped);
+    };
+    assert_eq!(skipped.what, "Redisson");
+    assert!(skipped.needs.contains("JDK"), "{}", skipped.needs);
+    assert!(
+        said.contains("Redisson left out") && said.contains("no JDK"),
+        "{said}"
+    );
+}
