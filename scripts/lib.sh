@@ -5,6 +5,7 @@
 #   ensure_rust      cargo and a C compiler
 #   ensure_server    a redis-server or valkey-server program    -> SERVER
 #   ensure_engine    a container engine that answers
+#   ensure_jdk       a Java compiler and Maven, for Redisson
 #   ensure_images    the images of the pod provider
 #
 # An `ensure_*` function that cannot help returns 1 and leaves the reason in WHY; its caller
@@ -167,6 +168,16 @@ find_server() {
             fi
         done
     done
+}
+
+# A Java compiler and Maven: what the Redisson peer is built with.
+ensure_jdk() {
+    have javac && have mvn && return
+    install_packages default-jdk-headless maven || return
+    have javac && have mvn || {
+        WHY='no Java compiler or no Maven after installing them'
+        return 1
+    }
 }
 
 ensure_server() {
