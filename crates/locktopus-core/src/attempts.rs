@@ -93,7 +93,7 @@ impl<'a> Acquisition<'a> {
         acquisition.stand.terms = acquisition.terms();
         if let Some(mut stand) = left_behind {
             stand.failing_since = stand.failing_since.map(|since| since.max(started));
-            if stand.terms == acquisition.stand.terms {
+            if stand.terms.same_but_tokens(&acquisition.stand.terms) {
                 acquisition.stand = *stand;
             } else {
                 acquisition.stand.failing_since = stand.failing_since;
@@ -225,6 +225,7 @@ impl<'a> Acquisition<'a> {
             owner: self.stand.owner.clone(),
             token: token.filter(|_| plan.target.kind().has_tokens()),
             permits: plan.permits,
+            turns: self.stand.terms.tokens,
             lease: plan.lease,
             renewed: plan.renewed,
             hold_until: plan.max_hold.and_then(|hold| sent.checked_add(hold)),
@@ -282,10 +283,7 @@ impl<'a> Acquisition<'a> {
             lease: self.plan.lease,
             place: place.then(|| self.heartbeat() * 3 + self.services.call_timeout()),
             permits: self.plan.permits,
-            tokens: match self.lead {
-                Some(_) => self.services.settings.cohort.turns,
-                None => 1,
-            },
+            tokens: self.lead.as_ref().map_or(1, Lead::tokens_to_ask),
         }
     }
 

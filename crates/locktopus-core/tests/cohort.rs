@@ -105,10 +105,10 @@ async fn a_lease_serves_as_many_turns_as_allowed_each_with_a_token_of_its_own() 
     );
     assert_eq!(
         script.calls("attempt").len(),
-        10,
-        "one attempt for sixteen turns"
+        1 + 10,
+        "one attempt for the eight turns of a leader that was alone, then one for sixteen"
     );
-    assert_eq!(script.calls("release").len(), 10);
+    assert_eq!(script.calls("release").len(), 11);
     assert_eq!(script.store.population(), (0, 0));
     assert_eq!((locks.held(), locks.background_tasks()), (0, 0));
 }
@@ -275,7 +275,7 @@ async fn validity_is_inherited_and_never_refreshed_by_passing() {
     let mut passed = 0;
     loop {
         let mut next = queue(&locks);
-        sleep(Duration::from_millis(500)).await;
+        sleep(Duration::from_millis(2500)).await;
         guard.release().await.unwrap();
         sleep(Duration::from_millis(1)).await;
         guard = timeout(LEASE, &mut next).await.unwrap().unwrap();
@@ -286,7 +286,7 @@ async fn validity_is_inherited_and_never_refreshed_by_passing() {
         assert_eq!(guard.valid_until(), valid_until);
     }
     // Less than half a lease is not passed on: the next one gets a lease of its own.
-    assert!((27..=30).contains(&passed), "{passed}");
+    assert!((5..=6).contains(&passed), "{passed}");
     assert!(guard.valid_until() > valid_until);
     guard.release().await.unwrap();
 }
@@ -297,7 +297,11 @@ async fn renewal_goes_on_while_the_lease_is_passed_on() {
     let locks = with(&script, 10_000, Duration::from_secs(3600));
     let (tasks, _) = workers(&locks, 3, 200, Duration::from_millis(100));
     finish(tasks).await;
-    assert_eq!(script.calls("attempt").len(), 1, "sixty seconds of turns");
+    let attempts = script.calls("attempt").len();
+    assert_eq!(
+        attempts, 2,
+        "eight turns, then nearly sixty seconds of turns"
+    );
     let renewals = script.calls("extend").len();
     assert!((5..=8).contains(&renewals), "{renewals}");
     assert_eq!(script.store.population(), (0, 0));

@@ -41,6 +41,15 @@ pub(super) struct Terms {
     pub(super) tokens: u32,
 }
 
+impl Terms {
+    /// Whether somebody who asks for these can go on where somebody who asked for the others stood. With fewer tokens
+    /// than it would have asked for it passes the lock on less often, which is no harm.
+    pub(super) fn same_but_tokens(&self, others: &Self) -> bool {
+        let tokens = others.tokens;
+        Self { tokens, ..*self } == *others
+    }
+}
+
 /// A confirmed place in the queue, and what a pushed grant must be measured by.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {

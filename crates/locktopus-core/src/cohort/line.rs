@@ -74,6 +74,11 @@ impl Line {
         Arrival::Waits { slot, patrol }
     }
 
+    /// Whether anybody waits here.
+    pub(crate) fn has_waiters(&self) -> bool {
+        !lock(&self.inner).waiting.is_empty()
+    }
+
     pub(crate) fn glance(&self) -> Glance {
         match lock(&self.inner).stage {
             Stage::Empty => Glance::Empty,

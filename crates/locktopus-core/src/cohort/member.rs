@@ -160,11 +160,14 @@ impl Drop for Waiting {
             return;
         }
         let now = clock::now();
-        let may = |session: &Session, asker: &Asker| session.may_serve(asker, now, &self.services);
+        let may = |session: &Session, asker: &Asker| session.may_serve(asker, now);
         let left = self.cohort.line.hand_back(&self.slot, now, may);
         self.cohort.settle(&self.services, left);
     }
 }
+
+/// How many tokens a leader without company reserves, for those who come while it holds the lock.
+const TOKENS_ALONE: u32 = 8;
 
 /// The way to the backend, on behalf of all who wait in the line. Dropping it lets the next one lead.
 pub(crate) struct Lead {
@@ -177,6 +180,20 @@ pub(crate) struct Lead {
 }
 
 impl Lead {
+    /// How many tokens to reserve with the lock.
+    ///
+    /// As many as the lock may be passed on where there is company; few where there is none, as tokens are the
+    /// server's microseconds: whoever reserves more of them per grant than the grant lasts runs ahead of the clock that
+    /// makes tokens grow even where the last one was lost.
+    pub(crate) fn tokens_to_ask(&self) -> u32 {
+        let turns = self.services.settings.cohort.turns;
+        if self.cohort.line.has_waiters() {
+            turns
+        } else {
+            turns.min(TOKENS_ALONE)
+        }
+    }
+
     pub(crate) fn take_stand(&mut self) -> Option<Box<Stand>> {
         self.stand.take()
     }

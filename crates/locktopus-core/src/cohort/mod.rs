@@ -177,7 +177,7 @@ impl Cohorts {
 impl Cohort {
     /// Looks after the line, and comes again while there is something to look after.
     pub(crate) fn patrol(self: &Arc<Self>, services: &Arc<Services>, now: Instant) {
-        let may = |session: &Session, asker: &Asker| session.may_serve(asker, now, services);
+        let may = |session: &Session, asker: &Asker| session.may_serve(asker, now);
         let found = self.line.patrol(now, PATIENCE, may);
         let next = found.next;
         self.settle(services, found);

@@ -31,6 +31,8 @@ pub(crate) struct Session {
     holder: Mutex<Weak<LeaseState>>,
     /// Turns begun. Each has its own token.
     turns: AtomicU32,
+    /// So many tokens were reserved.
+    most_turns: u32,
     /// No turn begins after this instant.
     until: Instant,
 }
@@ -43,6 +45,10 @@ impl Session {
         grant: Grant,
     ) -> Option<Arc<Self>> {
         let until = grant.granted_at + services.settings.cohort.budget;
+        let most_turns = match grant.token {
+            Some(_) => grant.turns,
+            None => services.settings.cohort.turns,
+        };
         let mut watched = None;
         let session = Arc::new_cyclic(|session| {
             let core = Arc::new(LeaseState::of_session(grant, Weak::clone(session)));
@@ -54,6 +60,7 @@ impl Session {
                 services: Arc::downgrade(services),
                 holder: Mutex::default(),
                 turns: AtomicU32::new(0),
+                most_turns,
                 until,
             }
         });
@@ -73,10 +80,9 @@ impl Session {
     ///
     /// Validity is inherited: the waiter gets what is left, so that must be close to what a grant of its own would
     /// have given it, and the backend must keep the lock neither longer nor shorter than it asked for.
-    pub(super) fn may_serve(&self, asker: &Asker, now: Instant, services: &Services) -> bool {
-        let settings = &services.settings;
+    pub(super) fn may_serve(&self, asker: &Asker, now: Instant) -> bool {
         let turn = self.turns.load(Ordering::Relaxed);
-        if turn >= settings.cohort.turns || now >= self.until || self.is_over() {
+        if turn >= self.most_turns || now >= self.until || self.is_over() {
             return false;
         }
         let core = &self.core;
@@ -139,7 +145,7 @@ impl Session {
         let now = clock::now();
         self.limit_hold(None);
         let line = &self.cohort.line;
-        let may = |session: &Self, asker: &Asker| session.may_serve(asker, now, services);
+        let may = |session: &Self, asker: &Asker| session.may_serve(asker, now);
         match line.pass(self, now, may) {
             Passed::On(next) => {
                 next.wake();

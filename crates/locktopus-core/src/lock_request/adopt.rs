@@ -93,6 +93,7 @@ pub(crate) fn hold(
         owner: owner.clone(),
         token,
         permits: plan.permits,
+        turns: 1,
         lease: plan.lease,
         renewed: plan.renewed,
         hold_until: plan.max_hold.and_then(|hold| sent.checked_add(hold)),
