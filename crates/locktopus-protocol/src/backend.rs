@@ -462,17 +462,17 @@ impl RedisBackend {
             keys.native.as_deref().unwrap_or_default(),
         ];
         args.extend(keys.ring().into_iter().flatten());
-        let reply = self
-            .executor
-            .run(
-                script,
-                keys.slot(),
-                &keys.scripts(),
-                &args,
-                request.deadline,
-            )
-            .await?;
-        self.decoder(script).released(&reply)
+        let (slot, named, deadline) = (keys.slot(), keys.scripts(), request.deadline);
+        let run = &self.executor;
+        let reply = match kind {
+            // These are held in their first key alone: a slot on its way need not keep them from being released. What
+            // their queue has of waiters finds out by itself.
+            LockKind::Reentrant | LockKind::Mutex(_) => {
+                run.run_reduced(script, slot, &named, &args, deadline).await
+            }
+            _ => run.run(script, slot, &named, &args, deadline).await,
+        };
+        self.decoder(script).released(&reply?)
     }
 
     /// Which channels to listen to for a target.

@@ -65,10 +65,27 @@ impl Executor {
         deadline: Instant,
     ) -> Result<Reply, BackendError> {
         let count = keys.len().to_string();
-        let mut command: Vec<&[u8]> = Vec::with_capacity(3 + keys.len() + args.len());
-        command.extend([b"EVALSHA", script.digest().as_bytes(), count.as_bytes()]);
-        command.extend(keys.iter().chain(args));
-        self.send(Route::Slot(slot), command, script.source, deadline)
+        let command = call(script, &count, keys, args);
+        self.send(Route::Slot(slot), command, None, script.source, deadline)
+            .await
+    }
+
+    /// As [`run`](Self::run), but while the slot moves, with the first key alone, if the script can do with that.
+    ///
+    /// Neither node knows then whether a key that it does not have is on the other one, and refuses scripts that name
+    /// one. The first key exists, so one of the nodes runs the script.
+    pub(crate) async fn run_reduced(
+        &self,
+        script: &Script,
+        slot: u16,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+        deadline: Instant,
+    ) -> Result<Reply, BackendError> {
+        let count = keys.len().to_string();
+        let command = call(script, &count, keys, args);
+        let (route, reducible) = (Route::Slot(slot), Some(keys.len()));
+        self.send(route, command, reducible, script.source, deadline)
             .await
     }
 
@@ -79,13 +96,14 @@ impl Executor {
         args: &[&[u8]],
         deadline: Instant,
     ) -> Result<Reply, BackendError> {
-        self.send(route, args.to_vec(), "", deadline).await
+        self.send(route, args.to_vec(), None, "", deadline).await
     }
 
     async fn send(
         &self,
         route: Route,
         mut command: Vec<&[u8]>,
+        mut reducible: Option<usize>,
         source: &str,
         deadline: Instant,
     ) -> Result<Reply, BackendError> {
@@ -117,6 +135,15 @@ impl Executor {
                     if code == "NOSCRIPT" && command[0] == b"EVALSHA" =>
                 {
                     (command[0], command[1]) = (b"EVAL", source.as_bytes());
+                    continue;
+                }
+                Err(ClientError::Rejected { code, .. })
+                    if code == "TRYAGAIN" && reducible.is_some() =>
+                {
+                    if let Some(keys) = reducible.take() {
+                        command[2] = b"1";
+                        command.drain(4..3 + keys);
+                    }
                     continue;
                 }
                 Err(ClientError::Rejected { code, message }) if !is_passing(&code) => {
@@ -186,6 +213,18 @@ impl Executor {
             ),
         }
     }
+}
+
+fn call<'a>(
+    script: &'a Script,
+    count: &'a str,
+    keys: &[&'a [u8]],
+    args: &[&'a [u8]],
+) -> Vec<&'a [u8]> {
+    let mut command: Vec<&[u8]> = Vec::with_capacity(3 + keys.len() + args.len());
+    command.extend([b"EVALSHA", script.digest().as_bytes(), count.as_bytes()]);
+    command.extend(keys.iter().chain(args));
+    command
 }
 
 /// Refusals that go away by themselves. The node did not run the script.

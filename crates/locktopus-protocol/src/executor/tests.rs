@@ -15,6 +15,7 @@ use crate::scripts::LOCK;
 struct Scripted {
     answers: Mutex<VecDeque<Result<Reply, ClientError>>>,
     sent: Mutex<Vec<Vec<u8>>>,
+    last: Mutex<Vec<Vec<u8>>>,
     timeouts: AtomicUsize,
 }
 
@@ -28,6 +29,7 @@ impl RedisClient for Scripted {
     }
     async fn command(&self, _route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
         self.sent.lock().unwrap().push(args[0].to_vec());
+        *self.last.lock().unwrap() = args.iter().map(|arg| arg.to_vec()).collect();
         let answer = self.answers.lock().unwrap().pop_front();
         match answer {
             Some(answer) => answer,
@@ -118,6 +120,20 @@ async fn passing_refusals_are_sent_again_until_they_pass() {
     ])
     .await;
     assert!(answer.is_ok() && commands(&client).len() == 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slot_on_its_way_gets_the_first_key_alone() {
+    let client = Arc::new(Scripted::default());
+    let answers = [Err(ClientError::rejected("TRYAGAIN x")), Ok(Reply::Int(1))];
+    client.answers.lock().unwrap().extend(answers);
+    let executor = Executor::new(Arc::clone(&client) as Arc<dyn RedisClient>);
+    let (keys, args): ([&[u8]; 3], [&[u8]; 2]) = ([b"a", b"b", b"c"], [b"x", b"y"]);
+    let deadline = Instant::now() + Duration::from_secs(1);
+    let answer = executor.run_reduced(&LOCK.release, 0, &keys, &args, deadline);
+    assert_eq!(answer.await.unwrap(), Reply::Int(1));
+    let sent = client.last.lock().unwrap();
+    assert_eq!(sent[2..], [&b"1"[..], b"a", b"x", b"y"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,8 +8,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, timeout};
 
 use crate::common::{
-    HANDED, HANDED_LEASE, LONG, ONLY_MESSAGES, SOON, close, connect, eventually, locks, unique,
-    url_for,
+    HANDED, HANDED_LEASE, LONG, ONLY_MESSAGES, SOON, close, eventually, locks, unique,
 };
 use crate::{At, channel, subscriptions, waiting};
 
@@ -43,8 +42,7 @@ pub(crate) async fn with_its_queue_half_way(at: At) -> String {
 
 async fn scenario((place, client): At, strategy: WaitStrategy, when: Released) -> String {
     let name = unique("moved");
-    // Patient: see below.
-    let holders = connect(&format!("{}&timeout=10s", url_for(&place, client))).await;
+    let holders = locks(&place, client).await;
     let others = locks(&place, client).await;
     let guard = holders.lock(&name).lease(LEASE).acquire().await.unwrap();
     let token = guard.token().unwrap();
@@ -69,19 +67,11 @@ async fn scenario((place, client): At, strategy: WaitStrategy, when: Released) -
             released
         }
         // The keys are gone from the old node, and the new one does not serve the slot yet.
-        Released::HalfWay if queued => {
+        Released::HalfWay => {
             let released = Instant::now();
             guard.release().await.unwrap();
             migration.end().await;
             released
-        }
-        // A script that names keys which are not there (of the queue) must wait until the slot has arrived:
-        // neither node knows whether they are on the other one.
-        Released::HalfWay => {
-            let release = tokio::spawn(guard.release());
-            migration.end().await;
-            release.await.unwrap().unwrap();
-            Instant::now()
         }
     };
     let served = timeout(LONG, waiter).await.expect("the waiter is served");
