@@ -177,7 +177,7 @@ pub async fn a_dropped_guard_gives_back(ctx: Ctx) {
     drop(Rule::Api.ok(ctx.request(&a).acquire().await, "acquiring"));
     until(
         Rule::Api,
-        Duration::ZERO,
+        ctx.settling().await,
         "a dropped guard keeps its lock",
         || async { b.state().await.holder().is_none() && a.background_tasks() == 0 },
     )

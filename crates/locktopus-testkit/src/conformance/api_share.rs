@@ -119,7 +119,7 @@ pub async fn a_shutdown_gives_back(ctx: Ctx) {
     let guard = Rule::Api.ok(ctx.request(&a).acquire().await, "acquiring");
     let waiter = tokio::spawn(ctx.request(&a).into_future());
     tokio::time::sleep(Duration::from_millis(50)).await;
-    let report = a.shutdown(SLACK).await;
+    let report = a.shutdown(ctx.settling().await + SLACK).await;
     Rule::Api.check(
         report.abandoned == 0,
         format_args!("{} locks were not given back", report.abandoned),

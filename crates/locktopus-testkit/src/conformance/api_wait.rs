@@ -117,7 +117,7 @@ pub async fn a_dropped_waiter_leaves_nothing(ctx: Ctx) {
     );
     until(
         Rule::CancelSafety,
-        Duration::ZERO,
+        ctx.settling().await,
         "a dropped waiter left something behind",
         || async {
             let state = Rule::Api.ok(ctx.request(&a).inspect().await, "an inspection");

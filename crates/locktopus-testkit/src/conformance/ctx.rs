@@ -117,6 +117,12 @@ impl Ctx {
         self.suite.fresh().await
     }
 
+    /// How long things may go on in the background: a request that nobody waited for may be under way for as long as a
+    /// call may take, and is looked for again after that.
+    pub(super) async fn settling(&self) -> Duration {
+        self.backend(0).await.info().call_timeout
+    }
+
     /// Whether subscribers of this flavour get hints on this backend.
     pub async fn wakes(&self) -> bool {
         self.flavour.announces() && self.backend(0).await.info().wakes

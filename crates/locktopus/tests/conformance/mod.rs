@@ -16,7 +16,7 @@ use crate::common::{chain, url_for};
 pub(crate) const ONE: [&[&str]; 2] = [&["redis"], &["fred"]];
 
 /// How long a call may take: the suite asks what the answers are, not how soon a busy machine gets to them.
-const PATIENCE: &str = "10s";
+const PATIENCE: &str = "5s";
 
 /// Both at once, contending for the same locks.
 pub(crate) const BOTH: &[&str] = &["redis", "fred"];
