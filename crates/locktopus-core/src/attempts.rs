@@ -52,6 +52,8 @@ pub(crate) struct Acquisition<'a> {
     limit: Option<Instant>,
     stand: Stand,
     pauses: u32,
+    /// The last subscription failed.
+    deaf: bool,
     /// Others of this process wait behind it.
     lead: Option<Lead>,
 }
@@ -88,6 +90,7 @@ impl<'a> Acquisition<'a> {
             limit: plan.wait.limit(started),
             stand: Stand::new(plan.target.kind().new_owner()),
             pauses: 0,
+            deaf: false,
             lead,
         };
         acquisition.stand.terms = acquisition.terms();
@@ -122,8 +125,10 @@ impl<'a> Acquisition<'a> {
             }
             if self.listens() && self.stand.hints.is_none() && obstacle.is_held() {
                 // Subscribe first, then look again: what happens between the two would otherwise be missed.
+                let stands_aside = !self.takes_place();
                 self.stand.hints = self.subscribe().await;
-                if self.stand.hints.is_some() && self.time_left() {
+                self.deaf = self.stand.hints.is_none();
+                if (!self.deaf || stands_aside) && self.time_left() {
                     continue;
                 }
             }
@@ -165,7 +170,7 @@ impl<'a> Acquisition<'a> {
         let (begun, sent) = (Instant::now(), clock::now());
         let attempt = AcquireAttempt {
             permits: self.plan.permits,
-            place: self.stand.terms.place,
+            place: self.stand.terms.place.filter(|_| self.takes_place()),
             tokens: self.stand.terms.tokens,
             ..AcquireAttempt::new(
                 self.plan.target.clone(),
@@ -285,6 +290,16 @@ impl<'a> Acquisition<'a> {
             permits: self.plan.permits,
             tokens: self.lead.as_ref().map_or(1, Lead::tokens_to_ask),
         }
+    }
+
+    /// Whether the next attempt asks for a place in the queue, if it asks for one at all. In the queue of a fair lock
+    /// only somebody who listens does: a waiter that cannot be told is passed over. One that cannot subscribe stands in
+    /// line all the same.
+    fn takes_place(&self) -> bool {
+        *self.plan.target.kind() != LockKind::Fair
+            || !self.listens()
+            || self.stand.hints.is_some()
+            || self.deaf
     }
 
     /// Whether attempts ask for a place in the queue. Waiters of a fair lock stand in it whatever their strategy,

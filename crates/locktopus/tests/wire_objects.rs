@@ -110,6 +110,8 @@ async fn everything_on(kind: TopologyKind, pubsub: &'static str) {
             fair_trouble::head_without_a_deadline,
             fair_trouble::many_dead_heads,
             fair_trouble::clocks_apart,
+            fair_trouble::order_outlasts_a_fast_clock,
+            fair_trouble::who_spins_is_not_overtaken,
             fair_trouble::called_but_not_coming,
             read_write::they_read,
             read_write::dead_readers,

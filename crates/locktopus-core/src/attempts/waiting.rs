@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::{Acquisition, Obstacle, SHORTEST_HEARTBEAT, Stop};
 use crate::acquire::Wait;
+use crate::kind::LockKind;
 use crate::lock_state::Mode;
 use crate::owner;
 use crate::settings::WaitStrategy;
@@ -13,11 +14,14 @@ use crate::token::FencingToken;
 use crate::wake::{Wake, WakeStream};
 
 impl Acquisition<'_> {
+    /// Whether to be told of what happens. Who stands in the queue of a fair lock must be: it looks when its strategy says
+    /// so, but is passed over if nobody listens for it.
     pub(super) fn listens(&self) -> bool {
         self.plan.wait != Wait::Not
             && self.plan.target.kind().announces()
             && self.services.backend.info().wakes
-            && !matches!(self.plan.strategy, WaitStrategy::Poll { .. })
+            && (!matches!(self.plan.strategy, WaitStrategy::Poll { .. })
+                || *self.plan.target.kind() == LockKind::Fair)
     }
 
     pub(super) fn listen(&self) -> Option<WakeStream> {

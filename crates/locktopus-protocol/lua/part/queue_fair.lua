@@ -1,6 +1,6 @@
 -- The waiting queue of the fair lock, shared with Redisson's RFairLock.
 -- Needs `now`, `publish`, `channel`; KEYS[3] the queue (list of owners), KEYS[4] the native waiters (hash: owner ->
--- record, as in the other queue; '?<owner>' -> since when another library's waiter has not been listening, '!turn' ->
+-- record, as in the other queue; '#<owner>' -> when it arrived, in us; '?<owner>' -> since when another library's waiter has not been listening, '!turn' ->
 -- '<since when> <deadline then> <owner>' of the one whose turn it is; all in ms), KEYS[5] deadlines (sorted set: owner ->
 -- ms), which Redisson keeps in step with the list. Redisson's deadlines come from its clients' clocks and are pushed
 -- around by every acquisition, so nothing is decided by them here: who listens to its own channel is alive.
@@ -26,7 +26,7 @@ local function ours(owner)
 end
 
 local function leave(owner)
-  local known = redis.call('HDEL', KEYS[4], owner) == 1
+  local known = redis.call('HDEL', KEYS[4], owner, '#' .. owner) > 0
   if redis.call('ZREM', KEYS[5], owner) == 1 or known then
     redis.call('LREM', KEYS[3], 1, owner)
     return true
@@ -103,7 +103,7 @@ local function look(owners)
     elseif state == 'dead' then
       redis.call('LREM', KEYS[3], 1, owner)
       redis.call('ZREM', KEYS[5], owner)
-      redis.call('HDEL', KEYS[4], owner, '?' .. owner)
+      redis.call('HDEL', KEYS[4], owner, '#' .. owner, '?' .. owner)
     end
   end
   return ready
@@ -129,6 +129,31 @@ local function first(skip)
   return nil
 end
 
+-- Puts one of ours back that Redisson took for dead, by a clock that is ahead. It removes heads alone, so others than ours
+-- belong behind it, and those of ours that arrived later. Returns how many are ahead.
+local function put_back(owner)
+  local arrived = tonumber(redis.call('HGET', KEYS[4], '#' .. owner) or 0)
+  local ahead = 0
+  for _ = 1, BATCHES do
+    local owners = redis.call('LRANGE', KEYS[3], ahead, ahead + BATCH - 1)
+    if not owners[1] then
+      break
+    end
+    local fields = {}
+    for i, other in ipairs(owners) do
+      fields[i] = '#' .. other
+    end
+    for i, other in ipairs(redis.call('HMGET', KEYS[4], unpack(fields))) do
+      if not other or tonumber(other) > arrived then
+        redis.call('LINSERT', KEYS[3], 'BEFORE', owners[i], owner)
+        return ahead
+      end
+      ahead = ahead + 1
+    end
+  end
+  return redis.call('RPUSH', KEYS[3], owner) - 1
+end
+
 -- Takes a place at the end, or keeps the one there is. Returns how many are ahead, and 1 if another library's waiter is
 -- among them.
 local function enter(owner, place, rest)
@@ -138,11 +163,10 @@ local function enter(owner, place, rest)
   redis.call('PEXPIRE', KEYS[4], math.max(60000, 2 * place))
   local ahead = not new and redis.call('LPOS', KEYS[3], owner)
   if new then
+    redis.call('HSET', KEYS[4], '#' .. owner, string.format('%.0f', now))
     ahead = redis.call('RPUSH', KEYS[3], owner) - 1
   elseif not ahead then
-    -- Redisson took it for dead, by a clock that is ahead. It does so only to the first.
-    redis.call('LPUSH', KEYS[3], owner)
-    ahead = 0
+    ahead = put_back(owner)
   end
   -- Redisson takes one wait off every deadline with each of its grants, so there must be one for everybody ahead. Kept
   -- up with every heartbeat: it removes a head whose deadline is over.

@@ -15,7 +15,7 @@ use crate::common::{chain, url_for};
 /// Which clients the suite's connections use, in turn.
 pub(crate) const ONE: [&[&str]; 2] = [&["redis"], &["fred"]];
 
-/// How long a call may take: the suite asks what the answers are, not how soon a busy machine gets to them.
+/// How long a call, or a connection, may take: the suite asks what the answers are, not how soon a busy machine gets to them.
 const PATIENCE: &str = "5s";
 
 /// Both at once, contending for the same locks.
@@ -79,7 +79,7 @@ fn suite(login: &'static str, place: &Arc<Deployment>, clients: &'static [&'stat
     Suite::new(move || {
         let client = clients[turn.fetch_add(1, Ordering::Relaxed) % clients.len()];
         let url = url_for(&servers, client).replace("://", &format!("://{login}"));
-        let url = format!("{url}&timeout={PATIENCE}");
+        let url = format!("{url}&timeout={PATIENCE}&connect_timeout={PATIENCE}");
         async move { open(&url).await }
     })
     .wipe(move |target| delete(Arc::clone(&at), target))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use locktopus::{
     AnyGuard, Fence, GuardedOutcome, GuardedWriter, LockError, LockGuard, LockRequest, Locktopus,
-    LostCause, MutexProfile, NameError, RwLock, Semaphore, WriteGuard,
+    LostCause, MutexProfile, NameError, RwLock, Semaphore, WaitStrategy, WriteGuard,
 };
 use tokio::time::sleep;
 
@@ -31,8 +31,10 @@ pub(crate) async fn of(what: &str, locks: &Locktopus, url: &str) -> Done {
             .map(drop)
         }
         "fair locks" => {
-            join(both_names(|name| {
-                one_at_a_time(locks.fair_lock(name), true)
+            join(both_names(|name| async {
+                let request = locks.fair_lock(name);
+                kept(&request).await?;
+                one_at_a_time(request, true).await
             }))
             .await
         }
@@ -114,6 +116,40 @@ async fn waited_for<G: Back>(request: &LockRequest<G>, queues: bool) -> Done {
         Done::Ok(())
     };
     tokio::try_join!(holder, waiter(), waiter()).map(drop)
+}
+
+/// A waiter keeps its place by asking again.
+async fn kept(request: &LockRequest) -> Done {
+    let guard = request.clone().acquire().await?;
+    let often = WaitStrategy::HandOff {
+        heartbeat: Duration::from_millis(50),
+        confirm: false,
+    };
+    let waiter = async {
+        Done::Ok(
+            request
+                .clone()
+                .strategy(often)
+                .acquire()
+                .await?
+                .back()
+                .await?,
+        )
+    };
+    let holder = async {
+        let mut left = None;
+        loop {
+            let state = request.clone().inspect().await?;
+            let now = state.waiters.first().and_then(|waiter| waiter.remaining);
+            if left.is_some() && now > left {
+                break;
+            }
+            left = now;
+            sleep(Duration::from_millis(5)).await;
+        }
+        Done::Ok(guard.back().await?)
+    };
+    tokio::try_join!(holder, waiter).map(drop)
 }
 
 async fn until_waiting<G: AnyGuard>(request: &LockRequest<G>, count: usize) -> Done {

@@ -93,7 +93,7 @@ const OPTIONAL: [&str; 1] = ["pubsub"];
 
 /// Called only where another library's clients wait: for a fair lock, behind somebody who does not listen; for a
 /// mutex, at a list.
-const WITH_OTHERS: [&str; 2] = ["lindex", "lpush"];
+const WITH_OTHERS: [&str; 3] = ["lindex", "linsert", "lpush"];
 
 impl Part {
     /// Its rights, one word each.
@@ -219,6 +219,7 @@ fn the_page_says_the_same() {
         [
             "+info",
             "+lindex",
+            "+linsert",
             "+lpush",
             "+pubsub|numsub",
             "+pubsub|shardnumsub",

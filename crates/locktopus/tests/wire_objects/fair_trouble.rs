@@ -1,11 +1,14 @@
 //! What has stopped Redisson's fair locks for minutes, and must not stop ours.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use locktopus::{LockRequest, WaitStrategy};
 use tokio::time::Instant;
 
 use crate::At;
-use crate::common::{SOON, close, eventually, unique};
+use crate::common::raw::Value;
+use crate::common::{LONG, SOON, close, eventually, unique};
 use crate::ear::Ear;
 use crate::java::Java;
 use crate::lock::{soon, waiting};
@@ -118,6 +121,94 @@ pub(crate) async fn clocks_apart(at: At) -> String {
         close(locks).await;
     }
     format!("{seen:.2?}")
+}
+
+/// One of theirs whose clock is an hour ahead takes all of ours for dead: they take their places again, in the order in
+/// which they had come.
+pub(crate) async fn order_outlasts_a_fast_clock(at: At) -> String {
+    let name = unique("order");
+    let locks = at.locks_apart().await;
+    let mut java = Java::on(&at, &name, 7).await;
+    let guard = locks.fair_lock(&name).acquire().await.unwrap();
+    let line = Line::default();
+    for number in 1..=5 {
+        line.join(locks.fair_lock(&name), number);
+        natives(&mut java, number).await;
+    }
+    java.clock_ahead = 3_600_000;
+    assert!(java.fair_lock(80_000).await.is_some(), "ours holds it");
+    natives(&mut java, 5).await;
+    guard.release().await.unwrap();
+    let order = line.order(5).await;
+    assert_eq!(order, [1, 2, 3, 4, 5]);
+    close(locks).await;
+    format!("{order:?}")
+}
+
+/// A waiter that spins is handed the lock in its turn like any other.
+pub(crate) async fn who_spins_is_not_overtaken(at: At) -> String {
+    let name = unique("spinning");
+    let locks = at.locks_apart().await;
+    let mut java = Java::on(&at, &name, 7).await;
+    let guard = locks.fair_lock(&name).acquire().await.unwrap();
+    let line = Line::default();
+    let spins = WaitStrategy::Poll {
+        min: Duration::from_millis(100),
+        max: Duration::from_millis(200),
+    };
+    for (number, strategy) in [(1, spins), (2, WaitStrategy::default()), (3, spins)] {
+        line.join(locks.fair_lock(&name).strategy(strategy), number);
+        natives(&mut java, number).await;
+    }
+    guard.release().await.unwrap();
+    let order = line.order(3).await;
+    assert_eq!(order, [1, 2, 3]);
+    close(locks).await;
+    format!("{order:?}")
+}
+
+/// Who was granted the lock, in order.
+#[derive(Clone, Default)]
+struct Line(Arc<Mutex<Vec<usize>>>);
+
+impl Line {
+    fn join(&self, request: LockRequest, number: usize) {
+        let line = self.clone();
+        tokio::spawn(async move {
+            let guard = request.acquire().await.unwrap();
+            line.0.lock().unwrap().push(number);
+            guard.release().await.unwrap();
+        });
+    }
+
+    async fn order(&self, length: usize) -> Vec<usize> {
+        eventually("everybody's turn", LONG, async || {
+            let order = self.0.lock().unwrap().clone();
+            if order.len() == length {
+                Ok(order)
+            } else {
+                Err(order)
+            }
+        })
+        .await
+    }
+}
+
+/// Waits until so many of ours stand in the queue.
+async fn natives(java: &mut Java, count: usize) {
+    let queue = java.side("redisson_lock_queue");
+    eventually("ours in the queue", LONG, async || {
+        let waiters = java.raw().say(&["LRANGE", &queue, "0", "-1"]).await;
+        let waiters = waiters.list().iter().map(Value::text);
+        match waiters
+            .filter(|owner| owner.get(14..23) == Some("8c70-a705"))
+            .count()
+        {
+            there if there == count => Ok(()),
+            there => Err(there),
+        }
+    })
+    .await;
 }
 
 /// Three of theirs listen and do not come, as in a process that is stopped: a free lock is left to them once.
