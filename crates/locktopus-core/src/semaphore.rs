@@ -98,7 +98,9 @@ impl Semaphore {
     }
 
     /// Sets how many permits there are in all, free and held, and returns how many are free then, before
-    /// those who wait take theirs. Nobody loses a permit: if more are held, the number of free ones is negative until enough have come back.
+    /// those who wait take theirs. Nobody loses a permit: if more are held, the number of free ones is negative until
+    /// enough have come back. Permits of a plain semaphore that Redisson's clients hold are not on record and count as
+    /// neither: with four of them out, a resize to ten leaves ten free ones.
     ///
     /// # Errors
     ///

@@ -19,7 +19,7 @@ end
 -- The first waiter that is alive, after `skip` of them, with its record. Removes the dead ones before it, up to 64 with
 -- every look: a crowd of dead waiters must not make one script slow.
 local function first(skip)
-  for _ = 1, 4 do
+  for _ = 1, 16 do
     local owners = redis.call('ZRANGE', KEYS[3], skip, skip)
     if not owners[1] then
       return nil
