@@ -237,6 +237,7 @@ impl<'a> Acquisition<'a> {
             granted_at: clock::now(),
             valid_until: self.valid_until(sent),
             late_attempt: self.stand.late_attempt,
+            safety: self.services.safety(),
         };
         // Where this fails, dropping `self` gives the grant back.
         let held = match self.lead.as_mut() {
@@ -269,6 +270,9 @@ impl<'a> Acquisition<'a> {
         let WaitStrategy::HandOff { confirm: false, .. } = self.plan.strategy else {
             return Ok(None);
         };
+        if self.services.safety().confirms_pushes() {
+            return Ok(None);
+        }
         let Some(place) = self.stand.place.filter(|place| token.get() > place.fence) else {
             return Ok(None);
         };

@@ -17,6 +17,7 @@ use crate::request::{
     AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, GroupOutcome, ReleaseOutcome,
     ReleaseRequest,
 };
+use crate::safety_mode::SafetyMode;
 use crate::wake::WakeStream;
 
 /// A place where locks are kept.
@@ -152,6 +153,8 @@ pub struct BackendInfo {
     pub queues: bool,
     /// How long the core waits for one answer before it counts the request as perhaps executed.
     pub call_timeout: Duration,
+    /// What its grants are worth when a server fails.
+    pub safety: SafetyMode,
 }
 
 impl BackendInfo {
@@ -169,6 +172,7 @@ impl BackendInfo {
             wakes,
             queues: false,
             call_timeout,
+            safety: SafetyMode::Plain,
         }
     }
 
@@ -176,6 +180,13 @@ impl BackendInfo {
     #[must_use]
     pub fn with_queues(mut self) -> Self {
         self.queues = true;
+        self
+    }
+
+    /// Says what its grants are worth when a server fails.
+    #[must_use]
+    pub fn with_safety(mut self, safety: SafetyMode) -> Self {
+        self.safety = safety;
         self
     }
 }

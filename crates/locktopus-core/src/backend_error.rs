@@ -24,6 +24,9 @@ pub enum BackendErrorKind {
     Closed,
     /// Too few nodes of a quorum agreed in time. The message says what each of them did.
     NoQuorum,
+    /// Too few replicas confirmed in time. The [source](Error::source) is a
+    /// [`NotReplicated`](crate::NotReplicated) with the numbers.
+    NotReplicated,
 }
 
 /// Whether the request may have taken effect.
@@ -102,7 +105,10 @@ impl BackendError {
     pub fn is_transient(&self) -> bool {
         matches!(
             self.kind,
-            BackendErrorKind::Unavailable | BackendErrorKind::Timeout | BackendErrorKind::NoQuorum
+            BackendErrorKind::Unavailable
+                | BackendErrorKind::Timeout
+                | BackendErrorKind::NoQuorum
+                | BackendErrorKind::NotReplicated
         )
     }
 }

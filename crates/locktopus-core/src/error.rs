@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::backend_error::{BackendError, BackendErrorKind, Executed};
 use crate::kind::LockTarget;
 use crate::name::NameError;
+use crate::safety_mode::NotReplicated;
 
 /// Why an operation on a lock did not do what it was asked to.
 ///
@@ -100,12 +101,22 @@ impl LockError {
     /// Whether too few nodes of a quorum agreed. The [source](std::error::Error::source) says what each of them did.
     #[must_use]
     pub fn is_no_quorum(&self) -> bool {
-        let source = match self {
+        let source = self.backend_error();
+        source.is_some_and(|source| source.kind() == BackendErrorKind::NoQuorum)
+    }
+
+    /// How many replicas confirmed and how many had to, if it failed because too few did.
+    #[must_use]
+    pub fn not_replicated(&self) -> Option<&NotReplicated> {
+        std::error::Error::source(self.backend_error()?)?.downcast_ref()
+    }
+
+    fn backend_error(&self) -> Option<&BackendError> {
+        match self {
             Self::Backend { source, .. } => Some(source),
             Self::WaitTimeout { source, .. } => source.as_ref(),
             _ => None,
-        };
-        source.is_some_and(|source| source.kind() == BackendErrorKind::NoQuorum)
+        }
     }
 }
 

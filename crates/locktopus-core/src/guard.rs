@@ -19,6 +19,7 @@ use crate::name::LockName;
 use crate::owner::OwnerId;
 use crate::request::{ExtendOutcome, ExtendRequest};
 use crate::rw_lock::Loan;
+use crate::safety_mode::SafetyMode;
 use crate::services::Services;
 use crate::ticket::LeaseTicket;
 use crate::token::FencingToken;
@@ -135,6 +136,12 @@ impl LockGuard {
     #[must_use]
     pub fn fence(&self) -> Option<Fence> {
         self.lease().fence()
+    }
+
+    /// The mode under which it was granted: what it is worth when a server fails.
+    #[must_use]
+    pub fn safety(&self) -> SafetyMode {
+        self.held().state.safety
     }
 
     /// How many permits of a semaphore are held; 1 for locks.

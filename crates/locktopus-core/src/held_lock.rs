@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::kind::LockTarget;
 use crate::lease::Lease;
+use crate::safety_mode::SafetyMode;
 use crate::token::FencingToken;
 use crate::watchdog::Watchdog;
 
@@ -39,6 +40,8 @@ pub struct HeldLock {
     pub holds: usize,
     /// How many permits of a semaphore; 1 for locks.
     pub permits: u32,
+    /// The mode under which it was granted.
+    pub safety: SafetyMode,
     /// The lease, to be told when it ends.
     pub lease: Lease,
 }
@@ -59,6 +62,7 @@ impl HeldLock {
                     renewed: state.renewed,
                     holds: state.holds(),
                     permits: state.permits,
+                    safety: state.safety,
                     lease,
                 }
             })

@@ -15,6 +15,7 @@ use crate::error::{LockError, LostCause};
 use crate::fence::Fence;
 use crate::name::LockName;
 use crate::owner::OwnerId;
+use crate::safety_mode::SafetyMode;
 use crate::token::FencingToken;
 
 /// A read-only view of a held lock, to be passed to whatever works under it.
@@ -56,6 +57,12 @@ impl Lease {
     pub fn fence(&self) -> Option<Fence> {
         let token = self.state.token?;
         Some(Fence::new(&self.state.target, token).held_by(&self.state.owner))
+    }
+
+    /// The mode under which it was granted: what it is worth when a server fails.
+    #[must_use]
+    pub fn safety(&self) -> SafetyMode {
+        self.state.safety
     }
 
     /// How many permits of a semaphore are held; 1 for locks.

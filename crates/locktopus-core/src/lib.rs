@@ -52,6 +52,7 @@ mod quorum;
 mod reaper;
 mod request;
 mod rw_lock;
+mod safety_mode;
 mod semaphore;
 mod services;
 mod settings;
@@ -93,6 +94,7 @@ pub use request::{
     ReleaseRequest,
 };
 pub use rw_lock::{DowngradeError, RwLock, WriteGuard};
+pub use safety_mode::{Connected, NotReplicated, ReplicaNeed, SafetyMode};
 pub use semaphore::{MAX_TOTAL, Semaphore};
 pub use settings::{MIN_LEASE, WaitStrategy};
 pub use ticket::LeaseTicket;

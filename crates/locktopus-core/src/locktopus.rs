@@ -300,7 +300,11 @@ impl LocktopusBuilder {
     /// [`LockError::Option`] for impossible settings, or when called outside a tokio runtime. The runtime
     /// it is built on must outlive it.
     pub fn build(self) -> Result<Locktopus, LockError> {
-        let Self { backend, settings } = self;
+        let Self {
+            backend,
+            mut settings,
+        } = self;
+        settings.longest_lease = backend.info().safety.longest_lease();
         settings.check_lease("watchdog_lease", settings.watchdog_lease)?;
         if settings.max_lease > LONGEST_LEASE {
             let rule = format!("must be at most {LONGEST_LEASE:?}, or servers could not count it");

@@ -11,6 +11,7 @@ use crate::backend::DynBackend;
 use crate::cohort::Cohorts;
 use crate::lease::LeaseState;
 use crate::reaper::Lanes;
+use crate::safety_mode::SafetyMode;
 use crate::settings::Settings;
 use crate::watchdog::{self, Watchdog};
 
@@ -62,6 +63,10 @@ impl Services {
         // The timers must belong to the watchdog's runtime, not to the one that happens to acquire.
         let _runtime = self.runtime.enter();
         self.watchdog.watch(lease)
+    }
+
+    pub(crate) fn safety(&self) -> SafetyMode {
+        self.backend.info().safety
     }
 
     pub(crate) fn call_timeout(&self) -> Duration {

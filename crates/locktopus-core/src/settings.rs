@@ -19,6 +19,8 @@ pub(crate) struct Settings {
     pub(crate) names: NameEncoding,
     pub(crate) watchdog_lease: Duration,
     pub(crate) max_lease: Duration,
+    /// The longest lease that the backend's safety mode allows.
+    pub(crate) longest_lease: Option<Duration>,
     pub(crate) margin: ValidityMargin,
     pub(crate) strategy: WaitStrategy,
     pub(crate) outage: Duration,
@@ -32,6 +34,7 @@ impl Default for Settings {
             names: NameEncoding::default(),
             watchdog_lease: Duration::from_secs(30),
             max_lease: Duration::from_secs(24 * 60 * 60),
+            longest_lease: None,
             margin: ValidityMargin::default(),
             strategy: WaitStrategy::default(),
             outage: Duration::from_secs(10),
@@ -58,6 +61,13 @@ impl Settings {
         }
         if lease > self.max_lease {
             let rule = format!("a lease must be at most {:?} (max_lease)", self.max_lease);
+            return Err(OptionError::new(option, lease, rule));
+        }
+        if let Some(longest) = self.longest_lease.filter(|longest| lease > *longest) {
+            let rule = format!(
+                "a lease must be at most {longest:?} (quarantine_max_lease), because after a failover nothing is \
+                 granted for that long and a longer one could outlive it"
+            );
             return Err(OptionError::new(option, lease, rule));
         }
         Ok(Duration::from_millis(

@@ -54,7 +54,7 @@ pub async fn connect_with(
     let url: BackendUrl = url.parse()?;
     let backend = open(&url).await?;
     let mut builder = Locktopus::builder_dyn(backend).namespace(&url.options.namespace);
-    if let Some(lease) = url.options.watchdog {
+    if let Some(lease) = url.options.watchdog_lease() {
         builder = builder.watchdog_lease(lease);
     }
     Ok(configure(builder).build()?)

@@ -61,6 +61,18 @@ pub enum ConnectError {
         url: String,
     },
 
+    /// A node of a quorum has no safety mode of its own.
+    #[error(
+        "{url} asks for safety={mode}, but a node of a quorum has no safety mode of its own: the majority is what makes it safe; \
+             leave the option out"
+    )]
+    NodeWithMode {
+        /// The URL, without secrets.
+        url: String,
+        /// The mode it asks for.
+        mode: &'static str,
+    },
+
     /// The nodes of a quorum must agree.
     #[error("{url} has another {option} than the first node of the quorum; all must have the same")]
     NodesDiffer {

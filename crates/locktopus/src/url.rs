@@ -22,6 +22,10 @@
 //! | `namespace` | text | empty | put in front of every lock name |
 //! | `watchdog` | duration | `30s` | lease of locks asked for without one; renewed after a third |
 //! | `token_retention` | duration, `forever` | `7d` | how long a token key stays after the last grant; `forever` if Java services use `RFencedLock` on the same names |
+//! | `safety` | `plain`, `replicated`, `quarantine` | `plain` | what a grant is worth when a server fails ([`SafetyMode`](crate::SafetyMode)); must be the same for all who share locks |
+//! | `replicas` | `one`, `majority`, `all` | `majority` | with `safety=replicated`: how many replicas must confirm a grant; the primary counts towards the majority |
+//! | `replication_timeout` | duration | `500ms`, at most half of `timeout` | with `safety=replicated`: how long to wait for the replicas; shorter than `timeout` |
+//! | `quarantine_max_lease` | duration | `30s` | with `safety=quarantine`: the longest lease there is, and for how long nothing is granted after a failover; must be the same for all who share the servers. `watchdog` is then at most this |
 //! | `client_name` | text | none | shown by `CLIENT LIST` |
 //! | `sentinel_user`, `sentinel_password` | text | none | login for the sentinels |
 //! | `ca` | path | system's | PEM file with the authorities to trust |
@@ -33,6 +37,7 @@
 mod authority;
 mod options;
 mod parse;
+mod safety;
 
 pub use options::{Checks, ClientChoice};
 pub use parse::{BackendUrl, UrlError};

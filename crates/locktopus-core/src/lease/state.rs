@@ -13,6 +13,7 @@ use crate::error::LostCause;
 use crate::kind::LockTarget;
 use crate::owner::OwnerId;
 use crate::rw_lock::Loan;
+use crate::safety_mode::SafetyMode;
 use crate::token::FencingToken;
 use crate::wake::lock;
 
@@ -28,6 +29,8 @@ pub(crate) struct LeaseState {
     pub(crate) granted_at: Instant,
     /// An attempt of this owner got no answer and may still arrive, after the release: look once more then.
     pub(crate) late_attempt: bool,
+    /// What the grant is worth when a server fails.
+    pub(crate) safety: SafetyMode,
     link: Link,
     term: Mutex<Term>,
     /// Set once a release began: from then on no renewal is sent and no result of one matters.
@@ -82,6 +85,7 @@ pub(crate) struct Grant {
     pub(crate) granted_at: Instant,
     pub(crate) valid_until: Instant,
     pub(crate) late_attempt: bool,
+    pub(crate) safety: SafetyMode,
 }
 
 impl LeaseState {
@@ -113,6 +117,7 @@ impl LeaseState {
             granted_at,
             valid_until: granted_at,
             late_attempt: core.late_attempt,
+            safety: core.safety,
         };
         Self::linked(grant, Link::Turn(Arc::clone(session)))
     }
@@ -130,6 +135,7 @@ impl LeaseState {
             granted_at,
             valid_until,
             late_attempt,
+            safety,
         } = grant;
         Self {
             target,
@@ -139,6 +145,7 @@ impl LeaseState {
             renewed,
             granted_at,
             late_attempt,
+            safety,
             link,
             term: Mutex::new(Term {
                 lease,
@@ -318,6 +325,7 @@ impl fmt::Debug for LeaseState {
             .field("token", &self.token)
             .field("renewed", &self.renewed)
             .field("holds", &self.holds())
+            .field("safety", &format_args!("{}", self.safety))
             .field("lost", &self.lost())
             .finish_non_exhaustive()
     }

@@ -100,6 +100,7 @@ pub(crate) fn hold(
         granted_at: clock::now(),
         valid_until: services.settings.margin.valid_until(sent, plan.lease),
         late_attempt,
+        safety: services.safety(),
     }));
     let watch = services.watch(&state).ok_or(LockError::ShutDown)?;
     Ok(Held {

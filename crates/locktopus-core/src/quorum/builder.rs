@@ -16,6 +16,7 @@ use super::silence::NAME;
 use super::standing::Standing;
 use crate::backend::{BackendInfo, DynBackend};
 use crate::error::OptionError;
+use crate::safety_mode::SafetyMode;
 use crate::validity::ValidityMargin;
 
 /// What a round of two calls may take longer than the calls.
@@ -117,7 +118,8 @@ impl QuorumBuilder {
             describe(&nodes),
             false,
             (node_timeout * 2).saturating_add(SPARE),
-        );
+        )
+        .with_safety(SafetyMode::Quorum);
         let servers = Servers::default();
         let node = |(index, (label, backend, probe)): (usize, Named)| {
             Arc::new(Node {

@@ -11,7 +11,7 @@ use locktopus_core::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CounterOutcome,
     CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest, GroupOutcome,
     LockBackend, LockPage, LockState, LockTarget, NameError, NodeIdentity, NodeProbe,
-    ReleaseOutcome, ReleaseRequest, ScanCursor, WakeStream,
+    ReleaseOutcome, ReleaseRequest, SafetyMode, ScanCursor, WakeStream,
 };
 use locktopus_protocol::RedisBackend;
 use tokio::sync::Mutex;
@@ -57,6 +57,12 @@ impl Deferred {
         if !standalone {
             return Err(ConnectError::NotANode {
                 url: url.to_string(),
+            });
+        }
+        if url.options.safety != SafetyMode::Plain {
+            return Err(ConnectError::NodeWithMode {
+                url: url.to_string(),
+                mode: url.options.safety.as_str(),
             });
         }
         let info = BackendInfo::new("redis", url.to_string(), true, url.options.timeout);

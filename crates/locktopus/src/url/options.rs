@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use locktopus_core::SafetyMode;
+
 use super::parse::{Redacted, UrlError};
+use super::safety::SafetyOptions;
 
 /// Which client library talks to the servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +55,7 @@ pub(crate) struct UrlOptions {
     pub(crate) cert: Option<PathBuf>,
     pub(crate) key: Option<PathBuf>,
     pub(crate) danger_accept_invalid_certs: bool,
+    pub(crate) safety: SafetyMode,
 }
 
 impl Default for UrlOptions {
@@ -72,16 +76,31 @@ impl Default for UrlOptions {
             cert: None,
             key: None,
             danger_accept_invalid_certs: false,
+            safety: SafetyMode::Plain,
         }
     }
 }
+
+/// The lease that a `LocktopusBuilder` has by default.
+const WATCHDOG_LEASE: Duration = Duration::from_secs(30);
 
 /// Options that mean something for a URL without servers.
 const FOR_MEMORY: [&str; 3] = ["namespace", "watchdog", "checks"];
 
 impl UrlOptions {
+    /// The lease of locks asked for without one, if it is not to be the usual one: quarantine may not allow that.
+    pub(crate) fn watchdog_lease(&self) -> Option<Duration> {
+        match self.safety {
+            SafetyMode::Quarantine { max_lease } if self.watchdog.is_none() => {
+                Some(max_lease.min(WATCHDOG_LEASE))
+            }
+            _ => self.watchdog,
+        }
+    }
+
     pub(crate) fn parse(query: &str, memory: bool, url: &Redacted) -> Result<Self, UrlError> {
         let mut options = Self::default();
+        let mut safety = SafetyOptions::default();
         let mut seen = Vec::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             if memory && !FOR_MEMORY.contains(&&*name) {
@@ -93,16 +112,23 @@ impl UrlOptions {
             if seen.contains(&name) {
                 return Err(url.error(format!("option {name:?}"), "is given twice"));
             }
-            options.set(&name, &value, url)?;
+            options.set(&mut safety, &name, &value, url)?;
             seen.push(name);
         }
         if options.cert.is_some() != options.key.is_some() {
             return Err(url.error("options \"cert\" and \"key\"", "must be given together"));
         }
+        options.safety = safety.mode(options.timeout, options.watchdog, url)?;
         Ok(options)
     }
 
-    fn set(&mut self, name: &str, value: &str, url: &Redacted) -> Result<(), UrlError> {
+    fn set(
+        &mut self,
+        safety: &mut SafetyOptions,
+        name: &str,
+        value: &str,
+        url: &Redacted,
+    ) -> Result<(), UrlError> {
         let choose = |problem: &str| url.error(format!("option {name}={value:?}"), problem);
         let duration = || match humantime::parse_duration(value) {
             Ok(duration) if !duration.is_zero() => Ok(duration),
@@ -142,6 +168,12 @@ impl UrlOptions {
             "watchdog" => self.watchdog = Some(duration()?),
             "token_retention" if value == "forever" => self.token_retention = None,
             "token_retention" => self.token_retention = Some(duration()?),
+            "safety" => safety.choose_mode(value).map_err(choose)?,
+            "replicas" => safety.choose_replicas(value).map_err(choose)?,
+            "replication_timeout" => safety
+                .set_replication_timeout(duration()?)
+                .map_err(choose)?,
+            "quarantine_max_lease" => safety.set_max_lease(duration()?).map_err(choose)?,
             "client_name" => self.client_name = text(),
             "sentinel_user" => self.sentinel_user = text(),
             "sentinel_password" => self.sentinel_password = text(),

@@ -1,3 +1,7 @@
+use std::time::Duration;
+
+use locktopus_core::{ReplicaNeed, SafetyMode};
+
 use super::*;
 
 fn parse(text: &str) -> BackendUrl {
@@ -104,8 +108,72 @@ fn errors_name_the_input() {
         ("rediss://h?cert=/x", "together"),
         ("redis://h?sentinel_password=x", "without sentinels"),
         ("memory:?client=redis", "memory:"),
+        ("memory:?safety=quarantine", "\"safety\""),
+        ("redis://h?safety=safe", "safety=\"safe\""),
+        ("redis://h?safety=quorum", "connect_quorum"),
+        ("redis://h?safety=replicated&replicas=2", "replicas=\"2\""),
+        ("redis://h?replicas=one", "safety=replicated"),
+        (
+            "redis://h?safety=quarantine&replication_timeout=1s",
+            "\"replication_timeout\"",
+        ),
+        (
+            "redis://h?safety=replicated&quarantine_max_lease=1s",
+            "safety=quarantine",
+        ),
+        (
+            "redis://h?safety=replicated&replication_timeout=1s",
+            "replication_timeout=1s",
+        ),
+        (
+            "redis://h?safety=replicated&replication_timeout=0s",
+            "longer than zero",
+        ),
+        (
+            "redis://h?safety=quarantine&quarantine_max_lease=5ms",
+            "20ms",
+        ),
+        (
+            "redis://h?safety=quarantine&quarantine_max_lease=10s&watchdog=20s",
+            "quarantine_max_lease=10s",
+        ),
     ] {
         let error = text.parse::<BackendUrl>().unwrap_err().to_string();
         assert!(error.contains(named), "{text}: {error}");
+    }
+}
+
+#[test]
+fn safety_modes() {
+    let mode = |text: &str| parse(text).options.safety;
+    let replicated = |need, millis| SafetyMode::Replicated {
+        need,
+        timeout: Duration::from_millis(millis),
+    };
+    let quarantine = |seconds| SafetyMode::Quarantine {
+        max_lease: Duration::from_secs(seconds),
+    };
+    for (text, expected) in [
+        ("redis://h", SafetyMode::Plain),
+        ("redis://h?safety=plain", SafetyMode::Plain),
+        (
+            "redis://h?safety=replicated",
+            replicated(ReplicaNeed::Majority, 500),
+        ),
+        (
+            "redis://h?timeout=200ms&safety=replicated",
+            replicated(ReplicaNeed::Majority, 100),
+        ),
+        (
+            "redis://h?replicas=all&safety=replicated&replication_timeout=80ms",
+            replicated(ReplicaNeed::All, 80),
+        ),
+        ("redis-cluster://h?safety=quarantine", quarantine(30)),
+        (
+            "redis://h?safety=quarantine&quarantine_max_lease=5s&watchdog=5s",
+            quarantine(5),
+        ),
+    ] {
+        assert_eq!(mode(text), expected, "{text}");
     }
 }

@@ -1,0 +1,140 @@
+//! The options that choose a safety mode.
+
+use std::time::Duration;
+
+use locktopus_core::{MIN_LEASE, ReplicaNeed, SafetyMode};
+
+use super::parse::{Redacted, UrlError};
+
+const REPLICATION_TIMEOUT: Duration = Duration::from_millis(500);
+const QUARANTINE: Duration = Duration::from_secs(30);
+
+/// What the URL says about safety, before it is put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct SafetyOptions {
+    mode: Word,
+    replicas: Option<ReplicaNeed>,
+    replication_timeout: Option<Duration>,
+    max_lease: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Word {
+    #[default]
+    Plain,
+    Replicated,
+    Quarantine,
+}
+
+/// What a refused value must be.
+type Rule = &'static str;
+
+impl SafetyOptions {
+    pub(super) fn choose_mode(&mut self, value: &str) -> Result<(), Rule> {
+        self.mode = match value {
+            "plain" => Word::Plain,
+            "replicated" => Word::Replicated,
+            "quarantine" => Word::Quarantine,
+            "quorum" => {
+                return Err("needs several servers with a URL each; use locktopus::connect_quorum");
+            }
+            _ => return Err("must be plain, replicated or quarantine"),
+        };
+        Ok(())
+    }
+
+    pub(super) fn choose_replicas(&mut self, value: &str) -> Result<(), Rule> {
+        self.replicas = Some(match value {
+            "one" => ReplicaNeed::One,
+            "majority" => ReplicaNeed::Majority,
+            "all" => ReplicaNeed::All,
+            _ => return Err("must be one, majority or all"),
+        });
+        Ok(())
+    }
+
+    pub(super) fn set_replication_timeout(&mut self, timeout: Duration) -> Result<(), Rule> {
+        if timeout < Duration::from_millis(1) {
+            return Err("must be at least 1ms");
+        }
+        self.replication_timeout = Some(timeout);
+        Ok(())
+    }
+
+    pub(super) fn set_max_lease(&mut self, lease: Duration) -> Result<(), Rule> {
+        if lease < MIN_LEASE {
+            return Err("must be at least 20ms, the shortest lease there is");
+        }
+        self.max_lease = Some(lease);
+        Ok(())
+    }
+
+    /// The mode, if what was given goes together. `timeout` and `watchdog` are the options of these names.
+    pub(super) fn mode(
+        self,
+        timeout: Duration,
+        watchdog: Option<Duration>,
+        url: &Redacted,
+    ) -> Result<SafetyMode, UrlError> {
+        let only_for = |given: bool, option: &str, mode: &str| {
+            let error = || {
+                url.error(
+                    format!("option {option:?}"),
+                    format!("means nothing without safety={mode}"),
+                )
+            };
+            if given { Err(error()) } else { Ok(()) }
+        };
+        if self.mode != Word::Replicated {
+            only_for(self.replicas.is_some(), "replicas", "replicated")?;
+            only_for(
+                self.replication_timeout.is_some(),
+                "replication_timeout",
+                "replicated",
+            )?;
+        }
+        if self.mode != Word::Quarantine {
+            only_for(
+                self.max_lease.is_some(),
+                "quarantine_max_lease",
+                "quarantine",
+            )?;
+        }
+        match self.mode {
+            Word::Plain => Ok(SafetyMode::Plain),
+            Word::Replicated => self.replicated(timeout, url),
+            Word::Quarantine => self.quarantine(watchdog, url),
+        }
+    }
+
+    fn replicated(self, timeout: Duration, url: &Redacted) -> Result<SafetyMode, UrlError> {
+        // Without the option, a short timeout must not need another option to be correct.
+        let default = REPLICATION_TIMEOUT.min(timeout / 2);
+        let wait = self.replication_timeout.unwrap_or(default);
+        if wait >= timeout {
+            return Err(url.error(
+                format!("option replication_timeout={wait:?}"),
+                format!("must be shorter than the option timeout ({timeout:?}), which counts for the whole answer"),
+            ));
+        }
+        Ok(SafetyMode::Replicated {
+            need: self.replicas.unwrap_or_default(),
+            timeout: wait.max(Duration::from_millis(1)),
+        })
+    }
+
+    fn quarantine(
+        self,
+        watchdog: Option<Duration>,
+        url: &Redacted,
+    ) -> Result<SafetyMode, UrlError> {
+        let max_lease = self.max_lease.unwrap_or(QUARANTINE);
+        if let Some(lease) = watchdog.filter(|lease| *lease > max_lease) {
+            return Err(url.error(
+                format!("option watchdog={lease:?}"),
+                format!("is a longer lease than quarantine_max_lease={max_lease:?} allows"),
+            ));
+        }
+        Ok(SafetyMode::Quarantine { max_lease })
+    }
+}
