@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use locktopus_protocol::{
-    Channel, ClientError, Deployment, NodeReply, PushEvent, RedisClient, Reply, Route,
+    Channel, ClientError, Deployment, NodeReply, Pipelined, PushEvent, RedisClient, Reply, Route,
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -59,6 +59,17 @@ impl RedisClient for FredClient {
         match &self.servers {
             Servers::Single(single) => single.command(args).await,
             Servers::Cluster(cluster) => cluster.command(route, args).await,
+        }
+    }
+
+    async fn pipeline(
+        &self,
+        route: Route,
+        commands: &[&[&[u8]]],
+    ) -> Result<Pipelined, ClientError> {
+        match &self.servers {
+            Servers::Single(single) => single.pipeline(commands).await,
+            Servers::Cluster(cluster) => cluster.pipeline(route, commands).await,
         }
     }
 

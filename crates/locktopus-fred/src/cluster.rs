@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use futures_util::future::join_all;
-use locktopus_protocol::{ClientError, HostPort, NodeReply, PushEvent, Reply, Route};
+use locktopus_protocol::{ClientError, HostPort, NodeReply, Pipelined, PushEvent, Reply, Route};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -109,6 +109,40 @@ impl Cluster {
         }
     }
 
+    /// Sends several commands at once to the node that `route` names, over a connection of their own.
+    pub(crate) async fn pipeline(
+        &self,
+        route: Route,
+        commands: &[&[&[u8]]],
+    ) -> Result<Pipelined, ClientError> {
+        let requests = Request::each(commands)?;
+        let node = self.shared.find(route).await?;
+        let answers = match node.lane().conn().await {
+            Ok(conn) => conn.send_each(requests).await,
+            Err(unreachable) => Err(unreachable),
+        };
+        let refused = match &answers {
+            Ok(answers) => answers.replies.iter().find_map(|reply| match reply {
+                Err(ClientError::Rejected { code, message }) => Some((code.as_str(), message)),
+                _ => None,
+            }),
+            Err(_) => {
+                self.shared.stale.notify_one();
+                None
+            }
+        };
+        match refused {
+            Some(("MOVED", message)) => {
+                if let Some((slot, owner)) = slots::parse_redirect(message, node.address()) {
+                    self.shared.moved(slot, &owner);
+                }
+            }
+            Some(("CLUSTERDOWN" | "READONLY" | "MASTERDOWN", _)) => self.shared.stale.notify_one(),
+            Some(_) | None => {}
+        }
+        answers
+    }
+
     /// Sends one command to every primary at once.
     pub(crate) async fn command_on_primaries(
         &self,
@@ -138,13 +172,10 @@ impl Cluster {
         match route {
             Route::Slot(slot) => {
                 if let Some(node) = map.owner(slot) {
-                    node.commands().suspect();
+                    node.suspect();
                 }
             }
-            Route::Any => map
-                .nodes()
-                .iter()
-                .for_each(|node| node.commands().suspect()),
+            Route::Any => map.nodes().iter().for_each(|node| node.suspect()),
         }
         self.shared.stale.notify_one();
     }

@@ -12,7 +12,8 @@ use std::time::Duration;
 use fred::clients::Client;
 use fred::interfaces::ClientLike;
 use fred::types::Resp3Frame;
-use locktopus_protocol::{ClientError, Reply};
+use futures_util::future::join_all;
+use locktopus_protocol::{ClientError, Pipelined, Reply};
 use tokio::sync::Mutex;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -70,6 +71,22 @@ impl Conn {
     /// Sends one command and waits for its answer. Nothing is ever sent twice.
     pub(crate) async fn send(&self, request: Request) -> Result<Reply, ClientError> {
         reply::from_frame(self.send_raw(request).await?)
+    }
+
+    /// Sends several commands, each behind the other, and tells what was answered to each.
+    pub(crate) async fn send_each(&self, requests: Vec<Request>) -> Result<Pipelined, ClientError> {
+        let node = self.server();
+        // In this order: each is queued when it is polled for the first time.
+        let answers = join_all(requests.into_iter().map(|request| self.send(request))).await;
+        let replies = answers.into_iter().map(|answer| match answer {
+            Ok(reply) => Ok(Ok(reply)),
+            Err(refused @ ClientError::Rejected { .. }) => Ok(Err(refused)),
+            Err(failed) => Err(failed),
+        });
+        Ok(Pipelined {
+            node,
+            replies: replies.collect::<Result<_, _>>()?,
+        })
     }
 
     /// Like [`Self::send`], with the frame as it came.

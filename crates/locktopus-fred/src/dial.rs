@@ -50,6 +50,7 @@ impl fmt::Display for Target {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Commands,
+    Blocking,
     Messages,
 }
 
@@ -89,8 +90,13 @@ impl Dialer {
     }
 
     /// How long a connection may stay silent before it counts as dead.
-    pub(crate) fn patience(&self) -> Duration {
-        (self.options.command_timeout / 2).clamp(Duration::from_millis(100), Duration::from_secs(5))
+    pub(crate) fn patience(&self, purpose: Purpose) -> Duration {
+        let usual = (self.options.command_timeout / 2)
+            .clamp(Duration::from_millis(100), Duration::from_secs(5));
+        match purpose {
+            Purpose::Commands | Purpose::Messages => usual,
+            Purpose::Blocking => usual.max(self.options.command_timeout),
+        }
     }
 
     /// Connects. `attempt` numbers the tries, so that sentinels take turns being asked first.
@@ -217,7 +223,7 @@ impl Dialer {
             default_command_timeout: Duration::ZERO,
             broadcast_channel_capacity: match purpose {
                 // fred makes eight such channels per client and fills them in advance.
-                Purpose::Commands => 8,
+                Purpose::Commands | Purpose::Blocking => 8,
                 Purpose::Messages => MESSAGE_BACKLOG,
             },
             ..PerformanceConfig::default()

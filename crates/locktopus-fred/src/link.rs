@@ -47,6 +47,11 @@ impl Link {
         Self::spawn(dialer, target, Purpose::Commands, None)
     }
 
+    /// A link for commands that may block for almost as long as a command may take.
+    pub(crate) fn for_blocking(dialer: Arc<Dialer>, target: Target) -> Self {
+        Self::spawn(dialer, target, Purpose::Blocking, None)
+    }
+
     /// A link for subscriptions, whose messages and mishaps go to `events`.
     pub(crate) fn for_messages(
         dialer: Arc<Dialer>,
@@ -217,7 +222,7 @@ impl Keeper {
                 () = self.suspicion.notified() => {}
                 _tick = heartbeat.tick(), if self.purpose == Purpose::Messages => {}
             }
-            if !conn.answers(self.dialer.patience()).await {
+            if !conn.answers(self.dialer.patience(self.purpose)).await {
                 tracing::debug!(target = %self.target, "the connection does not answer, replacing it");
                 return;
             }

@@ -19,6 +19,7 @@ pub(crate) struct Node {
     events: UnboundedSender<PushEvent>,
     messages: OnceLock<Link>,
     asking: OnceLock<(Mutex<()>, Link)>,
+    lane: OnceLock<Link>,
 }
 
 impl Node {
@@ -35,6 +36,7 @@ impl Node {
             events,
             messages: OnceLock::new(),
             asking: OnceLock::new(),
+            lane: OnceLock::new(),
         }
     }
 
@@ -82,8 +84,27 @@ impl Node {
         conn.send(request).await
     }
 
+    /// The link for what may block, opened on first use.
+    pub(crate) fn lane(&self) -> &Link {
+        self.lane.get_or_init(|| {
+            let target = Target::Node(self.address.clone());
+            Link::for_blocking(Arc::clone(&self.dialer), target)
+        })
+    }
+
+    /// Has the connections for commands checked, after somebody waited in vain.
+    pub(crate) fn suspect(&self) {
+        self.commands.suspect();
+        if let Some(lane) = self.lane.get() {
+            lane.suspect();
+        }
+    }
+
     pub(crate) fn close(&self) {
         self.commands.close();
+        if let Some(lane) = self.lane.get() {
+            lane.close();
+        }
         if let Some(link) = self.messages.get() {
             link.close();
         }

@@ -37,6 +37,11 @@ impl Request {
         })
     }
 
+    /// Each of several commands.
+    pub(crate) fn each(commands: &[&[&[u8]]]) -> Result<Vec<Self>, ClientError> {
+        commands.iter().map(|words| Self::new(words)).collect()
+    }
+
     /// A command made of owned arguments.
     pub(crate) fn of(name: &'static str, args: Vec<Bytes>) -> Self {
         Self {

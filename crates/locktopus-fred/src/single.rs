@@ -1,9 +1,11 @@
 //! Commands and subscriptions when there is exactly one primary: standalone and Sentinel.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use locktopus_protocol::{Channel, ChannelFlavour, ClientError, NodeReply, PushEvent, Reply};
+use locktopus_protocol::{
+    Channel, ChannelFlavour, ClientError, NodeReply, Pipelined, PushEvent, Reply,
+};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::dial::{Dialer, Target};
@@ -17,6 +19,9 @@ pub(crate) struct Single {
     target: Target,
     commands: Link,
     messages: Link,
+    dialer: Arc<Dialer>,
+    /// For what may block; opened on first use.
+    lane: OnceLock<Link>,
 }
 
 impl Single {
@@ -32,6 +37,8 @@ impl Single {
             target,
             commands,
             messages,
+            dialer: Arc::clone(dialer),
+            lane: OnceLock::new(),
         }
     }
 
@@ -51,6 +58,20 @@ impl Single {
             conn.kill();
         }
         outcome
+    }
+
+    pub(crate) async fn pipeline(&self, commands: &[&[&[u8]]]) -> Result<Pipelined, ClientError> {
+        let requests = Request::each(commands)?;
+        let lane = self
+            .lane
+            .get_or_init(|| Link::for_blocking(Arc::clone(&self.dialer), self.target.clone()));
+        let conn = lane.conn().await?;
+        let answers = conn.send_each(requests).await?;
+        let demoted = |reply: &Result<Reply, ClientError>| matches!(reply, Err(ClientError::Rejected { code, .. }) if code == "READONLY");
+        if answers.replies.iter().any(demoted) {
+            conn.kill();
+        }
+        Ok(answers)
     }
 
     pub(crate) async fn command_on_primaries(
@@ -91,11 +112,17 @@ impl Single {
 
     pub(crate) fn suspect(&self) {
         self.commands.suspect();
+        if let Some(lane) = self.lane.get() {
+            lane.suspect();
+        }
     }
 
     pub(crate) fn close(&self) {
         self.commands.close();
         self.messages.close();
+        if let Some(lane) = self.lane.get() {
+            lane.close();
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use locktopus_core::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CounterOutcome,
     CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest, FencingToken,
     GroupOutcome, LockBackend, LockKind, LockPage, LockState, LockTarget, Mode, NameError,
-    NodeProbe, OwnerId, ReleaseOutcome, ReleaseRequest, ScanCursor, WakeStream,
+    NodeProbe, OwnerId, ReleaseOutcome, ReleaseRequest, SafetyMode, ScanCursor, WakeStream,
 };
 use tokio::time::Instant;
 
@@ -17,7 +17,9 @@ use crate::executor::Executor;
 use crate::hub::{Hub, Listened};
 use crate::keys::{KeyCache, Keys};
 use crate::probe::ServerProbe;
+use crate::replication::{Confirmed, Doubt};
 use crate::reply::{Acquired, Decoder};
+use crate::safety::Safety;
 use crate::scripts::{self, KindScripts, Script};
 use crate::server_clock::{self, ServerClock};
 use crate::{counter, diagnose, group, scan};
@@ -34,6 +36,7 @@ pub struct RedisBackend {
     /// This client's part of the names of its inbox channels. Nobody can guess it.
     inbox: String,
     info: BackendInfo,
+    safety: Safety,
 }
 
 /// What can be chosen about a [`RedisBackend`].
@@ -48,6 +51,8 @@ pub struct BackendOptions {
     pub token_retention: Option<Duration>,
     /// Which flavour of pub/sub to use. Must be the same for all who share locks.
     pub pubsub: PubSubMode,
+    /// What a grant is worth when a server fails. Must be the same for all who share locks. Default: plain.
+    pub safety: SafetyMode,
     /// What the connect-time probe puts in front of its lock's name, `locktopus:probe`: the namespace, so that a user who may
     /// only touch keys with that prefix passes. Default: nothing.
     pub probe_prefix: String,
@@ -59,6 +64,7 @@ impl Default for BackendOptions {
             call_timeout: Duration::from_secs(1),
             token_retention: Some(Duration::from_secs(7 * 24 * 60 * 60)),
             pubsub: PubSubMode::Auto,
+            safety: SafetyMode::Plain,
             probe_prefix: String::new(),
         }
     }
@@ -87,7 +93,7 @@ impl RedisBackend {
     /// # Errors
     ///
     /// If the flavour of pub/sub has to be found out and the server cannot be asked, or if sharded pub/sub
-    /// was asked for outside a cluster.
+    /// was asked for outside a cluster, or if the safety mode cannot be had.
     ///
     /// # Cancel safety
     ///
@@ -103,6 +109,7 @@ impl RedisBackend {
             .token_retention
             .filter(|keep| *keep < LONGEST_RETENTION);
         let executor = Executor::new(Arc::clone(&client));
+        let safety = Safety::new(options.safety, &executor, options.call_timeout).await?;
         let flavour = flavour(&executor, &options).await?;
         let name = client.name();
         let info = BackendInfo::new(
@@ -111,7 +118,8 @@ impl RedisBackend {
             true,
             options.call_timeout,
         )
-        .with_queues();
+        .with_queues()
+        .with_safety(options.safety);
         let hub = Hub::start(client, flavour, options.call_timeout);
         Ok(Self {
             executor,
@@ -122,6 +130,7 @@ impl RedisBackend {
             keys: KeyCache::default(),
             inbox: inbox_name(),
             info,
+            safety,
         })
     }
 
@@ -146,6 +155,10 @@ impl RedisBackend {
 
     pub(crate) fn executor(&self) -> &Executor {
         &self.executor
+    }
+
+    pub(crate) fn safety(&self) -> &Safety {
+        &self.safety
     }
 
     pub(crate) fn clock(&self) -> &ServerClock {
@@ -177,7 +190,7 @@ impl RedisBackend {
     }
 
     fn scripts(&self, kind: &LockKind) -> Result<&'static KindScripts, BackendError> {
-        scripts::of(kind).ok_or_else(|| {
+        self.safety.scripts(kind).ok_or_else(|| {
             let message = format!("there are no locks of kind {} on Redis", kind.as_str());
             self.executor
                 .error(BackendErrorKind::Unsupported, Executed::No, message)
@@ -189,6 +202,14 @@ impl RedisBackend {
         let keep = self.options.token_retention;
         keep.map_or(0, |keep| keep.max(lease * 2).as_millis())
             .to_string()
+    }
+
+    /// # Errors
+    ///
+    /// If the safety mode does not allow a lease of this length.
+    pub(crate) fn check_lease(&self, kind: &LockKind, lease: Duration) -> Result<(), BackendError> {
+        self.safety
+            .check_lease(&self.executor, kind.stored_lease(lease))
     }
 
     pub(crate) fn decoder(&self, script: &Script) -> Decoder {
@@ -207,6 +228,7 @@ impl RedisBackend {
         let kind = attempt.target.kind();
         let (script, slot) = (&self.scripts(kind)?.acquire, keys.slot());
         let tokens = if kind.has_tokens() { attempt.tokens } else { 0 };
+        self.check_lease(kind, attempt.lease)?;
         let time_left = attempt.deadline.saturating_duration_since(Instant::now());
         let [lease, retention, not_after, permits, tokens_text, floor] = [
             millis(kind.stored_lease(attempt.lease)),
@@ -242,13 +264,17 @@ impl RedisBackend {
             args.extend(keys.channel.as_deref());
         }
         let sent = server_clock::stamp();
-        let reply = self
-            .executor
-            .run(script, slot, &keys.scripts(), &args, attempt.deadline)
+        let Confirmed { reply, doubt } = self
+            .run_confirmed(script, slot, &keys.scripts(), &args, attempt.deadline)
             .await?;
         let acquired = self.decoder(script).acquired(&reply, tokens > 0)?;
         self.clock.observe(slot, sent, acquired.server_micros);
-        Ok(acquired)
+        match (&acquired.outcome, doubt) {
+            (Some(AttemptOutcome::Granted { .. }), Some(doubt)) => {
+                Err(self.give_back(std::slice::from_ref(attempt), doubt).await)
+            }
+            _ => Ok(acquired),
+        }
     }
 }
 
@@ -395,8 +421,7 @@ impl LockBackend for RedisBackend {
             args.extend(ring);
         }
         let reply = self
-            .executor
-            .run(script, keys.slot(), &keys.scripts(), &args, deadline)
+            .run_release(script, keys.slot(), &keys.scripts(), &args, deadline)
             .await?;
         self.decoder(script).evicted(&reply)
     }
@@ -463,14 +488,14 @@ impl RedisBackend {
         ];
         args.extend(keys.ring().into_iter().flatten());
         let (slot, named, deadline) = (keys.slot(), keys.scripts(), request.deadline);
-        let run = &self.executor;
-        let reply = match kind {
+        let reply = match (kind, &self.safety) {
             // These are held in their first key alone: a slot on its way need not keep them from being released. What
             // their queue has of waiters finds out by itself.
-            LockKind::Reentrant | LockKind::Mutex(_) => {
+            (LockKind::Reentrant | LockKind::Mutex(_), Safety::Plain) => {
+                let run = &self.executor;
                 run.run_reduced(script, slot, &named, &args, deadline).await
             }
-            _ => run.run(script, slot, &named, &args, deadline).await,
+            _ => self.run_release(script, slot, &named, &args, deadline).await,
         };
         self.decoder(script).released(&reply?)
     }
@@ -517,7 +542,8 @@ impl RedisBackend {
         let Some(first) = batch.first() else {
             return Vec::new();
         };
-        let script = match self.scripts(first.target.kind()) {
+        let checked = self.check_lease(first.target.kind(), first.lease);
+        let script = match checked.and_then(|()| self.scripts(first.target.kind())) {
             Ok(scripts) => &scripts.extend,
             Err(error) => return self.all_failed(batch.len(), &error),
         };
@@ -540,13 +566,36 @@ impl RedisBackend {
         }
         let slot = targets[0].slot();
         let answer = self
-            .executor
-            .run(script, slot, &keys, &args, deadline)
+            .run_extension(script, slot, &keys, &args, deadline)
             .await;
-        match answer.and_then(|reply| self.decoder(script).extended(&reply, batch.len())) {
-            Ok(answers) => answers,
+        let decoded = answer.and_then(|Confirmed { reply, doubt }| {
+            let answers = self.decoder(script).extended(&reply, batch.len())?;
+            Ok((answers, doubt))
+        });
+        match decoded {
+            Ok((answers, None)) => answers,
+            Ok((answers, Some(doubt))) => self.unconfirmed(answers, &doubt),
             Err(error) => self.all_failed(batch.len(), &error),
         }
+    }
+
+    /// Extensions that too few replicas have do not count. What was found lost is lost all the same.
+    fn unconfirmed(
+        &self,
+        answers: Vec<Result<ExtendOutcome, BackendError>>,
+        doubt: &Doubt,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        let unconfirmed = |answer| match answer {
+            Ok(ExtendOutcome::Extended) => {
+                let message = "extended, but not confirmed by enough replicas";
+                let doubt = doubt.clone();
+                Err(self
+                    .executor
+                    .not_replicated(doubt, Executed::Maybe, message))
+            }
+            other => other,
+        };
+        answers.into_iter().map(unconfirmed).collect()
     }
 
     /// One failure for all: each caller gets a copy that says the same.

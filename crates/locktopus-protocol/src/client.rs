@@ -36,6 +36,14 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
     /// Sends one raw command (`args[0]` is its name) to the primary that serves `route`.
     async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError>;
 
+    /// Sends several raw commands at once to the primary that serves `route`, over a connection that carries nothing
+    /// else, so that one which blocks (`WAIT`) delays nobody but the callers of this method.
+    ///
+    /// They run in their order on one connection, perhaps with those of other calls between them. Redirects are not
+    /// followed: each refusal is among the answers. `Err` if any answer is missing.
+    async fn pipeline(&self, route: Route, commands: &[&[&[u8]]])
+    -> Result<Pipelined, ClientError>;
+
     /// Sends one raw command to every primary; each answer comes with the node's address.
     ///
     /// One node's failure does not hide the others' answers. `Err` only if the list of nodes itself
@@ -164,6 +172,15 @@ pub struct NodeReply {
     pub node: String,
     /// What it said.
     pub reply: Result<Reply, ClientError>,
+}
+
+/// The answers to [`RedisClient::pipeline`].
+#[derive(Debug)]
+pub struct Pipelined {
+    /// `host:port` of the node that answered, as the client knows it.
+    pub node: String,
+    /// What it said, in the order of the commands.
+    pub replies: Vec<Result<Reply, ClientError>>,
 }
 
 /// Why a command has no answer, by the only question that matters to a lock: can it have run?

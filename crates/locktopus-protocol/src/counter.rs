@@ -6,6 +6,7 @@ use locktopus_core::{
 };
 
 use crate::backend::RedisBackend;
+use crate::replication::Confirmed;
 use crate::scripts;
 
 /// How long the answer to an operation is remembered, in milliseconds: longer than anybody repeats it.
@@ -19,8 +20,7 @@ pub(crate) async fn run(
     let latch = matches!(kind, LockKind::Latch);
     let script = match kind {
         LockKind::Latch => &scripts::LATCH,
-        LockKind::Semaphore => &scripts::SEMAPHORE_COUNTER,
-        LockKind::Permits => &scripts::PERMITS_COUNTER,
+        LockKind::Semaphore | LockKind::Permits => backend.safety().semaphore_counter(kind),
         other => {
             let message = format!("a {} has no number inside", other.as_str());
             return Err(refused(backend, message));
@@ -57,11 +57,40 @@ pub(crate) async fn run(
         REMEMBERED.as_bytes(),
         retention.as_bytes(),
     ];
-    let reply = backend
-        .executor()
-        .run(script, keys.slot(), &names, &args, request.deadline)
-        .await?;
-    backend.decoder(script).counted(&reply)
+    let (slot, deadline) = (keys.slot(), request.deadline);
+    let reads = request.action == CounterAction::Read;
+    let Confirmed { reply, doubt } = match (latch, reads) {
+        // Nobody is granted anything through a latch, so it is never held back.
+        (true, true) => backend
+            .executor()
+            .run(script, slot, &names, &args, deadline)
+            .await?
+            .into(),
+        (true, false) => {
+            backend
+                .run_extension(script, slot, &names, &args, deadline)
+                .await?
+        }
+        (false, true) => backend
+            .run_release(script, slot, &names, &args, deadline)
+            .await?
+            .into(),
+        (false, false) => {
+            backend
+                .run_confirmed(script, slot, &names, &args, deadline)
+                .await?
+        }
+    };
+    let outcome = backend.decoder(script).counted(&reply)?;
+    match doubt {
+        Some(doubt) if outcome.changed => {
+            let message = "changed, but not confirmed by enough replicas";
+            Err(backend
+                .executor()
+                .not_replicated(doubt, Executed::Maybe, message))
+        }
+        _ => Ok(outcome),
+    }
 }
 
 /// Numbers up to 2^53 - 1 are exact in Lua.

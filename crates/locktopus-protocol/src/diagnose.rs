@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::backend::RedisBackend;
 use crate::client::{ClientError, Reply};
 use crate::executor::Executor;
+use crate::safety::Safety;
 use crate::version::{self, ServerVersion};
 
 /// How far a server's clock may be off before it is worth a word.
@@ -26,7 +27,8 @@ pub(crate) async fn run(
     deadline: Instant,
 ) -> Result<Diagnosis, BackendError> {
     let mut diagnosis = Diagnosis::default();
-    look_at_info(executor, deadline, &mut diagnosis).await?;
+    let quarantine = matches!(backend.safety(), Safety::Quarantine(_));
+    look_at_info(executor, quarantine, deadline, &mut diagnosis).await?;
     look_at_clocks(executor, deadline, &mut diagnosis).await?;
     // A replica refuses every lock, and would be asked again until the deadline.
     if !diagnosis.findings.iter().any(|found| found.check == "role") {
@@ -69,6 +71,7 @@ async fn ask_all(
 
 async fn look_at_info(
     executor: &Executor,
+    quarantine: bool,
     deadline: Instant,
     out: &mut Diagnosis,
 ) -> Result<(), BackendError> {
@@ -120,7 +123,16 @@ async fn look_at_info(
             out.findings
                 .push(finding(Severity::Danger, "role", message));
         }
-        if field("connected_slaves").is_some_and(|count| count != "0") {
+        let has_replicas = field("connected_slaves").is_some_and(|count| count != "0");
+        if quarantine && has_replicas && field("min_slaves_good_slaves").is_none() {
+            let message = format!(
+                "{node}: min-replicas-to-write is not set, so a primary that is cut off goes on granting while another one \
+                 grants after its quarantine; set it to 1 or more"
+            );
+            out.findings
+                .push(finding(Severity::Warning, "split brain", message));
+        }
+        if has_replicas {
             let message = format!(
                 "{node}: replication is asynchronous, so a failover can lose a lock that was granted; protect \
                  what matters with fencing tokens"
@@ -247,6 +259,7 @@ async fn look_at_permissions(backend: &RedisBackend, deadline: Instant, out: &mu
 fn failure(what: &str, target: &LockTarget, error: &BackendError) -> Finding {
     let (severity, check) = match error.kind() {
         BackendErrorKind::Denied => (Severity::Danger, "permission"),
+        BackendErrorKind::NotReplicated => (Severity::Danger, "replication"),
         _ => (Severity::Warning, "probe"),
     };
     finding(

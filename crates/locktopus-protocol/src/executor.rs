@@ -17,6 +17,13 @@ use crate::scripts::Script;
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
+/// Which of a client's connections to a node.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    Usual,
+    Blocking,
+}
+
 /// A client with the rules for using it.
 #[derive(Debug, Clone)]
 pub(crate) struct Executor {
@@ -65,9 +72,24 @@ impl Executor {
         deadline: Instant,
     ) -> Result<Reply, BackendError> {
         let count = keys.len().to_string();
-        let command = call(script, &count, keys, args);
-        self.send(Route::Slot(slot), command, None, script.source, deadline)
-            .await
+        let command = script_command(script, &count, keys, args);
+        let way = (Route::Slot(slot), Way::Usual);
+        self.send(way, command, None, script.source, deadline).await
+    }
+
+    /// As [`run`](Self::run), on the connection for what may block: behind everything that was sent there before.
+    pub(crate) async fn run_in_line(
+        &self,
+        script: &Script,
+        slot: u16,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+        deadline: Instant,
+    ) -> Result<Reply, BackendError> {
+        let count = keys.len().to_string();
+        let command = script_command(script, &count, keys, args);
+        let way = (Route::Slot(slot), Way::Blocking);
+        self.send(way, command, None, script.source, deadline).await
     }
 
     /// As [`run`](Self::run), but while the slot moves, with the first key alone, if the script can do with that.
@@ -83,9 +105,9 @@ impl Executor {
         deadline: Instant,
     ) -> Result<Reply, BackendError> {
         let count = keys.len().to_string();
-        let command = call(script, &count, keys, args);
-        let (route, reducible) = (Route::Slot(slot), Some(keys.len()));
-        self.send(route, command, reducible, script.source, deadline)
+        let command = script_command(script, &count, keys, args);
+        let (way, reducible) = ((Route::Slot(slot), Way::Usual), Some(keys.len()));
+        self.send(way, command, reducible, script.source, deadline)
             .await
     }
 
@@ -96,86 +118,73 @@ impl Executor {
         args: &[&[u8]],
         deadline: Instant,
     ) -> Result<Reply, BackendError> {
-        self.send(route, args.to_vec(), None, "", deadline).await
+        self.send((route, Way::Usual), args.to_vec(), None, "", deadline)
+            .await
     }
 
     async fn send(
         &self,
-        route: Route,
+        (route, way): (Route, Way),
         mut command: Vec<&[u8]>,
         mut reducible: Option<usize>,
         source: &str,
         deadline: Instant,
     ) -> Result<Reply, BackendError> {
-        let mut pause = FIRST_PAUSE;
-        let mut refused_before: Option<ClientError> = None;
+        let mut patience = Patience::until(deadline);
         loop {
             self.check_open()?;
-            let Ok(answer) = timeout_at(deadline, self.client.command(route, &command)).await
-            else {
-                self.client.timed_out(route);
-                let message = match refused_before {
-                    None => "no answer before the deadline".to_owned(),
-                    Some(refusal) => {
-                        format!("no answer before the deadline; before that {refusal}")
-                    }
-                };
-                return Err(self.error(BackendErrorKind::Timeout, Executed::Maybe, message));
-            };
-            let refusal = match answer {
-                Ok(reply) => return Ok(reply),
-                Err(ClientError::MaybeExecuted(message)) => {
-                    return Err(self.error(
-                        BackendErrorKind::Unavailable,
-                        Executed::Maybe,
-                        message,
-                    ));
-                }
-                Err(ClientError::Rejected { code, .. })
-                    if code == "NOSCRIPT" && command[0] == b"EVALSHA" =>
-                {
+            let answer = timeout_at(deadline, self.once(route, way, &command)).await;
+            match answer {
+                Err(_) => return Err(self.timed_out(route, patience)),
+                Ok(Ok(reply)) => return Ok(reply),
+                Ok(Err(error)) if is_unknown_script(&error) && command[0] == b"EVALSHA" => {
                     (command[0], command[1]) = (b"EVAL", source.as_bytes());
-                    continue;
                 }
-                Err(ClientError::Rejected { code, .. })
-                    if code == "TRYAGAIN" && reducible.is_some() =>
-                {
-                    if let Some(keys) = reducible.take() {
+                Ok(Err(error)) => match reducible.take_if(|_| is_half_moved(&error)) {
+                    Some(keys) => {
                         command[2] = b"1";
                         command.drain(4..3 + keys);
                     }
-                    continue;
-                }
-                Err(ClientError::Rejected { code, message }) if !is_passing(&code) => {
-                    return Err(self.refused(&code, &message));
-                }
-                Err(refusal) => refusal,
-            };
-            if Instant::now() + pause >= deadline {
-                return Err(self.error(
-                    BackendErrorKind::Unavailable,
-                    Executed::No,
-                    refusal.to_string(),
-                ));
+                    None => patience.outlast(self, error).await?,
+                },
             }
-            refused_before = Some(refusal);
-            sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
-    fn refused(&self, code: &str, message: &str) -> BackendError {
+    async fn once(&self, route: Route, way: Way, command: &[&[u8]]) -> Result<Reply, ClientError> {
+        match way {
+            Way::Usual => self.client.command(route, command).await,
+            Way::Blocking => {
+                let answers = self.client.pipeline(route, &[command]).await?;
+                answers.replies.into_iter().next().unwrap_or_else(missing)
+            }
+        }
+    }
+
+    /// Nothing was heard before the deadline.
+    pub(crate) fn timed_out(&self, route: Route, patience: Patience) -> BackendError {
+        self.client.timed_out(route);
+        let message = match patience.refused_before {
+            None => "no answer before the deadline".to_owned(),
+            Some(refusal) => format!("no answer before the deadline; before that {refusal}"),
+        };
+        self.error(BackendErrorKind::Timeout, Executed::Maybe, message)
+    }
+
+    pub(crate) fn refused(&self, code: &str, message: &str) -> BackendError {
         // Redis 7.0 says ERR where later servers say NOPERM.
         let denied_inside = code == "ERR" && message.contains("The user executing the script");
         let kind = match code {
             "NOAUTH" | "NOPERM" | "WRONGPASS" => BackendErrorKind::Denied,
             _ if denied_inside => BackendErrorKind::Denied,
+            "NOHISTORY" => BackendErrorKind::Denied,
             "BADTOKEN" => BackendErrorKind::Protocol,
             _ => BackendErrorKind::Refused,
         };
         // These stop a script before its first write; any other error may have stopped it half-way.
         let executed = match code {
-            "WRONGTYPE" | "OOM" | "NOAUTH" | "WRONGPASS" | "BADTOKEN" => Executed::No,
+            "WRONGTYPE" | "OOM" | "NOAUTH" | "WRONGPASS" | "BADTOKEN" | "NOHISTORY"
+            | "OTHERLEASE" => Executed::No,
             _ => Executed::Maybe,
         };
         let hint = match code {
@@ -183,6 +192,11 @@ impl Executor {
                 "; the name is in use for something else, perhaps a lock of another kind"
             }
             "OOM" => "; the server is out of memory",
+            "NOHISTORY" => ", by which a failover is known; grant +info to this user",
+            "OTHERLEASE" => {
+                " ms is the quarantine_max_lease that others use on this server; use the same, or stop all of them and \
+                 delete the keys locktopus_history*"
+            }
             _ => "",
         };
         // Servers quote the arguments of unknown commands; keep the text short.
@@ -215,7 +229,8 @@ impl Executor {
     }
 }
 
-fn call<'a>(
+/// `EVALSHA` with a script's digest, keys and arguments. `count` is the number of keys.
+pub(crate) fn script_command<'a>(
     script: &'a Script,
     count: &'a str,
     keys: &[&'a [u8]],
@@ -227,8 +242,69 @@ fn call<'a>(
     command
 }
 
+/// A node gave fewer answers than it was sent commands.
+pub(crate) fn missing() -> Result<Reply, ClientError> {
+    let message = "an answer is missing";
+    Err(ClientError::MaybeExecuted(message.to_owned()))
+}
+
+/// Whether the server does not know a script by its digest.
+pub(crate) fn is_unknown_script(error: &ClientError) -> bool {
+    matches!(error, ClientError::Rejected { code, .. } if code == "NOSCRIPT")
+}
+
+/// Whether a slot is on its way, and some of the keys that a script names with it.
+fn is_half_moved(error: &ClientError) -> bool {
+    matches!(error, ClientError::Rejected { code, .. } if code == "TRYAGAIN")
+}
+
+/// How one request puts up with refusals that pass.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    deadline: Instant,
+    pause: Duration,
+    refused_before: Option<ClientError>,
+}
+
+impl Patience {
+    pub(crate) fn until(deadline: Instant) -> Self {
+        Self {
+            deadline,
+            pause: FIRST_PAUSE,
+            refused_before: None,
+        }
+    }
+
+    /// Waits a moment if the same request may be sent again, or says why not.
+    pub(crate) async fn outlast(
+        &mut self,
+        executor: &Executor,
+        error: ClientError,
+    ) -> Result<(), BackendError> {
+        match error {
+            ClientError::MaybeExecuted(message) => {
+                let kind = BackendErrorKind::Unavailable;
+                return Err(executor.error(kind, Executed::Maybe, message));
+            }
+            ClientError::Rejected { code, message } if !is_passing(&code) => {
+                return Err(executor.refused(&code, &message));
+            }
+            refusal @ (ClientError::Rejected { .. } | ClientError::NotSent(_)) => {
+                if Instant::now() + self.pause >= self.deadline {
+                    let kind = BackendErrorKind::Unavailable;
+                    return Err(executor.error(kind, Executed::No, refusal.to_string()));
+                }
+                self.refused_before = Some(refusal);
+            }
+        }
+        sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        Ok(())
+    }
+}
+
 /// Refusals that go away by themselves. The node did not run the script.
-fn is_passing(code: &str) -> bool {
+pub(crate) fn is_passing(code: &str) -> bool {
     matches!(
         code,
         "MOVED"

@@ -6,7 +6,7 @@ use locktopus_core::{
 use tokio::time::Instant;
 
 use crate::backend::{RedisBackend, millis};
-use crate::scripts::GROUP_ACQUIRE;
+use crate::replication::Confirmed;
 use crate::server_clock;
 
 pub(crate) async fn attempt(
@@ -40,6 +40,10 @@ async fn try_once(
 ) -> Result<Option<GroupOutcome>, BackendError> {
     let members: Vec<_> = attempts.iter().map(|a| backend.keys(&a.target)).collect();
     let slot = members[0].slot();
+    for attempt in attempts {
+        backend.check_lease(attempt.target.kind(), attempt.lease)?;
+    }
+    let script = backend.safety().group_acquire();
     let longest = attempts.iter().map(|attempt| attempt.lease).max();
     let time_left = deadline.saturating_duration_since(Instant::now());
     let mut texts = vec![
@@ -70,15 +74,19 @@ async fn try_once(
     let keys: Vec<&[u8]> = members.iter().flat_map(|keys| keys.scripts()).collect();
     let args: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
     let sent = server_clock::stamp();
-    let executor = backend.executor();
-    let reply = executor
-        .run(&GROUP_ACQUIRE, slot, &keys, &args, deadline)
+    let Confirmed { reply, doubt } = backend
+        .run_confirmed(script, slot, &keys, &args, deadline)
         .await?;
     let tokens: Vec<bool> = attempts
         .iter()
         .map(|attempt| attempt.target.kind().has_tokens())
         .collect();
-    let (outcome, server_micros) = backend.decoder(&GROUP_ACQUIRE).group(&reply, &tokens)?;
+    let (outcome, server_micros) = backend.decoder(script).group(&reply, &tokens)?;
     backend.clock().observe(slot, sent, server_micros);
-    Ok(outcome)
+    match (&outcome, doubt) {
+        (Some(GroupOutcome::Granted { .. }), Some(doubt)) => {
+            Err(backend.give_back(attempts, doubt).await)
+        }
+        _ => Ok(outcome),
+    }
 }

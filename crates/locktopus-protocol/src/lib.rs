@@ -15,7 +15,11 @@ mod hub;
 mod keys;
 pub mod options;
 mod probe;
+mod quarantine;
+mod quarantine_scripts;
+mod replication;
 mod reply;
+mod safety;
 mod scan;
 pub mod scripts;
 mod server_clock;
@@ -25,8 +29,8 @@ mod version;
 pub use backend::{BackendOptions, PubSubMode, RedisBackend};
 
 pub use client::{
-    Channel, ChannelFlavour, ClientError, Deployment, NodeReply, PushEvent, RedisClient, Reply,
-    Route,
+    Channel, ChannelFlavour, ClientError, Deployment, NodeReply, Pipelined, PushEvent, RedisClient,
+    Reply, Route,
 };
 pub use guarded::{GuardedOutcome, GuardedWriter};
 pub use keys::Keys;

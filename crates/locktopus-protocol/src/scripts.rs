@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 
 use locktopus_core::LockKind;
 
+use crate::quarantine_scripts as quarantined;
+
 /// A script and the digest by which servers know it.
 #[derive(Debug)]
 pub struct Script {
@@ -14,7 +16,7 @@ pub struct Script {
     pub name: &'static str,
     /// The text, as sent by `EVAL`.
     pub source: &'static str,
-    digest: LazyLock<String>,
+    pub(crate) digest: LazyLock<String>,
 }
 
 impl Script {
@@ -26,13 +28,18 @@ impl Script {
 }
 
 macro_rules! script {
-    ($name:expr, $first:literal, $($args:literal,)? [$($file:literal),+ $(,)?]) => {{
-        const SOURCE: &str =
-            concat!($first, "\n", $($args, "\n",)? $(include_str!(concat!("../lua/", $file, ".lua"))),+);
-        Script {
+    ($name:expr, $first:literal, $(head $head:literal,)? $($args:literal,)? [$($file:literal),+ $(,)?]) => {{
+        const SOURCE: &str = concat!(
+            $first,
+            "\n",
+            $(include_str!(concat!("../lua/", $head, ".lua")),)?
+            $($args, "\n",)?
+            $(include_str!(concat!("../lua/", $file, ".lua"))),+
+        );
+        $crate::scripts::Script {
             name: $name,
             source: SOURCE,
-            digest: LazyLock::new(|| sha1_smol::Sha1::from(SOURCE).digest().to_string()),
+            digest: std::sync::LazyLock::new(|| sha1_smol::Sha1::from(SOURCE).digest().to_string()),
         }
     }};
 }
@@ -77,11 +84,13 @@ macro_rules! kind {
         $(, also: $also:literal)?
         $(, free: $free:literal)?,
         released: $released:literal
+        $(, head: $head:literal, guard: [$($guard:literal),+])?
     ) => {
-        KindScripts {
+        $crate::scripts::KindScripts {
             acquire: script!(
                 concat!($kind, "_acquire"),
                 "#!lua",
+                $(head $head,)?
                 "local publish, keep, channel = ARGV[9], ARGV[3], ARGV[12]",
                 [
                     "part/now",
@@ -90,6 +99,7 @@ macro_rules! kind {
                     $queue,
                     $hold,
                     $($also,)?
+                    $($($guard,)+)?
                     "part/hand_on",
                     "acquire",
                 ]
@@ -97,6 +107,7 @@ macro_rules! kind {
             release: script!(
                 concat!($kind, "_release"),
                 "#!lua flags=allow-oom",
+                $(head $head,)?
                 "local publish, keep, channel = ARGV[4], ARGV[6], ARGV[5]",
                 [
                     $released,
@@ -105,6 +116,7 @@ macro_rules! kind {
                     $queue,
                     $hold,
                     $($also,)?
+                    $($($guard,)+)?
                     "part/hand_on",
                     "release",
                 ]
@@ -126,6 +138,7 @@ macro_rules! kind {
             evict: script!(
                 concat!($kind, "_evict"),
                 "#!lua flags=allow-oom",
+                $(head $head,)?
                 "local publish, keep, channel = ARGV[1], ARGV[3], ARGV[2]",
                 [
                     "part/clock",
@@ -134,6 +147,7 @@ macro_rules! kind {
                     $hold,
                     $($also,)?
                     $admin,
+                    $($($guard,)+)?
                     "part/hand_on",
                     "evict",
                 ]
@@ -141,6 +155,8 @@ macro_rules! kind {
         }
     };
 }
+
+pub(crate) use {kind, script};
 
 /// The reentrant lock: a hash with one field, as Redisson's `RLock`.
 pub static LOCK: KindScripts = kind!(
@@ -289,6 +305,9 @@ pub static GROUP_ACQUIRE: Script = script!(
 /// Writes a value only for those whose fencing token is not stale.
 pub static GUARDED_WRITE: Script = script!("guarded_write", "#!lua", ["guarded_write"]);
 
+/// Writes something that does not matter.
+pub static MARK: Script = script!("mark", "#!lua flags=allow-oom", ["mark"]);
+
 /// Says what is kept under several keys.
 pub static CLASSIFY: Script = script!("classify", "#!lua flags=allow-oom", ["classify"]);
 
@@ -312,19 +331,25 @@ pub static OTHERS: &[&Script] = &[
     &GROUP_ACQUIRE,
     &GUARDED_WRITE,
     &CLASSIFY,
+    &MARK,
 ];
 
 /// The scripts of a kind; none if it has none.
 pub(crate) fn of(kind: &LockKind) -> Option<&'static KindScripts> {
+    position(kind).map(|at| KINDS[at])
+}
+
+/// Where the scripts of a kind are among those of all kinds.
+pub(crate) fn position(kind: &LockKind) -> Option<usize> {
     match kind {
-        LockKind::Reentrant => Some(&LOCK),
-        LockKind::Mutex(profile) if profile.rings() => Some(&BELL_MUTEX),
-        LockKind::Mutex(_) => Some(&MUTEX),
-        LockKind::Fair => Some(&FAIR),
-        LockKind::Read => Some(&READ),
-        LockKind::Write => Some(&WRITE),
-        LockKind::Semaphore => Some(&SEMAPHORE),
-        LockKind::Permits => Some(&PERMITS),
+        LockKind::Reentrant => Some(0),
+        LockKind::Mutex(profile) if profile.rings() => Some(2),
+        LockKind::Mutex(_) => Some(1),
+        LockKind::Fair => Some(3),
+        LockKind::Read => Some(4),
+        LockKind::Write => Some(5),
+        LockKind::Semaphore => Some(6),
+        LockKind::Permits => Some(7),
         _ => None,
     }
 }
@@ -344,10 +369,9 @@ pub(crate) fn index(kind: &LockKind) -> u32 {
 
 /// Every script there is.
 pub fn all() -> impl Iterator<Item = &'static Script> {
-    KINDS
-        .iter()
-        .flat_map(|kind| kind.all())
-        .chain(OTHERS.iter().copied())
+    let kinds = KINDS.iter().chain(quarantined::KINDS);
+    let others = OTHERS.iter().chain(quarantined::OTHERS);
+    kinds.flat_map(|kind| kind.all()).chain(others.copied())
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Hash slots, as the cluster specification defines them.
 
+use std::sync::LazyLock;
+
 /// Number of hash slots in a cluster.
 pub const SLOTS: u16 = 16_384;
 
@@ -16,6 +18,32 @@ pub const SLOTS: u16 = 16_384;
 pub fn key_slot(key: &[u8]) -> u16 {
     crc16(hash_tag(key).unwrap_or(key)) % SLOTS
 }
+
+/// The name of a key in a slot, `None` outside a cluster: the prefix, and as its hash tag the smallest number that leads
+/// to the slot.
+pub(crate) fn key_in(prefix: &str, slot: Option<u16>) -> String {
+    match slot {
+        None => prefix.to_owned(),
+        Some(slot) => format!("{prefix}:{{{}}}", TAGS[usize::from(slot % SLOTS)]),
+    }
+}
+
+/// The smallest number in each slot.
+static TAGS: LazyLock<Vec<u32>> = LazyLock::new(|| {
+    let mut tags = vec![None; usize::from(SLOTS)];
+    let mut missing = tags.len();
+    for number in 0_u32.. {
+        let tag = &mut tags[usize::from(key_slot(number.to_string().as_bytes()))];
+        if tag.is_none() {
+            *tag = Some(number);
+            missing -= 1;
+        }
+        if missing == 0 {
+            break;
+        }
+    }
+    tags.into_iter().flatten().collect()
+});
 
 fn hash_tag(key: &[u8]) -> Option<&[u8]> {
     let open = key.iter().position(|&b| b == b'{')?;
@@ -53,7 +81,7 @@ const fn table() -> [u16; 256] {
 
 #[cfg(test)]
 mod tests {
-    use super::key_slot;
+    use super::{SLOTS, key_in, key_slot};
 
     #[test]
     fn matches_the_servers_answers() {
@@ -78,5 +106,13 @@ mod tests {
             key_slot(b"open{only"),
             super::crc16(b"open{only") % super::SLOTS
         );
+    }
+
+    #[test]
+    fn every_slot_has_a_key() {
+        for slot in 0..SLOTS {
+            assert_eq!(key_slot(key_in("mark", Some(slot)).as_bytes()), slot);
+        }
+        assert_eq!(key_in("mark", None), "mark");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use locktopus_protocol::{
-    Channel, ClientError, Deployment, NodeReply, PushEvent, RedisClient, Reply, Route,
+    Channel, ClientError, Deployment, NodeReply, Pipelined, PushEvent, RedisClient, Reply, Route,
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::AbortHandle;
@@ -51,6 +51,17 @@ impl RedisClient for RedisRsClient {
             return Err(ClientError::NotSent("a command needs a name".to_owned()));
         }
         self.topology.command(route, args).await
+    }
+
+    async fn pipeline(
+        &self,
+        route: Route,
+        commands: &[&[&[u8]]],
+    ) -> Result<Pipelined, ClientError> {
+        if commands.iter().any(|args| args.is_empty()) {
+            return Err(ClientError::NotSent("a command needs a name".to_owned()));
+        }
+        self.topology.pipeline(route, commands).await
     }
 
     async fn command_on_primaries(&self, args: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::{join_all, select_ok};
-use locktopus_protocol::{ClientError, HostPort, NodeReply, Reply, Route};
+use locktopus_protocol::{ClientError, HostPort, NodeReply, Pipelined, Reply, Route};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -29,6 +29,8 @@ pub(crate) struct Cluster {
     dialer: Arc<Dialer>,
     table: Mutex<Arc<Table>>,
     links: Mutex<HashMap<HostPort, Arc<Link>>>,
+    /// Connections for what may block, made for the primaries that were asked for one.
+    lanes: Mutex<HashMap<HostPort, Arc<Link>>>,
     clues: Mutex<Clues>,
     stale: AtomicBool,
     refreshing: tokio::sync::Mutex<()>,
@@ -63,6 +65,7 @@ impl Cluster {
                 links: Vec::new(),
             })),
             links: Mutex::default(),
+            lanes: Mutex::default(),
             clues: Mutex::default(),
             stale: AtomicBool::new(false),
             refreshing: tokio::sync::Mutex::default(),
@@ -86,6 +89,35 @@ impl Cluster {
             self.learn(error, &link);
         }
         answer
+    }
+
+    pub(crate) async fn pipeline(
+        &self,
+        route: Route,
+        commands: &[&[&[u8]]],
+    ) -> Result<Pipelined, ClientError> {
+        let link = self.link_for(route)?;
+        let Some(server) = link.server() else {
+            return Err(self.nobody("it"));
+        };
+        let lane = self.lane_to(server);
+        let answers = match lane.get().await {
+            Ok(mut live) => live.send_each(commands).await,
+            Err(error) => Err(error),
+        };
+        match &answers {
+            Ok(answers) => {
+                let refused = answers
+                    .replies
+                    .iter()
+                    .find_map(|reply| reply.as_ref().err());
+                if let Some(error) = refused {
+                    self.learn(error, &link);
+                }
+            }
+            Err(_) => self.suspect(&link),
+        }
+        answers
     }
 
     pub(crate) async fn command_on_primaries(
@@ -119,6 +151,7 @@ impl Cluster {
             Route::Slot(_) => {
                 if let Ok(link) = self.link_for(route) {
                     link.doubt();
+                    self.doubt_lane(&link);
                     self.suspect(&link);
                 }
             }
@@ -138,6 +171,7 @@ impl Cluster {
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         locked(&self.links).values().for_each(|link| link.close());
+        locked(&self.lanes).values().for_each(|lane| lane.close());
     }
 
     /// Asks for a refresh of the map in the background and before the next subscription.
@@ -239,6 +273,7 @@ impl Cluster {
             .collect();
         locked(&self.links)
             .retain(|server, _| map.primaries().contains(server) || self.seeds.contains(server));
+        locked(&self.lanes).retain(|server, _| map.primaries().contains(server));
         *locked(&self.table) = Arc::new(Table { map, links });
     }
 
@@ -278,7 +313,23 @@ impl Cluster {
     }
 
     fn link_to(&self, server: &HostPort) -> Arc<Link> {
-        let mut links = locked(&self.links);
+        self.one_of(&self.links, server)
+    }
+
+    fn lane_to(&self, server: &HostPort) -> Arc<Link> {
+        self.one_of(&self.lanes, server)
+    }
+
+    fn doubt_lane(&self, link: &Link) {
+        if let Some(server) = link.server()
+            && let Some(lane) = locked(&self.lanes).get(server)
+        {
+            lane.doubt_blocked();
+        }
+    }
+
+    fn one_of(&self, links: &Mutex<HashMap<HostPort, Arc<Link>>>, server: &HostPort) -> Arc<Link> {
+        let mut links = locked(links);
         if let Some(link) = links.get(server) {
             return Arc::clone(link);
         }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use locktopus_protocol::{ClientError, HostPort};
 use tokio::runtime::Handle;
@@ -99,12 +100,22 @@ impl Link {
 
     /// Somebody waited in vain: checks in the background whether the connection still works.
     pub(crate) fn doubt(&self) {
+        self.doubt_within(self.dialer.limit());
+    }
+
+    /// As [`doubt`](Self::doubt), for a connection on which something may block for almost as long as a command may
+    /// take.
+    pub(crate) fn doubt_blocked(&self) {
+        self.doubt_within(self.dialer.limit().max(self.dialer.command_limit()));
+    }
+
+    fn doubt_within(&self, limit: Duration) {
         let Some(live) = self.peek() else { return };
         if !live.health().begin_check() {
             return;
         }
         match Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn(keepalive::check(live, self.dialer.limit()))),
+            Ok(runtime) => drop(runtime.spawn(keepalive::check(live, limit))),
             Err(_) => live.health().kill("a caller waited in vain"),
         }
     }

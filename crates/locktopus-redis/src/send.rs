@@ -1,6 +1,6 @@
 //! Writing commands to one connection, exactly once, and reading their answers.
 
-use locktopus_protocol::{ClientError, Reply};
+use locktopus_protocol::{ClientError, Pipelined, Reply};
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Pipeline, RedisError, Value};
 use std::sync::Arc;
@@ -47,6 +47,26 @@ impl Live {
             },
             reply_of,
         )
+    }
+
+    /// Sends several commands in one write, and tells what was answered to each.
+    pub(crate) async fn send_each(
+        &mut self,
+        commands: &[&[&[u8]]],
+    ) -> Result<Pipelined, ClientError> {
+        let mut pipeline = Pipeline::with_capacity(commands.len());
+        for args in commands {
+            pipeline.add_command(packed(args));
+        }
+        let replies: Vec<_> = self.send_all(&pipeline).await?;
+        if replies.len() != commands.len() {
+            let message = "the server's answers are not as many as the commands";
+            return Err(ClientError::MaybeExecuted(message.to_owned()));
+        }
+        Ok(Pipelined {
+            node: self.health.server().to_string(),
+            replies: replies.into_iter().map(reply_of).collect(),
+        })
     }
 
     /// Sends several commands in one write. Refusals are among the values.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use locktopus_protocol::{ClientError, Deployment, HostPort, NodeReply, Reply};
+use locktopus_protocol::{ClientError, Deployment, HostPort, NodeReply, Pipelined, Reply};
 
 use crate::dial::Dialer;
 use crate::error::code_of;
@@ -13,12 +13,15 @@ use crate::link::{Link, Target};
 pub(crate) struct Single {
     target: Target,
     link: Arc<Link>,
+    /// For what may block.
+    lane: Arc<Link>,
 }
 
 impl Single {
     pub(crate) fn new(target: Target, dialer: Arc<Dialer>) -> Self {
         Self {
-            link: Link::new(target.clone(), dialer, None),
+            link: Link::new(target.clone(), Arc::clone(&dialer), None),
+            lane: Link::new(target.clone(), dialer, None),
             target,
         }
     }
@@ -49,6 +52,30 @@ impl Single {
 
     pub(crate) async fn command(&self, args: &[&[u8]]) -> Result<Reply, ClientError> {
         self.answer(args).await.1
+    }
+
+    pub(crate) async fn pipeline(&self, commands: &[&[&[u8]]]) -> Result<Pipelined, ClientError> {
+        let live = self.lane.get().await?;
+        let answers = live.clone().send_each(commands).await?;
+        let wrong = |answer: &Result<Reply, ClientError>| {
+            code_of(answer).is_some_and(|code| self.means_wrong_server(code))
+        };
+        if answers.replies.iter().any(wrong) {
+            live.health().kill("the server is not the primary");
+        }
+        Ok(answers)
+    }
+
+    /// Somebody waited in vain.
+    pub(crate) fn timed_out(&self) {
+        self.link.doubt();
+        self.lane.doubt_blocked();
+    }
+
+    /// Drops the connections for good.
+    pub(crate) fn close(&self) {
+        self.link.close();
+        self.lane.close();
     }
 
     pub(crate) async fn command_on_primaries(

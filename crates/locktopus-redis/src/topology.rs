@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus_protocol::slot::key_slot;
-use locktopus_protocol::{Channel, ClientError, Deployment, HostPort, NodeReply, Reply, Route};
+use locktopus_protocol::{
+    Channel, ClientError, Deployment, HostPort, NodeReply, Pipelined, Reply, Route,
+};
 use tokio::time::{sleep, timeout};
 
 use crate::cluster::Cluster;
@@ -58,6 +60,17 @@ impl Topology {
         }
     }
 
+    pub(crate) async fn pipeline(
+        &self,
+        route: Route,
+        commands: &[&[&[u8]]],
+    ) -> Result<Pipelined, ClientError> {
+        match self {
+            Self::Single(single) => single.pipeline(commands).await,
+            Self::Cluster(cluster) => cluster.pipeline(route, commands).await,
+        }
+    }
+
     pub(crate) async fn command_on_primaries(
         &self,
         args: &[&[u8]],
@@ -70,14 +83,14 @@ impl Topology {
 
     pub(crate) fn timed_out(&self, route: Route) {
         match self {
-            Self::Single(single) => single.link().doubt(),
+            Self::Single(single) => single.timed_out(),
             Self::Cluster(cluster) => cluster.timed_out(route),
         }
     }
 
     pub(crate) fn close(&self) {
         match self {
-            Self::Single(single) => single.link().close(),
+            Self::Single(single) => single.close(),
             Self::Cluster(cluster) => cluster.close(),
         }
     }

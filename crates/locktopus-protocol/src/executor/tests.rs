@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::*;
-use crate::client::{Channel, Deployment, NodeReply, PushEvent};
+use crate::client::{Channel, Deployment, NodeReply, Pipelined, PushEvent};
 use crate::scripts::LOCK;
 
 #[derive(Debug, Default)]
@@ -35,6 +35,25 @@ impl RedisClient for Scripted {
             Some(answer) => answer,
             None => std::future::pending().await,
         }
+    }
+    async fn pipeline(
+        &self,
+        route: Route,
+        commands: &[&[&[u8]]],
+    ) -> Result<Pipelined, ClientError> {
+        let mut replies = Vec::new();
+        for args in commands {
+            match self.command(route, args).await {
+                Err(error @ (ClientError::NotSent(_) | ClientError::MaybeExecuted(_))) => {
+                    return Err(error);
+                }
+                answer => replies.push(answer),
+            }
+        }
+        Ok(Pipelined {
+            node: "h:1".to_owned(),
+            replies,
+        })
     }
     async fn command_on_primaries(&self, _args: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
         Ok(Vec::new())

@@ -42,6 +42,7 @@ pub(super) async fn open_backend(
             PubSub::Plain => PubSubMode::Plain,
             PubSub::Sharded => PubSubMode::Sharded,
         },
+        safety: url.options.safety,
         probe_prefix: url.options.namespace.clone(),
     };
     RedisBackend::new(client, options)

@@ -16,14 +16,14 @@ use crate::common::{chain, url_for};
 pub(crate) const ONE: [&[&str]; 2] = [&["redis"], &["fred"]];
 
 /// How long a call, or a connection, may take: the suite asks what the answers are, not how soon a busy machine gets to them.
-const PATIENCE: &str = "5s";
+const PATIENCE: &str = "timeout=5s&connect_timeout=5s";
 
 /// Both at once, contending for the same locks.
 pub(crate) const BOTH: &[&str] = &["redis", "fred"];
 
 /// Runs every case, records what came of it, and fails with the names of the rules that are broken.
 pub(crate) async fn passes(place: &Arc<Deployment>, clients: &'static [&'static str]) {
-    let report = suite("", place, clients).run().await;
+    let report = suite("", PATIENCE, place, clients).run().await;
     report.record(&setting(place, clients)).unwrap();
     passed(&report, place, clients);
 }
@@ -34,7 +34,17 @@ pub(crate) async fn passes_as(
     place: &Arc<Deployment>,
     clients: &'static [&'static str],
 ) {
-    let report = suite(login, place, clients).run().await;
+    let report = suite(login, PATIENCE, place, clients).run().await;
+    passed(&report, place, clients);
+}
+
+/// As [`passes`], with options of its own instead of a long timeout, and without a record.
+pub(crate) async fn passes_with(
+    options: &'static str,
+    place: &Arc<Deployment>,
+    clients: &'static [&'static str],
+) {
+    let report = suite("", options, place, clients).run().await;
     passed(&report, place, clients);
 }
 
@@ -73,13 +83,18 @@ fn passed(report: &Report, place: &Deployment, clients: &[&str]) {
     );
 }
 
-fn suite(login: &'static str, place: &Arc<Deployment>, clients: &'static [&'static str]) -> Suite {
+fn suite(
+    login: &'static str,
+    options: &'static str,
+    place: &Arc<Deployment>,
+    clients: &'static [&'static str],
+) -> Suite {
     let turn = Arc::new(AtomicUsize::new(0));
     let (servers, at) = (Arc::clone(place), Arc::clone(place));
     Suite::new(move || {
         let client = clients[turn.fetch_add(1, Ordering::Relaxed) % clients.len()];
         let url = url_for(&servers, client).replace("://", &format!("://{login}"));
-        let url = format!("{url}&timeout={PATIENCE}&connect_timeout={PATIENCE}");
+        let url = format!("{url}&{options}");
         async move { open(&url).await }
     })
     .wipe(move |target| delete(Arc::clone(&at), target))

@@ -1,0 +1,59 @@
+-- Quarantine: grants nothing while a lease that this server knows nothing of may still be running.
+-- A server whose replication id is not the recorded one was promoted, restarted or given the slot: what was granted before,
+-- it may have missed. Every such lease is over after the longest lease there is.
+-- Needs `now`, `record`, `seen`, `longest`. Defines `held_back`.
+
+local function replication_id()
+  local info = redis.pcall('INFO', 'replication')
+  return type(info) == 'string' and string.match(info, 'master_replid:(%x+)') or nil
+end
+
+-- What is left of the quarantine in ms, 0 if there is none; or nil and an error, if that cannot be known. Begins one, if
+-- the record is of another history or was never made. Looked up once in a script.
+local left, trouble
+local function held_back()
+  if left or trouble then
+    return left, trouble
+  end
+  local id = replication_id()
+  if not id then
+    trouble = 'NOHISTORY the server does not tell its replication id'
+    return nil, trouble
+  end
+  local known = redis.call('HMGET', record, 'history', 'until', 'lease')
+  if known[3] and tonumber(known[3]) ~= longest then
+    trouble = 'OTHERLEASE ' .. known[3]
+    return nil, trouble
+  end
+  local now_ms = math.floor(now / 1000)
+  local ends = known[1] == id and tonumber(known[2]) or nil
+  local before = ends
+  ends = ends or now_ms + longest
+  -- A client that has seen the slot here for long vouches for it: nothing can have been granted elsewhere meanwhile.
+  local age = tonumber(string.match(seen, '^' .. id .. '=(%d+)$') or 0)
+  ends = math.min(ends, now_ms + longest - math.min(age, longest))
+  if ends ~= before then
+    redis.call('HSET', record, 'history', id, 'until', string.format('%.0f', ends), 'lease', string.format('%.0f', longest))
+  end
+  left = math.max(0, ends - now_ms)
+  return left
+end
+
+-- Wraps the `standing` of a kind: what is free is not to be had, as if somebody held it until the end of the quarantine.
+-- What an owner holds already it may take again, and read what it writes.
+local function guarded(judge)
+  return function(owner, mode, permits)
+    local code, remaining, foreign = judge(owner, mode, permits)
+    if code ~= 0 then
+      return code, remaining, foreign
+    end
+    local wait, problem = held_back()
+    if problem then
+      error({err = problem})
+    end
+    if wait > 0 then
+      return 2, wait, 0
+    end
+    return code, remaining, foreign
+  end
+end
