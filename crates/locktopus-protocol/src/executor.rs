@@ -194,8 +194,7 @@ impl Executor {
             "OOM" => "; the server is out of memory",
             "NOHISTORY" => ", by which a failover is known; grant +info to this user",
             "OTHERLEASE" => {
-                " ms is the quarantine_max_lease that others use on this server; use the same, or stop all of them and \
-                 delete the keys locktopus_history*"
+                "; use the same, or stop all of them and delete the keys locktopus_history*"
             }
             _ => "",
         };

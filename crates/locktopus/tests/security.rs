@@ -12,6 +12,8 @@ mod common;
 mod conformance;
 #[path = "security/minimal.rs"]
 mod minimal;
+#[path = "security/modes.rs"]
+mod modes;
 #[path = "security/operations.rs"]
 mod operations;
 #[path = "security/recipe.rs"]
@@ -77,6 +79,24 @@ async fn users_with_few_rights() {
         cases.all_pass().await;
         conformance::passes_as("suite:secret@", &place, conformance::BOTH).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn safety_modes_need_a_few_rights_more() {
+    let with_a_replica = TopologyKind::Sentinel {
+        replicas: 1,
+        sentinels: 1,
+    };
+    let mut cases = Cases::new();
+    for (kind, mode) in [
+        (with_a_replica, recipe::REPLICATED),
+        (TopologyKind::Standalone, recipe::QUARANTINE),
+    ] {
+        let place = Arc::new(servers(kind).await);
+        let case = modes::just_enough(place, mode);
+        cases.add(format!("{kind} {}", mode.options), case);
+    }
+    cases.all_pass().await;
 }
 
 /// One test, because what is logged belongs to the whole process.

@@ -22,7 +22,7 @@ local function held_back()
   end
   local known = redis.call('HMGET', record, 'history', 'until', 'lease')
   if known[3] and tonumber(known[3]) ~= longest then
-    trouble = 'OTHERLEASE ' .. known[3]
+    trouble = string.format('OTHERLEASE others on this server have quarantine_max_lease=%sms, this client %.0fms', known[3], longest)
     return nil, trouble
   end
   local now_ms = math.floor(now / 1000)

@@ -14,14 +14,15 @@ use crate::common::{
     CLIENTS, LONG, chain, close, connect, eventually, servers, servers_with, unique, unique_of,
     url_for,
 };
+use crate::moved;
 
 type At = (Arc<Deployment>, &'static str);
 
 /// Longer than any lease of the conformance suite.
-pub(crate) const SUITE_LEASE: Duration = Duration::from_secs(2 * 60 * 60);
+pub(crate) const SUITE_LEASE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Options for it.
-pub(crate) const SUITE: &str = "safety=quarantine&quarantine_max_lease=2h&timeout=10s";
+pub(crate) const SUITE: &str = "safety=quarantine&quarantine_max_lease=30d&timeout=2500ms";
 
 const MAX_LEASE: Duration = Duration::from_secs(3);
 
@@ -142,7 +143,8 @@ async fn leases_have_a_bound(locks: &Locktopus, (place, client): &At) {
     };
     assert_eq!(source.kind(), BackendErrorKind::Refused);
     assert_eq!(source.executed(), Executed::No);
-    assert!(source.to_string().contains("3000 ms"), "{source}");
+    let text = source.to_string();
+    assert!(text.contains("3000ms") && text.contains("2000ms"), "{text}");
     close(other).await;
 }
 
@@ -219,7 +221,8 @@ pub(crate) async fn of_a_promoted_replica(client: &'static str) -> String {
     format!("the holder {fate}, others waited {:.1?}", crashed.elapsed())
 }
 
-/// A slot of a cluster is held back when it is used for the first time, and again when its primary was replaced.
+/// A slot of a cluster is held back when it is used for the first time, when it was moved, and when its primary was
+/// replaced.
 pub(crate) async fn of_a_promoted_shard(client: &'static str) -> String {
     let place = Arc::new(servers(TopologyKind::CLUSTER).await);
     let at = (Arc::clone(&place), client);
@@ -234,13 +237,19 @@ pub(crate) async fn of_a_promoted_shard(client: &'static str) -> String {
     let guard = eventually("vouched for", LONG, watched).await;
     guard.release().await.unwrap();
 
-    place.primary().await.unwrap().crash().await.unwrap();
+    let moved_away = Instant::now();
+    let victim = place.primary().await.unwrap();
+    let elsewhere = moved::slot_with(&place, &name).await;
+    assert_ne!(victim.name(), elsewhere.name());
+    victim.crash().await.unwrap();
     let crashed = Instant::now();
-    place.wait_writable(&name, LONG).await.unwrap();
-    for name in [&name, &unused] {
-        let guard = held_back(&locks, name, crashed, FAILOVER_LEASE).await;
-        guard.release().await.unwrap();
-    }
+    place.wait_writable(&unused, LONG).await.unwrap();
+    let (moved, promoted) = tokio::join!(
+        held_back(&locks, &name, moved_away, FAILOVER_LEASE),
+        held_back(&locks, &unused, crashed, FAILOVER_LEASE),
+    );
+    moved.release().await.unwrap();
+    promoted.release().await.unwrap();
     close(locks).await;
     format!("held back until {:.1?} after the crash", crashed.elapsed())
 }

@@ -10,7 +10,7 @@ use locktopus::{
 use locktopus_testkit::topology::{Deployment, Node};
 
 use crate::common::raw::Raw;
-use crate::common::{LONG, close, connect, eventually, unique, unique_of, url_for};
+use crate::common::{LONG, close, eventually, unique, unique_of, url_for};
 
 /// Options for the conformance suite. The timeout is shorter than the suite's patience with what is left of an attempt
 /// that was under way when its caller gave up, which is often here: every attempt waits for the replicas.
@@ -20,6 +20,9 @@ pub(crate) const EASY: &str =
 /// How long replicas have that are not there.
 const SHORT: Duration = Duration::from_millis(300);
 
+/// How long a waiter puts up with missing replicas.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 type At = (Arc<Deployment>, &'static str);
 
 /// Locks with a patient and with an impatient mode: the first must succeed, the second must fail.
@@ -28,7 +31,9 @@ async fn locks((place, client): &At, replicas: &str, wait: &str) -> Locktopus {
         "{}&safety=replicated&replicas={replicas}&replication_timeout={wait}&timeout=10s",
         url_for(place, client)
     );
-    connect(&url).await
+    locktopus::connect_with(&url, |builder| builder.outage(PATIENCE))
+        .await
+        .unwrap()
 }
 
 pub(crate) async fn replicas_missing(at: At) -> String {
