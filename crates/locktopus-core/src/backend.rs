@@ -48,6 +48,9 @@ use crate::wake::WakeStream;
 ///   deadline.
 /// * **Deadlines** are given as instants of `tokio::time`. An answer after the deadline is useless; return
 ///   an error of kind `Timeout` soon after it at the latest.
+/// * **Safety.** [`BackendInfo::safety`] says what is done so that a server that fails gives no lock to two. A grant that
+///   is answered counts under that mode; what was granted and does not count is given back before the error is returned,
+///   or the error says [`Executed::Maybe`](crate::Executed).
 /// * **Units.** Leases are whole milliseconds, at least one.
 /// * **Cancel safety.** Any returned future may be dropped at any time; then the request may or may not run.
 ///   The core follows a dropped attempt with a release of the same owner. That release may overtake the

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use common::{CLIENTS, Cases, servers};
 use conformance::{ONE, passes_with};
+use locktopus::{ConnectError, SafetyMode};
 use locktopus_testkit::topology::TopologyKind;
 use tokio::sync::RwLock;
 
@@ -121,4 +122,17 @@ async fn a_failover_in_a_cluster_begins_a_quarantine() {
 async fn quarantine_needs_to_know_the_history() {
     let _beside_others = MACHINE.read().await;
     quarantine::without_info().await;
+}
+
+#[tokio::test]
+async fn a_node_of_a_quorum_has_no_mode_of_its_own() {
+    let nodes = [1, 2, 3].map(|port| format!("redis://127.0.0.1:{port}?safety=replicated"));
+    let error = locktopus::connect_quorum(&nodes).await.unwrap_err();
+    let ConnectError::NodeWithMode { mode, .. } = &error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(*mode, "replicated");
+    let nodes = [1, 2, 3].map(|port| format!("redis://127.0.0.1:{port}"));
+    let locks = locktopus::connect_quorum(&nodes).await.unwrap();
+    assert_eq!(locks.backend().safety, SafetyMode::Quorum);
 }

@@ -14,7 +14,8 @@ use locktopus_core::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CounterOutcome,
     CounterRequest, DynBackend, Eviction, Executed, ExtendOutcome, ExtendRequest, LockBackend,
     LockPage, LockState, LockTarget, Locktopus, LocktopusBuilder, MemoryBackend, NameError,
-    OwnerId, ReleaseOutcome, ReleaseRequest, ScanCursor, WakeGroup, WakeStream, forward_backend,
+    OwnerId, ReleaseOutcome, ReleaseRequest, SafetyMode, ScanCursor, WakeGroup, WakeStream,
+    forward_backend,
 };
 use tokio::time::{Instant, sleep};
 
@@ -74,6 +75,13 @@ impl Scripted {
             state: Arc::default(),
             info: Arc::new(info),
         }
+    }
+
+    /// Says that it has a safety mode, and a queue. The rest is up to its script.
+    pub(crate) fn with_safety(mut self, safety: SafetyMode) -> Self {
+        let info = (*self.info).clone().with_queues().with_safety(safety);
+        self.info = Arc::new(info);
+        self
     }
 
     pub(crate) fn builder(&self) -> LocktopusBuilder {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus::{
-    Connected, Executed, LockError, LockGuard, Locktopus, NotReplicated, Phase, ReplicaNeed,
-    SafetyMode,
+    Connected, Executed, Finding, LockError, LockGuard, Locktopus, NotReplicated, Phase,
+    ReplicaNeed, SafetyMode, Severity,
 };
 use locktopus_testkit::topology::{Deployment, Node};
 
@@ -59,6 +59,10 @@ pub(crate) async fn replicas_missing(at: At) -> String {
 
     second.freeze().await.unwrap();
     refused(&one, primary, 0, 1).await;
+    let findings = one.diagnose().await.unwrap().findings;
+    let danger =
+        |found: &Finding| found.severity == Severity::Danger && found.check == "replication";
+    assert!(findings.iter().any(danger), "{findings:?}");
     refused_together(&all, primary).await;
     not_counted(&one).await;
 

@@ -1,0 +1,132 @@
+//! What the safety mode of a backend changes for those who hold and wait.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Fate, Scripted};
+use locktopus_core::{
+    Executed, LockError, LockGuard, Locktopus, MemoryBackend, ReplicaNeed, SafetyMode,
+};
+use tokio::time::{Instant, sleep};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+const REPLICATED: SafetyMode = SafetyMode::Replicated {
+    need: ReplicaNeed::All,
+    timeout: Duration::from_millis(50),
+};
+
+const QUARANTINE: SafetyMode = SafetyMode::Quarantine {
+    max_lease: Duration::from_secs(5),
+};
+
+async fn eventually(check: impl AsyncFn() -> bool) {
+    let end = Instant::now() + 60 * SECOND;
+    while !check().await {
+        assert!(Instant::now() < end, "not within a minute");
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// A holder hands the lock to a waiter of a backend with this mode, whose next attempts have these fates. How many
+/// attempts followed the hand-off.
+async fn handed_on(
+    safety: SafetyMode,
+    fates: impl IntoIterator<Item = Fate>,
+) -> (Scripted, Result<LockGuard, LockError>, usize) {
+    let backend = Scripted::new().with_safety(safety);
+    let (holder, locks) = (backend.other(), backend.locks());
+    let guard = holder.lock("job").acquire().await.unwrap();
+    let waiting = tokio::spawn(locks.lock("job").acquire());
+    eventually(async || {
+        let state = holder.lock("job").inspect().await.unwrap();
+        // The second attempt is the look after the subscription.
+        state.waiters.len() == 1 && backend.calls("attempt").len() == 2
+    })
+    .await;
+    backend.next("attempt", fates);
+    guard.release().await.unwrap();
+    let outcome = waiting.await.unwrap();
+    let attempts = backend.calls("attempt").len() - 2;
+    (backend, outcome, attempts)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pushed_grant_is_confirmed_where_replicas_must_have_it() {
+    let (_, plain, attempts) = handed_on(SafetyMode::Plain, []).await;
+    assert_eq!(attempts, 0);
+    assert_eq!(plain.unwrap().safety(), SafetyMode::Plain);
+    let (_, replicated, attempts) = handed_on(REPLICATED, []).await;
+    assert_eq!(attempts, 1);
+    assert_eq!(replicated.unwrap().safety(), REPLICATED);
+    let (_, quarantined, attempts) = handed_on(QUARANTINE_FOR_ALL, []).await;
+    assert_eq!(attempts, 0);
+    quarantined.unwrap().release().await.unwrap();
+}
+
+/// Long enough for the usual lease.
+const QUARANTINE_FOR_ALL: SafetyMode = SafetyMode::Quarantine {
+    max_lease: Duration::from_secs(30),
+};
+
+#[tokio::test(start_paused = true)]
+async fn an_unconfirmed_push_is_given_back() {
+    let (backend, refused, _) = handed_on(REPLICATED, [Fate::Deny]).await;
+    let error = refused.unwrap_err();
+    let LockError::Backend { source, .. } = &error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(source.executed(), Executed::No);
+    let observer = backend.other();
+    eventually(async || {
+        let state = observer.lock("job").inspect().await.unwrap();
+        state.holders.is_empty() && state.waiters.is_empty()
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn leases_are_no_longer_than_a_quarantine() {
+    let backend = Scripted::new().with_safety(QUARANTINE);
+    let names_both = |error: LockError, given: &str| {
+        assert!(matches!(error, LockError::Option(_)), "{error:?}");
+        let text = error.to_string();
+        assert!(text.contains(given) && text.contains("5s"), "{text}");
+        assert!(text.contains("quarantine_max_lease"), "{text}");
+    };
+    names_both(backend.builder().build().unwrap_err(), "30s");
+    let locks = backend
+        .builder()
+        .watchdog_lease(5 * SECOND)
+        .build()
+        .unwrap();
+    let longer = locks.lock("job").lease(6 * SECOND);
+    names_both(longer.acquire().await.unwrap_err(), "6s");
+    let longer = locks.lock("job").watchdog(7 * SECOND);
+    names_both(longer.acquire().await.unwrap_err(), "7s");
+    assert!(backend.calls("attempt").is_empty(), "nothing was sent");
+    let guard = locks.lock("job").acquire().await.unwrap();
+    names_both(guard.extend(6 * SECOND).await.unwrap_err(), "6s");
+    guard.extend(5 * SECOND).await.unwrap();
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_hold_names_the_mode_of_its_backend() {
+    let backend = Scripted::new().with_safety(REPLICATED);
+    let locks = backend.locks();
+    assert_eq!(locks.backend().safety, REPLICATED);
+    let guard = locks.lock("job").acquire().await.unwrap();
+    assert_eq!(guard.lease().safety(), REPLICATED);
+    assert_eq!(locks.held_locks()[0].safety, REPLICATED);
+    let shown = format!("{guard:?}");
+    assert!(
+        shown.contains("replicated to all replicas within 50ms"),
+        "{shown}"
+    );
+    guard.release().await.unwrap();
+    let plain = Locktopus::builder(MemoryBackend::new()).build().unwrap();
+    assert_eq!(plain.backend().safety, SafetyMode::Plain);
+}
