@@ -148,7 +148,8 @@ impl Locktopus {
         LockList::new(&self.services, &prefix.into())
     }
 
-    /// The locks that this `Locktopus` and its clones hold, longest held first. Asks nobody.
+    /// The locks that this `Locktopus` and its clones hold or [keep](LockRequest::lease_cache), longest held first. Asks
+    /// nobody.
     #[must_use]
     pub fn held_locks(&self) -> Vec<HeldLock> {
         HeldLock::all(&self.services.watchdog)
@@ -175,7 +176,7 @@ impl Locktopus {
         self.services.backend.diagnose(deadline).await
     }
 
-    /// How many locks this `Locktopus` and its clones hold.
+    /// How many locks this `Locktopus` and its clones hold or [keep](LockRequest::lease_cache).
     #[must_use]
     pub fn held(&self) -> usize {
         self.services.watchdog.len()

@@ -111,7 +111,8 @@ impl RedisBackend {
             true,
             options.call_timeout,
         )
-        .with_queues();
+        .with_queues()
+        .with_recalls();
         let hub = Hub::start(client, flavour, options.call_timeout);
         Ok(Self {
             executor,
@@ -158,7 +159,7 @@ impl RedisBackend {
 
     /// The command that scripts publish with. In lower case where the number of receivers it answers says nothing
     /// about those of other nodes.
-    fn publish_command(&self) -> &'static [u8] {
+    pub(crate) fn publish_command(&self) -> &'static [u8] {
         let cluster = self.executor.client().deployment() == Deployment::Cluster;
         match self.flavour {
             ChannelFlavour::Plain if cluster => b"publish",
@@ -240,6 +241,10 @@ impl RedisBackend {
             // An attempt may find something to tell those of other libraries.
             args.resize(11, b"");
             args.extend(keys.channel.as_deref());
+        }
+        if attempt.recall && kind.can_be_kept() {
+            args.resize(10, b"");
+            args.extend([inbox.as_bytes(), b"", b"1"]);
         }
         let sent = server_clock::stamp();
         let reply = self

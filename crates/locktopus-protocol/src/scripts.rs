@@ -75,6 +75,7 @@ macro_rules! kind {
         admin_queue: $admin_queue:literal,
         extend: $extend:literal
         $(, also: $also:literal)?
+        , recall: $recall:literal
         $(, free: $free:literal)?,
         released: $released:literal
     ) => {
@@ -90,6 +91,7 @@ macro_rules! kind {
                     $queue,
                     $hold,
                     $($also,)?
+                    $recall,
                     "part/hand_on",
                     "acquire",
                 ]
@@ -105,6 +107,7 @@ macro_rules! kind {
                     $queue,
                     $hold,
                     $($also,)?
+                    $recall,
                     "part/hand_on",
                     "release",
                 ]
@@ -134,6 +137,7 @@ macro_rules! kind {
                     $hold,
                     $($also,)?
                     $admin,
+                    $recall,
                     "part/hand_on",
                     "evict",
                 ]
@@ -150,6 +154,7 @@ pub static LOCK: KindScripts = kind!(
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "lock_extend",
+    recall: "part/recall",
     free: "part/free_lock",
     released: "part/released_lock"
 );
@@ -162,6 +167,7 @@ pub static MUTEX: KindScripts = kind!(
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "mutex_extend",
+    recall: "part/recall",
     free: "part/free_mutex",
     released: "part/released_mutex"
 );
@@ -175,6 +181,7 @@ pub static BELL_MUTEX: KindScripts = kind!(
     admin_queue: "part/admin_queue",
     extend: "mutex_extend",
     also: "part/hold_bell",
+    recall: "part/no_recall",
     released: "part/no_haste"
 );
 
@@ -187,6 +194,7 @@ pub static FAIR: KindScripts = kind!(
     admin_queue: "part/admin_queue_fair",
     extend: "lock_extend",
     also: "part/hold_fair",
+    recall: "part/no_recall",
     released: "part/no_haste"
 );
 
@@ -198,6 +206,7 @@ pub static READ: KindScripts = kind!(
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "read_extend",
+    recall: "part/no_recall",
     released: "part/no_haste"
 );
 
@@ -209,6 +218,7 @@ pub static WRITE: KindScripts = kind!(
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "write_extend",
+    recall: "part/no_recall",
     released: "part/no_haste"
 );
 
@@ -220,6 +230,7 @@ pub static SEMAPHORE: KindScripts = kind!(
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "semaphore_extend",
+    recall: "part/no_recall",
     released: "part/no_haste"
 );
 
@@ -231,6 +242,7 @@ pub static PERMITS: KindScripts = kind!(
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "permits_extend",
+    recall: "part/no_recall",
     released: "part/no_haste"
 );
 
@@ -273,11 +285,12 @@ pub static LATCH: Script = script!("latch", "#!lua", "local publish = ARGV[3]", 
 pub static GROUP_ACQUIRE: Script = script!(
     "group_acquire",
     "#!lua",
-    "local all, publish, keep, KEYS = KEYS, '', ARGV[1], {}",
+    "local all, publish, keep, KEYS = KEYS, ARGV[3], ARGV[1], {}",
     [
         "part/clock",
         "part/token",
         "part/queue",
+        "part/recall",
         "part/hold_lock",
         "part/as_lock",
         "part/hold_mutex",
