@@ -309,7 +309,7 @@ const PATCHES: &[Wrong] = &[
         "if code == 2 then",
     ),
     wrong(
-        "one who does not hear is asked once",
+        "the holder of a mutex is not told, but the note is gone",
         Kind::Mutex,
         "_acquire",
         "local receivers = holder and redis.pcall(publish, inbox, 'w ' .. holder)",

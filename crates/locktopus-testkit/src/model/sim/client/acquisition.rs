@@ -2,7 +2,7 @@
 
 use super::hub::Hint;
 use super::task::{Phase, Wait};
-use super::{Act, Call, Process, Purpose};
+use super::{Act, Call, How, Process, Purpose};
 use crate::model::sim::ask::{Answer, Ask, Mode, Owner};
 use crate::model::sim::rules::{Flaw, LONGEST_POLL, MS, Micros, Rules, SHORTEST_POLL, Strategy};
 
@@ -231,7 +231,7 @@ impl Process {
         };
         let until = from + self.rules.validity(self.rules.lease);
         if until > self.now {
-            return self.take(task, until, token, false);
+            return self.take(task, until, token, How::Answered);
         }
         // The answer came too late to be of use: give the grant back and start afresh.
         self.give_up_owner(task);
@@ -239,7 +239,7 @@ impl Process {
     }
 
     /// The lock is ours until then.
-    fn take(&mut self, task: usize, until: Micros, token: i64, pushed: bool) {
+    fn take(&mut self, task: usize, until: Micros, token: i64, how: How) {
         let Some(acquisition) = self.tasks[task].acquisition.take() else {
             return;
         };
@@ -259,11 +259,11 @@ impl Process {
             permits,
             until: self.believed_until(until),
             tokens: (token, token + self.rules.tokens - 1),
-            pushed,
+            how,
         });
         let lease = self.watch(owner, mode, permits, renewed, until, late_attempt);
         self.hold(task, lease);
-        if recall && !pushed {
+        if recall && how == How::Answered {
             return self.may_be_kept(task, lease, token);
         }
         // Where several can hold at once there may be room for the next waiter too.
@@ -361,7 +361,7 @@ impl Process {
         if let Hint::Granted { token } = hint
             && let Some(until) = self.believable(task, token)
         {
-            return self.take(task, until, token, true);
+            return self.take(task, until, token, How::Pushed);
         }
         self.look(task);
     }

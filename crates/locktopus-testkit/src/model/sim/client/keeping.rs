@@ -1,7 +1,7 @@
 //! Leases that are kept after their release. Mirrors `cohort/keep.rs` of the core; the tasks of a process share
 //! nothing else here.
 
-use super::{Act, Process, Timer};
+use super::{Act, How, Process, Timer};
 use crate::model::sim::rules::{Flaw, Micros};
 
 /// What it takes to keep a lease.
@@ -113,7 +113,7 @@ impl Process {
             permits,
             until: self.believed_until(until),
             tokens,
-            pushed: false,
+            how: How::Kept,
         });
         self.hold(task, id);
         true

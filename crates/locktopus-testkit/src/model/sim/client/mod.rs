@@ -73,7 +73,7 @@ pub(super) enum Act {
         permits: i64,
         until: Micros,
         tokens: (i64, i64),
-        pushed: bool,
+        how: How,
     },
     /// It believes longer.
     BelieveUntil {
@@ -93,6 +93,17 @@ pub(super) enum Act {
     GaveUp {
         owner: Owner,
     },
+}
+
+/// How a process came to believe that it holds the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// It asked.
+    Answered,
+    /// It was told.
+    Pushed,
+    /// It had kept a lease.
+    Kept,
 }
 
 #[derive(Debug)]
