@@ -247,7 +247,7 @@ impl<'a> Acquisition<'a> {
         margin.valid_until(sent, self.plan.lease)
     }
 
-    /// The lock is ours, by an attempt or a heartbeat sent at `sent`. With `recall` the backend tells us if it is wanted.
+    /// The lock is ours, by an attempt or a heartbeat sent at `sent`. With `recall` we hear if others want it.
     fn take(
         &mut self,
         sent: Instant,

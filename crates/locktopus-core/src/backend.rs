@@ -43,10 +43,10 @@ use crate::wake::WakeStream;
 ///   [`Held`](AttemptOutcome::Held) to every attempt and says so in [`BackendInfo::queues`].
 /// * **Recall.** A grant that answers an attempt with [`recall`](AcquireAttempt::recall) makes its owner one who is
 ///   told: the next attempt of another owner, alone or in a group, that finds this hold in the way, or an eviction
-///   of it, sends [`Wake::Wanted`](crate::Wake::Wanted) to the stream that [claims](WakeStream::claim) the owner. Once is
-///   enough, the message may be lost, and the promise ends with the lease that was asked for, renewed or not. It is
-///   made for locks and mutexes that have a queue, by a backend that says [`BackendInfo::recalls`]; elsewhere the flag
-///   changes nothing.
+///   of it, sends [`Wake::Wanted`](crate::Wake::Wanted) to the stream that [claims](WakeStream::claim) the owner. Once
+///   is enough, the message may be lost, and the promise ends with the lease that was asked for, renewed or not. It
+///   is made for locks and mutexes that have a queue, by a backend that says [`BackendInfo::recalls`]; elsewhere the
+///   flag changes nothing.
 /// * **`Err` says whether it ran.** [`Executed::No`](crate::Executed) only if the request certainly had no
 ///   effect. With [`Executed::Maybe`](crate::Executed) the core repeats the request with the same owner, or
 ///   releases. A backend repeats a request by itself only if it certainly did not run, and only before the

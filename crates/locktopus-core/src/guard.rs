@@ -90,7 +90,8 @@ impl Held {
         session.close(&self.services, cause)
     }
 
-    /// Gives back to the backend what is closed, and waits for the answer. If the future is dropped, the reaper goes on.
+    /// Gives back to the backend what is closed, and waits for the answer. If the future is dropped, the reaper goes
+    /// on.
     pub(crate) async fn give_back(self, lost_before: Option<LostCause>) -> Result<(), LockError> {
         let token = self.services.attempts.token();
         let release = Release {

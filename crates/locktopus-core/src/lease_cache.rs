@@ -44,7 +44,8 @@ pub(crate) fn checked(
     }
     can_be_asked_back(keep, services.backend.info(), settings)?;
     if !served {
-        let rule = "only leases of `lock`, and of a `mutex` in the native layout, are kept, and not with a strategy that polls";
+        let rule = "only leases of `lock`, and of a `mutex` in the native layout, are kept, \
+                    and not with a strategy that polls";
         return Err(OptionError::new(OPTION, keep, rule));
     }
     fits(keep, plan.lease).map(|()| keep)

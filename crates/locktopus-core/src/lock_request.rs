@@ -158,14 +158,14 @@ impl<G: AnyGuard> LockRequest<G> {
     ///
     /// **What others see.** Until then the lock is held, by nobody in particular: [`inspect`](Self::inspect) shows this
     /// process, [`held_locks`](crate::Locktopus::held_locks) shows it with no holds, and a `try_acquire` elsewhere
-    /// fails, although it makes this process give the lease back. A waiter of another process pays one message more than
-    /// for a release. Those who cannot ask (clients of other libraries, a waiter whose message was lost) wait for up to
+    /// fails, although it makes this process give the lease back. A waiter of another process pays one message more
+    /// than for a release. Those who cannot ask (clients of other libraries, a waiter whose message was lost) wait for up to
     /// `keep`, so keep it short where there are any. If the process ends without a shutdown, the lease lapses.
     ///
     /// A lease that was waited for in the backend's queue is not kept: there, others want it.
     ///
-    /// For [`lock`](crate::Locktopus::lock) and native [`mutex`](crate::Locktopus::mutex)es; at most a third of the lease.
-    /// Anything else is refused with [`LockError::Option`].
+    /// For [`lock`](crate::Locktopus::lock) and native [`mutex`](crate::Locktopus::mutex)es; at most a third of the
+    /// lease. Anything else is refused with [`LockError::Option`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -148,8 +148,8 @@ impl Locktopus {
         LockList::new(&self.services, &prefix.into())
     }
 
-    /// The locks that this `Locktopus` and its clones hold or [keep](LockRequest::lease_cache), longest held first. Asks
-    /// nobody.
+    /// The locks that this `Locktopus` and its clones hold or [keep](LockRequest::lease_cache), longest held first.
+    /// Asks nobody.
     #[must_use]
     pub fn held_locks(&self) -> Vec<HeldLock> {
         HeldLock::all(&self.services.watchdog)

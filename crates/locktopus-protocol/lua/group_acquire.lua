@@ -2,7 +2,8 @@
 --
 -- KEYS  of each member in turn: the lock; its last fencing token; its queue; its waiters (as many as it has)
 -- ARGV  1 how long to keep tokens in ms, 0 = for ever   2 latest server time in us at which this may run, 0 = no limit
---       3 PUBLISH or SPUBLISH   then of each member: how many keys   l (lock) or m (mutex)   owner   lease in ms   fencing tokens   smallest token
+--       3 PUBLISH or SPUBLISH
+--       then of each member: how many keys   l (lock) or m (mutex)   owner   lease in ms   fencing tokens   smallest token
 -- Reply {status, value, server time in us, ...}
 --       1 granted, value = 0; then the first token of each member, or 0
 --       0 not to be had, value = the remaining lease in the way in ms, -1 = no expiry; the member's index, from 0

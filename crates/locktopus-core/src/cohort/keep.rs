@@ -6,7 +6,8 @@
 //! have been lost, or when the time is over; or ends with the lease.
 //!
 //! The time counts from the first release, not from the latest, so that those who cannot ask for the lock wait for a
-//! bounded time however often it is taken again. It ends at the latest when the backend may have forgotten whom to tell.
+//! bounded time however often it is taken again. It ends at the latest when the backend may have forgotten whom to
+//! tell.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};

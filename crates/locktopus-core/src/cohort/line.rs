@@ -3,8 +3,8 @@
 //! Something in the line belongs to exactly one of its members at any time: the lease, or the way to the backend
 //! where there is no lease. The stage says whose it is. Only that member moves the stage, with these exceptions,
 //! all of which go through the slot's compare-and-set or look at the stage under the lock: the lease is lost while it is
-//! held, a turn is revoked, a leader that shows no life is deposed. A lease that is kept while nobody is there belongs to
-//! the line itself: to whoever comes first, the next member or the one who gives it back.
+//! held, a turn is revoked, a leader that shows no life is deposed. A lease that is kept while nobody is there belongs
+//! to the line itself: to whoever comes first, the next member or the one who gives it back.
 
 use std::time::Duration;
 
@@ -161,8 +161,8 @@ impl Line {
         }
     }
 
-    /// The holder is done: passes the lease to the first waiter, if `may` allows it to have it. If nobody waits, it may be
-    /// kept.
+    /// The holder is done: passes the lease to the first waiter, if `may` allows it to have it. If nobody waits, it may
+    /// be kept.
     pub(crate) fn pass(
         &self,
         session: &Arc<Session>,

@@ -224,8 +224,8 @@ impl Lead {
         self.cohort.line.leader_lives(self.number, until, owner)
     }
 
-    /// The backend granted the lock: a session begins, and the leader has its first turn. With an `ear` the lease may be
-    /// kept after its last one.
+    /// The backend granted the lock: a session begins, and the leader has its first turn. With an `ear` the lease may
+    /// be kept after its last one.
     pub(crate) fn won(&mut self, grant: Grant, ear: Option<Ear>) -> Result<Held, Stop> {
         let (hold_until, now) = (grant.hold_until, grant.granted_at);
         let session = Session::start(&self.services, &self.cohort, grant, ear);

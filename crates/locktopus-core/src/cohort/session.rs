@@ -193,8 +193,8 @@ impl Session {
         }
     }
 
-    /// The member whose turn it is is done. True: the next one has the lease, or the line keeps it. False: it is over for
-    /// the process, and the caller gives it back to the backend.
+    /// The member whose turn it is is done. True: the next one has the lease, or the line keeps it. False: it is over
+    /// for the process, and the caller gives it back to the backend.
     pub(crate) fn pass(self: &Arc<Self>, services: &Arc<Services>) -> bool {
         let now = clock::now();
         self.limit_hold(None);

@@ -10,8 +10,8 @@ local function note_recall(owner, lease, inbox)
   end
 end
 
--- Tells the holder that it is wanted: 'w <holder>'. Once is enough if somebody heard it, and a note that is left from an
--- earlier holder tells nobody.
+-- Tells the holder that it is wanted: 'w <holder>'. Once is enough if somebody heard it, and a note that is left from
+-- an earlier holder tells nobody.
 local function ask_back()
   local note = KEYS[4] and redis.call('HGET', KEYS[4], '!recall')
   if not note then

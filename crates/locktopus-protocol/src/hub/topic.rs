@@ -83,8 +83,8 @@ impl Topic {
             }
             return;
         }
-        // `<token> <owner>`; token 0 says: look; `w` says: somebody else wants the lock. Anything else did not come from
-        // a script of ours.
+        // `<token> <owner>`; token 0 says: look; `w` says: somebody else wants the lock. Anything else did not come
+        // from a script of ours.
         let Some(space) = payload.iter().position(|byte| *byte == b' ') else {
             return;
         };
