@@ -112,7 +112,9 @@ impl<'a> Acquisition<'a> {
             // Whoever is to be told must listen before it can be.
             self.stand.hints = self.listen();
             if self.stand.hints.is_none() {
-                self.stand.hints = self.subscribe().await;
+                // Half of the time is left for the attempt itself.
+                let within = self.deadline().saturating_duration_since(Instant::now()) / 2;
+                self.stand.hints = self.subscribe(Instant::now() + within).await;
             }
         }
         if self.listens() && self.stand.hints.is_none() {
@@ -134,7 +136,7 @@ impl<'a> Acquisition<'a> {
             if self.listens() && self.stand.hints.is_none() && obstacle.is_held() {
                 // Subscribe first, then look again: what happens between the two would otherwise be missed.
                 let stands_aside = !self.takes_place();
-                self.stand.hints = self.subscribe().await;
+                self.stand.hints = self.subscribe(self.deadline()).await;
                 self.deaf = self.stand.hints.is_none();
                 if (!self.deaf || stands_aside) && self.time_left() {
                     continue;
@@ -156,13 +158,16 @@ impl<'a> Acquisition<'a> {
 
     /// Gives back a lease that the line kept, and that would be in the way of the attempt.
     async fn make_way(&mut self) -> Result<(), Stop> {
-        let Some(kept) = self.lead.as_mut().and_then(Lead::take_kept) else {
+        if !self.lead.as_ref().is_some_and(Lead::has_kept) {
             return Ok(());
-        };
+        }
         let deadline = self.deadline();
         self.lives_until(deadline)?;
-        // Nobody believed in it, so it does not matter how that goes; what takes too long goes on in the background.
-        let _ = tokio::time::timeout_at(deadline, kept.give_back(None)).await;
+        if let Some(kept) = self.lead.as_mut().and_then(Lead::take_kept) {
+            // Nobody believed in it, so it does not matter how that goes. If it takes too long, it goes on in the
+            // background.
+            let _ = tokio::time::timeout_at(deadline, kept.give_back(None)).await;
+        }
         Ok(())
     }
 

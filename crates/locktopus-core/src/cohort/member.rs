@@ -213,7 +213,11 @@ impl Lead {
         self.stand.take()
     }
 
-    /// What must be given back before the backend is asked.
+    pub(crate) fn has_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// What must be given back before the backend is asked. To be given back by the caller from now on.
     pub(crate) fn take_kept(&mut self) -> Option<Held> {
         let kept = self.kept.take()?;
         kept.close(&self.services, LostCause::Released)

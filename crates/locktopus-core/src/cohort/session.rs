@@ -7,6 +7,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -88,28 +89,29 @@ impl Session {
     /// Validity is inherited: the waiter gets what is left, so that must be close to what a grant of its own would
     /// have given it, and the backend must keep the lock neither longer nor shorter than it asked for.
     pub(super) fn may_serve(&self, asker: &Asker, now: Instant) -> bool {
-        let turn = self.turns.load(Ordering::Relaxed);
         let kept_until = self.keeping.as_ref().and_then(Keeping::until);
         let until = kept_until.map_or(self.until, |kept| kept.max(self.until));
-        if turn >= self.most_turns || now >= until || self.is_over() {
-            return false;
-        }
+        now < until
+            && (self.core.renewed, self.core.lease()) == (asker.renewed, asker.lease)
+            && self.is_good_for_a_turn(asker.least_validity(), now)
+    }
+
+    /// Whether there is a token for another turn, and enough of the validity.
+    fn is_good_for_a_turn(&self, least: Duration, now: Instant) -> bool {
         let core = &self.core;
-        if (core.renewed, core.lease()) != (asker.renewed, asker.lease) {
-            return false;
-        }
+        let turn = self.turns.load(Ordering::Relaxed);
         let left = core.valid_until().saturating_duration_since(now);
-        left >= asker.least_validity() && (core.token.is_none() || self.token(turn).is_some())
+        turn < self.most_turns
+            && !self.is_over()
+            && left >= least
+            && (core.token.is_none() || self.token(turn).is_some())
     }
 
     /// Whether the line may keep the lease while nobody waits: if whoever comes next could have it.
     pub(super) fn may_keep(&self, now: Instant) -> bool {
         let kept_until = self.keeping.as_ref().and_then(Keeping::until);
-        let core = &self.core;
-        let left = core.valid_until().saturating_duration_since(now);
-        kept_until.is_some_and(|until| now < until)
-            && !self.is_over()
-            && left >= least_validity(core.lease(), core.renewed)
+        let least = least_validity(self.core.lease(), self.core.renewed);
+        kept_until.is_some_and(|until| now < until) && self.is_good_for_a_turn(least, now)
     }
 
     /// The lease was released for the first time: from now on it may be kept.

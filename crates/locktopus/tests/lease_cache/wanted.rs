@@ -87,7 +87,9 @@ pub(crate) async fn by_an_operator(at: At) -> String {
     let evicted = there.lock(&name).force_release("a test").await.unwrap();
     assert_eq!(evicted.evicted.len(), 1);
     eventually("what was evicted is given up", LONG, async || {
-        (here.held() < kept).then_some(()).ok_or(here.held())
+        (here.held() < kept)
+            .then_some(())
+            .ok_or_else(|| here.held())
     })
     .await;
     let guard = here.lock(&name).acquire().await.unwrap();
@@ -114,7 +116,9 @@ pub(crate) async fn by_nobody(at: At) -> String {
     let request = there.lock(&name).lease_cache(short);
     request.acquire().await.unwrap().release().await.unwrap();
     eventually("its time is over", LONG, async || {
-        (there.held() == 0).then_some(()).ok_or(there.held())
+        (there.held() == 0)
+            .then_some(())
+            .ok_or_else(|| there.held())
     })
     .await;
     let state = there.lock(&name).inspect().await.unwrap();
@@ -132,7 +136,7 @@ pub(crate) async fn perhaps(at: At) -> String {
     let killed = raw.say(&["CLIENT", "KILL", "TYPE", "pubsub"]).await;
     assert!(killed.int() > 0, "somebody listened");
     eventually("what is kept goes back", LONG, async || {
-        (here.held() == 0).then_some(()).ok_or(here.held())
+        (here.held() == 0).then_some(()).ok_or_else(|| here.held())
     })
     .await;
     close(here).await;

@@ -49,9 +49,10 @@ impl Process {
         else {
             return false;
         };
+        let known_until = keeping.known_until;
         let until = *keeping
             .until
-            .get_or_insert((now + keep).min(keeping.known_until));
+            .get_or_insert_with(|| (now + keep).min(known_until));
         if !self.is_good(id) {
             return false;
         }
