@@ -58,12 +58,13 @@ if KEYS[3] and code == 0 and first(0) then
   behind = turn == 'self' and not exclusive
 end
 
--- The token first: if a later command fails, a number is skipped, which does no harm.
+-- The token and the note first: if a later command fails, a number is skipped and a note tells nobody, which does no
+-- harm.
 local token = tokens > 0 and reserve(tokens, floor) or 0
-take(owner, lease, mode, permits)
 if ARGV[13] == '1' then
   note_recall(owner, lease, ARGV[11])
 end
+take(owner, lease, mode, permits)
 if behind then
   -- There may be room for those behind, who were not woken.
   hand_on(nil)
