@@ -24,6 +24,8 @@ pub(crate) struct Plan {
     pub(crate) lease: Duration,
     pub(crate) renewed: bool,
     pub(crate) max_hold: Option<Duration>,
+    /// For how long to keep the lease after a release; zero: not at all.
+    pub(crate) keep: Duration,
     pub(crate) strategy: WaitStrategy,
     pub(crate) wait: Wait,
     pub(crate) cancel: Option<CancellationToken>,

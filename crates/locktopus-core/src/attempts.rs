@@ -14,7 +14,7 @@ pub(crate) use self::waiting::jitter;
 use crate::acquire::{Plan, Wait};
 use crate::backend_error::{BackendError, BackendErrorKind, Executed};
 use crate::clock;
-use crate::cohort::Lead;
+use crate::cohort::{Ear, Lead};
 use crate::error::{LockError, Phase};
 use crate::guard::Held;
 use crate::kind::LockKind;
@@ -107,6 +107,16 @@ impl<'a> Acquisition<'a> {
     }
 
     pub(crate) async fn run(mut self) -> Result<Option<Held>, Stop> {
+        self.make_way().await?;
+        if self.stand.terms.recall && self.stand.hints.is_none() {
+            // Whoever is to be told must listen before it can be.
+            self.stand.hints = self.listen();
+            if self.stand.hints.is_none() {
+                // Half of the time is left for the attempt itself.
+                let within = self.deadline().saturating_duration_since(Instant::now()) / 2;
+                self.stand.hints = self.subscribe(Instant::now() + within).await;
+            }
+        }
         if self.listens() && self.stand.hints.is_none() {
             // If this process listens already, a grant may come right after the answer to the first attempt.
             self.stand.hints = self.listen();
@@ -126,7 +136,7 @@ impl<'a> Acquisition<'a> {
             if self.listens() && self.stand.hints.is_none() && obstacle.is_held() {
                 // Subscribe first, then look again: what happens between the two would otherwise be missed.
                 let stands_aside = !self.takes_place();
-                self.stand.hints = self.subscribe().await;
+                self.stand.hints = self.subscribe(self.deadline()).await;
                 self.deaf = self.stand.hints.is_none();
                 if (!self.deaf || stands_aside) && self.time_left() {
                     continue;
@@ -144,6 +154,21 @@ impl<'a> Acquisition<'a> {
                 return Err(self.out_of_time(obstacle).into());
             }
         }
+    }
+
+    /// Gives back a lease that the line kept, and that would be in the way of the attempt.
+    async fn make_way(&mut self) -> Result<(), Stop> {
+        if !self.lead.as_ref().is_some_and(Lead::has_kept) {
+            return Ok(());
+        }
+        let deadline = self.deadline();
+        self.lives_until(deadline)?;
+        if let Some(kept) = self.lead.as_mut().and_then(Lead::take_kept) {
+            // Nobody believed in it, so it does not matter how that goes. If it takes too long, it goes on in the
+            // background.
+            let _ = tokio::time::timeout_at(deadline, kept.give_back(None)).await;
+        }
+        Ok(())
     }
 
     /// Tells whoever watches this wait where it stands.
@@ -168,7 +193,13 @@ impl<'a> Acquisition<'a> {
         let deadline = self.deadline();
         self.lives_until(deadline)?;
         let (begun, sent) = (Instant::now(), clock::now());
+        // What this attempt is granted, no earlier one was.
+        let recall = self.stand.terms.recall
+            && self.stand.hints.is_some()
+            && self.stand.place.is_none()
+            && !self.stand.late_attempt;
         let attempt = AcquireAttempt {
+            recall,
             permits: self.plan.permits,
             place: self.stand.terms.place.filter(|_| self.takes_place()),
             tokens: self.stand.terms.tokens,
@@ -195,7 +226,7 @@ impl<'a> Acquisition<'a> {
                         BackendError::new(name, BackendErrorKind::Timeout, Executed::No, message);
                     return Ok(Err(self.failed(slow, begun)?));
                 }
-                self.take(sent, token).map(Ok)
+                self.take(sent, token, recall).map(Ok)
             }
             Ok(AttemptOutcome::Held { remaining }) => {
                 self.stand.failing_since = None;
@@ -221,8 +252,13 @@ impl<'a> Acquisition<'a> {
         margin.valid_until(sent, self.plan.lease)
     }
 
-    /// The lock is ours, by an attempt or a heartbeat sent at `sent`.
-    fn take(&mut self, sent: Instant, token: Option<FencingToken>) -> Result<Held, Stop> {
+    /// The lock is ours, by an attempt or a heartbeat sent at `sent`. With `recall` we hear if others want it.
+    fn take(
+        &mut self,
+        sent: Instant,
+        token: Option<FencingToken>,
+        recall: bool,
+    ) -> Result<Held, Stop> {
         self.stand.failing_since = None;
         let plan = self.plan;
         let grant = Grant {
@@ -239,9 +275,14 @@ impl<'a> Acquisition<'a> {
             late_attempt: self.stand.late_attempt,
             safety: self.services.safety(),
         };
+        let ear = self.stand.hints.take_if(|_| recall).map(|mut hints| {
+            hints.hold();
+            let keep = plan.keep;
+            Ear { hints, keep }
+        });
         // Where this fails, dropping `self` gives the grant back.
         let held = match self.lead.as_mut() {
-            Some(lead) => lead.won(grant)?,
+            Some(lead) => lead.won(grant, ear)?,
             None => {
                 let state = Arc::new(LeaseState::new(grant));
                 let watch = self.services.watch(&state);
@@ -282,17 +323,22 @@ impl<'a> Acquisition<'a> {
         if left < least_validity(self.plan.lease, self.plan.renewed) {
             return Ok(None);
         }
-        self.take(place.sent, Some(token)).map(Some)
+        self.take(place.sent, Some(token), false).map(Some)
     }
 
     /// What attempts ask for. The next leader may go on under the same owner id if it asks for the same.
     fn terms(&self) -> Terms {
         let place = self.queues();
+        let keeps = !self.plan.keep.is_zero();
         Terms {
             lease: self.plan.lease,
             place: place.then(|| self.heartbeat() * 3 + self.services.call_timeout()),
             permits: self.plan.permits,
-            tokens: self.lead.as_ref().map_or(1, Lead::tokens_to_ask),
+            tokens: self
+                .lead
+                .as_ref()
+                .map_or(1, |lead| lead.tokens_to_ask(keeps)),
+            recall: self.lead.is_some() && keeps,
         }
     }
 

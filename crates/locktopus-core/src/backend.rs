@@ -42,6 +42,12 @@ use crate::wake::WakeStream;
 ///   to the first waiters that can have it and pushes the grant to them ([`WakeStream`]). An attempt never
 ///   overtakes a waiter that is alive, whether it queues or not. A backend without a queue answers
 ///   [`Held`](AttemptOutcome::Held) to every attempt and says so in [`BackendInfo::queues`].
+/// * **Recall.** A grant that answers an attempt with [`recall`](AcquireAttempt::recall) makes its owner one who is
+///   told: the next attempt of another owner, alone or in a group, that finds this hold in the way, or an eviction
+///   of it, sends [`Wake::Wanted`](crate::Wake::Wanted) to the stream that [claims](WakeStream::claim) the owner. Once
+///   is enough, the message may be lost, and the promise ends with the lease that was asked for, renewed or not. It
+///   is made for locks and mutexes that have a queue, by a backend that says [`BackendInfo::recalls`]; elsewhere the
+///   flag changes nothing.
 /// * **`Err` says whether it ran.** [`Executed::No`](crate::Executed) only if the request certainly had no
 ///   effect. With [`Executed::Maybe`](crate::Executed) the core repeats the request with the same owner, or
 ///   releases. A backend repeats a request by itself only if it certainly did not run, and only before the
@@ -154,6 +160,9 @@ pub struct BackendInfo {
     pub wakes: bool,
     /// Whether [`LockBackend::attempt`] gives places in a queue. Otherwise waiters ask again when woken.
     pub queues: bool,
+    /// Whether a holder can ask to be [told](crate::Wake::Wanted) that its lock is wanted. Otherwise leases are never
+    /// kept after a release.
+    pub recalls: bool,
     /// How long the core waits for one answer before it counts the request as perhaps executed.
     pub call_timeout: Duration,
     /// What its grants are worth when a server fails.
@@ -174,6 +183,7 @@ impl BackendInfo {
             description: description.into(),
             wakes,
             queues: false,
+            recalls: false,
             call_timeout,
             safety: SafetyMode::Plain,
         }
@@ -190,6 +200,13 @@ impl BackendInfo {
     #[must_use]
     pub fn with_safety(mut self, safety: SafetyMode) -> Self {
         self.safety = safety;
+        self
+    }
+
+    /// Says that holders who ask for it are told when their lock is wanted.
+    #[must_use]
+    pub fn with_recalls(mut self) -> Self {
+        self.recalls = true;
         self
     }
 }

@@ -90,6 +90,17 @@ impl Held {
         }
         session.close(&self.services, cause)
     }
+
+    /// Gives back to the backend what is closed, and waits for the answer. If the future is dropped, the reaper goes
+    /// on.
+    pub(crate) async fn give_back(self, lost_before: Option<LostCause>) -> Result<(), LockError> {
+        let token = self.services.attempts.token();
+        let release = Release {
+            held: Some(self),
+            _under_way: token,
+        };
+        release.finish(lost_before).await
+    }
 }
 
 impl LockGuard {
@@ -276,7 +287,8 @@ impl LockGuard {
         })
     }
 
-    /// Gives the lock back and waits for the answer. If other guards share the lease, only this hold ends.
+    /// Gives the lock back and waits for the answer. If other guards share the lease, only this hold ends. If a task of
+    /// this process goes on with the lease, or it is [kept](crate::LockRequest::lease_cache), the backend is not asked.
     ///
     /// # Errors
     ///
@@ -299,12 +311,7 @@ impl LockGuard {
                 Err(LockError::Lost { target, cause })
             });
         };
-        let token = held.services.attempts.token();
-        let release = Release {
-            held: Some(held),
-            _under_way: token,
-        };
-        release.finish(lost_before).await
+        held.give_back(lost_before).await
     }
 
     /// Turns the guard into a ticket with which another process can take over the lease, by

@@ -36,7 +36,8 @@ pub struct HeldLock {
     pub token: Option<FencingToken>,
     /// Whether the watchdog renews it.
     pub renewed: bool,
-    /// How many guards share it.
+    /// How many guards share it. 0: nobody holds it, but this process [keeps](crate::LockRequest::lease_cache) it at
+    /// the backend, or is passing it on.
     pub holds: usize,
     /// How many permits of a semaphore; 1 for locks.
     pub permits: u32,
@@ -53,6 +54,7 @@ impl HeldLock {
             .into_iter()
             .filter(|(_, state)| state.is_active())
             .map(|(_, state)| {
+                let (state, holds) = state.in_use();
                 let lease = Lease::new(state.clone());
                 Self {
                     target: state.target.clone(),
@@ -60,7 +62,7 @@ impl HeldLock {
                     valid_until: lease.valid_until(),
                     token: lease.token(),
                     renewed: state.renewed,
-                    holds: state.holds(),
+                    holds,
                     permits: state.permits,
                     safety: state.safety,
                     lease,

@@ -90,6 +90,12 @@ impl LockKind {
         }
     }
 
+    /// Whether a holder that keeps its lease after its release can be told that others want it.
+    #[must_use]
+    pub fn can_be_kept(&self) -> bool {
+        matches!(self, Self::Reentrant | Self::Mutex(_)) && self.hands_off()
+    }
+
     /// Whether releases are announced at all.
     #[must_use]
     pub fn announces(&self) -> bool {

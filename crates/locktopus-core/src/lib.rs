@@ -38,6 +38,7 @@ mod held_lock;
 mod kind;
 mod latch;
 mod lease;
+mod lease_cache;
 mod listing;
 mod lock_request;
 mod lock_state;

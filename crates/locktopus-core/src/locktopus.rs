@@ -148,7 +148,8 @@ impl Locktopus {
         LockList::new(&self.services, &prefix.into())
     }
 
-    /// The locks that this `Locktopus` and its clones hold, longest held first. Asks nobody.
+    /// The locks that this `Locktopus` and its clones hold or [keep](LockRequest::lease_cache), longest held first.
+    /// Asks nobody.
     #[must_use]
     pub fn held_locks(&self) -> Vec<HeldLock> {
         HeldLock::all(&self.services.watchdog)
@@ -175,7 +176,7 @@ impl Locktopus {
         self.services.backend.diagnose(deadline).await
     }
 
-    /// How many locks this `Locktopus` and its clones hold.
+    /// How many locks this `Locktopus` and its clones hold or [keep](LockRequest::lease_cache).
     #[must_use]
     pub fn held(&self) -> usize {
         self.services.watchdog.len()
@@ -286,6 +287,14 @@ impl LocktopusBuilder {
         self
     }
 
+    /// Keeps the leases of all [locks](Locktopus::lock) and native [mutexes](Locktopus::mutex) for a moment after they
+    /// are released, as [`LockRequest::lease_cache`] does for one; what a single request says goes first. Kinds that
+    /// cannot be kept are not affected, and a lease is kept for at most a third of its length. Default: off (zero).
+    pub fn lease_cache(mut self, keep: Duration) -> Self {
+        self.settings.lease_cache = keep;
+        self
+    }
+
     /// How long a waiting acquisition puts up with a backend that does not answer before it fails with
     /// [`LockError::Backend`]. Default 10 s.
     pub fn outage(mut self, patience: Duration) -> Self {
@@ -312,6 +321,7 @@ impl LocktopusBuilder {
         }
         settings.strategy.check()?;
         settings.cohort.check()?;
+        settings.check_lease_cache(backend.info())?;
         if settings.margin.drift_ppm >= 1_000_000 {
             let rule = "must be below 1,000,000 parts per million";
             return Err(OptionError::new("drift_ppm", settings.margin.drift_ppm, rule).into());

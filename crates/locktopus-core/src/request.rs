@@ -30,6 +30,10 @@ pub struct AcquireAttempt {
     /// Ask for a place in the queue, kept for this long unless the attempt is repeated. `None`: do not queue.
     /// Whole milliseconds.
     pub place: Option<Duration>,
+    /// If this attempt is answered with a grant, tell its owner when somebody else wants the lock, with
+    /// [`Wake::Wanted`](crate::Wake::Wanted). A grant out of the queue need not; nor a backend that does not
+    /// say [`recalls`](crate::BackendInfo::recalls).
+    pub recall: bool,
 }
 
 impl AcquireAttempt {
@@ -45,6 +49,7 @@ impl AcquireAttempt {
             tokens: 1,
             floor: None,
             place: None,
+            recall: false,
         }
     }
 }

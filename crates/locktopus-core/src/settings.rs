@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     pub(crate) strategy: WaitStrategy,
     pub(crate) outage: Duration,
     pub(crate) cohort: CohortSettings,
+    /// For how long a lease is kept after a release; zero: not at all.
+    pub(crate) lease_cache: Duration,
 }
 
 impl Default for Settings {
@@ -39,6 +41,7 @@ impl Default for Settings {
             strategy: WaitStrategy::default(),
             outage: Duration::from_secs(10),
             cohort: CohortSettings::default(),
+            lease_cache: Duration::ZERO,
         }
     }
 }

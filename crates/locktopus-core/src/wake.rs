@@ -4,11 +4,13 @@
 //! of them: only one can win, and the others would only load the server. A waiter that loses the race
 //! keeps its place. One that leaves after it was woken passes the hint on.
 //!
-//! A grant is pushed to the one waiter whose owner it names, and to nobody else.
+//! A grant is pushed to the one waiter whose owner it names, and to nobody else. A holder may go on listening, to be
+//! told when its lock is wanted; hints are not for it.
 
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -28,6 +30,8 @@ pub enum Wake {
         /// The first token of the grant.
         token: FencingToken,
     },
+    /// Somebody else wants the lock that this owner holds.
+    Wanted,
     /// Hints may have been lost; look, and trust nothing that was heard before.
     Resync,
 }
@@ -41,6 +45,8 @@ pub struct WakeGroup {
 #[derive(Debug, Default)]
 struct Waiter {
     owner: Mutex<Option<OwnerId>>,
+    /// It has the lock, and needs no hint that it may be free.
+    holds: AtomicBool,
     pending: Mutex<Option<Wake>>,
     notify: Notify,
 }
@@ -49,6 +55,10 @@ impl Waiter {
     fn is(&self, owner: &[u8]) -> bool {
         let claimed = lock(&self.owner);
         claimed.as_ref().is_some_and(|own| own.expose() == owner)
+    }
+
+    fn holds(&self) -> bool {
+        self.holds.load(Ordering::Acquire)
     }
 
     fn wake(&self, wake: Wake) {
@@ -74,7 +84,7 @@ impl WakeGroup {
     /// Wakes the first waiter that has not been woken yet.
     pub fn wake_one(&self) {
         let waiters = lock(&self.waiters);
-        for waiter in waiters.iter() {
+        for waiter in waiters.iter().filter(|waiter| !waiter.holds()) {
             let mut pending = lock(&waiter.pending);
             if pending.is_none() {
                 *pending = Some(Wake::Released);
@@ -95,6 +105,11 @@ impl WakeGroup {
     /// Tells the waiter of this owner that the lock is its own; false if there is none.
     pub fn grant(&self, owner: &[u8], token: FencingToken) -> bool {
         self.tell(owner, Wake::Granted { token })
+    }
+
+    /// Tells the holder with this owner that somebody else wants the lock; false if it does not listen.
+    pub fn want(&self, owner: &[u8]) -> bool {
+        self.tell(owner, Wake::Wanted)
     }
 
     /// Makes the waiter of this owner look; false if there is none.
@@ -124,13 +139,13 @@ impl WakeGroup {
         }
     }
 
-    /// How many waiters there are.
+    /// How many listen: waiters, and holders who want to be told.
     #[must_use]
     pub fn len(&self) -> usize {
         lock(&self.waiters).len()
     }
 
-    /// Whether nobody waits.
+    /// Whether nobody listens.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -172,6 +187,25 @@ impl WakeStream {
     pub fn won(mut self) {
         self.looking = false;
         *lock(&self.waiter.pending) = None;
+    }
+
+    /// Goes on listening as the holder: from now on only for what concerns its hold, which is kept if it was heard
+    /// already.
+    pub fn hold(&mut self) {
+        self.looking = false;
+        self.waiter.holds.store(true, Ordering::Release);
+        let mut pending = lock(&self.waiter.pending);
+        // Its own release will wake the next.
+        pending.take_if(|wake| matches!(wake, Wake::Released | Wake::Granted { .. }));
+    }
+
+    /// Waits until the holder is told that its lock is wanted, or that it may have missed that.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn wanted(&mut self) {
+        while !matches!(self.next().await, Wake::Wanted | Wake::Resync) {}
     }
 }
 
@@ -250,6 +284,38 @@ mod tests {
         a.won();
         assert_eq!(woken(&mut b), None);
         assert_eq!(group.len(), 1);
+    }
+
+    #[test]
+    fn a_holder_hears_that_it_is_wanted_and_takes_no_hint() {
+        let group = Arc::new(WakeGroup::default());
+        let owners = [OwnerId::generate(), OwnerId::generate()];
+        let (mut holder, mut waiter) = (group.join(()), group.join(()));
+        holder.claim(&owners[0]);
+        waiter.claim(&owners[1]);
+        assert!(group.want(owners[0].expose()));
+        holder.hold();
+        assert!(
+            holder.wanted().now_or_never().is_some(),
+            "it was told before it began to hold"
+        );
+        group.wake_one();
+        assert_eq!(woken(&mut holder), None);
+        assert_eq!(woken(&mut waiter), Some(Wake::Released));
+        drop(holder);
+        assert!(!group.want(owners[0].expose()));
+    }
+
+    #[test]
+    fn a_new_holder_forgets_how_it_came_by_the_lock() {
+        let group = Arc::new(WakeGroup::default());
+        let mut stream = group.join(());
+        for before in [Wake::Released, Wake::Resync] {
+            stream.waiter.wake(before);
+            stream.hold();
+            let expected = (before == Wake::Resync).then_some(before);
+            assert_eq!(woken(&mut stream), expected);
+        }
     }
 
     #[test]

@@ -47,6 +47,8 @@ struct Stand;
 #[derive(Debug)]
 struct Session {
     over: AtomicBool,
+    /// May be kept while nobody holds it.
+    keeps: AtomicBool,
     holders: AtomicUsize,
     given_back: AtomicUsize,
 }
@@ -55,6 +57,7 @@ impl Session {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             over: AtomicBool::new(false),
+            keeps: AtomicBool::new(false),
             holders: AtomicUsize::new(0),
             given_back: AtomicUsize::new(0),
         })
@@ -62,6 +65,16 @@ impl Session {
 
     fn is_over(&self) -> bool {
         self.over.load(Ordering::SeqCst)
+    }
+
+    fn kept() -> Arc<Self> {
+        let session = Self::new();
+        session.keeps.store(true, Ordering::SeqCst);
+        session
+    }
+
+    fn may_keep(&self, _: Instant) -> bool {
+        self.keeps.load(Ordering::SeqCst) && !self.is_over()
     }
 
     fn hold(&self) {
@@ -96,13 +109,13 @@ fn may(session: &Session, _: &Asker) -> bool {
 /// A line in which one holds and so many wait.
 fn held(session: &Arc<Session>, waiting: usize) -> (Arc<Line>, Vec<Arc<Slot>>) {
     let line = Line::new();
-    let Arrival::Leads(number) = line.arrive(|| Asker) else {
+    let Arrival::Leads { number, .. } = line.arrive(|| Asker, may) else {
         panic!("not alone")
     };
     assert!(line.won(number, session));
     session.hold();
     let slots = (0..waiting)
-        .map(|_| match line.arrive(|| Asker) {
+        .map(|_| match line.arrive(|| Asker, may) {
             Arrival::Waits { slot, .. } => slot,
             other => panic!("{other:?}"),
         })
@@ -115,6 +128,7 @@ fn pass(line: &Line, session: &Arc<Session>) {
     session.let_go();
     match line.pass(session, Instant::now(), may) {
         Passed::On(next) => next.wake(),
+        Passed::Kept => {}
         Passed::Over(next) => {
             session.give_back();
             next.inspect(|next| next.wake());
@@ -299,11 +313,135 @@ fn a_lost_lease_is_not_passed_on_whenever_it_is_lost() {
             Passed::Over(next) => {
                 next.inspect(|next| next.wake());
             }
-            Passed::NotHere => {}
+            Passed::Kept | Passed::NotHere => {}
         }
         watchdog.join().unwrap();
         waiter.join().unwrap();
         assert_eq!(line.glance(), Glance::Empty, "a lost lease is still held");
+    });
+}
+
+/// Somebody comes to the line, does what it came for, and goes; true if it held the lock.
+fn visit(line: &Line) -> bool {
+    match line.arrive(|| Asker, may) {
+        Arrival::Holds(session) => {
+            session.hold();
+            pass(line, &session);
+            true
+        }
+        Arrival::Leads { number, kept } => {
+            kept.inspect(|kept| kept.give_back());
+            leave(line, number);
+            false
+        }
+        Arrival::Waits { slot, .. } => {
+            let took = try_once(line, &slot);
+            if !took {
+                cancel(line, &slot);
+            }
+            took
+        }
+        Arrival::Closed => panic!("nobody closed it"),
+    }
+}
+
+/// Its time is over, or somebody else wants it: it must go back, whoever has it at that moment.
+fn end_keeping(line: &Line, session: &Arc<Session>) {
+    session.keeps.store(false, Ordering::SeqCst);
+    if line.let_go(session) {
+        session.give_back();
+    }
+}
+
+#[test]
+fn a_kept_lease_goes_back_once_whenever_keeping_ends() {
+    model(|| {
+        let session = Session::kept();
+        let (line, _) = held(&session, 0);
+        let keeper = {
+            let (line, session) = (Arc::clone(&line), Arc::clone(&session));
+            loom::thread::spawn(move || end_keeping(&line, &session))
+        };
+        let newcomer = {
+            let line = Arc::clone(&line);
+            loom::thread::spawn(move || {
+                visit(&line);
+            })
+        };
+        pass(&line, &session);
+        keeper.join().unwrap();
+        newcomer.join().unwrap();
+        assert_eq!(session.given_back.load(Ordering::SeqCst), 1);
+        assert!(line.is_empty(), "something is left in the line");
+    });
+}
+
+#[test]
+fn a_kept_lease_is_for_one_newcomer() {
+    model(|| {
+        let session = Session::kept();
+        let (line, _) = held(&session, 0);
+        pass(&line, &session);
+        let visits = [(); 2].map(|()| {
+            let line = Arc::clone(&line);
+            loom::thread::spawn(move || {
+                visit(&line);
+            })
+        });
+        for visit in visits {
+            visit.join().unwrap();
+        }
+        assert_eq!(session.given_back.load(Ordering::SeqCst), 0);
+        end_keeping(&line, &session);
+        assert_eq!(session.given_back.load(Ordering::SeqCst), 1);
+        assert!(line.is_empty(), "something is left in the line");
+    });
+}
+
+#[test]
+fn a_lost_lease_is_not_kept_whenever_it_is_lost() {
+    model(|| {
+        let session = Session::kept();
+        let (line, _) = held(&session, 0);
+        let watchdog = {
+            let (line, session) = (Arc::clone(&line), Arc::clone(&session));
+            loom::thread::spawn(move || {
+                session.over.store(true, Ordering::SeqCst);
+                let next = line.remove(&session, Instant::now());
+                assert!(next.is_none(), "nobody waits");
+            })
+        };
+        session.let_go();
+        let passed = line.pass(&session, Instant::now(), may);
+        assert!(!matches!(passed, Passed::On(_)), "{passed:?}");
+        watchdog.join().unwrap();
+        assert!(line.is_empty(), "a lost lease is still kept");
+        assert!(!visit(&line), "a lost lease was handed out");
+    });
+}
+
+/// Whoever comes while a lease is being passed on or kept gets it, and nobody else does.
+#[test]
+fn a_dropped_future_keeps_its_lease_for_others() {
+    model(|| {
+        let session = Session::kept();
+        let (line, slots) = held(&session, 1);
+        let drops = {
+            let (line, slot) = (Arc::clone(&line), Arc::clone(&slots[0]));
+            loom::thread::spawn(move || cancel(&line, &slot))
+        };
+        let newcomer = {
+            let line = Arc::clone(&line);
+            loom::thread::spawn(move || {
+                visit(&line);
+            })
+        };
+        pass(&line, &session);
+        drops.join().unwrap();
+        newcomer.join().unwrap();
+        end_keeping(&line, &session);
+        assert_eq!(session.given_back.load(Ordering::SeqCst), 1);
+        assert!(line.is_empty(), "something is left in the line");
     });
 }
 
@@ -312,10 +450,10 @@ fn a_deposed_leader_does_not_win() {
     loom::model(|| {
         let session = Session::new();
         let line = Arc::new(Line::new());
-        let Arrival::Leads(number) = line.arrive(|| Asker) else {
+        let Arrival::Leads { number, .. } = line.arrive(|| Asker, may) else {
             panic!("not alone")
         };
-        let Arrival::Waits { slot, .. } = line.arrive(|| Asker) else {
+        let Arrival::Waits { slot, .. } = line.arrive(|| Asker, may) else {
             panic!("alone")
         };
         assert!(line.leader_lives(number, Instant::now(), &OwnerId));

@@ -6,7 +6,7 @@
 --       4 latest server time in us at which this may run, 0 = no limit   5 mode   6 permits
 --       7 fencing tokens to reserve, 0 = none   8 smallest token   9 PUBLISH or SPUBLISH
 --       10 how long to keep a place in the queue in ms, absent or '' = do not queue   11 inbox channel
---       12 channel (fair lock and semaphores)
+--       12 channel (fair lock and semaphores)   13 1 to be told at the inbox when others want it, if it is granted
 -- Reply {status, value, server time in us, ...}
 --       1 granted, value = first token or 0      (also when the owner holds it already: a repeated attempt)
 --       0 not to be had, value = the remaining lease in the way in ms, -1 = no expiry
@@ -37,6 +37,7 @@ if code == 1 then
   return {1, tokens > 0 and reserved(tokens, floor) or 0, now}
 end
 if code == 2 then
+  ask_back()
   return wait(remaining, foreign)
 end
 
@@ -57,8 +58,12 @@ if KEYS[3] and code == 0 and first(0) then
   behind = turn == 'self' and not exclusive
 end
 
--- The token first: if a later command fails, a number is skipped, which does no harm.
+-- The token and the note first: if a later command fails, a number is skipped and a note tells nobody, which does no
+-- harm.
 local token = tokens > 0 and reserve(tokens, floor) or 0
+if ARGV[13] == '1' then
+  note_recall(owner, lease, ARGV[11])
+end
 take(owner, lease, mode, permits)
 if behind then
   -- There may be room for those behind, who were not woken.

@@ -5,6 +5,9 @@
 --       4 1 if the kind has fencing tokens, else 0   8, 9 how to ring another library's bell (some mutexes)
 -- Reply {token up to which all are fenced, or 0; the owners who held it ...}
 read_clock()
+if publish ~= '' then
+  ask_back()
+end
 local owners = clear()
 local fence = 0
 if ARGV[4] == '1' then

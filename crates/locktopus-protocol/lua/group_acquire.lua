@@ -2,6 +2,7 @@
 --
 -- KEYS  of each member in turn: the lock; its last fencing token; its queue; its waiters (as many as it has)
 -- ARGV  1 how long to keep tokens in ms, 0 = for ever   2 latest server time in us at which this may run, 0 = no limit
+--       3 PUBLISH or SPUBLISH
 --       then of each member: how many keys   l (lock) or m (mutex)   owner   lease in ms   fencing tokens   smallest token
 -- Reply {status, value, server time in us, ...}
 --       1 granted, value = 0; then the first token of each member, or 0
@@ -17,7 +18,7 @@ end
 
 local members = {}
 local used = 0
-for at = 3, #ARGV, 6 do
+for at = 4, #ARGV, 6 do
   local count = tonumber(ARGV[at])
   local member = {kind = ARGV[at + 1] == 'l' and lock or mutex, owner = ARGV[at + 2], lease = ARGV[at + 3],
     tokens = tonumber(ARGV[at + 4]), floor = tonumber(ARGV[at + 5]), keys = {}}
@@ -38,6 +39,7 @@ for index, member in ipairs(members) do
   choose(member)
   local code, remaining = member.kind.standing(member.owner)
   if code == 2 then
+    ask_back()
     return {0, remaining, now, index - 1}
   end
   if code == 0 and KEYS[3] and first(0) then

@@ -45,6 +45,8 @@ if KEYS[3] then
     else
       handed = select(2, hand_on(nil))
     end
+  elseif released then
+    forget_recall()
   end
 end
 if not released then

@@ -119,6 +119,7 @@ impl RedisBackend {
             options.call_timeout,
         )
         .with_queues()
+        .with_recalls()
         .with_safety(options.safety);
         let hub = Hub::start(client, flavour, options.call_timeout);
         Ok(Self {
@@ -171,7 +172,7 @@ impl RedisBackend {
 
     /// The command that scripts publish with. In lower case where the number of receivers it answers says nothing
     /// about those of other nodes.
-    fn publish_command(&self) -> &'static [u8] {
+    pub(crate) fn publish_command(&self) -> &'static [u8] {
         let cluster = self.executor.client().deployment() == Deployment::Cluster;
         match self.flavour {
             ChannelFlavour::Plain if cluster => b"publish",
@@ -262,6 +263,10 @@ impl RedisBackend {
             // An attempt may find something to tell those of other libraries.
             args.resize(11, b"");
             args.extend(keys.channel.as_deref());
+        }
+        if attempt.recall && kind.can_be_kept() {
+            args.resize(10, b"");
+            args.extend([inbox.as_bytes(), b"", b"1"]);
         }
         let sent = server_clock::stamp();
         let Confirmed { reply, doubt } = self
@@ -495,7 +500,10 @@ impl RedisBackend {
                 let run = &self.executor;
                 run.run_reduced(script, slot, &named, &args, deadline).await
             }
-            _ => self.run_release(script, slot, &named, &args, deadline).await,
+            _ => {
+                self.run_release(script, slot, &named, &args, deadline)
+                    .await
+            }
         };
         self.decoder(script).released(&reply?)
     }

@@ -53,6 +53,7 @@ async fn try_once(
             .not_after(slot, time_left)
             .to_string()
             .into_bytes(),
+        backend.publish_command().to_vec(),
     ];
     for (attempt, keys) in attempts.iter().zip(&members) {
         let kind = attempt.target.kind();

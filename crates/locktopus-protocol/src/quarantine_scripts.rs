@@ -13,6 +13,7 @@ static LOCK: KindScripts = kind!(
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "lock_extend",
+    recall: "part/recall",
     released: "part/no_haste",
     head: "part/quarantine_args",
     guard: ["part/quarantine", "part/quarantine_hold"]
@@ -25,6 +26,7 @@ static MUTEX: KindScripts = kind!(
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "mutex_extend",
+    recall: "part/recall",
     released: "part/no_haste",
     head: "part/quarantine_args",
     guard: ["part/quarantine", "part/quarantine_hold"]
@@ -38,6 +40,7 @@ static BELL_MUTEX: KindScripts = kind!(
     admin_queue: "part/admin_queue",
     extend: "mutex_extend",
     also: "part/hold_bell",
+    recall: "part/no_recall",
     released: "part/no_haste",
     head: "part/quarantine_args",
     guard: ["part/quarantine", "part/quarantine_hold"]
@@ -51,6 +54,7 @@ static FAIR: KindScripts = kind!(
     admin_queue: "part/admin_queue_fair",
     extend: "lock_extend",
     also: "part/hold_fair",
+    recall: "part/no_recall",
     released: "part/no_haste",
     head: "part/quarantine_args",
     guard: ["part/quarantine", "part/quarantine_hold"]
@@ -63,6 +67,7 @@ static READ: KindScripts = kind!(
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "read_extend",
+    recall: "part/no_recall",
     released: "part/no_haste",
     head: "part/quarantine_args",
     guard: ["part/quarantine", "part/quarantine_hold"]
@@ -75,6 +80,7 @@ static WRITE: KindScripts = kind!(
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "write_extend",
+    recall: "part/no_recall",
     released: "part/no_haste",
     head: "part/quarantine_args",
     guard: ["part/quarantine", "part/quarantine_hold"]
@@ -87,6 +93,7 @@ static SEMAPHORE: KindScripts = kind!(
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "semaphore_extend",
+    recall: "part/no_recall",
     released: "part/no_haste",
     head: "part/quarantine_args",
     guard: ["part/quarantine", "part/quarantine_hold"]
@@ -99,6 +106,7 @@ static PERMITS: KindScripts = kind!(
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "permits_extend",
+    recall: "part/no_recall",
     released: "part/no_haste",
     head: "part/quarantine_args",
     guard: ["part/quarantine", "part/quarantine_hold"]
@@ -147,11 +155,12 @@ pub(crate) static GROUP_ACQUIRE: Script = script!(
     "quarantined_group_acquire",
     "#!lua",
     head "part/quarantine_args",
-    "local all, publish, keep, KEYS = KEYS, '', ARGV[1], {}",
+    "local all, publish, keep, KEYS = KEYS, ARGV[3], ARGV[1], {}",
     [
         "part/clock",
         "part/token",
         "part/queue",
+        "part/recall",
         "part/hold_lock",
         "part/as_lock",
         "part/hold_mutex",

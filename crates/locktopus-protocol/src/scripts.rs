@@ -82,6 +82,7 @@ macro_rules! kind {
         admin_queue: $admin_queue:literal,
         extend: $extend:literal
         $(, also: $also:literal)?
+        , recall: $recall:literal
         $(, free: $free:literal)?,
         released: $released:literal
         $(, head: $head:literal, guard: [$($guard:literal),+])?
@@ -100,6 +101,7 @@ macro_rules! kind {
                     $hold,
                     $($also,)?
                     $($($guard,)+)?
+                    $recall,
                     "part/hand_on",
                     "acquire",
                 ]
@@ -117,6 +119,7 @@ macro_rules! kind {
                     $hold,
                     $($also,)?
                     $($($guard,)+)?
+                    $recall,
                     "part/hand_on",
                     "release",
                 ]
@@ -148,6 +151,7 @@ macro_rules! kind {
                     $($also,)?
                     $admin,
                     $($($guard,)+)?
+                    $recall,
                     "part/hand_on",
                     "evict",
                 ]
@@ -166,6 +170,7 @@ pub static LOCK: KindScripts = kind!(
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "lock_extend",
+    recall: "part/recall",
     free: "part/free_lock",
     released: "part/released_lock"
 );
@@ -178,6 +183,7 @@ pub static MUTEX: KindScripts = kind!(
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "mutex_extend",
+    recall: "part/recall",
     free: "part/free_mutex",
     released: "part/released_mutex"
 );
@@ -191,6 +197,7 @@ pub static BELL_MUTEX: KindScripts = kind!(
     admin_queue: "part/admin_queue",
     extend: "mutex_extend",
     also: "part/hold_bell",
+    recall: "part/no_recall",
     released: "part/no_haste"
 );
 
@@ -203,6 +210,7 @@ pub static FAIR: KindScripts = kind!(
     admin_queue: "part/admin_queue_fair",
     extend: "lock_extend",
     also: "part/hold_fair",
+    recall: "part/no_recall",
     released: "part/no_haste"
 );
 
@@ -214,6 +222,7 @@ pub static READ: KindScripts = kind!(
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "read_extend",
+    recall: "part/no_recall",
     released: "part/no_haste"
 );
 
@@ -225,6 +234,7 @@ pub static WRITE: KindScripts = kind!(
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "write_extend",
+    recall: "part/no_recall",
     released: "part/no_haste"
 );
 
@@ -236,6 +246,7 @@ pub static SEMAPHORE: KindScripts = kind!(
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "semaphore_extend",
+    recall: "part/no_recall",
     released: "part/no_haste"
 );
 
@@ -247,6 +258,7 @@ pub static PERMITS: KindScripts = kind!(
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "permits_extend",
+    recall: "part/no_recall",
     released: "part/no_haste"
 );
 
@@ -289,11 +301,12 @@ pub static LATCH: Script = script!("latch", "#!lua", "local publish = ARGV[3]", 
 pub static GROUP_ACQUIRE: Script = script!(
     "group_acquire",
     "#!lua",
-    "local all, publish, keep, KEYS = KEYS, '', ARGV[1], {}",
+    "local all, publish, keep, KEYS = KEYS, ARGV[3], ARGV[1], {}",
     [
         "part/clock",
         "part/token",
         "part/queue",
+        "part/recall",
         "part/hold_lock",
         "part/as_lock",
         "part/hold_mutex",

@@ -86,6 +86,35 @@ async fn acquire_contended_polling() {
     .await;
 }
 
+/// A lease is kept, taken again, asked back by somebody else, and in the way of a request on other terms.
+#[tokio::test(start_paused = true)]
+async fn acquire_what_is_kept() {
+    sweep("acquire (kept)", None, async |world, polls, flavour| {
+        let keep = if flavour == FLAVOURS[2] {
+            Duration::ZERO
+        } else {
+            MOMENT
+        };
+        let request = request(&world.locks, flavour).lease_cache(keep);
+        let rounds = async {
+            for round in 0..4 {
+                let request = match round {
+                    2 => request.clone().lease(MOMENT * 100),
+                    _ => request.clone(),
+                };
+                if let Ok(guard) = request.acquire().await {
+                    let _ = guard.release().await;
+                }
+            }
+        };
+        let done = cut_after(polls, rounds).await;
+        let guard = common::request(&world.other, flavour).acquire().await;
+        guard.unwrap().release().await.unwrap();
+        done
+    })
+    .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn acquire_that_times_out() {
     sweep(

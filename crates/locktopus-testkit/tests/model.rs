@@ -72,6 +72,16 @@ kinds! {
     permit_semaphore Permits;
 }
 
+/// A schedule in which nobody keeps a lease says nothing about those that are kept.
+#[test]
+fn leases_are_kept_and_taken_up_again() {
+    for kind in [Kind::Lock, Kind::Mutex] {
+        let counts = Model::new(Config::new(kind)).run_many(0..50, threads());
+        let counts = counts.unwrap().counts;
+        assert!(counts.again > 10, "{kind:?}: {counts:?}");
+    }
+}
+
 /// A replay that went differently would show something else than what went wrong.
 #[test]
 fn a_seed_determines_a_schedule() {

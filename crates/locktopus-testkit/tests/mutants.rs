@@ -101,6 +101,12 @@ caught! {
     a_fence_above_the_grant_is_reported: FenceTooHigh on Lock by "hand_off::a_release_makes_the_first_waiter_holder";
     a_lease_that_began_in_the_queue_is_reported: HandedLeaseIsOld on Fair by "hand_off::a_handed_lease_counts_in_full";
     a_dead_listener_is_reported: JoinsNobody on Lock by "wakeup::who_joins_the_listeners_misses_nothing";
+    a_holder_that_is_not_told_is_reported: TellsNobody on Lock by "recall::a_holder_that_asked_is_told";
+    a_holder_that_waiters_do_not_tell_is_reported: TellsNobody on Mutex by "recall::a_waiter_tells_the_holder";
+    a_holder_that_a_group_does_not_tell_is_reported: TellsNobody on Lock by "recall::a_group_tells_the_holder";
+    a_silent_eviction_is_reported: TellsNobody on Mutex by "recall::an_eviction_tells_the_holder";
+    a_holder_that_is_told_unasked_is_reported: TellsUnasked on Lock by "recall::a_holder_that_did_not_ask_is_not_told";
+    a_successor_that_is_told_unasked_is_reported: TellsUnasked on Mutex by "recall::a_former_holder_is_not_told";
     a_block_of_one_is_reported: OneTokenOnly on Lock by "blocks::a_grant_reserves_what_was_asked_for";
     a_waiters_block_of_one_is_reported: OneTokenOnly on Fair by "blocks::a_waiter_reserves_its_block";
     a_new_block_for_a_repetition_is_reported: TokenPerAttempt on Lock by "blocks::a_repeated_block_is_the_same";

@@ -39,6 +39,8 @@ pub(super) struct Terms {
     pub(super) place: Option<Duration>,
     pub(super) permits: u32,
     pub(super) tokens: u32,
+    /// Whether to be told when a lock that is held is wanted.
+    pub(super) recall: bool,
 }
 
 impl Terms {

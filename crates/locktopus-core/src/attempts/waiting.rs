@@ -30,12 +30,8 @@ impl Acquisition<'_> {
         Some(hints)
     }
 
-    pub(super) async fn subscribe(&self) -> Option<WakeStream> {
-        match self
-            .services
-            .subscribe(&self.plan.target, self.deadline())
-            .await
-        {
+    pub(super) async fn subscribe(&self, deadline: Instant) -> Option<WakeStream> {
+        match self.services.subscribe(&self.plan.target, deadline).await {
             Ok(hints) => {
                 hints.claim(&self.stand.owner);
                 Some(hints)

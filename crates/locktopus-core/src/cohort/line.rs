@@ -3,7 +3,8 @@
 //! Something in the line belongs to exactly one of its members at any time: the lease, or the way to the backend
 //! where there is no lease. The stage says whose it is. Only that member moves the stage, with these exceptions,
 //! all of which go through the slot's compare-and-set or look at the stage under the lock: the lease is lost while it is
-//! held, a turn is revoked, a leader that shows no life is deposed.
+//! held, a turn is revoked, a leader that shows no life is deposed. A lease that is kept while nobody is there belongs
+//! to the line itself: to whoever comes first, the next member or the one who gives it back.
 
 use std::time::Duration;
 
@@ -22,8 +23,14 @@ pub(crate) struct Line {
 /// Where somebody who comes to the line finds itself.
 #[derive(Debug)]
 pub(crate) enum Arrival {
-    /// Alone: it leads, with this number.
-    Leads(u64),
+    /// Alone: it leads, with this number. A lease that was kept and is of no use to it stands in its way: it gives that
+    /// back first.
+    Leads {
+        number: u64,
+        kept: Option<Arc<Session>>,
+    },
+    /// Alone with a lease that was kept: it holds the lock.
+    Holds(Arc<Session>),
     /// Behind others. `patrol`: nobody looks after the line yet.
     Waits { slot: Arc<Slot>, patrol: bool },
     /// The line is closed.
@@ -33,7 +40,7 @@ pub(crate) enum Arrival {
 /// What a look at the line by somebody who will not wait shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Glance {
-    /// Nobody is here.
+    /// Nobody holds the lock or asks for it.
     Empty,
     /// A member holds the lock, or was just handed it.
     Held,
@@ -60,13 +67,31 @@ impl Line {
         matches!(lock(&self.inner).stage, Stage::Empty)
     }
 
-    pub(crate) fn arrive(&self, asker: impl FnOnce() -> Asker) -> Arrival {
+    /// Comes to the line. A lease that is kept goes to the newcomer if `may` allows it to have it.
+    pub(crate) fn arrive(
+        &self,
+        asker: impl FnOnce() -> Asker,
+        may: impl Fn(&Session, &Asker) -> bool,
+    ) -> Arrival {
         let mut inner = lock(&self.inner);
         if inner.closed {
             return Arrival::Closed;
         }
-        if matches!(inner.stage, Stage::Empty) {
-            return Arrival::Leads(inner.lead());
+        match &inner.stage {
+            Stage::Empty => {
+                let (number, kept) = (inner.lead(), None);
+                return Arrival::Leads { number, kept };
+            }
+            Stage::Kept(session) => {
+                let session = Arc::clone(session);
+                if may(&session, &asker()) {
+                    inner.stage = Stage::Held(Arc::clone(&session));
+                    return Arrival::Holds(session);
+                }
+                let (number, kept) = (inner.lead(), Some(session));
+                return Arrival::Leads { number, kept };
+            }
+            Stage::Led(_) | Stage::Offered { .. } | Stage::Held(_) | Stage::Handed { .. } => {}
         }
         let slot = Arc::new(Slot::new(asker()));
         inner.waiting.push_back(Arc::clone(&slot));
@@ -81,7 +106,7 @@ impl Line {
 
     pub(crate) fn glance(&self) -> Glance {
         match lock(&self.inner).stage {
-            Stage::Empty => Glance::Empty,
+            Stage::Empty | Stage::Kept(_) => Glance::Empty,
             Stage::Held(_) | Stage::Handed { .. } => Glance::Held,
             Stage::Led(_) | Stage::Offered { .. } => Glance::Asking,
         }
@@ -136,7 +161,8 @@ impl Line {
         }
     }
 
-    /// The holder is done: passes the lease to the first waiter, if `may` allows it to have it.
+    /// The holder is done: passes the lease to the first waiter, if `may` allows it to have it. If nobody waits, it may
+    /// be kept.
     pub(crate) fn pass(
         &self,
         session: &Arc<Session>,
@@ -182,9 +208,21 @@ impl Line {
     pub(crate) fn remove(&self, session: &Arc<Session>, now: Instant) -> Option<Arc<Slot>> {
         let mut inner = lock(&self.inner);
         match &inner.stage {
-            Stage::Held(held) if Arc::ptr_eq(held, session) => inner.offer(None, now).ok(),
+            Stage::Held(held) | Stage::Kept(held) if Arc::ptr_eq(held, session) => {
+                inner.offer(None, now).ok()
+            }
             _ => None,
         }
+    }
+
+    /// Takes out a lease that is kept: it belongs to the caller. False if somebody else has it, or had it.
+    pub(crate) fn let_go(&self, session: &Arc<Session>) -> bool {
+        let mut inner = lock(&self.inner);
+        let kept = matches!(&inner.stage, Stage::Kept(kept) if Arc::ptr_eq(kept, session));
+        if kept {
+            inner.stage = Stage::Empty;
+        }
+        kept
     }
 
     /// Looks for turns that nobody fetched for `patience`, and for a leader that shows no life.

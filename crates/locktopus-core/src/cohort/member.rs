@@ -8,12 +8,12 @@ use tokio::time::Instant;
 use super::line::{Arrival, Begun, Glance};
 use super::session::Session;
 use super::slot::{Slot, Turned};
-use super::{Asker, Cohort};
+use super::{Asker, Cohort, Ear};
 use crate::acquire::{Plan, Wait, alone, from_backend};
 use crate::attempts::{Stand, Stop};
 use crate::backend_error::{BackendError, Executed};
 use crate::clock;
-use crate::error::{LockError, Phase};
+use crate::error::{LockError, LostCause, Phase};
 use crate::guard::Held;
 use crate::lease::Grant;
 use crate::owner::OwnerId;
@@ -34,8 +34,14 @@ pub(crate) async fn acquire(
         }
     }
     let mut place = Place::arrive(services, plan, started)?;
+    if plan.wait == Wait::Not && matches!(place, Place::Waits(_)) {
+        // Somebody came in between.
+        drop(place);
+        return alone(services, plan, started).await;
+    }
     loop {
         place = match place {
+            Place::Holds(session) => return Ok(Some(hold(services, plan, &session))),
             Place::Leads(lead) => {
                 // Boxed: the many who wait need no room for what one of them does.
                 match Box::pin(from_backend(services, plan, started, Some(lead))).await {
@@ -45,11 +51,7 @@ pub(crate) async fn acquire(
                 }
             }
             Place::Waits(mut waiting) => match waiting.turn(plan, started).await? {
-                Some(Begun::Holds(session)) => {
-                    let now = clock::now();
-                    let hold_until = plan.max_hold.and_then(|hold| now.checked_add(hold));
-                    return Ok(Some(session.begin(services, hold_until, now)));
-                }
+                Some(Begun::Holds(session)) => return Ok(Some(hold(services, plan, &session))),
                 Some(Begun::Leads(number, stand)) => Place::Leads(waiting.lead(number, stand)),
                 None => Place::arrive(services, plan, started)?,
             },
@@ -57,8 +59,16 @@ pub(crate) async fn acquire(
     }
 }
 
+/// Begins a turn with a lease that was granted before.
+fn hold(services: &Arc<Services>, plan: &Plan, session: &Arc<Session>) -> Held {
+    let now = clock::now();
+    let hold_until = plan.max_hold.and_then(|hold| now.checked_add(hold));
+    session.begin(services, hold_until, now)
+}
+
 /// Where a member is in its line.
 enum Place {
+    Holds(Arc<Session>),
     Leads(Lead),
     Waits(Waiting),
 }
@@ -70,11 +80,13 @@ impl Place {
         let (cohort, arrival) = arrival.ok_or(LockError::ShutDown)?;
         match arrival {
             Arrival::Closed => Err(LockError::ShutDown),
-            Arrival::Leads(number) => Ok(Self::Leads(Lead {
+            Arrival::Holds(session) => Ok(Self::Holds(session)),
+            Arrival::Leads { number, kept } => Ok(Self::Leads(Lead {
                 services: Arc::clone(services),
                 cohort,
                 number,
                 stand: None,
+                kept,
                 leads: true,
             })),
             Arrival::Waits { slot, patrol } => {
@@ -145,6 +157,7 @@ impl Waiting {
             cohort: Arc::clone(&self.cohort),
             number,
             stand,
+            kept: None,
             leads: true,
         }
     }
@@ -176,6 +189,8 @@ pub(crate) struct Lead {
     number: u64,
     /// Where the leader before stood.
     stand: Option<Box<Stand>>,
+    /// A lease that the line kept and that is in the way now.
+    kept: Option<Arc<Session>>,
     leads: bool,
 }
 
@@ -184,10 +199,10 @@ impl Lead {
     ///
     /// As many as the lock may be passed on where there is company; few where there is none, as tokens are the
     /// server's microseconds: whoever reserves more of them per grant than the grant lasts runs ahead of the clock that
-    /// makes tokens grow even where the last one was lost.
-    pub(crate) fn tokens_to_ask(&self) -> u32 {
+    /// makes tokens grow even where the last one was lost. A lease that is kept lasts.
+    pub(crate) fn tokens_to_ask(&self, keeps: bool) -> u32 {
         let turns = self.services.settings.cohort.turns;
-        if self.cohort.line.has_waiters() {
+        if keeps || self.cohort.line.has_waiters() {
             turns
         } else {
             turns.min(TOKENS_ALONE)
@@ -198,15 +213,26 @@ impl Lead {
         self.stand.take()
     }
 
+    pub(crate) fn has_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// What must be given back before the backend is asked. To be given back by the caller from now on.
+    pub(crate) fn take_kept(&mut self) -> Option<Held> {
+        let kept = self.kept.take()?;
+        kept.close(&self.services, LostCause::Released)
+    }
+
     /// Shows that the leader is alive, and will be again by `until`. False: it was deposed.
     pub(crate) fn lives_until(&self, until: Instant, owner: &OwnerId) -> bool {
         self.cohort.line.leader_lives(self.number, until, owner)
     }
 
-    /// The backend granted the lock: a session begins, and the leader has its first turn.
-    pub(crate) fn won(&mut self, grant: Grant) -> Result<Held, Stop> {
+    /// The backend granted the lock: a session begins, and the leader has its first turn. With an `ear` the lease may
+    /// be kept after its last one.
+    pub(crate) fn won(&mut self, grant: Grant, ear: Option<Ear>) -> Result<Held, Stop> {
         let (hold_until, now) = (grant.hold_until, grant.granted_at);
-        let session = Session::start(&self.services, &self.cohort, grant);
+        let session = Session::start(&self.services, &self.cohort, grant, ear);
         let session = session.ok_or(LockError::ShutDown)?;
         self.leads = false;
         if !self.cohort.line.won(self.number, &session) {
@@ -261,6 +287,9 @@ impl Lead {
 
 impl Drop for Lead {
     fn drop(&mut self) {
+        if let Some(owed) = self.take_kept() {
+            self.services.reap(self.services.debt_of(&owed.state));
+        }
         if self.leads {
             let stand = self.stand.take();
             self.end(stand);

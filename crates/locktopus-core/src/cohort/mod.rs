@@ -23,7 +23,10 @@
 //! 6. If the lease is lost, the member that holds it is told, and all others go back to the backend under a new owner id.
 //! 7. When the budget is spent the lease goes back to the backend, which hands it to waiters of other processes first;
 //!    the next local waiter leads, at the tail of the backend's queue.
-//! 8. Re-entry belongs to guards and owner handles; a successor is not its predecessor. A ticket, or an id shared
+//! 8. If the lock was asked for with lease caching and nobody waits, the line keeps the lease for a moment, for whoever
+//!    comes next, under rules 1, 2 and 5. It goes back as soon as the backend says that somebody else wants it: see
+//!    [`keep`].
+//! 9. Re-entry belongs to guards and owner handles; a successor is not its predecessor. A ticket, or an id shared
 //!    with a reading half, takes the lease out of the line.
 //!
 //! Not served: readers and permits, which several can hold; writers of a read-write lock, because readers of the same
@@ -34,6 +37,7 @@
 //! One attempt (`try_acquire`) never waits in a line. Where a member holds the lock, the answer is known; where one
 //! is on the way, the backend is asked beside it.
 
+mod keep;
 mod line;
 mod member;
 mod session;
@@ -48,6 +52,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+pub(crate) use self::keep::Ear;
 use self::line::{Arrival, Glance, Line};
 pub(crate) use self::member::{Lead, acquire};
 pub(crate) use self::session::Session;
@@ -125,7 +130,9 @@ pub(crate) struct Cohort {
 
 impl Cohorts {
     /// Goes to the line for this lock.
-    fn arrive(&self, plan: &Plan, now: Instant) -> Option<(Arc<Cohort>, Arrival)> {
+    fn arrive(&self, plan: &Plan, started: Instant) -> Option<(Arc<Cohort>, Arrival)> {
+        let now = clock::now();
+        let may = |session: &Session, asker: &Asker| session.may_serve(asker, now);
         let mut lines = lock(&self.lines);
         if lines.closed {
             return None;
@@ -142,7 +149,7 @@ impl Cohorts {
                 cohort
             }
         };
-        let arrival = cohort.line.arrive(|| Asker::new(plan, now));
+        let arrival = cohort.line.arrive(|| Asker::new(plan, started), may);
         Some((cohort, arrival))
     }
 

@@ -7,11 +7,14 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::keep::Keeping;
 use super::stage::Passed;
-use super::{Asker, Cohort};
+use super::{Asker, Cohort, Ear};
+use crate::attempts::least_validity;
 use crate::clock;
 use crate::error::LostCause;
 use crate::guard::Held;
@@ -33,8 +36,10 @@ pub(crate) struct Session {
     turns: AtomicU32,
     /// So many tokens were reserved.
     most_turns: u32,
-    /// No turn begins after this instant.
+    /// No turn begins after this instant, unless the lease is kept for longer.
     until: Instant,
+    /// Whether it is kept while nobody wants it.
+    keeping: Option<Keeping>,
 }
 
 impl Session {
@@ -43,12 +48,14 @@ impl Session {
         services: &Arc<Services>,
         cohort: &Arc<Cohort>,
         grant: Grant,
+        ear: Option<Ear>,
     ) -> Option<Arc<Self>> {
         let until = grant.granted_at + services.settings.cohort.budget;
         let most_turns = match grant.token {
             Some(_) => grant.turns,
             None => services.settings.cohort.turns,
         };
+        let keeping = ear.map(|ear| Keeping::new(ear, grant.valid_until));
         let mut watched = None;
         let session = Arc::new_cyclic(|session| {
             let core = Arc::new(LeaseState::of_session(grant, Weak::clone(session)));
@@ -62,6 +69,7 @@ impl Session {
                 turns: AtomicU32::new(0),
                 most_turns,
                 until,
+                keeping,
             }
         });
         watched.map(|_| session)
@@ -81,16 +89,64 @@ impl Session {
     /// Validity is inherited: the waiter gets what is left, so that must be close to what a grant of its own would
     /// have given it, and the backend must keep the lock neither longer nor shorter than it asked for.
     pub(super) fn may_serve(&self, asker: &Asker, now: Instant) -> bool {
-        let turn = self.turns.load(Ordering::Relaxed);
-        if turn >= self.most_turns || now >= self.until || self.is_over() {
-            return false;
-        }
+        let kept_until = self.keeping.as_ref().and_then(Keeping::until);
+        let until = kept_until.map_or(self.until, |kept| kept.max(self.until));
+        now < until
+            && (self.core.renewed, self.core.lease()) == (asker.renewed, asker.lease)
+            && self.is_good_for_a_turn(asker.least_validity(), now)
+    }
+
+    /// Whether there is a token for another turn, and enough of the validity.
+    fn is_good_for_a_turn(&self, least: Duration, now: Instant) -> bool {
         let core = &self.core;
-        if (core.renewed, core.lease()) != (asker.renewed, asker.lease) {
-            return false;
-        }
+        let turn = self.turns.load(Ordering::Relaxed);
         let left = core.valid_until().saturating_duration_since(now);
-        left >= asker.least_validity() && (core.token.is_none() || self.token(turn).is_some())
+        turn < self.most_turns
+            && !self.is_over()
+            && left >= least
+            && (core.token.is_none() || self.token(turn).is_some())
+    }
+
+    /// Whether the line may keep the lease while nobody waits: if whoever comes next could have it.
+    pub(super) fn may_keep(&self, now: Instant) -> bool {
+        let kept_until = self.keeping.as_ref().and_then(Keeping::until);
+        let least = least_validity(self.core.lease(), self.core.renewed);
+        kept_until.is_some_and(|until| now < until) && self.is_good_for_a_turn(least, now)
+    }
+
+    /// The lease was released for the first time: from now on it may be kept.
+    fn begin_keeping(self: &Arc<Self>, services: &Arc<Services>, now: Instant) {
+        if let Some(keeping) = &self.keeping
+            && let Some(watch) = keeping.begin(self, services, now)
+        {
+            // Not tracked: it ends when the lease does, or soon, and takes part in a shutdown by what it gives back.
+            services.runtime.spawn(watch);
+        }
+    }
+
+    /// The lease is not kept any longer. If nobody holds it at this moment, it goes back to the backend.
+    pub(super) fn end_keeping(self: &Arc<Self>, services: &Arc<Services>) {
+        self.keep_no_longer();
+        // A shutdown waits for what follows.
+        let _under_way = services.attempts.token();
+        if !self.cohort.line.let_go(self) {
+            return; // whoever has it passes it on without keeping it
+        }
+        if let Some(owed) = self.close(services, LostCause::Released) {
+            services.reap(services.debt_of(&owed.state));
+        }
+        services.cohorts.tidy(&self.cohort);
+    }
+
+    fn keep_no_longer(&self) {
+        if let Some(keeping) = &self.keeping {
+            keeping.end();
+        }
+    }
+
+    /// The lease of the member whose turn it is.
+    pub(crate) fn turn(&self) -> Option<Arc<LeaseState>> {
+        lock(&self.holder).upgrade().filter(|turn| turn.holds() > 0)
     }
 
     /// Begins the next turn. To be called by the member that the line says holds the lock.
@@ -139,11 +195,12 @@ impl Session {
         }
     }
 
-    /// The member whose turn it is is done. True: the next one has the lease. False: it is over for the process, and
-    /// the caller gives it back to the backend.
+    /// The member whose turn it is is done. True: the next one has the lease, or the line keeps it. False: it is over
+    /// for the process, and the caller gives it back to the backend.
     pub(crate) fn pass(self: &Arc<Self>, services: &Arc<Services>) -> bool {
         let now = clock::now();
         self.limit_hold(None);
+        self.begin_keeping(services, now);
         let line = &self.cohort.line;
         let may = |session: &Self, asker: &Asker| session.may_serve(asker, now);
         match line.pass(self, now, may) {
@@ -151,6 +208,7 @@ impl Session {
                 next.wake();
                 true
             }
+            Passed::Kept => true,
             Passed::Over(Some(next)) => {
                 next.wake();
                 false
@@ -174,6 +232,7 @@ impl Session {
 
     /// The lease has ended: tells the member whose turn it is, and sends the others to the backend.
     pub(crate) fn ended(self: &Arc<Self>, cause: &LostCause) {
+        self.keep_no_longer();
         let holder = lock(&self.holder).upgrade();
         if let Some(holder) = holder {
             holder.end(cause.clone());

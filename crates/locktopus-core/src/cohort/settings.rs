@@ -14,7 +14,9 @@ const MOST_TURNS: u32 = 10_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CohortSettings {
     /// How many acquisitions one lease of the backend serves at most, each with a fencing token of its own. Default
-    /// 64, and at most 8 for a grant that nobody else in the process waited for; with 1 a lock is never passed on inside the process, and every waiter asks the backend itself.
+    /// 64, and at most 8 for a grant that nobody else in the process waited for, unless it is
+    /// [kept](crate::LockRequest::lease_cache); with 1 a lock is never passed on inside the process, and every waiter
+    /// asks the backend itself.
     pub turns: u32,
     /// For how long a lease is passed on, counted from its grant. Default 20 ms. A waiter of another process waits for at
     /// most this long plus one hold.

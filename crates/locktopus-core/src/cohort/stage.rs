@@ -36,6 +36,8 @@ pub(crate) enum Stage {
     },
     /// A member holds the lock.
     Held(Arc<Session>),
+    /// Nobody holds the lock and nobody waits; the lease is kept for whoever comes next.
+    Kept(Arc<Session>),
     /// The lock was passed to a waiter that has not taken it.
     Handed {
         to: Arc<Slot>,
@@ -64,6 +66,8 @@ pub(crate) enum Baton {
 pub(crate) enum Passed {
     /// The next one has it. Wake it.
     On(Arc<Slot>),
+    /// Nobody waits, and it is kept for whoever comes next.
+    Kept,
     /// It stays with the caller, who gives it back to the backend. The next one, if any, leads: wake it.
     Over(Option<Arc<Slot>>),
     /// It had been taken out of the line before; as `Over`, and nobody is to be woken.
@@ -148,7 +152,7 @@ impl Inner {
                 left.wake.extend(next);
                 left.lease = Some(session);
             }
-            Passed::NotHere => {}
+            Passed::Kept | Passed::NotHere => {}
         }
     }
 
@@ -172,6 +176,10 @@ impl Inner {
                 };
                 return Passed::On(next);
             }
+        }
+        if self.waiting.is_empty() && !self.closed && session.may_keep(now) {
+            (self.stage, self.gone) = (Stage::Kept(Arc::clone(session)), 0);
+            return Passed::Kept;
         }
         Passed::Over(self.offer(None, now).ok())
     }
@@ -217,7 +225,7 @@ impl Inner {
                 doing: Some((until, _)),
                 ..
             }) => Some((*until).max(now + patience)),
-            Stage::Led(_) | Stage::Held(_) | Stage::Empty => Some(now + patience),
+            Stage::Led(_) | Stage::Held(_) | Stage::Kept(_) | Stage::Empty => Some(now + patience),
         }
     }
 }

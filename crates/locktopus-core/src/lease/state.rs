@@ -169,6 +169,21 @@ impl LeaseState {
         }
     }
 
+    /// What those see who ask what is held: of a session, the turn of the member that has it, if any has. And how many
+    /// guards share it.
+    pub(crate) fn in_use(self: &Arc<Self>) -> (Arc<Self>, usize) {
+        let Link::Core(session) = &self.link else {
+            return (Arc::clone(self), self.holds());
+        };
+        match session.upgrade().and_then(|session| session.turn()) {
+            Some(turn) => {
+                let holds = turn.holds();
+                (turn, holds)
+            }
+            None => (Arc::clone(self), 0),
+        }
+    }
+
     /// The lease that the backend keeps and the watchdog watches: that of the session, if this is a turn of one.
     pub(crate) fn core(self: &Arc<Self>) -> &Arc<Self> {
         self.session().map_or(self, |session| &session.core)

@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::LockRequest;
 use crate::acquire::{Plan, Wait};
@@ -19,6 +20,10 @@ impl<G: AnyGuard> LockRequest<G> {
                 "a lock that is taken together with others cannot be entered again by an owner";
             return Err(OptionError::new("owner", &self.name, rule).into());
         }
+        if self.lease_cache.is_some_and(|keep| !keep.is_zero()) {
+            let rule = "a lock that is taken together with others is not kept after its release";
+            return Err(OptionError::new("lease_cache", self.lease_cache, rule).into());
+        }
         Ok(LockRequest {
             services: self.services,
             name: self.name,
@@ -26,6 +31,7 @@ impl<G: AnyGuard> LockRequest<G> {
             lease: self.lease,
             watchdog: self.watchdog,
             max_hold: self.max_hold,
+            lease_cache: Some(Duration::ZERO),
             wait: None,
             strategy: self.strategy,
             cancel: self.cancel,

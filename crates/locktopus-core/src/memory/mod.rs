@@ -58,7 +58,8 @@ impl MemoryBackend {
             true,
             Duration::from_millis(100),
         )
-        .with_queues();
+        .with_queues()
+        .with_recalls();
         Self {
             table: Arc::default(),
             closed: Arc::default(),
@@ -137,6 +138,12 @@ impl LockBackend for MemoryBackend {
         if entry.ahead(&attempt.owner) == 0 && entry.admits(attempt) {
             entry.leave(&attempt.owner);
             let token = table.grant(attempt)?;
+            if let Some(holder) = table
+                .entry(target)?
+                .holding(&attempt.owner, target.kind().mode())
+            {
+                holder.recall = attempt.recall && target.kind().can_be_kept();
+            }
             // Readers behind this one may go too.
             if target.kind() == &LockKind::Read {
                 table.hand_on(target)?;
@@ -146,6 +153,7 @@ impl LockBackend for MemoryBackend {
         if let Some(keep) = attempt.place {
             entry.enter(attempt, keep);
         }
+        table.ask_back(target)?;
         // Those ahead may be able to have it: their heartbeat is late, or a lease has just run out.
         table.hand_on(target)?;
         let entry = table.entry(target)?;
@@ -174,6 +182,7 @@ impl LockBackend for MemoryBackend {
                 || (entry.queue.is_empty() && entry.admits(attempt));
             if !free {
                 let remaining = entry.remaining();
+                table.ask_back(&attempt.target)?;
                 return Ok(GroupOutcome::Held { index, remaining });
             }
         }
@@ -297,6 +306,7 @@ impl LockBackend for MemoryBackend {
         _deadline: Instant,
     ) -> Result<Eviction, BackendError> {
         let mut table = self.open()?;
+        table.ask_back(target)?;
         let entry = table.entry(target)?;
         let holders = std::mem::take(&mut entry.holders);
         if let Some(free) = entry.number.as_mut() {

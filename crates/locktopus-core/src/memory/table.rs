@@ -46,6 +46,8 @@ pub(super) struct Holder {
     pub(super) permits: u32,
     pub(super) token: u64,
     pub(super) expires: Instant,
+    /// It wants to be told when somebody else wants the lock, and has not been.
+    pub(super) recall: bool,
 }
 
 /// A place in the queue.
@@ -109,8 +111,21 @@ impl Table {
             permits: attempt.permits,
             token,
             expires: Instant::now() + attempt.lease,
+            recall: false,
         });
         Ok(token)
+    }
+
+    /// Tells those who hold it and asked to be told that somebody else wants it.
+    pub(super) fn ask_back(&mut self, target: &LockTarget) -> Result<(), BackendError> {
+        let Some(group) = self.listeners.get(&key(target)).map(Arc::clone) else {
+            return Ok(());
+        };
+        let holders = self.entry(target)?.holders.iter_mut();
+        for holder in holders.filter(|holder| holder.recall) {
+            holder.recall = !group.want(holder.owner.expose());
+        }
+        Ok(())
     }
 
     /// Raises the token of a holder that asks for more.

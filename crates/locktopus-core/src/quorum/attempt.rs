@@ -292,6 +292,7 @@ impl<'a> Round<'a> {
             deadline,
             floor,
             place: None,
+            recall: false,
             ..self.attempt.clone()
         };
         async move {

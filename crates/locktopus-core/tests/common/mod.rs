@@ -69,7 +69,8 @@ impl Scripted {
     }
 
     pub(crate) fn with_call_timeout(call_timeout: Duration) -> Self {
-        let info = BackendInfo::new("scripted", "scripted (test)", true, call_timeout);
+        let info =
+            BackendInfo::new("scripted", "scripted (test)", true, call_timeout).with_recalls();
         Self {
             store: MemoryBackend::new(),
             state: Arc::default(),

@@ -1,6 +1,6 @@
 -- The usual case of taking a lock, before anything else is even defined: nobody has it and nobody waits for it.
 local tail = time[2] + ARGV[7] - 1
-if not late and ARGV[7] ~= '0' and tail < 1000000 and ARGV[8] == '0' and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
+if not late and not ARGV[13] and ARGV[7] ~= '0' and tail < 1000000 and ARGV[8] == '0' and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
   -- The last of the tokens asked for: the seconds and six digits of microseconds are what the number looks like,
   -- without formatting it.
   local text = time[1] .. string.sub(tail + 1000000, 2)

@@ -3,7 +3,7 @@ if not KEYS[3] and ARGV[7] == '0' and not late and redis.call('SET', KEYS[1], AR
   return {1, 0, now}
 end
 local tail = time[2] + ARGV[7] - 1
-if KEYS[3] and not late and ARGV[7] ~= '0' and tail < 1000000 and ARGV[8] == '0' and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
+if KEYS[3] and not late and not ARGV[13] and ARGV[7] ~= '0' and tail < 1000000 and ARGV[8] == '0' and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
   -- The last of the tokens asked for: the seconds and six digits of microseconds are what the number looks like,
   -- without formatting it.
   local text = time[1] .. string.sub(tail + 1000000, 2)

@@ -1,6 +1,6 @@
 -- The waiting queue of every kind but the fair lock.
 -- Needs `now`, `publish`; KEYS[3] the queue (sorted set: owner -> ticket), KEYS[4] the waiters (hash: owner -> record;
--- '!open' -> until when the lock is left to others, in ms). A record is
+-- '!open' -> until when the lock is left to others, in ms; '!recall' -> see recall). A record is
 -- '<alive until, ms> <lease, ms> <tokens> <permits> <mode> <inbox channel>'.
 -- Defines `first`, `leave`, `enter`, `parse`, `push`, `call`, `window`.
 

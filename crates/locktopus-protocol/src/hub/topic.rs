@@ -83,11 +83,16 @@ impl Topic {
             }
             return;
         }
-        // `<token> <owner>`; token 0 says: look. Anything else did not come from a script of ours.
+        // `<token> <owner>`; token 0 says: look; `w` says: somebody else wants the lock. Anything else did not come
+        // from a script of ours.
         let Some(space) = payload.iter().position(|byte| *byte == b' ') else {
             return;
         };
         let (token, owner) = (&payload[..space], &payload[space + 1..]);
+        if token == b"w" {
+            self.group.want(owner);
+            return;
+        }
         let token = std::str::from_utf8(token)
             .ok()
             .and_then(|token| token.parse().ok());

@@ -8,7 +8,7 @@ use super::flavour::Flavour;
 use super::{
     api_count, api_hold, api_queue, api_rw, api_share, api_wait, blocks, contention, counter,
     errors, evict, exclusion, expiry, extension, fencing, group, hand_off, idempotence, latch,
-    names, permits, queue, queue_end, readers, release, rw, scan, wakeup,
+    names, permits, queue, queue_end, readers, recall, release, rw, scan, wakeup,
 };
 
 /// A case under way.
@@ -126,6 +126,9 @@ fn of_queues() -> Vec<Case> {
             a_cancelled_waiter_is_skipped, a_grant_that_is_given_up_goes_on, a_repeated_release_hands_on_once;
         group on Flavour::QUEUED => a_group_is_taken_together, a_group_is_all_or_nothing,
             a_repeated_group_is_one_grant, a_group_overtakes_nobody;
+        recall on Flavour::KEPT => a_holder_that_asked_is_told, a_waiter_tells_the_holder, a_group_tells_the_holder,
+            an_eviction_tells_the_holder, a_holder_that_did_not_ask_is_not_told, a_former_holder_is_not_told;
+        recall on Flavour::HELD => asking_to_be_told_changes_nothing_else;
         evict on Flavour::QUEUED => an_eviction_ends_the_hold, an_eviction_of_nothing_is_harmless,
             an_eviction_hands_on;
         evict on Flavour::WITH_TOKENS => an_eviction_fences;

@@ -40,6 +40,8 @@ impl Flavour {
     pub const EXCLUSIVE: &'static [Self] = &[Lock, Mutex, SingleKey, Fair, ReadWrite];
     /// Those with a queue.
     pub const QUEUED: &'static [Self] = &[Lock, Mutex, Fair, ReadWrite, Semaphore, Permits];
+    /// Those whose holders can ask to be told that others want them.
+    pub const KEPT: &'static [Self] = &[Lock, Mutex];
     /// Those whose grants carry fencing tokens.
     pub const WITH_TOKENS: &'static [Self] = &[Lock, Mutex, Fair, ReadWrite];
     /// Those whose holders share permits.

@@ -59,6 +59,7 @@ pub mod permits;
 pub mod queue;
 pub mod queue_end;
 pub mod readers;
+pub mod recall;
 pub mod release;
 pub mod rw;
 pub mod scan;

@@ -28,6 +28,8 @@ pub enum Rule {
     Queue,
     /// What is released goes to the first waiters that can have it, and they are told.
     HandOff,
+    /// A holder that asked for it is told when others want its lock.
+    Recall,
     /// Several locks are taken together or not at all.
     Group,
     /// Readers share, writers do not.

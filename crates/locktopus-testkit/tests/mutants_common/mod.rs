@@ -165,6 +165,8 @@ impl LockBackend for Mutant {
         match self.mutation {
             Mutation::LeaseIgnored => attempt.lease = Duration::from_secs(48 * 60 * 60),
             Mutation::LeaseHalved => attempt.lease /= 2,
+            Mutation::TellsNobody => attempt.recall = false,
+            Mutation::TellsUnasked => attempt.recall = true,
             Mutation::HangsAtDeadline if attempt.deadline <= Instant::now() => {
                 std::future::pending::<()>().await;
             }

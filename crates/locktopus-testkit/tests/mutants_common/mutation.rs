@@ -50,6 +50,9 @@ pub(crate) enum Mutation {
     HandsOnToLast,
     HandedLeaseIsOld,
     JoinsNobody,
+    // Holders who want to be told.
+    TellsNobody,
+    TellsUnasked,
     // Tokens and groups.
     OneTokenOnly,
     NoFloor,

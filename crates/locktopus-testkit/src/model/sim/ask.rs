@@ -44,6 +44,8 @@ pub(super) enum Ask {
         floor: i64,
         /// How long to keep the place; `None` to take none.
         place_ms: Option<i64>,
+        /// To be told when others want it.
+        recall: bool,
     },
     /// Give it back, or the place.
     Release {
@@ -116,6 +118,7 @@ pub(super) enum Heard {
     Released,
     Granted { owner: Owner, token: i64 },
     Look { owner: Owner },
+    Wanted { owner: Owner },
     Nonsense,
 }
 

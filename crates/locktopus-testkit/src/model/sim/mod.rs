@@ -130,6 +130,8 @@ pub struct Counts {
     pub pushed: u64,
     /// Grants by a script of another process, pushed.
     pub handed: u64,
+    /// Times that a process took up a lease that it had kept.
+    pub again: u64,
 }
 
 impl Counts {
@@ -139,5 +141,6 @@ impl Counts {
         self.grants += other.grants;
         self.pushed += other.pushed;
         self.handed += other.handed;
+        self.again += other.again;
     }
 }

@@ -80,6 +80,15 @@ const FLAWS: &[(&str, Flaw)] = &[
     ),
     ("an owner id is used again", Flaw::SameOwner),
     ("no heartbeats in the queue", Flaw::NoHeartbeat),
+    (
+        "a kept lease is handed out after its end",
+        Flaw::KeepsExpired,
+    ),
+    (
+        "a kept lease is handed out with its old token",
+        Flaw::KeepsToken,
+    ),
+    ("a lease is kept although others want it", Flaw::KeepsWanted),
 ];
 
 struct Wrong {
@@ -148,8 +157,8 @@ const PATCHES: &[Wrong] = &[
         "a waiter extends the holder's lease",
         Kind::Lock,
         "_acquire",
-        "if code == 2 then\n  return wait(remaining, foreign)",
-        "if code == 2 then\n  renew(owner, lease)\n  return wait(remaining, foreign)",
+        "if code == 2 then\n  ask_back()",
+        "if code == 2 then\n  renew(owner, lease)\n  ask_back()",
     ),
     wrong(
         "a repeated attempt shortens the lease",
@@ -292,6 +301,27 @@ const PATCHES: &[Wrong] = &[
         from: "local token = math.max(now, floor)",
         to: "local token = math.max(1, floor)",
     },
+    wrong(
+        "nobody is asked for a lease that is kept",
+        Kind::Lock,
+        "_acquire",
+        "if code == 2 then\n  ask_back()",
+        "if code == 2 then",
+    ),
+    wrong(
+        "the holder of a mutex is not told, but the note is gone",
+        Kind::Mutex,
+        "_acquire",
+        "local receivers = holder and redis.pcall(publish, inbox, 'w ' .. holder)",
+        "local receivers",
+    ),
+    wrong(
+        "where a holder listens is noted for ever",
+        Kind::Lock,
+        "_acquire",
+        "  if redis.call('PEXPIRE', KEYS[4], lease, 'NX') == 0 then\n    redis.call('PEXPIRE', KEYS[4], lease, 'GT')\n  end",
+        "",
+    ),
     wrong(
         "a script touches another key",
         Kind::Lock,

@@ -45,6 +45,8 @@ pub(super) struct Rules {
     pub(super) total: i64,
     /// Fencing tokens that a grant reserves.
     pub(super) tokens: i64,
+    /// How long a lease is kept after its first release; 0 for not at all.
+    pub(super) keep: Micros,
     pub(super) flaw: Option<Flaw>,
 }
 
@@ -102,6 +104,15 @@ impl Rules {
         }
     }
 
+    /// How much of a lease must be left for it to be as good as one that was just granted.
+    pub(super) fn least_validity(&self, renewed: bool) -> Micros {
+        if renewed {
+            self.lease / 2
+        } else {
+            self.lease * 9 / 10
+        }
+    }
+
     /// The longest place that anybody has.
     pub(super) fn longest_place(&self) -> Micros {
         self.place(Strategy::HandOff { confirm: false })
@@ -147,4 +158,10 @@ pub enum Flaw {
     SameOwner,
     /// Heartbeats stop once there is a place.
     NoHeartbeat,
+    /// A lease that was kept is handed out again whatever is left of it, as if it were new.
+    KeepsExpired,
+    /// Those who get a kept lease one after the other have the same token.
+    KeepsToken,
+    /// A lease is kept although others want it.
+    KeepsWanted,
 }

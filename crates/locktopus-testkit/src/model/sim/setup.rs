@@ -1,9 +1,9 @@
 //! What a seed decides about a schedule before it begins.
 
-use super::Config;
 use super::client::Habits;
 use super::net::{Mishap, Weather};
 use super::rules::{Flaw, MS, Micros, Rules, Strategy};
+use super::{Config, Kind};
 use crate::model::Rng;
 use crate::model::redis::ScriptTime;
 
@@ -134,6 +134,11 @@ impl Setup {
                 1
             },
             tokens: *rng.pick(&[1, 1, 4, 64]),
+            keep: if matches!(config.kind, Kind::Lock | Kind::Mutex) {
+                *rng.pick(&[0, 0, lease / 10, lease / 3])
+            } else {
+                0
+            },
             flaw: config.flaw,
         };
         let length = if quiet {
@@ -170,18 +175,20 @@ impl Setup {
         let poll = self.habits.strategies.contains(&Strategy::Poll);
         let polls = if poll { 110 * MS } else { 0 };
         let smooth = self.rules.margin(lease) + 10 * travel + 12 * MS + polls;
+        // Whoever keeps a lease is asked for it, unless the message is lost.
+        let keep = self.rules.keep;
         match self.trouble {
             Trouble::None => smooth,
             // A call that fails, another one, and a pause; or a heartbeat instead of a push.
             Trouble::Mishap(Mishap { delay, .. }) => {
-                smooth + delay.unwrap_or(0) + 3 * call_timeout + 250 * MS + beat * 5 / 4
+                smooth + delay.unwrap_or(0) + 3 * call_timeout + 250 * MS + beat * 5 / 4 + keep
             }
-            Trouble::Cut { notice, .. } => smooth + notice + 4 * travel,
+            Trouble::Cut { notice, .. } => smooth + notice + 4 * travel + keep,
             Trouble::Much => {
                 let lapse = lease + self.rules.longest_place() + 2 * beat;
                 let crashes = i64::try_from(crashes).unwrap_or(0);
                 let retries = 20 * (beat + call_timeout) + 2_000 * MS;
-                lapse * (2 + crashes) + retries + self.faults.longest_pause
+                lapse * (2 + crashes) + retries + self.faults.longest_pause + keep
             }
         }
     }

@@ -280,6 +280,7 @@ impl Wire {
             tokens,
             floor,
             place_ms,
+            recall,
         } = ask
         else {
             return Vec::new();
@@ -302,6 +303,11 @@ impl Wire {
             arguments.resize(11, Vec::new());
             arguments.push(self.announced.clone());
         }
+        if *recall && matches!(self.layout.kind(), Kind::Lock | Kind::Mutex) {
+            arguments.resize(10, Vec::new());
+            let inbox = self.channels(process)[1].clone();
+            arguments.extend([inbox, Vec::new(), b"1".to_vec()]);
+        }
         arguments
     }
 
@@ -313,6 +319,9 @@ impl Wire {
         let text = String::from_utf8_lossy(&published.message);
         match text.split_once(' ') {
             Some(("0", owner)) => Heard::Look {
+                owner: owner.into(),
+            },
+            Some(("w", owner)) => Heard::Wanted {
                 owner: owner.into(),
             },
             Some((token, owner)) => match token.parse() {

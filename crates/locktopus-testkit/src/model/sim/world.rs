@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::actor::Actor;
 use super::ask::{Answer, Ask};
-use super::client::{Act, Habits, Input, Process, Timer};
+use super::client::{Act, Habits, How, Input, Process, Timer};
 use super::judge::{Execution, Judge, Verdict};
 use super::net::{LOCAL, Net};
 use super::node::Node;
@@ -390,10 +390,11 @@ impl<'a> World<'a> {
                 permits,
                 until,
                 tokens,
-                pushed,
+                how,
             } => {
                 self.counts.grants += 1;
-                self.counts.pushed += u64::from(pushed);
+                self.counts.pushed += u64::from(how == How::Pushed);
+                self.counts.again += u64::from(how == How::Kept);
                 let until = clock.true_time(until);
                 let node = self.primary();
                 self.nodes[node].at(now);

@@ -2,7 +2,7 @@
 
 use super::hub::Hint;
 use super::task::{Phase, Wait};
-use super::{Act, Call, Process, Purpose};
+use super::{Act, Call, How, Process, Purpose};
 use crate::model::sim::ask::{Answer, Ask, Mode, Owner};
 use crate::model::sim::rules::{Flaw, LONGEST_POLL, MS, Micros, Rules, SHORTEST_POLL, Strategy};
 
@@ -26,6 +26,8 @@ pub(super) struct Acquisition {
     unsettled: bool,
     in_flight: bool,
     late_attempt: bool,
+    /// The last attempt asked to be told when others want the lock, and what it is granted no earlier one was.
+    recall: bool,
     place: Option<Place>,
     failing_since: Option<Micros>,
     pauses: u32,
@@ -97,13 +99,31 @@ impl Process {
             unsettled: false,
             in_flight: false,
             late_attempt: false,
+            recall: false,
             place: None,
             failing_since: None,
             pauses: 0,
             obstacle: Obstacle::Failed,
         };
+        if let Some(kept) = self.kept {
+            if self.take_kept(task, kept, acquisition.renewed) {
+                return;
+            }
+            // It is in the way.
+            self.end_keeping(kept);
+        }
         let listens = acquisition.listens();
+        let waits = acquisition.wait != Wait::Not;
         self.tasks[task].acquisition = Some(acquisition);
+        if self.rules.keep > 0 && (waits || self.hub.is_confirmed()) {
+            // Whoever is to be told must listen before it can be.
+            self.listen(task);
+            return if self.confirm() {
+                self.attempt(task);
+            } else {
+                self.enter(task, Phase::Subscribing);
+            };
+        }
         // If this process listens already, a grant may come right after the answer to the first attempt.
         if listens && self.hub.is_confirmed() {
             self.listen(task);
@@ -128,9 +148,15 @@ impl Process {
     }
 
     fn send_attempt(&mut self, task: usize) {
+        let listens = self.hub.listens(task) && self.hub.is_confirmed();
         let Some(acquisition) = &mut self.tasks[task].acquisition else {
             return;
         };
+        acquisition.recall = self.rules.keep > 0
+            && listens
+            && acquisition.place.is_none()
+            && !acquisition.late_attempt;
+        let recall = acquisition.recall;
         acquisition.unsettled = true;
         acquisition.in_flight = true;
         let deadline = acquisition.deadline;
@@ -154,6 +180,7 @@ impl Process {
             },
             floor: 0,
             not_after: self.not_after(deadline),
+            recall,
         };
         self.enter(task, Phase::Attempting);
         self.send(Purpose::Attempt(task), ask, deadline);
@@ -204,7 +231,7 @@ impl Process {
         };
         let until = from + self.rules.validity(self.rules.lease);
         if until > self.now {
-            return self.take(task, until, token, false);
+            return self.take(task, until, token, How::Answered);
         }
         // The answer came too late to be of use: give the grant back and start afresh.
         self.give_up_owner(task);
@@ -212,7 +239,7 @@ impl Process {
     }
 
     /// The lock is ours until then.
-    fn take(&mut self, task: usize, until: Micros, token: i64, pushed: bool) {
+    fn take(&mut self, task: usize, until: Micros, token: i64, how: How) {
         let Some(acquisition) = self.tasks[task].acquisition.take() else {
             return;
         };
@@ -222,6 +249,7 @@ impl Process {
             permits,
             renewed,
             late_attempt,
+            recall,
             ..
         } = acquisition;
         let token = if mode.has_tokens() { token } else { 0 };
@@ -231,10 +259,13 @@ impl Process {
             permits,
             until: self.believed_until(until),
             tokens: (token, token + self.rules.tokens - 1),
-            pushed,
+            how,
         });
         let lease = self.watch(owner, mode, permits, renewed, until, late_attempt);
         self.hold(task, lease);
+        if recall && how == How::Answered {
+            return self.may_be_kept(task, lease, token);
+        }
         // Where several can hold at once there may be room for the next waiter too.
         if mode.shares_with(mode) {
             self.leave(task);
@@ -330,7 +361,7 @@ impl Process {
         if let Hint::Granted { token } = hint
             && let Some(until) = self.believable(task, token)
         {
-            return self.take(task, until, token, true);
+            return self.take(task, until, token, How::Pushed);
         }
         self.look(task);
     }
@@ -347,17 +378,13 @@ impl Process {
             return None;
         }
         let lease = self.rules.lease;
+        let needed = self.rules.least_validity(acquisition.renewed);
         let from = if self.rules.is(Flaw::ValidFromPush) {
             self.now
         } else {
             place.sent
         };
         let until = from + self.rules.validity(lease);
-        let needed = if acquisition.renewed {
-            lease / 2
-        } else {
-            lease * 9 / 10
-        };
         (until - self.now >= needed).then_some(until)
     }
 

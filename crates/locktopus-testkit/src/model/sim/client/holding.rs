@@ -1,5 +1,6 @@
 //! Leases: renewal, loss and release. Mirrors `watchdog.rs`, `lease.rs` and `guard.rs` of the core.
 
+use super::keeping::Keeping;
 use super::task::Phase;
 use super::{Act, Process, Purpose, Timer};
 use crate::model::sim::ask::{Answer, Ask, Extension, Mode, Owner};
@@ -11,10 +12,13 @@ const FIRST_RETRY: Micros = 20 * MS;
 /// A lease as its holder knows it.
 #[derive(Debug)]
 pub(super) struct Lease {
-    owner: Owner,
-    mode: Mode,
-    permits: i64,
-    valid_until: Micros,
+    pub(super) owner: Owner,
+    pub(super) mode: Mode,
+    pub(super) permits: i64,
+    pub(super) valid_until: Micros,
+    pub(super) renewed: bool,
+    /// What it takes to keep it.
+    pub(super) keeping: Option<Keeping>,
     renew_at: Option<Micros>,
     in_flight: bool,
     failures: u32,
@@ -41,6 +45,8 @@ impl Process {
             mode,
             permits,
             valid_until,
+            renewed,
+            keeping: None,
             renew_at,
             in_flight: false,
             failures: 0,
@@ -72,7 +78,8 @@ impl Process {
         let renew_at = lease.renew_at.filter(|_| !lease.in_flight);
         let at = renew_at.map_or(lease.valid_until, |at| at.min(lease.valid_until));
         // Only a flawed client gets past its deadline.
-        let at = if at <= self.now && self.rules.is(Flaw::NeverExpires) {
+        let at = if at <= self.now && (self.rules.is(Flaw::NeverExpires) || self.keeps_expired(id))
+        {
             self.now + 5 * MS
         } else {
             at
@@ -84,9 +91,13 @@ impl Process {
         let Some(lease) = self.leases.get_mut(&id).filter(|lease| lease.turn == turn) else {
             return;
         };
-        if self.now >= lease.valid_until && !self.rules.is(Flaw::NeverExpires) {
+        let over = self.now >= lease.valid_until;
+        if over && !self.rules.is(Flaw::NeverExpires) && !self.keeps_expired(id) {
             return self.lost(id);
         }
+        let Some(lease) = self.leases.get_mut(&id) else {
+            return;
+        };
         let due = lease.renew_at.is_some_and(|at| at <= self.now) && !lease.in_flight;
         if due {
             lease.in_flight = true;
@@ -177,6 +188,8 @@ impl Process {
 
     fn end_lease(&mut self, id: u64) -> Option<Lease> {
         let lease = self.leases.remove(&id)?;
+        self.kept = self.kept.filter(|kept| *kept != id);
+        self.deafen(id);
         self.acts.push(Act::Disbelieve {
             owner: lease.owner.clone(),
         });

@@ -23,12 +23,16 @@ struct Stream {
     pending: Option<Hint>,
     /// It was told of a release and has neither won nor come back.
     looking: bool,
+    /// It was told that others want what it may have got.
+    wanted: bool,
 }
 
 /// The channels of a process for the lock.
 #[derive(Debug, Default)]
 pub(super) struct Hub {
     streams: Vec<Stream>,
+    /// Holders who want to be told, and their leases.
+    ears: Vec<(Owner, u64)>,
     /// Counts disruptions.
     generation: u64,
     /// The generation in which the subscription was confirmed, plus one; 0 if it is not.
@@ -44,6 +48,10 @@ pub(super) struct Hub {
 impl Hub {
     pub(super) fn is_confirmed(&self) -> bool {
         self.confirmed == self.generation + 1
+    }
+
+    fn is_idle(&self) -> bool {
+        self.streams.is_empty() && self.ears.is_empty()
     }
 
     fn stream(&mut self, task: usize) -> Option<&mut Stream> {
@@ -80,6 +88,7 @@ impl Process {
             owner: None,
             pending: None,
             looking: false,
+            wanted: false,
         });
     }
 
@@ -114,7 +123,7 @@ impl Process {
                 self.subscription_done(task, confirmed);
             }
         }
-        let wanted = !self.hub.streams.is_empty();
+        let wanted = !self.hub.is_idle();
         if !self.hub.is_confirmed() && wanted && !self.hub.subscribing {
             // The keeper tries again until it works.
             self.hub.pause = (self.hub.pause * 2).clamp(20 * MS, 500 * MS);
@@ -126,7 +135,7 @@ impl Process {
     /// The connection that carries messages is a new one.
     pub(super) fn disrupted(&mut self) {
         self.hub.generation += 1;
-        if self.hub.streams.is_empty() {
+        if self.hub.is_idle() {
             return;
         }
         self.hub.recovering = true;
@@ -153,6 +162,9 @@ impl Process {
                 self.tell(place, Hint::Resync);
             }
         }
+        for (_, lease) in self.hub.ears.clone() {
+            self.wanted(lease);
+        }
     }
 
     pub(super) fn heard(&mut self, heard: Heard) {
@@ -160,6 +172,7 @@ impl Process {
             Heard::Released => self.wake_one(),
             Heard::Granted { owner, token } => self.tell_owner(&owner, Hint::Granted { token }),
             Heard::Look { owner } => self.tell_owner(&owner, Hint::Resync),
+            Heard::Wanted { owner } => self.wanted_from(&owner),
             Heard::Nonsense => {}
         }
     }
@@ -182,8 +195,21 @@ impl Process {
         }
     }
 
+    /// Others want what this owner has, or is just getting.
+    fn wanted_from(&mut self, owner: &Owner) {
+        let ear = self.hub.ears.iter().find(|(holder, _)| holder == owner);
+        if let Some((_, lease)) = ear {
+            return self.wanted(*lease);
+        }
+        let mut streams = self.hub.streams.iter_mut();
+        if let Some(stream) = streams.find(|stream| stream.owner.as_ref() == Some(owner)) {
+            stream.wanted = true;
+        }
+    }
+
     fn tell(&mut self, place: usize, hint: Hint) {
         let stream = &mut self.hub.streams[place];
+        stream.wanted |= hint == Hint::Resync;
         stream.pending = Some(hint);
         let task = stream.task;
         if matches!(self.tasks[task].phase, Phase::Pausing) {
@@ -195,6 +221,23 @@ impl Process {
     pub(super) fn won(&mut self, task: usize) {
         self.hub.streams.retain(|stream| stream.task != task);
         self.nobody_listens();
+    }
+
+    /// Goes on listening as the holder of a lease. True if others want it already.
+    pub(super) fn holds(&mut self, task: usize, owner: &Owner, lease: u64) -> bool {
+        let wanted = self.hub.stream(task).is_some_and(|stream| stream.wanted);
+        self.hub.ears.push((owner.clone(), lease));
+        self.won(task);
+        wanted
+    }
+
+    /// A holder stops listening.
+    pub(super) fn deafen(&mut self, lease: u64) {
+        let ears = self.hub.ears.len();
+        self.hub.ears.retain(|(_, it)| *it != lease);
+        if self.hub.ears.len() < ears {
+            self.nobody_listens();
+        }
     }
 
     /// Stops listening, and passes an unused hint on.
@@ -216,7 +259,7 @@ impl Process {
     }
 
     fn nobody_listens(&mut self) {
-        if self.hub.streams.is_empty() {
+        if self.hub.is_idle() {
             self.hub.idle += 1;
             let (at, turn) = (self.now + self.rules.linger, self.hub.idle);
             self.wake(at, Timer::Linger { turn });
@@ -225,10 +268,10 @@ impl Process {
 
     pub(super) fn linger_over(&mut self, turn: u64) {
         if turn == u64::MAX {
-            if !self.hub.streams.is_empty() {
+            if !self.hub.is_idle() {
                 self.confirm();
             }
-        } else if turn == self.hub.idle && self.hub.streams.is_empty() && self.hub.confirmed != 0 {
+        } else if turn == self.hub.idle && self.hub.is_idle() && self.hub.confirmed != 0 {
             self.hub.confirmed = 0;
             let deadline = self.now + self.rules.call_timeout;
             self.hub.subscribing = true;
@@ -239,7 +282,7 @@ impl Process {
     /// Somebody may have joined meanwhile, and the server may have processed its subscription first.
     pub(super) fn unsubscribed(&mut self) {
         self.hub.subscribing = false;
-        if !self.hub.streams.is_empty() {
+        if !self.hub.is_idle() {
             self.subscribe();
         }
     }

@@ -1,12 +1,13 @@
 //! A simulated process: it follows the rules of the library's core, without doing any input or output.
 //!
 //! Mirrors `locktopus-core`: `acquisition` is `acquire.rs`, `holding` is `watchdog.rs` and the guard, `reaper`
-//! is `reaper.rs`, `hub` is `wake.rs` and the protocol crate's `hub.rs`. What goes in is an [`Input`] with the time on
-//! the process's own clock; what comes out are [`Act`]s.
+//! is `reaper.rs`, `keeping` is `cohort/keep.rs`, `hub` is `wake.rs` and the protocol crate's `hub.rs`. What goes in is
+//! an [`Input`] with the time on the process's own clock; what comes out are [`Act`]s.
 
 mod acquisition;
 mod holding;
 mod hub;
+mod keeping;
 mod reaper;
 mod task;
 
@@ -46,6 +47,7 @@ pub(super) enum Timer {
     Task { task: usize, turn: u64 },
     Cancel { task: usize, round: u64 },
     Lease { lease: u64, turn: u64 },
+    Kept { lease: u64 },
     Debt { debt: u64 },
     Call(u64),
     Linger { turn: u64 },
@@ -71,7 +73,7 @@ pub(super) enum Act {
         permits: i64,
         until: Micros,
         tokens: (i64, i64),
-        pushed: bool,
+        how: How,
     },
     /// It believes longer.
     BelieveUntil {
@@ -91,6 +93,17 @@ pub(super) enum Act {
     GaveUp {
         owner: Owner,
     },
+}
+
+/// How a process came to believe that it holds the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// It asked.
+    Answered,
+    /// It was told.
+    Pushed,
+    /// It had kept a lease.
+    Kept,
 }
 
 #[derive(Debug)]
@@ -128,6 +141,8 @@ pub(super) struct Process {
     hub: Hub,
     tasks: Vec<Task>,
     leases: BTreeMap<u64, Lease>,
+    /// A lease that nobody holds and that is kept.
+    kept: Option<u64>,
     debts: BTreeMap<u64, Debt>,
     spare_owner: Option<Owner>,
     stopping: bool,
@@ -158,6 +173,7 @@ impl Process {
             hub: Hub::default(),
             tasks: (0..tasks).map(|_| Task::default()).collect(),
             leases: BTreeMap::new(),
+            kept: None,
             debts: BTreeMap::new(),
             spare_owner: None,
             stopping: false,
@@ -187,6 +203,7 @@ impl Process {
             Timer::Task { task, turn } => self.task_fired(task, turn),
             Timer::Cancel { task, round } => self.cancel_fired(task, round),
             Timer::Lease { lease, turn } => self.lease_fired(lease, turn),
+            Timer::Kept { lease } => self.end_keeping(lease),
             Timer::Debt { debt } => self.settle(debt),
             Timer::Linger { turn } => self.linger_over(turn),
             Timer::Call(call) => {
@@ -297,5 +314,8 @@ impl Process {
     fn stop(&mut self) {
         self.stopping = true;
         (0..self.tasks.len()).for_each(|task| self.stop_task(task));
+        if let Some(kept) = self.kept {
+            self.end_keeping(kept);
+        }
     }
 }

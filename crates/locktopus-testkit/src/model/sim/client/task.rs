@@ -133,7 +133,9 @@ impl Process {
     }
 
     fn end_hold(&mut self, task: usize, lease: u64) {
-        if self.rng.permille(self.habits.drops) {
+        if self.keep(lease) {
+            self.rest(task);
+        } else if self.rng.permille(self.habits.drops) {
             self.drop_guard(lease);
             self.rest(task);
         } else {

@@ -32,13 +32,21 @@ impl Judge {
             self.judge_validity(now, &belief.owner, belief.until, wire, node);
         }
         let granted = self.granted.get(&belief.owner).copied();
-        let known = granted == Some(tokens.0) || !belief.mode.has_tokens();
+        // A lease that is kept goes to one after the other, each with the next token of the block.
+        let next = self
+            .used
+            .get(&belief.owner)
+            .map_or(granted, |used| Some(used + 1));
+        let last = granted.map(|first| first + self.block - 1);
+        let known = next == Some(tokens.0) && last.is_some_and(|last| tokens.0 <= last)
+            || !belief.mode.has_tokens();
         self.check(known, now, Invariant::TokenOfGrant, || {
             format!(
-                "{} has token {}, but was granted {granted:?}",
+                "{} has token {}, but was granted {granted:?}, of which {next:?} is next",
                 belief.owner, tokens.0
             )
         });
+        self.used.insert(belief.owner.clone(), tokens.0);
         let fresh = !self.given_up.contains(&belief.owner);
         self.check(fresh, now, Invariant::ReleaseIsFinal, || {
             format!("{} was given up and holds again", belief.owner)

@@ -122,6 +122,10 @@ pub(super) struct Judge {
     beliefs: BTreeMap<Owner, Belief>,
     /// First tokens of grants, by owner.
     granted: BTreeMap<Owner, i64>,
+    /// Tokens that holders worked with last, by owner.
+    used: BTreeMap<Owner, i64>,
+    /// How many tokens a grant reserves.
+    block: i64,
     top_token: i64,
     /// All permits of a semaphore.
     total: i64,
@@ -141,6 +145,8 @@ impl Judge {
             violation: None,
             beliefs: BTreeMap::new(),
             granted: BTreeMap::new(),
+            used: BTreeMap::new(),
+            block: setup.rules.tokens,
             top_token: 0,
             total: setup.rules.total,
             exclusive,

@@ -1,0 +1,94 @@
+//! Lease caching: a session that the line keeps while nobody of this process has it.
+//!
+//! The backend knows whom to tell since the grant itself ([`AcquireAttempt::recall`](crate::AcquireAttempt::recall)),
+//! and this process listened before it asked, so nothing that was said is missed. When the lease is released for
+//! the first time, a task begins to listen. It ends the keeping when somebody else wants the lock, when a message may
+//! have been lost, or when the time is over; or ends with the lease.
+//!
+//! The time counts from the first release, not from the latest, so that those who cannot ask for the lock wait for a
+//! bounded time however often it is taken again. It ends at the latest when the backend may have forgotten whom to
+//! tell.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::time::Instant;
+
+use super::session::Session;
+use crate::clock;
+use crate::lease::Lease;
+use crate::services::Services;
+use crate::wake::{WakeStream, lock};
+
+/// What it takes to keep a lease after its release.
+pub(crate) struct Ear {
+    /// Hears that the lock is wanted.
+    pub(crate) hints: WakeStream,
+    /// For how long.
+    pub(crate) keep: Duration,
+}
+
+/// A session that is kept.
+pub(super) struct Keeping {
+    /// Until the first release.
+    ear: Mutex<Option<Ear>>,
+    /// Until when the backend certainly knows whom to tell: for the lease that it granted, renewals not counted.
+    known_until: Instant,
+    /// Set by the first release.
+    until: OnceLock<Instant>,
+    /// Somebody else wants the lock, or the time is over.
+    over: AtomicBool,
+}
+
+impl Keeping {
+    pub(super) fn new(ear: Ear, known_until: Instant) -> Self {
+        Self {
+            ear: Mutex::new(Some(ear)),
+            known_until,
+            until: OnceLock::new(),
+            over: AtomicBool::new(false),
+        }
+    }
+
+    /// Until when the lease is kept; `None` before the first release, and when keeping is over.
+    pub(super) fn until(&self) -> Option<Instant> {
+        let over = self.over.load(Ordering::Acquire);
+        self.until.get().copied().filter(|_| !over)
+    }
+
+    /// Begins with the first release. What comes back must run, for as long as the lease is kept.
+    pub(super) fn begin(
+        &self,
+        session: &Arc<Session>,
+        services: &Arc<Services>,
+        now: Instant,
+    ) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let Ear { mut hints, keep } = lock(&self.ear).take()?;
+        // What was said while the lock was held.
+        if hints.wanted().now_or_never().is_some() {
+            return None;
+        }
+        let until = *self
+            .until
+            .get_or_init(|| (now + keep).min(self.known_until));
+        let (session, services) = (Arc::clone(session), Arc::clone(services));
+        Some(async move {
+            let ended = Lease::new(Arc::clone(&session.core)).lost_token();
+            tokio::select! {
+                biased;
+                () = ended.cancelled() => return,
+                () = hints.wanted() => {}
+                () = tokio::time::sleep_until(clock::timer(until)) => {}
+            }
+            session.end_keeping(&services);
+        })
+    }
+
+    /// From now on the lease is not kept. Whoever looks under the line's lock after this sees it.
+    pub(super) fn end(&self) {
+        self.over.store(true, Ordering::Release);
+        lock(&self.ear).take();
+    }
+}
