@@ -608,8 +608,11 @@ async fn what_would_not_be_sound_is_refused_with_a_reason() {
     let peers = peers(3, 18);
     let locks = locks(trusted(&peers).build().unwrap());
     let error = locks.lock("job").try_acquire().await.unwrap_err();
-    assert!(matches!(error, LockError::Name(NameError::Refused { .. })));
-    assert!(error.to_string().contains("use `mutex`"), "{error}");
+    let LockError::Name(NameError::UnsupportedKind { kind, reason, .. }) = &error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(kind, &LockKind::Reentrant);
+    assert!(reason.contains("use `mutex`"), "{error}");
     let quorum = trusted(&peers).build().unwrap();
     for kind in [
         LockKind::Fair,

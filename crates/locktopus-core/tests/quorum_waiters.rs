@@ -84,7 +84,10 @@ async fn who_waits_behind_such_a_waiter_wins_when_it_gives_up() {
     scene.first_node_hangs().await;
     assert!(!leader.is_finished(), "it hung together with the node");
     let gave_up = leader.await.unwrap().unwrap_err();
-    assert!(matches!(gave_up, LockError::WaitTimeout { .. }), "{gave_up}");
+    assert!(
+        matches!(gave_up, LockError::WaitTimeout { .. }),
+        "{gave_up}"
+    );
     let _others = scene.second_node_dies().await;
     wins(behind).await;
 }

@@ -91,10 +91,10 @@ use crate::wake::WakeStream;
 ///
 /// # Only mutexes
 ///
-/// Other kinds are refused: their queues, readers and counts would be different on every node, and there is no
-/// order between nodes that all clients see alike. For the same reason nobody stands in a queue: waiters ask
-/// again after random, growing pauses, because clients that ask at the same time can take the majority
-/// from each other.
+/// Other kinds are refused with [`NameError::UnsupportedKind`]: their queues, readers and counts would be different
+/// on every node, and there is no order between nodes that all clients see alike. For the same reason nobody stands
+/// in a queue: waiters ask again after random, growing pauses, because clients that ask at the same time can take
+/// the majority from each other.
 ///
 /// # Cancel safety
 ///
@@ -149,11 +149,12 @@ impl LockBackend for QuorumBackend {
     }
 
     fn check(&self, target: &LockTarget) -> Result<(), NameError> {
-        if let Some(rule) = why_refused(target.kind()) {
-            return Err(NameError::Refused {
+        if let Some(reason) = why_refused(target.kind()) {
+            return Err(NameError::UnsupportedKind {
                 name: target.name().as_str().to_owned(),
+                kind: target.kind().clone(),
                 backend: NAME,
-                rule: rule.to_owned(),
+                reason,
             });
         }
         let mut nodes = self.panel.nodes.iter();
