@@ -201,6 +201,7 @@ impl Ballot {
     fn open(panel: &Panel, request: &ExtendRequest) -> Self {
         let refused = panel
             .ready()
+            .and_then(|()| super::supported(request.target.kind()))
             .and_then(|()| panel.check_lease(request.lease));
         let nodes = panel.nodes.len();
         let (target, owner) = (&request.target, &request.owner);

@@ -89,6 +89,9 @@ use crate::wake::WakeStream;
 /// grants of a name. A node that loses its counter falls back on its clock; then they grow only if the clocks of
 /// the nodes differ by less than the time between two holders. A single-key mutex has no token.
 ///
+/// An owner that repeats its attempt gets the token it had, as long as it asks the same `QuorumBackend`; another one may
+/// find nodes that granted it late, and with larger tokens, so it gets that token or a larger one.
+///
 /// # Only mutexes
 ///
 /// Other kinds are refused with [`NameError::UnsupportedKind`]: their queues, readers and counts would be different
@@ -238,6 +241,7 @@ impl LockBackend for QuorumBackend {
         _target: &LockTarget,
         _deadline: Instant,
     ) -> Result<WakeStream, BackendError> {
+        self.panel.ready()?;
         Err(unsupported(
             "waiters of a quorum are not woken, they ask again after random pauses",
         ))
