@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
+mod quorum;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,6 +12,7 @@ use locktopus_protocol::Keys;
 use locktopus_testkit::conformance::{Report, Setting, Suite};
 use locktopus_testkit::topology::{Deployment, TopologyKind};
 
+pub(crate) use self::quorum::quorum_passes;
 use crate::common::{chain, url_for};
 
 /// Which clients the suite's connections use, in turn.
@@ -44,6 +47,8 @@ fn setting(place: &Deployment, clients: &[&str]) -> Setting {
         TopologyKind::Cluster {
             replicas_each: 0, ..
         } => "cluster without replicas".to_owned(),
+        // They know nothing of each other, and the suite runs on the first.
+        TopologyKind::Quorum { .. } => "one node of a quorum".to_owned(),
         kind => kind.to_string(),
     };
     Setting {
