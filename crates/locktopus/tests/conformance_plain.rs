@@ -10,7 +10,7 @@ mod conformance;
 use std::sync::Arc;
 
 use common::{SHARDS, servers};
-use conformance::{BOTH, ONE, passes, quorum_passes};
+use conformance::{BOTH, ONE, passes};
 use locktopus_testkit::conformance::{Setting, Suite};
 use locktopus_testkit::topology::TopologyKind;
 
@@ -64,6 +64,6 @@ async fn tls() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn quorum() {
     let place = Arc::new(servers(TopologyKind::QUORUM).await);
-    quorum_passes(&place).await;
+    conformance::quorum::passes(&place).await;
     passes(&place, BOTH).await;
 }

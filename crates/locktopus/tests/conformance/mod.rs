@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
-mod quorum;
+pub(crate) mod quorum;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,6 @@ use locktopus_protocol::Keys;
 use locktopus_testkit::conformance::{Report, Setting, Suite};
 use locktopus_testkit::topology::{Deployment, TopologyKind};
 
-pub(crate) use self::quorum::quorum_passes;
 use crate::common::{chain, url_for};
 
 /// Which clients the suite's connections use, in turn.

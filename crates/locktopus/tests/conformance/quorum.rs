@@ -19,7 +19,7 @@ const NODE: Duration = Duration::from_secs(3);
 const AT_A_TIME: usize = 8;
 
 /// Runs every case about mutexes on the quorum, records what came of it, and fails with the rules that are broken.
-pub(crate) async fn quorum_passes(place: &Arc<Deployment>) {
+pub(crate) async fn passes(place: &Arc<Deployment>) {
     let report = suite(place).run().await;
     let setting = Setting {
         topology: "quorum".to_owned(),
