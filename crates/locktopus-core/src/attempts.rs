@@ -231,6 +231,11 @@ impl<'a> Acquisition<'a> {
             Ok(AttemptOutcome::Held { remaining }) => {
                 self.stand.failing_since = None;
                 self.stand.settled();
+                // An owner id that does not queue and that nothing is held under is worth nothing to its owner, but a
+                // quorum may have nodes that are closed to it.
+                if self.stand.terms.place.is_none() && !self.stand.late_attempt {
+                    self.stand.owner = self.plan.target.kind().new_owner();
+                }
                 Ok(Err(Obstacle::Held(remaining)))
             }
             Ok(AttemptOutcome::Queued {
@@ -371,6 +376,10 @@ impl<'a> Acquisition<'a> {
             stand.unsettled = None;
         }
         let since = *stand.failing_since.get_or_insert(begun);
+        if error.kind() == BackendErrorKind::NoQuorum {
+            // What is not surely given back closes nodes to this owner id, for it alone and perhaps for ever.
+            self.give_up_owner();
+        }
         let patience_over = since.elapsed() >= self.services.settings.outage;
         let may_wait = self.plan.wait != Wait::Not;
         if error.is_transient() && may_wait && !patience_over {

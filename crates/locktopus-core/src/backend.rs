@@ -71,7 +71,8 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`NameError::Refused`] with the rule that the name breaks.
+    /// [`NameError::Refused`] with the rule that the name breaks; [`NameError::UnsupportedKind`] if there are no locks
+    /// of this kind.
     fn check(&self, target: &LockTarget) -> Result<(), NameError>;
 
     /// The group of locks this one is extended with. Requests of one [`extend`](Self::extend) call share a

@@ -1,5 +1,6 @@
 //! Lock kinds, and what backends need to know of each.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -150,6 +151,16 @@ impl LockTarget {
     #[must_use]
     pub fn kind(&self) -> &LockKind {
         &self.kind
+    }
+
+    /// What the lock itself is stored under: its name, or for a mutex the key that its profile makes of it. Targets of
+    /// one key are one lock, whatever their names.
+    #[must_use]
+    pub fn key(&self) -> Cow<'_, str> {
+        match &self.kind {
+            LockKind::Mutex(profile) => profile.key(&self.name).into(),
+            _ => self.name.as_str().into(),
+        }
     }
 }
 

@@ -10,6 +10,8 @@ use std::sync::Arc;
 pub use encoding::NameEncoding;
 pub use raw::RawName;
 
+use crate::kind::LockKind;
+
 /// Longest lock name in bytes: as the backend stores it, namespace included.
 pub const MAX_NAME_BYTES: usize = 1024;
 
@@ -173,6 +175,18 @@ pub enum NameError {
         backend: &'static str,
         /// The rule it breaks and how to choose a better name.
         rule: String,
+    },
+    /// The backend has no locks of this kind, whatever their names.
+    #[error("{} {name:?} cannot be had of {backend}: {reason}", kind.as_str())]
+    UnsupportedKind {
+        /// The name.
+        name: String,
+        /// The kind that was asked for.
+        kind: LockKind,
+        /// Which backend refused it.
+        backend: &'static str,
+        /// Why, and what to use instead.
+        reason: &'static str,
     },
 }
 

@@ -25,7 +25,7 @@ pub struct AcquireAttempt {
     /// same for every repetition.
     pub tokens: u32,
     /// The grant's token must be at least this one, and later ones greater. Given by a repetition of a holder's
-    /// attempt, it raises the token of that grant.
+    /// attempt, it raises the token of that grant to just this.
     pub floor: Option<FencingToken>,
     /// Ask for a place in the queue, kept for this long unless the attempt is repeated. `None`: do not queue.
     /// Whole milliseconds.

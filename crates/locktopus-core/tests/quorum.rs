@@ -390,6 +390,48 @@ async fn a_node_that_lost_the_key_is_given_it_back_by_the_renewal() {
     settled(&peers, &quorum).await;
 }
 
+/// Two of three answer at once and decide; the third, which forgot, is heard all the same.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_always_the_last_to_answer_is_given_the_key_back_too() {
+    let peers = peers(3, 19);
+    let quorum = trusted(&peers).build().unwrap();
+    let locks = locks(quorum.clone());
+    let guard = locks.mutex("job").watchdog(LEASE).acquire().await.unwrap();
+    all_answered(&peers, &quorum, 3).await;
+    peers[2].delay(Duration::from_millis(20));
+    assert!(peers[2].store.forget(&mutex("job")));
+    until("put back", || holders(&peers[2..]) == 1).await;
+    guard.ensure_valid().unwrap();
+    let state = peers[2].store.inspect(&mutex("job"), soon()).await.unwrap();
+    assert_eq!(&state.holder().unwrap().owner, guard.owner());
+    assert!(state.last_token >= guard.token());
+    guard.release().await.unwrap();
+    settled(&peers, &quorum).await;
+}
+
+/// What is put back late must not outlive a release that came in between.
+#[tokio::test(start_paused = true)]
+async fn what_is_released_meanwhile_is_not_put_back_late() {
+    for pause in 0..60 {
+        let peers = peers(3, 20 + pause);
+        let quorum = trusted(&peers).build().unwrap();
+        let (target, owner) = (mutex("job"), OwnerId::generate());
+        let _ = quorum.attempt(&attempt(&target, &owner)).await.unwrap();
+        all_answered(&peers, &quorum, 3).await;
+        peers[2].delay(Duration::from_millis(20));
+        assert!(peers[2].store.forget(&target));
+        let extend = ExtendRequest::new(target.clone(), owner.clone(), LEASE);
+        let answers = quorum.extend(&[extend], soon()).await;
+        assert_eq!(answers[0].as_ref().unwrap(), &ExtendOutcome::Extended);
+        sleep(Duration::from_millis(pause)).await;
+        let released = quorum.release(&release(&target, &owner)).await.unwrap();
+        assert_eq!(released, ReleaseOutcome::Released);
+        let begun = Instant::now();
+        settled(&peers, &quorum).await;
+        assert!(begun.elapsed() < LEASE / 2, "lapsed, {pause}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_a_majority_lost_is_lost_and_not_put_back() {
     let peers = peers(3, 12);
@@ -566,8 +608,11 @@ async fn what_would_not_be_sound_is_refused_with_a_reason() {
     let peers = peers(3, 18);
     let locks = locks(trusted(&peers).build().unwrap());
     let error = locks.lock("job").try_acquire().await.unwrap_err();
-    assert!(matches!(error, LockError::Name(NameError::Refused { .. })));
-    assert!(error.to_string().contains("use `mutex`"), "{error}");
+    let LockError::Name(NameError::UnsupportedKind { kind, reason, .. }) = &error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(kind, &LockKind::Reentrant);
+    assert!(reason.contains("use `mutex`"), "{error}");
     let quorum = trusted(&peers).build().unwrap();
     for kind in [
         LockKind::Fair,

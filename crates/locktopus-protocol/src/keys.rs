@@ -39,10 +39,7 @@ impl Keys {
     #[must_use]
     pub fn of(target: &LockTarget) -> Self {
         let kind = target.kind();
-        let main = match kind {
-            LockKind::Mutex(profile) => profile.key(target.name()),
-            _ => target.name().as_str().to_owned(),
-        };
+        let main = target.key().into_owned();
         let tagged = tag(&main);
         let side = |prefix: &str| format!("{prefix}:{tagged}");
         let channel = match kind {

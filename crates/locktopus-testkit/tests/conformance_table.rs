@@ -83,6 +83,25 @@ fn a_missing_kind_is_a_problem() {
 }
 
 #[test]
+fn a_quorum_needs_its_mutexes_and_nothing_else() {
+    let lines = all_passed(false);
+    let quorum = "\"topology\":\"quorum\"";
+    let without = |kept: &[&str]| {
+        let keeps = |line: &&str| {
+            let offered = |kind: &&str| line.contains(&format!("\"kind\":\"{kind}\""));
+            !line.contains(quorum) || kept.iter().any(offered)
+        };
+        let lines: Vec<_> = lines.lines().filter(keeps).collect();
+        problems(&lines.join("\n"), false)
+    };
+    assert_eq!(without(&["mutex", "single_key"]), [""; 0]);
+    assert_eq!(
+        without(&["single_key", "lock"]),
+        ["not run: mutex on redis, quorum, plain, , redis-rs + fred"]
+    );
+}
+
+#[test]
 fn cases_that_did_not_run_are_a_problem() {
     let mut lines = all_passed(false);
     lines.push_str(&line(&["memory", "-", "-", "-", "-"], "mutex", 0, 0));

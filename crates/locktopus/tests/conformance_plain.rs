@@ -60,9 +60,10 @@ async fn tls() {
     every_client_on(TopologyKind::Tls).await;
 }
 
-/// A quorum's servers know nothing of each other, so one stands for all.
+/// RedLock over all five, and every kind on one of them: a quorum's servers know nothing of each other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_a_quorum() {
+async fn quorum() {
     let place = Arc::new(servers(TopologyKind::QUORUM).await);
+    conformance::quorum::passes(&place).await;
     passes(&place, BOTH).await;
 }

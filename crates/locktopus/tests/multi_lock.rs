@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use locktopus::{Locktopus, MultiLock};
+use locktopus::{LockError, Locktopus, MultiLock, MutexProfile};
 use locktopus_testkit::topology::{Deployment, TopologyKind};
 use tokio::time::timeout;
 
@@ -117,6 +117,37 @@ async fn take_turns(client: Client, seed: u64, busy: Arc<[AtomicBool; 3]>) {
             guard.release().await.unwrap();
         }
     }
+}
+
+/// Two names, and one key: as two locks they would both be granted to one script, and be one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_names_of_one_key_are_refused_before_anything_is_written() {
+    let place = servers(TopologyKind::Standalone).await;
+    for library in ["redis", "fred"] {
+        let locks = locks(&place, library).await;
+        let name = unique("one-key");
+        let key = format!("lock:{name}");
+        let shared = || locks.mutex_as(&name, MutexProfile::python_redis_lock());
+        for both in [
+            MultiLock::new().add(locks.mutex(&key)).add(shared()),
+            MultiLock::new().add(shared()).add(locks.lock(&key)),
+        ] {
+            let third = unique("one-key-third");
+            let both = both.add(locks.lock(&third));
+            let refused = both.try_acquire().await.map(drop).unwrap_err();
+            let LockError::Option(error) = &refused else {
+                panic!("{refused:?}");
+            };
+            for named in [&key, &name] {
+                assert!(error.value.contains(&format!("\\\"{named}\\\"")), "{error}");
+            }
+            let asked = ["EXISTS", &key, &name, &third];
+            let written = place.nodes()[0].command(&asked).await.unwrap();
+            assert_eq!(written.text(), "0");
+        }
+        close(locks).await;
+    }
+    place.stop().await.unwrap();
 }
 
 /// Names without and with a common hash tag, so that single scripts and steps one by one are both taken.

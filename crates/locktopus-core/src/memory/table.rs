@@ -338,8 +338,5 @@ fn family(target: &LockTarget) -> std::mem::Discriminant<LockKind> {
 }
 
 pub(super) fn key(target: &LockTarget) -> String {
-    match target.kind() {
-        LockKind::Mutex(profile) => profile.key(target.name()),
-        _ => target.name().as_str().to_owned(),
-    }
+    target.key().into_owned()
 }

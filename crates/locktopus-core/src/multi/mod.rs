@@ -58,14 +58,16 @@ use crate::lock_request::LockRequest;
 /// something else, or reaches it by another client without giving labels, breaks the order; then only wait
 /// limits end a deadlock. The same holds for tasks that hold locks of their own while they wait for these.
 ///
-/// Locks of one group are taken by one request. If one of them is held, nothing of the group is, until that one is
-/// free; a group that keeps failing is taken lock by lock.
+/// Locks of one group are taken by one request: on Redis the `lock`s and `mutex`es of one hash slot, and without a
+/// cluster all of them; other kinds are taken one by one. If one of a group is held, nothing of the group is, until
+/// that one is free; a group that keeps failing is taken lock by lock.
 ///
 /// # Each lock once
 ///
 /// A lock that is asked for twice is taken once, with the options of the first request. A name that is asked for to
 /// read and to write is taken to write. A name asked for as two kinds that do not exclude each other is refused, and
-/// so are permits of one semaphore asked for twice.
+/// so are permits of one semaphore asked for twice, and two names that are [one key](crate::LockTarget::key) because a
+/// profile puts something before one of them.
 ///
 /// # Options
 ///

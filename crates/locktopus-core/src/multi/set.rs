@@ -86,6 +86,7 @@ pub(super) fn units(wanted: Vec<Wanted>) -> Result<Vec<Unit>, LockError> {
             }
         }
     }
+    each_key_once(members.values())?;
     let mut units: BTreeMap<Place, Unit> = BTreeMap::new();
     for ((backend, name), member) in members {
         let group = member.services().backend.group(&member.target);
@@ -97,6 +98,24 @@ pub(super) fn units(wanted: Vec<Wanted>) -> Result<Vec<Unit>, LockError> {
         unit.or_insert_with(empty).members.push(member);
     }
     Ok(units.into_values().collect())
+}
+
+/// Two names may be one key, where a mutex is shared with a library that puts something before it. Taken together they
+/// would count as two locks and be one; taken one after the other they would wait for themselves.
+fn each_key_once<'a>(members: impl Iterator<Item = &'a Member>) -> Result<(), OptionError> {
+    let mut keys = BTreeMap::new();
+    for member in members {
+        let target = &member.target;
+        if let Some(first) = keys.insert((&member.backend, target.key()), target) {
+            let rule = format!("both are the key {:?}; ask for one of them", target.key());
+            return Err(OptionError::new(
+                "lock",
+                format!("{first} and {target}"),
+                rule,
+            ));
+        }
+    }
+    Ok(())
 }
 
 type Called = (Arc<str>, Arc<Services>);
@@ -146,7 +165,7 @@ fn needs_second(first: &LockTarget, second: &LockTarget) -> Result<bool, OptionE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Locktopus, MemoryBackend};
+    use crate::{Locktopus, MemoryBackend, MutexProfile};
 
     fn wanted(label: &str, request: LockRequest) -> Wanted {
         let label = Some(label.to_owned());
@@ -189,6 +208,7 @@ mod tests {
             label: None,
             request,
         };
+        let python = |name| bare(a.mutex_as(name, MutexProfile::python_redis_lock()));
         for (set, part) in [
             (vec![], "at least one"),
             (vec![bare(a.lock("x")), bare(b.lock("y"))], "two backends"),
@@ -197,6 +217,8 @@ mod tests {
                 "for another lock",
             ),
             (vec![bare(a.lock("x")), bare(a.mutex("x"))], "two kinds"),
+            (vec![bare(a.lock("lock:x")), python("x")], "one of them"),
+            (vec![python("x"), bare(a.mutex("lock:x"))], "one of them"),
         ] {
             let error = units(set).err().unwrap().to_string();
             assert!(error.contains(part), "{error}");

@@ -25,6 +25,11 @@ pub(super) async fn attempt(
 ) -> Result<AttemptOutcome, BackendError> {
     panel.ready()?;
     panel.check_lease(attempt.lease)?;
+    if attempt.deadline <= Instant::now() {
+        let (kind, executed) = (BackendErrorKind::Timeout, Executed::No);
+        let message = "the deadline was over before any node was asked";
+        return Err(BackendError::new(NAME, kind, executed, message));
+    }
     let sent = clock::now();
     let until = attempt.deadline.saturating_duration_since(Instant::now()) + attempt.lease;
     let (target, owner) = (&attempt.target, &attempt.owner);

@@ -17,36 +17,76 @@ use crate::request::{AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendReques
 type Answers = Vec<(usize, Result<ExtendOutcome, Silence>)>;
 
 /// Extends several locks. Each counts as extended when a majority says so before the deadline.
+///
+/// The nodes that nobody waits for any more are heard all the same: one that is always the last to answer would
+/// otherwise never be given back what it lost.
 pub(super) async fn extend(
     panel: &Arc<Panel>,
     batch: &[ExtendRequest],
     deadline: Instant,
 ) -> Vec<Result<ExtendOutcome, BackendError>> {
-    let mut locks: Vec<Ballot> = batch
-        .iter()
-        .map(|request| Ballot::open(panel, request))
-        .collect();
-    let mut fan = Fan::new(panel);
-    for node in 0..panel.nodes.len() {
-        for requests in by_shard(panel, node, batch, &locks) {
-            fan.push(ask(Arc::clone(panel), node, requests, deadline));
+    let mut round = Round::begin(panel, batch, deadline);
+    while !round.is_decided() && round.hear().await {}
+    let outcomes = round.outcomes();
+    if !round.fan.is_empty() {
+        panel.background(async move { while round.hear().await {} });
+    }
+    outcomes
+}
+
+/// One round of extensions under way.
+struct Round {
+    panel: Arc<Panel>,
+    deadline: Instant,
+    locks: Vec<Ballot>,
+    fan: Fan<(usize, Answers)>,
+}
+
+impl Round {
+    fn begin(panel: &Arc<Panel>, batch: &[ExtendRequest], deadline: Instant) -> Self {
+        let open = |request| Ballot::open(panel, request);
+        let locks: Vec<Ballot> = batch.iter().map(open).collect();
+        let mut fan = Fan::new(panel);
+        for node in 0..panel.nodes.len() {
+            for requests in by_shard(panel, node, batch, &locks) {
+                fan.push(ask(Arc::clone(panel), node, requests, deadline));
+            }
+        }
+        Self {
+            panel: Arc::clone(panel),
+            deadline,
+            locks,
+            fan,
         }
     }
-    while !locks.iter().all(Ballot::is_decided) {
-        let Some((node, answers)) = fan.next(deadline).await else {
-            break;
+
+    fn is_decided(&self) -> bool {
+        self.locks.iter().all(Ballot::is_decided)
+    }
+
+    /// Counts the next answer, and gives locks back to nodes that lost them. False if there are no more.
+    async fn hear(&mut self) -> bool {
+        let Some((node, answers)) = self.fan.next(self.deadline).await else {
+            return false;
         };
         for (index, answer) in answers {
-            locks[index].votes[node] = match answer {
+            let lock = &mut self.locks[index];
+            lock.votes[node] = match answer {
                 Ok(outcome) => Vote::Said(outcome),
                 Err(silence) => Vote::Silent(silence),
             };
-            for node in locks[index].put_back_now() {
-                fan.push(put_back(panel, &locks[index], (node, index), deadline));
+            for node in lock.put_back_now() {
+                let again = put_back(&self.panel, lock, (node, index), self.deadline);
+                self.fan.push(again);
             }
         }
+        true
     }
-    locks.into_iter().map(|lock| lock.outcome(panel)).collect()
+
+    fn outcomes(&mut self) -> Vec<Result<ExtendOutcome, BackendError>> {
+        let locks = self.locks.iter_mut();
+        locks.map(|lock| lock.outcome(&self.panel)).collect()
+    }
 }
 
 /// The requests that one node can be sent together. It may be a cluster, with shards of its own.
@@ -161,6 +201,7 @@ impl Ballot {
     fn open(panel: &Panel, request: &ExtendRequest) -> Self {
         let refused = panel
             .ready()
+            .and_then(|()| super::supported(request.target.kind()))
             .and_then(|()| panel.check_lease(request.lease));
         let nodes = panel.nodes.len();
         let (target, owner) = (&request.target, &request.owner);
@@ -209,8 +250,8 @@ impl Ballot {
         self.count(ExtendOutcome::Missing) + self.count(ExtendOutcome::TakenOver)
     }
 
-    fn outcome(self, panel: &Panel) -> Result<ExtendOutcome, BackendError> {
-        if let Some(error) = self.refused {
+    fn outcome(&mut self, panel: &Panel) -> Result<ExtendOutcome, BackendError> {
+        if let Some(error) = self.refused.take() {
             return Err(error);
         }
         if self.count(ExtendOutcome::Extended) >= self.majority {

@@ -28,6 +28,11 @@ impl<T: Send + 'static> Fan<T> {
         self.calls.push(Box::pin(call));
     }
 
+    /// Whether every call is answered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
     /// The next answer; `None` if there are no more, or none by the deadline.
     pub(super) async fn next(&mut self, deadline: Instant) -> Option<T> {
         timeout_at(deadline, self.calls.next()).await.ok().flatten()
@@ -36,7 +41,7 @@ impl<T: Send + 'static> Fan<T> {
 
 impl<T: Send + 'static> Drop for Fan<T> {
     fn drop(&mut self) {
-        if !self.calls.is_empty() {
+        if !self.is_empty() {
             let mut calls = std::mem::take(&mut self.calls);
             self.panel
                 .background(async move { while calls.next().await.is_some() {} });

@@ -89,12 +89,15 @@ use crate::wake::WakeStream;
 /// grants of a name. A node that loses its counter falls back on its clock; then they grow only if the clocks of
 /// the nodes differ by less than the time between two holders. A single-key mutex has no token.
 ///
+/// An owner that repeats its attempt gets the token it had, as long as it asks the same `QuorumBackend`; another one may
+/// find nodes that granted it late, and with larger tokens, so it gets that token or a larger one.
+///
 /// # Only mutexes
 ///
-/// Other kinds are refused: their queues, readers and counts would be different on every node, and there is no
-/// order between nodes that all clients see alike. For the same reason nobody stands in a queue: waiters ask
-/// again after random, growing pauses, because clients that ask at the same time can take the majority
-/// from each other.
+/// Other kinds are refused with [`NameError::UnsupportedKind`]: their queues, readers and counts would be different
+/// on every node, and there is no order between nodes that all clients see alike. For the same reason nobody stands
+/// in a queue: waiters ask again after random, growing pauses, because clients that ask at the same time can take
+/// the majority from each other.
 ///
 /// # Cancel safety
 ///
@@ -149,11 +152,12 @@ impl LockBackend for QuorumBackend {
     }
 
     fn check(&self, target: &LockTarget) -> Result<(), NameError> {
-        if let Some(rule) = why_refused(target.kind()) {
-            return Err(NameError::Refused {
+        if let Some(reason) = why_refused(target.kind()) {
+            return Err(NameError::UnsupportedKind {
                 name: target.name().as_str().to_owned(),
+                kind: target.kind().clone(),
                 backend: NAME,
-                rule: rule.to_owned(),
+                reason,
             });
         }
         let mut nodes = self.panel.nodes.iter();
@@ -237,6 +241,7 @@ impl LockBackend for QuorumBackend {
         _target: &LockTarget,
         _deadline: Instant,
     ) -> Result<WakeStream, BackendError> {
+        self.panel.ready()?;
         Err(unsupported(
             "waiters of a quorum are not woken, they ask again after random pauses",
         ))

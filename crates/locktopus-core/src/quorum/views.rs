@@ -87,7 +87,8 @@ pub(super) async fn inspect(
         let votes = votes.entry(holder.owner.clone()).or_default();
         votes.push(holder.clone());
     }
-    let last_token = states.iter().filter_map(|state| state.last_token).max();
+    let tokens = states.iter().map(|state| state.last_token).collect();
+    let last_token = last_token_of(tokens, panel.nodes.len());
     let holders = votes
         .into_values()
         .filter(|votes| votes.len() >= panel.majority())
@@ -104,6 +105,17 @@ fn seen_by_majority(mut votes: Vec<HolderState>, majority: usize) -> Option<Hold
     let left = |holder: &HolderState| holder.remaining.unwrap_or(Duration::MAX);
     votes.sort_unstable_by_key(|holder| std::cmp::Reverse(left(holder)));
     votes.into_iter().nth(majority - 1)
+}
+
+/// The last token that may have been given out, if this is what some of the nodes had as their last.
+///
+/// What was given out is known to a majority, so to all but a minority of those that answered. Single nodes are ahead of
+/// it by grants of their own that came to nothing, or too late to be asked about.
+fn last_token_of(mut tokens: Vec<Option<FencingToken>>, nodes: usize) -> Option<FencingToken> {
+    let minority = (nodes - 1) / 2;
+    tokens.sort_unstable_by(|a, b| b.cmp(a));
+    let known_to = tokens.len().saturating_sub(minority);
+    tokens.get(known_to.saturating_sub(1)).copied().flatten()
 }
 
 /// What every node says.
@@ -278,6 +290,17 @@ mod tests {
         for bad in ["", "x", "a9:short", "aa:", "dd", "dddddd"] {
             assert_eq!(Progress::parse(bad, 5), None, "{bad:?}");
         }
+    }
+
+    #[test]
+    fn the_last_token_is_not_that_of_a_node_alone() {
+        let token = FencingToken::new;
+        let late = [token(9), token(7), token(8), token(7), token(7)];
+        assert_eq!(last_token_of(late.to_vec(), 5), token(7));
+        assert_eq!(last_token_of(vec![token(9), None, None], 3), None);
+        // Two that do not answer may be among the three that know it.
+        let few = vec![token(6), token(7), token(5)];
+        assert_eq!(last_token_of(few, 5), token(7));
     }
 
     #[test]

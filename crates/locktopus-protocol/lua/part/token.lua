@@ -25,11 +25,16 @@ local function reserve(count, floor)
   return token
 end
 
--- The first token of the holder's grant again. Reserves anew where the last token was lost or is below `floor`.
+-- The first token of the holder's grant again, raised to `floor` and to nothing above it: the nodes of a quorum that
+-- one token is written to must agree on it, whatever their clocks say. Reserves anew where the last token was lost.
 local function reserved(count, floor)
   local first = (tonumber(redis.call('GET', KEYS[2]) or 0) or 0) - count + 1
-  if first > 0 and first >= floor then
-    return first
+  if first <= 0 then
+    return reserve(count, floor)
   end
-  return reserve(count, floor)
+  if first < floor then
+    first = floor
+    redis.call('SET', KEYS[2], string.format('%.0f', first + count - 1), 'KEEPTTL')
+  end
+  return first
 end

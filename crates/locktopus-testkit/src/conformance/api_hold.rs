@@ -8,27 +8,29 @@ use locktopus_core::{LockError, LostCause};
 use tokio::time::{Instant, timeout};
 
 use super::ctx::until;
-use super::{Ctx, LONG, Rule, SHORT, SLACK};
+use super::{Ctx, LONG, Rule, SLACK};
 
 /// A lease that the watchdog renews several times while a case runs; long enough that a busy machine is in time.
 const RENEWED: Duration = Duration::from_millis(2_400);
 
 /// The watchdog keeps a lock past several leases, and stops with the release.
 pub async fn the_watchdog_renews(ctx: Ctx) {
+    // The nodes of a quorum have a tenth of the lease for their answers.
+    let renewed = RENEWED * if ctx.is_quorum() { 3 } else { 1 };
     let (a, b) = (ctx.locks(0).await, ctx.second().await);
-    let guard = ctx.request(&a).watchdog(RENEWED).acquire().await;
+    let guard = ctx.request(&a).watchdog(renewed).acquire().await;
     let guard = Rule::Api.ok(guard, "acquiring");
-    let end = Instant::now() + RENEWED * 2;
+    let end = Instant::now() + renewed * 2;
     while Instant::now() < end {
         b.refused(&ctx.owner()).await;
         Rule::Api.ok(guard.ensure_valid(), "a renewed lock");
-        tokio::time::sleep(RENEWED / 10).await;
+        tokio::time::sleep(renewed / 10).await;
     }
     let owner = guard.owner().clone();
     Rule::Api.ok(guard.release().await, "a release after renewals");
     let next = ctx.owner();
     b.take(&next, LONG).await;
-    tokio::time::sleep(RENEWED).await;
+    tokio::time::sleep(renewed).await;
     Rule::Ownership.check(owner != next, "owner ids repeat");
     b.holder(&next).await;
     b.give_back(&next).await;
@@ -36,16 +38,17 @@ pub async fn the_watchdog_renews(ctx: Ctx) {
 
 /// A lease that is not to be renewed ends on time, on both sides: the holder knows before the server.
 pub async fn an_explicit_lease_ends_on_time(ctx: Ctx) {
+    let short = ctx.short();
     let (a, b) = (ctx.locks(0).await, ctx.second().await);
     let sent = Instant::now();
-    let guard = ctx.request(&a).lease(SHORT).acquire().await;
+    let guard = ctx.request(&a).lease(short).acquire().await;
     let guard = Rule::Api.ok(guard, "acquiring");
     let until = guard.valid_until();
     Rule::Lease.check(
-        until >= sent && until.saturating_duration_since(sent) < SLACK,
+        until >= sent && until.saturating_duration_since(sent) < short + SLACK,
         "the deadline is out of place",
     );
-    let cause = timeout(SHORT + SLACK, guard.lost()).await;
+    let cause = timeout(short + SLACK, guard.lost()).await;
     let late = Instant::now().saturating_duration_since(until);
     Rule::Api.check(
         cause == Ok(LostCause::Expired),
@@ -55,7 +58,7 @@ pub async fn an_explicit_lease_ends_on_time(ctx: Ctx) {
         late < SLACK,
         format_args!("the end of a lease was told {late:?} late"),
     );
-    super::expiry::take_over(&b, &ctx.owner()).await;
+    super::expiry::take_over(&b, &ctx.owner(), short).await;
     let released = guard.release().await;
     Rule::Api.check(
         matches!(released, Err(LockError::Lost { .. })),
@@ -65,15 +68,16 @@ pub async fn an_explicit_lease_ends_on_time(ctx: Ctx) {
 
 /// A renewed lock ends at its maximum hold time.
 pub async fn a_hold_ends_at_its_maximum(ctx: Ctx) {
+    let short = ctx.short();
     let a = ctx.locks(0).await;
     // The lease alone would outlast the maximum, so that a slow renewal is not taken for it.
-    let request = ctx.request(&a).watchdog(SHORT * 3).max_hold(SHORT * 2);
+    let request = ctx.request(&a).watchdog(short * 3).max_hold(short * 2);
     let started = Instant::now();
     let guard = Rule::Api.ok(request.acquire().await, "acquiring");
-    let cause = timeout(SHORT * 2 + SLACK, guard.lost()).await;
+    let cause = timeout(short * 2 + SLACK, guard.lost()).await;
     Rule::Api.check(
         cause == Ok(LostCause::MaxHold)
-            && started.elapsed() + Duration::from_millis(1) >= SHORT * 2,
+            && started.elapsed() + Duration::from_millis(1) >= short * 2,
         format_args!(
             "a hold with a maximum ended with {cause:?} after {:?}",
             started.elapsed()
@@ -110,14 +114,15 @@ pub async fn a_deleted_lock_is_lost(ctx: Ctx) {
 
 /// `run` drops the work where it stands when the lock is lost.
 pub async fn work_is_dropped_when_the_lock_is_lost(ctx: Ctx) {
+    let short = ctx.short();
     let a = ctx.locks(0).await;
     let alive = Arc::new(());
     let work = Arc::clone(&alive);
-    let run = ctx.request(&a).lease(SHORT).run(|_lease| async move {
+    let run = ctx.request(&a).lease(short).run(|_lease| async move {
         pending::<()>().await;
         drop(work);
     });
-    let done = timeout(SHORT + SLACK, run).await;
+    let done = timeout(short + SLACK, run).await;
     let lost = matches!(
         done,
         Ok(Err(LockError::Lost {

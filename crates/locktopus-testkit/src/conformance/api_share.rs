@@ -4,7 +4,7 @@ use locktopus_core::{LeaseTicket, LockError, Locktopus, LostCause, Owner};
 use tokio::time::{Duration, timeout};
 
 use super::ctx::until;
-use super::{Ctx, LONG, Rule, SHORT, SLACK};
+use super::{Ctx, LONG, Rule, SLACK};
 
 /// A guard may be entered again if its kind is reentrant; the lock is free with the last guard.
 pub async fn guards_enter_again(ctx: Ctx) {
@@ -89,15 +89,16 @@ pub async fn tickets_are_adopted(ctx: Ctx) {
 
 /// A ticket whose lease has ended cannot be adopted, and creates nothing.
 pub async fn a_late_ticket_is_refused(ctx: Ctx) {
+    let short = ctx.short();
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);
     let observer = ctx.first().await;
-    let guard = ctx.request(&a).lease(SHORT).acquire().await;
+    let guard = ctx.request(&a).lease(short).acquire().await;
     let Ok(ticket) = Rule::Api.ok(guard, "acquiring").into_ticket() else {
         Rule::Api.broken("a good guard cannot become a ticket")
     };
     until(
         Rule::Lease,
-        SHORT,
+        short,
         "a ticket's lease does not end",
         || async { observer.state().await.holder().is_none() },
     )

@@ -6,7 +6,7 @@ use locktopus_core::{CancellationToken, LockError};
 use tokio::time::{Instant, timeout};
 
 use super::ctx::until;
-use super::{Ctx, LONG, Rule, SHORT, SLACK};
+use super::{Ctx, LONG, Rule, SLACK};
 
 /// `try_acquire` of a held lock is `None` at once; of a free one a guard.
 pub async fn a_try_does_not_wait(ctx: Ctx) {
@@ -87,10 +87,11 @@ pub async fn a_waiter_gets_the_lock(ctx: Ctx) {
 
 /// A waiter gets a lock whose holder died, without any hint, soon after the lease has ended.
 pub async fn a_waiter_gets_an_expired_lock(ctx: Ctx) {
+    let short = ctx.short();
     let (a, b) = (ctx.first().await, ctx.locks(1).await);
     let dead = ctx.owner();
-    a.take(&dead, SHORT).await;
-    let guard = timeout(SHORT + SLACK, ctx.request(&b).acquire()).await;
+    a.take(&dead, short).await;
+    let guard = timeout(short + SLACK, ctx.request(&b).acquire()).await;
     let Ok(guard) = guard else {
         Rule::Api.broken("the waiter did not get the lock of a dead holder")
     };

@@ -19,6 +19,7 @@ pub type CaseFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub struct Case {
     name: &'static str,
     flavours: &'static [Flavour],
+    queue: bool,
     run: fn(Ctx) -> CaseFuture,
 }
 
@@ -35,6 +36,12 @@ impl Case {
         self.flavours
     }
 
+    /// Whether it is about waiters in a queue, and does not apply to a backend without one.
+    #[must_use]
+    pub fn needs_queue(&self) -> bool {
+        self.queue
+    }
+
     /// Starts it.
     #[must_use]
     pub fn run(&self, ctx: Ctx) -> CaseFuture {
@@ -44,9 +51,13 @@ impl Case {
 
 macro_rules! list {
     ($($module:ident on $flavours:expr => $($name:ident),+;)+) => {
+        list! { queue: false; $($module on $flavours => $($name),+;)+ }
+    };
+    (queue: $queue:literal; $($module:ident on $flavours:expr => $($name:ident),+;)+) => {
         vec![$($(Case {
             name: concat!(stringify!($module), "::", stringify!($name)),
             flavours: $flavours,
+            queue: $queue,
             run: |ctx| Box::pin($module::$name(ctx)),
         }),+),+]
     };
@@ -81,6 +92,7 @@ const LATCH: &[Flavour] = &[Flavour::Latch];
 #[must_use]
 pub fn cases() -> Vec<Case> {
     let mut cases = basic();
+    cases.extend(of_holders());
     cases.extend(of_queues());
     cases.extend(of_kinds());
     cases.extend(of_users());
@@ -105,7 +117,7 @@ fn basic() -> Vec<Case> {
             tokens_grow_after_deletion;
         fencing on Flavour::EXCLUSIVE => the_state_shows_holder_and_token;
         blocks on Flavour::WITH_TOKENS => a_grant_reserves_what_was_asked_for, a_repeated_block_is_the_same,
-            a_waiter_reserves_its_block, a_floor_raises, a_repetition_raises_to_its_floor;
+            a_floor_raises, a_repetition_raises_to_its_floor;
         wakeup on Flavour::QUEUED => a_release_wakes_a_subscriber, every_client_is_woken,
             an_unused_hint_is_passed_on, a_dropped_subscription_harms_nobody, two_subscribers_two_releases,
             who_joins_the_listeners_misses_nothing;
@@ -118,19 +130,28 @@ fn basic() -> Vec<Case> {
 
 fn of_queues() -> Vec<Case> {
     list! {
+        queue: true;
+        blocks on Flavour::WITH_TOKENS => a_waiter_reserves_its_block;
         queue on Flavour::QUEUED => first_come_first_served, a_place_keeps_its_order, a_place_is_counted,
             a_release_gives_up_a_place, nobody_overtakes_a_waiter, a_refusal_leaves_no_place;
         queue_end on Flavour::QUEUED => a_place_lapses_and_not_early, a_repeated_place_stays,
             a_dead_waiter_is_passed, many_dead_waiters_are_passed_together;
         hand_off on Flavour::QUEUED => a_release_makes_the_first_waiter_holder, a_handed_lease_counts_in_full,
             a_cancelled_waiter_is_skipped, a_grant_that_is_given_up_goes_on, a_repeated_release_hands_on_once;
+        evict on Flavour::QUEUED => an_eviction_hands_on;
+        api_queue on QUEUEING => waiters_are_served_in_order, a_confirmed_grant_is_a_grant,
+            a_wait_that_ends_lets_the_next_one_in;
+    }
+}
+
+fn of_holders() -> Vec<Case> {
+    list! {
         group on Flavour::QUEUED => a_group_is_taken_together, a_group_is_all_or_nothing,
             a_repeated_group_is_one_grant, a_group_overtakes_nobody;
         recall on Flavour::KEPT => a_holder_that_asked_is_told, a_waiter_tells_the_holder, a_group_tells_the_holder,
             an_eviction_tells_the_holder, a_holder_that_did_not_ask_is_not_told, a_former_holder_is_not_told;
         recall on Flavour::HELD => asking_to_be_told_changes_nothing_else;
-        evict on Flavour::QUEUED => an_eviction_ends_the_hold, an_eviction_of_nothing_is_harmless,
-            an_eviction_hands_on;
+        evict on Flavour::QUEUED => an_eviction_ends_the_hold, an_eviction_of_nothing_is_harmless;
         evict on Flavour::WITH_TOKENS => an_eviction_fences;
         scan on Flavour::WITH_TOKENS => held_locks_are_found, a_prefix_is_not_a_pattern;
     }
@@ -159,8 +180,7 @@ fn of_users() -> Vec<Case> {
     list! {
         api_wait on ASKED => a_try_does_not_wait, a_wait_ends_in_time, a_cancelled_wait_ends, a_waiter_gets_the_lock,
             a_waiter_gets_an_expired_lock, a_dropped_waiter_leaves_nothing, waiters_get_their_turns;
-        api_queue on QUEUEING => waiters_are_served_in_order, every_strategy_gets_its_turn,
-            a_confirmed_grant_is_a_grant, a_wait_that_ends_lets_the_next_one_in;
+        api_queue on QUEUEING => every_strategy_gets_its_turn;
         api_hold on ASKED => the_watchdog_renews, an_explicit_lease_ends_on_time, a_hold_ends_at_its_maximum,
             work_is_dropped_when_the_lock_is_lost, work_is_done_under_the_lock, an_extension_counts,
             a_dropped_guard_gives_back;

@@ -15,7 +15,7 @@ use super::flavour::Flavour;
 use super::rule::Rule;
 use super::suite::Suite;
 
-/// A lease that a case waits for. Long enough for a busy server in a container.
+/// A lease that a case waits for, if [`Ctx::short`] says nothing else. Long enough for a busy server in a container.
 pub const SHORT: Duration = Duration::from_millis(400);
 /// A lease that does not end while a case runs.
 pub const LONG: Duration = Duration::from_secs(30);
@@ -126,6 +126,25 @@ impl Ctx {
     /// Whether subscribers of this flavour get hints on this backend.
     pub async fn wakes(&self) -> bool {
         self.flavour.announces() && self.backend(0).await.info().wakes
+    }
+
+    /// Whether the store is a quorum, where nobody may win if several try at the same moment.
+    #[must_use]
+    pub fn is_quorum(&self) -> bool {
+        self.suite.is_quorum()
+    }
+
+    /// Whether `again` is what a holder of `token` must get when it repeats its attempt: the same, but of a quorum
+    /// through another client perhaps a later one, because nodes that were late to grant have tokens of their own.
+    #[must_use]
+    pub fn repeats<T: PartialOrd>(&self, token: T, again: T, through_another: bool) -> bool {
+        again == token || through_another && self.is_quorum() && again > token
+    }
+
+    /// A lease that the case waits for: [`SHORT`], or longer where a call takes longer.
+    #[must_use]
+    pub fn short(&self) -> Duration {
+        self.suite.short()
     }
 
     /// Whether all clients together count as one process for wake-ups.

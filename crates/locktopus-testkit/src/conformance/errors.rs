@@ -10,7 +10,7 @@ use locktopus_core::{
 use tokio::time::Instant;
 
 use super::ctx::{ROUNDING, until};
-use super::{Client, Ctx, Flavour, LONG, Rule, SHORT, SLACK};
+use super::{Client, Ctx, Flavour, LONG, Rule, SLACK};
 
 /// A call whose deadline is over is answered soon, and an error tells the truth about its effect.
 pub async fn a_spent_deadline_is_answered_soon(ctx: Ctx) {
@@ -88,21 +88,22 @@ pub async fn closing_one_client_leaves_others(ctx: Ctx) {
 
 /// Calls may be dropped at any point. A release of the same owner then leaves at most what one lease keeps.
 pub async fn dropped_futures_leave_nothing_for_long(ctx: Ctx) {
+    let short = ctx.short();
     let a = ctx.first().await;
     for polls in 0..6 {
         let owner = ctx.owner();
-        let call = a.try_attempt(&owner, SHORT);
+        let call = a.try_attempt(&owner, short);
         poll_some(polls, call).await;
         let _ = a.release(&owner).await;
         poll_some(polls, a.try_release(&owner)).await;
-        poll_some(polls, a.try_extend(&owner, SHORT)).await;
+        poll_some(polls, a.try_extend(&owner, short)).await;
         let target = ctx.target();
         poll_some(polls, a.backend.subscribe(&target, a.deadline())).await;
     }
     let next = ctx.owner();
     until(
         Rule::CancelSafety,
-        SHORT,
+        short,
         "a dropped attempt keeps the lock",
         || async { matches!(a.attempt(&next, LONG).await, AttemptOutcome::Granted { .. }) },
     )

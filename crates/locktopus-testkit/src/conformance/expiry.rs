@@ -6,31 +6,33 @@ use locktopus_core::{AttemptOutcome, ExtendOutcome, ReleaseOutcome};
 use tokio::time::Instant;
 
 use super::ctx::{ROUNDING, until};
-use super::{Client, Ctx, LONG, Rule, SHORT};
+use super::{Client, Ctx, LONG, Rule};
 
 /// A lease that nobody extends ends, and not before its time.
 pub async fn a_lease_ends_by_itself_and_not_early(ctx: Ctx) {
+    let short = ctx.short();
     let (a, b) = (ctx.first().await, ctx.second().await);
     let (holder, next) = (ctx.owner(), ctx.owner());
     let sent = Instant::now();
-    a.take(&holder, SHORT).await;
-    take_over(&b, &next).await;
+    a.take(&holder, short).await;
+    take_over(&b, &next, short).await;
     let lasted = sent.elapsed();
     Rule::Lease.check(
-        lasted + ROUNDING >= SHORT,
-        format_args!("a lease of {SHORT:?} ended after {lasted:?}"),
+        lasted + ROUNDING >= short,
+        format_args!("a lease of {short:?} ended after {lasted:?}"),
     );
     b.give_back(&next).await;
 }
 
 /// After its lease a hold is gone in every respect.
 pub async fn an_ended_hold_is_gone(ctx: Ctx) {
+    let short = ctx.short();
     let a = ctx.first().await;
     let holder = ctx.owner();
-    a.take(&holder, SHORT).await;
+    a.take(&holder, short).await;
     until(
         Rule::Lease,
-        SHORT,
+        short,
         "an ended lease is shown as held",
         || async { a.state().await.holder().is_none() },
     )
@@ -52,10 +54,11 @@ pub async fn an_ended_hold_is_gone(ctx: Ctx) {
 
 /// Whoever held the lock before cannot release or extend the present hold.
 pub async fn a_former_holder_cannot_touch_its_successor(ctx: Ctx) {
+    let short = ctx.short();
     let (a, b) = (ctx.first().await, ctx.second().await);
     let (former, present) = (ctx.owner(), ctx.owner());
-    a.take(&former, SHORT).await;
-    take_over(&b, &present).await;
+    a.take(&former, short).await;
+    take_over(&b, &present, short).await;
     let released = a.release(&former).await;
     Rule::Ownership.check(
         released == ReleaseOutcome::NotHeld,
@@ -74,16 +77,20 @@ pub async fn a_former_holder_cannot_touch_its_successor(ctx: Ctx) {
     b.give_back(&present).await;
 }
 
-/// Leases of a day and of a few milliseconds are both kept.
+/// Leases of a day and of a few milliseconds are both kept; of a quorum, none of a few milliseconds.
 pub async fn leases_of_any_length(ctx: Ctx) {
     let a = ctx.first().await;
+    let shortest = match ctx.is_quorum() {
+        true => ctx.short(),
+        false => locktopus_core::MIN_LEASE,
+    };
     let day = Duration::from_secs(24 * 60 * 60);
     let (short, long) = (ctx.owner(), ctx.owner());
-    a.take(&short, locktopus_core::MIN_LEASE).await;
+    a.take(&short, shortest).await;
     until(
         Rule::Lease,
-        Duration::from_millis(20),
-        "a lease of 20 ms does not end",
+        shortest,
+        "the shortest lease does not end",
         || async { a.state().await.holder().is_none() },
     )
     .await;
@@ -115,8 +122,8 @@ pub async fn a_deleted_lock_is_missing(ctx: Ctx) {
 }
 
 /// Tries until the holder's lease has ended.
-pub(super) async fn take_over(client: &Client, next: &locktopus_core::OwnerId) {
-    until(Rule::Lease, SHORT, "a lease does not end", || async {
+pub(super) async fn take_over(client: &Client, next: &locktopus_core::OwnerId, short: Duration) {
+    until(Rule::Lease, short, "a lease does not end", || async {
         matches!(
             client.attempt(next, LONG).await,
             AttemptOutcome::Granted { .. }

@@ -4,7 +4,7 @@ use locktopus_core::FencingToken;
 
 use super::ctx::ROUNDING;
 use super::expiry::take_over;
-use super::{Ctx, LONG, Rule, SHORT};
+use super::{Ctx, LONG, Rule};
 
 /// A token comes with every grant of a kind that has tokens, and with no other.
 pub async fn tokens_exist_where_promised(ctx: Ctx) {
@@ -33,11 +33,12 @@ pub async fn tokens_grow_over_grants(ctx: Ctx) {
 
 /// The successor of a hold that ran out has a greater token, too.
 pub async fn tokens_grow_after_expiry(ctx: Ctx) {
+    let short = ctx.short();
     let (a, b) = (ctx.first().await, ctx.second().await);
     let (former, next) = (ctx.owner(), ctx.owner());
     let mut last = None;
-    grew(&mut last, a.take(&former, SHORT).await, "nothing");
-    take_over(&b, &next).await;
+    grew(&mut last, a.take(&former, short).await, "nothing");
+    take_over(&b, &next, short).await;
     grew(&mut last, b.take(&next, LONG).await, "an expiry");
     b.give_back(&next).await;
 }

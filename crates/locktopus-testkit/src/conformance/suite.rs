@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::case::{CaseFuture, cases};
-use super::ctx::Ctx;
+use super::ctx::{Ctx, SHORT};
 use super::flavour::Flavour;
 use super::report::{Outcome, Report, Verdict};
 
@@ -24,6 +24,8 @@ type Wipe = dyn Fn(LockTarget) -> CaseFuture + Send + Sync;
 
 /// How many clients the cases share. A few more are connected by the cases that close theirs.
 const CLIENTS: usize = 3;
+/// How much longer short leases of a quorum are.
+const QUORUM_FACTOR: u32 = 10;
 /// Longer than any case takes on a healthy store.
 const CASE_LIMIT: Duration = Duration::from_secs(60);
 
@@ -36,6 +38,7 @@ pub struct Suite {
     flavours: Vec<Flavour>,
     only: Option<String>,
     shared_waiters: bool,
+    quorum: bool,
     concurrency: usize,
     prefix: String,
 }
@@ -57,6 +60,7 @@ impl Suite {
             flavours: Flavour::ALL.to_vec(),
             only: std::env::var("LOCKTOPUS_CONFORMANCE").ok(),
             shared_waiters: false,
+            quorum: false,
             concurrency: 32,
             prefix: format!("conformance:{}:{run}", &process_uuid()[..8]),
         }
@@ -93,6 +97,14 @@ impl Suite {
     #[must_use]
     pub fn shared_waiters(mut self) -> Self {
         self.shared_waiters = true;
+        self
+    }
+
+    /// Says that the store is a quorum of nodes. Of attempts at the same moment none may be granted, because each may
+    /// have some of the nodes; and since a node must answer within a part of the lease, no lease is short.
+    #[must_use]
+    pub fn quorum(mut self) -> Self {
+        self.quorum = true;
         self
     }
 
@@ -163,6 +175,15 @@ impl Suite {
     pub(super) fn has_shared_waiters(&self) -> bool {
         self.shared_waiters
     }
+
+    pub(super) fn is_quorum(&self) -> bool {
+        self.quorum
+    }
+
+    /// How long leases are that cases wait for the end of.
+    pub(super) fn short(&self) -> Duration {
+        SHORT * if self.quorum { QUORUM_FACTOR } else { 1 }
+    }
 }
 
 impl fmt::Debug for Suite {
@@ -193,7 +214,7 @@ impl Trial {
     /// Runs it. A panic of the case is a verdict, not a panic of this call.
     pub async fn run(self) -> Outcome {
         let started = Instant::now();
-        let case = AssertUnwindSafe(self.case.run(self.ctx.clone())).catch_unwind();
+        let case = AssertUnwindSafe(run(self.case, self.ctx.clone())).catch_unwind();
         let verdict = match tokio::time::timeout(CASE_LIMIT, case).await {
             Ok(Ok(())) => match self.ctx.skipped() {
                 Some(reason) => Verdict::Skipped(reason),
@@ -209,6 +230,13 @@ impl Trial {
             took: started.elapsed(),
         }
     }
+}
+
+async fn run(case: super::Case, ctx: Ctx) {
+    if case.needs_queue() && !ctx.backend(0).await.info().queues {
+        return ctx.skip("no queue");
+    }
+    case.run(ctx).await;
 }
 
 fn text(panic: &(dyn std::any::Any + Send)) -> String {

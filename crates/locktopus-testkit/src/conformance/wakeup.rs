@@ -127,6 +127,9 @@ pub async fn two_subscribers_two_releases(ctx: Ctx) {
 
 /// Whoever joins those who listen already, as far as the backend lets it, is woken as they are.
 pub async fn who_joins_the_listeners_misses_nothing(ctx: Ctx) {
+    if !ctx.wakes().await {
+        return ctx.skip("no hints");
+    }
     let (a, b) = (ctx.first().await, ctx.second().await);
     let (holder, waiter) = (ctx.owner(), ctx.owner());
     for listened_before in [false, true] {

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub(crate) mod quorum;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -54,6 +56,8 @@ fn setting(place: &Deployment, clients: &[&str]) -> Setting {
         TopologyKind::Cluster {
             replicas_each: 0, ..
         } => "cluster without replicas".to_owned(),
+        // They know nothing of each other, and the suite runs on the first.
+        TopologyKind::Quorum { .. } => "one node of a quorum".to_owned(),
         kind => kind.to_string(),
     };
     Setting {
