@@ -178,6 +178,9 @@ fn the_plans_that_come_along_are_good() {
     let mut seen = 0;
     for entry in std::fs::read_dir(plans).unwrap() {
         let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
         let plan = PlanFile::load(&path).unwrap_or_else(|error| panic!("{error}"));
         let cells = plan.cells(&Choice::default()).unwrap();
         assert!(!cells.is_empty(), "{}", path.display());
@@ -238,6 +241,18 @@ fn a_page_shows_a_run_or_is_told_to() {
     assert_eq!(page::with_table(&new, &report).unwrap(), new);
     assert!(page::with_table("nothing", &report).is_err());
     well_formed(&html::render(&report).unwrap());
+}
+
+/// Whoever changes the page or the run has to change both.
+#[test]
+fn the_guide_shows_the_run_that_is_kept_with_it() {
+    let root = format!("{}/..", env!("CARGO_MANIFEST_DIR"));
+    let (page, file) = (
+        format!("{root}/docs/safety.md"),
+        format!("{root}/bench-harness/failover/summary.json"),
+    );
+    let output = failover(&["failover-report", &file, "--page", &page, "--check"]);
+    assert!(output.status.success(), "{}", told(&output));
 }
 
 const SUMMARY: &str = include_str!("data/failover-summary.json");

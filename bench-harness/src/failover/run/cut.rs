@@ -1,43 +1,31 @@
-//! Keeps replicas from following: their links are closed again and again.
+//! Keeps replicas from following a primary that is about to be killed.
+//!
+//! Plain processes have no network that could be cut. A password that replicas do not have does the same to them:
+//! connections that are there go on, and links that are closed do not come back. It is gone with the process.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
 
-/// Sooner than a replica comes back by itself, which takes up to a second.
-const AGAIN: Duration = Duration::from_millis(100);
+const COMMANDS: [&[u8]; 2] = [
+    b"CONFIG SET requirepass cut-off\r\n",
+    b"CLIENT KILL TYPE replica\r\n",
+];
 
-/// Replicas of a server are cut off until this is dropped.
-#[derive(Debug)]
-pub(super) struct Cut(JoinHandle<()>);
-
-impl Cut {
-    pub(super) async fn start(server: SocketAddr) -> std::io::Result<Self> {
-        let mut stream = TcpStream::connect(server).await?;
-        close_links(&mut stream).await?;
-        Ok(Self(tokio::spawn(async move {
-            // It ends with an error when the server is killed, which is what it is there for.
-            while close_links(&mut stream).await.is_ok() {
-                tokio::time::sleep(AGAIN).await;
-            }
-        })))
+/// Cuts the replicas of this server off for the rest of its life.
+pub(super) async fn off(server: SocketAddr) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(server).await?;
+    for command in COMMANDS {
+        stream.write_all(command).await?;
+        let mut reply = [0; 256];
+        let length = stream.read(&mut reply).await?;
+        if length == 0 || reply[0] == b'-' {
+            let said = String::from_utf8_lossy(&reply[..length]).into_owned();
+            return Err(std::io::Error::other(format!(
+                "the server refused: {said:?}"
+            )));
+        }
     }
-}
-
-impl Drop for Cut {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-async fn close_links(stream: &mut TcpStream) -> std::io::Result<()> {
-    stream.write_all(b"CLIENT KILL TYPE replica\r\n").await?;
-    let mut reply = [0; 64];
-    match stream.read(&mut reply).await? {
-        0 => Err(std::io::ErrorKind::UnexpectedEof.into()),
-        _ => Ok(()),
-    }
+    Ok(())
 }

@@ -53,6 +53,9 @@ pub enum RunError {
         "nobody was granted a lock for {0:?}: the servers did not recover, or the locks did not"
     )]
     NoGrant(std::time::Duration),
+    /// No other server took over.
+    #[error("no other server took over within {0:?}")]
+    NoSuccessor(std::time::Duration),
     /// The history cannot be written or read.
     #[error("cannot keep the history: {0}")]
     History(String),

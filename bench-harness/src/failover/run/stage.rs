@@ -9,10 +9,9 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::super::plan::{Cell, Moment};
 use super::super::resource::{Entered, Resource};
-use super::RunError;
 use super::crew::Crew;
-use super::cut::Cut;
 use super::load::Load;
+use super::{RunError, cut};
 use crate::sample::dice::Dice;
 
 /// How long everything may take to come back: failovers, quarantines, the youth of quorum nodes.
@@ -120,16 +119,16 @@ impl<'a> Stage<'a> {
         wanted.then(|| Load::start(node.addr(), lock))
     }
 
-    /// The replicas of this server lose it, if the plan says so.
-    pub(super) async fn cut(&mut self, node: &Node) -> Result<Option<Cut>, RunError> {
-        if !self.cell.scenario.cut_replication {
-            return Ok(None);
+    /// The replicas of this server lose it for good, if the plan says so; returns whether they did.
+    pub(super) async fn cut_off(&mut self, node: &Node) -> Result<bool, RunError> {
+        let wanted = self.cell.scenario.cut_replication;
+        if wanted {
+            cut::off(node.addr())
+                .await
+                .map_err(RunError::io("cut off replicas"))?;
+            self.note("cut off from replicas", node.name());
         }
-        let cut = Cut::start(node.addr())
-            .await
-            .map_err(RunError::io("cut off replicas"))?;
-        self.note("replicas cut off", node.name());
-        Ok(Some(cut))
+        Ok(wanted)
     }
 
     pub(super) async fn pause(&mut self) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use locktopus_testkit::topology::{Isolation, Node, Resp, TopologyError};
+use tokio::time::Instant;
 
 use super::super::super::plan::Place;
 use super::super::RunError;
@@ -10,6 +11,8 @@ use super::super::stage::{RECOVERY, Stage};
 
 /// Between looks at who is in charge.
 const LOOK: Duration = Duration::from_millis(25);
+/// How long an orderly change takes if it is not given up on.
+const CHANGED_WITHIN: Duration = Duration::from_secs(5);
 /// How long replicas are kept off at most before their primary is killed.
 const CUT_FOR: Duration = Duration::from_secs(5);
 
@@ -18,8 +21,7 @@ pub(super) async fn kill(stage: &mut Stage<'_>) -> Result<(), RunError> {
     let (lock, primary) = stage.target().await?;
     let here = stage.on(primary).await;
     let load = stage.load(primary, &lock);
-    let cut = stage.cut(primary).await?;
-    if cut.is_some() {
+    if stage.cut_off(primary).await? {
         // A lock that waits for its replicas may not be granted at all meanwhile.
         let _ = tokio::time::timeout(CUT_FOR, stage.moment(&here)).await;
     } else {
@@ -27,7 +29,7 @@ pub(super) async fn kill(stage: &mut Stage<'_>) -> Result<(), RunError> {
     }
     stage.fault(primary.name())?;
     primary.crash().await?;
-    drop((load, cut));
+    drop(load);
     let next = successor(stage, &lock, primary).await?;
     return_as_replica(stage, primary, next).await
 }
@@ -131,16 +133,21 @@ pub(super) async fn hand_over(stage: &mut Stage<'_>) -> Result<(), RunError> {
     stage.moment(&here).await?;
     stage.fault(primary.name())?;
     let (node, command) = asked;
-    // Refused while an earlier one is not forgotten.
-    let give_up = tokio::time::Instant::now() + RECOVERY;
-    while let Err(error) = node.command(command).await {
-        if tokio::time::Instant::now() >= give_up {
-            return Err(error.into());
-        }
-        tokio::time::sleep(LOOK).await;
-    }
+    let give_up = Instant::now() + RECOVERY;
+    let mut answer = node.command(command).await;
     drop(load);
-    successor(stage, &lock, primary).await.map(drop)
+    loop {
+        let changed = answer.is_ok() && is_changed(stage, &lock, primary, CHANGED_WITHIN).await?;
+        if changed {
+            return Ok(());
+        }
+        if Instant::now() >= give_up {
+            return Err(RunError::NoSuccessor(RECOVERY));
+        }
+        // Refused while an earlier one is not forgotten, and given up on where it takes too long.
+        tokio::time::sleep(LOOK).await;
+        answer = node.command(command).await;
+    }
 }
 
 /// Waits until another node than `old` takes writes for `lock`.
@@ -149,15 +156,31 @@ async fn successor<'a>(
     lock: &str,
     old: &Node,
 ) -> Result<&'a Node, RunError> {
-    let give_up = tokio::time::Instant::now() + RECOVERY;
+    let end = Instant::now() + RECOVERY;
     loop {
-        let left = give_up.saturating_duration_since(tokio::time::Instant::now());
+        let left = end.saturating_duration_since(Instant::now());
         let next = stage.place.wait_writable(lock, left).await?;
         if next.addr() != old.addr() {
             stage.note("promoted", next.name());
             return Ok(next);
         }
+        if left.is_zero() {
+            return Err(RunError::NoSuccessor(RECOVERY));
+        }
         tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Whether another node than `old` takes writes for `lock` soon.
+async fn is_changed(
+    stage: &mut Stage<'_>,
+    lock: &str,
+    old: &Node,
+    within: Duration,
+) -> Result<bool, RunError> {
+    match tokio::time::timeout(within, successor(stage, lock, old)).await {
+        Ok(next) => next.map(|_| true),
+        Err(_) => Ok(false),
     }
 }
 
