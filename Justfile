@@ -8,6 +8,10 @@ default:
 bench *OPTIONS:
     scripts/bench {{OPTIONS}}
 
+# Does faults to servers under lock load, and reports what happened to the locks.
+failover *OPTIONS:
+    scripts/failover {{OPTIONS}}
+
 # Micro-benchmarks of hot paths.
 bench-micro *OPTIONS:
     cargo bench --package bench-harness {{OPTIONS}}

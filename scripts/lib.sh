@@ -7,6 +7,7 @@
 #   ensure_engine    a container engine that answers
 #   ensure_jdk       a Java compiler and Maven, for Redisson
 #   ensure_images    the images of the pod provider
+#   build_harness    locktopus-bench, built for release         -> PROGRAM
 #
 # An `ensure_*` function that cannot help returns 1 and leaves the reason in WHY; its caller
 # decides whether that is an error. Packages are installed only by apt-get, only as root or
@@ -142,6 +143,19 @@ ensure_rust() {
     have cargo || die 'cargo is missing: install Rust with rustup and run this again'
     have cc || install_packages gcc libc6-dev ||
         die "a C compiler (cc) is missing and cannot be installed: $WHY"
+}
+
+# Leaves the program's path in PROGRAM.
+build_harness() {
+    local messages
+    make_scratch
+    messages=$SCRATCH/build.json
+    say 'building the harness (release)'
+    # In the workspace, because rust-toolchain.toml counts for the directory that cargo runs in.
+    (cd "$ROOT" && cargo build --release --package bench-harness --bin locktopus-bench \
+        --message-format json-render-diagnostics >"$messages")
+    PROGRAM=$(sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' "$messages" | tail -n 1)
+    [ -x "$PROGRAM" ] || die 'cargo did not say where it put locktopus-bench'
 }
 
 # --- Servers ----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::cmd::{CommandError, compare, report, run, topology};
+use crate::cmd::{CommandError, compare, failover, failover_report, report, run, topology};
 use crate::exit::{self, Exit};
 use crate::report::Style;
 use crate::{spin, worker};
@@ -21,11 +21,18 @@ pub struct Cli {
 enum Command {
     /// Measure, and write a report.
     Run(Box<run::RunArgs>),
+    /// Do faults to servers under lock load, and report what happened to the locks.
+    Failover(Box<failover::FailoverArgs>),
+    /// Render a stored run of `failover`.
+    FailoverReport(failover_report::FailoverReportArgs),
     /// Start and stop servers.
     Topology(topology::TopologyArgs),
     /// Be a worker process of `run`.
     #[command(hide = true)]
     Worker,
+    /// Be a worker process of `failover`.
+    #[command(hide = true)]
+    FailoverWorker,
     /// Keep a core from sleeping.
     #[command(hide = true)]
     Spin {
@@ -85,9 +92,18 @@ impl Cli {
     pub fn run(self) -> Exit {
         let result = match self.command {
             Command::Run(args) => on_runtime(run::run(&args)),
+            Command::Failover(args) => on_runtime(failover::run(&args)),
+            Command::FailoverReport(args) => failover_report::run(&args),
             Command::Topology(args) => on_runtime(topology::run(&args)),
             Command::Worker => {
                 return if worker::serve() {
+                    Exit::Ok
+                } else {
+                    Exit::Measurement
+                };
+            }
+            Command::FailoverWorker => {
+                return if crate::failover::serve() {
                     Exit::Ok
                 } else {
                     Exit::Measurement

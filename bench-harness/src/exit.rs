@@ -16,7 +16,7 @@ pub enum Exit {
     Input = 3,
     /// A result could not be written.
     Output = 4,
-    /// A measurement found two holders of one lock.
+    /// A measurement found two holders of one lock; `failover`: a lock broke a promise.
     Overlap = 5,
     /// A measurement could not be made although what it needs was there.
     Measurement = 6,
@@ -35,5 +35,5 @@ pub const HELP: &str = "Exit codes:
   2  wrong usage
   3  an input file cannot be used
   4  a result cannot be written
-  5  two holders of one lock were found while measuring
+  5  two holders of one lock were found while measuring; failover: a lock broke a promise
   6  a measurement failed";

@@ -10,6 +10,7 @@ pub mod cmd;
 pub mod derive;
 pub mod detect;
 pub mod exit;
+pub mod failover;
 pub mod model;
 pub mod plan;
 pub mod record;

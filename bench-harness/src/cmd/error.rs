@@ -33,6 +33,15 @@ pub enum CommandError {
     /// There is nothing to measure, or the scenario file is bad.
     #[error(transparent)]
     Plan(#[from] crate::plan::PlanError),
+    /// There is nothing to do, or the failover plan is bad.
+    #[error(transparent)]
+    FailoverPlan(#[from] crate::failover::plan::PlanError),
+    /// A stored failover report cannot be used.
+    #[error(transparent)]
+    FailoverReport(#[from] crate::failover::model::ReadError),
+    /// A template could not be filled.
+    #[error("cannot fill the page: {0}")]
+    Template(#[from] askama::Error),
     /// The servers could not be started or stopped.
     #[error(transparent)]
     Place(#[from] crate::run::PlaceError),
@@ -55,9 +64,11 @@ impl CommandError {
     #[must_use]
     pub const fn exit(&self) -> Exit {
         match self {
-            Self::Load(_) | Self::Histogram(_) | Self::Html(_) => Exit::Input,
-            Self::Csv(_) | Self::Write { .. } => Exit::Output,
-            Self::Usage(_) | Self::Plan(_) => Exit::Usage,
+            Self::Load(_) | Self::Histogram(_) | Self::Html(_) | Self::FailoverReport(_) => {
+                Exit::Input
+            }
+            Self::Csv(_) | Self::Write { .. } | Self::Template(_) => Exit::Output,
+            Self::Usage(_) | Self::Plan(_) | Self::FailoverPlan(_) => Exit::Usage,
             Self::Place(_) | Self::Topology(_) | Self::Run(_) | Self::Interrupted => {
                 Exit::Measurement
             }

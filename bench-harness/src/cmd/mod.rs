@@ -2,6 +2,8 @@
 
 pub mod compare;
 mod error;
+pub mod failover;
+pub mod failover_report;
 mod peers;
 pub mod report;
 pub mod run;

@@ -8,7 +8,7 @@ mod differences;
 pub mod format;
 pub mod hgrm;
 pub mod html;
-mod table;
+pub(crate) mod table;
 pub mod terminal;
 
 pub use table::Style;

@@ -24,7 +24,7 @@ impl Default for Style {
 }
 
 /// An empty table with `names` as header.
-pub(super) fn new(names: &[&str], style: Style) -> Table {
+pub(crate) fn new(names: &[&str], style: Style) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
     table
@@ -44,7 +44,7 @@ pub(super) fn new(names: &[&str], style: Style) -> Table {
 }
 
 /// Packs the columns and sets all but the first `text_columns` flush right.
-pub(super) fn align(table: &mut Table, text_columns: usize) {
+pub(crate) fn align(table: &mut Table, text_columns: usize) {
     for (at, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 1));
         if at >= text_columns {
@@ -56,7 +56,7 @@ pub(super) fn align(table: &mut Table, text_columns: usize) {
 }
 
 /// Breaks `text` at spaces so that no line exceeds `width`, continuing under `indent`.
-pub(super) fn wrap(text: &str, indent: &str, width: u16) -> String {
+pub(crate) fn wrap(text: &str, indent: &str, width: u16) -> String {
     let mut lines = String::from(indent);
     let mut used = indent.chars().count();
     for word in text.split_whitespace() {

@@ -1,10 +1,10 @@
 //! Seeded randomness without a dependency: `SplitMix64` and two distributions.
 
 /// A generator of reproducible numbers.
-pub(super) struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    pub(super) const fn new(seed: u64) -> Self {
+    pub(crate) const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -17,8 +17,13 @@ impl Dice {
     }
 
     /// Uniform in `0.0..1.0`.
-    pub(super) fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// A number below `count`; 0 if there is none.
+    pub(crate) fn below(&mut self, count: usize) -> usize {
+        ((self.unit() * count as f64) as usize).min(count.saturating_sub(1))
     }
 
     /// Log-normal around `median`; `spread` is the deviation of the logarithm.

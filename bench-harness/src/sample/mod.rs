@@ -4,7 +4,7 @@
 //! a seeded generator and goes through the real [`crate::record::Recorder`], so renderers see what
 //! a runner would give them. No subcommand of the binary reaches this module.
 
-mod dice;
+pub(crate) mod dice;
 mod hot;
 mod single;
 

@@ -17,7 +17,15 @@ mod renewal;
 mod serve;
 mod subject;
 
+/// Other ways of locking, for whoever else puts them to the test.
+#[cfg(feature = "peers")]
+pub(crate) mod peer {
+    pub(crate) use super::peers::{LEASE, r1, rslock};
+    pub(crate) use super::subject::{Held, Subject};
+}
+
 pub use clock::monotonic_ns;
 pub use job::{Answer, Job, Start};
 pub(crate) use serve::pin;
 pub use serve::serve;
+pub(crate) use subject::chain;

@@ -3,5 +3,10 @@
 mod r1;
 mod rslock;
 
-pub(super) use r1::connect as r1;
-pub(super) use rslock::connect as rslock;
+use std::time::Duration;
+
+/// The lease of each, as long as the watchdog lease of the others.
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
+
+pub(crate) use r1::connect as r1;
+pub(crate) use rslock::connect as rslock;

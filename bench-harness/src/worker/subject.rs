@@ -10,14 +10,14 @@ use crate::plan::{Kind, Strategy};
 
 /// A way of locking.
 #[async_trait]
-pub(super) trait Subject: Send + Sync + 'static {
+pub(crate) trait Subject: Send + Sync + 'static {
     /// Takes a lock, waiting as long as it takes.
     async fn acquire(&self, lock: &str) -> Result<Box<dyn Held>, &'static str>;
 }
 
 /// A held lock.
 #[async_trait]
-pub(super) trait Held: Send {
+pub(crate) trait Held: Send + Sync {
     /// Gives it back.
     async fn release(self: Box<Self>) -> Result<(), &'static str>;
 }
@@ -91,7 +91,7 @@ pub(super) fn kind_of(error: &LockError) -> &'static str {
 }
 
 /// An error with everything behind it, in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {

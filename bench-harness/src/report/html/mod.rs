@@ -3,9 +3,9 @@
 mod charts;
 mod facts;
 mod page;
-mod scale;
+pub(crate) mod scale;
 mod section;
-mod svg;
+pub(crate) mod svg;
 mod tables;
 
 use askama::Template as _;

@@ -2,7 +2,7 @@
 
 /// Maps values to user units.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
+pub(crate) struct Scale {
     log: bool,
     domain: (f64, f64),
     range: (f64, f64),
@@ -10,7 +10,7 @@ pub(super) struct Scale {
 
 impl Scale {
     /// From 0 to somewhat above the largest of `values`.
-    pub(super) fn from_zero(values: impl IntoIterator<Item = f64>) -> Self {
+    pub(crate) fn from_zero(values: impl IntoIterator<Item = f64>) -> Self {
         let max = values
             .into_iter()
             .filter(|v| v.is_finite())
@@ -19,7 +19,7 @@ impl Scale {
     }
 
     /// Between two given values.
-    pub(super) const fn linear(min: f64, max: f64) -> Self {
+    pub(crate) const fn linear(min: f64, max: f64) -> Self {
         Self {
             log: false,
             domain: (min, max),
@@ -28,7 +28,7 @@ impl Scale {
     }
 
     /// Logarithmic around the positive ones of `values`, out to the next 1, 2 or 5.
-    pub(super) fn log(values: impl IntoIterator<Item = f64>) -> Self {
+    pub(crate) fn log(values: impl IntoIterator<Item = f64>) -> Self {
         let (mut min, mut max) = (f64::INFINITY, 0.0_f64);
         for value in values.into_iter().filter(|v| *v > 0.0 && v.is_finite()) {
             (min, max) = (min.min(value), max.max(value));
@@ -45,13 +45,13 @@ impl Scale {
     }
 
     /// The same onto positions from `a` to `b`.
-    pub(super) const fn onto(mut self, a: f64, b: f64) -> Self {
+    pub(crate) const fn onto(mut self, a: f64, b: f64) -> Self {
         self.range = (a, b);
         self
     }
 
     /// The position of `value`, held inside the range.
-    pub(super) fn at(&self, value: f64) -> f64 {
+    pub(crate) fn at(&self, value: f64) -> f64 {
         let (min, max) = self.domain;
         let share = if self.log {
             (value.max(min) / min).ln() / (max / min).ln()
@@ -63,7 +63,7 @@ impl Scale {
     }
 
     /// Values worth a grid line.
-    pub(super) fn ticks(&self) -> Vec<f64> {
+    pub(crate) fn ticks(&self) -> Vec<f64> {
         let (min, max) = self.domain;
         if !self.log {
             let step = step_up((max - min) / 5.0);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// Replaces the characters that mean something in markup, including quotes.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -20,20 +20,20 @@ pub(super) fn escape(text: &str) -> String {
 
 /// Where a text is anchored.
 #[derive(Clone, Copy)]
-pub(super) enum Anchor {
+pub(crate) enum Anchor {
     Start,
     Middle,
     End,
 }
 
 /// An image under construction. Colours come from classes, so that the page's theme applies.
-pub(super) struct Svg {
+pub(crate) struct Svg {
     body: String,
 }
 
 impl Svg {
     /// An image of `width` by `height` user units; `title` and `desc` are read out.
-    pub(super) fn new(width: f64, height: f64, title: &str, desc: &str) -> Self {
+    pub(crate) fn new(width: f64, height: f64, title: &str, desc: &str) -> Self {
         let mut body = String::new();
         // Writing to a string cannot fail, here and below.
         let _ = write!(
@@ -46,7 +46,7 @@ impl Svg {
     }
 
     /// Opens a group of series number `slot`, which legends switch on and off.
-    pub(super) fn open(&mut self, slot: usize) {
+    pub(crate) fn open(&mut self, slot: usize) {
         let _ = write!(
             self.body,
             "<g class=\"s {}\" data-series=\"{slot}\">",
@@ -55,11 +55,11 @@ impl Svg {
     }
 
     /// Closes the group.
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.body.push_str("</g>");
     }
 
-    pub(super) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+    pub(crate) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let ((x1, y1), (x2, y2)) = (from, to);
         let _ = write!(
             self.body,
@@ -67,7 +67,17 @@ impl Svg {
         );
     }
 
-    pub(super) fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
+    /// A line that is thick enough to be pointed at, with a text shown on hover.
+    pub(crate) fn bar(&mut self, class: &str, y: f64, from: f64, to: f64, tip: &str) {
+        let _ = write!(
+            self.body,
+            "<line class=\"pt {class}\" x1=\"{from:.1}\" y1=\"{y:.1}\" x2=\"{to:.1}\" y2=\"{y:.1}\">\
+             <title>{}</title></line>",
+            escape(tip)
+        );
+    }
+
+    pub(crate) fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
@@ -83,7 +93,7 @@ impl Svg {
     }
 
     /// A line through `points`, broken at every `None`.
-    pub(super) fn curve(&mut self, class: &str, points: &[Option<(f64, f64)>]) {
+    pub(crate) fn curve(&mut self, class: &str, points: &[Option<(f64, f64)>]) {
         let mut path = String::new();
         let mut pen_up = true;
         for point in points {
@@ -96,7 +106,7 @@ impl Svg {
     }
 
     /// A mark in the shape of series `slot`, with a text shown on hover.
-    pub(super) fn mark(&mut self, class: &str, slot: usize, (x, y): (f64, f64), r: f64, tip: &str) {
+    pub(crate) fn mark(&mut self, class: &str, slot: usize, (x, y): (f64, f64), r: f64, tip: &str) {
         let _ = write!(
             self.body,
             "<path class=\"pt {class}\" d=\"{}\">",
@@ -106,14 +116,14 @@ impl Svg {
     }
 
     /// The finished element.
-    pub(super) fn finish(mut self) -> String {
+    pub(crate) fn finish(mut self) -> String {
         self.body.push_str("</svg>");
         self.body
     }
 }
 
 /// Colours, dashes and shapes repeat with different periods, so that neighbours always differ.
-pub(super) fn class(slot: usize) -> String {
+pub(crate) fn class(slot: usize) -> String {
     format!(
         "c{} d{}",
         slot % 8,

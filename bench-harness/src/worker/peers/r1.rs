@@ -12,9 +12,8 @@ use async_trait::async_trait;
 use locktopus_protocol::{Channel, ChannelFlavour, PushEvent, RedisClient, Reply, Route};
 use tokio::sync::Notify;
 
+use super::LEASE;
 use crate::worker::subject::{Held, Subject, chain};
-
-const LEASE_MS: &str = "30000";
 
 const ACQUIRE: &str = "\
 if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
@@ -36,7 +35,7 @@ static ACQUIRE_SHA: LazyLock<String> =
 static RELEASE_SHA: LazyLock<String> =
     LazyLock::new(|| sha1_smol::Sha1::from(RELEASE).digest().to_string());
 
-pub(in crate::worker) async fn connect(url: &str) -> Result<Arc<dyn Subject>, String> {
+pub(crate) async fn connect(url: &str) -> Result<Arc<dyn Subject>, String> {
     let client = locktopus::connect_client(url)
         .await
         .map_err(|error| chain(&error))?;
@@ -87,7 +86,8 @@ struct R1 {
 
 impl R1 {
     async fn try_once(&self, lock: &str, owner: &str) -> Result<i64, &'static str> {
-        let args: [&[u8]; 2] = [LEASE_MS.as_bytes(), owner.as_bytes()];
+        let lease = LEASE.as_millis().to_string();
+        let args: [&[u8]; 2] = [lease.as_bytes(), owner.as_bytes()];
         eval(&*self.client, ACQUIRE, &ACQUIRE_SHA, lock, &args).await
     }
 }

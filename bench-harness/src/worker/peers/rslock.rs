@@ -1,17 +1,14 @@
 //! The rslock crate, used as its documentation says.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use rslock::{Lock, LockManager};
 
+use super::LEASE;
 use crate::worker::subject::{Held, Subject};
 
-/// Its lease, as long as the watchdog lease of the others.
-const LEASE: Duration = Duration::from_secs(30);
-
-pub(in crate::worker) async fn connect(url: &str) -> Result<Arc<dyn Subject>, String> {
+pub(crate) async fn connect(url: &str) -> Result<Arc<dyn Subject>, String> {
     let url = url.split('?').next().unwrap_or(url);
     Ok(Arc::new(Rslock {
         manager: LockManager::new(vec![url.to_owned()]),

@@ -1,0 +1,325 @@
+//! `failover`: faults on real servers under lock load, and what they did to the locks.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use locktopus_testkit::topology::{ProviderKind, ServerImage, TopologyError};
+
+use super::CommandError;
+use crate::cli::TextArgs;
+use crate::detect;
+use crate::exit::Exit;
+use crate::failover::model::{self, CellReport, FailoverReport};
+use crate::failover::plan::{Cell, Choice, Place, PlanFile, Subject};
+use crate::failover::report::{html, terminal};
+use crate::failover::run::{self, Circumstances, Outcome};
+use crate::model::Pinning;
+use crate::plan::Client;
+
+const QUICK: &str = include_str!("../../failover/quick.toml");
+const FULL: &str = include_str!("../../failover/full.toml");
+const SMOKE: &str = include_str!("../../failover/smoke.toml");
+const OBSERVE: &str = include_str!("../../failover/observe.toml");
+
+/// Arguments of `failover`.
+#[derive(Debug, Args)]
+pub struct FailoverArgs {
+    /// The quick matrix, the default: about ten minutes.
+    #[arg(long, group = "plan")]
+    quick: bool,
+    /// Every fault on every topology; see --failovers.
+    #[arg(long, group = "plan")]
+    full: bool,
+    /// The smallest run that touches everything; it proves nothing.
+    #[arg(long, group = "plan")]
+    smoke: bool,
+    /// A plan of your own; see bench-harness/failover/quick.toml.
+    #[arg(long, value_name = "FILE", group = "plan")]
+    file: Option<PathBuf>,
+    /// Servers that run already: a Locktopus URL. Locks are taken there and watched; no fault is done to them. Only
+    /// keys that contain `locktopus-failover:` are touched.
+    #[arg(long, value_name = "URL", group = "plan")]
+    url: Option<String>,
+    /// How long to watch servers that run already.
+    #[arg(long, value_parser = humantime::parse_duration, default_value = "30s", requires = "url")]
+    observe: Duration,
+    /// So many failovers instead, in each cell that fails over.
+    #[arg(long, value_name = "N")]
+    failovers: Option<u32>,
+    /// So many deployments side by side instead, in each cell that fails over.
+    #[arg(long, value_name = "N")]
+    deployments: Option<u32>,
+    /// Only this scenario; may be repeated.
+    #[arg(long, value_delimiter = ',')]
+    scenario: Vec<String>,
+    /// Only this topology; may be repeated.
+    #[arg(long, value_delimiter = ',', value_parser = str::parse::<Place>)]
+    topology: Vec<Place>,
+    /// Only this safety mode; may be repeated.
+    #[arg(long, value_delimiter = ',')]
+    mode: Vec<String>,
+    /// Only this client; may be repeated.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    client: Vec<Client>,
+    /// Only this lock; may be repeated.
+    #[arg(long, value_delimiter = ',', value_parser = str::parse::<Subject>)]
+    subject: Vec<Subject>,
+    /// Server processes (`plain`) or containers (`pod`).
+    #[arg(long, default_value = "plain", value_parser = parse::<ProviderKind>)]
+    provider: ProviderKind,
+    /// Image for containers, such as `valkey/valkey:8.1`.
+    #[arg(long, value_parser = parse::<ServerImage>)]
+    image: Option<ServerImage>,
+    /// This seed instead of the plan's.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Print the cells and do nothing.
+    #[arg(long)]
+    list: bool,
+    /// Keep what workers wrote down, beside the report.
+    #[arg(long)]
+    keep_histories: bool,
+    /// Where to write; `failover-results/<time>` by default.
+    #[arg(long, short, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    text: TextArgs,
+}
+
+fn parse<T: std::str::FromStr<Err = TopologyError>>(text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|error: TopologyError| error.to_string())
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+///
+/// [`CommandError`].
+pub async fn run(args: &FailoverArgs) -> Result<Exit, CommandError> {
+    let (plan, name) = args.plan()?;
+    let mut cells = plan.cells(&args.choice())?;
+    if args.url.is_some() {
+        cells.retain(|cell| args.is_there(cell));
+    }
+    if args.list {
+        let lines: String = cells.iter().map(line).collect();
+        super::print(&lines)?;
+        return Ok(Exit::Ok);
+    }
+    let seed = args.seed.unwrap_or(plan.seed);
+    let mut report = FailoverReport::new(
+        detect::run(&format!("failover-{name}"), seed, 1),
+        detect::harness(),
+        detect::environment(Pinning::default(), None),
+    );
+    notes(args, &mut report);
+    let directory = args.directory(&report);
+    std::fs::create_dir_all(&directory).map_err(|source| CommandError::Write {
+        path: directory.clone(),
+        source,
+    })?;
+    let all = Circumstances {
+        provider: args.provider,
+        image: args.image.clone(),
+        url: args.url.clone(),
+        observe: args.observe,
+        prefix: format!("locktopus-failover:{}", report.run.id),
+        seed,
+        directory: directory.clone(),
+        keep_histories: args.keep_histories,
+    };
+    tokio::select! {
+        ran = every(&cells, &all, &mut report) => ran?,
+        _ = tokio::signal::ctrl_c() => return Err(CommandError::Interrupted),
+    }
+    finish(args, &report, &directory)
+}
+
+/// Runs cell after cell; what was done so far is written each time, because a long run may be interrupted.
+async fn every(
+    cells: &[Cell],
+    all: &Circumstances,
+    report: &mut FailoverReport,
+) -> Result<(), CommandError> {
+    let begun = Instant::now();
+    for (index, cell) in cells.iter().enumerate() {
+        let what = cell.describe();
+        eprintln!(
+            "[{:>4} s] {} of {}: {what}",
+            begun.elapsed().as_secs(),
+            index + 1,
+            cells.len()
+        );
+        match run::run(cell, all, index).await {
+            Ok(Outcome::Ran(cell)) => {
+                eprintln!("          {}", brief(&cell));
+                report.cells.push(*cell);
+            }
+            Ok(Outcome::Skipped(needs)) => {
+                eprintln!("          skipped: needs {needs}");
+                report.skip(what, needs);
+            }
+            // The others are still worth their time.
+            Err(error) => {
+                eprintln!("          failed: {error}");
+                report.skip(
+                    what,
+                    format!("servers and workers that can be started ({error})"),
+                );
+            }
+        }
+        save(&all.directory.join("report.json"), &model::to_json(report))?;
+    }
+    Ok(())
+}
+
+/// What came out, in a line.
+fn brief(cell: &CellReport) -> String {
+    let figures = &cell.figures;
+    let mut text = format!(
+        "{} faults, {} with double grants; {} grants, stale writes {} caught {} missed",
+        figures.faults,
+        figures.faults_with_double_grants,
+        figures.granted,
+        figures.writes.caught,
+        figures.writes.missed,
+    );
+    if cell.subject.is_broken() {
+        let caught = cell.caught.join(", ");
+        text = format!("{text}; broken on purpose, caught by: {caught}");
+    }
+    for problem in cell.broken_promises.iter().chain(&cell.trouble) {
+        text = format!("{text}\n          ! {problem}");
+    }
+    text
+}
+
+fn line(cell: &Cell) -> String {
+    let faults = cell.scenario.faults;
+    let needs = cell
+        .cannot
+        .as_ref()
+        .map_or_else(String::new, |needs| format!(" (needs {needs})"));
+    format!(
+        "{}: {faults} x {}{needs}\n",
+        cell.describe(),
+        cell.scenario.fault
+    )
+}
+
+fn notes(args: &FailoverArgs, report: &mut FailoverReport) {
+    let mut note = |text: &str| report.notes.push(text.to_owned());
+    if cfg!(debug_assertions) {
+        note("Debug build: times mean nothing. Build with --release.");
+    }
+    if args.smoke {
+        note("Smoke run: it shows that everything works, and proves nothing.");
+    }
+    if args.url.is_none() {
+        note(
+            "Servers notice failures sooner than with the usual settings, so that many failovers fit into little \
+             time: compare outages with each other, not with those of your servers.",
+        );
+        note(
+            "Faults are done at the worst instant that could be found: rates are upper ends, not what a deployment \
+             sees in the field.",
+        );
+    }
+}
+
+fn finish(
+    args: &FailoverArgs,
+    report: &FailoverReport,
+    directory: &Path,
+) -> Result<Exit, CommandError> {
+    let text = terminal::render(report, args.text.style());
+    super::print(&text)?;
+    save(&directory.join("report.txt"), &text)?;
+    save(
+        &directory.join("summary.json"),
+        &model::to_json(&report.summary()),
+    )?;
+    save(&directory.join("report.html"), &html::render(report)?)?;
+    eprintln!(
+        "\nWritten to {}; look at {}",
+        directory.display(),
+        directory.join("report.html").display()
+    );
+    if report.is_as_promised() {
+        return Ok(Exit::Ok);
+    }
+    eprintln!("FAILED: a promise was not kept, or a cell did not come to its end; see above");
+    let ended_early = report.cells.iter().any(|cell| !cell.trouble.is_empty());
+    let kept = report
+        .cells
+        .iter()
+        .all(|cell| cell.broken_promises.is_empty());
+    Ok(if kept && ended_early {
+        Exit::Measurement
+    } else {
+        Exit::Overlap
+    })
+}
+
+pub(super) fn save(path: &Path, text: &str) -> Result<(), CommandError> {
+    std::fs::write(path, text).map_err(|source| CommandError::Write {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+impl FailoverArgs {
+    fn plan(&self) -> Result<(PlanFile, String), CommandError> {
+        if let Some(path) = &self.file {
+            let name = path
+                .file_stem()
+                .map_or_else(|| "plan".into(), |stem| stem.to_string_lossy().into_owned());
+            return Ok((PlanFile::load(path)?, name));
+        }
+        let (text, name) = if self.url.is_some() {
+            (OBSERVE, "observe")
+        } else if self.full {
+            (FULL, "full")
+        } else if self.smoke {
+            (SMOKE, "smoke")
+        } else {
+            (QUICK, "quick")
+        };
+        Ok((PlanFile::parse(text, name)?, name.to_owned()))
+    }
+
+    fn choice(&self) -> Choice {
+        Choice {
+            scenarios: self.scenario.clone(),
+            topologies: self.topology.clone(),
+            modes: self.mode.clone(),
+            clients: self.client.clone(),
+            subjects: self.subject.clone(),
+            failovers: self.failovers,
+            deployments: self.deployments,
+        }
+    }
+
+    /// Whether a cell is about servers as those at the URL.
+    fn is_there(&self, cell: &Cell) -> bool {
+        let url = self.url.as_deref().unwrap_or_default();
+        let there = if url.contains("-cluster:") {
+            Place::Cluster
+        } else if url.contains("-sentinel:") {
+            Place::Sentinel
+        } else {
+            Place::Standalone
+        };
+        cell.place == there
+    }
+
+    fn directory(&self, report: &FailoverReport) -> PathBuf {
+        let id = &report.run.id;
+        let stamp = id.rsplit('-').next().unwrap_or(id);
+        self.out
+            .clone()
+            .unwrap_or_else(|| Path::new("failover-results").join(stamp))
+    }
+}

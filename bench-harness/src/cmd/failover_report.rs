@@ -1,0 +1,80 @@
+//! `failover-report`: renders stored runs, and the table of `docs/safety.md`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::CommandError;
+use super::failover::save;
+use crate::cli::TextArgs;
+use crate::exit::Exit;
+use crate::failover::model;
+use crate::failover::page;
+use crate::failover::report::{html, terminal};
+
+/// Arguments of `failover-report`.
+#[derive(Debug, Args)]
+pub struct FailoverReportArgs {
+    /// `report.json` or `summary.json` of a run.
+    file: PathBuf,
+    /// What to write to standard output.
+    #[arg(long, short, value_enum, default_value_t, conflicts_with = "page")]
+    format: Format,
+    /// Write the run's table between the markers of this page instead.
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+    /// With --page: change nothing, and fail if the page does not show this run.
+    #[arg(long, requires = "page")]
+    check: bool,
+    #[command(flatten)]
+    text: TextArgs,
+}
+
+/// A way to show a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For a terminal.
+    #[default]
+    Table,
+    /// A self-contained page.
+    Html,
+    /// Everything.
+    Json,
+    /// Everything but the timelines: small enough to be kept with the source.
+    Summary,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+///
+/// [`CommandError`].
+pub fn run(args: &FailoverReportArgs) -> Result<Exit, CommandError> {
+    let report = model::read(&args.file)?;
+    let Some(path) = &args.page else {
+        let text = match args.format {
+            Format::Table => terminal::render(&report, args.text.style()),
+            Format::Html => html::render(&report)?,
+            Format::Json => model::to_json(&report),
+            Format::Summary => model::to_json(&report.summary()),
+        };
+        super::print(&text)?;
+        return Ok(Exit::Ok);
+    };
+    let old = std::fs::read_to_string(path).map_err(|source| model::ReadError::Io {
+        path: path.clone(),
+        source,
+    })?;
+    let new = page::with_table(&old, &report)
+        .map_err(|problem| CommandError::Usage(format!("{}: {problem}", path.display())))?;
+    if !args.check {
+        save(path, &new)?;
+    } else if new != old {
+        let (page, file) = (path.display(), args.file.display());
+        eprintln!(
+            "{page} does not show {file}: run `locktopus-bench failover-report {file} --page {page}`"
+        );
+        return Ok(Exit::Regression);
+    }
+    Ok(Exit::Ok)
+}

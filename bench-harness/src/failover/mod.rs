@@ -1,0 +1,20 @@
+//! Failover validation: real faults on real servers under lock load, and what they did to the locks.
+//!
+//! ```text
+//! plan (TOML) ─► run: servers, faults, worker processes ─► histories ─► judge ─► model (JSON) ─► terminal, HTML, docs
+//!                       │                    │
+//!                       └── resource ◄───────┘   checks tokens, and counts lost updates
+//! ```
+//!
+//! Nothing is believed that a lock says of itself: workers write down what they did and believed, and the checker
+//! of `locktopus_testkit::history` judges that afterwards.
+
+pub mod model;
+pub mod page;
+pub mod plan;
+pub mod report;
+mod resource;
+pub mod run;
+mod worker;
+
+pub use worker::serve;

@@ -1,0 +1,96 @@
+//! What cells differ in: servers, and whose lock it is.
+
+use locktopus_testkit::topology::TopologyKind;
+
+use super::named;
+
+/// How the servers are arranged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// One server.
+    Standalone,
+    /// A primary and two replicas, watched by three sentinels.
+    Sentinel,
+    /// Three primaries with a replica each.
+    Cluster,
+    /// Five servers that know nothing of each other.
+    Quorum,
+}
+
+named!(Place: Standalone = "standalone", Sentinel = "sentinel", Cluster = "cluster", Quorum = "quorum");
+
+impl Place {
+    /// The same for those who start servers.
+    #[must_use]
+    pub const fn kind(self) -> TopologyKind {
+        match self {
+            Self::Standalone => TopologyKind::Standalone,
+            Self::Sentinel => TopologyKind::SENTINEL,
+            Self::Cluster => TopologyKind::CLUSTER,
+            Self::Quorum => TopologyKind::QUORUM,
+        }
+    }
+
+    /// Whether a replica takes over when a primary dies.
+    #[must_use]
+    pub const fn fails_over(self) -> bool {
+        matches!(self, Self::Sentinel | Self::Cluster)
+    }
+}
+
+/// Whose lock is put to the test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// This library.
+    Locktopus,
+    /// The reference: a hash, publish on release, everybody tries again.
+    R1,
+    /// The rslock crate.
+    Rslock,
+    /// Broken on purpose: its release deletes whatever is there.
+    BrokenRelease,
+    /// Broken on purpose: it counts its validity from the reply.
+    BrokenValidity,
+    /// Broken on purpose: its tokens are a plain counter.
+    BrokenTokens,
+    /// Broken on purpose: a quorum whose restarted nodes vote at once.
+    BrokenRejoin,
+}
+
+named!(
+    Subject: Locktopus = "locktopus", R1 = "r1", Rslock = "rslock", BrokenRelease = "broken-release",
+    BrokenValidity = "broken-validity", BrokenTokens = "broken-tokens", BrokenRejoin = "broken-rejoin",
+);
+
+impl Subject {
+    /// Whether it is there to be caught by the checker.
+    #[must_use]
+    pub const fn is_broken(self) -> bool {
+        match self {
+            Self::Locktopus | Self::R1 | Self::Rslock => false,
+            Self::BrokenRelease
+            | Self::BrokenValidity
+            | Self::BrokenTokens
+            | Self::BrokenRejoin => true,
+        }
+    }
+
+    /// Why it cannot be put to the test on such servers, if it cannot.
+    #[must_use]
+    pub const fn cannot(self, place: Place, quorum: bool) -> Option<&'static str> {
+        match (self, place) {
+            (Self::Locktopus, Place::Quorum) if !quorum => Some("a mode with `quorum = true`"),
+            (Self::Locktopus, Place::Standalone | Place::Sentinel | Place::Cluster) if quorum => {
+                Some("topology quorum")
+            }
+            (Self::BrokenRejoin, Place::Quorum) => None,
+            (Self::BrokenRejoin, _) => Some("topology quorum"),
+            (Self::Locktopus, _) => None,
+            (_, Place::Quorum) => Some("a topology with one primary for each lock"),
+            (Self::Rslock, Place::Sentinel | Place::Cluster) => Some(
+                "a lock library that knows Sentinel and clusters; rslock takes plain addresses",
+            ),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The combinations that are run.
+
+use std::time::Duration;
+
+use super::{Mode, Place, PlanError, PlanFile, Scenario, Subject};
+use crate::plan::Client;
+
+/// What flags keep of a plan, and what they change.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// Only these scenarios.
+    pub scenarios: Vec<String>,
+    /// Only these topologies.
+    pub topologies: Vec<Place>,
+    /// Only these modes.
+    pub modes: Vec<String>,
+    /// Only these clients.
+    pub clients: Vec<Client>,
+    /// Only these subjects.
+    pub subjects: Vec<Subject>,
+    /// This number of faults instead, in scenarios that fail over.
+    pub failovers: Option<u32>,
+    /// This number of deployments side by side instead, in scenarios that fail over.
+    pub deployments: Option<u32>,
+}
+
+/// One combination.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// What happens.
+    pub scenario: Scenario,
+    /// On which servers.
+    pub place: Place,
+    /// Name of the mode.
+    pub mode_name: String,
+    /// In which mode.
+    pub mode: Mode,
+    /// Through which client library.
+    pub client: Client,
+    /// Whose lock.
+    pub subject: Subject,
+    /// What keeps it from being run by this build, whatever the servers.
+    pub cannot: Option<String>,
+}
+
+impl Cell {
+    /// The cell in a few words.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let (scenario, client) = (&self.scenario.name, self.client.name());
+        let who = match self.subject {
+            Subject::Locktopus => format!("{} via {client}", self.mode_name),
+            other => other.name().to_owned(),
+        };
+        format!("{scenario} on {}, {who}", self.place)
+    }
+
+    /// The longest time for which a lock of it may be held by a server after its holder is gone.
+    #[must_use]
+    pub fn longest_lease(&self) -> Duration {
+        if matches!(self.subject, Subject::R1 | Subject::Rslock) {
+            // They ask for this, whatever the lane says.
+            return Duration::from_secs(30);
+        }
+        let leases = self.scenario.lanes.iter().map(|lane| lane.lease);
+        leases.chain(self.mode.max_lease).max().unwrap_or_default()
+    }
+}
+
+impl PlanFile {
+    /// The cells that are left after the flags, in the order of the file.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::Nothing`].
+    pub fn cells(&self, choice: &Choice) -> Result<Vec<Cell>, PlanError> {
+        let mut cells = Vec::new();
+        for scenario in &self.scenarios {
+            let scenario = choice.changed(scenario);
+            for &place in &scenario.topologies {
+                for name in &scenario.modes {
+                    for &client in &scenario.clients {
+                        for &subject in &scenario.subjects {
+                            cells.push(self.cell(&scenario, place, name, client, subject));
+                        }
+                    }
+                }
+            }
+        }
+        cells.retain(|cell| choice.keeps(cell));
+        if cells.is_empty() {
+            Err(PlanError::Nothing)
+        } else {
+            Ok(cells)
+        }
+    }
+
+    fn cell(
+        &self,
+        scenario: &Scenario,
+        place: Place,
+        mode_name: &str,
+        client: Client,
+        subject: Subject,
+    ) -> Cell {
+        let mode = self.modes.get(mode_name).cloned().unwrap_or_default();
+        let cannot = mode
+            .unknown_option()
+            .map(|error| format!("a build that knows this mode ({error})"))
+            .or_else(|| subject.cannot(place, mode.quorum).map(str::to_owned))
+            .or_else(|| {
+                let missing = cfg!(not(feature = "peers"))
+                    && matches!(subject, Subject::R1 | Subject::Rslock);
+                missing.then(|| "the feature \"peers\" of bench-harness".to_owned())
+            });
+        Cell {
+            scenario: scenario.clone(),
+            place,
+            mode_name: mode_name.to_owned(),
+            mode,
+            client,
+            subject,
+            cannot,
+        }
+    }
+}
+
+impl Choice {
+    fn keeps(&self, cell: &Cell) -> bool {
+        fn passes<T: PartialEq>(wanted: &[T], value: &T) -> bool {
+            wanted.is_empty() || wanted.contains(value)
+        }
+        passes(&self.scenarios, &cell.scenario.name)
+            && passes(&self.topologies, &cell.place)
+            && passes(&self.modes, &cell.mode_name)
+            && passes(&self.clients, &cell.client)
+            && passes(&self.subjects, &cell.subject)
+    }
+
+    fn changed(&self, scenario: &Scenario) -> Scenario {
+        let mut scenario = scenario.clone();
+        if scenario.fault.fails_over() {
+            scenario.faults = self.failovers.unwrap_or(scenario.faults).max(1);
+            scenario.deployments = self.deployments.unwrap_or(scenario.deployments).max(1);
+        }
+        scenario.deployments = scenario.deployments.min(scenario.faults);
+        scenario
+    }
+}

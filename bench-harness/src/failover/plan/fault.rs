@@ -1,0 +1,147 @@
+//! Faults: what is done to servers, connections and workers.
+
+use locktopus_testkit::topology::Caps;
+
+use super::{Place, named};
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verb {
+    /// Nothing: the workload alone.
+    Nothing,
+    /// SIGKILL the primary; a replica takes over, the old one comes back as replica.
+    KillPrimary,
+    /// The same while the replica that is promoted lags behind: the one that kept up is frozen.
+    PromoteLaggard,
+    /// SIGSTOP the primary until a replica has taken over, then let it run on.
+    FreezePrimary,
+    /// Cut the primary off from the other servers while clients still reach it.
+    IsolatePrimary,
+    /// Cut clients off from the primary while the other servers still reach it.
+    IsolateClients,
+    /// An orderly change of the primary.
+    PlannedFailover,
+    /// SIGKILL the server and start it again.
+    Restart,
+    /// SIGSTOP the server for a while: requests run when nobody waits for their answers any more.
+    Freeze,
+    /// SIGKILL a majority of a quorum's nodes and start them again, without their data.
+    RestartMajority,
+    /// SIGKILL one node of a quorum and start it again, without its data.
+    RestartNode,
+    /// Move the slot of a lock to another shard, with its keys.
+    MoveSlot,
+    /// `SCRIPT FLUSH` on every server.
+    FlushScripts,
+    /// Close every connection for commands, from the server's side.
+    KillConnections,
+    /// Close every connection for messages, from the server's side.
+    KillSubscriptions,
+    /// Fill the memory of a server that evicts.
+    Evict,
+    /// SIGSTOP the process of a holder until its lease is over.
+    StopHolder,
+    /// SIGKILL the process of a holder.
+    KillHolder,
+    /// SIGKILL the process that has waited longest.
+    KillWaiter,
+    /// Set the clock of the server.
+    StepClock,
+}
+
+named!(
+    Verb: Nothing = "nothing", KillPrimary = "kill-primary", PromoteLaggard = "promote-laggard",
+    FreezePrimary = "freeze-primary", IsolatePrimary = "isolate-primary",
+    IsolateClients = "isolate-clients", PlannedFailover = "planned-failover",
+    Restart = "restart", Freeze = "freeze", RestartMajority = "restart-majority",
+    RestartNode = "restart-node", MoveSlot = "move-slot", FlushScripts = "flush-scripts",
+    KillConnections = "kill-connections", KillSubscriptions = "kill-subscriptions",
+    Evict = "evict", StopHolder = "stop-holder", KillHolder = "kill-holder",
+    KillWaiter = "kill-waiter", StepClock = "step-clock",
+);
+
+/// When it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Right after a grant.
+    Grant,
+    /// At any time.
+    Any,
+}
+
+named!(Moment: Grant = "grant", Any = "any");
+
+impl Verb {
+    /// On which servers it makes sense.
+    #[must_use]
+    pub const fn fits(self, place: Place) -> bool {
+        match self {
+            Self::KillPrimary
+            | Self::FreezePrimary
+            | Self::IsolatePrimary
+            | Self::PlannedFailover => place.fails_over(),
+            Self::PromoteLaggard => matches!(place, Place::Sentinel),
+            Self::Restart | Self::Freeze | Self::Evict | Self::StepClock => {
+                matches!(place, Place::Standalone)
+            }
+            Self::RestartMajority | Self::RestartNode => matches!(place, Place::Quorum),
+            Self::MoveSlot => matches!(place, Place::Cluster),
+            Self::Nothing
+            | Self::IsolateClients
+            | Self::FlushScripts
+            | Self::KillConnections
+            | Self::KillSubscriptions
+            | Self::StopHolder
+            | Self::KillHolder
+            | Self::KillWaiter => true,
+        }
+    }
+
+    /// Whether another server is in charge afterwards; the plan counts these as failovers.
+    #[must_use]
+    pub const fn fails_over(self) -> bool {
+        matches!(
+            self,
+            Self::KillPrimary
+                | Self::PromoteLaggard
+                | Self::FreezePrimary
+                | Self::IsolatePrimary
+                | Self::PlannedFailover
+        )
+    }
+
+    /// Whether servers still know every lock afterwards; `on_disk` is whether a restart finds its data again.
+    #[must_use]
+    pub const fn keeps_data(self, on_disk: bool) -> bool {
+        match self {
+            Self::Restart => on_disk,
+            Self::Evict | Self::RestartMajority | Self::StepClock => false,
+            other => !other.fails_over(),
+        }
+    }
+
+    /// Whether every waiter can be handed its lock all the time. One that is silent for three heartbeats loses its
+    /// place in a queue, and one that does not listen is passed over.
+    #[must_use]
+    pub const fn keeps_order(self) -> bool {
+        matches!(
+            self,
+            Self::Nothing | Self::FlushScripts | Self::KillHolder | Self::KillWaiter
+        )
+    }
+
+    /// What is missing for it on servers that can do so much.
+    #[must_use]
+    pub const fn needs(self, caps: Caps) -> Option<&'static str> {
+        match self {
+            Self::IsolatePrimary if !caps.peer_partition => {
+                Some("--provider pod with NET_ADMIN, to cut servers off from each other")
+            }
+            Self::IsolateClients if !caps.client_cut => {
+                Some("--provider pod with NET_ADMIN, to cut clients off")
+            }
+            Self::StepClock => Some("faketime or a virtual machine, to set a server's clock"),
+            _ => None,
+        }
+    }
+}

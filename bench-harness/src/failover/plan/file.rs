@@ -1,0 +1,231 @@
+//! The file: modes, and scenarios with their axes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use locktopus_testkit::topology::Knobs;
+use serde::Deserialize;
+
+use super::lane::bounds;
+use super::{Lane, Mode, Moment, Place, PlanError, Subject, Verb};
+use crate::plan::Client;
+
+/// A plan as it is written down.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanFile {
+    /// Seed of every random choice.
+    #[serde(default)]
+    pub seed: u64,
+    /// The safety modes by name.
+    #[serde(rename = "mode")]
+    pub modes: BTreeMap<String, Mode>,
+    /// The scenarios.
+    #[serde(rename = "scenario")]
+    pub scenarios: Vec<Scenario>,
+}
+
+/// One scenario, to be run for every combination of its axes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Its name, unique in the plan.
+    pub name: String,
+    /// What it shows, in a sentence.
+    pub about: String,
+    /// On which servers.
+    pub topologies: Vec<Place>,
+    /// In which modes.
+    pub modes: Vec<String>,
+    /// Through which client libraries.
+    pub clients: Vec<Client>,
+    /// Whose locks.
+    #[serde(default = "locktopus")]
+    pub subjects: Vec<Subject>,
+    /// What is done.
+    pub fault: Verb,
+    /// When it is done.
+    #[serde(default = "grant")]
+    pub after: Moment,
+    /// Whether others write to the server meanwhile, so that replicas lag behind.
+    #[serde(default)]
+    pub write_load: bool,
+    /// Whether the replicas' links are closed right before a primary is killed, as a failing network does.
+    #[serde(default)]
+    pub cut_replication: bool,
+    /// How often it is done, over all deployments.
+    #[serde(default = "three")]
+    pub faults: u32,
+    /// Deployments side by side.
+    #[serde(default = "one")]
+    pub deployments: u32,
+    /// Worker processes for each deployment.
+    #[serde(default = "two")]
+    pub processes: u32,
+    /// Shortest and longest pause before each fault.
+    #[serde(with = "bounds")]
+    pub pause: (Duration, Duration),
+    /// How long a fault lasts that lasts.
+    #[serde(default = "one_second", with = "humantime_serde")]
+    pub lasts: Duration,
+    /// What servers are told.
+    #[serde(default)]
+    pub servers: ServerKnobs,
+    /// What workers do.
+    #[serde(rename = "lane")]
+    pub lanes: Vec<Lane>,
+}
+
+/// What servers are told.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerKnobs {
+    /// Cluster: silence after which a node is suspected.
+    #[serde(with = "humantime_serde")]
+    pub node_timeout: Duration,
+    /// Sentinel: silence after which a server is suspected.
+    #[serde(with = "humantime_serde")]
+    pub down_after: Duration,
+    /// Sentinel: limit for one failover; the next one begins after twice this long at the earliest.
+    #[serde(with = "humantime_serde")]
+    pub failover_timeout: Duration,
+    /// Whether a restarted server still has its data.
+    pub appendonly: bool,
+    /// Further arguments.
+    pub args: Vec<String>,
+}
+
+impl Default for ServerKnobs {
+    fn default() -> Self {
+        Self {
+            node_timeout: Duration::from_secs(1),
+            down_after: Duration::from_secs(1),
+            failover_timeout: Duration::from_secs(5),
+            appendonly: false,
+            args: Vec::new(),
+        }
+    }
+}
+
+impl ServerKnobs {
+    /// The same for those who start servers.
+    pub(in super::super) fn knobs(&self, mode: &Mode, place: Place) -> Knobs {
+        let ms = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+        let mut knobs = Knobs {
+            node_timeout_ms: ms(self.node_timeout),
+            down_after_ms: ms(self.down_after),
+            failover_timeout_ms: ms(self.failover_timeout),
+            // One shard that is down must not stop the others: each is looked at for itself.
+            full_coverage: false,
+            appendonly: self.appendonly,
+            extra_args: self.args.clone(),
+            ..Knobs::default()
+        };
+        if place.fails_over() {
+            knobs.extra_args.extend(mode.server_args.iter().cloned());
+        }
+        knobs
+    }
+}
+
+fn locktopus() -> Vec<Subject> {
+    vec![Subject::Locktopus]
+}
+fn grant() -> Moment {
+    Moment::Grant
+}
+fn one() -> u32 {
+    1
+}
+fn two() -> u32 {
+    2
+}
+fn three() -> u32 {
+    3
+}
+fn one_second() -> Duration {
+    Duration::from_secs(1)
+}
+
+impl PlanFile {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::Read`] and [`PlanError::Bad`].
+    pub fn load(path: &Path) -> Result<Self, PlanError> {
+        let text = std::fs::read_to_string(path).map_err(|source| PlanError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::parse(&text, &path.display().to_string())
+    }
+
+    /// Checks the text of a file.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::Bad`].
+    pub fn parse(text: &str, name: &str) -> Result<Self, PlanError> {
+        let bad = |problem: String| PlanError::Bad {
+            name: name.to_owned(),
+            problem,
+        };
+        let file: Self = toml::from_str(text).map_err(|error| bad(error.to_string()))?;
+        let mut names = BTreeSet::new();
+        for scenario in &file.scenarios {
+            if !names.insert(&scenario.name) {
+                return Err(bad(format!("two scenarios are called {:?}", scenario.name)));
+            }
+            scenario
+                .check(&file.modes)
+                .map_err(|problem| bad(format!("[{}] {problem}", scenario.name)))?;
+        }
+        Ok(file)
+    }
+}
+
+impl Scenario {
+    fn check(&self, modes: &BTreeMap<String, Mode>) -> Result<(), String> {
+        let empty = self.topologies.is_empty() || self.modes.is_empty() || self.clients.is_empty();
+        if empty || self.subjects.is_empty() || self.lanes.is_empty() {
+            return Err("topologies, modes, clients, subjects and lanes need a value".to_owned());
+        }
+        if self.faults == 0 || self.deployments == 0 || self.processes == 0 {
+            return Err("faults, deployments and processes must be at least 1".to_owned());
+        }
+        if self.pause.0 > self.pause.1 {
+            return Err("the longest pause is shorter than the shortest".to_owned());
+        }
+        if let Some(client) = self
+            .clients
+            .iter()
+            .find(|client| !matches!(client, Client::RedisRs | Client::Fred))
+        {
+            return Err(format!("client {} cannot be used here", client.name()));
+        }
+        for mode in &self.modes {
+            if !modes.contains_key(mode) {
+                return Err(format!("there is no [mode.{mode}]"));
+            }
+        }
+        for &place in &self.topologies {
+            if !self.fault.fits(place) {
+                return Err(format!("{} is not for topology {place}", self.fault));
+            }
+        }
+        let mut names = BTreeSet::new();
+        for lane in &self.lanes {
+            lane.check()?;
+            if !names.insert(&lane.name) {
+                return Err(format!("two lanes are called {:?}", lane.name));
+            }
+        }
+        let follows = self.after == Moment::Grant && self.fault != Verb::Nothing;
+        if follows && !self.lanes.iter().any(|lane| lane.target) {
+            return Err("the fault follows a grant, so one lane needs `target = true`".to_owned());
+        }
+        Ok(())
+    }
+}

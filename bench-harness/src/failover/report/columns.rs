@@ -1,0 +1,121 @@
+//! What the matrix shows of a cell, the same in every renderer.
+
+use super::super::model::{CellReport, Spread};
+use crate::report::format::{NONE, count, duration};
+
+/// How a figure looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tone {
+    Plain,
+    /// It is as good as it can be, and that was at stake.
+    Good,
+    /// It shows what went wrong.
+    Bad,
+}
+
+/// One figure of a row.
+#[derive(Clone, Debug)]
+pub(super) struct Figure {
+    pub(super) text: String,
+    pub(super) tone: Tone,
+}
+
+/// Headings of the matrix.
+pub(super) const HEADINGS: [&str; 10] = [
+    "faults",
+    "double grants per 1,000 (95 %)",
+    "longest overlap",
+    "overlaps in use",
+    "tokens twice / smaller",
+    "stale writes caught / missed",
+    "updates lost without / with tokens",
+    "outage p50 / p99 / max",
+    "told late p50 / max",
+    "left",
+];
+
+/// The figures of a row, in the order of [`HEADINGS`].
+pub(super) fn figures(cell: &CellReport) -> Vec<Figure> {
+    let of = &cell.figures;
+    let zero = |value: u64| if value == 0 { Tone::Good } else { Tone::Bad };
+    let rate = of.double_grants().map_or_else(
+        || Figure {
+            text: NONE.to_owned(),
+            tone: Tone::Plain,
+        },
+        |rate| Figure {
+            text: format!(
+                "{:.0} ({:.0}–{:.0})",
+                rate.per_1000, rate.low_per_1000, rate.high_per_1000
+            ),
+            tone: zero(rate.hits),
+        },
+    );
+    let tokens = of.duplicate_tokens + of.falling_tokens;
+    vec![
+        plain(count(of.faults)),
+        rate,
+        Figure {
+            text: duration(of.validity.longest_ns),
+            tone: zero(of.validity.count),
+        },
+        Figure {
+            text: count(of.in_use.count),
+            tone: zero(of.in_use.count),
+        },
+        Figure {
+            text: format!("{} / {}", of.duplicate_tokens, of.falling_tokens),
+            tone: zero(tokens),
+        },
+        Figure {
+            text: format!("{} / {}", of.writes.caught, of.writes.missed),
+            tone: zero(of.writes.missed),
+        },
+        Figure {
+            text: lost(cell),
+            tone: zero(of.lost_checked.lost),
+        },
+        plain(outage(of.outage)),
+        plain(told(of.signals.lateness)),
+        Figure {
+            text: count(of.leftovers),
+            tone: zero(of.leftovers),
+        },
+    ]
+}
+
+fn plain(text: String) -> Figure {
+    Figure {
+        text,
+        tone: Tone::Plain,
+    }
+}
+
+/// Locks without tokens have nothing that could be checked.
+fn lost(cell: &CellReport) -> String {
+    let of = &cell.figures;
+    let without = format!(
+        "{} of {}",
+        of.lost_unchecked.lost,
+        count(of.lost_unchecked.done)
+    );
+    if of.lost_checked.done == 0 {
+        return format!("{without} / {NONE}");
+    }
+    format!("{without} / {}", of.lost_checked.lost)
+}
+
+pub(super) fn outage(of: Spread) -> String {
+    if of.count == 0 {
+        return NONE.to_owned();
+    }
+    let [p50, p99, max] = [of.p50_ns, of.p99_ns, of.max_ns].map(duration);
+    format!("{p50} / {p99} / {max}")
+}
+
+fn told(of: Spread) -> String {
+    if of.count == 0 {
+        return NONE.to_owned();
+    }
+    format!("{} / {}", duration(of.p50_ns), duration(of.max_ns))
+}

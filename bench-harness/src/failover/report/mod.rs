@@ -1,0 +1,5 @@
+//! Renders a run. Everything here works on stored data only.
+
+mod columns;
+pub mod html;
+pub mod terminal;

@@ -1,0 +1,116 @@
+//! The tables for people at a terminal.
+
+use std::fmt::Write as _;
+
+use comfy_table::{Attribute, Cell as Field, Color};
+
+use super::super::model::{CellReport, FailoverReport};
+use super::columns::{HEADINGS, Tone, figures};
+use crate::report::Style;
+use crate::report::table::{self, wrap};
+
+/// Renders `report`.
+#[must_use]
+pub fn render(report: &FailoverReport, style: Style) -> String {
+    let mut out = header(report, style);
+    for (scenario, about) in scenarios(report) {
+        let of = |cell: &&CellReport| cell.scenario == scenario;
+        let cells: Vec<_> = report.cells.iter().filter(of).collect();
+        let heading = wrap(&format!("## {scenario}: {about}"), "", style.width);
+        let _ = write!(out, "\n{heading}\n{}\n", matrix(&cells, style));
+    }
+    if report.cells.is_empty() {
+        out.push_str("\nNothing was done.\n");
+    }
+    let skipped = report.skipped.iter();
+    let skipped = skipped.map(|skip| format!("{}: needs {}", skip.what, skip.needs));
+    for (title, lines) in [
+        ("Promises that were not kept", problems(report)),
+        ("Broken on purpose", caught(report)),
+        ("Skipped", skipped.collect()),
+        ("Notes", report.notes.clone()),
+    ] {
+        if !lines.is_empty() {
+            let _ = writeln!(out, "\n{title}");
+        }
+        for line in lines {
+            let _ = writeln!(out, "{}", wrap(&line, "  ", style.width));
+        }
+    }
+    out
+}
+
+fn header(report: &FailoverReport, style: Style) -> String {
+    let (run, env) = (&report.run, &report.environment);
+    let text = format!(
+        "run {}, {}, seed {}\n{}, {} cores, {}, locktopus-bench {}, {} build\n",
+        run.id,
+        run.started_at,
+        run.seed,
+        env.cpu_model,
+        env.logical_cores,
+        env.os,
+        report.harness.version,
+        report.harness.build_profile,
+    );
+    let lines = text.lines();
+    lines
+        .map(|line| wrap(line, "", style.width) + "\n")
+        .collect()
+}
+
+/// Scenarios in the order in which they were run.
+pub(super) fn scenarios(report: &FailoverReport) -> Vec<(&str, &str)> {
+    let mut all: Vec<(&str, &str)> = Vec::new();
+    for cell in &report.cells {
+        if all.iter().all(|(name, _)| *name != cell.scenario) {
+            all.push((&cell.scenario, &cell.about));
+        }
+    }
+    all
+}
+
+fn matrix(cells: &[&CellReport], style: Style) -> String {
+    let mut names = vec!["servers", "who"];
+    names.extend(HEADINGS);
+    let mut table = table::new(&names, style);
+    for cell in cells {
+        let mut fields = vec![Field::new(cell.topology), Field::new(cell.who())];
+        fields.extend(figures(cell).into_iter().map(|figure| {
+            let field = Field::new(figure.text);
+            match figure.tone {
+                Tone::Plain => field,
+                Tone::Good => field.fg(Color::Green),
+                Tone::Bad => field.fg(Color::Red).add_attribute(Attribute::Bold),
+            }
+        }));
+        table.add_row(fields);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 1));
+    }
+    table.trim_fmt()
+}
+
+pub(super) fn problems(report: &FailoverReport) -> Vec<String> {
+    let of = |cell: &CellReport| {
+        let name = format!("{} on {}, {}", cell.scenario, cell.topology, cell.who());
+        let all = cell.broken_promises.iter().chain(&cell.trouble);
+        all.map(|problem| format!("{name}: {problem}"))
+            .collect::<Vec<_>>()
+    };
+    report.cells.iter().flat_map(of).collect()
+}
+
+pub(super) fn caught(report: &FailoverReport) -> Vec<String> {
+    let broken = report.cells.iter().filter(|cell| cell.subject.is_broken());
+    broken
+        .map(|cell| {
+            if cell.caught.is_empty() {
+                format!("{}: NOT CAUGHT", cell.subject)
+            } else {
+                format!("{}: caught by {}", cell.subject, cell.caught.join(", "))
+            }
+        })
+        .collect()
+}

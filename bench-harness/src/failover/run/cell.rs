@@ -1,0 +1,252 @@
+//! One cell: deployments side by side, each with its workers and its share of the faults.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use locktopus_testkit::history::{Leftovers, LostUpdates, Recorder};
+use locktopus_testkit::topology::{self, Deployment, ProviderKind, Spec};
+
+use super::super::model::CellReport;
+use super::super::plan::{Cell, Place, Verb};
+use super::super::resource::Resource;
+use super::child::Finished;
+use super::crew::Crew;
+use super::stage::{Marked, Stage};
+use super::{Circumstances, RunError, faults, judge, leftovers};
+use crate::sample::dice::Dice;
+
+/// The runner's own number in each history.
+const RUNNER: u32 = 1;
+
+/// What came of a cell.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It was run, perhaps not to its end.
+    Ran(Box<CellReport>),
+    /// It needs something that is not here.
+    Skipped(String),
+}
+
+/// What came of one deployment.
+#[derive(Debug, Default)]
+pub(super) struct Driven {
+    pub(super) histories: Vec<PathBuf>,
+    pub(super) prefix: String,
+    /// Which process each worker is in.
+    pub(super) process_of: BTreeMap<u32, usize>,
+    pub(super) marks: Vec<Marked>,
+    pub(super) finished: Finished,
+    pub(super) lost: LostUpdates,
+    pub(super) leftovers: Option<Leftovers>,
+    pub(super) trouble: Vec<String>,
+    pub(super) server: String,
+}
+
+/// Runs a cell. `index` tells cells of one run apart.
+///
+/// # Errors
+///
+/// [`RunError`] if servers or workers could not be started at all; what goes wrong later is part of the report.
+pub async fn run(cell: &Cell, all: &Circumstances, index: usize) -> Result<Outcome, RunError> {
+    if let Some(needs) = &cell.cannot {
+        return Ok(Outcome::Skipped(needs.clone()));
+    }
+    let begun = Instant::now();
+    let directory = all.directory.join(format!("histories/cell-{index}"));
+    let count = if all.url.is_some() {
+        1
+    } else {
+        cell.scenario.deployments
+    };
+    let mut places = Vec::new();
+    if all.url.is_none() {
+        for _ in 0..count {
+            let place = topology::start(all.provider, &spec(cell, all)).await?;
+            if let Some(needs) = cell.scenario.fault.needs(place.caps()) {
+                return Ok(Outcome::Skipped(needs.to_owned()));
+            }
+            if cell.place == Place::Sentinel {
+                hasten_sentinels(&place).await;
+            }
+            places.push(place);
+        }
+        wait_for_age(cell, begun).await;
+    }
+    let share = |number: u32| {
+        let faults = cell.scenario.faults;
+        faults / count + u32::from(number < faults % count)
+    };
+    let driving = (0..count).map(|number| {
+        let place = places.get(number as usize);
+        let directory = directory.join(format!("deployment-{number}"));
+        drive(cell, all, place, number, share(number), index, directory)
+    });
+    let driven = futures_util::future::join_all(driving).await;
+    let driven: Vec<Driven> = driven.into_iter().collect::<Result<_, _>>()?;
+    for place in places {
+        place.stop().await?;
+    }
+    let mut report = tokio::task::block_in_place(|| judge::judge(cell, &driven))?;
+    report.took_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    report.provider = match all.url {
+        Some(_) => "external".to_owned(),
+        None => all.provider.to_string(),
+    };
+    report.deployments = count;
+    if !all.keep_histories {
+        let _ = std::fs::remove_dir_all(&directory);
+    }
+    Ok(Outcome::Ran(Box::new(report)))
+}
+
+fn spec(cell: &Cell, all: &Circumstances) -> Spec {
+    let knobs = cell.scenario.servers.knobs(&cell.mode, cell.place);
+    let spec = Spec::new(cell.place.kind()).with_knobs(knobs);
+    match (&all.image, all.provider) {
+        (Some(image), ProviderKind::Pod) => spec.with_image(image.clone()),
+        _ => spec,
+    }
+}
+
+/// Many failovers in little time: Sentinel's fixed periods are made for hours. Servers without the command keep them.
+async fn hasten_sentinels(place: &Deployment) {
+    for sentinel in place.sentinels() {
+        let periods = [
+            "SENTINEL",
+            "DEBUG",
+            "INFO-PERIOD",
+            "500",
+            "PUBLISH-PERIOD",
+            "500",
+            "ASK-PERIOD",
+            "300",
+            "MIN-LINK-RECONNECT-PERIOD",
+            "300",
+            "TILT-PERIOD",
+            "2000",
+        ];
+        let _ = sentinel.command(&periods).await;
+    }
+}
+
+/// A quorum's nodes vote only once they are older than the longest lease.
+async fn wait_for_age(cell: &Cell, begun: Instant) {
+    if cell.place == Place::Quorum
+        && let Some(age) = cell.mode.max_lease
+    {
+        let until = begun + age + Duration::from_secs(2);
+        tokio::time::sleep_until(until.into()).await;
+    }
+}
+
+async fn drive(
+    cell: &Cell,
+    all: &Circumstances,
+    place: Option<&Deployment>,
+    number: u32,
+    share: u32,
+    index: usize,
+    directory: PathBuf,
+) -> Result<Driven, RunError> {
+    std::fs::create_dir_all(&directory).map_err(RunError::io("make a directory for histories"))?;
+    let prefix = format!("{}:{index}:{number}", all.prefix);
+    let resource = Resource::open()
+        .await
+        .map_err(RunError::io("open a socket"))?;
+    let urls = match (place, &all.url) {
+        (Some(place), _) => place.urls(),
+        (None, Some(url)) => vec![url.clone()],
+        (None, None) => Vec::new(),
+    };
+    let crew = Crew::start(
+        cell,
+        number,
+        &urls,
+        &prefix,
+        resource.addr(),
+        all,
+        &directory,
+    )
+    .await?;
+    let own = directory.join("runner.jsonl");
+    let recorder = Recorder::create(&own).map_err(|error| RunError::History(error.to_string()))?;
+    let mut driven = Driven {
+        prefix: prefix.clone(),
+        server: place.map_or_else(String::new, |place| place.server_version().to_owned()),
+        ..Driven::default()
+    };
+    let crew = match place {
+        None => {
+            tokio::time::sleep(all.observe).await;
+            crew
+        }
+        Some(place) => {
+            let seed = all.seed.wrapping_add(u64::from(number) << 40) ^ index as u64;
+            let mut stage = Stage {
+                cell,
+                place,
+                resource: &resource,
+                crew,
+                log: recorder.worker(RUNNER + number),
+                clock: recorder.clock(),
+                prefix: prefix.clone(),
+                dice: Dice::new(seed),
+                marks: Vec::new(),
+                done: 0,
+            };
+            if let Err(error) = do_faults(&mut stage, share).await {
+                let (done, share) = (stage.done, share);
+                driven
+                    .trouble
+                    .push(format!("stopped after {done} of {share} faults: {error}"));
+                mend(place).await;
+            }
+            driven.marks = stage.marks;
+            stage.crew
+        }
+    };
+    let ended = crew.stop().await?;
+    driven.finished = ended.finished;
+    driven.histories = ended.histories;
+    driven.process_of = ended.process_of;
+    recorder
+        .close()
+        .map_err(|error| RunError::History(error.to_string()))?;
+    driven.histories.push(own);
+    driven.lost = resource.lost_updates();
+    if let Some(place) = place {
+        match leftovers::look(cell, place, &prefix).await {
+            Ok(left) => driven.leftovers = Some(left),
+            Err(error) => driven
+                .trouble
+                .push(format!("no look at what is left: {error}")),
+        }
+    }
+    Ok(driven)
+}
+
+async fn do_faults(stage: &mut Stage<'_>, share: u32) -> Result<(), RunError> {
+    let targets = stage.targets();
+    stage.grant(&targets).await?;
+    for _ in 0..share {
+        faults::once(stage).await?;
+    }
+    if stage.cell.scenario.fault == Verb::Nothing {
+        tokio::time::sleep(stage.cell.scenario.lasts).await;
+    }
+    // Whoever lost a lock in the last fault should have the time to notice.
+    stage.pause().await;
+    Ok(())
+}
+
+/// Nobody stays frozen or cut off, whatever went wrong. One that is in order has nothing to be mended.
+async fn mend(place: &Deployment) {
+    for node in place.nodes() {
+        let _ = node.heal().await;
+        let _ = node.thaw().await;
+        if !node.is_running().await {
+            let _ = node.start().await;
+        }
+    }
+}

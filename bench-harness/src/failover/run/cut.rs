@@ -1,0 +1,31 @@
+//! Keeps replicas from following a primary that is about to be killed.
+//!
+//! Plain processes have no network that could be cut. A password that replicas do not have does the same to them:
+//! connections that are there go on, and links that are closed do not come back. It is gone with the process.
+
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+const COMMANDS: [&[u8]; 2] = [
+    b"CONFIG SET requirepass cut-off\r\n",
+    b"CLIENT KILL TYPE replica\r\n",
+];
+
+/// Cuts the replicas of this server off for the rest of its life.
+pub(super) async fn off(server: SocketAddr) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(server).await?;
+    for command in COMMANDS {
+        stream.write_all(command).await?;
+        let mut reply = [0; 256];
+        let length = stream.read(&mut reply).await?;
+        if length == 0 || reply[0] == b'-' {
+            let said = String::from_utf8_lossy(&reply[..length]).into_owned();
+            return Err(std::io::Error::other(format!(
+                "the server refused: {said:?}"
+            )));
+        }
+    }
+    Ok(())
+}

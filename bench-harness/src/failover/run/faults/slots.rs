@@ -1,0 +1,59 @@
+//! Slots that move while their locks are wanted.
+
+use locktopus_testkit::topology::{Node, Resp, Role, slot_of};
+
+use super::super::RunError;
+use super::super::stage::Stage;
+
+/// Keys that move with one command.
+const AT_ONCE: &str = "50";
+
+/// Moves the slot of a lock to another shard, key by key, as `redis-cli --cluster reshard` does.
+pub(super) async fn move_one(stage: &mut Stage<'_>) -> Result<(), RunError> {
+    let (lock, from) = stage.target().await?;
+    let mut others = Vec::new();
+    for node in stage.place.nodes() {
+        if node.addr() != from.addr() && node.role().await? == Role::Primary {
+            others.push(node);
+        }
+    }
+    let to = others[stage.below(others.len())];
+    let here = stage.on(from).await;
+    stage.moment(&here).await?;
+    stage.fault(&format!("{} to {}", from.name(), to.name()))?;
+    let slot = slot_of(&lock).to_string();
+    let (from_id, to_id) = (id(from).await?, id(to).await?);
+    to.command(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id])
+        .await?;
+    from.command(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id])
+        .await?;
+    move_keys(from, to, &slot).await?;
+    // The new owner first: a slot without an owner would be refused everywhere.
+    for node in [to, from] {
+        node.command(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id])
+            .await?;
+    }
+    stage.note("moved", to.name());
+    Ok(())
+}
+
+async fn move_keys(from: &Node, to: &Node, slot: &str) -> Result<(), RunError> {
+    let port = to.addr().port().to_string();
+    loop {
+        let keys = from
+            .command(&["CLUSTER", "GETKEYSINSLOT", slot, AT_ONCE])
+            .await?;
+        let keys: Vec<String> = keys.items().iter().map(Resp::text).collect();
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let mut command = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "2000", "KEYS"];
+        command.extend(keys.iter().map(String::as_str));
+        // A key that has expired meanwhile is no error: the answer is NOKEY.
+        from.command(&command).await?;
+    }
+}
+
+async fn id(node: &Node) -> Result<String, RunError> {
+    Ok(node.command(&["CLUSTER", "MYID"]).await?.text())
+}

@@ -1,0 +1,209 @@
+//! From histories to figures and promises.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+
+use locktopus_testkit::history::{
+    Checker, Event, History, Leftovers, LostUpdates, Outcome, Property, Quantiles, Verdict,
+};
+
+use super::super::model::{CellReport, Figures, Signals, Writes};
+use super::super::plan::{Cell, Subject};
+use super::super::resource;
+use super::cell::Driven;
+use super::{RunError, timeline};
+
+pub(super) fn judge(cell: &Cell, driven: &[Driven]) -> Result<CellReport, RunError> {
+    let mut leftovers = Some(Leftovers::default());
+    let mut lost = LostUpdates::default();
+    let mut errors: BTreeMap<String, u64> = BTreeMap::new();
+    let mut outages = Vec::new();
+    let (mut faults, mut doubles) = (0, 0);
+    let mut histories = Vec::new();
+    for one in driven {
+        let history = read(&one.histories)?;
+        let effects = Checker::new().check(&history).outage.faults;
+        let effects = effects
+            .iter()
+            .filter(|effect| effect.verb == cell.scenario.fault.name());
+        for effect in effects {
+            faults += 1;
+            doubles += u64::from(effect.double_grants > 0);
+        }
+        // Outage is what locks show that are held briefly: where they are held for long, nobody expects a grant.
+        let brief = of_lanes(&history, cell, &one.prefix);
+        let effects = Checker::new().check(&brief).outage.faults;
+        outages.extend(effects.iter().filter_map(|effect| effect.outage_ns));
+        leftovers = leftovers.zip(one.leftovers.clone()).map(|(mut all, one)| {
+            all.keys.extend(one.keys);
+            all.waiters.extend(one.waiters);
+            all
+        });
+        if let Some(all) = &mut leftovers
+            && one.finished.abandoned > 0
+        {
+            all.tasks
+                .push(format!("{} releases or tasks", one.finished.abandoned));
+        }
+        resource::add(&mut lost.unchecked, one.lost.unchecked.clone());
+        resource::add(&mut lost.checked, one.lost.checked.clone());
+        for (kind, count) in &one.finished.errors {
+            *errors.entry(kind.clone()).or_default() += count;
+        }
+        histories.push(history);
+    }
+    let all = driven.iter().flat_map(|one| &one.histories);
+    let history = read(all)?;
+    let mut checker = Checker::new().lost_updates(lost.clone());
+    if let Some(left) = leftovers {
+        checker = checker.leftovers(left);
+    }
+    let verdict = checker.check(&history);
+    let mut figures = figures(&verdict, &lost);
+    figures.faults = faults;
+    figures.faults_with_double_grants = doubles;
+    figures.outage = Quantiles::of(outages).into();
+    Ok(CellReport {
+        scenario: cell.scenario.name.clone(),
+        about: cell.scenario.about.clone(),
+        fault: cell.scenario.fault,
+        topology: cell.place,
+        provider: String::new(),
+        server: driven
+            .first()
+            .map(|one| one.server.clone())
+            .unwrap_or_default(),
+        mode: cell.mode_name.clone(),
+        exclusive: cell.mode.exclusive,
+        client: cell.client.name().to_owned(),
+        subject: cell.subject,
+        deployments: 0,
+        took_ns: 0,
+        figures,
+        broken_promises: broken_promises(cell, &verdict),
+        caught: caught(cell, &verdict),
+        errors,
+        trouble: driven.iter().flat_map(|one| one.trouble.clone()).collect(),
+        timeline: timeline::draw(cell, driven, &histories, &verdict),
+    })
+}
+
+fn read<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<History, RunError> {
+    History::read(paths).map_err(|error| RunError::History(error.to_string()))
+}
+
+/// What happened to the locks whose outage counts.
+fn of_lanes(history: &History, cell: &Cell, prefix: &str) -> History {
+    let lanes = cell.scenario.lanes.iter().filter(|lane| lane.outage);
+    let locks: HashSet<String> = lanes.flat_map(|lane| lane.lock_names(prefix)).collect();
+    let mut kept = HashSet::new();
+    let mut records = Vec::new();
+    for record in history.records() {
+        let keep = match &record.event {
+            Event::Started { attempt, lock, .. } => {
+                let keep = locks.contains(lock);
+                if keep {
+                    kept.insert((record.worker, *attempt));
+                }
+                keep
+            }
+            event => event
+                .attempt()
+                .is_none_or(|attempt| kept.contains(&(record.worker, attempt))),
+        };
+        if keep {
+            records.push(record.clone());
+        }
+    }
+    History::from_records(records)
+}
+
+fn figures(verdict: &Verdict, lost: &LostUpdates) -> Figures {
+    let (fenced, after) = (&verdict.fenced, &verdict.after_end);
+    let violations = |property| verdict.judgement(property).violations;
+    Figures {
+        attempts: verdict.facts.attempts as u64,
+        granted: verdict.facts.granted as u64,
+        validity: (&verdict.validity).into(),
+        in_use: (&verdict.in_use).into(),
+        duplicate_tokens: verdict.tokens.duplicates,
+        falling_tokens: verdict.tokens.falls,
+        writes: Writes {
+            all: fenced.writes,
+            stale: fenced.stale_issued,
+            caught: fenced.stale_caught,
+            missed: fenced.stale_missed,
+            good_refused: fenced.good_rejected,
+        },
+        uses_after_end: after.uses,
+        longest_after_end_ns: after.longest_ns,
+        extensions_after_end: after.extensions,
+        signals: Signals {
+            lateness: verdict.loss_signal.lateness.into(),
+            never: verdict.loss_signal.unsignalled,
+        },
+        leftovers: violations(Property::Leftovers),
+        fair_waits: verdict.order.waits,
+        out_of_order: verdict.order.overtakings,
+        permits_checked: verdict.permit_validity.checked,
+        permits_over: verdict.permit_validity.count,
+        lost_unchecked: (&lost.unchecked).into(),
+        lost_checked: (&lost.checked).into(),
+        ..Figures::default()
+    }
+}
+
+/// What must hold in every mode, whatever is done to the servers.
+const ALWAYS: [Property; 5] = [
+    Property::StaleWrites,
+    Property::DuplicateTokens,
+    Property::FallingTokens,
+    Property::Leftovers,
+    Property::LostUpdates,
+];
+
+/// What must hold in modes that promise exclusion, and of every lock whose server keeps what it was told.
+const EXCLUSIVE: [Property; 2] = [Property::ValidityOverlap, Property::PermitValidity];
+
+fn broken_promises(cell: &Cell, verdict: &Verdict) -> Vec<String> {
+    let mut promised = vec![Property::WellFormed];
+    if cell.subject == Subject::Locktopus {
+        promised.extend(ALWAYS);
+        if cell.mode.exclusive
+            || cell
+                .scenario
+                .fault
+                .keeps_data(cell.scenario.servers.appendonly)
+        {
+            promised.extend(EXCLUSIVE);
+        }
+        if cell.scenario.fault.keeps_order() {
+            promised.push(Property::FairOrder);
+        }
+    }
+    let violations = verdict.violations().into_iter();
+    violations
+        .filter(|violation| promised.contains(&violation.property))
+        .map(|violation| format!("{}: {}", violation.property, violation.text))
+        .collect()
+}
+
+/// What gives a broken lock away; how it uses its lock and what it leaves is the worker's doing.
+fn caught(cell: &Cell, verdict: &Verdict) -> Vec<String> {
+    if !cell.subject.is_broken() {
+        return Vec::new();
+    }
+    let telling = [
+        Property::ValidityOverlap,
+        Property::DuplicateTokens,
+        Property::FallingTokens,
+        Property::StaleWrites,
+        Property::GoodWrites,
+    ];
+    telling
+        .into_iter()
+        .map(|property| verdict.judgement(property))
+        .filter(|judgement| judgement.outcome == Outcome::Failed)
+        .map(|judgement| format!("{}: {}", judgement.property, judgement.violations))
+        .collect()
+}

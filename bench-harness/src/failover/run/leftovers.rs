@@ -1,0 +1,106 @@
+//! What is still on the servers when everybody has given everything back.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use locktopus_testkit::history::Leftovers;
+use locktopus_testkit::topology::{Deployment, Node, Resp, Role, TopologyError};
+use tokio::time::Instant;
+
+use super::super::plan::{Cell, Kind};
+use super::{RunError, load};
+
+/// Between looks.
+const LOOK: Duration = Duration::from_millis(200);
+/// Waiters that died stay in the queue for three heartbeats.
+const SLACK: Duration = Duration::from_secs(8);
+
+/// Waits until nothing is left that has a time to live within reach, and returns what is left all the same.
+pub(super) async fn look(
+    cell: &Cell,
+    place: &Deployment,
+    prefix: &str,
+) -> Result<Leftovers, RunError> {
+    let end = Instant::now() + cell.longest_lease() + SLACK;
+    loop {
+        let left = once(cell, place, prefix).await?;
+        if left.count() == 0 || Instant::now() >= end {
+            return Ok(left);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+async fn once(cell: &Cell, place: &Deployment, prefix: &str) -> Result<Leftovers, RunError> {
+    let mut left = Leftovers::default();
+    let to_stay = meant_to_stay(cell, prefix);
+    let lanes = cell.scenario.lanes.iter();
+    let locks: HashSet<String> = lanes.flat_map(|lane| lane.lock_names(prefix)).collect();
+    for node in place.nodes() {
+        if node.role().await? != Role::Primary {
+            continue;
+        }
+        for key in keys(node, prefix).await? {
+            if to_stay.contains(&key) || is_by_design(&key) {
+                continue;
+            }
+            // A lock must be gone by now. What is kept beside it may stay until it expires, if it does.
+            if !locks.contains(&key) && node.command(&["PTTL", &key]).await? != Resp::Int(-1) {
+                continue;
+            }
+            let queue = [
+                "locktopus_queue",
+                "locktopus_waiters",
+                "redisson_lock_queue",
+            ];
+            let list = if queue.iter().any(|name| key.starts_with(name)) {
+                &mut left.waiters
+            } else {
+                &mut left.keys
+            };
+            list.push(format!("{key} on {}", node.name()));
+        }
+    }
+    Ok(left)
+}
+
+/// A semaphore's permits are its state, and stay until somebody deletes them.
+fn meant_to_stay(cell: &Cell, prefix: &str) -> HashSet<String> {
+    let lanes = cell.scenario.lanes.iter();
+    lanes
+        .filter(|lane| lane.kind == Kind::Semaphore)
+        .flat_map(|lane| lane.lock_names(prefix))
+        .collect()
+}
+
+/// Counters of tokens outlive their locks, so that tokens keep growing. The queue of a fair lock is Redisson's, who
+/// gives it no expiry: waiters that died are taken out by the next one who comes. The load's keys are not locks.
+fn is_by_design(key: &str) -> bool {
+    let kept = [
+        "redisson_lock_token:",
+        "redisson_lock_queue:",
+        "redisson_lock_timeout:",
+    ];
+    kept.iter().any(|prefix| key.starts_with(prefix))
+        || key.ends_with(":count")
+        || key.contains(load::NAME)
+}
+
+async fn keys(node: &Node, prefix: &str) -> Result<Vec<String>, TopologyError> {
+    let pattern = format!("*{prefix}*");
+    let mut cursor = "0".to_owned();
+    let mut keys = Vec::new();
+    loop {
+        let reply = node
+            .command(&["SCAN", &cursor, "MATCH", &pattern, "COUNT", "1000"])
+            .await?;
+        let [next, page] = reply.items() else {
+            return Ok(keys);
+        };
+        keys.extend(page.items().iter().map(Resp::text));
+        cursor = next.text();
+        if cursor == "0" {
+            return Ok(keys);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Runs cells: starts servers, workers and the resource, does the faults, and has the histories judged.
+
+mod cell;
+mod child;
+mod crew;
+mod cut;
+mod faults;
+mod judge;
+mod leftovers;
+mod load;
+mod stage;
+mod timeline;
+
+use std::path::PathBuf;
+
+use locktopus_testkit::topology::{ProviderKind, ServerImage, TopologyError};
+
+pub use cell::{Outcome, run};
+
+/// What all cells of a run share.
+#[derive(Clone, Debug)]
+pub struct Circumstances {
+    /// How servers are started.
+    pub provider: ProviderKind,
+    /// The image for containers.
+    pub image: Option<ServerImage>,
+    /// Servers that run already; nothing is done to them.
+    pub url: Option<String>,
+    /// How long workers work on such servers.
+    pub observe: std::time::Duration,
+    /// Unique start of every lock's name.
+    pub prefix: String,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Where histories go.
+    pub directory: PathBuf,
+    /// Whether histories stay there.
+    pub keep_histories: bool,
+}
+
+/// Why a cell could not be run to its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Servers could not be started or did not come back.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    /// A worker process failed.
+    #[error("a worker process failed: {0}")]
+    Worker(String),
+    /// Nobody was granted a lock any more.
+    #[error(
+        "nobody was granted a lock for {0:?}: the servers did not recover, or the locks did not"
+    )]
+    NoGrant(std::time::Duration),
+    /// No other server took over.
+    #[error("no other server took over within {0:?}")]
+    NoSuccessor(std::time::Duration),
+    /// The history cannot be written or read.
+    #[error("cannot keep the history: {0}")]
+    History(String),
+    /// Something of the machine failed.
+    #[error("cannot {doing}: {source}")]
+    Io {
+        /// The operation.
+        doing: &'static str,
+        /// The cause.
+        source: std::io::Error,
+    },
+}
+
+impl RunError {
+    fn io(doing: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { doing, source }
+    }
+}

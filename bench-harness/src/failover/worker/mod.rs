@@ -1,0 +1,25 @@
+//! The worker process: takes locks, uses them, and writes down what it did and believed.
+
+mod broken;
+mod job;
+mod link;
+mod ours;
+#[cfg(feature = "peers")]
+mod peers;
+mod serve;
+mod subject;
+mod turn;
+
+use std::time::Duration;
+
+use locktopus_testkit::history::Clock;
+
+pub(super) use job::{Answer, Assignment, Job};
+pub(super) use serve::STOP;
+pub use serve::serve;
+
+/// Sleeps until a reading of the clock.
+async fn sleep_until(clock: Clock, reading: u64) {
+    let left = reading.saturating_sub(clock.now_ns());
+    tokio::time::sleep(Duration::from_nanos(left)).await;
+}

@@ -1,0 +1,235 @@
+//! This library, used as its documentation says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use locktopus::{
+    BackendError, BackendErrorKind, Executed, Fence, LockError, LockGuard, LockRequest, Locktopus,
+    LostCause, QuorumBackend,
+};
+use locktopus_testkit::history::{AttemptLog, Clock, FailReason, Mode, ReleaseOutcome};
+
+use super::super::plan::{Kind, Lane};
+use super::job::Job;
+use super::subject::{Failure, Held, Subject, Wish};
+
+/// How long the end may take: a call to a server that is away, and the lease of what cannot be given back.
+const GRACE: Duration = Duration::from_secs(5);
+
+struct Ours {
+    locks: Locktopus,
+    clock: Clock,
+    quorum: bool,
+    patience: Duration,
+}
+
+pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>, String> {
+    let failed = |error: locktopus::ConnectError| crate::worker::chain(&error);
+    let locks = match (job.mode.quorum, job.urls.as_slice()) {
+        (true, urls) => {
+            let max_lease = job.mode.max_lease;
+            let backend = locktopus::quorum_of(urls, |builder| match max_lease {
+                Some(lease) => builder.max_lease(lease),
+                None => builder,
+            });
+            built(Locktopus::builder(backend.map_err(failed)?))?
+        }
+        (false, [url]) => locktopus::connect(url).await.map_err(failed)?,
+        (false, urls) => return Err(format!("{} URLs for one place", urls.len())),
+    };
+    let quorum = job.mode.quorum;
+    prepare(&locks, job).await?;
+    Ok(Arc::new(Ours {
+        locks,
+        clock,
+        quorum,
+        patience: job.patience,
+    }))
+}
+
+/// A quorum whose nodes are believed to forget nothing, which they do: a restarted one votes at once.
+pub(super) async fn hasty_quorum(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>, String> {
+    let mut builder = QuorumBackend::builder();
+    for url in &job.urls {
+        let backend = locktopus::connect_backend(url)
+            .await
+            .map_err(|error| crate::worker::chain(&error))?;
+        builder = builder.node(url, backend);
+    }
+    let backend = builder.build().map_err(|error| error.to_string())?;
+    Ok(Arc::new(Ours {
+        locks: built(Locktopus::builder(backend))?,
+        clock,
+        quorum: true,
+        patience: job.patience,
+    }))
+}
+
+fn built(builder: locktopus::LocktopusBuilder) -> Result<Locktopus, String> {
+    builder.build().map_err(|error| error.to_string())
+}
+
+/// Gives semaphores their permits; whoever comes first does it for all.
+async fn prepare(locks: &Locktopus, job: &Job) -> Result<(), String> {
+    let semaphores = job.lanes.iter().filter(|lane| lane.kind == Kind::Semaphore);
+    for lane in semaphores {
+        for name in lane.lock_names(&job.prefix) {
+            let made = locks.semaphore(name).initialise(lane.permits).await;
+            made.map_err(|error| crate::worker::chain(&error))?;
+        }
+    }
+    Ok(())
+}
+
+impl Ours {
+    fn request(&self, lock: &str, lane: &Lane) -> LockRequest {
+        let request = match lane.kind {
+            Kind::Lock if self.quorum => self.locks.mutex(lock),
+            Kind::Lock => self.locks.lock(lock),
+            Kind::Mutex => self.locks.mutex(lock),
+            Kind::FairLock => self.locks.fair_lock(lock),
+            Kind::Semaphore => self.locks.semaphore(lock).permits(1),
+        };
+        let request = request.wait_at_most(self.patience);
+        if lane.renewed {
+            request.watchdog(lane.lease)
+        } else {
+            request.lease(lane.lease)
+        }
+    }
+}
+
+#[async_trait]
+impl Subject for Ours {
+    async fn acquire(&self, wish: Wish<'_>) -> Result<Box<dyn Held>, Failure> {
+        let request = self.request(wish.lock, wish.lane);
+        let acquired = if wish.lane.kind == Kind::FairLock {
+            in_the_queue(request, wish.log).await
+        } else {
+            request.acquire().await
+        };
+        let guard = acquired.map_err(|error| failure(&error))?;
+        let mode = match wish.lane.kind {
+            Kind::Semaphore => Mode::Permits(1),
+            Kind::Lock | Kind::Mutex | Kind::FairLock => Mode::Exclusive,
+        };
+        Ok(Box::new(HeldLock {
+            guard,
+            mode,
+            clock: self.clock,
+        }))
+    }
+
+    async fn close(&self) -> u64 {
+        self.locks.shutdown(GRACE).await.abandoned as u64
+    }
+}
+
+/// Notes the moment from which the queue is known to have the attempt: only then can it be overtaken.
+async fn in_the_queue(request: LockRequest, log: &AttemptLog) -> Result<LockGuard, LockError> {
+    let (request, mut progress) = request.with_progress();
+    let acquiring = request.acquire();
+    tokio::pin!(acquiring);
+    let mut waiting = false;
+    loop {
+        tokio::select! {
+            biased;
+            acquired = &mut acquiring => return acquired,
+            standing = progress.next(), if !waiting => {
+                waiting = true;
+                if standing.is_some_and(|standing| standing.ahead.is_some()) {
+                    // An incomplete history is told when the next record fails as well.
+                    let _ = log.enqueued(None);
+                }
+            }
+        }
+    }
+}
+
+struct HeldLock {
+    guard: LockGuard,
+    mode: Mode,
+    clock: Clock,
+}
+
+#[async_trait]
+impl Held for HeldLock {
+    fn fence(&self) -> Option<Fence> {
+        self.guard.fence()
+    }
+
+    fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    fn valid_until(&self) -> u64 {
+        self.clock.at(self.guard.valid_until().into_std())
+    }
+
+    fn ended(&self) -> Option<String> {
+        match self.guard.ensure_valid() {
+            Ok(()) => None,
+            Err(LockError::Lost { cause, .. }) => Some(word(&cause).to_owned()),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    async fn lost(&self) -> String {
+        word(&self.guard.lost().await).to_owned()
+    }
+
+    async fn release(self: Box<Self>) -> ReleaseOutcome {
+        match self.guard.release().await {
+            Ok(()) => ReleaseOutcome::Ok,
+            Err(LockError::Lost { .. }) => ReleaseOutcome::Lost,
+            Err(_) => ReleaseOutcome::Error,
+        }
+    }
+}
+
+/// A cause in a word, without what differs from case to case.
+const fn word(cause: &LostCause) -> &'static str {
+    match cause {
+        LostCause::Expired => "expired",
+        LostCause::Unreachable { .. } => "unreachable",
+        LostCause::Missing => "missing",
+        LostCause::TakenOver => "taken over",
+        _ => "ended",
+    }
+}
+
+fn failure(error: &LockError) -> Failure {
+    let executed = |source: &BackendError| match source.executed() {
+        Executed::No => FailReason::Error,
+        Executed::Maybe => FailReason::Maybe,
+    };
+    let (reason, kind) = match error {
+        LockError::WaitTimeout { source: None, .. } => {
+            (FailReason::Timeout, "wait timeout".to_owned())
+        }
+        LockError::WaitTimeout {
+            source: Some(source),
+            ..
+        } => (
+            FailReason::Timeout,
+            format!("wait timeout, {}", kind(source.kind())),
+        ),
+        LockError::Cancelled { .. } => (FailReason::Cancelled, "cancelled".to_owned()),
+        LockError::Backend { source, .. } => (executed(source), kind(source.kind()).to_owned()),
+        // Everything else is told before anything is sent.
+        other => (FailReason::Error, other.to_string()),
+    };
+    Failure { reason, kind }
+}
+
+const fn kind(kind: BackendErrorKind) -> &'static str {
+    match kind {
+        BackendErrorKind::Unavailable => "unavailable",
+        BackendErrorKind::Timeout => "no answer",
+        BackendErrorKind::Refused => "refused",
+        BackendErrorKind::Denied => "denied",
+        BackendErrorKind::NoQuorum => "no quorum",
+        _ => "other",
+    }
+}

@@ -1,0 +1,100 @@
+//! Other libraries, through what the benchmark has for them.
+//!
+//! They tell nobody until when a lock may be believed in, and have no tokens. What their users can know is the lease
+//! that they asked for, so that is what a holder believes here, counted from before it asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use locktopus::Fence;
+use locktopus_testkit::history::{Clock, FailReason, ReleaseOutcome};
+
+use super::super::plan::Subject as Whose;
+use super::job::Job;
+use super::subject::{Failure, Held, Subject, Wish};
+use crate::worker::peer;
+
+struct Peer {
+    inner: Arc<dyn peer::Subject>,
+    clock: Clock,
+    patience: Duration,
+}
+
+pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>, String> {
+    let [url] = job.urls.as_slice() else {
+        return Err("peers are connected to one place".to_owned());
+    };
+    let inner = match job.subject {
+        Whose::Rslock => peer::rslock(url).await,
+        _ => peer::r1(url).await,
+    };
+    Ok(Arc::new(Peer {
+        inner: inner?,
+        clock,
+        patience: job.patience,
+    }))
+}
+
+#[async_trait]
+impl Subject for Peer {
+    async fn acquire(&self, wish: Wish<'_>) -> Result<Box<dyn Held>, Failure> {
+        let failed = |reason, kind: &str| Failure {
+            reason,
+            kind: kind.to_owned(),
+        };
+        let waited = tokio::time::timeout(self.patience, self.inner.acquire(wish.lock)).await;
+        let inner = match waited {
+            Ok(Ok(inner)) => inner,
+            Ok(Err(kind)) => return Err(failed(FailReason::Maybe, kind)),
+            Err(_) => return Err(failed(FailReason::Maybe, "wait timeout")),
+        };
+        // When the attempt that succeeded was sent is known to nobody. A lease has at least this long to go.
+        let valid_until = self.clock.after(peer::LEASE).saturating_sub(SLACK_NS);
+        Ok(Box::new(HeldLock {
+            inner,
+            valid_until,
+            clock: self.clock,
+        }))
+    }
+
+    async fn close(&self) -> u64 {
+        0
+    }
+}
+
+/// What a reply may have taken, against the peer's interest in being judged gently.
+const SLACK_NS: u64 = 1_000_000_000;
+
+struct HeldLock {
+    inner: Box<dyn peer::Held>,
+    valid_until: u64,
+    clock: Clock,
+}
+
+#[async_trait]
+impl Held for HeldLock {
+    fn fence(&self) -> Option<Fence> {
+        None
+    }
+
+    fn valid_until(&self) -> u64 {
+        self.valid_until
+    }
+
+    fn ended(&self) -> Option<String> {
+        (self.clock.now_ns() >= self.valid_until).then(|| "expired".to_owned())
+    }
+
+    async fn lost(&self) -> String {
+        super::sleep_until(self.clock, self.valid_until).await;
+        "expired".to_owned()
+    }
+
+    async fn release(self: Box<Self>) -> ReleaseOutcome {
+        match self.inner.release().await {
+            Ok(()) => ReleaseOutcome::Ok,
+            Err(_) => ReleaseOutcome::Error,
+        }
+    }
+}

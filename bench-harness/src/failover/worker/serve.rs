@@ -1,0 +1,99 @@
+//! The process's side of the conversation with the runner.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, Write as _};
+
+use locktopus::CancellationToken;
+use locktopus_testkit::history::Recorder;
+use tokio::task::JoinSet;
+
+use super::job::{Answer, Job};
+use super::subject;
+use super::turn::Worker;
+
+/// What the runner says when the work is over.
+pub(in super::super) const STOP: &str = "stop";
+
+/// Does one job that comes in on standard input, until told to stop. Returns whether it went well.
+///
+/// The process ends when its standard input does: a runner that was killed leaves no workers behind.
+#[must_use]
+pub fn serve() -> bool {
+    match converse() {
+        Ok(answer) => {
+            say(&answer);
+            true
+        }
+        Err(reason) => {
+            say(&Answer::Failed { reason });
+            false
+        }
+    }
+}
+
+fn converse() -> Result<Answer, String> {
+    let job: Job = hear()?;
+    // One thread for each process: more would compete with the servers for the few cores there are.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| format!("cannot start a runtime: {error}"))?;
+    runtime.block_on(work(job))
+}
+
+async fn work(job: Job) -> Result<Answer, String> {
+    let recorder = Recorder::create(&job.history).map_err(|error| error.to_string())?;
+    let subject = subject::connect(&job, recorder.clock()).await?;
+    let stop = CancellationToken::new();
+    let mut workers = JoinSet::new();
+    for assignment in &job.workers {
+        let subject = std::sync::Arc::clone(&subject);
+        let worker = Worker::new(&job, assignment, &recorder, subject, stop.clone()).await?;
+        workers.spawn(worker.run());
+    }
+    say(&Answer::Ready);
+    stop_when_told(stop.clone());
+    let mut errors = BTreeMap::new();
+    while let Some(finished) = workers.join_next().await {
+        let failed = finished.map_err(|error| format!("a worker panicked: {error}"))??;
+        for (kind, count) in failed {
+            *errors.entry(kind).or_default() += count;
+        }
+    }
+    let abandoned = subject.close().await;
+    recorder.close().map_err(|error| error.to_string())?;
+    Ok(Answer::Done { errors, abandoned })
+}
+
+fn stop_when_told(stop: CancellationToken) {
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            match std::io::stdin().lock().read_line(&mut line) {
+                Ok(1..) if line.trim_end() == STOP => stop.cancel(),
+                Ok(1..) => {}
+                // The runner is gone.
+                Ok(0) | Err(_) => std::process::exit(1),
+            }
+        }
+    });
+}
+
+fn hear<T: serde::de::DeserializeOwned>() -> Result<T, String> {
+    let mut line = String::new();
+    match std::io::stdin().lock().read_line(&mut line) {
+        Ok(0) => Err("the runner went away".to_owned()),
+        Ok(_) => serde_json::from_str(&line)
+            .map_err(|error| format!("bad message from the runner: {error}")),
+        Err(error) => Err(format!("cannot hear the runner: {error}")),
+    }
+}
+
+fn say(answer: &Answer) {
+    // Nobody left to tell if this fails.
+    if let Ok(line) = serde_json::to_string(answer) {
+        let mut out = std::io::stdout().lock();
+        let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    }
+}

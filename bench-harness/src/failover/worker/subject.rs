@@ -1,0 +1,76 @@
+//! What is put to the test: anything that gives out locks, and says for how long they may be believed in.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use locktopus::Fence;
+use locktopus_testkit::history::{AttemptLog, Clock, FailReason, Mode, ReleaseOutcome};
+
+use super::super::plan::{Lane, Subject as Whose};
+use super::job::Job;
+use super::{broken, ours};
+
+/// A way of locking.
+#[async_trait]
+pub(super) trait Subject: Send + Sync {
+    /// Takes a lock. Dropping the future must leave nothing behind for long.
+    async fn acquire(&self, wish: Wish<'_>) -> Result<Box<dyn Held>, Failure>;
+
+    /// Ends everything in the background; returns how much was given up on.
+    async fn close(&self) -> u64;
+}
+
+/// What a worker wants.
+pub(super) struct Wish<'a> {
+    pub(super) lock: &'a str,
+    pub(super) lane: &'a Lane,
+    /// Where to note that the lock's queue has this attempt.
+    pub(super) log: &'a AttemptLog,
+}
+
+/// A lock that was granted.
+#[async_trait]
+pub(super) trait Held: Send + Sync {
+    /// Its token, bound to lock and holder as far as the lock can do that.
+    fn fence(&self) -> Option<Fence>;
+
+    fn mode(&self) -> Mode {
+        Mode::Exclusive
+    }
+
+    /// Until when the holder believes in it, on the clock of the history.
+    fn valid_until(&self) -> u64;
+
+    /// Why it may not be believed in any more, if that is so.
+    fn ended(&self) -> Option<String>;
+
+    /// Waits until the lock says that it is lost.
+    async fn lost(&self) -> String;
+
+    async fn release(self: Box<Self>) -> ReleaseOutcome;
+}
+
+/// Why an attempt ended without the lock.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) reason: FailReason,
+    /// In words that are counted.
+    pub(super) kind: String,
+}
+
+/// Connects.
+pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>, String> {
+    match job.subject {
+        Whose::Locktopus => ours::connect(job, clock).await,
+        Whose::BrokenRejoin => ours::hasty_quorum(job, clock).await,
+        Whose::BrokenRelease | Whose::BrokenValidity | Whose::BrokenTokens => {
+            broken::connect(job, clock).await
+        }
+        #[cfg(feature = "peers")]
+        Whose::R1 | Whose::Rslock => super::peers::connect(job, clock).await,
+        #[cfg(not(feature = "peers"))]
+        Whose::R1 | Whose::Rslock => {
+            Err("peers need the feature \"peers\" of the harness".to_owned())
+        }
+    }
+}

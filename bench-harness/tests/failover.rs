@@ -1,0 +1,258 @@
+//! The failover validation: real servers, short.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use bench_harness::failover::model::{self, CellReport, FailoverReport};
+use bench_harness::failover::page;
+use bench_harness::failover::plan::{Choice, PlanFile, Subject};
+use bench_harness::failover::report::html;
+
+/// Enough for a busy machine; the runs themselves take seconds.
+fn failover(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_locktopus-bench"))
+        .args(arguments)
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("the binary starts")
+}
+
+fn directory(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).expect("a writable target directory");
+    directory
+}
+
+/// Runs cells and returns what they say, and how the run ended.
+fn run(name: &str, arguments: &[&str]) -> (FailoverReport, Output) {
+    let out = directory(name);
+    let mut all = vec!["failover", "--out", out.to_str().expect("a path in UTF-8")];
+    all.extend(arguments);
+    let output = failover(&all);
+    let report = model::read(&out.join("report.json"));
+    let report = report.unwrap_or_else(|error| panic!("{error}\n{output:?}"));
+    (report, output)
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn broken() -> String {
+    format!("{}/failover/broken.toml", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Runs one lock that is broken on purpose, and returns what gave it away.
+fn caught(subject: &str) -> Vec<String> {
+    let file = broken();
+    let (report, output) = run(subject, &["--file", &file, "--subject", subject]);
+    assert_eq!(report.cells.len(), 1, "{}", told(&output));
+    let cell = &report.cells[0];
+    assert!(!cell.caught.is_empty(), "{cell:#?}\n{}", told(&output));
+    assert!(output.status.success(), "{}", told(&output));
+    cell.caught.clone()
+}
+
+#[test]
+fn a_release_that_deletes_whatever_is_there_is_caught() {
+    let caught = caught("broken-release");
+    assert!(
+        caught.iter().any(|by| by.starts_with("validity")),
+        "{caught:?}"
+    );
+}
+
+#[test]
+fn a_validity_counted_from_the_reply_is_caught() {
+    let caught = caught("broken-validity");
+    assert!(
+        caught.iter().any(|by| by.starts_with("validity")),
+        "{caught:?}"
+    );
+}
+
+#[test]
+fn tokens_that_a_restart_repeats_are_caught() {
+    let caught = caught("broken-tokens");
+    assert!(
+        caught.iter().any(|by| by.starts_with("tokens")),
+        "{caught:?}"
+    );
+}
+
+#[test]
+fn a_quorum_whose_restarted_nodes_vote_at_once_is_caught() {
+    let caught = caught("broken-rejoin");
+    assert!(
+        caught.iter().any(|by| by.starts_with("validity")),
+        "{caught:?}"
+    );
+}
+
+/// The whole way: servers, workers, faults, checker, report in every format.
+#[test]
+fn a_restart_is_survived_and_reported() {
+    let (report, output) = run("restart", &["--smoke", "--scenario", "restart,step-clock"]);
+    assert!(output.status.success(), "{}", told(&output));
+    let cell = &report.cells[0];
+    assert_eq!(cell.figures.faults, 2);
+    assert!(cell.figures.granted > 10, "{cell:#?}");
+    assert_eq!(cell.figures.writes.missed, 0);
+    assert_eq!(cell.figures.lost_checked.lost, 0);
+    assert!(
+        cell.timeline
+            .as_ref()
+            .is_some_and(|timeline| !timeline.marks.is_empty())
+    );
+    let skipped: Vec<_> = report.skipped.iter().map(|skip| &*skip.needs).collect();
+    assert!(
+        skipped.iter().any(|needs| needs.contains("faketime")),
+        "{skipped:?}"
+    );
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        table.contains("restart") && table.contains("Skipped"),
+        "{table}"
+    );
+    well_formed(&html::render(&report).unwrap());
+}
+
+#[test]
+fn processes_that_stop_and_die_are_survived() {
+    let (report, output) = run(
+        "holders",
+        &["--smoke", "--scenario", "stop-holder,kill-holder"],
+    );
+    assert!(output.status.success(), "{}", told(&output));
+    let faults: Vec<_> = report
+        .cells
+        .iter()
+        .map(|cell| cell.figures.faults)
+        .collect();
+    assert_eq!(faults, [1, 1]);
+    let figures = |cell: &CellReport| (cell.figures.writes.missed, cell.figures.leftovers);
+    assert!(report.cells.iter().all(|cell| figures(cell) == (0, 0)));
+    assert!(report.cells[0].figures.permits_checked > 0);
+    assert_eq!(report.cells[0].figures.permits_over, 0);
+}
+
+#[test]
+fn a_sentinel_failover_is_survived_and_reported() {
+    let chosen = ["--smoke", "--topology", "sentinel", "--client", "redis-rs"];
+    let (report, output) = run("sentinel", &chosen);
+    assert!(output.status.success(), "{}", told(&output));
+    let [cell] = report.cells.as_slice() else {
+        panic!("{:?}", report.cells);
+    };
+    assert_eq!(cell.figures.faults, 1);
+    assert!(cell.figures.outage.max_ns > 0);
+    assert_eq!(cell.figures.writes.missed, 0);
+    let marks = &cell.timeline.as_ref().unwrap().marks;
+    for what in ["kill-primary", "promoted", "back"] {
+        assert!(marks.iter().any(|mark| mark.what == what), "{marks:?}");
+    }
+}
+
+/// Elements are closed in order, and nothing is fetched.
+fn well_formed(page: &str) {
+    let start = page
+        .find("<script type=\"application/json\"")
+        .expect("the page embeds JSON");
+    let end = start + page[start..].find("</script>").expect("the element ends");
+    let markup = format!("{}{}", &page[..start], &page[end..]);
+    for wanted in ["http:", "https:", "url(", "@import", " src="] {
+        assert!(!markup.contains(wanted), "{wanted}");
+    }
+    assert!(page.contains("default-src 'none'"));
+    assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
+    assert_eq!(
+        page.matches("<section").count(),
+        page.matches("</section>").count()
+    );
+}
+
+#[test]
+fn the_plans_that_come_along_are_good() {
+    let plans = format!("{}/failover", env!("CARGO_MANIFEST_DIR"));
+    let mut seen = 0;
+    for entry in std::fs::read_dir(plans).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let plan = PlanFile::load(&path).unwrap_or_else(|error| panic!("{error}"));
+        let cells = plan.cells(&Choice::default()).unwrap();
+        assert!(!cells.is_empty(), "{}", path.display());
+        seen += 1;
+    }
+    assert!(seen >= 5, "{seen}");
+    let broken = PlanFile::load(Path::new(&broken())).unwrap();
+    let cells = broken.cells(&Choice::default()).unwrap();
+    let subjects: Vec<_> = cells.iter().map(|cell| cell.subject).collect();
+    for subject in Subject::ALL.iter().filter(|subject| subject.is_broken()) {
+        assert!(subjects.contains(subject), "{subject}");
+    }
+}
+
+#[test]
+fn bad_plans_are_told_by_name() {
+    let good = include_str!("../failover/broken.toml");
+    for (from, to, named) in [
+        (
+            "hold = [\"150ms\", \"150ms\"]",
+            "hold = [\"2s\", \"1s\"]",
+            "shortest",
+        ),
+        ("lease = \"100ms\"", "lease = \"1ms\"", "20ms"),
+        ("modes = [\"plain\"]", "modes = [\"best\"]", "[mode.best]"),
+        ("fault = \"restart\"", "fault = \"reboot\"", "reboot"),
+        ("fault = \"restart\"", "fault = \"move-slot\"", "standalone"),
+        (
+            "clients = [\"redis-rs\"]",
+            "clients = [\"memory\"]",
+            "memory",
+        ),
+        ("lasts = \"2s\"", "lasts = \"2 moons\"", "lasts"),
+        ("seed = 7", "sead = 7", "sead"),
+        ("faults = 2", "faults = 0", "at least 1"),
+        ("target = true", "target = false", "target"),
+    ] {
+        assert!(good.contains(from), "{from}");
+        let text = good.replacen(from, to, 1);
+        let error = PlanFile::parse(&text, "x.toml").unwrap_err().to_string();
+        assert!(
+            error.contains(named) && error.contains("x.toml"),
+            "{to}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_page_shows_a_run_or_is_told_to() {
+    let report: FailoverReport = serde_json::from_str(SUMMARY).unwrap();
+    let page = format!("# Safety\n\n{}\nold\n{}\n\nend\n", page::BEGIN, page::END);
+    let new = page::with_table(&page, &report).unwrap();
+    assert!(
+        new.contains("| kill-primary | sentinel | plain | redis-rs | 200 | 350"),
+        "{new}"
+    );
+    assert!(new.starts_with("# Safety") && new.ends_with("end\n") && !new.contains("\nold\n"));
+    assert_eq!(page::with_table(&new, &report).unwrap(), new);
+    assert!(page::with_table("nothing", &report).is_err());
+    well_formed(&html::render(&report).unwrap());
+}
+
+/// Whoever changes the page or the run has to change both.
+#[test]
+fn the_guide_shows_the_run_that_is_kept_with_it() {
+    let root = format!("{}/..", env!("CARGO_MANIFEST_DIR"));
+    let (page, file) = (
+        format!("{root}/docs/safety.md"),
+        format!("{root}/bench-harness/failover/summary.json"),
+    );
+    let output = failover(&["failover-report", &file, "--page", &page, "--check"]);
+    assert!(output.status.success(), "{}", told(&output));
+}
+
+const SUMMARY: &str = include_str!("data/failover-summary.json");
