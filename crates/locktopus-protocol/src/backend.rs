@@ -495,7 +495,10 @@ impl RedisBackend {
                 let run = &self.executor;
                 run.run_reduced(script, slot, &named, &args, deadline).await
             }
-            _ => self.run_release(script, slot, &named, &args, deadline).await,
+            _ => {
+                self.run_release(script, slot, &named, &args, deadline)
+                    .await
+            }
         };
         self.decoder(script).released(&reply?)
     }
