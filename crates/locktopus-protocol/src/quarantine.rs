@@ -167,6 +167,9 @@ impl Watched {
 async fn watch(look: Look, watched: Arc<Watched>, every: Duration) {
     loop {
         sleep(every).await;
+        if look.executor.check_open().is_err() {
+            return;
+        }
         match look.at_servers().await {
             Ok(found) => watched.note(found, Instant::now()),
             // What was seen before is still true: a replication id never comes back.

@@ -22,7 +22,8 @@ type At = (Arc<Deployment>, &'static str);
 pub(crate) const SUITE_LEASE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Options for it.
-pub(crate) const SUITE: &str = "safety=quarantine&quarantine_max_lease=30d&timeout=2500ms";
+pub(crate) const SUITE: &str =
+    "safety=quarantine&quarantine_max_lease=30d&timeout=5s&connect_timeout=5s";
 
 const MAX_LEASE: Duration = Duration::from_secs(3);
 

@@ -12,10 +12,9 @@ use locktopus_testkit::topology::{Deployment, Node};
 use crate::common::raw::Raw;
 use crate::common::{LONG, close, eventually, unique, unique_of, url_for};
 
-/// Options for the conformance suite. The timeout is shorter than the suite's patience with what is left of an attempt
-/// that was under way when its caller gave up, which is often here: every attempt waits for the replicas.
+/// Options for the conformance suite.
 pub(crate) const EASY: &str =
-    "safety=replicated&replicas=all&replication_timeout=1800ms&timeout=2s";
+    "safety=replicated&replicas=all&replication_timeout=4s&timeout=5s&connect_timeout=5s";
 
 /// How long replicas have that are not there.
 const SHORT: Duration = Duration::from_millis(300);
