@@ -222,6 +222,12 @@ async fn drive(
                 .trouble
                 .push(format!("no look at what is left: {error}")),
         }
+    } else if let Some(url) = &all.url
+        && let Err(error) = leftovers::tidy(cell, url, &prefix).await
+    {
+        driven
+            .trouble
+            .push(format!("semaphores were left: {error}"));
     }
     Ok(driven)
 }

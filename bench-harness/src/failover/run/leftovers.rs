@@ -8,6 +8,7 @@ use locktopus_testkit::topology::{Deployment, Node, Resp, Role, TopologyError};
 use tokio::time::Instant;
 
 use super::super::plan::{Cell, Kind};
+use super::crew::options;
 use super::{RunError, load};
 
 /// Between looks.
@@ -29,6 +30,24 @@ pub(super) async fn look(
         }
         tokio::time::sleep(LOOK).await;
     }
+}
+
+/// Takes away what would stay on servers that are not the harness's own.
+pub(super) async fn tidy(cell: &Cell, url: &str, prefix: &str) -> Result<(), RunError> {
+    let failed = |error: &dyn std::error::Error| RunError::Worker(crate::worker::chain(error));
+    let url = cell.mode.url(url, &options(cell));
+    let locks = locktopus::connect(&url)
+        .await
+        .map_err(|error| failed(&error))?;
+    for name in meant_to_stay(cell, prefix) {
+        locks
+            .semaphore(name)
+            .delete()
+            .await
+            .map_err(|error| failed(&error))?;
+    }
+    let _ = locks.shutdown(SLACK).await;
+    Ok(())
 }
 
 async fn once(cell: &Cell, place: &Deployment, prefix: &str) -> Result<Leftovers, RunError> {

@@ -79,7 +79,11 @@ impl Subject for Broken {
         };
         let mut valid_until = sent + nanos(wish.lane.lease.saturating_sub(MARGIN));
         if self.how == Whose::BrokenValidity {
-            if self.grants.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
+            if self
+                .grants
+                .fetch_add(1, Ordering::Relaxed)
+                .is_multiple_of(2)
+            {
                 tokio::time::sleep(BUSY).await;
             }
             valid_until = self.clock.after(wish.lane.lease);
