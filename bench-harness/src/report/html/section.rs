@@ -2,7 +2,7 @@
 
 use super::charts::{Figure, dots, fairness, percentiles, scaling, timeline};
 use super::svg;
-use super::tables::{self, CellLine, LatencyLine};
+use super::tables::{self, CellLine, Column, LatencyLine};
 use crate::derive::{self, Group, groups};
 use crate::model::{HistogramError, Report, op};
 
@@ -32,6 +32,7 @@ pub(super) struct Section {
     pub(super) keys: Vec<Key>,
     pub(super) blocks: Vec<Block>,
     pub(super) has_load: bool,
+    pub(super) columns: Vec<Column>,
     pub(super) cells: Vec<CellLine>,
     pub(super) latencies: Vec<LatencyLine>,
 }
@@ -59,6 +60,7 @@ fn section(
             .map_or(0, |key| key.slot)
     };
     let slots: Vec<usize> = group.rows.iter().map(|row| slot_of(&row.series)).collect();
+    let columns = tables::columns(group);
     Ok(Section {
         id: format!("section-{at}"),
         title: group.title(),
@@ -81,7 +83,8 @@ fn section(
         blocks: blocks(group, &slots)?,
         keys,
         has_load: group.rows.iter().any(|row| !row.load.is_empty()),
-        cells: tables::cells(group, &slots),
+        cells: tables::cells(group, &slots, &columns),
+        columns,
         latencies: tables::latencies(group, &slots),
     })
 }
