@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::cmd::{CommandError, compare, report, run, topology};
+use crate::cmd::{CommandError, compare, report, run, targets, topology};
 use crate::exit::{self, Exit};
 use crate::report::Style;
 use crate::{spin, worker};
@@ -36,6 +36,8 @@ enum Command {
     Report(report::ReportArgs),
     /// Compare two stored runs.
     Compare(compare::CompareArgs),
+    /// Judge stored runs by what is promised, and write the page about it.
+    Targets(targets::TargetsArgs),
 }
 
 /// How text is laid out; shared by the subcommands that print tables.
@@ -96,6 +98,7 @@ impl Cli {
             Command::Spin { core } => return spin::run(core),
             Command::Report(args) => report::run(&args),
             Command::Compare(args) => compare::run(&args),
+            Command::Targets(args) => targets::run(&args),
         };
         result.unwrap_or_else(|error| {
             eprintln!("locktopus-bench: {error}");

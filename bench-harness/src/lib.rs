@@ -18,4 +18,5 @@ pub mod run;
 #[doc(hidden)]
 pub mod sample;
 mod spin;
+pub mod targets;
 pub mod worker;

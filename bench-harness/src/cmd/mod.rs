@@ -5,6 +5,7 @@ mod error;
 mod peers;
 pub mod report;
 pub mod run;
+pub mod targets;
 pub mod topology;
 
 use std::io::{ErrorKind, Write as _};
