@@ -27,6 +27,7 @@ pub(super) struct CellSpec {
     #[serde(default = "one")]
     pub(super) threads: u32,
     pub(super) nodes: Option<u32>,
+    pub(super) turns: Option<u32>,
     pub(super) locks: Option<u32>,
     #[serde(default, with = "humantime_serde")]
     pub(super) hold: Duration,
@@ -156,6 +157,7 @@ impl CellSpec {
             processes,
             threads: self.threads,
             nodes: self.nodes,
+            turns: self.turns,
             locks,
             hold: self.hold,
             duration: self.duration,

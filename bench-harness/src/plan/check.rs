@@ -57,6 +57,9 @@ impl CellSpec {
         if self.threads == 0 {
             return Err("there must be at least one thread".to_owned());
         }
+        if self.turns.is_some() && self.strategies != [Strategy::Locktopus] {
+            return Err("only locktopus passes locks on inside a process: no turns".to_owned());
+        }
         if self.scenario == Scenario::RemoteWaiter && self.processes != 2 {
             return Err("a remote waiter needs two processes".to_owned());
         }

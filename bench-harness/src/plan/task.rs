@@ -162,6 +162,8 @@ pub struct Task {
     pub threads: u32,
     /// Of how many servers of a quorum; all of them without. One is asked directly, without a quorum.
     pub nodes: Option<u32>,
+    /// How often a lock is passed on inside a process before it goes back; the library's default without.
+    pub turns: Option<u32>,
     /// Distinct locks.
     pub locks: u32,
     /// How long each holder keeps the lock.

@@ -44,6 +44,7 @@ pub(super) fn jobs(place: &Place, task: &Task, common: &Common) -> Vec<Job> {
             first_worker,
             workers,
             threads: task.threads,
+            turns: task.turns,
             remote,
             locks: share(task.locks, process, task.processes),
             hold_ns: duration_ns(task.hold),
@@ -121,6 +122,9 @@ fn options(task: &Task) -> BTreeMap<String, String> {
     }
     if task.threads > 1 {
         option("threads", task.threads.to_string());
+    }
+    if let Some(turns) = task.turns {
+        option("turns", turns.to_string());
     }
     options
 }

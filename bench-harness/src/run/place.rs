@@ -162,8 +162,9 @@ impl Place {
 
 fn with_options(url: &str, library: &str) -> String {
     let joint = if url.contains('?') { '&' } else { '?' };
-    // Checks take a probe lock, which would be counted.
-    format!("{url}{joint}client={library}&checks=off&timeout=5s")
+    // Checks take a probe lock, which would be counted. Many processes that start together on few cores take
+    // longer to connect than a service should.
+    format!("{url}{joint}client={library}&checks=off&timeout=5s&connect_timeout=10s")
 }
 
 /// A standalone deployment may have several servers that have nothing to do with each other; one is measured.

@@ -16,7 +16,7 @@ use crate::record::{Recorder, RoundFacts};
 use crate::worker::{Answer, Start, monotonic_ns};
 
 /// How long workers may take to connect, ping and (for renewal) take their locks; besides a warm-up.
-const READY_WITHIN: Duration = Duration::from_secs(60);
+const READY_WITHIN: Duration = Duration::from_secs(180);
 /// How long after the measured part workers may take to come back.
 const DONE_WITHIN: Duration = Duration::from_secs(60);
 /// How long they may take to give back what they hold.

@@ -6,7 +6,10 @@ use serde::Deserialize;
 
 use super::SummaryCell;
 
-/// What is asked of a cell; what is not said is not asked.
+/// The strategy that is meant where none is named.
+const OURS: &str = "locktopus";
+
+/// What is asked of a cell; what is not said is not asked, but for what has a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Select {
@@ -26,8 +29,10 @@ pub struct Select {
     pub workers: Option<u32>,
     /// Processes.
     pub processes: Option<u32>,
-    /// Threads of the runtime.
+    /// Threads of the runtime; one without.
     pub threads: Option<u32>,
+    /// How often a lock is passed on inside a process; the library's default without.
+    pub turns: Option<u32>,
     /// Locks.
     pub locks: Option<u32>,
     /// How long a lock is held.
@@ -58,6 +63,7 @@ impl Select {
         let strategy = text(&self.strategy, &other.strategy);
         // A reference has a layout of its own, whatever kind it is compared with.
         let fixed = strategy.as_deref().and_then(kind_of_reference);
+        let ours = strategy.as_deref().is_none_or(|strategy| strategy == OURS);
         Self {
             scenario: text(&self.scenario, &other.scenario),
             client: text(&self.client, &other.client),
@@ -68,6 +74,8 @@ impl Select {
             workers: self.workers.or(other.workers),
             processes: self.processes.or(other.processes),
             threads: self.threads.or(other.threads),
+            // Nobody else passes locks on inside a process.
+            turns: self.turns.or(other.turns).filter(|_| ours),
             locks: self.locks.or(other.locks),
             hold: self.hold.or(other.hold),
         }
@@ -79,17 +87,17 @@ impl Select {
         let subject = &cell.subject;
         let text = |asked: &Option<String>, found: &str| asked.as_ref().is_none_or(|a| a == found);
         let number = |asked: Option<u32>, found: u32| asked.is_none_or(|asked| asked == found);
-        let threads = subject.options.get("threads");
-        let threads = threads.map_or(Some(1), |threads| threads.parse().ok());
+        let option = |name: &str| -> Option<u32> { subject.options.get(name)?.parse().ok() };
         text(&self.scenario, &subject.scenario)
-            && self.strategy.as_deref().unwrap_or("locktopus") == subject.strategy
+            && self.strategy.as_deref().unwrap_or(OURS) == subject.strategy
             && text(&self.client, &subject.client)
             && text(&self.kind, &subject.lock_kind)
             && self.topology.as_deref().unwrap_or("standalone") == subject.topology.name()
             && number(self.nodes, subject.nodes)
             && number(self.workers, subject.workers)
             && number(self.processes, subject.processes)
-            && number(self.threads, threads.unwrap_or(0))
+            && self.threads.unwrap_or(1) == option("threads").unwrap_or(1)
+            && self.turns == option("turns")
             && number(self.locks, subject.locks)
             && self
                 .hold
@@ -115,6 +123,7 @@ impl Select {
         number(self.workers, known.workers, "W");
         number(self.processes, known.processes, "P");
         number(self.threads, known.threads, "threads");
+        number(self.turns, known.turns, "turns");
         number(self.nodes, known.nodes, "nodes");
         number(self.locks, known.locks, "locks");
         if let Some(hold) = self.hold.filter(|_| self.hold != known.hold) {
@@ -189,5 +198,55 @@ mod humantime_list {
         parsed
             .collect::<Result<_, _>>()
             .map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use crate::targets::Summary;
+
+    fn select(text: &str) -> Select {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_reference_takes_over_only_what_it_has() {
+        let ours = select("scenario = \"hot-lock\"\nkind = \"lock\"\nworkers = 32\nturns = 1");
+        let redisson = select("strategy = \"redisson\"\nclient = \"redisson\"").or(&ours);
+        assert_eq!((redisson.turns, redisson.workers), (None, Some(32)));
+        assert_eq!(redisson.kind.as_deref(), Some("lock"));
+        let rslock = select("strategy = \"rslock\"").or(&ours);
+        assert_eq!(rslock.kind.as_deref(), Some("mutex"));
+        assert_eq!(select("workers = 2").or(&ours).turns, Some(1));
+    }
+
+    #[test]
+    fn what_is_not_said_has_its_default_or_does_not_matter() {
+        let summary = Summary::of(std::slice::from_ref(sample::shared())).unwrap();
+        let mut cell = summary.cells[0].clone();
+        assert!(select("scenario = \"hot-lock\"").matches(&cell));
+        assert!(!select("strategy = \"R1\"").matches(&cell));
+        assert!(!select("topology = \"cluster\"").matches(&cell));
+        assert!(!select("hold = \"1ms\"").matches(&cell));
+        cell.subject
+            .options
+            .insert("turns".to_owned(), "1".to_owned());
+        assert!(!select("scenario = \"hot-lock\"").matches(&cell));
+        assert!(select("turns = 1").matches(&cell));
+    }
+
+    #[test]
+    fn every_combination_is_a_case() {
+        let each: Each = toml::from_str("kind = [\"a\", \"b\"]\nhold = [\"0s\", \"1ms\"]").unwrap();
+        let cases = each.cases(&select("workers = 2"));
+        let words: Vec<_> = cases
+            .iter()
+            .map(|case| case.describe(&select("workers = 2")))
+            .collect();
+        let expected = ["a, hold 0s", "a, hold 1ms", "b, hold 0s", "b, hold 1ms"];
+        assert_eq!(words, expected);
+        assert_eq!(Each::default().cases(&Select::default()).len(), 1);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use locktopus::{LockError, LockGuard, Locktopus, WriteGuard};
+use locktopus::{CohortSettings, LockError, LockGuard, Locktopus, WriteGuard};
 
 use super::job::Job;
 use super::subject::{Held, Subject, chain};
@@ -35,9 +35,15 @@ pub(super) async fn connect(job: &Job) -> Result<Arc<dyn Subject>, String> {
 
 async fn open(job: &Job) -> Result<Locktopus, String> {
     if job.more_urls.is_empty() {
-        return locktopus::connect(&job.url)
-            .await
-            .map_err(|error| chain(&error));
+        return locktopus::connect_with(&job.url, |builder| match job.turns {
+            Some(turns) => builder.cohort(CohortSettings {
+                turns,
+                ..CohortSettings::default()
+            }),
+            None => builder,
+        })
+        .await
+        .map_err(|error| chain(&error));
     }
     let urls: Vec<&String> = std::iter::once(&job.url).chain(&job.more_urls).collect();
     let quorum = locktopus::quorum_of(&urls, |builder| builder.max_lease(QUORUM_LEASE))
