@@ -40,6 +40,10 @@ docs:
 topology NAME *OPTIONS:
     cargo run --release --package bench-harness -- topology up {{NAME}} {{OPTIONS}}
 
+# Judges stored runs by what is promised: `just targets bench-results/TIME`.
+targets *RUNS:
+    cargo run --release --package bench-harness -- targets {{RUNS}}
+
 # Renders a stored run again: `just report bench-results/TIME/report.json -f table`.
 report FILE *OPTIONS:
     cargo run --release --package bench-harness -- report {{FILE}} {{OPTIONS}}

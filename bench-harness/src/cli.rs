@@ -4,7 +4,9 @@ use std::io::IsTerminal as _;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::cmd::{CommandError, compare, failover, failover_report, report, run, topology};
+use crate::cmd::{
+    CommandError, compare, failover, failover_report, report, run, targets, topology,
+};
 use crate::exit::{self, Exit};
 use crate::report::Style;
 use crate::{spin, worker};
@@ -43,6 +45,8 @@ enum Command {
     Report(report::ReportArgs),
     /// Compare two stored runs.
     Compare(compare::CompareArgs),
+    /// Judge stored runs by what is promised, and write the page about it.
+    Targets(targets::TargetsArgs),
 }
 
 /// How text is laid out; shared by the subcommands that print tables.
@@ -112,6 +116,7 @@ impl Cli {
             Command::Spin { core } => return spin::run(core),
             Command::Report(args) => report::run(&args),
             Command::Compare(args) => compare::run(&args),
+            Command::Targets(args) => targets::run(&args),
         };
         result.unwrap_or_else(|error| {
             eprintln!("locktopus-bench: {error}");

@@ -20,6 +20,8 @@ pub enum Exit {
     Overlap = 5,
     /// A measurement could not be made although what it needs was there.
     Measurement = 6,
+    /// `targets --check`: the page is not what its summary gives.
+    Stale = 7,
 }
 
 impl From<Exit> for ExitCode {
@@ -36,4 +38,5 @@ pub const HELP: &str = "Exit codes:
   3  an input file cannot be used
   4  a result cannot be written
   5  two holders of one lock were found while measuring; failover: a lock broke a promise
-  6  a measurement failed";
+  6  a measurement failed
+  7  targets --check: the page is not what its summary gives";

@@ -2,8 +2,9 @@
 //!
 //! Data flows one way: workers fill a [`record::Recorder`], a runner turns merged recorders into
 //! rounds of a [`model::Report`], [`mod@derive`] computes medians, spreads and ratios from it, and
-//! [`report`] renders them. Everything after the recorder works on stored data only, so any run
-//! can be rendered again, and two runs compared, long after the servers are gone.
+//! [`report`] renders them; [`targets`] compares them with what is promised. Everything after the
+//! recorder works on stored data only, so any run can be rendered again, and two runs compared,
+//! long after the servers are gone.
 
 pub mod cli;
 pub mod cmd;
@@ -19,4 +20,5 @@ pub mod run;
 #[doc(hidden)]
 pub mod sample;
 mod spin;
+pub mod targets;
 pub mod worker;

@@ -49,6 +49,19 @@ fn nothing_is_fetched() {
 }
 
 #[test]
+fn contention_shows_distributions_and_commands_against_workers() {
+    let page = markup(&html::render(sample::shared()).unwrap());
+    for wanted in [
+        "<h3>Distribution: hand-off</h3>",
+        "<figcaption>hand-off, W=128 P=8</figcaption>",
+        "<figcaption>Commands per acquisition</figcaption>",
+        "<figcaption>Commands per acquisition, those inside scripts included</figcaption>",
+    ] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+}
+
+#[test]
 fn tags_are_balanced() {
     for report in reports() {
         balanced(&html::render(&report).unwrap());

@@ -16,6 +16,15 @@ pub enum CommandError {
     /// A stored histogram is damaged.
     #[error(transparent)]
     Histogram(#[from] HistogramError),
+    /// The list of promises is bad.
+    #[error(transparent)]
+    Targets(#[from] crate::targets::TargetError),
+    /// Runs cannot be summarised, or a summary cannot be used.
+    #[error(transparent)]
+    Summary(#[from] crate::targets::SummaryError),
+    /// A page could not be filled.
+    #[error("cannot fill the page: {0}")]
+    Page(#[from] askama::Error),
     /// The page could not be made.
     #[error(transparent)]
     Html(#[from] HtmlError),
@@ -64,9 +73,13 @@ impl CommandError {
     #[must_use]
     pub const fn exit(&self) -> Exit {
         match self {
-            Self::Load(_) | Self::Histogram(_) | Self::Html(_) | Self::FailoverReport(_) => {
-                Exit::Input
-            }
+            Self::Load(_)
+            | Self::Histogram(_)
+            | Self::Html(_)
+            | Self::FailoverReport(_)
+            | Self::Targets(_)
+            | Self::Summary(_)
+            | Self::Page(_) => Exit::Input,
             Self::Csv(_) | Self::Write { .. } | Self::Template(_) => Exit::Output,
             Self::Usage(_) | Self::Plan(_) | Self::FailoverPlan(_) => Exit::Usage,
             Self::Place(_) | Self::Topology(_) | Self::Run(_) | Self::Interrupted => {

@@ -7,6 +7,7 @@ pub mod failover_report;
 mod peers;
 pub mod report;
 pub mod run;
+pub mod targets;
 pub mod topology;
 
 use std::io::{ErrorKind, Write as _};

@@ -44,6 +44,9 @@ pub struct RunArgs {
     /// Servers that run already: a Locktopus URL. Only locks named `locktopus-bench:...` are touched.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
+    /// Only cells of this group of the scenario file; may be repeated.
+    #[arg(long, value_delimiter = ',')]
+    group: Vec<String>,
     /// Only this scenario; may be repeated.
     #[arg(long, value_enum, value_delimiter = ',')]
     scenario: Vec<Scenario>,
@@ -53,7 +56,7 @@ pub struct RunArgs {
     /// Only this client; may be repeated.
     #[arg(long, value_enum, value_delimiter = ',')]
     client: Vec<Client>,
-    /// Only this topology: standalone, sentinel, cluster; may be repeated.
+    /// Only this topology: standalone, sentinel, cluster, quorum; may be repeated.
     #[arg(long, value_parser = topology, value_delimiter = ',')]
     topology: Vec<Topology>,
     /// These kinds of lock instead.
@@ -95,7 +98,8 @@ fn topology(text: &str) -> Result<Topology, String> {
         "standalone" => Ok(Topology::Standalone),
         "sentinel" => Ok(Topology::Sentinel),
         "cluster" => Ok(Topology::Cluster),
-        _ => Err("must be standalone, sentinel or cluster".to_owned()),
+        "quorum" => Ok(Topology::Quorum),
+        _ => Err("must be standalone, sentinel, cluster or quorum".to_owned()),
     }
 }
 
@@ -158,6 +162,7 @@ async fn measure(
         Topology::Standalone,
         Topology::Sentinel,
         Topology::Cluster,
+        Topology::Quorum,
     ] {
         let here: Vec<Task> = tasks
             .iter()
@@ -326,6 +331,7 @@ impl RunArgs {
 
     fn filter(&self) -> Filter {
         Filter {
+            groups: self.group.clone(),
             scenarios: self.scenario.clone(),
             strategies: self.strategy.clone(),
             clients: self.client.clone(),

@@ -1,7 +1,7 @@
 //! The figures of a cell that are worth a column, a chart or a comparison.
 
 use super::{Quantile, Spread, operations};
-use crate::model::{Cell, Round};
+use crate::model::{Cell, Round, op};
 use crate::record::{jain, max_over_min};
 
 /// One figure of a cell, computable per round.
@@ -19,6 +19,14 @@ pub enum Measure {
     CommandsWithScripts,
     /// Server processor time per grant, in nanoseconds.
     ServerCpu,
+    /// What single scripts took inside the server: median, or the 99th percentile.
+    Script(Quantile),
+    /// Processor time of the workers' processes per grant, in nanoseconds.
+    ClientCpu,
+    /// Memory of the workers' processes per held lock or waiter, in bytes.
+    ClientMemory,
+    /// Part of the grants that were recorded under this operation.
+    Share(String),
     /// Jain's index over the workers.
     Jain,
     /// Grants of the best served worker over those of the worst.
@@ -62,6 +70,11 @@ pub fn measures(cell: &Cell) -> Vec<Measure> {
         Measure::Commands,
         Measure::CommandsWithScripts,
         Measure::ServerCpu,
+        Measure::Script(Quantile::P50),
+        Measure::Script(Quantile::P99),
+        Measure::ClientCpu,
+        Measure::ClientMemory,
+        Measure::Share(op::WRITE_WAIT.to_owned()),
         Measure::Jain,
         Measure::MaxOverMin,
     ]);
@@ -91,11 +104,25 @@ impl Measure {
                 let value = quantile.of(&round.operations.get(name)?.summary);
                 (x > 0).then(|| value as f64 / x as f64)
             }
-            Self::Throughput => (round.duration_ns > 0)
-                .then(|| round.acquisitions as f64 * 1e9 / round.duration_ns as f64),
+            Self::Throughput => {
+                // Where nobody asked, nothing is not a rate.
+                let asked = round.acquisitions > 0
+                    || !(round.operations.is_empty() && round.errors.is_empty());
+                (asked && round.duration_ns > 0)
+                    .then(|| round.acquisitions as f64 * 1e9 / round.duration_ns as f64)
+            }
             Self::Commands => per_grant(cost?.commands),
             Self::CommandsWithScripts => per_grant(cost?.commands_with_scripts?),
             Self::ServerCpu => per_grant(cost?.cpu_ns?),
+            Self::Script(Quantile::P50) => Some(cost?.scripts?.p50_ns as f64),
+            Self::Script(Quantile::P99) => Some(cost?.scripts?.p99_ns as f64),
+            Self::Script(_) => None,
+            Self::ClientCpu => per_grant(round.client_cost?.cpu_ns),
+            Self::ClientMemory => {
+                let memory = round.client_cost?.memory?;
+                (memory.by > 0).then(|| memory.bytes as f64 / memory.by as f64)
+            }
+            Self::Share(name) => per_grant(round.operations.get(name)?.summary.count),
             // One worker shares with nobody.
             Self::Jain if round.acquisitions_per_worker.len() > 1 => {
                 jain(&round.acquisitions_per_worker)
@@ -118,6 +145,10 @@ impl Measure {
             Self::Commands => "commands/acquisition".to_owned(),
             Self::CommandsWithScripts => "commands/acquisition, scripts included".to_owned(),
             Self::ServerCpu => "server CPU/acquisition".to_owned(),
+            Self::Script(quantile) => format!("script {}", quantile.name()),
+            Self::ClientCpu => "client CPU/acquisition".to_owned(),
+            Self::ClientMemory => "client memory, bytes".to_owned(),
+            Self::Share(name) => format!("{name} share"),
             Self::Jain => "Jain fairness".to_owned(),
             Self::MaxOverMin => "grants max/min".to_owned(),
         }
@@ -127,12 +158,15 @@ impl Measure {
     #[must_use]
     pub const fn unit(&self) -> Unit {
         match self {
-            Self::Latency(..) | Self::ServerCpu => Unit::Nanos,
+            Self::Latency(..) | Self::ServerCpu | Self::ClientCpu | Self::Script(_) => Unit::Nanos,
             Self::LatencyInX(..) => Unit::X,
             Self::Throughput => Unit::PerSecond,
-            Self::Commands | Self::CommandsWithScripts | Self::Jain | Self::MaxOverMin => {
-                Unit::Plain
-            }
+            Self::Commands
+            | Self::CommandsWithScripts
+            | Self::ClientMemory
+            | Self::Share(_)
+            | Self::Jain
+            | Self::MaxOverMin => Unit::Plain,
         }
     }
 
@@ -140,12 +174,16 @@ impl Measure {
     #[must_use]
     pub const fn better(&self) -> Better {
         match self {
-            Self::Throughput | Self::Jain => Better::Higher,
+            // What is told apart is what might starve.
+            Self::Throughput | Self::Jain | Self::Share(_) => Better::Higher,
             Self::Latency(..)
             | Self::LatencyInX(..)
             | Self::Commands
             | Self::CommandsWithScripts
             | Self::ServerCpu
+            | Self::Script(_)
+            | Self::ClientCpu
+            | Self::ClientMemory
             | Self::MaxOverMin => Better::Lower,
         }
     }
@@ -154,6 +192,7 @@ impl Measure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{ClientCost, Occupied};
     use crate::sample;
 
     #[test]
@@ -175,5 +214,21 @@ mod tests {
         assert!(found.contains(&Measure::Throughput));
         assert!(!found.contains(&Measure::Commands));
         assert!(found.iter().all(|measure| measure.unit() != Unit::X));
+    }
+
+    #[test]
+    fn what_clients_spend_is_told_per_grant_and_per_thing_held() {
+        let mut cell = sample::shared().cells[0].clone();
+        let round = &mut cell.rounds[0];
+        round.client_cost = Some(ClientCost {
+            cpu_ns: 3 * round.acquisitions,
+            memory: Some(Occupied {
+                bytes: 5_000,
+                by: 10,
+            }),
+        });
+        assert_eq!(Measure::ClientCpu.of_round(round), Some(3.0));
+        assert_eq!(Measure::ClientMemory.of_round(round), Some(500.0));
+        assert_eq!(Measure::ClientMemory.of_round(&cell.rounds[1]), None);
     }
 }

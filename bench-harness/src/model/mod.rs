@@ -23,7 +23,7 @@ mod series;
 mod schema_tests;
 
 pub use cell::{Cell, Provider, Server, Subject, Topology};
-pub use cost::{OverlapCheck, ServerCost};
+pub use cost::{ClientCost, Occupied, OverlapCheck, ScriptTimes, ServerCost};
 pub use environment::{Environment, Pinning};
 pub use histogram::{HistogramError, StoredHistogram, Summary};
 pub use io::{LoadError, read, read_str, to_json, write};

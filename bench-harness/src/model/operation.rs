@@ -10,13 +10,32 @@ pub mod op {
     pub const PAIR: &str = "acquire+release";
     /// From the start of a release until the next holder knows of its grant.
     pub const HAND_OFF: &str = "hand-off";
-    /// How long after its due time a renewal was sent.
+    /// From asking for a lock that another process passes around among its tasks, until the grant.
+    pub const REMOTE_WAIT: &str = "remote wait";
+    /// From asking for the exclusive half of a read-write lock until the grant.
+    pub const WRITE_WAIT: &str = "write wait";
+    /// The same for its shared half.
+    pub const READ_WAIT: &str = "read wait";
+    /// From the grant until the release, where a wait has to be compared with it.
+    pub const HOLD: &str = "hold";
+    /// How long after its due time a renewal was confirmed.
     pub const RENEWAL_LATENESS: &str = "renewal lateness";
     /// From the loss of a server until the first grant after it.
     pub const OUTAGE: &str = "outage";
 
     /// The known names, most telling first: the order of rows and of charts.
-    pub const ORDER: [&str; 6] = [HAND_OFF, PAIR, ACQUIRE, RELEASE, RENEWAL_LATENESS, OUTAGE];
+    pub const ORDER: [&str; 10] = [
+        REMOTE_WAIT,
+        WRITE_WAIT,
+        READ_WAIT,
+        HAND_OFF,
+        PAIR,
+        ACQUIRE,
+        RELEASE,
+        HOLD,
+        RENEWAL_LATENESS,
+        OUTAGE,
+    ];
 
     /// Sort key of `name`: known names in the order above, then the others by name.
     #[must_use]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{OverlapCheck, ServerCost, StoredHistogram, TimeSeries};
+use super::{ClientCost, OverlapCheck, ServerCost, StoredHistogram, TimeSeries};
 
 /// One repetition of a cell: raw results, from which every figure in a report is derived.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +29,10 @@ pub struct Round {
     pub errors: BTreeMap<String, u64>,
     /// Work of the servers; absent without a server or without the right to ask.
     pub server_cost: Option<ServerCost>,
-    /// Whether holds overlapped; absent where they may (readers) or were not recorded.
+    /// Work of the processes that locked; absent where they did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cost: Option<ClientCost>,
+    /// Whether holds overlapped; absent where they may or were not recorded.
     pub overlap_check: Option<OverlapCheck>,
     /// Course of one operation over the round.
     pub time_series: Option<TimeSeries>,

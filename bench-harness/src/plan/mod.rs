@@ -1,7 +1,11 @@
 //! What to measure: scenario files, flags on top of them, and the list of tasks they amount to.
 
+mod cell;
+mod check;
 mod file;
+mod filter;
 mod task;
 
-pub use file::{Filter, PlanError, ScenarioFile};
+pub use file::{PlanError, ScenarioFile};
+pub use filter::Filter;
 pub use task::{Client, Kind, Scenario, Strategy, Task};

@@ -17,8 +17,33 @@ pub enum Scenario {
     ManyLocks,
     /// All workers want the same lock, from several processes.
     HotLock,
+    /// All workers but one want the same lock in one process, and one wants it in another.
+    RemoteWaiter,
+    /// Odd workers write, even workers read.
+    ReadersWriters,
     /// Many locks are held and renewed by the watchdog.
     Renewal,
+    /// Many locks are held: what they occupy in the memory of the process.
+    HeldMemory,
+    /// Many tasks wait for locks that others hold: what they occupy in the memory of the process.
+    WaitingMemory,
+}
+
+impl Scenario {
+    /// Whether the workers of several processes want one lock.
+    #[must_use]
+    pub const fn is_contended(self) -> bool {
+        matches!(
+            self,
+            Self::HotLock | Self::RemoteWaiter | Self::ReadersWriters
+        )
+    }
+
+    /// Whether workers take and give back locks, again and again.
+    #[must_use]
+    pub const fn is_loop(self) -> bool {
+        self.is_contended() || matches!(self, Self::Uncontended | Self::ManyLocks)
+    }
 }
 
 /// Which library talks to the servers.
@@ -51,6 +76,14 @@ pub enum Kind {
     SpinLock,
     /// The exclusive half of Redisson's `RReadWriteLock`.
     WriteLock,
+    /// Its shared half.
+    ReadLock,
+    /// Both halves, each worker one of them.
+    RwLock,
+    /// Redisson's `RSemaphore`, with a single permit, so that it excludes as a lock does.
+    Semaphore,
+    /// Redisson's `RPermitExpirableSemaphore`, with a single permit.
+    Permits,
 }
 
 /// Whose way of locking is measured.
@@ -71,11 +104,16 @@ impl Strategy {
     /// Whether it can take locks of this kind through this library.
     #[must_use]
     pub const fn can(self, client: Client, kind: Kind) -> bool {
+        let java = matches!(client, Client::Redisson);
         match self {
-            Self::Locktopus | Self::R1 | Self::Rslock => {
-                !matches!(client, Client::Redisson) && matches!(kind, Kind::Lock | Kind::Mutex)
+            Self::Locktopus => !java && !matches!(kind, Kind::SpinLock),
+            Self::R1 | Self::Rslock => !java && matches!(kind, Kind::Lock | Kind::Mutex),
+            Self::Redisson => {
+                java && matches!(
+                    kind,
+                    Kind::Lock | Kind::FairLock | Kind::SpinLock | Kind::WriteLock
+                )
             }
-            Self::Redisson => matches!(client, Client::Redisson) && !matches!(kind, Kind::Mutex),
         }
     }
 }
@@ -93,9 +131,13 @@ macro_rules! names {
 }
 
 names! {
-    Scenario: Uncontended = "uncontended", ManyLocks = "many-locks", HotLock = "hot-lock", Renewal = "renewal";
+    Scenario: Uncontended = "uncontended", ManyLocks = "many-locks", HotLock = "hot-lock",
+        RemoteWaiter = "remote-waiter", ReadersWriters = "readers-writers", Renewal = "renewal",
+        HeldMemory = "held-memory", WaitingMemory = "waiting-memory";
     Client: Memory = "memory", RedisRs = "redis-rs", Fred = "fred", Redisson = "redisson";
-    Kind: Lock = "lock", Mutex = "mutex", FairLock = "fair-lock", SpinLock = "spin-lock", WriteLock = "write-lock";
+    Kind: Lock = "lock", Mutex = "mutex", FairLock = "fair-lock", SpinLock = "spin-lock",
+        WriteLock = "write-lock", ReadLock = "read-lock", RwLock = "rw-lock", Semaphore = "semaphore",
+        Permits = "permits";
     Strategy: Locktopus = "locktopus", R1 = "R1", Rslock = "rslock", Redisson = "redisson";
 }
 
@@ -116,6 +158,12 @@ pub struct Task {
     pub workers: u32,
     /// Processes.
     pub processes: u32,
+    /// Threads of the runtime in each process.
+    pub threads: u32,
+    /// Of how many servers of a quorum; all of them without. One is asked directly, without a quorum.
+    pub nodes: Option<u32>,
+    /// How often a lock is passed on inside a process before it goes back; the library's default without.
+    pub turns: Option<u32>,
     /// Distinct locks.
     pub locks: u32,
     /// How long each holder keeps the lock.
@@ -128,6 +176,8 @@ pub struct Task {
     pub lease: Duration,
     /// How long a strategy in Java runs the workload before it counts; zero for the others.
     pub warm_up: Duration,
+    /// Name of the part of the scenario file; says nothing about what is measured.
+    pub group: Option<String>,
 }
 
 impl Task {
@@ -140,6 +190,14 @@ impl Task {
             },
             None => Pacing::ClosedLoop,
         }
+    }
+
+    /// Whether both stand for the same measurement.
+    #[must_use]
+    pub fn measures_as(&self, other: &Self) -> bool {
+        let mut other = other.clone();
+        other.group.clone_from(&self.group);
+        *self == other
     }
 
     /// The task in a few words, for progress lines.

@@ -29,7 +29,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::record::RoundFacts;
+    use crate::record::{Exclusion, RoundFacts};
 
     #[test]
     fn only_changes_of_holder_count() {
@@ -49,7 +49,8 @@ mod tests {
             workers: 2,
             ping: None,
             server_cost: None,
-            permits: Some(1),
+            client_cost: None,
+            exclusion: Some(Exclusion::Permits(1)),
         };
         let round = all.into_round(facts).unwrap();
         let summary = round.operations[op::HAND_OFF].summary;

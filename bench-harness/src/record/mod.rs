@@ -14,6 +14,6 @@ mod wire;
 
 pub use fairness::{jain, max_over_min};
 pub use hold::{Hold, WireError};
-pub use overlap::check_overlaps;
+pub use overlap::{Exclusion, check_overlaps};
 pub use recorder::{OpId, RecordError, Recorder, RoundFacts};
 pub use wire::WireRecorder;

@@ -6,6 +6,51 @@ use std::collections::BinaryHeap;
 use super::Hold;
 use crate::model::OverlapCheck;
 
+/// Who may hold a lock at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exclusion {
+    /// As many as this.
+    Permits(usize),
+    /// Even workers together, or an odd one alone: how workers read and write a read-write lock.
+    OddWorkersWrite,
+}
+
+impl Exclusion {
+    /// Replays `holds`, which it sorts in place.
+    pub fn check(self, holds: &mut [Hold]) -> OverlapCheck {
+        match self {
+            Self::Permits(permits) => check_overlaps(holds, permits),
+            Self::OddWorkersWrite => check_writers(holds),
+        }
+    }
+}
+
+/// Counts holds that began while a writer was active, and those of writers that began while anybody was.
+fn check_writers(holds: &mut [Hold]) -> OverlapCheck {
+    holds.sort_unstable();
+    let mut check = OverlapCheck {
+        holds_checked: holds.len() as u64,
+        ..OverlapCheck::default()
+    };
+    for of_one_lock in holds.chunk_by(|a, b| a.lock == b.lock) {
+        let (mut all_end, mut writers_end) = (0, 0);
+        for hold in of_one_lock {
+            let writes = hold.worker % 2 == 1;
+            let free_from = if writes { all_end } else { writers_end };
+            if hold.start_ns < free_from {
+                check.overlaps += 1;
+                let overlap = free_from.min(hold.end_ns).saturating_sub(hold.start_ns);
+                check.longest_overlap_ns = check.longest_overlap_ns.max(overlap);
+            }
+            all_end = all_end.max(hold.end_ns);
+            if writes {
+                writers_end = writers_end.max(hold.end_ns);
+            }
+        }
+    }
+    check
+}
+
 /// Replays `holds` in O(n log n): at most `permits` of one lock may be in force at a time.
 ///
 /// Holds that touch (one ends in the nanosecond in which the next begins) do not overlap. One
@@ -120,6 +165,27 @@ mod tests {
     fn holds_of_no_length_only_overlap_inside_another_hold() {
         assert_eq!(check(&[(0, 5, 5), (1, 5, 5), (2, 5, 9)]).overlaps, 0);
         assert_eq!(check(&[(0, 0, 9), (1, 5, 5)]).overlaps, 1);
+    }
+
+    #[test]
+    fn readers_may_meet_and_writers_may_not() {
+        let check = |holds: &[(u32, u64, u64)]| {
+            let mut holds: Vec<_> = holds.iter().map(|&(w, s, e)| hold(0, w, s, e)).collect();
+            let check = Exclusion::OddWorkersWrite.check(&mut holds);
+            (check.overlaps, check.longest_overlap_ns)
+        };
+        assert_eq!(
+            check(&[(0, 0, 10), (2, 5, 20), (1, 20, 30), (0, 30, 40)]),
+            (0, 0)
+        );
+        assert_eq!(check(&[(1, 0, 10), (3, 9, 20)]), (1, 1));
+        assert_eq!(
+            check(&[(1, 0, 10), (2, 4, 8)]),
+            (1, 4),
+            "a reader in a writer"
+        );
+        // The long reader is still there when the short one has ended.
+        assert_eq!(check(&[(0, 0, 50), (2, 5, 6), (1, 40, 45)]), (1, 5));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use hdrhistogram::{Counter, Histogram};
 
 use super::intervals::Intervals;
-use super::{Hold, check_overlaps};
-use crate::model::{HistogramError, Round, ServerCost, StoredHistogram};
+use super::{Exclusion, Hold};
+use crate::model::{ClientCost, HistogramError, Round, ServerCost, StoredHistogram};
 
 const DIGITS: u8 = 3;
 /// Histograms are sized for this at first and grow by themselves.
@@ -54,8 +54,10 @@ pub struct RoundFacts {
     pub ping: Option<Histogram<u64>>,
     /// What the servers' counters say.
     pub server_cost: Option<ServerCost>,
-    /// How many holders a lock may have, or `None` when overlaps are not to be checked.
-    pub permits: Option<usize>,
+    /// What the processes of the workers spent.
+    pub client_cost: Option<ClientCost>,
+    /// Who may hold a lock at the same time, or `None` when overlaps are not to be checked.
+    pub exclusion: Option<Exclusion>,
 }
 
 /// Latencies, grants, holds and errors of one worker, or of many after merging.
@@ -200,8 +202,8 @@ impl Recorder {
             .map(StoredHistogram::from_histogram)
             .transpose()?;
         let overlap_check = facts
-            .permits
-            .map(|permits| check_overlaps(&mut self.holds, permits));
+            .exclusion
+            .map(|exclusion| exclusion.check(&mut self.holds));
         let series = self.intervals.into_series(duration_ns);
         Ok(Round {
             index: facts.index,
@@ -213,6 +215,7 @@ impl Recorder {
             acquisitions_per_worker: per_worker,
             errors: self.errors,
             server_cost: facts.server_cost,
+            client_cost: facts.client_cost,
             overlap_check,
             time_series: series.points.iter().any(|p| p.count > 0).then_some(series),
         })
@@ -243,7 +246,8 @@ mod tests {
             workers: 3,
             ping: None,
             server_cost: None,
-            permits: Some(1),
+            client_cost: None,
+            exclusion: Some(Exclusion::Permits(1)),
         }
     }
 

@@ -109,7 +109,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::record::RoundFacts;
+    use crate::record::{Exclusion, RoundFacts};
 
     #[test]
     fn a_round_is_the_same_whether_or_not_it_crossed_a_process_border() {
@@ -130,7 +130,8 @@ mod tests {
             workers: 2,
             ping: None,
             server_cost: None,
-            permits: Some(1),
+            client_cost: None,
+            exclusion: Some(Exclusion::Permits(1)),
         };
         let direct = recorder.into_round(facts.clone()).unwrap();
         let travelled = back.into_round(facts).unwrap();

@@ -1,10 +1,11 @@
 //! CSV: one row per cell, round and operation, in the units of the model.
 
-use crate::model::{Cell, Report, Round, StoredHistogram};
+use crate::derive::{Measure, Quantile};
+use crate::model::{Cell, Report, Round, StoredHistogram, op};
 use crate::record::{jain, max_over_min};
 
 /// Column names, in order. Durations are integers of nanoseconds.
-pub const COLUMNS: [&str; 43] = [
+pub const COLUMNS: [&str; 48] = [
     "run_id",
     "scenario",
     "strategy",
@@ -43,6 +44,11 @@ pub const COLUMNS: [&str; 43] = [
     "commands_per_acquisition",
     "commands_with_scripts_per_acquisition",
     "server_cpu_ns_per_acquisition",
+    "script_p50_ns",
+    "script_p99_ns",
+    "client_cpu_ns_per_acquisition",
+    "client_memory_bytes",
+    "write_share",
     "jain",
     "max_over_min",
     "holds_checked",
@@ -50,7 +56,10 @@ pub const COLUMNS: [&str; 43] = [
     "errors",
 ];
 
-/// Renders `report`.
+/// From `ping_p50_ns` to `p99_x`.
+const LATENCY_COLUMNS: usize = 12;
+
+/// Renders `report`. A round without operations has one row, too.
 ///
 /// # Errors
 ///
@@ -61,7 +70,10 @@ pub fn render(report: &Report) -> Result<String, ::csv::Error> {
     for cell in &report.cells {
         for round in &cell.rounds {
             for (name, stored) in &round.operations {
-                writer.write_record(row(report, cell, round, (name, stored)))?;
+                writer.write_record(row(report, cell, round, Some((name, stored))))?;
+            }
+            if round.operations.is_empty() {
+                writer.write_record(row(report, cell, round, None))?;
             }
         }
     }
@@ -73,7 +85,7 @@ fn row(
     report: &Report,
     cell: &Cell,
     round: &Round,
-    (operation, stored): (&str, &StoredHistogram),
+    operation: Option<(&str, &StoredHistogram)>,
 ) -> Vec<String> {
     let subject = &cell.subject;
     let options: Vec<_> = subject
@@ -111,14 +123,13 @@ fn row(
         subject.pacing.is_corrected().to_string(),
         round.duration_ns.to_string(),
     ];
-    row.extend(latency_columns(round, operation, stored));
+    row.extend(latency_columns(round, operation));
     row.extend(cell_columns(round));
     row.push(errors.join(";"));
     row
 }
 
-fn latency_columns(round: &Round, operation: &str, stored: &StoredHistogram) -> Vec<String> {
-    let s = &stored.summary;
+fn latency_columns(round: &Round, operation: Option<(&str, &StoredHistogram)>) -> Vec<String> {
     let x = round
         .ping
         .as_ref()
@@ -127,8 +138,13 @@ fn latency_columns(round: &Round, operation: &str, stored: &StoredHistogram) -> 
     let in_x = |ns: u64| optional(x.map(|x| ns as f64 / x as f64));
     let mut columns = vec![
         x.map_or_else(String::new, |x| x.to_string()),
-        operation.to_owned(),
+        operation.map_or_else(String::new, |(name, _)| name.to_owned()),
     ];
+    let Some((_, stored)) = operation else {
+        columns.resize(LATENCY_COLUMNS, String::new());
+        return columns;
+    };
+    let s = &stored.summary;
     let figures = [
         s.count, s.min_ns, s.mean_ns, s.p50_ns, s.p90_ns, s.p99_ns, s.p999_ns, s.max_ns,
     ];
@@ -137,8 +153,7 @@ fn latency_columns(round: &Round, operation: &str, stored: &StoredHistogram) -> 
     columns
 }
 
-fn cell_columns(round: &Round) -> [String; 9] {
-    use crate::derive::Measure;
+fn cell_columns(round: &Round) -> [String; 14] {
     let check = round.overlap_check.as_ref();
     let whole = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
     [
@@ -147,6 +162,11 @@ fn cell_columns(round: &Round) -> [String; 9] {
         optional(Measure::Commands.of_round(round)),
         optional(Measure::CommandsWithScripts.of_round(round)),
         optional(Measure::ServerCpu.of_round(round)),
+        optional(Measure::Script(Quantile::P50).of_round(round)),
+        optional(Measure::Script(Quantile::P99).of_round(round)),
+        optional(Measure::ClientCpu.of_round(round)),
+        optional(Measure::ClientMemory.of_round(round)),
+        optional(Measure::Share(op::WRITE_WAIT.to_owned()).of_round(round)),
         optional(jain(&round.acquisitions_per_worker)),
         optional(max_over_min(&round.acquisitions_per_worker)),
         whole(check.map(|check| check.holds_checked)),
@@ -164,11 +184,20 @@ mod tests {
     use super::*;
     use crate::sample;
 
+    fn without_operations() -> Report {
+        let mut report = sample::memory_only(1);
+        for round in report.cells.iter_mut().flat_map(|cell| &mut cell.rounds) {
+            round.operations.clear();
+        }
+        report
+    }
+
     #[test]
     fn every_row_has_every_column() {
         for report in [
             sample::shared().clone(),
             sample::memory_only(1),
+            without_operations(),
             sample::empty(),
         ] {
             let text = render(&report).unwrap();
@@ -179,7 +208,7 @@ mod tests {
                 .cells
                 .iter()
                 .flat_map(|c| &c.rounds)
-                .map(|r| r.operations.len())
+                .map(|r| r.operations.len().max(1))
                 .sum();
             assert_eq!(rows, operations);
         }

@@ -19,12 +19,11 @@ pub fn render(report: &Report, style: Style) -> String {
         for line in context(group) {
             let _ = writeln!(out, "{}", wrap(&line, "", style.width));
         }
-        let _ = writeln!(
-            out,
-            "{}\n{}",
-            cells(group, style).trim_fmt(),
-            latencies(group, style).trim_fmt()
-        );
+        let _ = writeln!(out, "{}", cells(group, style).trim_fmt());
+        let mut rows = group.rows.iter();
+        if rows.any(|row| !derive::operations(row.cell).is_empty()) {
+            let _ = writeln!(out, "{}", latencies(group, style).trim_fmt());
+        }
     }
     if groups.is_empty() {
         out.push_str("\nNothing was measured.\n");
@@ -121,15 +120,10 @@ fn context(group: &Group<'_>) -> Vec<String> {
 fn cells(group: &Group<'_>, style: Style) -> Table {
     let load = has_load(group);
     let mut names = lead(load);
-    names.extend([
-        "acq/s",
-        "±",
-        "commands/acq",
-        "server CPU µs/acq",
-        "Jain",
-        "max/min",
-        "overlaps",
-    ]);
+    let further = further(group);
+    names.extend(["acq/s", "±", "commands/acq", "server CPU µs/acq"]);
+    names.extend(further.iter().map(|(name, _)| *name));
+    names.push("overlaps");
     let mut table = table::new(&names, style);
     for row in &group.rows {
         let figure =
@@ -138,20 +132,33 @@ fn cells(group: &Group<'_>, style: Style) -> Table {
         fields.extend(load.then(|| Field::new(&row.load)));
         fields.push(figure(&Measure::Throughput));
         fields.push(Field::new(format::noise(Measure::Throughput.of(row.cell))));
-        fields.extend(
-            [
-                Measure::Commands,
-                Measure::ServerCpu,
-                Measure::Jain,
-                Measure::MaxOverMin,
-            ]
-            .map(|measure| figure(&measure)),
-        );
+        fields.extend([Measure::Commands, Measure::ServerCpu].map(|measure| figure(&measure)));
+        fields.extend(further.iter().map(|(_, measure)| figure(measure)));
         fields.push(overlap_field(row));
         table.add_row(fields);
     }
     table::align(&mut table, if load { 2 } else { 1 });
     table
+}
+
+/// What is worth a column besides, depending on what the group is about.
+fn further(group: &Group<'_>) -> Vec<(&'static str, Measure)> {
+    let shared = [("Jain", Measure::Jain), ("max/min", Measure::MaxOverMin)];
+    let spent = [
+        ("script p50 µs", Measure::Script(Quantile::P50)),
+        ("client CPU µs/acq", Measure::ClientCpu),
+        ("client bytes each", Measure::ClientMemory),
+    ];
+    let measured = |measure: &Measure| group.rows.iter().any(|row| measure.of(row.cell).is_some());
+    let columns = if measured(&Measure::Jain) {
+        shared.to_vec()
+    } else {
+        spent.to_vec()
+    };
+    columns
+        .into_iter()
+        .filter(|(_, measure)| measured(measure))
+        .collect()
 }
 
 /// One row per cell and operation; the cell is named in its first row only.

@@ -53,15 +53,22 @@ impl Worker {
         self.tell(&start).await
     }
 
-    /// Waits for what the worker recorded.
-    pub(super) async fn done(mut self, within: Duration) -> Result<Answer, String> {
+    /// Waits for what the worker recorded. It still holds what it does not give back within its workload.
+    pub(super) async fn done(&mut self, within: Duration) -> Result<Answer, String> {
         let answer = self.hear(within).await?;
-        if let Answer::Failed { reason } = answer {
-            return Err(reason);
+        match answer {
+            Answer::Failed { reason } => Err(reason),
+            answer => Ok(answer),
         }
-        drop(self.to);
-        let _ = timeout(Duration::from_secs(5), self.process.wait()).await;
-        Ok(answer)
+    }
+
+    /// Lets the worker give back what it holds, and end. Ends it if that takes too long.
+    pub(super) async fn end(self, within: Duration) {
+        let Self {
+            mut process, to, ..
+        } = self;
+        drop(to);
+        let _ = timeout(within, process.wait()).await;
     }
 
     async fn tell(&mut self, message: &(impl serde::Serialize + Sync)) -> Result<(), String> {

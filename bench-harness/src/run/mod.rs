@@ -2,6 +2,7 @@
 
 mod child;
 mod cost;
+mod jobs;
 mod place;
 mod quiet;
 mod rounds;

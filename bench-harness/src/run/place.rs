@@ -26,7 +26,7 @@ pub enum ProviderChoice {
 #[derive(Debug)]
 pub struct Place {
     deployment: Option<Deployment>,
-    url: Option<String>,
+    urls: Vec<String>,
     /// How its servers are arranged.
     pub topology: Topology,
     /// How its servers were started.
@@ -57,7 +57,7 @@ impl Place {
     pub fn memory() -> Self {
         Self {
             deployment: None,
-            url: None,
+            urls: Vec::new(),
             topology: Topology::InProcess,
             provider: Provider::Memory,
             server: None,
@@ -70,7 +70,7 @@ impl Place {
     pub fn external(url: String, topology: Topology, server: Option<Server>) -> Self {
         Self {
             deployment: None,
-            url: Some(url),
+            urls: vec![url],
             topology,
             provider: Provider::External,
             server,
@@ -95,7 +95,7 @@ impl Place {
         let deployment = topology::start(provider, &spec).await.map_err(failed)?;
         let nodes = deployment.nodes().len() + deployment.sentinels().len();
         Ok(Self {
-            url: Some(deployment.url()),
+            urls: systems(topology, &deployment),
             topology,
             provider: if provider == ProviderKind::Plain {
                 Provider::Plain
@@ -108,19 +108,25 @@ impl Place {
         })
     }
 
-    /// The URL through which a client reaches it.
+    /// The URLs through which a client reaches it: several for a quorum, of which `nodes` limits the number.
     #[must_use]
-    pub fn url(&self, client: Client) -> String {
-        let library = match client {
-            Client::Memory => return "memory:".to_owned(),
-            Client::Redisson => return self.url.clone().unwrap_or_default(),
-            Client::RedisRs => "redis",
-            Client::Fred => "fred",
+    pub fn urls(&self, client: Client, nodes: Option<u32>) -> Vec<String> {
+        let most = nodes.map_or(usize::MAX, |nodes| usize::try_from(nodes).unwrap_or(1));
+        let url = |url: &String| match client {
+            Client::Memory | Client::Redisson => url.clone(),
+            Client::RedisRs => with_options(url, "redis"),
+            Client::Fred => with_options(url, "fred"),
         };
-        let url = self.url.as_deref().unwrap_or_default();
-        let joint = if url.contains('?') { '&' } else { '?' };
-        // Checks take a probe lock, which would be counted.
-        format!("{url}{joint}client={library}&checks=off&timeout=5s")
+        if client == Client::Memory {
+            return vec!["memory:".to_owned()];
+        }
+        self.urls.iter().take(most).map(url).collect()
+    }
+
+    /// Whether its servers were started for the run and serve nobody else.
+    #[must_use]
+    pub const fn is_ours(&self) -> bool {
+        matches!(self.provider, Provider::Plain | Provider::Container)
     }
 
     /// The processes of its servers, where they are processes of this machine.
@@ -151,6 +157,22 @@ impl Place {
             .stop()
             .await
             .map_err(|source| PlaceError::Start { topology, source })
+    }
+}
+
+fn with_options(url: &str, library: &str) -> String {
+    let joint = if url.contains('?') { '&' } else { '?' };
+    // Checks take a probe lock, which would be counted. Many processes that start together on few cores take
+    // longer to connect than a service should.
+    format!("{url}{joint}client={library}&checks=off&timeout=5s&connect_timeout=10s")
+}
+
+/// A standalone deployment may have several servers that have nothing to do with each other; one is measured.
+fn systems(topology: Topology, deployment: &Deployment) -> Vec<String> {
+    if topology == Topology::Quorum {
+        deployment.urls()
+    } else {
+        vec![deployment.url()]
     }
 }
 

@@ -7,17 +7,20 @@ use hdrhistogram::Histogram;
 
 use super::child::Worker;
 use super::cost::Counters;
+use super::jobs::{Common, duration_ns, exclusion, jobs, subject};
 use super::place::Place;
 use super::quiet::Quiet;
-use crate::model::{Report, Subject};
-use crate::plan::{Client, Scenario, Strategy, Task};
+use crate::model::{ClientCost, Occupied, Report};
+use crate::plan::{Client, Scenario, Task};
 use crate::record::{Recorder, RoundFacts};
-use crate::worker::{Answer, Job, Start, monotonic_ns};
+use crate::worker::{Answer, Start, monotonic_ns};
 
 /// How long workers may take to connect, ping and (for renewal) take their locks; besides a warm-up.
-const READY_WITHIN: Duration = Duration::from_secs(60);
+const READY_WITHIN: Duration = Duration::from_secs(180);
 /// How long after the measured part workers may take to come back.
 const DONE_WITHIN: Duration = Duration::from_secs(60);
+/// How long they may take to give back what they hold.
+const END_WITHIN: Duration = Duration::from_secs(60);
 /// Between the starting signal and the start: every worker must have read the signal by then.
 const COUNTDOWN: Duration = Duration::from_millis(30);
 
@@ -62,7 +65,13 @@ impl Runner<'_> {
             task: task.describe(),
             reason,
         };
-        let jobs = self.jobs(place, task, index);
+        let scenario = task.scenario.name();
+        let common = Common {
+            prefix: format!("{}:{scenario}-{index}-{position}", self.prefix),
+            pings: self.pings,
+            core: self.quiet.worker_core(),
+        };
+        let jobs = jobs(place, task, &common);
         let mut workers = Vec::new();
         for job in &jobs {
             workers.push(
@@ -78,7 +87,8 @@ impl Runner<'_> {
         let counters = match task.client {
             Client::Memory => None,
             Client::RedisRs | Client::Fred | Client::Redisson => {
-                let counters = Counters::connect(&place.url(Client::RedisRs)).await;
+                let urls = place.urls(Client::RedisRs, task.nodes);
+                let counters = Counters::connect(&urls, place.is_ours()).await;
                 Some(counters.map_err(|error| failed(error.to_string()))?)
             }
         };
@@ -90,30 +100,10 @@ impl Runner<'_> {
         for worker in &mut workers {
             worker.start(Start { at_ns }).await.map_err(failed)?;
         }
-        let (mut all, mut ping): (Option<Recorder>, Option<Histogram<u64>>) = (None, None);
-        for worker in workers {
-            let answer = worker
-                .done(task.duration + DONE_WITHIN)
-                .await
-                .map_err(failed)?;
-            let Answer::Done {
-                recorder,
-                ping: pings,
-            } = answer
-            else {
-                continue;
-            };
-            let recorder =
-                Recorder::from_wire(&recorder).map_err(|error| failed(error.to_string()))?;
-            match &mut all {
-                Some(all) => all
-                    .merge(recorder)
-                    .map_err(|error| failed(error.to_string()))?,
-                None => all = Some(recorder),
-            }
-            if let Some(pings) = pings {
-                ping = Some(pings.decode().map_err(|error| failed(error.to_string()))?);
-            }
+        let mut sum = Sum::default();
+        for worker in &mut workers {
+            let answer = worker.done(task.duration + DONE_WITHIN).await;
+            sum.add(answer.map_err(failed)?).map_err(failed)?;
         }
         let mut server_cost = None;
         if let Some(counters) = counters {
@@ -123,19 +113,24 @@ impl Runner<'_> {
                 .map(|(before, after)| after.since(&before, task.strategy));
             counters.close().await;
         }
-        let mut recorder = all.ok_or_else(|| failed("no worker recorded anything".to_owned()))?;
-        if task.scenario == Scenario::HotLock {
+        // Together, because each may have much to give back.
+        futures_util::future::join_all(workers.into_iter().map(|worker| worker.end(END_WITHIN)))
+            .await;
+        let mut recorder = sum
+            .recorder
+            .ok_or_else(|| failed("no worker recorded anything".to_owned()))?;
+        if matches!(task.scenario, Scenario::HotLock | Scenario::RemoteWaiter) {
             recorder.add_hand_offs(duration_ns(task.duration));
         }
-        let renewal = task.scenario == Scenario::Renewal;
         let facts = RoundFacts {
             index,
             position,
             duration: task.duration,
             workers: task.workers,
-            ping,
+            ping: sum.ping,
             server_cost,
-            permits: (!renewal).then_some(1),
+            client_cost: sum.cost,
+            exclusion: exclusion(task.scenario),
         };
         let round = recorder
             .into_round(facts)
@@ -143,86 +138,56 @@ impl Runner<'_> {
         report.cell_mut(&subject(place, task)).rounds.push(round);
         Ok(())
     }
+}
 
-    fn jobs(&self, place: &Place, task: &Task, index: u32) -> Vec<Job> {
-        // Names differ from round to round and task to task, so that nothing is left over from before.
-        let unique = format!(
-            "{}-{index}-{}-{}",
-            task.scenario.name(),
-            task.strategy.name(),
-            task.kind.name()
-        );
-        let prefix = format!("{}:{unique}:{}", self.prefix, task.workers);
-        let share = |whole: u32, process: u32| {
-            let processes = task.processes.max(1);
-            whole / processes + u32::from(process < whole % processes)
+/// What all processes of a round said.
+#[derive(Default)]
+struct Sum {
+    recorder: Option<Recorder>,
+    ping: Option<Histogram<u64>>,
+    /// `None` once a process does not tell.
+    cost: Option<ClientCost>,
+    answers: usize,
+}
+
+impl Sum {
+    fn add(&mut self, answer: Answer) -> Result<(), String> {
+        let Answer::Done {
+            recorder,
+            ping,
+            cost,
+        } = answer
+        else {
+            return Err("a worker ended without a record".to_owned());
         };
-        let mut first_worker = 0;
-        let jobs = (0..task.processes).map(|process| {
-            let workers = share(task.workers, process);
-            let job = Job {
-                scenario: task.scenario,
-                strategy: task.strategy,
-                client: task.client,
-                url: place.url(task.client),
-                kind: task.kind,
-                prefix: prefix.clone(),
-                first_worker,
-                workers,
-                locks: share(task.locks, process),
-                hold_ns: duration_ns(task.hold),
-                duration_ns: duration_ns(task.duration),
-                interval_ns: duration_ns(task.duration).div_ceil(40).max(1),
-                arrivals_per_second: task
-                    .arrivals_per_second
-                    .map(|rate| (rate * u64::from(workers) / u64::from(task.workers)).max(1)),
-                lease_ms: u64::try_from(task.lease.as_millis()).unwrap_or(u64::MAX),
-                pings: if process == 0 { self.pings } else { 0 },
-                core: self.quiet.worker_core(),
-                warm_up_ns: duration_ns(task.warm_up),
-            };
-            first_worker += workers;
-            job
-        });
-        jobs.collect()
+        let recorder = Recorder::from_wire(&recorder).map_err(|error| error.to_string())?;
+        match &mut self.recorder {
+            Some(all) => all.merge(recorder).map_err(|error| error.to_string())?,
+            None => self.recorder = Some(recorder),
+        }
+        if let Some(ping) = ping {
+            self.ping = Some(ping.decode().map_err(|error| error.to_string())?);
+        }
+        self.cost = match (self.answers, self.cost, cost) {
+            (0, _, cost) => cost,
+            (_, Some(sum), Some(cost)) => Some(together(sum, cost)),
+            _ => None,
+        };
+        self.answers += 1;
+        Ok(())
     }
 }
 
-fn subject(place: &Place, task: &Task) -> Subject {
-    let lock_kind = match task.strategy {
-        Strategy::Locktopus | Strategy::Redisson => task.kind.name(),
-        Strategy::R1 => "lock",
-        Strategy::Rslock => "mutex",
+fn together(one: ClientCost, other: ClientCost) -> ClientCost {
+    let occupied = |one: Occupied, other: Occupied| Occupied {
+        bytes: one.bytes + other.bytes,
+        by: one.by + other.by,
     };
-    let mut options = std::collections::BTreeMap::new();
-    let mut option = |name: &str, value: String| drop(options.insert(name.to_owned(), value));
-    let written = |time| humantime::format_duration(time).to_string();
-    if task.scenario == Scenario::Renewal {
-        option("lease", written(task.lease));
+    ClientCost {
+        cpu_ns: one.cpu_ns + other.cpu_ns,
+        memory: match (one.memory, other.memory) {
+            (Some(one), Some(other)) => Some(occupied(one, other)),
+            (memory, None) | (None, memory) => memory,
+        },
     }
-    if task.strategy == Strategy::Redisson {
-        option("JIT warm-up", written(task.warm_up));
-    }
-    Subject {
-        scenario: task.scenario.name().to_owned(),
-        strategy: task.strategy.name().to_owned(),
-        client: task.client.name().to_owned(),
-        topology: place.topology,
-        nodes: place.nodes,
-        provider: place.provider,
-        server: place.server.clone(),
-        lock_kind: lock_kind.to_owned(),
-        workers: task.workers,
-        processes: task.processes,
-        locks: task.locks,
-        pacing: task.pacing(),
-        hold_ns: duration_ns(task.hold),
-        // The engine's port map is a process in user space between client and server.
-        through_proxy: place.provider == crate::model::Provider::Container,
-        options,
-    }
-}
-
-fn duration_ns(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

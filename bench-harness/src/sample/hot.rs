@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::dice::Dice;
 use super::subject;
 use crate::model::{Pacing, Provider, Report, Server, ServerCost, Subject, Topology, op};
-use crate::record::{Recorder, RoundFacts};
+use crate::record::{Exclusion, Recorder, RoundFacts};
 
 /// Figures a strategy is simulated with.
 struct Shape {
@@ -159,7 +159,8 @@ fn run(
         workers: subject.workers,
         ping: subject.server.is_some().then_some(ping),
         server_cost,
-        permits: Some(1),
+        client_cost: None,
+        exclusion: Some(Exclusion::Permits(1)),
     };
     if let Ok(round) = simulated.recorder.into_round(facts) {
         report.cell_mut(subject).rounds.push(round);
@@ -218,6 +219,7 @@ fn server_cost(shape: &Shape, mut total: impl FnMut(f64) -> u64) -> ServerCost {
         commands,
         commands_with_scripts: Some(total(shape.commands * 3.2)),
         cpu_ns: Some(total(shape.cpu_us * 1_000.0)),
+        scripts: None,
         by_command: [("evalsha".to_owned(), commands)].into(),
     }
 }

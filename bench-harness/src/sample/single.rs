@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::dice::Dice;
 use super::subject;
 use crate::model::{Report, ServerCost, Topology, op};
-use crate::record::{Recorder, RoundFacts};
+use crate::record::{Exclusion, Recorder, RoundFacts};
 
 const PAIRS: u64 = 3_000;
 
@@ -72,9 +72,11 @@ fn measure(
             commands,
             commands_with_scripts: Some(commands * 3),
             cpu_ns: Some(commands * 8_500),
+            scripts: None,
             by_command: [("evalsha".to_owned(), commands)].into(),
         }),
-        permits: Some(1),
+        client_cost: None,
+        exclusion: Some(Exclusion::Permits(1)),
     };
     recorder.into_round(facts).ok()
 }

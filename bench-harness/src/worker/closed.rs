@@ -7,9 +7,11 @@ use tokio::task::JoinSet;
 
 use super::clock::since;
 use super::job::Job;
+use super::ours::lock_name;
+use super::pause::Pause;
 use super::subject::Subject;
 use crate::model::op;
-use crate::plan::Scenario;
+use crate::plan::{Kind, Scenario};
 use crate::record::{OpId, Recorder};
 
 /// How long after the end of the measured part a worker may take to get its last lock.
@@ -24,7 +26,8 @@ pub(super) async fn run(
 ) -> Result<Recorder, String> {
     let mut workers = JoinSet::new();
     for number in 0..job.workers {
-        let worker = Worker::new(job, number, Arc::clone(&subject), start_ns);
+        let worker = Worker::new(job, number, Arc::clone(&subject), start_ns)
+            .map_err(|error| format!("cannot make a timer: {error}"))?;
         match job.arrivals_per_second {
             Some(rate) => workers.spawn(worker.keep_schedule(number, rate, job.workers)),
             None => workers.spawn(worker.loop_around()),
@@ -43,40 +46,80 @@ pub(super) async fn run(
 
 struct Worker {
     subject: Arc<dyn Subject>,
+    kind: Kind,
     lock: String,
     lock_number: u32,
     hold: Duration,
+    pause: Pause,
     end_ns: u64,
     start_ns: u64,
     recorder: Recorder,
     acquire: OpId,
     release: OpId,
     pair: Option<OpId>,
+    held: Option<OpId>,
+}
+
+/// Which kind of lock a worker takes: of a read-write lock odd workers take the exclusive half.
+fn kind_of(job: &Job, worker: u32) -> Kind {
+    match job.kind {
+        Kind::RwLock if worker % 2 == 1 => Kind::WriteLock,
+        Kind::RwLock => Kind::ReadLock,
+        kind => kind,
+    }
+}
+
+/// Under which name a worker's waits are recorded.
+fn wait_of(job: &Job, worker: u32) -> &'static str {
+    match (job.scenario, kind_of(job, worker)) {
+        (Scenario::ReadersWriters, Kind::ReadLock) => op::READ_WAIT,
+        (Scenario::ReadersWriters, _) => op::WRITE_WAIT,
+        (Scenario::RemoteWaiter, _) if job.remote => op::REMOTE_WAIT,
+        _ => op::ACQUIRE,
+    }
+}
+
+/// What is recorded over time, the same for all workers of a round.
+fn series_of(scenario: Scenario) -> &'static str {
+    match scenario {
+        Scenario::RemoteWaiter => op::REMOTE_WAIT,
+        Scenario::ReadersWriters => op::WRITE_WAIT,
+        scenario if scenario.is_contended() => op::ACQUIRE,
+        _ => op::PAIR,
+    }
 }
 
 impl Worker {
-    fn new(job: &Job, number: u32, subject: Arc<dyn Subject>, start_ns: u64) -> Self {
+    fn new(
+        job: &Job,
+        number: u32,
+        subject: Arc<dyn Subject>,
+        start_ns: u64,
+    ) -> std::io::Result<Self> {
         let worker = job.first_worker + number;
         let lock_number = if job.scenario == Scenario::ManyLocks {
             worker
         } else {
             0
         };
-        let hot = job.scenario == Scenario::HotLock;
-        let series = if hot { op::ACQUIRE } else { op::PAIR };
-        let mut recorder = Recorder::new(worker, series, Duration::from_nanos(job.interval_ns));
-        Self {
+        let pairs = !job.scenario.is_contended();
+        let interval = Duration::from_nanos(job.interval_ns);
+        let mut recorder = Recorder::new(worker, series_of(job.scenario), interval);
+        Ok(Self {
             subject,
-            lock: format!("{}-{lock_number}", job.prefix),
+            kind: kind_of(job, worker),
+            lock: lock_name(&job.prefix, lock_number),
             lock_number,
             hold: Duration::from_nanos(job.hold_ns),
+            pause: Pause::new()?,
             end_ns: job.duration_ns,
             start_ns,
-            acquire: recorder.operation(op::ACQUIRE),
+            acquire: recorder.operation(wait_of(job, worker)),
             release: recorder.operation(op::RELEASE),
-            pair: (!hot).then(|| recorder.operation(op::PAIR)),
+            pair: pairs.then(|| recorder.operation(op::PAIR)),
+            held: (job.scenario == Scenario::RemoteWaiter).then(|| recorder.operation(op::HOLD)),
             recorder,
-        }
+        })
     }
 
     async fn loop_around(mut self) -> Recorder {
@@ -114,7 +157,7 @@ impl Worker {
     async fn once(&mut self, due: u64) {
         let taken = tokio::time::timeout(
             Duration::from_nanos(self.end_ns.saturating_sub(since(self.start_ns))) + LAST_WAIT,
-            self.subject.acquire(&self.lock),
+            self.subject.acquire(self.kind, &self.lock),
         );
         let held = match taken.await {
             Ok(Ok(held)) => held,
@@ -122,8 +165,8 @@ impl Worker {
             Err(_) => return self.recorder.error("never got it"),
         };
         let granted = since(self.start_ns);
-        if !self.hold.is_zero() {
-            tokio::time::sleep(self.hold).await;
+        if self.pause.wait(self.hold).await.is_err() {
+            self.recorder.error("timer");
         }
         let ended = since(self.start_ns);
         let released = held.release().await;
@@ -137,6 +180,9 @@ impl Worker {
         if granted <= self.end_ns {
             self.recorder.record(self.acquire, due, granted);
             self.recorder.record(self.release, ended, done);
+            if let Some(held) = self.held {
+                self.recorder.record(held, granted, ended);
+            }
             if let Some(pair) = self.pair {
                 self.recorder.record(pair, due, done - (ended - granted));
             }

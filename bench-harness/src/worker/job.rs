@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::StoredHistogram;
+use crate::model::{ClientCost, StoredHistogram};
 use crate::plan::{Client, Kind, Scenario, Strategy};
 use crate::record::WireRecorder;
 
@@ -17,6 +17,8 @@ pub struct Job {
     pub client: Client,
     /// Where.
     pub url: String,
+    /// The other servers of a quorum.
+    pub more_urls: Vec<String>,
     /// Kind of lock.
     pub kind: Kind,
     /// Unique start of every lock name of this round.
@@ -25,6 +27,12 @@ pub struct Job {
     pub first_worker: u32,
     /// How many workers this process has.
     pub workers: u32,
+    /// Threads of its runtime.
+    pub threads: u32,
+    /// How often a lock is passed on inside it before it goes back; the library's default without.
+    pub turns: Option<u32>,
+    /// Whether its worker waits beside those of another process, whose waits are not the question.
+    pub remote: bool,
     /// How many locks this process holds in the renewal scenario.
     pub locks: u32,
     /// How long to keep the lock.
@@ -35,7 +43,7 @@ pub struct Job {
     pub interval_ns: u64,
     /// Arrivals per second for this process; closed loop without.
     pub arrivals_per_second: Option<u64>,
-    /// Lease in the renewal scenario.
+    /// Lease of locks that are held throughout.
     pub lease_ms: u64,
     /// How many round trips of PING to time before the start.
     pub pings: u32,
@@ -58,12 +66,15 @@ pub struct Start {
 pub enum Answer {
     /// Connected, pinged, ready to start.
     Ready,
-    /// Finished.
+    /// Finished, but for what is given back when the harness closes the conversation.
     Done {
         /// Everything that was recorded, times since the start.
         recorder: Box<WireRecorder>,
         /// Round trips of PING.
         ping: Option<StoredHistogram>,
+        /// What this process spent, where it says so.
+        #[serde(default)]
+        cost: Option<ClientCost>,
     },
     /// Could not do it.
     Failed {

@@ -4,18 +4,25 @@
 //! all cells are measured alike. Parent and child talk in lines of JSON: the parent sends a [`Job`], the
 //! child answers [`Answer::Ready`] when it is connected, the parent names the start on the machine's
 //! monotonic clock, which both read, and the child answers [`Answer::Done`] with everything it recorded.
+//! Then the parent reads the servers' counters and closes the conversation, and the child gives back what
+//! it still holds: that is no part of the measurement.
 //!
 //! Redisson's workers are in Java, in `peers/redisson`, and keep to the same conversation.
 
 mod clock;
 mod closed;
+mod conversation;
 mod job;
+mod memory;
+mod ours;
+mod pause;
 #[cfg(feature = "peers")]
 mod peers;
 mod ping;
 mod renewal;
 mod serve;
 mod subject;
+mod usage;
 
 /// Other ways of locking, for whoever else puts them to the test.
 #[cfg(feature = "peers")]

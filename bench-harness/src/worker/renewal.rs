@@ -5,38 +5,38 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use locktopus::{
     AcquireAttempt, AttemptOutcome, BackendError, DynBackend, ExtendOutcome, ExtendRequest,
     LockBackend, LockGuard, Locktopus, OwnerId, forward_backend,
 };
 use tokio::time::Instant;
 
-use super::clock::{monotonic_ns, since};
+use super::clock::monotonic_ns;
 use super::job::Job;
-use super::subject::{chain, kind_of};
-use crate::model::op;
-use crate::plan::Kind;
+use super::ours::{kind_of, take};
+use super::subject::chain;
+use super::usage::cpu_ns;
+use crate::model::{ClientCost, op};
 use crate::record::Recorder;
 
 /// Locks that are held, and the probe that watches their renewals.
 pub(super) struct HeldLocks {
     guards: Vec<LockGuard>,
-    renewals: Arc<Renewals>,
+    renewals: Arc<Mutex<Renewals>>,
 }
 
-/// When each lock was last confirmed, and the renewals seen since the start.
+/// What was confirmed when. Sorted out only after the measured part, whose processor time it would be.
 #[derive(Debug, Default)]
 struct Renewals {
-    last: Mutex<HashMap<OwnerId, u64>>,
-    seen: Mutex<Vec<(u64, u64)>>,
+    grants: Vec<(u64, OwnerId)>,
+    batches: Vec<(u64, Vec<OwnerId>)>,
 }
 
 pub(super) async fn prepare(job: &Job) -> Result<HeldLocks, String> {
     let backend = locktopus::connect_backend(&job.url)
         .await
         .map_err(|error| chain(&error))?;
-    let renewals = Arc::new(Renewals::default());
+    let renewals = Arc::new(Mutex::new(Renewals::default()));
     let probe = Probe {
         inner: backend,
         renewals: Arc::clone(&renewals),
@@ -46,62 +46,65 @@ pub(super) async fn prepare(job: &Job) -> Result<HeldLocks, String> {
         .watchdog_lease(lease)
         .build()
         .map_err(|error| error.to_string())?;
-    let mut guards = Vec::new();
-    for batch in (0..job.locks).collect::<Vec<_>>().chunks(64) {
-        let mut taking: FuturesUnordered<_> = batch
-            .iter()
-            .map(|number| {
-                let name = format!("{}-{number}", job.prefix);
-                let request = if job.kind == Kind::Lock {
-                    locks.lock(name)
-                } else {
-                    locks.mutex(name)
-                };
-                request.acquire()
-            })
-            .collect();
-        while let Some(guard) = taking.next().await {
-            guards.push(guard.map_err(|error| chain(&error))?);
-        }
-    }
+    let guards = take(&locks, job, job.locks).await?;
     Ok(HeldLocks { guards, renewals })
 }
 
 impl HeldLocks {
-    pub(super) async fn run(self, job: &Job, start_ns: u64) -> Result<Recorder, String> {
+    /// Watches for the measured part, and returns the guards besides what was seen.
+    pub(super) async fn run(
+        self,
+        job: &Job,
+        start_ns: u64,
+    ) -> Result<(Recorder, ClientCost, Vec<LockGuard>), String> {
+        let before = cpu_ns();
         tokio::time::sleep(Duration::from_nanos(job.duration_ns)).await;
+        let cost = ClientCost {
+            cpu_ns: cpu_ns() - before,
+            memory: None,
+        };
+        let renewals = std::mem::take(&mut *lock(&self.renewals));
         let mut recorder = Recorder::new(
             job.first_worker,
             op::RENEWAL_LATENESS,
             Duration::from_nanos(job.interval_ns),
         );
-        let lateness = recorder.operation(op::RENEWAL_LATENESS);
-        let period = job.lease_ms * 1_000_000 / 3;
-        let seen = std::mem::take(&mut *lock(&self.renewals.seen));
-        for (before, now) in seen.into_iter().filter(|(_, now)| *now >= start_ns) {
-            recorder.granted();
-            // Measured against the schedule, so a renewal that was held up counts with all its delay.
-            let due = (before + period).min(now);
-            recorder.record(lateness, due.saturating_sub(start_ns), now - start_ns);
-        }
-        let now = since(start_ns);
-        debug_assert!(now >= job.duration_ns);
-        let mut releasing: FuturesUnordered<_> =
-            self.guards.into_iter().map(LockGuard::release).collect();
-        while let Some(released) = releasing.next().await {
-            if let Err(error) = released {
+        renewals.record(&mut recorder, start_ns, job.lease_ms * 1_000_000 / 3);
+        for guard in &self.guards {
+            if let Err(error) = guard.ensure_valid() {
                 recorder.error(kind_of(&error));
             }
         }
-        Ok(recorder)
+        Ok((recorder, cost, self.guards))
     }
 }
 
-/// Passes everything on and notes when extensions were confirmed.
+impl Renewals {
+    /// Each renewal since `start_ns` against its schedule, so that one that was held up counts with all its delay.
+    fn record(self, recorder: &mut Recorder, start_ns: u64, period_ns: u64) {
+        let lateness = recorder.operation(op::RENEWAL_LATENESS);
+        let grants = self.grants.into_iter();
+        let mut last: HashMap<OwnerId, u64> = grants.map(|(at, owner)| (owner, at)).collect();
+        for (now, owners) in self.batches {
+            for owner in owners {
+                let Some(before) = last.insert(owner, now) else {
+                    continue;
+                };
+                if now >= start_ns {
+                    recorder.granted();
+                    let due = (before + period_ns).min(now);
+                    recorder.record(lateness, due.saturating_sub(start_ns), now - start_ns);
+                }
+            }
+        }
+    }
+}
+
+/// Passes everything on and notes when grants and extensions were confirmed.
 #[derive(Debug)]
 struct Probe {
     inner: DynBackend,
-    renewals: Arc<Renewals>,
+    renewals: Arc<Mutex<Renewals>>,
 }
 
 #[async_trait]
@@ -112,7 +115,9 @@ impl LockBackend for Probe {
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         let outcome = self.inner.attempt(attempt).await;
         if let Ok(AttemptOutcome::Granted { .. }) = outcome {
-            lock(&self.renewals.last).insert(attempt.owner.clone(), monotonic_ns());
+            lock(&self.renewals)
+                .grants
+                .push((monotonic_ns(), attempt.owner.clone()));
         }
         outcome
     }
@@ -124,15 +129,13 @@ impl LockBackend for Probe {
     ) -> Vec<Result<ExtendOutcome, BackendError>> {
         let answers = self.inner.extend(batch, deadline).await;
         let now = monotonic_ns();
-        let mut last = lock(&self.renewals.last);
-        let mut seen = lock(&self.renewals.seen);
-        for (request, answer) in batch.iter().zip(&answers) {
-            if let (Ok(ExtendOutcome::Extended), Some(before)) =
-                (answer, last.get_mut(&request.owner))
-            {
-                seen.push((std::mem::replace(before, now), now));
-            }
-        }
+        let extended = batch
+            .iter()
+            .zip(&answers)
+            .filter(|(_, answer)| matches!(answer, Ok(ExtendOutcome::Extended)))
+            .map(|(request, _)| request.owner.clone())
+            .collect();
+        lock(&self.renewals).batches.push((now, extended));
         answers
     }
 }

@@ -1,11 +1,15 @@
 //! The child's side of the conversation.
 
-use std::io::{BufRead as _, Write as _};
+use tokio::runtime::{Builder, Runtime};
 
-use super::job::{Answer, Job, Start};
-use super::{closed, ping, renewal, subject};
-use crate::model::StoredHistogram;
+use super::conversation::{hear, ready, say};
+use super::job::{Answer, Job};
+use super::ours::release_all;
+use super::usage::cpu_ns;
+use super::{closed, memory, ping, renewal, subject};
+use crate::model::{ClientCost, StoredHistogram};
 use crate::plan::{Client, Scenario};
+use crate::record::Recorder;
 
 /// Does one job that comes in on standard input. Returns whether it was done.
 ///
@@ -26,12 +30,20 @@ fn converse() -> Result<(), String> {
     if let Some(core) = job.core {
         pin(core)?;
     }
-    // One thread for each process: more would compete with the server for the few cores there are.
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    runtime(job.threads)
+        .map_err(|error| format!("cannot start a runtime: {error}"))?
+        .block_on(work(job))
+}
+
+/// One thread unless the job is about more: they would compete with the server for the few cores there are.
+fn runtime(threads: u32) -> std::io::Result<Runtime> {
+    if threads <= 1 {
+        return Builder::new_current_thread().enable_all().build();
+    }
+    Builder::new_multi_thread()
+        .worker_threads(usize::try_from(threads).unwrap_or(1))
         .enable_all()
-        .build();
-    let runtime = runtime.map_err(|error| format!("cannot start a runtime: {error}"))?;
-    runtime.block_on(work(job))
+        .build()
 }
 
 async fn work(job: Job) -> Result<(), String> {
@@ -40,71 +52,58 @@ async fn work(job: Job) -> Result<(), String> {
     } else {
         ping::measure(&job).await?
     };
-    let recorder = if job.scenario == Scenario::Renewal {
-        let held = renewal::prepare(&job).await?;
-        let start = ready().await?;
-        held.run(&job, start).await?
-    } else {
-        let subject = subject::connect(&job).await?;
-        let start = ready().await?;
-        closed::run(&job, subject, start).await?
-    };
-    let wire = recorder.to_wire().map_err(|error| error.to_string())?;
     let ping = ping
         .as_ref()
         .map(StoredHistogram::from_histogram)
         .transpose()
         .map_err(|error| error.to_string())?;
-    say(&Answer::Done {
-        recorder: Box::new(wire),
-        ping,
-    });
+    match job.scenario {
+        Scenario::Renewal => {
+            let held = renewal::prepare(&job).await?;
+            let rest = ready().await?;
+            let (recorder, cost, guards) = held.run(&job, rest.start_ns).await?;
+            rest.done(&answer(&recorder, ping, cost)?);
+            rest.closed().await;
+            release_all(guards).await;
+        }
+        Scenario::HeldMemory | Scenario::WaitingMemory => {
+            let occupied = memory::prepare(&job).await?;
+            let rest = ready().await?;
+            let (recorder, cost, guards) = occupied.run(&job).await?;
+            rest.done(&answer(&recorder, ping, cost)?);
+            rest.closed().await;
+            release_all(guards).await;
+        }
+        Scenario::Uncontended
+        | Scenario::ManyLocks
+        | Scenario::HotLock
+        | Scenario::RemoteWaiter
+        | Scenario::ReadersWriters => {
+            let subject = subject::connect(&job).await?;
+            let rest = ready().await?;
+            let before = cpu_ns();
+            let recorder = closed::run(&job, subject, rest.start_ns).await?;
+            let cost = ClientCost {
+                cpu_ns: cpu_ns() - before,
+                memory: None,
+            };
+            rest.done(&answer(&recorder, ping, cost)?);
+        }
+    }
     Ok(())
 }
 
-/// Says that everything is ready and waits for the start, then until it has come.
-async fn ready() -> Result<u64, String> {
-    say(&Answer::Ready);
-    let start = tokio::task::spawn_blocking(hear::<Start>)
-        .await
-        .map_err(|error| error.to_string())??;
-    // From now on the parent says nothing more; if it goes away, so does this process.
-    std::thread::spawn(|| {
-        let mut rest = String::new();
-        while std::io::stdin()
-            .lock()
-            .read_line(&mut rest)
-            .is_ok_and(|read| read > 0)
-        {
-            rest.clear();
-        }
-        std::process::exit(1);
-    });
-    let now = super::clock::monotonic_ns();
-    tokio::time::sleep(std::time::Duration::from_nanos(
-        start.at_ns.saturating_sub(now),
-    ))
-    .await;
-    Ok(start.at_ns)
-}
-
-fn hear<T: serde::de::DeserializeOwned>() -> Result<T, String> {
-    let mut line = String::new();
-    let read = std::io::stdin().lock().read_line(&mut line);
-    match read {
-        Ok(0) => Err("the harness went away".to_owned()),
-        Ok(_) => serde_json::from_str(&line)
-            .map_err(|error| format!("bad message from the harness: {error}")),
-        Err(error) => Err(format!("cannot hear the harness: {error}")),
-    }
-}
-
-fn say(answer: &Answer) {
-    // Nobody left to tell if this fails.
-    if let Ok(line) = serde_json::to_string(answer) {
-        let mut out = std::io::stdout().lock();
-        let _ = writeln!(out, "{line}").and_then(|()| out.flush());
-    }
+fn answer(
+    recorder: &Recorder,
+    ping: Option<StoredHistogram>,
+    cost: ClientCost,
+) -> Result<Answer, String> {
+    let wire = recorder.to_wire().map_err(|error| error.to_string())?;
+    Ok(Answer::Done {
+        recorder: Box::new(wire),
+        ping,
+        cost: Some(cost),
+    })
 }
 
 /// Keeps this process on one core.

@@ -49,7 +49,7 @@ impl At {
     fn url(&self) -> String {
         common::url(
             &url_for(&self.place, self.client),
-            &format!("pubsub={}&timeout=5s&connect_timeout=5s", self.pubsub),
+            &format!("pubsub={}&timeout=5s", self.pubsub),
         )
     }
 

@@ -1,8 +1,8 @@
 //! One section of the page per group of comparable cells.
 
-use super::charts::{Figure, dots, fairness, percentiles, scaling, timeline};
+use super::charts::{Figure, cdf, dots, fairness, percentiles, scaling, timeline};
 use super::svg;
-use super::tables::{self, CellLine, LatencyLine};
+use super::tables::{self, CellLine, Column, LatencyLine};
 use crate::derive::{self, Group, groups};
 use crate::model::{HistogramError, Report, op};
 
@@ -32,6 +32,7 @@ pub(super) struct Section {
     pub(super) keys: Vec<Key>,
     pub(super) blocks: Vec<Block>,
     pub(super) has_load: bool,
+    pub(super) columns: Vec<Column>,
     pub(super) cells: Vec<CellLine>,
     pub(super) latencies: Vec<LatencyLine>,
 }
@@ -59,6 +60,7 @@ fn section(
             .map_or(0, |key| key.slot)
     };
     let slots: Vec<usize> = group.rows.iter().map(|row| slot_of(&row.series)).collect();
+    let columns = tables::columns(group);
     Ok(Section {
         id: format!("section-{at}"),
         title: group.title(),
@@ -81,69 +83,72 @@ fn section(
         blocks: blocks(group, &slots)?,
         keys,
         has_load: group.rows.iter().any(|row| !row.load.is_empty()),
-        cells: tables::cells(group, &slots),
+        cells: tables::cells(group, &slots, &columns),
+        columns,
         latencies: tables::latencies(group, &slots),
     })
 }
 
+/// What tells most comes first; further operations are folded away below.
 fn blocks(group: &Group<'_>, slots: &[usize]) -> Result<Vec<Block>, HistogramError> {
-    let operations = operations(group);
-    let mut blocks = Vec::new();
-    for (n, operation) in operations.iter().enumerate() {
+    let block = |title: String, caption, figures| Block {
+        title,
+        caption,
+        figures,
+        folded: false,
+    };
+    let latency = |operation: &str| -> Result<Block, HistogramError> {
         let mut figures = dots::figures(group, operation, slots);
         figures.extend(percentiles::figures(group, operation, slots)?);
         let caption = "Filled marks and thick lines: median over rounds of the p50, and all rounds \
                        merged. Hollow marks: p99. Bars and pale lines: the single rounds.";
-        blocks.push(Block {
-            title: format!("Latency: {operation}"),
-            caption,
-            figures,
-            folded: n > 0,
-        });
-    }
+        Ok(block(format!("Latency: {operation}"), caption, figures))
+    };
+    let operations = operations(group);
+    let mut blocks = Vec::new();
     if let Some(first) = operations.first() {
-        blocks.insert(
-            1,
-            Block {
-                title: "Scaling".to_owned(),
-                caption: "Medians over rounds against the number of workers.",
-                figures: scaling::figures(group, first, slots),
-                folded: false,
-            },
-        );
+        blocks.push(latency(first)?);
+        if WAITS.contains(first) {
+            blocks.push(block(
+                format!("Distribution: {first}"),
+                "Which part was done by then, all rounds merged, up to the 99.9th percentile. Marks: p50, p90 and p99.",
+                cdf::figures(group, first, slots)?,
+            ));
+        }
+        blocks.push(block(
+            "Scaling".to_owned(),
+            "Medians over rounds against the number of workers.",
+            scaling::figures(group, first, slots),
+        ));
     }
-    let at = blocks.len().min(2);
-    blocks.insert(
-        at,
-        Block {
-            title: "Fairness".to_owned(),
-            caption: "One dot per worker: its grants over the fair share, all rounds together. \
-                      The axis is a square root.",
-            figures: fairness::figures(group, slots),
-            folded: false,
-        },
-    );
+    blocks.push(block(
+        "Fairness".to_owned(),
+        "One dot per worker: its grants over the fair share, all rounds together. \
+         The axis is a square root.",
+        fairness::figures(group, slots),
+    ));
     let timelines = timeline::figures(group, slots);
-    if timelines.len() == 1 {
+    match blocks.first_mut() {
         // A single chart fills the place beside the single percentile chart.
-        blocks[0].figures.extend(timelines);
-    } else {
-        let caption = "The round of median throughput of each cell. A gap means nothing was \
-                       granted.";
-        let title = "Over time".to_owned();
-        blocks.insert(
-            at + 1,
-            Block {
-                title,
-                caption,
-                figures: timelines,
-                folded: false,
-            },
-        );
+        Some(first) if timelines.len() == 1 => first.figures.extend(timelines),
+        _ => blocks.push(block(
+            "Over time".to_owned(),
+            "The round of median throughput of each cell. A gap means nothing was granted.",
+            timelines,
+        )),
+    }
+    for operation in operations.iter().skip(1) {
+        blocks.push(Block {
+            folded: true,
+            ..latency(operation)?
+        });
     }
     blocks.retain(|block| !block.figures.is_empty());
     Ok(blocks)
 }
+
+/// What somebody waits for while another holds the lock: here the whole distribution counts, not a quantile.
+const WAITS: [&str; 4] = [op::HAND_OFF, op::REMOTE_WAIT, op::WRITE_WAIT, op::READ_WAIT];
 
 /// Operations of the whole group, most telling first.
 fn operations<'a>(group: &Group<'a>) -> Vec<&'a str> {

@@ -2,6 +2,7 @@
 
 use super::svg;
 use crate::derive::{self, Group, Measure, Quantile, Row, Spread, Unit};
+use crate::model::op;
 use crate::report::format;
 
 /// A figure with the range of its rounds.
@@ -33,27 +34,51 @@ pub(super) struct LatencyLine {
     pub(super) figures: Vec<Figure>,
 }
 
+/// A figure that exists once per cell, and its heading.
+pub(super) struct Column {
+    pub(super) name: &'static str,
+    measure: Measure,
+}
+
+/// The figures that some cell of the group has.
+pub(super) fn columns(group: &Group<'_>) -> Vec<Column> {
+    let all = [
+        ("Acquisitions/s", Measure::Throughput),
+        ("Commands / acq.", Measure::Commands),
+        ("… with scripts", Measure::CommandsWithScripts),
+        ("Server CPU / acq., µs", Measure::ServerCpu),
+        ("Script p50, µs", Measure::Script(Quantile::P50)),
+        ("Client CPU / acq., µs", Measure::ClientCpu),
+        ("Client memory each, bytes", Measure::ClientMemory),
+        ("Writers' share", Measure::Share(op::WRITE_WAIT.to_owned())),
+        ("Jain", Measure::Jain),
+        ("Max / min", Measure::MaxOverMin),
+    ];
+    all.into_iter()
+        .map(|(name, measure)| Column { name, measure })
+        .filter(|column| {
+            let mut rows = group.rows.iter();
+            rows.any(|row| column.measure.of(row.cell).is_some())
+        })
+        .collect()
+}
+
 /// One line per cell.
-pub(super) fn cells(group: &Group<'_>, slots: &[usize]) -> Vec<CellLine> {
+pub(super) fn cells(group: &Group<'_>, slots: &[usize], columns: &[Column]) -> Vec<CellLine> {
     group
         .rows
         .iter()
         .zip(slots)
-        .map(|(row, slot)| cell(row, *slot))
+        .map(|(row, slot)| cell(row, *slot, columns))
         .collect()
 }
 
-fn cell(row: &Row<'_>, slot: usize) -> CellLine {
-    let measures = [
-        Measure::Throughput,
-        Measure::Commands,
-        Measure::CommandsWithScripts,
-        Measure::ServerCpu,
-        Measure::Jain,
-        Measure::MaxOverMin,
-    ];
+fn cell(row: &Row<'_>, slot: usize, columns: &[Column]) -> CellLine {
     let mut figures = vec![figure(derive::x(row.cell), Unit::Nanos)];
-    figures.extend(measures.map(|measure| figure(measure.of(row.cell), measure.unit())));
+    figures.extend(columns.iter().map(|column| {
+        let measure = &column.measure;
+        figure(measure.of(row.cell), measure.unit())
+    }));
     let (overlaps, tone) = match derive::overlaps(row.cell) {
         None => (format::NONE.to_owned(), ""),
         Some(check) if check.found == 0 => ("0".to_owned(), "good"),

@@ -13,6 +13,7 @@ use locktopus_protocol::{Channel, ChannelFlavour, PushEvent, RedisClient, Reply,
 use tokio::sync::Notify;
 
 use super::LEASE;
+use crate::plan::Kind;
 use crate::worker::subject::{Held, Subject, chain};
 
 const ACQUIRE: &str = "\
@@ -94,7 +95,7 @@ impl R1 {
 
 #[async_trait]
 impl Subject for R1 {
-    async fn acquire(&self, lock: &str) -> Result<Box<dyn Held>, &'static str> {
+    async fn acquire(&self, _kind: Kind, lock: &str) -> Result<Box<dyn Held>, &'static str> {
         let number = self.next_owner.fetch_add(1, Ordering::Relaxed);
         let owner = format!("{}:{number}", std::process::id());
         let held = || {

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use rslock::{Lock, LockManager};
 
 use super::LEASE;
+use crate::plan::Kind;
 use crate::worker::subject::{Held, Subject};
 
 pub(crate) async fn connect(url: &str) -> Result<Arc<dyn Subject>, String> {
@@ -21,7 +22,7 @@ struct Rslock {
 
 #[async_trait]
 impl Subject for Rslock {
-    async fn acquire(&self, lock: &str) -> Result<Box<dyn Held>, &'static str> {
+    async fn acquire(&self, _kind: Kind, lock: &str) -> Result<Box<dyn Held>, &'static str> {
         // `acquire` asks again until it has the lock, with its own pauses.
         match self.manager.acquire_no_guard(lock.as_bytes(), LEASE).await {
             Ok(lock) => Ok(Box::new(HeldLock {

@@ -79,8 +79,17 @@ pub fn url(base: &str, options: &str) -> String {
 }
 
 /// The URL of a deployment for one client.
+/// A server that nobody takes over from may take its time on a busy machine. Where one does, clients must turn to the
+/// other one as soon as they do by default.
 pub fn url_for(deployment: &Deployment, client: &str) -> String {
-    url(&deployment.url(), &format!("client={client}"))
+    let patience = match deployment.kind() {
+        TopologyKind::Sentinel { replicas: 1.., .. }
+        | TopologyKind::Cluster {
+            replicas_each: 1.., ..
+        } => "",
+        _ => "&connect_timeout=5s",
+    };
+    url(&deployment.url(), &format!("client={client}{patience}"))
 }
 
 pub async fn locks(deployment: &Deployment, client: &str) -> Locktopus {

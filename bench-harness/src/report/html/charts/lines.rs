@@ -44,7 +44,15 @@ pub(super) struct Curve {
 }
 
 /// Draws one plot into `svg` between `top` and `top + height`.
-pub(super) fn plot(svg: &mut Svg, top: f64, height: f64, x: &Axis, y: &Axis, curves: &[Curve]) {
+pub(super) fn plot<'a>(
+    svg: &mut Svg,
+    top: f64,
+    height: f64,
+    x: &Axis,
+    y: &Axis,
+    curves: impl IntoIterator<Item = &'a Curve>,
+) {
+    let curves: Vec<&Curve> = curves.into_iter().collect();
     let longest = curves
         .iter()
         .map(|curve| curve.name.chars().count())
@@ -71,7 +79,7 @@ pub(super) fn plot(svg: &mut Svg, top: f64, height: f64, x: &Axis, y: &Axis, cur
         svg.text("tick", (at, plot_bottom + 14.0), Anchor::Middle, text);
     }
     svg.text("axis", (right, top + height - 4.0), Anchor::End, &x.label);
-    for curve in curves {
+    for curve in &curves {
         let place = |(px, py): (f64, f64)| (xs.at(px), ys.at(py));
         svg.open(curve.slot);
         let points: Vec<_> = curve.points.iter().map(|point| point.map(place)).collect();
@@ -81,17 +89,17 @@ pub(super) fn plot(svg: &mut Svg, top: f64, height: f64, x: &Axis, y: &Axis, cur
         }
         svg.close();
     }
-    end_labels(svg, curves, &xs, &ys, (plot_top, plot_bottom));
+    end_labels(svg, &curves, &xs, &ys, (plot_top, plot_bottom));
 }
 
 /// Names at the ends of curves, pushed apart where they would collide.
-fn end_labels(svg: &mut Svg, curves: &[Curve], xs: &Scale, ys: &Scale, (top, bottom): (f64, f64)) {
+fn end_labels(svg: &mut Svg, curves: &[&Curve], xs: &Scale, ys: &Scale, (top, bottom): (f64, f64)) {
     let mut labels: Vec<(f64, f64, &Curve)> = curves
         .iter()
         .filter(|curve| !curve.name.is_empty())
         .filter_map(|curve| {
             let (x, y) = curve.points.iter().rev().find_map(|point| *point)?;
-            Some((ys.at(y), xs.at(x), curve))
+            Some((ys.at(y), xs.at(x), *curve))
         })
         .collect();
     labels.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -1,5 +1,6 @@
 //! The charts of the page, drawn as SVG so that it needs no script to be read.
 
+pub(super) mod cdf;
 pub(super) mod dots;
 pub(super) mod fairness;
 mod lines;

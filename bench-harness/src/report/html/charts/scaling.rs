@@ -28,6 +28,11 @@ pub(in super::super) fn figures(
     let in_x = |quantile| Measure::LatencyInX(operation.to_owned(), quantile);
     let wanted = [
         (Measure::Commands, "Commands per acquisition", true),
+        (
+            Measure::CommandsWithScripts,
+            "Commands per acquisition, those inside scripts included",
+            true,
+        ),
         (Measure::ServerCpu, "Server CPU per acquisition, µs", true),
         (Measure::Throughput, "Acquisitions per second", true),
         (
@@ -79,6 +84,10 @@ fn figure(
         }
     }
     for curve in &mut curves {
+        if curve.points.len() < 2 {
+            // A lone mark has no end to be named at; the legend and its text on hover say what it is.
+            curve.name.clear();
+        }
         curve.points.sort_by(|a, b| {
             a.map(|p| p.0)
                 .partial_cmp(&b.map(|p| p.0))

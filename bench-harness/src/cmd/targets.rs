@@ -1,0 +1,122 @@
+//! `targets`: judges stored runs by what is promised.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::CommandError;
+use crate::exit::Exit;
+use crate::model;
+use crate::targets::{Judged, Line, Summary, Targets, judge, render};
+
+const SUMMARY: &str = "performance.json";
+const PAGE: &str = "performance.md";
+
+/// Arguments of `targets`.
+#[derive(Debug, Args)]
+pub struct TargetsArgs {
+    /// The .json files of runs on one machine, or directories with a report.json.
+    #[arg(required_unless_present = "check")]
+    runs: Vec<PathBuf>,
+    /// Write performance.json, what is kept of the runs, and performance.md into this directory.
+    #[arg(long, value_name = "DIR")]
+    write: Option<PathBuf>,
+    /// See whether performance.md in this directory is what its performance.json gives.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["runs", "write"])]
+    check: Option<PathBuf>,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+///
+/// [`CommandError`] when a file cannot be read or written, or runs do not belong together.
+pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
+    let targets = Targets::committed()?;
+    if let Some(directory) = &args.check {
+        return check(&targets, directory);
+    }
+    let reports = args
+        .runs
+        .iter()
+        .map(|path| model::read(&file_of(path)))
+        .collect::<Result<Vec<_>, _>>()?;
+    let summary = Summary::of(&reports)?;
+    super::print(&table(&judge(&targets, &summary)))?;
+    if let Some(directory) = &args.write {
+        let kept = directory.join(SUMMARY);
+        save(&kept, &summary.to_json())?;
+        // From what was written, as a later check does: a number may lose its last bit on the way.
+        let summary = Summary::load(&kept)?;
+        save(&directory.join(PAGE), &render(&targets, &summary)?)?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn file_of(path: &Path) -> PathBuf {
+    if path.is_dir() {
+        path.join("report.json")
+    } else {
+        path.to_owned()
+    }
+}
+
+fn check(targets: &Targets, directory: &Path) -> Result<Exit, CommandError> {
+    let page = directory.join(PAGE);
+    let summary = Summary::load(&directory.join(SUMMARY))?;
+    let found = std::fs::read_to_string(&page).map_err(|source| model::LoadError::Io {
+        path: page.clone(),
+        source,
+    })?;
+    if found == render(targets, &summary)? {
+        return Ok(Exit::Ok);
+    }
+    eprintln!(
+        "{} is not what {SUMMARY} and the targets give: write it again with `targets RUN --write`",
+        page.display()
+    );
+    Ok(Exit::Stale)
+}
+
+fn save(path: &Path, text: &str) -> Result<(), CommandError> {
+    std::fs::write(path, text).map_err(|source| CommandError::Write {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// One line for each case, for a terminal.
+fn table(judged: &[Judged<'_>]) -> String {
+    let mut out = String::new();
+    for target in judged {
+        let _ = writeln!(
+            out,
+            "{}: {} ({})",
+            target.target.id,
+            target.outcome().name().trim_matches('*'),
+            target.target.goal
+        );
+        for line in &target.lines {
+            let _ = writeln!(out, "  {}", words(line));
+        }
+    }
+    out
+}
+
+fn words(line: &Line<'_>) -> String {
+    let row = crate::targets::Row::of(line);
+    let mut text = format!(
+        "{:<14} {} {}",
+        row.outcome.replace('*', ""),
+        row.figure,
+        row.case
+    );
+    let _ = write!(text, ": {}", row.measured);
+    for (word, field) in [("against", &row.against), ("bound", &row.bound)] {
+        if field != crate::report::format::NONE {
+            let _ = write!(text, ", {word} {field}");
+        }
+    }
+    text
+}

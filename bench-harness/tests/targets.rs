@@ -1,0 +1,76 @@
+//! `targets`: from stored runs to the page, and whether a page is the one its summary gives.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use bench_harness::targets::{Summary, Targets, render};
+use bench_harness::{model, sample};
+
+fn targets(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_locktopus-bench"))
+        .arg("targets")
+        .args(arguments)
+        .output()
+        .expect("the binary starts")
+}
+
+fn directory(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).expect("a writable target directory");
+    directory
+}
+
+#[test]
+fn a_run_becomes_a_page_that_is_checked() {
+    let directory = directory("targets");
+    let run = directory.join("report.json");
+    model::write(sample::shared(), &run).unwrap();
+    let at = directory.to_str().unwrap();
+    // A directory stands for the report in it.
+    let written = targets(&[at, "--write", at]);
+    assert_eq!(written.status.code(), Some(0), "{written:?}");
+    let said = String::from_utf8(written.stdout).unwrap();
+    assert!(said.contains("hand-off: not measured"), "{said}");
+
+    assert_eq!(targets(&["--check", at]).status.code(), Some(0));
+    let page = directory.join("performance.md");
+    let text = std::fs::read_to_string(&page).unwrap();
+    std::fs::write(&page, text.replace("not measured", "met")).unwrap();
+    let stale = targets(&["--check", at]);
+    assert_eq!(stale.status.code(), Some(7));
+    let said = String::from_utf8(stale.stderr).unwrap();
+    assert!(said.contains("write it again"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_used_is_named() {
+    assert_eq!(targets(&[]).status.code(), Some(2));
+    assert_eq!(targets(&["/nonexistent.json"]).status.code(), Some(3));
+    let empty = directory("targets-empty");
+    let missing = targets(&["--check", empty.to_str().unwrap()]);
+    assert_eq!(missing.status.code(), Some(3));
+    let said = String::from_utf8(missing.stderr).unwrap();
+    assert!(said.contains("performance.json"), "{said}");
+}
+
+/// `docs/performance.md` is generated: it must be what the committed summary and targets give.
+#[test]
+fn the_committed_page_is_the_one_its_summary_gives() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let summary = Summary::load(&docs.join("performance.json")).unwrap();
+    let expected = render(&Targets::committed().unwrap(), &summary).unwrap();
+    let found = std::fs::read_to_string(docs.join("performance.md")).unwrap();
+    assert!(
+        found == expected,
+        "docs/performance.md is stale: run `locktopus-bench targets RUN --write docs`, or undo the change \
+         that was made by hand"
+    );
+    assert!(
+        summary
+            .cells
+            .iter()
+            .all(|cell| cell.overlaps.unwrap_or(0) == 0),
+        "the committed run saw two holders of one lock"
+    );
+}
