@@ -48,9 +48,6 @@ pub enum CommandError {
     /// A stored failover report cannot be used.
     #[error(transparent)]
     FailoverReport(#[from] crate::failover::model::ReadError),
-    /// A template could not be filled.
-    #[error("cannot fill the page: {0}")]
-    Template(#[from] askama::Error),
     /// The servers could not be started or stopped.
     #[error(transparent)]
     Place(#[from] crate::run::PlaceError),
@@ -78,9 +75,8 @@ impl CommandError {
             | Self::Html(_)
             | Self::FailoverReport(_)
             | Self::Targets(_)
-            | Self::Summary(_)
-            | Self::Page(_) => Exit::Input,
-            Self::Csv(_) | Self::Write { .. } | Self::Template(_) => Exit::Output,
+            | Self::Summary(_) => Exit::Input,
+            Self::Csv(_) | Self::Write { .. } | Self::Page(_) => Exit::Output,
             Self::Usage(_) | Self::Plan(_) | Self::FailoverPlan(_) => Exit::Usage,
             Self::Place(_) | Self::Topology(_) | Self::Run(_) | Self::Interrupted => {
                 Exit::Measurement

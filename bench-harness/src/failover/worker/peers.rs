@@ -13,6 +13,7 @@ use locktopus_testkit::history::{Clock, FailReason, ReleaseOutcome};
 use super::super::plan::Subject as Whose;
 use super::job::Job;
 use super::subject::{Failure, Held, Subject, Wish};
+use crate::plan::Kind;
 use crate::worker::peer;
 
 struct Peer {
@@ -43,7 +44,8 @@ impl Subject for Peer {
             reason,
             kind: kind.to_owned(),
         };
-        let waited = tokio::time::timeout(self.patience, self.inner.acquire(wish.lock)).await;
+        let waited =
+            tokio::time::timeout(self.patience, self.inner.acquire(Kind::Lock, wish.lock)).await;
         let inner = match waited {
             Ok(Ok(inner)) => inner,
             Ok(Err(kind)) => return Err(failed(FailReason::Maybe, kind)),

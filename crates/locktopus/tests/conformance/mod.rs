@@ -12,7 +12,7 @@ use locktopus_protocol::Keys;
 use locktopus_testkit::conformance::{Report, Setting, Suite};
 use locktopus_testkit::topology::{Deployment, TopologyKind};
 
-use crate::common::{chain, url_for};
+use crate::common::{chain, url};
 
 /// Which clients the suite's connections use, in turn.
 pub(crate) const ONE: [&[&str]; 2] = [&["redis"], &["fred"]];
@@ -97,8 +97,8 @@ fn suite(
     let (servers, at) = (Arc::clone(place), Arc::clone(place));
     Suite::new(move || {
         let client = clients[turn.fetch_add(1, Ordering::Relaxed) % clients.len()];
-        let url = url_for(&servers, client).replace("://", &format!("://{login}"));
-        let url = format!("{url}&{options}");
+        let options = format!("client={client}&{options}");
+        let url = url(&servers.url(), &options).replace("://", &format!("://{login}"));
         async move { open(&url).await }
     })
     .wipe(move |target| delete(Arc::clone(&at), target))
