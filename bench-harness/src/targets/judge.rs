@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use super::{Check, Select, Summary, SummaryCell, Target, Targets};
 use crate::derive::Spread;
 
+/// What of a number means nothing after a way through text.
+pub(super) const LAST_BITS: f64 = 1e-9;
+
 /// How a comparison came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
@@ -101,8 +104,17 @@ fn lines<'a>(check: &'a Check, summary: &Summary) -> Vec<Line<'a>> {
 
 fn line<'a>(check: &'a Check, of: Select, summary: &Summary) -> Line<'a> {
     let over = check.over.as_ref().map(|over| over.or(&of));
-    let figure = figures(check, &of, summary);
-    let reference = over.as_ref().map(|over| figures(check, over, summary));
+    // The latest run that has all of it: what is divided must have been measured in the same rounds.
+    let complete = |run: usize| {
+        let figure = figures(check, &of, summary, run)?;
+        let reference = match &over {
+            Some(over) => Some(figures(check, over, summary, run)?),
+            None => None,
+        };
+        Some((figure, reference))
+    };
+    let mut runs = (0..summary.runs.len()).rev();
+    let (figure, reference) = runs.find_map(complete).unwrap_or_default();
     let value = match &reference {
         None => figure.clone(),
         Some(reference) => ratios(&figure, reference),
@@ -129,22 +141,28 @@ fn line<'a>(check: &'a Check, of: Select, summary: &Summary) -> Line<'a> {
 fn keeps(check: &Check, value: f64) -> bool {
     let most = check.at_most.as_ref();
     let least = check.at_least.as_ref();
-    most.is_none_or(|most| value <= most.value())
-        && least.is_none_or(|least| value >= least.value())
+    most.is_none_or(|most| value <= most.value() * (1.0 + LAST_BITS))
+        && least.is_none_or(|least| value >= least.value() * (1.0 - LAST_BITS))
 }
 
-/// The figure of the one cell that is meant, by round. Two cells that are meant are a mistake in the list, and
-/// count as none.
-fn figures(check: &Check, select: &Select, summary: &Summary) -> BTreeMap<u32, f64> {
-    let mut meant = summary.cells.iter().filter(|cell| select.matches(cell));
+/// The figure of the one cell of a run that is meant, by round. Two cells that are meant are a mistake in the list,
+/// and count as none.
+fn figures(
+    check: &Check,
+    select: &Select,
+    summary: &Summary,
+    run: usize,
+) -> Option<BTreeMap<u32, f64>> {
+    let cells = summary.cells.iter().filter(|cell| cell.run == run);
+    let mut meant = cells.filter(|cell| select.matches(cell));
     let (Some(cell), None) = (meant.next(), meant.next()) else {
-        return BTreeMap::new();
+        return None;
     };
     let mut values = cell.by_round(&check.figure);
     if let Some(less) = &check.less {
         subtract(&mut values, cell, less);
     }
-    values
+    (!values.is_empty()).then_some(values)
 }
 
 fn subtract(values: &mut BTreeMap<u32, f64>, cell: &SummaryCell, less: &str) {
@@ -223,6 +241,22 @@ mod tests {
             "figure = \"Jain\"\nof = { scenario = \"hot-lock\" }",
             |lines| assert_eq!(lines[0].outcome, Outcome::NotMeasured),
         );
+    }
+
+    #[test]
+    fn what_is_divided_comes_from_one_run() {
+        let text = "[[target]]\nid = \"a\"\nwhat = \"\"\ngoal = \"\"\n[[target.check]]\n\
+            figure = \"commands\"\nof = { scenario = \"hot-lock\", workers = 32 }\n\
+            over = { strategy = \"rslock\" }";
+        let targets = Targets::parse(text).unwrap();
+        let mut without = sample::shared().clone();
+        without.cells.retain(|cell| cell.subject.strategy != "rslock");
+        let both = Summary::of(&[sample::shared().clone(), without.clone()]).unwrap();
+        assert_eq!(judge(&targets, &both)[0].outcome(), Outcome::Reported);
+        let mut only = sample::shared().clone();
+        only.cells.retain(|cell| cell.subject.strategy == "rslock");
+        let apart = Summary::of(&[only, without]).unwrap();
+        assert_eq!(judge(&targets, &apart)[0].outcome(), Outcome::NotMeasured);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use askama::Template;
 
 use super::file::is_duration;
+use super::judge::LAST_BITS;
 use super::{Bound, Judged, Line, Outcome, Select, Summary, SummaryCell, Targets, judge};
 use crate::derive::Spread;
 use crate::model::op;
@@ -182,16 +183,21 @@ fn range(spread: Spread, text: &dyn Fn(f64) -> String) -> String {
 }
 
 fn times(ratio: f64) -> String {
-    format!("{} ×", format::number(ratio))
+    format!("{} ×", number(ratio))
+}
+
+/// A tie between two texts must not be decided by the last bit of a number: readers of JSON do not agree on it.
+fn number(value: f64) -> String {
+    format::number(value * (1.0 + LAST_BITS))
 }
 
 fn text(value: f64, figure: &str) -> String {
     match figure {
-        figure if figure.ends_with(" X") => format!("{} X", format::number(value)),
+        figure if figure.ends_with(" X") => format!("{} X", number(value)),
         figure if is_duration(figure) => natural(value),
-        figure if figure.ends_with(" share") => format!("{:.1} %", value * 100.0),
-        "client memory" => format!("{} B", format::number(value)),
-        _ => format::number(value),
+        figure if figure.ends_with(" share") => format!("{} %", number(value * 100.0)),
+        "client memory" => format!("{} B", number(value)),
+        _ => number(value),
     }
 }
 
@@ -203,7 +209,7 @@ fn natural(ns: f64) -> String {
         v if v < 1e9 => (1e6, "ms"),
         _ => (1e9, "s"),
     };
-    format!("{} {unit}", format::number(ns / scale))
+    format!("{} {unit}", number(ns / scale))
 }
 
 fn bound(line: &Line<'_>) -> String {

@@ -36,6 +36,8 @@ pub struct Summary {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SummaryCell {
+    /// In which of the runs, from 0. Only figures of one run make a ratio.
+    pub run: usize,
     /// What was measured.
     pub subject: Subject,
     /// Holds that overlapped although they must not; `None` where it was not checked.
@@ -65,12 +67,6 @@ pub enum SummaryError {
         /// In what.
         what: &'static str,
     },
-    /// One thing was measured in two runs.
-    #[error("runs measured the same cell twice ({what}); give each once")]
-    Twice {
-        /// Which cell.
-        what: String,
-    },
     /// The file cannot be read.
     #[error("{path}: {source}", path = .path.display())]
     Io {
@@ -94,7 +90,7 @@ impl Summary {
     ///
     /// # Errors
     ///
-    /// [`SummaryError::NoRun`], [`SummaryError::Differs`] and [`SummaryError::Twice`].
+    /// [`SummaryError::NoRun`] and [`SummaryError::Differs`].
     pub fn of(reports: &[Report]) -> Result<Self, SummaryError> {
         let Some(first) = reports.first() else {
             return Err(SummaryError::NoRun);
@@ -116,22 +112,15 @@ impl Summary {
                     what,
                 });
             }
-            summary.add(report)?;
+            summary.add(report);
         }
         Ok(summary)
     }
 
-    fn add(&mut self, report: &Report) -> Result<(), SummaryError> {
+    fn add(&mut self, report: &Report) {
+        let run = self.runs.len();
         for cell in report.cells.iter().filter(|cell| !cell.rounds.is_empty()) {
-            let cell = SummaryCell::of(cell);
-            if self.cells.iter().any(|c| c.subject == cell.subject) {
-                let s = &cell.subject;
-                let what = format!(
-                    "{} {} {} via {}, {} workers",
-                    s.scenario, s.strategy, s.lock_kind, s.client, s.workers
-                );
-                return Err(SummaryError::Twice { what });
-            }
+            let cell = SummaryCell::of(cell, run);
             self.cells.push(cell);
         }
         self.runs.push(report.run.clone());
@@ -145,7 +134,6 @@ impl Summary {
                 self.notes.push(note);
             }
         }
-        Ok(())
     }
 
     /// Reads a summary.
@@ -213,7 +201,7 @@ fn difference(first: &Report, other: &Report) -> Option<&'static str> {
 }
 
 impl SummaryCell {
-    fn of(cell: &Cell) -> Self {
+    fn of(cell: &Cell, run: usize) -> Self {
         let mut measures: BTreeMap<String, Measure> = BTreeMap::new();
         for (name, measure) in PER_CELL {
             measures.insert(name.to_owned(), measure);
@@ -251,6 +239,7 @@ impl SummaryCell {
         keep(X.to_owned(), x.collect());
         let checks = crate::derive::overlaps(cell);
         Self {
+            run,
             subject: cell.subject.clone(),
             overlaps: checks.map(|checks| checks.found),
             errors: crate::derive::errors(cell).values().sum(),
@@ -338,8 +327,6 @@ mod tests {
     fn runs_that_do_not_belong_together_are_refused() {
         let one = sample::shared().clone();
         assert!(matches!(Summary::of(&[]), Err(SummaryError::NoRun)));
-        let twice = Summary::of(&[one.clone(), one.clone()]);
-        assert!(matches!(twice, Err(SummaryError::Twice { .. })));
         let mut unpinned = sample::regressed();
         unpinned.cells.clear();
         let error = Summary::of(&[one, unpinned]).unwrap_err().to_string();
