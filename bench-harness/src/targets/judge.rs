@@ -250,7 +250,9 @@ mod tests {
             over = { strategy = \"rslock\" }";
         let targets = Targets::parse(text).unwrap();
         let mut without = sample::shared().clone();
-        without.cells.retain(|cell| cell.subject.strategy != "rslock");
+        without
+            .cells
+            .retain(|cell| cell.subject.strategy != "rslock");
         let both = Summary::of(&[sample::shared().clone(), without.clone()]).unwrap();
         assert_eq!(judge(&targets, &both)[0].outcome(), Outcome::Reported);
         let mut only = sample::shared().clone();

@@ -7,10 +7,9 @@ use locktopus::{DynBackend, LockTarget, QuorumBackend};
 use locktopus_protocol::Keys;
 use locktopus_testkit::conformance::{Flavour, Setting, Suite};
 use locktopus_testkit::topology::Deployment;
-use tokio::time::{Instant, sleep};
 
 use super::{BOTH, PATIENCE, open, passed, setting};
-use crate::common::{LONG, url};
+use crate::common::url;
 
 /// Longer than any lease that a case asks for.
 const LONGEST: Duration = Duration::from_secs(2 * 24 * 60 * 60);
@@ -45,23 +44,11 @@ async fn connect(place: Arc<Deployment>) -> DynBackend {
     let mut builder = QuorumBackend::builder();
     for (node, client) in place.nodes().iter().zip(BOTH.iter().cycle()) {
         let base = format!("redis://{}", node.addr());
-        let url = url(&base, &format!("client={client}&timeout={PATIENCE}"));
-        builder = builder.node(base, reached(&url).await);
+        let url = url(&base, &format!("client={client}&{PATIENCE}"));
+        builder = builder.node(base, open(&url).await);
     }
     let quorum = builder.max_lease(LONGEST).node_timeout(NODE).build();
     Arc::new(quorum.unwrap())
-}
-
-/// A node's backend. Every case that closes its client connects five of them at once, which a busy machine may refuse.
-async fn reached(url: &str) -> DynBackend {
-    let end = Instant::now() + LONG;
-    while Instant::now() < end {
-        if let Ok(backend) = locktopus::connect_backend(url).await {
-            return backend;
-        }
-        sleep(Duration::from_millis(100)).await;
-    }
-    open(url).await
 }
 
 /// What an operator with a command line does to a lock, on every node.
