@@ -171,6 +171,17 @@ pub(crate) async fn crash_and_take_over(deployment: &Deployment) {
     deployment.wait_ready().await.unwrap();
     // The new primary must come back as a primary, not in the role it was first started in.
     if let TopologyKind::Sentinel { .. } = deployment.kind() {
+        // A restart that takes its time must not be taken for another death.
+        for sentinel in deployment.sentinels() {
+            let patience = [
+                "SENTINEL",
+                "SET",
+                "mymaster",
+                "down-after-milliseconds",
+                "60000",
+            ];
+            sentinel.command(&patience).await.unwrap();
+        }
         new.restart(SOON).await.unwrap();
         assert_eq!(new.role().await.unwrap(), Role::Primary);
     }
