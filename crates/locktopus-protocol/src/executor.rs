@@ -71,10 +71,8 @@ impl Executor {
         args: &[&[u8]],
         deadline: Instant,
     ) -> Result<Reply, BackendError> {
-        let count = keys.len().to_string();
-        let command = script_command(script, &count, keys, args);
-        let way = (Route::Slot(slot), Way::Usual);
-        self.send(way, command, None, script.source, deadline).await
+        self.run_by((Way::Usual, None), script, slot, (keys, args), deadline)
+            .await
     }
 
     /// As [`run`](Self::run), on the connection for what may block: behind everything that was sent there before.
@@ -86,10 +84,8 @@ impl Executor {
         args: &[&[u8]],
         deadline: Instant,
     ) -> Result<Reply, BackendError> {
-        let count = keys.len().to_string();
-        let command = script_command(script, &count, keys, args);
-        let way = (Route::Slot(slot), Way::Blocking);
-        self.send(way, command, None, script.source, deadline).await
+        self.run_by((Way::Blocking, None), script, slot, (keys, args), deadline)
+            .await
     }
 
     /// As [`run`](Self::run), but while the slot moves, with the first key alone, if the script can do with that.
@@ -104,10 +100,23 @@ impl Executor {
         args: &[&[u8]],
         deadline: Instant,
     ) -> Result<Reply, BackendError> {
+        let way = (Way::Usual, Some(keys.len()));
+        self.run_by(way, script, slot, (keys, args), deadline).await
+    }
+
+    /// `reducible`: the number of keys, if the script can do with the first.
+    async fn run_by(
+        &self,
+        (way, reducible): (Way, Option<usize>),
+        script: &Script,
+        slot: u16,
+        (keys, args): (&[&[u8]], &[&[u8]]),
+        deadline: Instant,
+    ) -> Result<Reply, BackendError> {
         let count = keys.len().to_string();
         let command = script_command(script, &count, keys, args);
-        let (way, reducible) = ((Route::Slot(slot), Way::Usual), Some(keys.len()));
-        self.send(way, command, reducible, script.source, deadline)
+        let route = (Route::Slot(slot), way);
+        self.send(route, command, reducible, script.source, deadline)
             .await
     }
 

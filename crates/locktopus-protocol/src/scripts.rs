@@ -95,7 +95,7 @@ macro_rules! kind {
                 "local publish, keep, channel = ARGV[9], ARGV[3], ARGV[12]",
                 [
                     "part/now",
-                    $($free,)?
+                    $("part/free_token", $free,)?
                     "part/token",
                     $queue,
                     $hold,

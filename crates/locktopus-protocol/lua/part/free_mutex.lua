@@ -1,28 +1,8 @@
--- The usual case of taking a mutex, before anything else is even defined: nobody has it and nobody waits for it.
+-- Takes a mutex with the token of the usual case; one of a single key has no token.
+if free_token then
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  return {1, free_token, now}
+end
 if not KEYS[3] and ARGV[7] == '0' and not late and redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   return {1, 0, now}
-end
-local tail = time[2] + ARGV[7] - 1
-if KEYS[3] and not late and not ARGV[13] and ARGV[7] ~= '0' and tail < 1000000 and ARGV[8] == '0' and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
-  -- The last of the tokens asked for: the seconds and six digits of microseconds are what the number looks like,
-  -- without formatting it.
-  local text = time[1] .. string.sub(tail + 1000000, 2)
-  local last
-  if keep == '0' then
-    last = redis.call('SET', KEYS[2], text, 'GET')
-  else
-    last = redis.call('SET', KEYS[2], text, 'PX', keep, 'GET')
-  end
-  local number = tonumber(last or 0)
-  if number and number + ARGV[7] < 9007199254740992 then -- also refuses nan
-    local token = now
-    if number >= now then
-      token = number + 1
-      redis.call('SET', KEYS[2], string.format('%.0f', number + ARGV[7]), 'KEEPTTL')
-    end
-    redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-    return {1, token, now}
-  end
-  -- That is no number to count on from: put it back, and go the long way, which says so.
-  redis.call('SET', KEYS[2], last, 'KEEPTTL')
 end
