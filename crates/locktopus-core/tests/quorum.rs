@@ -466,6 +466,9 @@ async fn extensions_of_many_locks_are_answered_one_by_one() {
         let other = attempt(&targets[2], &OwnerId::generate());
         let _ = peer.store.attempt(&other).await.unwrap();
     }
+    // Nobody has the fifth; an earlier holder's release has not reached the last node yet.
+    let other = attempt(&targets[4], &OwnerId::generate());
+    let _ = peers[2].store.attempt(&other).await.unwrap();
     let mut batch: Vec<_> = targets
         .iter()
         .map(|target| ExtendRequest::new(target.clone(), owner.clone(), LEASE))

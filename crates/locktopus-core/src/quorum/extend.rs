@@ -250,6 +250,14 @@ impl Ballot {
         self.count(ExtendOutcome::Missing) + self.count(ExtendOutcome::TakenOver)
     }
 
+    /// Whether somebody else may have a majority, as far as the nodes that answered tell. One node alone may still be
+    /// about to carry out an earlier holder's release, for which nobody waits.
+    fn may_be_taken_over(&self) -> bool {
+        let by_another = self.count(ExtendOutcome::TakenOver);
+        let unknown = self.votes.len() - self.gone() - self.count(ExtendOutcome::Extended);
+        by_another > 0 && by_another + unknown >= self.majority
+    }
+
     fn outcome(&mut self, panel: &Panel) -> Result<ExtendOutcome, BackendError> {
         if let Some(error) = self.refused.take() {
             return Err(error);
@@ -259,7 +267,7 @@ impl Ballot {
         }
         // A majority does not have it: that is certain, and no later answer can change it.
         if self.gone() >= self.majority {
-            return Ok(if self.count(ExtendOutcome::TakenOver) > 0 {
+            return Ok(if self.may_be_taken_over() {
                 ExtendOutcome::TakenOver
             } else {
                 ExtendOutcome::Missing

@@ -92,6 +92,7 @@ pub async fn a_wait_for_permits_can_be_dropped(ctx: Ctx) {
     queued(&observer, 2).await;
     token.cancel();
     dropped.abort();
+    drop(dropped.await);
     let ended = timeout(SLACK, cancelled).await;
     Rule::Api.check(
         matches!(ended, Ok(Ok(Err(LockError::Cancelled { .. })))),

@@ -149,6 +149,7 @@ pub async fn a_wait_that_ends_lets_the_next_one_in(ctx: Ctx) {
     let last = tokio::spawn(ctx.request(&c).into_future());
     queued(&observer, 3).await;
     dropped.abort();
+    drop(dropped.await);
     token.cancel();
     let ended = timeout(SLACK, cancelled).await;
     Rule::Api.check(

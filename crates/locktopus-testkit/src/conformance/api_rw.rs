@@ -128,6 +128,7 @@ pub async fn waiting_halves_take_turns(ctx: Ctx) {
     queued(&observer, 4).await;
     gone.abort();
     Rule::Api.ok(writer.release().await, "a release");
+    drop(gone.await);
     let mut readers = Vec::new();
     for waiting in [one, two] {
         let Ok(Ok(reader)) = timeout(SLACK, waiting).await else {

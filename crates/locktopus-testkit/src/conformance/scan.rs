@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use futures_util::future::join_all;
 
+use super::ctx::until;
 use super::{Client, Ctx, LONG, Rule};
 
 /// More than backends put on one page.
@@ -21,8 +22,17 @@ pub async fn held_locks_are_found(ctx: Ctx) {
     let taken = held.iter().chain(&released).chain(&other);
     join_all(taken.map(|(lock, owner)| lock.take(owner, LONG))).await;
     join_all(released.iter().map(|(lock, owner)| lock.give_back(owner))).await;
-    let found = found(&a, &format!("{}/h", ctx.name())).await;
     let expected: HashSet<_> = held.iter().map(|(lock, _)| name(lock)).collect();
+    let prefix = format!("{}/h", ctx.name());
+    if ctx.is_quorum() {
+        // A release is over when a majority has carried it out; the list has what any of a majority still knows.
+        let what = "what was released on all nodes leaves the list";
+        until(Rule::Admin, ctx.settling().await, what, || async {
+            names(&a, &prefix).await == expected
+        })
+        .await;
+    }
+    let found = names(&a, &prefix).await;
     let missing = expected.difference(&found).count();
     Rule::Admin.check(
         missing == 0,
@@ -53,7 +63,7 @@ pub async fn a_prefix_is_not_a_pattern(ctx: Ctx) {
         for (lock, owner) in [&meant, &other] {
             lock.take(owner, LONG).await;
         }
-        let found = found(&a, &format!("{}/{special}", ctx.name())).await;
+        let found = names(&a, &format!("{}/{special}", ctx.name())).await;
         Rule::Admin.check(
             found == HashSet::from([name(&meant.0)]),
             format_args!("locks that begin with {special:?}: {found:?}"),
@@ -69,15 +79,15 @@ fn name(lock: &Client) -> String {
 }
 
 /// The names on all pages.
-async fn found(client: &Client, prefix: &str) -> HashSet<String> {
-    let (mut names, mut cursor) = (HashSet::new(), None);
+async fn names(client: &Client, prefix: &str) -> HashSet<String> {
+    let (mut found, mut cursor) = (HashSet::new(), None);
     for _ in 0..MOST_PAGES {
         let page = client.backend.scan(prefix, cursor, client.deadline()).await;
         let page = Rule::Errors.ok(page, "a page of a list");
-        names.extend(page.locks.into_iter().map(|lock| lock.name));
+        found.extend(page.locks.into_iter().map(|lock| lock.name));
         cursor = page.next;
         if cursor.is_none() {
-            return names;
+            return found;
         }
     }
     Rule::Admin.broken(format_args!("a list does not end after {MOST_PAGES} pages"))
