@@ -217,7 +217,7 @@ impl Deployment {
         &self,
         key: &str,
         within: Duration,
-        as_good: impl Fn(&str) -> bool,
+        as_good: fn(&str) -> bool,
     ) -> Result<&Node, TopologyError> {
         let probe = sibling(key);
         let deadline = Instant::now() + within;
