@@ -232,26 +232,58 @@ fn bad_plans_are_told_by_name() {
 fn a_page_shows_a_run_or_is_told_to() {
     let report: FailoverReport = serde_json::from_str(SUMMARY).unwrap();
     let page = format!("# Safety\n\n{}\nold\n{}\n\nend\n", page::BEGIN, page::END);
-    let new = page::with_table(&page, &report).unwrap();
+    let new = page::with_table(&page, std::slice::from_ref(&report)).unwrap();
     assert!(
         new.contains("| kill-primary | sentinel | plain | redis-rs | 200 | 350"),
         "{new}"
     );
     assert!(new.starts_with("# Safety") && new.ends_with("end\n") && !new.contains("\nold\n"));
-    assert_eq!(page::with_table(&new, &report).unwrap(), new);
-    assert!(page::with_table("nothing", &report).is_err());
+    assert_eq!(
+        page::with_table(&new, std::slice::from_ref(&report)).unwrap(),
+        new
+    );
+    assert!(page::with_table("nothing", std::slice::from_ref(&report)).is_err());
     well_formed(&html::render(&report).unwrap());
+}
+
+#[test]
+fn what_was_done_again_counts_and_what_was_not_kept_is_told() {
+    let first: FailoverReport = serde_json::from_str(SUMMARY).unwrap();
+    let mut again = first.clone();
+    again.run.id = "the-second".to_owned();
+    again.cells.truncate(1);
+    again.cells[0].trouble = vec!["stopped after 1 of 2 faults: no power".to_owned()];
+    let page = format!("{}\n{}", page::BEGIN, page::END);
+    let rows = |page: &str| {
+        page.matches("| kill-primary | sentinel | plain | redis-rs |")
+            .count()
+    };
+    let page = page::with_table(&page, &[first.clone(), again]).unwrap();
+    assert_eq!(rows(&page), 1, "{page}");
+    let (before, after) = page.split_once("Run the-second").unwrap();
+    assert!(
+        rows(before) == 0 && before.contains(&first.run.id),
+        "{page}"
+    );
+    assert!(
+        after.contains("- kill-primary on sentinel, plain, redis-rs: stopped after 1"),
+        "{page}"
+    );
 }
 
 /// Whoever changes the page or the run has to change both.
 #[test]
 fn the_guide_shows_the_run_that_is_kept_with_it() {
     let root = format!("{}/..", env!("CARGO_MANIFEST_DIR"));
-    let (page, file) = (
-        format!("{root}/docs/safety.md"),
-        format!("{root}/bench-harness/failover/summary.json"),
-    );
-    let output = failover(&["failover-report", &file, "--page", &page, "--check"]);
+    let page = format!("{root}/docs/safety.md");
+    let kept = std::fs::read_dir(format!("{root}/bench-harness/failover")).unwrap();
+    let kept = kept.map(|entry| entry.unwrap().path().display().to_string());
+    let mut runs: Vec<_> = kept.filter(|path| path.ends_with(".json")).collect();
+    runs.sort();
+    let mut args = vec!["failover-report"];
+    args.extend(runs.iter().map(String::as_str));
+    args.extend(["--page", &page, "--check"]);
+    let output = failover(&args);
     assert!(output.status.success(), "{}", told(&output));
 }
 

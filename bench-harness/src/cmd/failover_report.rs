@@ -15,15 +15,17 @@ use crate::failover::report::{html, terminal};
 /// Arguments of `failover-report`.
 #[derive(Debug, Args)]
 pub struct FailoverReportArgs {
-    /// `report.json` or `summary.json` of a run.
-    file: PathBuf,
+    /// `report.json` or `summary.json` of a run. With --page, of several: what a later one has done too counts for an
+    /// earlier one.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
     /// What to write to standard output.
     #[arg(long, short, value_enum, default_value_t, conflicts_with = "page")]
     format: Format,
-    /// Write the run's table between the markers of this page instead.
+    /// Write the runs' tables between the markers of this page instead.
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
-    /// With --page: change nothing, and fail if the page does not show this run.
+    /// With --page: change nothing, and fail if the page does not show these runs.
     #[arg(long, requires = "page")]
     check: bool,
     #[command(flatten)]
@@ -50,12 +52,17 @@ enum Format {
 ///
 /// [`CommandError`].
 pub fn run(args: &FailoverReportArgs) -> Result<Exit, CommandError> {
-    let report = model::read(&args.file)?;
+    let reports = args.files.iter().map(|file| model::read(file));
+    let reports = reports.collect::<Result<Vec<_>, _>>()?;
     let Some(path) = &args.page else {
+        let [report] = reports.as_slice() else {
+            let problem = "several runs can only be shown on a page (--page)";
+            return Err(CommandError::Usage(problem.to_owned()));
+        };
         let text = match args.format {
-            Format::Table => terminal::render(&report, args.text.style()),
-            Format::Html => html::render(&report)?,
-            Format::Json => model::to_json(&report),
+            Format::Table => terminal::render(report, args.text.style()),
+            Format::Html => html::render(report)?,
+            Format::Json => model::to_json(report),
             Format::Summary => model::to_json(&report.summary()),
         };
         super::print(&text)?;
@@ -65,14 +72,19 @@ pub fn run(args: &FailoverReportArgs) -> Result<Exit, CommandError> {
         path: path.clone(),
         source,
     })?;
-    let new = page::with_table(&old, &report)
+    let new = page::with_table(&old, &reports)
         .map_err(|problem| CommandError::Usage(format!("{}: {problem}", path.display())))?;
     if !args.check {
         save(path, &new)?;
     } else if new != old {
-        let (page, file) = (path.display(), args.file.display());
+        let files: Vec<_> = args
+            .files
+            .iter()
+            .map(|file| file.display().to_string())
+            .collect();
+        let (page, files) = (path.display(), files.join(" "));
         eprintln!(
-            "{page} does not show {file}: run `locktopus-bench failover-report {file} --page {page}`"
+            "{page} does not show {files}: run `locktopus-bench failover-report {files} --page {page}`"
         );
         return Ok(Exit::Regression);
     }

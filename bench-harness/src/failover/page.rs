@@ -11,12 +11,13 @@ pub const BEGIN: &str =
 /// What comes behind it.
 pub const END: &str = "<!-- end of the generated part -->";
 
-/// `page` with the tables of `report` between the markers.
+/// `page` with the tables of `reports` between the markers. Of a combination that several of them have, the last one
+/// counts.
 ///
 /// # Errors
 ///
 /// In words, if a marker is missing.
-pub fn with_table(page: &str, report: &FailoverReport) -> Result<String, String> {
+pub fn with_table(page: &str, reports: &[FailoverReport]) -> Result<String, String> {
     let begin = page
         .find(BEGIN)
         .ok_or_else(|| format!("the line {BEGIN:?} is missing"))?
@@ -28,18 +29,47 @@ pub fn with_table(page: &str, report: &FailoverReport) -> Result<String, String>
     Ok(format!(
         "{}\n\n{}\n{}",
         &page[..begin],
-        tables(report),
+        tables(reports),
         &page[end..]
     ))
 }
 
-fn tables(report: &FailoverReport) -> String {
-    let mut out = format!(
+fn tables(reports: &[FailoverReport]) -> String {
+    let mut out = String::new();
+    for (at, report) in reports.iter().enumerate() {
+        let repeated = |cell: &&CellReport| {
+            let later = reports[at + 1..].iter().flat_map(|later| &later.cells);
+            later.into_iter().any(|later| same(later, cell))
+        };
+        let cells: Vec<_> = report.cells.iter().filter(|cell| !repeated(cell)).collect();
+        if at > 0 {
+            out.push('\n');
+        }
+        table(&mut out, report, &cells);
+    }
+    out
+}
+
+/// Whether two cells are the same combination on the same servers.
+fn same(a: &CellReport, b: &CellReport) -> bool {
+    let key = |cell: &CellReport| {
+        (
+            (cell.scenario.clone(), cell.topology, cell.mode.clone()),
+            (cell.client.clone(), cell.subject),
+            (cell.provider.clone(), cell.server.clone()),
+        )
+    };
+    key(a) == key(b)
+}
+
+fn table(out: &mut String, report: &FailoverReport, cells: &[&CellReport]) {
+    let _ = write!(
+        out,
         "Run {} on {}, {} cores, {}; {} build of {}.\n\n",
         report.run.id,
         report.environment.cpu_model,
         report.environment.logical_cores,
-        servers(report),
+        servers(cells),
         report.harness.build_profile,
         report
             .harness
@@ -48,12 +78,10 @@ fn tables(report: &FailoverReport) -> String {
             .unwrap_or("an unknown revision"),
     );
     out.push_str(HEAD);
-    let sound = report.cells.iter().filter(|cell| !cell.subject.is_broken());
-    for cell in sound {
+    for cell in cells.iter().filter(|cell| !cell.subject.is_broken()) {
         out.push_str(&row(cell));
     }
-    let broken: Vec<_> = report
-        .cells
+    let broken: Vec<_> = cells
         .iter()
         .filter(|cell| cell.subject.is_broken())
         .collect();
@@ -69,17 +97,31 @@ fn tables(report: &FailoverReport) -> String {
             let _ = writeln!(out, "| {} | {} | {caught} |", cell.subject, cell.about);
         }
     }
+    let not_kept =
+        |cell: &&&CellReport| !cell.broken_promises.is_empty() || !cell.trouble.is_empty();
+    let mut faulty = cells.iter().filter(not_kept).peekable();
+    if faulty.peek().is_some() {
+        out.push_str("\nNot as promised, or not to the end:\n\n");
+        for cell in faulty {
+            for what in cell.broken_promises.iter().chain(&cell.trouble) {
+                let (scenario, servers) = (&cell.scenario, cell.topology);
+                let _ = writeln!(out, "- {scenario} on {servers}, {}: {what}", cell.who());
+            }
+        }
+    }
     if !report.skipped.is_empty() {
         out.push_str("\nSkipped:\n\n");
         for skip in &report.skipped {
             let _ = writeln!(out, "- {}: needs {}", skip.what, skip.needs);
         }
     }
-    out
 }
 
-fn servers(report: &FailoverReport) -> String {
-    let mut names: Vec<_> = report.cells.iter().map(|cell| &*cell.server).collect();
+fn servers(cells: &[&CellReport]) -> String {
+    let mut names: Vec<_> = cells
+        .iter()
+        .map(|cell| format!("{} ({})", cell.server, cell.provider))
+        .collect();
     names.sort_unstable();
     names.dedup();
     names.join(", ")

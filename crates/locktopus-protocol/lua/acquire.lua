@@ -7,7 +7,8 @@
 --       7 fencing tokens to reserve, 0 = none   8 smallest token   9 PUBLISH or SPUBLISH
 --       10 how long to keep a place in the queue in ms, absent or '' = do not queue   11 inbox channel
 --       12 channel (fair lock and semaphores)   13 1 to be told at the inbox when others want it, if it is granted
--- Reply {status, value, server time in us, ...}
+-- Reply server time in us: granted, and this is the first token if any was asked for; or
+--       {status, value, server time in us, ...}
 --       1 granted, value = first token or 0      (also when the owner holds it already: a repeated attempt)
 --       0 not to be had, value = the remaining lease in the way in ms, -1 = no expiry
 --       2 too late, value = 0: nothing was done
@@ -31,10 +32,15 @@ local function wait(remaining, foreign)
   return {3, remaining, now, ahead, tonumber(redis.call('GET', KEYS[2]) or 0) or 0, math.max(foreign or 0, others or 0)}
 end
 
+-- A number where that says it all, because servers look into every table for a dozen names before they send it.
+local function granted(token)
+  return (tokens == 0 or token == now) and now or {1, token, now}
+end
+
 local code, remaining, foreign = standing(owner, mode, permits)
 if code == 1 then
   renew(owner, lease, mode, permits)
-  return {1, tokens > 0 and reserved(tokens, floor) or 0, now}
+  return granted(tokens > 0 and reserved(tokens, floor) or 0)
 end
 if code == 2 then
   ask_back()
@@ -69,4 +75,4 @@ if behind then
   -- There may be room for those behind, who were not woken.
   hand_on(nil)
 end
-return {1, token, now}
+return granted(token)

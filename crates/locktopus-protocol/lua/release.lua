@@ -4,9 +4,9 @@
 -- ARGV  1 owner   2 mode   3 permits   4 PUBLISH or SPUBLISH, or '' to tell nobody   5 channel
 --       6 how long to keep the token in ms, 0 = for ever   7 channel of those who can queue
 --       8, 9 how to ring another library's bell (some mutexes)
--- Reply {status, receivers}
---       1 released    0 not held by this owner (at most a place in the queue was given up)
---       receivers: how many heard it, or how many were handed something; -1 if the message could not be sent
+-- Reply receivers, if it was released: how many heard it, or how many were handed something; -1 if the message could not
+--       be sent. {0}: not held by this owner (at most a place in the queue was given up)
+--       A number, because servers look into every table for a dozen names before they send it.
 local owner, mode, permits = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local channel = ARGV[5]
 
@@ -29,7 +29,7 @@ if released == nil then
   released = drop(owner, mode, permits)
 end
 if publish == '' then
-  return {released and 1 or 0, 0}
+  return released and 0 or {0}
 end
 local handed = 0
 if KEYS[3] then
@@ -50,14 +50,11 @@ if KEYS[3] then
   end
 end
 if not released then
-  return {0, 0}
+  return {0}
 end
 local word = announcement(handed, mode)
 if not word then
-  return {1, handed}
+  return handed
 end
 local receivers = redis.pcall(publish, channel, word)
-if type(receivers) ~= 'number' then
-  receivers = -1
-end
-return {1, receivers}
+return type(receivers) == 'number' and receivers or -1

@@ -33,9 +33,20 @@ impl Decoder {
         reply: &Reply,
         wants_token: bool,
     ) -> Result<Acquired, BackendError> {
-        let ints = self.int_list(reply)?;
+        // The usual case in short: granted, and the server's time is the token.
+        let (usual, all);
+        let ints = match reply {
+            Reply::Int(micros) if *micros > 0 => {
+                usual = [1, *micros, *micros];
+                usual.as_slice()
+            }
+            reply => {
+                all = self.int_list(reply)?;
+                all.as_slice()
+            }
+        };
         let mut foreign = false;
-        let (outcome, server_micros) = match *ints.as_slice() {
+        let (outcome, server_micros) = match *ints {
             [0, remaining, micros] => {
                 let remaining = millis(remaining);
                 (Some(AttemptOutcome::Held { remaining }), micros)
@@ -150,18 +161,20 @@ impl Decoder {
 
     /// What a release found, and whether waiters could be told.
     pub(crate) fn released(self, reply: &Reply) -> Result<(ReleaseOutcome, bool), BackendError> {
-        match self.ints(reply)? {
-            [1, receivers] => {
-                if receivers < 0 {
+        match reply {
+            Reply::Int(receivers @ -1..) => {
+                if *receivers < 0 {
                     tracing::warn!(
                         backend = self.backend,
                         "released, but waiters could not be told; is the channel denied by an ACL?"
                     );
                 }
-                Ok((ReleaseOutcome::Released, receivers >= 0))
+                Ok((ReleaseOutcome::Released, *receivers >= 0))
             }
-            [0, _] => Ok((ReleaseOutcome::NotHeld, true)),
-            _ => Err(self.nonsense(reply)),
+            Reply::Array(items) if matches!(items.as_slice(), [Reply::Int(0)]) => {
+                Ok((ReleaseOutcome::NotHeld, true))
+            }
+            reply => Err(self.nonsense(reply)),
         }
     }
 
@@ -265,11 +278,6 @@ impl Decoder {
         items.iter().map(int).collect()
     }
 
-    fn ints<const N: usize>(self, reply: &Reply) -> Result<[i64; N], BackendError> {
-        let ints = self.int_list(reply)?;
-        ints.try_into().map_err(|_| self.nonsense(reply))
-    }
-
     /// The reply's shape is shown, not its contents: an owner id is a secret.
     fn nonsense(self, reply: &Reply) -> BackendError {
         let message = format!(
@@ -326,7 +334,9 @@ mod tests {
     fn garbage_is_an_error_and_never_a_grant() {
         for reply in [
             Reply::Nil,
-            Reply::Int(1),
+            Reply::Int(0),
+            Reply::Int(-1),
+            Reply::Int(1 << 53),
             Reply::Bytes("1".into()),
             array(&[]),
             array(&[1]),
@@ -343,7 +353,30 @@ mod tests {
             assert_eq!(err.executed(), Executed::Maybe, "{reply:?}");
         }
         assert!(DECODER.extended(&array(&[1]), 2).is_err());
-        assert!(DECODER.released(&array(&[2, 0])).is_err());
+        for reply in [
+            Reply::Nil,
+            Reply::Int(-2),
+            array(&[]),
+            array(&[1]),
+            array(&[0, 0]),
+        ] {
+            assert!(DECODER.released(&reply).is_err(), "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_alone_says_what_is_usual() {
+        let granted = DECODER.acquired(&Reply::Int(5), true).unwrap();
+        assert_eq!(granted, DECODER.acquired(&array(&[1, 5, 5]), true).unwrap());
+        let granted = DECODER.acquired(&Reply::Int(5), false).unwrap();
+        assert_eq!(
+            granted.outcome,
+            Some(AttemptOutcome::Granted { token: None })
+        );
+        let released = |reply| DECODER.released(&reply).unwrap();
+        assert_eq!(released(Reply::Int(0)), (ReleaseOutcome::Released, true));
+        assert_eq!(released(Reply::Int(-1)), (ReleaseOutcome::Released, false));
+        assert_eq!(released(array(&[0])), (ReleaseOutcome::NotHeld, true));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 -- Takes a mutex with the token of the usual case; one of a single key has no token.
 if free_token then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-  return {1, free_token, now}
+  return free_token == now and now or {1, free_token, now}
 end
 if not KEYS[3] and ARGV[7] == '0' and not late and redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
-  return {1, 0, now}
+  return now
 end

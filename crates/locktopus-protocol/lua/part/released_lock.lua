@@ -4,5 +4,5 @@
 local released = redis.call('HDEL', KEYS[1], ARGV[1]) == 1
 if released and (not KEYS[3] or redis.call('EXISTS', KEYS[3], KEYS[4]) == 0) then
   local receivers = redis.pcall(publish, channel, '0')
-  return {1, type(receivers) == 'number' and receivers or -1}
+  return type(receivers) == 'number' and receivers or -1
 end

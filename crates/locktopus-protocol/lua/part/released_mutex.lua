@@ -4,10 +4,10 @@ local released = redis.call('GET', KEYS[1]) == ARGV[1]
 if released then
   redis.call('DEL', KEYS[1])
   if publish == '' then
-    return {1, 0}
+    return 0
   end
   if not KEYS[3] or redis.call('EXISTS', KEYS[3], KEYS[4]) == 0 then
     local receivers = redis.pcall(publish, channel, '0')
-    return {1, type(receivers) == 'number' and receivers or -1}
+    return type(receivers) == 'number' and receivers or -1
   end
 end

@@ -195,6 +195,30 @@ impl Deployment {
     ///
     /// [`TopologyError::NotReached`].
     pub async fn wait_writable(&self, key: &str, within: Duration) -> Result<&Node, TopologyError> {
+        self.wait_written(key, within, |_| false).await
+    }
+
+    /// Waits until a node is in charge of the slot of `key`, and returns it. It may be waiting for replicas before it
+    /// takes writes (`min-replicas-to-write`): the only one may be the server that it took over from.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::NotReached`].
+    pub async fn wait_in_charge(
+        &self,
+        key: &str,
+        within: Duration,
+    ) -> Result<&Node, TopologyError> {
+        let lacks_replicas = |refusal: &str| refusal.contains("NOREPLICAS");
+        self.wait_written(key, within, lacks_replicas).await
+    }
+
+    async fn wait_written(
+        &self,
+        key: &str,
+        within: Duration,
+        as_good: fn(&str) -> bool,
+    ) -> Result<&Node, TopologyError> {
         let probe = sibling(key);
         let deadline = Instant::now() + within;
         poll::until(
@@ -207,8 +231,14 @@ impl Deployment {
                 let attempt = async {
                     let node = view::primary_of(self, slot_of(key)).await?;
                     let words = ["SET", &probe, "1", "PX", "1"];
-                    let written = node.command(&words).await;
-                    written.map(|_| node).map_err(|error| error.to_string())
+                    match node
+                        .command(&words)
+                        .await
+                        .map_err(|error| error.to_string())
+                    {
+                        Err(refusal) if !as_good(&refusal) => Err(refusal),
+                        _ => Ok(node),
+                    }
                 };
                 timeout(left, attempt)
                     .await

@@ -150,7 +150,8 @@ pub(super) async fn hand_over(stage: &mut Stage<'_>) -> Result<(), RunError> {
     }
 }
 
-/// Waits until another node than `old` takes writes for `lock`.
+/// Waits until another node than `old` is in charge of `lock`. Writes may have to wait until the old one is back, as its
+/// replica.
 async fn successor<'a>(
     stage: &mut Stage<'a>,
     lock: &str,
@@ -159,7 +160,7 @@ async fn successor<'a>(
     let end = Instant::now() + RECOVERY;
     loop {
         let left = end.saturating_duration_since(Instant::now());
-        let next = stage.place.wait_writable(lock, left).await?;
+        let next = stage.place.wait_in_charge(lock, left).await?;
         if next.addr() != old.addr() {
             stage.note("promoted", next.name());
             return Ok(next);

@@ -164,8 +164,8 @@ const PATCHES: &[Wrong] = &[
         "a repeated attempt shortens the lease",
         Kind::Lock,
         "_acquire",
-        "renew(owner, lease, mode, permits)\n  return {1",
-        "redis.call('PEXPIRE', KEYS[1], lease - 5)\n  return {1",
+        "renew(owner, lease, mode, permits)\n  return granted(",
+        "redis.call('PEXPIRE', KEYS[1], lease - 5)\n  return granted(",
     ),
     wrong(
         "the holder is told that somebody holds the lock",

@@ -340,6 +340,16 @@ fn decode(ask: &Ask, reply: &Reply) -> (Answer, Option<i64>) {
     if let Reply::Error(error) = reply {
         return (Answer::Error(error.clone()), None);
     }
+    if let Some(number) = reply.as_int() {
+        return match ask {
+            Ask::Acquire { tokens, .. } if number > 0 => {
+                let token = if *tokens > 0 { number } else { 0 };
+                (Answer::Granted { token }, Some(number))
+            }
+            Ask::Release { .. } if number >= -1 => (Answer::Released(true), None),
+            _ => (Answer::Nonsense, None),
+        };
+    }
     let ints: Vec<i64> = reply.items().iter().filter_map(Reply::as_int).collect();
     let whole = ints.len() == reply.items().len();
     let remaining = |ms: i64| (ms >= 0).then_some(ms);
@@ -366,7 +376,7 @@ fn decode(ask: &Ask, reply: &Reply) -> (Answer, Option<i64>) {
                 Some(*micros),
             )
         }
-        (Ask::Release { .. }, [status @ (0 | 1), _]) => (Answer::Released(*status == 1), None),
+        (Ask::Release { .. }, [0]) => (Answer::Released(false), None),
         (Ask::Extend { .. }, [1]) => (Answer::Extended(Extension::Extended), None),
         (Ask::Extend { .. }, [0]) => (Answer::Extended(Extension::Missing), None),
         (Ask::Extend { .. }, [-1]) => (Answer::Extended(Extension::TakenOver), None),
