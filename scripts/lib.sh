@@ -212,6 +212,17 @@ ensure_server() {
     say "server program: $("$SERVER" --version)"
 }
 
+# A library that gives a server process a clock that can be set. Debian and its kin have it as libfaketime.
+ensure_clock_library() {
+    local library
+    for library in "${LOCKTOPUS_FAKETIME:-}" /usr/lib/*/faketime/libfaketime.so.1 \
+        /usr/lib/faketime/libfaketime.so.1 /usr/lib64/faketime/libfaketime.so.1 \
+        /usr/local/lib*/faketime/libfaketime.so.1; do
+        [ ! -e "$library" ] || return 0
+    done
+    install_packages libfaketime
+}
+
 # --- Container engine -------------------------------------------------------------------------
 
 ENGINE_PID=

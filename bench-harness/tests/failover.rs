@@ -93,10 +93,12 @@ fn a_quorum_whose_restarted_nodes_vote_at_once_is_caught() {
 /// The whole way: servers, workers, faults, checker, report in every format.
 #[test]
 fn a_restart_is_survived_and_reported() {
-    let (report, output) = run("restart", &["--smoke", "--scenario", "restart,step-clock"]);
+    let chosen = ["--smoke", "--scenario", "restart,isolate-clients"];
+    let (report, output) = run("restart", &chosen);
     assert!(output.status.success(), "{}", told(&output));
     let cell = &report.cells[0];
     assert_eq!(cell.figures.faults, 2);
+    assert!(cell.server.contains(' '), "{:?}", cell.server);
     assert!(cell.figures.granted > 10, "{cell:#?}");
     assert_eq!(cell.figures.writes.missed, 0);
     assert_eq!(cell.figures.lost_checked.lost, 0);
@@ -107,7 +109,7 @@ fn a_restart_is_survived_and_reported() {
     );
     let skipped: Vec<_> = report.skipped.iter().map(|skip| &*skip.needs).collect();
     assert!(
-        skipped.iter().any(|needs| needs.contains("faketime")),
+        skipped.iter().any(|needs| needs.contains("--provider pod")),
         "{skipped:?}"
     );
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -116,6 +118,25 @@ fn a_restart_is_survived_and_reported() {
         "{table}"
     );
     well_formed(&html::render(&report).unwrap());
+}
+
+/// Where a server's clock can be set it is, and elsewhere the report says what that needs.
+#[test]
+fn a_clock_that_is_set_costs_exclusion_and_no_update_behind_the_fence() {
+    let (report, output) = run("clock", &["--smoke", "--scenario", "step-clock"]);
+    assert!(output.status.success(), "{}", told(&output));
+    let Some(cell) = report.cells.first() else {
+        assert!(report.skipped[0].needs.contains("libfaketime"));
+        return;
+    };
+    assert_eq!(cell.figures.faults, 2);
+    assert_eq!(cell.figures.writes.missed, 0);
+    assert_eq!(cell.figures.lost_checked.lost, 0);
+    let marks = &cell.timeline.as_ref().unwrap().marks;
+    assert!(
+        marks.iter().any(|mark| mark.what == "2s ahead"),
+        "{marks:?}"
+    );
 }
 
 #[test]
@@ -214,6 +235,11 @@ fn bad_plans_are_told_by_name() {
             "memory",
         ),
         ("lasts = \"2s\"", "lasts = \"2 moons\"", "lasts"),
+        (
+            "lane = [{ name = \"long\", workers",
+            "lane = [{ name = \"long\", readers = 2.0, workers",
+            "readers",
+        ),
         ("seed = 7", "sead = 7", "sead"),
         ("faults = 2", "faults = 0", "at least 1"),
         ("target = true", "target = false", "target"),
@@ -226,6 +252,53 @@ fn bad_plans_are_told_by_name() {
             "{to}: {error}"
         );
     }
+}
+
+/// The quick matrix is one that somebody waits for, and a full one is not.
+#[test]
+fn the_quick_matrix_takes_about_ten_minutes() {
+    let list = |plan| {
+        let output = failover(&["failover", plan, "--list"]);
+        assert!(output.status.success(), "{}", told(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let quick = list("--quick");
+    let last = quick.lines().last().unwrap_or_default();
+    assert!(
+        last.contains("about 9m") || last.contains("about 10m"),
+        "{last}"
+    );
+    for mode in ["plain", "replicated", "replicated-all", "quarantine"] {
+        for (place, client) in [
+            ("sentinel", "redis-rs"),
+            ("sentinel", "fred"),
+            ("cluster", "redis-rs"),
+            ("cluster", "fred"),
+        ] {
+            let cell = format!("kill-primary on {place}, {mode} via {client}:");
+            assert!(quick.contains(&cell), "{cell}\n{quick}");
+        }
+    }
+    for client in ["redis-rs", "fred"] {
+        let cell = format!("restart-majority on quorum, quorum via {client}:");
+        assert!(quick.contains(&cell), "{cell}\n{quick}");
+    }
+    let full = list("--full");
+    let last = full.lines().last().unwrap_or_default();
+    assert!(last.contains("about 1h"), "{last}");
+}
+
+#[test]
+fn only_mutexes_are_asked_of_a_quorum() {
+    let good = include_str!("../failover/smoke.toml");
+    let (before, quorum) = good.split_at(good.find("\"quorum\"]").unwrap());
+    let asked = quorum.replacen(
+        "name = \"long\",",
+        "name = \"long\", kind = \"rw-lock\",",
+        1,
+    );
+    let error = PlanFile::parse(&format!("{before}{asked}"), "x.toml").unwrap_err();
+    assert!(error.to_string().contains("no rw-lock"), "{error}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use locktopus_testkit::topology::{ProviderKind, ServerImage, TopologyError};
+use locktopus_testkit::topology::{self, ProviderKind, ServerImage, TopologyError};
 
 use super::CommandError;
 use crate::cli::TextArgs;
@@ -74,7 +74,7 @@ pub struct FailoverArgs {
     /// This seed instead of the plan's.
     #[arg(long)]
     seed: Option<u64>,
-    /// Print the cells and do nothing.
+    /// Print the cells and about how long they take, and do nothing.
     #[arg(long)]
     list: bool,
     /// Keep what workers wrote down, beside the report.
@@ -104,8 +104,7 @@ pub async fn run(args: &FailoverArgs) -> Result<Exit, CommandError> {
         cells.retain(|cell| args.is_there(cell));
     }
     if args.list {
-        let lines: String = cells.iter().map(line).collect();
-        super::print(&lines)?;
+        super::print(&list(&cells, args).await)?;
         return Ok(Exit::Ok);
     }
     let seed = args.seed.unwrap_or(plan.seed);
@@ -196,17 +195,38 @@ fn brief(cell: &CellReport) -> String {
     text
 }
 
-fn line(cell: &Cell) -> String {
-    let faults = cell.scenario.faults;
-    let needs = cell
-        .cannot
-        .as_ref()
-        .map_or_else(String::new, |needs| format!(" (needs {needs})"));
+/// What would be run here, what not, and how long it takes.
+async fn list(cells: &[Cell], args: &FailoverArgs) -> String {
+    // Without an engine nothing runs in containers, whatever it could do.
+    let caps = topology::caps(args.provider).await.ok();
+    let mut lines = String::new();
+    let mut all = Duration::ZERO;
+    for cell in cells {
+        let missing = caps.and_then(|caps| cell.scenario.fault.needs(caps));
+        let needs = cell.cannot.as_deref().or(missing);
+        let rest = match needs {
+            Some(needs) if args.url.is_none() => format!("needs {needs}"),
+            _ => {
+                let takes = args.url.as_ref().map_or(cell.estimate(), |_| args.observe);
+                all += takes;
+                format!("about {}", in_words(takes))
+            }
+        };
+        let (faults, fault) = (cell.scenario.faults, cell.scenario.fault);
+        lines.push_str(&format!(
+            "{}: {faults} x {fault}, {rest}\n",
+            cell.describe()
+        ));
+    }
     format!(
-        "{}: {faults} x {}{needs}\n",
-        cell.describe(),
-        cell.scenario.fault
+        "{lines}{} cells, about {} on two cores that have nothing else to do\n",
+        cells.len(),
+        in_words(all)
     )
+}
+
+fn in_words(time: Duration) -> String {
+    humantime::format_duration(Duration::from_secs(time.as_secs_f64().round() as u64)).to_string()
 }
 
 fn notes(args: &FailoverArgs, report: &mut FailoverReport) {

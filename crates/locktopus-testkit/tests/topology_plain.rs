@@ -38,6 +38,43 @@ async fn every_verb_works() {
     down(deployment).await;
 }
 
+/// Only where the library is installed; elsewhere the server says what it lacks.
+#[tokio::test]
+async fn a_clock_is_set_ahead_and_put_right() {
+    let knobs = Knobs {
+        settable_clock: true,
+        ..Knobs::default()
+    };
+    let spec = Spec::new(TopologyKind::Standalone).with_knobs(knobs);
+    let deployment = start(PLAIN, &spec).await.unwrap();
+    let node = &deployment.nodes()[0];
+    if !deployment.caps().set_clock {
+        let refused = node.set_clock_ahead(HOUR).unwrap_err();
+        assert!(refused.to_string().contains("libfaketime"), "{refused}");
+        return down(deployment).await;
+    }
+    let now = async || {
+        let time = node.command(&["TIME"]).await.unwrap();
+        let seconds = time.items()[0].text().parse().unwrap();
+        Duration::from_secs(seconds)
+    };
+    let begun = now().await;
+    node.command(&["SET", "a", "1", "PX", "1800000"])
+        .await
+        .unwrap();
+    node.set_clock_ahead(HOUR).unwrap();
+    assert!(now().await >= begun + HOUR);
+    assert_eq!(node.command(&["EXISTS", "a"]).await.unwrap().text(), "0");
+    // The clock is the machine's, not the process's.
+    node.restart(SOON).await.unwrap();
+    assert!(now().await >= begun + HOUR);
+    node.set_clock_ahead(Duration::ZERO).unwrap();
+    assert!(now().await < begun + HOUR);
+    down(deployment).await;
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
 #[tokio::test]
 async fn a_cluster_survives_its_primary() {
     let deployment = up(PLAIN, TopologyKind::CLUSTER, None).await;

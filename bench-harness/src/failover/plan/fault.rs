@@ -45,7 +45,7 @@ pub enum Verb {
     KillHolder,
     /// SIGKILL the process that has waited longest.
     KillWaiter,
-    /// Set the clock of the server.
+    /// Set the clock of the server ahead, and back to the true time at the next turn.
     StepClock,
 }
 
@@ -140,7 +140,9 @@ impl Verb {
             Self::IsolateClients if !caps.client_cut => {
                 Some("--provider pod with NET_ADMIN, to cut clients off")
             }
-            Self::StepClock => Some("faketime or a virtual machine, to set a server's clock"),
+            Self::StepClock if !caps.set_clock => Some(
+                "--provider plain with libfaketime (a package of that name, or LOCKTOPUS_FAKETIME=PATH)",
+            ),
             _ => None,
         }
     }

@@ -110,7 +110,7 @@ impl Default for ServerKnobs {
 
 impl ServerKnobs {
     /// The same for those who start servers.
-    pub(in super::super) fn knobs(&self, mode: &Mode, place: Place) -> Knobs {
+    pub(in super::super) fn knobs(&self, mode: &Mode, place: Place, fault: Verb) -> Knobs {
         let ms = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
         let mut knobs = Knobs {
             node_timeout_ms: ms(self.node_timeout),
@@ -119,6 +119,7 @@ impl ServerKnobs {
             // One shard that is down must not stop the others: each is looked at for itself.
             full_coverage: false,
             appendonly: self.appendonly,
+            settable_clock: fault == Verb::StepClock,
             extra_args: self.args.clone(),
             ..Knobs::default()
         };
@@ -215,9 +216,19 @@ impl Scenario {
                 return Err(format!("{} is not for topology {place}", self.fault));
             }
         }
+        let agreed = self
+            .modes
+            .iter()
+            .any(|mode| modes.get(mode).is_some_and(|mode| mode.quorum));
         let mut names = BTreeSet::new();
         for lane in &self.lanes {
             lane.check()?;
+            if agreed && !lane.kind.fits_quorum() {
+                return Err(format!(
+                    "lane {:?}: a quorum has no {}, only mutexes",
+                    lane.name, lane.kind
+                ));
+            }
             if !names.insert(&lane.name) {
                 return Err(format!("two lanes are called {:?}", lane.name));
             }

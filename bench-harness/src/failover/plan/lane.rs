@@ -17,9 +17,21 @@ pub enum Kind {
     FairLock,
     /// Permits; who holds one shares with others.
     Semaphore,
+    /// Many readers or one writer; each attempt is for one of the halves.
+    RwLock,
 }
 
-named!(Kind: Lock = "lock", Mutex = "mutex", FairLock = "fair-lock", Semaphore = "semaphore");
+named!(
+    Kind: Lock = "lock", Mutex = "mutex", FairLock = "fair-lock", Semaphore = "semaphore", RwLock = "rw-lock",
+);
+
+impl Kind {
+    /// Whether independent servers can agree on it.
+    #[must_use]
+    pub const fn fits_quorum(self) -> bool {
+        matches!(self, Self::Lock | Self::Mutex)
+    }
+}
 
 /// Locks that are used alike.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,6 +63,9 @@ pub struct Lane {
     /// Permits of a semaphore.
     #[serde(default = "two")]
     pub permits: u32,
+    /// Share of attempts at a read-write lock that want to read.
+    #[serde(default = "half")]
+    pub readers: f64,
     /// Whether faults that follow a grant follow one of these locks.
     #[serde(default)]
     pub target: bool,
@@ -67,6 +82,9 @@ fn one() -> u32 {
 }
 fn two() -> u32 {
     2
+}
+fn half() -> f64 {
+    0.5
 }
 
 impl Lane {
@@ -87,6 +105,8 @@ impl Lane {
             "the lease must be at least 20ms"
         } else if !(0.0..=1.0).contains(&self.careless) {
             "careless must be between 0 and 1"
+        } else if !(0.0..=1.0).contains(&self.readers) {
+            "readers must be between 0 and 1"
         } else {
             return Ok(());
         };

@@ -2,6 +2,7 @@
 
 mod axes;
 mod cells;
+mod estimate;
 mod fault;
 mod file;
 mod lane;

@@ -1,5 +1,6 @@
 //! The tables for people at a terminal.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use comfy_table::{Attribute, Cell as Field, Color};
@@ -43,7 +44,7 @@ pub fn render(report: &FailoverReport, style: Style) -> String {
 fn header(report: &FailoverReport, style: Style) -> String {
     let (run, env) = (&report.run, &report.environment);
     let text = format!(
-        "run {}, {}, seed {}\n{}, {} cores, {}, locktopus-bench {}, {} build\n",
+        "run {}, {}, seed {}\n{}, {} cores, {}, locktopus-bench {}, {} build\n{}\n",
         run.id,
         run.started_at,
         run.seed,
@@ -52,11 +53,24 @@ fn header(report: &FailoverReport, style: Style) -> String {
         env.os,
         report.harness.version,
         report.harness.build_profile,
+        servers(report),
     );
     let lines = text.lines();
     lines
         .map(|line| wrap(line, "", style.width) + "\n")
         .collect()
+}
+
+/// Names and versions of all servers, and how they were started.
+pub(super) fn servers(report: &FailoverReport) -> String {
+    let cells = report.cells.iter();
+    let all: BTreeSet<_> = cells
+        .map(|cell| match cell.server.as_str() {
+            "" => format!("servers of others ({})", cell.provider),
+            server => format!("{server} ({})", cell.provider),
+        })
+        .collect();
+    all.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 /// Scenarios in the order in which they were run.

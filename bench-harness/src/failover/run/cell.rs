@@ -52,6 +52,12 @@ pub async fn run(cell: &Cell, all: &Circumstances, index: usize) -> Result<Outco
     if let Some(needs) = &cell.cannot {
         return Ok(Outcome::Skipped(needs.clone()));
     }
+    if all.url.is_none() {
+        let caps = topology::caps(all.provider).await?;
+        if let Some(needs) = cell.scenario.fault.needs(caps) {
+            return Ok(Outcome::Skipped(needs.to_owned()));
+        }
+    }
     let begun = Instant::now();
     let directory = all.directory.join(format!("histories/cell-{index}"));
     let count = if all.url.is_some() {
@@ -63,9 +69,6 @@ pub async fn run(cell: &Cell, all: &Circumstances, index: usize) -> Result<Outco
     if all.url.is_none() {
         for _ in 0..count {
             let place = topology::start(all.provider, &spec(cell, all)).await?;
-            if let Some(needs) = cell.scenario.fault.needs(place.caps()) {
-                return Ok(Outcome::Skipped(needs.to_owned()));
-            }
             if cell.place == Place::Sentinel {
                 hasten_sentinels(&place).await;
             }
@@ -101,7 +104,10 @@ pub async fn run(cell: &Cell, all: &Circumstances, index: usize) -> Result<Outco
 }
 
 fn spec(cell: &Cell, all: &Circumstances) -> Spec {
-    let knobs = cell.scenario.servers.knobs(&cell.mode, cell.place);
+    let scenario = &cell.scenario;
+    let knobs = scenario
+        .servers
+        .knobs(&cell.mode, cell.place, scenario.fault);
     let spec = Spec::new(cell.place.kind()).with_knobs(knobs);
     match (&all.image, all.provider) {
         (Some(image), ProviderKind::Pod) => spec.with_image(image.clone()),

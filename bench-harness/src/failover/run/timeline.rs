@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use locktopus_testkit::history::{Event, History, Verdict};
+use locktopus_testkit::history::{Event, History, Mode, Verdict};
 
 use super::super::model::{Grant, Mark, Timeline};
 use super::super::plan::Cell;
@@ -39,7 +39,7 @@ pub(super) fn draw(
         Some(overlap) => faults().rev().find(|mark| mark.at <= overlap.at_ns),
         None => faults().next(),
     };
-    let first = history.records().first()?.at;
+    let (first, last) = (history.records().first()?.at, history.records().last()?.at);
     let centre = fault.map_or(first, |mark| mark.at);
     let until_next = faults().find(|mark| mark.at > centre);
     let over = one
@@ -51,7 +51,7 @@ pub(super) fn draw(
         .max()
         .unwrap_or(centre);
     let from = centre.saturating_sub(BEFORE_NS).max(first);
-    let until = (over + AFTER_NS).min(from + LONGEST_NS);
+    let until = (over + AFTER_NS).min(from + LONGEST_NS).min(last.max(over));
     Some(cut(cell, one, history, from, until))
 }
 
@@ -64,7 +64,7 @@ fn cut(cell: &Cell, one: &Driven, history: &History, from: u64, until: u64) -> T
         .collect();
     locks.extend(names.iter().take(MOST_LOCKS).map(String::as_str));
     let mut grants: Vec<Grant> = Vec::new();
-    let mut believed: HashMap<usize, u64> = HashMap::new();
+    let mut believed: HashMap<usize, Believed> = HashMap::new();
     let mut seen: Vec<_> = all.into_values().filter(|seen| seen.granted > 0).collect();
     seen.sort_by_key(|seen| seen.granted);
     for seen in seen {
@@ -72,9 +72,7 @@ fn cut(cell: &Cell, one: &Driven, history: &History, from: u64, until: u64) -> T
             continue;
         };
         let valid_until = seen.valid_until();
-        let before = believed.entry(lock).or_default();
-        let double = *before > seen.granted && !seen.shared;
-        *before = (*before).max(valid_until);
+        let double = believed.entry(lock).or_default().add(&seen);
         if valid_until < from || seen.granted > until {
             continue;
         }
@@ -138,7 +136,32 @@ struct Seen {
     promised: u64,
     ended: Option<u64>,
     used_until: u64,
-    shared: bool,
+    mode: Option<Mode>,
+}
+
+/// Until when anybody believes in a lock, and until when somebody does who must be alone.
+#[derive(Default)]
+struct Believed {
+    anybody: u64,
+    alone: u64,
+}
+
+impl Believed {
+    /// Adds a grant that came after the others; whether somebody believed who kept it out.
+    fn add(&mut self, seen: &Seen) -> bool {
+        let until = seen.valid_until();
+        let before = match seen.mode {
+            Some(Mode::Shared) => self.alone,
+            // Who has too many is nobody in particular: the checker counts permits.
+            Some(Mode::Permits(_)) => 0,
+            Some(Mode::Exclusive) | None => self.anybody,
+        };
+        self.anybody = self.anybody.max(until);
+        if seen.mode == Some(Mode::Exclusive) {
+            self.alone = self.alone.max(until);
+        }
+        before > seen.granted
+    }
 }
 
 impl Seen {
@@ -165,7 +188,7 @@ fn attempts(history: &History) -> HashMap<(u32, u64), Seen> {
             Event::Granted { grant, .. } => {
                 seen.granted = record.at;
                 seen.promised = grant.valid_until;
-                seen.shared = grant.mode != locktopus_testkit::history::Mode::Exclusive;
+                seen.mode = Some(grant.mode);
             }
             Event::Extended { valid_until, .. } | Event::Observed { valid_until, .. } => {
                 seen.promised = seen.promised.max(*valid_until);
@@ -176,4 +199,28 @@ fn attempts(history: &History) -> HashMap<(u32, u64), Seen> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_are_double_beside_a_writer_only() {
+        let mut believed = Believed::default();
+        let mut add = |mode, granted, promised| {
+            believed.add(&Seen {
+                granted,
+                promised,
+                mode: Some(mode),
+                ..Seen::default()
+            })
+        };
+        assert!(!add(Mode::Shared, 10, 30));
+        assert!(!add(Mode::Shared, 20, 40));
+        assert!(add(Mode::Exclusive, 39, 60));
+        assert!(add(Mode::Shared, 59, 70));
+        assert!(!add(Mode::Shared, 60, 65));
+        assert!(!add(Mode::Exclusive, 70, 80));
+    }
 }

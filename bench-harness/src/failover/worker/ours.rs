@@ -1,12 +1,13 @@
 //! This library, used as its documentation says.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use locktopus::{
-    BackendError, BackendErrorKind, Executed, Fence, LockError, LockGuard, LockRequest, Locktopus,
-    LostCause, QuorumBackend,
+    AnyGuard, BackendError, BackendErrorKind, Executed, Fence, LockError, LockGuard, LockRequest,
+    Locktopus, LostCause, QuorumBackend, WriteGuard,
 };
 use locktopus_testkit::history::{AttemptLog, Clock, FailReason, Mode, ReleaseOutcome};
 
@@ -83,14 +84,30 @@ async fn prepare(locks: &Locktopus, job: &Job) -> Result<(), String> {
 }
 
 impl Ours {
-    fn request(&self, lock: &str, lane: &Lane) -> LockRequest {
-        let request = match lane.kind {
+    async fn take(&self, wish: &Wish<'_>) -> Result<Guard, LockError> {
+        let lock = wish.lock;
+        let request = match wish.lane.kind {
             Kind::Lock if self.quorum => self.locks.mutex(lock),
             Kind::Lock => self.locks.lock(lock),
             Kind::Mutex => self.locks.mutex(lock),
             Kind::FairLock => self.locks.fair_lock(lock),
             Kind::Semaphore => self.locks.semaphore(lock).permits(1),
+            Kind::RwLock if wish.reads => self.locks.rw_lock(lock).read(),
+            Kind::RwLock => {
+                let request = self.timed(self.locks.rw_lock(lock).write(), wish.lane);
+                return request.acquire().await.map(Guard::Writer);
+            }
         };
+        let request = self.timed(request, wish.lane);
+        let guard = if wish.lane.kind == Kind::FairLock {
+            in_the_queue(request, wish.log).await
+        } else {
+            request.acquire().await
+        };
+        guard.map(Guard::Any)
+    }
+
+    fn timed<G: AnyGuard>(&self, request: LockRequest<G>, lane: &Lane) -> LockRequest<G> {
         let request = request.wait_at_most(self.patience);
         if lane.renewed {
             request.watchdog(lane.lease)
@@ -100,19 +117,39 @@ impl Ours {
     }
 }
 
+enum Guard {
+    Any(LockGuard),
+    Writer(WriteGuard),
+}
+
+impl Deref for Guard {
+    type Target = LockGuard;
+
+    fn deref(&self) -> &LockGuard {
+        match self {
+            Self::Any(guard) => guard,
+            Self::Writer(guard) => guard,
+        }
+    }
+}
+
+impl Guard {
+    async fn release(self) -> Result<(), LockError> {
+        match self {
+            Self::Any(guard) => guard.release().await,
+            Self::Writer(guard) => guard.release().await,
+        }
+    }
+}
+
 #[async_trait]
 impl Subject for Ours {
     async fn acquire(&self, wish: Wish<'_>) -> Result<Box<dyn Held>, Failure> {
-        let request = self.request(wish.lock, wish.lane);
-        let acquired = if wish.lane.kind == Kind::FairLock {
-            in_the_queue(request, wish.log).await
-        } else {
-            request.acquire().await
-        };
-        let guard = acquired.map_err(|error| failure(&error))?;
+        let guard = self.take(&wish).await.map_err(|error| failure(&error))?;
         let mode = match wish.lane.kind {
             Kind::Semaphore => Mode::Permits(1),
-            Kind::Lock | Kind::Mutex | Kind::FairLock => Mode::Exclusive,
+            Kind::RwLock if wish.reads => Mode::Shared,
+            Kind::Lock | Kind::Mutex | Kind::FairLock | Kind::RwLock => Mode::Exclusive,
         };
         Ok(Box::new(HeldLock {
             guard,
@@ -148,7 +185,7 @@ async fn in_the_queue(request: LockRequest, log: &AttemptLog) -> Result<LockGuar
 }
 
 struct HeldLock {
-    guard: LockGuard,
+    guard: Guard,
     mode: Mode,
     clock: Clock,
 }

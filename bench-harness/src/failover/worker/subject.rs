@@ -24,6 +24,8 @@ pub(super) trait Subject: Send + Sync {
 pub(super) struct Wish<'a> {
     pub(super) lock: &'a str,
     pub(super) lane: &'a Lane,
+    /// Whether the shared half of a read-write lock is wanted.
+    pub(super) reads: bool,
     /// Where to note that the lock's queue has this attempt.
     pub(super) log: &'a AttemptLog,
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use locktopus::CancellationToken;
 use locktopus_testkit::history::{
-    AttemptLog, Clock, FailReason, Grant, RecordError, Recorder, Rules, WorkerLog, WriteOutcome,
+    AttemptLog, Clock, FailReason, Grant, Mode, RecordError, Recorder, Rules, WorkerLog,
+    WriteOutcome,
 };
 
 use super::super::plan::{Kind, Lane};
@@ -77,9 +78,11 @@ impl Worker {
 
     async fn once(&mut self) -> Result<(), String> {
         let attempt = self.log.start(&self.lock).map_err(told)?;
+        let reads = self.lane.kind == Kind::RwLock && self.dice.unit() < self.lane.readers;
         let wish = Wish {
             lock: &self.lock,
             lane: &self.lane,
+            reads,
             log: &attempt,
         };
         let taken = tokio::select! {
@@ -151,7 +154,8 @@ impl Worker {
         };
         // Right before the write, as users are told to: the clock, not only the signal.
         lost = lost.or_else(|| held.ended());
-        let writes = self.lane.kind != Kind::Semaphore;
+        // Who shares the data with others leaves it as it is.
+        let writes = held.mode() == Mode::Exclusive;
         match (lost, read) {
             (Some(cause), read) => {
                 attempt.lost(&cause, held.valid_until()).map_err(told)?;

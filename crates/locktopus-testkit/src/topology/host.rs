@@ -108,6 +108,18 @@ impl Host {
         }
     }
 
+    pub(crate) fn set_clock_ahead(&self, ahead: Duration) -> Result<(), TopologyError> {
+        match self {
+            Self::Plain(process) => process.set_clock_ahead(ahead),
+            #[cfg(feature = "pod")]
+            Self::Pod(_) => Err(TopologyError::Unsupported {
+                verb: "set the clock".to_owned(),
+                provider: ProviderKind::Pod,
+                needs: "the plain provider: containers share the clock of their machine".to_owned(),
+            }),
+        }
+    }
+
     /// Starts the teardown without waiting for it.
     pub(crate) fn begin_end(&mut self) {
         match self {

@@ -105,6 +105,31 @@ pub async fn start(provider: ProviderKind, spec: &Spec) -> Result<Deployment, To
     Deployment::settle(spec.kind(), launched, spec.ready_within()).await
 }
 
+/// What deployments of this provider can do on this machine, without starting one.
+///
+/// # Errors
+///
+/// [`TopologyError::Engine`] when the container engine does not answer, [`TopologyError::Unsupported`] when the provider
+/// is not compiled in, or when `LOCKTOPUS_FAKETIME` names what is not there.
+pub async fn caps(provider: ProviderKind) -> Result<Caps, TopologyError> {
+    match provider {
+        ProviderKind::Plain => plain::caps(),
+        #[cfg(feature = "pod")]
+        ProviderKind::Pod => pod::caps().await,
+        #[cfg(not(feature = "pod"))]
+        ProviderKind::Pod => Err(not_compiled_in(provider)),
+    }
+}
+
+#[cfg(not(feature = "pod"))]
+fn not_compiled_in(provider: ProviderKind) -> TopologyError {
+    TopologyError::Unsupported {
+        verb: "start".to_owned(),
+        provider,
+        needs: "the cargo feature `pod` of locktopus-testkit".to_owned(),
+    }
+}
+
 async fn launch_on(
     provider: ProviderKind,
     spec: &Spec,
@@ -115,11 +140,7 @@ async fn launch_on(
         #[cfg(feature = "pod")]
         ProviderKind::Pod => pod::launch(spec, ports).await,
         #[cfg(not(feature = "pod"))]
-        ProviderKind::Pod => Err(TopologyError::Unsupported {
-            verb: "start".to_owned(),
-            provider,
-            needs: "the cargo feature `pod` of locktopus-testkit".to_owned(),
-        }),
+        ProviderKind::Pod => Err(not_compiled_in(provider)),
     }
 }
 

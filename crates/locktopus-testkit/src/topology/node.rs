@@ -244,6 +244,18 @@ impl Node {
         self.host.heal().await
     }
 
+    /// Sets the server's clock so far ahead of the true time; [`Duration::ZERO`] puts it right, which is a step back.
+    /// Needs [`Knobs::settable_clock`](super::Knobs::settable_clock). The clock stays as it is set when the server
+    /// is started again.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::Unsupported`] when the server has the system's clock, [`TopologyError::Io`] when its own
+    /// cannot be written.
+    pub fn set_clock_ahead(&self, ahead: Duration) -> Result<(), TopologyError> {
+        self.host.set_clock_ahead(ahead)
+    }
+
     /// Waits until the server answers, or reports how it ended.
     pub(crate) async fn wait_answering(&self, within: Duration) -> Result<(), TopologyError> {
         let ended = poll::until(

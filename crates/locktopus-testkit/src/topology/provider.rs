@@ -67,6 +67,9 @@ pub struct Caps {
     pub peer_partition: bool,
     /// [`Isolation::Clients`](super::Isolation::Clients).
     pub client_cut: bool,
+    /// [`Node::set_clock_ahead`](super::Node::set_clock_ahead), of servers that were started with
+    /// [`Knobs::settable_clock`](super::Knobs::settable_clock).
+    pub set_clock: bool,
     /// A connection to a dead server is refused. False where a proxy in between may accept it
     /// and then close, which sends client fail-over code down another branch.
     pub connect_refused_when_dead: bool,

@@ -53,6 +53,44 @@ fn a_writer_among_readers() {
 }
 
 #[test]
+fn readers_beside_a_writer() {
+    let reader = |worker| life(worker).mode(Mode::Shared).asks(0);
+    let verdict = check([
+        life(1).asks(0).gets(10, 100, 9).uses(11, 80),
+        // One comes in while the writer is there, the other one stays when the next writer comes.
+        reader(2).gets(90, 120, None).uses(91, 100),
+        reader(3).gets(100, 150, None).uses(101, 145),
+        life(4).asks(105).gets(140, 200, 10).uses(141, 160),
+    ]);
+    assert_failed(
+        &verdict,
+        &[(Property::ValidityOverlap, 2), (Property::UseOverlap, 1)],
+    );
+    assert_eq!(
+        (verdict.validity.longest_ns, verdict.in_use.longest_ns),
+        (10, 4)
+    );
+    assert_eq!(verdict.validity.checked, 4);
+}
+
+#[test]
+fn readers_after_a_failover_are_no_double_grant_and_a_writer_is() {
+    let doubles = |mode, token| {
+        let reader = |worker| life(worker).mode(Mode::Shared);
+        let verdict = check([
+            reader(1).asks(0).gets(10, 100, None),
+            reader(2).asks(0).gets(12, 100, None),
+            fault(20, "kill-primary"),
+            life(3).mode(mode).asks(25).gets(40, 100, token),
+        ]);
+        let doubles = verdict.outage.faults[0].double_grants;
+        (doubles, verdict.validity.count)
+    };
+    assert_eq!(doubles(Mode::Shared, None), (0, 0));
+    assert_eq!(doubles(Mode::Exclusive, Some(7)), (1, 2));
+}
+
+#[test]
 fn two_holders_inside_at_once() {
     // Inside after its validity: the only way to be there together without being valid together.
     let verdict = check([

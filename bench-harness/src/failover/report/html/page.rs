@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::super::super::model::{self, CellReport, FailoverReport};
 use super::super::columns::{Figure, HEADINGS, Tone, figures};
-use super::super::terminal::{caught, problems, scenarios};
+use super::super::terminal::{caught, problems, scenarios, servers};
 use super::{rates, timeline};
 use crate::model::Skipped;
 use crate::report::format::count;
@@ -15,6 +15,7 @@ use crate::report::format::count;
 #[template(path = "failover.html")]
 pub(super) struct Page<'a> {
     report: &'a FailoverReport,
+    servers: String,
     cards: Vec<Card>,
     /// What must not be overlooked: broken promises, then what the runner noted.
     problems: Vec<String>,
@@ -73,6 +74,7 @@ impl<'a> Page<'a> {
             .collect();
         Self {
             report,
+            servers: servers(report),
             cards: cards(report),
             problems: problems(report),
             caught: caught(report),
@@ -183,18 +185,11 @@ fn cards(report: &FailoverReport) -> Vec<Card> {
 
 fn facts(report: &FailoverReport) -> Vec<(&'static str, String)> {
     let (run, env, harness) = (&report.run, &report.environment, &report.harness);
-    let mut servers: Vec<_> = report
-        .cells
-        .iter()
-        .map(|cell| format!("{} ({})", cell.server, cell.provider))
-        .collect();
-    servers.sort();
-    servers.dedup();
     vec![
         ("Started", run.started_at.clone()),
         ("Arguments", run.command_line.join(" ")),
         ("Seed", run.seed.to_string()),
-        ("Servers", servers.join(", ")),
+        ("Servers", servers(report)),
         ("Processor", env.cpu_model.clone()),
         ("Logical cores", env.logical_cores.to_string()),
         ("System", format!("{}, kernel {}", env.os, env.kernel)),

@@ -40,8 +40,7 @@ pub(super) async fn once(stage: &mut Stage<'_>) -> Result<(), RunError> {
         Verb::StopHolder => workers::stop_holder(stage).await?,
         Verb::KillHolder => workers::kill_holder(stage).await?,
         Verb::KillWaiter => workers::kill_waiter(stage).await?,
-        // Never runs: nothing provides what it needs.
-        Verb::StepClock => return Ok(()),
+        Verb::StepClock => nodes::step_clock(stage).await?,
     }
     stage.done += 1;
     stage.place.wait_ready().await?;

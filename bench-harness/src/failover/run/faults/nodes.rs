@@ -1,5 +1,7 @@
 //! What happens to servers that nobody takes over from.
 
+use std::time::Duration;
+
 use super::super::RunError;
 use super::super::load;
 use super::super::stage::Stage;
@@ -35,6 +37,23 @@ pub(super) async fn freeze(stage: &mut Stage<'_>) -> Result<(), RunError> {
     tokio::time::sleep(stage.cell.scenario.lasts).await;
     node.thaw().await?;
     stage.note("thawed", node.name());
+    Ok(())
+}
+
+/// As an administrator does, or a time server after a long time without one: ahead, and at the next turn back.
+pub(super) async fn step_clock(stage: &mut Stage<'_>) -> Result<(), RunError> {
+    let (_, node) = stage.target().await?;
+    let is_right = stage.done.is_multiple_of(2);
+    let ahead = if is_right {
+        stage.cell.scenario.lasts
+    } else {
+        Duration::ZERO
+    };
+    let targets = stage.targets();
+    stage.moment(&targets).await?;
+    stage.fault(node.name())?;
+    node.set_clock_ahead(ahead)?;
+    stage.note(&format!("{ahead:?} ahead"), node.name());
     Ok(())
 }
 

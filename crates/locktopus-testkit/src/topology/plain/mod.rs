@@ -1,5 +1,6 @@
 //! Servers as child processes on loopback.
 
+mod clock;
 mod owner;
 mod process;
 mod program;
@@ -28,20 +29,28 @@ use super::spec::Spec;
 use super::tls::Certificates;
 
 /// What plain processes can do.
-pub(crate) const CAPS: Caps = Caps {
-    freeze: true,
-    crash: true,
-    stop_start: true,
-    stall: true,
-    peer_partition: false,
-    client_cut: false,
-    connect_refused_when_dead: true,
-    honest_latency: true,
-};
+pub(crate) fn caps() -> Result<Caps, TopologyError> {
+    Ok(Caps {
+        freeze: true,
+        crash: true,
+        stop_start: true,
+        stall: true,
+        peer_partition: false,
+        client_cut: false,
+        set_clock: clock::find()?.is_some(),
+        connect_refused_when_dead: true,
+        honest_latency: true,
+    })
+}
 
 /// Starts every server of `spec` on the given ports.
 pub(crate) async fn launch(spec: &Spec, ports: PortBlock) -> Result<Launched, TopologyError> {
     let program = program::find(spec.binary())?;
+    let clock = if spec.knobs().settable_clock {
+        clock::find()?
+    } else {
+        None
+    };
     let run = Arc::new(RunDir::create()?);
     let certificates = match spec.kind() {
         TopologyKind::Tls => Some(Certificates::make()?),
@@ -62,7 +71,7 @@ pub(crate) async fn launch(spec: &Spec, ports: PortBlock) -> Result<Launched, To
     );
     let mut launched = Launched {
         provider: ProviderKind::Plain,
-        caps: CAPS,
+        caps: caps()?,
         label: label(&program),
         nodes: Vec::new(),
         sentinels: Vec::new(),
@@ -74,12 +83,12 @@ pub(crate) async fn launch(spec: &Spec, ports: PortBlock) -> Result<Launched, To
     };
     let (sentinels, data): (Vec<_>, Vec<_>) = plans.iter().partition(|plan| plan.sentinel);
     for plan in data {
-        let process = Process::launch(&run, &program, plan).await?;
+        let process = Process::launch(&run, &program, plan, clock.as_deref()).await?;
         launched.nodes.push(Node::new(plan, Host::Plain(process)));
     }
     launched.wait_data_nodes(spec).await?;
     for plan in sentinels {
-        let process = Process::launch(&run, &program, plan).await?;
+        let process = Process::launch(&run, &program, plan, None).await?;
         launched
             .sentinels
             .push(Node::new(plan, Host::Plain(process)));

@@ -9,6 +9,7 @@ use tokio::sync::Mutex;
 
 use super::super::error::TopologyError;
 use super::super::plan::NodePlan;
+use super::clock;
 use super::run_dir::RunDir;
 use super::supervisor::{Life, Supervisor};
 
@@ -22,6 +23,7 @@ pub(crate) struct Process {
     program: PathBuf,
     args: Vec<String>,
     dir: PathBuf,
+    has_clock: bool,
     run: Arc<RunDir>,
     // Kept after the server ended: the supervisor is what removes the run directory should the
     // harness be killed.
@@ -29,11 +31,12 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Writes the node's files and starts the server.
+    /// Writes the node's files and starts the server; `clock` is the library that gives it a clock of its own.
     pub(crate) async fn launch(
         run: &Arc<RunDir>,
         program: &Path,
         plan: &NodePlan,
+        clock: Option<&Path>,
     ) -> Result<Self, TopologyError> {
         let dir = run.path().join(&plan.name);
         std::fs::create_dir(&dir).map_err(TopologyError::io("create", &dir))?;
@@ -41,12 +44,22 @@ impl Process {
             let path = dir.join(file);
             std::fs::write(&path, content).map_err(TopologyError::io("write", &path))?;
         }
-        let supervisor = Supervisor::spawn(run.path(), &dir, program, &plan.args).await?;
+        let (mut program, mut args) = (program.to_owned(), plan.args.clone());
+        if let Some(library) = clock {
+            clock::set(&dir, Duration::ZERO)?;
+            // It becomes the server, with the same process id.
+            let mut all = clock::arguments(library, &dir);
+            all.push(program.display().to_string());
+            all.append(&mut args);
+            (program, args) = (PathBuf::from("env"), all);
+        }
+        let supervisor = Supervisor::spawn(run.path(), &dir, &program, &args).await?;
         Ok(Self {
             name: plan.name.clone(),
-            program: program.to_owned(),
-            args: plan.args.clone(),
+            program,
+            args,
             dir,
+            has_clock: clock.is_some(),
             run: Arc::clone(run),
             supervisor: Mutex::new(supervisor),
         })
@@ -65,6 +78,14 @@ impl Process {
 
     pub(crate) async fn thaw(&self) -> Result<(), TopologyError> {
         self.signal(Signal::CONT).await
+    }
+
+    pub(crate) fn set_clock_ahead(&self, ahead: Duration) -> Result<(), TopologyError> {
+        if self.has_clock {
+            clock::set(&self.dir, ahead)
+        } else {
+            Err(clock::missing())
+        }
     }
 
     /// Ends the server at once and waits until it is gone.

@@ -48,6 +48,12 @@ pub(crate) struct Pod {
     partition: Arc<Partition>,
 }
 
+/// What servers in containers can do on this machine.
+pub(crate) async fn caps() -> Result<Caps, TopologyError> {
+    let engine = Engine::connect().await?;
+    Ok(caps_with(engine.has_image(partition::IMAGE).await?))
+}
+
 /// Starts every server of `spec` on the given ports.
 pub(crate) async fn launch(spec: &Spec, ports: PortBlock) -> Result<Launched, TopologyError> {
     let engine = Engine::connect().await?;
@@ -94,7 +100,7 @@ async fn launch_in(
     let partition = Arc::new(Partition::new(engine.clone(), &idle, tags.clone()));
     let mut launched = Launched {
         provider: ProviderKind::Pod,
-        caps: caps(can_partition),
+        caps: caps_with(can_partition),
         label: spec.image().to_string(),
         nodes: Vec::new(),
         sentinels: Vec::new(),
@@ -119,7 +125,7 @@ async fn launch_in(
     Ok(launched)
 }
 
-const fn caps(can_partition: bool) -> Caps {
+const fn caps_with(can_partition: bool) -> Caps {
     Caps {
         freeze: true,
         crash: true,
@@ -127,6 +133,7 @@ const fn caps(can_partition: bool) -> Caps {
         stall: true,
         peer_partition: can_partition,
         client_cut: can_partition,
+        set_clock: false,
         connect_refused_when_dead: false,
         honest_latency: false,
     }
