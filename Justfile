@@ -24,6 +24,10 @@ test:
 test-quick:
     scripts/test --quick
 
+# Every test, with 10^6 random schedules of the protocol model instead of 10^5.
+test-model SCHEDULES='1000000':
+    scripts/test --model {{SCHEDULES}}
+
 # MultiLock at length, on real servers and in memory: random subsets for 10^5 rounds.
 soak ROUNDS='100000':
     LOCKTOPUS_ROUNDS={{ROUNDS}} cargo test --package locktopus --all-features --test multi_lock -- --nocapture

@@ -1,14 +1,21 @@
 //! Random schedules of simulated clients on modelled servers: what must not happen, does not.
 //!
-//! `LOCKTOPUS_MODEL_SCHEDULES` sets the number of schedules of each test, 200 unless given. A failure names its seed, and
-//! `LOCKTOPUS_MODEL_SEED` runs the schedule of that seed alone.
+//! `LOCKTOPUS_MODEL_SCHEDULES` sets the number of schedules of all kinds together; without it each test runs a few. A
+//! failure names its seed, and `LOCKTOPUS_MODEL_SEED` runs the schedule of that seed alone. What ran is written to the
+//! file `LOCKTOPUS_MODEL_REPORT`, a line `<schedules> <kind>` for each test.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::ops::Range;
 use std::thread::available_parallelism;
 
 use locktopus_testkit::model::sim::{Config, Failure, Kind, Model, Summary, mutants};
 
+/// Schedules of each test, if nobody asks for more.
+const FEW: u64 = 200;
+/// Each kind runs with failovers and without.
+const TESTS: u64 = 2 * Kind::ALL.len() as u64;
 /// Schedules in which each mutant must be noticed.
 const MUTANT_SCHEDULES: u64 = 3_000;
 
@@ -23,7 +30,10 @@ fn number(variable: &str) -> Option<u64> {
 fn seeds() -> Range<u64> {
     match number("LOCKTOPUS_MODEL_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("LOCKTOPUS_MODEL_SCHEDULES").unwrap_or(200),
+        None => {
+            let all = number("LOCKTOPUS_MODEL_SCHEDULES");
+            0..all.map_or(FEW, |all| all.div_ceil(TESTS))
+        }
     }
 }
 
@@ -31,15 +41,28 @@ fn threads() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
 
+/// Tells whoever started the tests what ran, as the output of tests that pass is not shown.
+fn report(what: &str, schedules: u64) {
+    let Some(path) = std::env::var_os("LOCKTOPUS_MODEL_REPORT") else {
+        return;
+    };
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .unwrap_or_else(|error| panic!("cannot open LOCKTOPUS_MODEL_REPORT {path:?}: {error}"));
+    // In one piece: other tests write at the same time.
+    file.write_all(format!("{schedules} {what}\n").as_bytes())
+        .unwrap();
+}
+
 fn run(config: Config) -> Summary {
     let summary = Model::new(config).run_many(seeds(), threads()).unwrap();
     let failovers = if config.failovers { ", failovers" } else { "" };
-    println!("{:?}{failovers}: {summary}", config.kind);
-    assert!(
-        summary.failure.is_none(),
-        "{:?}{failovers}: {summary}",
-        config.kind
-    );
+    let what = format!("{:?}{failovers}", config.kind);
+    println!("{what}: {summary}");
+    report(&what, summary.schedules);
+    assert!(summary.failure.is_none(), "{what}: {summary}");
     summary
 }
 

@@ -31,11 +31,11 @@ fn word(value: &Value) -> Option<Vec<u8>> {
 
 /// A list of strings, for `KEYS` and `ARGV`.
 pub(super) fn strings(lua: &Lua, list: &[Vec<u8>]) -> mlua::Result<Table> {
-    let table = lua.create_table_with_capacity(list.len(), 0)?;
-    for text in list {
-        table.raw_push(lua.create_string(text)?)?;
-    }
-    Ok(table)
+    let texts: Vec<_> = list
+        .iter()
+        .map(|text| lua.create_string(text))
+        .collect::<Result<_, _>>()?;
+    lua.create_sequence_from(texts)
 }
 
 /// A reply as scripts see it.
@@ -52,11 +52,11 @@ pub(super) fn to_lua(lua: &Lua, reply: &Reply) -> mlua::Result<Value> {
         Reply::Status(text) => single("ok", text),
         Reply::Error(text) => single("err", text),
         Reply::Array(items) => {
-            let table = lua.create_table_with_capacity(items.len(), 0)?;
-            for item in items {
-                table.raw_push(to_lua(lua, item)?)?;
-            }
-            Ok(Value::Table(table))
+            let items: Vec<Value> = items
+                .iter()
+                .map(|item| to_lua(lua, item))
+                .collect::<Result<_, _>>()?;
+            Ok(Value::Table(lua.create_sequence_from(items)?))
         }
     }
 }

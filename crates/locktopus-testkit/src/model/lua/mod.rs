@@ -8,8 +8,10 @@ mod program;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ffi::c_int;
 use std::rc::Rc;
 
+use mlua::state::{GcIncParams, GcMode};
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 
 use super::redis::{
@@ -70,6 +72,9 @@ const MISSING: [&str; 14] = [
     "_G",
 ];
 
+/// Lua collects garbage when its memory has grown to this much in percent: scripts leave a lot of it and keep nothing.
+const GC_PAUSE: c_int = 400;
+
 impl Interpreter {
     /// Starts Lua.
     ///
@@ -79,6 +84,7 @@ impl Interpreter {
     pub fn new() -> Result<Self, mlua::Error> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
+        lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(GC_PAUSE)));
         let running = Rc::new(RefCell::new(Running::default()));
         let shared = Rc::clone(&running);
         let command = lua.create_function(move |lua, words: MultiValue| {
@@ -161,8 +167,7 @@ impl Interpreter {
         running.server.dirty = false;
         running.memory_was_out = running.server.out_of_memory;
         running.flags = flags;
-        running.declared.clear();
-        running.declared.extend_from_slice(keys);
+        keys.clone_into(&mut running.declared);
         running.undeclared.clear();
         running.commands = 0;
         running.lacking = None;
@@ -225,7 +230,7 @@ impl Running {
     }
 
     fn checked(&mut self, words: &[Vec<u8>]) -> Outcome {
-        let (_, command) = find(words).map_err(|error| Refusal::Unsupported(error.what))?;
+        let command = find(words).map_err(|error| Refusal::Unsupported(error.what))?;
         if !command.fits(words.len()) {
             return Err("ERR Wrong number of args calling Redis command from script".into());
         }

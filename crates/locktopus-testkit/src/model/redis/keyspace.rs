@@ -52,14 +52,16 @@ impl Keyspace {
 
     /// The entry of a key that is there at `now`, a time in milliseconds.
     pub(crate) fn live(&mut self, key: &[u8], now: i64) -> Option<&mut Entry> {
-        let expired = self
-            .entries
-            .get(key)
-            .is_some_and(|entry| entry.expires_at.is_some_and(|at| now > at));
-        if expired {
+        if self.has_expired(key, now) {
             self.entries.remove(key);
         }
         self.entries.get_mut(key)
+    }
+
+    /// Whether a key is stored that is there no more at `now` in milliseconds.
+    pub(crate) fn has_expired(&self, key: &[u8], now: i64) -> bool {
+        let entry = self.entries.get(key);
+        entry.is_some_and(|entry| entry.expires_at.is_some_and(|at| now > at))
     }
 
     /// The entry of a key at `now` in milliseconds, without removing anything.

@@ -99,9 +99,12 @@ impl Server {
     ///
     /// [`Unsupported`] if the model does not know the command or an option of it.
     pub fn command(&mut self, words: &[Vec<u8>]) -> Result<Reply, Unsupported> {
-        let (name, command) = find(words)?;
+        let command = find(words)?;
         if !command.fits(words.len()) {
-            let error = format!("ERR wrong number of arguments for '{name}' command");
+            let error = format!(
+                "ERR wrong number of arguments for '{}' command",
+                command.name
+            );
             return Ok(Reply::Error(error));
         }
         if let Some(error) = self.refuses(command) {
@@ -127,8 +130,8 @@ impl Server {
         // Looking at an expired key removes it, so reading may change a key too.
         let now = self.expiry_now();
         for key in &words[keys.clone()] {
-            let expired = self.keys.stored(key).is_some() && self.keys.peek(key, now).is_none();
-            if command.writes() || expired {
+            let changes = command.writes() || self.keys.has_expired(key, now);
+            if changes && !self.touched.contains(key) {
                 self.touched.insert(key.clone());
             }
         }
@@ -197,15 +200,11 @@ pub(crate) const NO_REPLICAS: &str = "NOREPLICAS Not enough good replicas to wri
 pub(crate) const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
 /// Finds a command by its first word.
-pub(crate) fn find(words: &[Bytes]) -> Result<(String, &'static Command), Unsupported> {
-    let first = words.first().map(Vec::as_slice).unwrap_or_default();
-    let name = String::from_utf8_lossy(first).to_ascii_lowercase();
-    match table::lookup(&name) {
-        Some(command) => Ok((name, command)),
-        None => Err(Unsupported {
-            what: format!("the command {name:?}"),
-        }),
-    }
+pub(crate) fn find(words: &[Bytes]) -> Result<&'static Command, Unsupported> {
+    let name = words.first().map(Vec::as_slice).unwrap_or_default();
+    table::lookup(name).ok_or_else(|| Unsupported {
+        what: format!("the command {:?}", String::from_utf8_lossy(name)),
+    })
 }
 
 pub(crate) fn finish(outcome: Outcome) -> Result<Reply, Unsupported> {

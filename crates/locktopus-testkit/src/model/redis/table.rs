@@ -56,10 +56,11 @@ impl Command {
     }
 }
 
-/// Finds a command by its name in lower case.
-pub(crate) fn lookup(name: &str) -> Option<&'static Command> {
+/// Finds a command by its name, in whatever case.
+pub(crate) fn lookup(name: &[u8]) -> Option<&'static Command> {
+    let lower = |byte: &u8| byte.to_ascii_lowercase();
     let place = COMMANDS
-        .binary_search_by(|command| command.name.cmp(name))
+        .binary_search_by(|command| command.name.bytes().cmp(name.iter().map(lower)))
         .ok()?;
     COMMANDS.get(place)
 }
@@ -158,6 +159,7 @@ mod tests {
     #[test]
     fn the_table_is_sorted() {
         assert!(COMMANDS.is_sorted_by(|a, b| a.name < b.name));
-        assert!(lookup("zscore").is_some() && lookup("flushall").is_none());
+        assert!(lookup(b"zscore").is_some() && lookup(b"ZScore").is_some());
+        assert!(lookup(b"flushall").is_none() && lookup(b"").is_none());
     }
 }

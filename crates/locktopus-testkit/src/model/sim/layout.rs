@@ -1,5 +1,7 @@
 //! What the keys of a lock say: who holds it, who waits for it. The judge reads them as no client would.
 
+use std::borrow::Cow;
+
 use super::Kind;
 use super::ask::{Holder, Mode, Owner, Waiter};
 use crate::model::redis::{Entry, Server, Unsupported, Value};
@@ -42,14 +44,14 @@ impl Layout {
 
     /// The key whose expiry is that of one reader.
     fn own_key(&self, owner: &str) -> Vec<u8> {
-        let prefix = String::from_utf8_lossy(&self.keys[MORE]).into_owned();
-        format!("{prefix}:{owner}:rwlock_timeout:1").into_bytes()
+        let prefix = self.keys[MORE].as_slice();
+        [prefix, b":", owner.as_bytes(), b":rwlock_timeout:1"].concat()
     }
 
     /// Whether a script may touch a key that it was not given: those of readers have names of their own.
     pub(super) fn may_touch(&self, key: &[u8]) -> bool {
-        self.kind == Kind::ReadWrite
-            && key.starts_with(&[self.keys[MORE].as_slice(), b":"].concat())
+        let rest = || key.strip_prefix(self.keys[MORE].as_slice());
+        self.kind == Kind::ReadWrite && rest().is_some_and(|rest| rest.starts_with(b":"))
     }
 
     /// Puts there what must be there before anybody comes.
@@ -64,9 +66,7 @@ impl Layout {
     /// The free permits of a semaphore.
     pub(super) fn free(&self, server: &Server) -> Option<i64> {
         match &self.entry(server, LOCK)?.value {
-            Value::Text(free) if self.kind.is_counted() => {
-                String::from_utf8_lossy(free).parse().ok()
-            }
+            Value::Text(free) if self.kind.is_counted() => words(free).parse().ok(),
             _ => None,
         }
     }
@@ -84,15 +84,15 @@ impl Layout {
             }
             (Kind::Mutex, Value::Text(owner)) => vec![whole(owner)],
             (Kind::ReadWrite, Value::Hash(fields)) => {
-                let names = fields.iter().map(|(name, _)| text(name));
-                let names = names.filter(|name| **name != *"mode");
+                let names = fields.iter().map(|(name, _)| words(name));
+                let names = names.filter(|name| name != "mode");
                 names
                     .map(|name| self.reader_or_writer(server, entry, &name))
                     .collect()
             }
             (Kind::Semaphore, Value::Sorted(members)) => members
                 .iter()
-                .filter_map(|(at, member)| leased(server, *at, &text(member)))
+                .filter_map(|(at, member)| leased(server, *at, &words(member)))
                 .collect(),
             (Kind::Permits, Value::Sorted(members)) => permits(server, members),
             _ => Vec::new(),
@@ -120,7 +120,7 @@ impl Layout {
         };
         let record = |owner: &Vec<u8>| {
             let record = records.iter().find(|(name, _)| name == owner)?;
-            waiter(text(owner), &text(&record.1))
+            waiter(text(owner), &words(&record.1))
         };
         match &queue.value {
             Value::Sorted(queue) => queue
@@ -142,7 +142,7 @@ impl Layout {
             return 0;
         };
         let open = records.iter().find(|(name, _)| name == b"!open");
-        open.and_then(|(_, until)| text(until).parse().ok())
+        open.and_then(|(_, until)| words(until).parse().ok())
             .unwrap_or(0)
     }
 
@@ -246,5 +246,10 @@ fn waiter(owner: Owner, record: &str) -> Option<Waiter> {
 }
 
 fn text(bytes: &[u8]) -> Owner {
-    String::from_utf8_lossy(bytes).as_ref().into()
+    words(bytes).as_ref().into()
+}
+
+/// As text. Nearly all of it is, so that what need not be copied is not.
+fn words(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }

@@ -1,6 +1,7 @@
 //! A modelled server in the simulation: its clock, who listens, and what its replica has not received yet.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
 
 use super::rules::Micros;
 use super::wire::Wire;
@@ -19,7 +20,8 @@ pub(super) struct Node {
     next_turn: Micros,
     /// Processes that listen.
     listeners: BTreeSet<usize>,
-    /// Whether the server's own counts of them are right.
+    /// The channels that somebody listens to, and whether they and the server's own counts are right.
+    heard: Rc<BTreeSet<Vec<u8>>>,
     counted: bool,
     /// What was written and when a replica has it.
     stream: VecDeque<(Micros, Vec<Change>)>,
@@ -37,6 +39,7 @@ impl Node {
             busy_until: 0,
             next_turn: 0,
             listeners: BTreeSet::new(),
+            heard: Rc::default(),
             counted: false,
             stream: VecDeque::new(),
         }
@@ -92,6 +95,13 @@ impl Node {
                     .or_default() += 1;
             }
         }
+        let channels = self.server.listeners.keys();
+        self.heard = Rc::new(channels.map(|(_, channel)| channel.clone()).collect());
+    }
+
+    /// The channels that somebody listened to when they were last counted.
+    pub(super) fn heard(&self) -> Rc<BTreeSet<Vec<u8>>> {
+        Rc::clone(&self.heard)
     }
 
     /// Notes what was written for the replica, which has it at `at`. A stream has an order: nothing overtakes.

@@ -7,6 +7,7 @@ mod state;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::rc::Rc;
 
 use super::Counts;
 use super::ask::{Ask, Holder, Mode, Owner, Waiter};
@@ -96,7 +97,7 @@ pub(super) struct Before {
     waiters: Vec<Waiter>,
     /// The free permits of a semaphore.
     free: Option<i64>,
-    listening: BTreeSet<Vec<u8>>,
+    listening: Rc<BTreeSet<Vec<u8>>>,
     /// The lock is left to those who cannot queue.
     open: bool,
     /// Server time in milliseconds.
@@ -187,12 +188,11 @@ impl Judge {
     /// Takes note of a server before a script runs.
     pub(super) fn look(&self, wire: &Wire, node: &Node) -> Before {
         let server = &node.server;
-        let listening = server.listeners.iter().filter(|(_, count)| **count > 0);
         Before {
             holders: wire.layout.holders(server),
             waiters: wire.layout.waiters(server),
             free: wire.layout.free(server),
-            listening: listening.map(|((_, channel), _)| channel.clone()).collect(),
+            listening: node.heard(),
             open: wire.layout.open_until(server) * 1_000 > server.clock,
             now_ms: server.clock / 1_000,
             micros: server.clock,
