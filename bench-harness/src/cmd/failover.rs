@@ -207,7 +207,11 @@ async fn list(cells: &[Cell], args: &FailoverArgs) -> String {
         let rest = match needs {
             Some(needs) if args.url.is_none() => format!("needs {needs}"),
             _ => {
-                let takes = args.url.as_ref().map_or(cell.estimate(), |_| args.observe);
+                let takes = if args.url.is_some() {
+                    args.observe
+                } else {
+                    cell.estimate()
+                };
                 all += takes;
                 format!("about {}", in_words(takes))
             }

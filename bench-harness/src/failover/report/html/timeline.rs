@@ -32,7 +32,8 @@ pub(super) fn draw(timeline: &Timeline, title: &str) -> String {
             "tick",
             (scale.at(tick), bottom + 16.0),
             Anchor::Middle,
-            &format!("{tick} s"),
+            // Three times 0.2 is a little more than 0.6.
+            &format!("{} s", (tick * 1e3).round() / 1e3),
         );
     }
     let y = |lock: usize| top + ROW * (lock as f64 + 0.5);
