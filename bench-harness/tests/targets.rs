@@ -41,6 +41,8 @@ fn a_run_becomes_a_page_that_is_checked() {
     assert_eq!(stale.status.code(), Some(7));
     let said = String::from_utf8(stale.stderr).unwrap();
     assert!(said.contains("write it again"), "{said}");
+    assert_eq!(targets(&["--render", at]).status.code(), Some(0));
+    assert_eq!(std::fs::read_to_string(&page).unwrap(), text);
 }
 
 #[test]
@@ -63,7 +65,7 @@ fn the_committed_page_is_the_one_its_summary_gives() {
     let found = std::fs::read_to_string(docs.join("performance.md")).unwrap();
     assert!(
         found == expected,
-        "docs/performance.md is stale: run `locktopus-bench targets RUN --write docs`, or undo the change \
+        "docs/performance.md is stale: run `locktopus-bench targets --render docs`, or undo the change \
          that was made by hand"
     );
     assert!(

@@ -17,7 +17,7 @@ const PAGE: &str = "performance.md";
 #[derive(Debug, Args)]
 pub struct TargetsArgs {
     /// The .json files of runs on one machine, or directories with a report.json.
-    #[arg(required_unless_present = "check")]
+    #[arg(required_unless_present_any = ["check", "render"])]
     runs: Vec<PathBuf>,
     /// Write performance.json, what is kept of the runs, and performance.md into this directory.
     #[arg(long, value_name = "DIR")]
@@ -25,6 +25,9 @@ pub struct TargetsArgs {
     /// See whether performance.md in this directory is what its performance.json gives.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["runs", "write"])]
     check: Option<PathBuf>,
+    /// Write performance.md in this directory again from its performance.json, after targets were changed.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["runs", "write", "check"])]
+    render: Option<PathBuf>,
 }
 
 /// Runs the subcommand.
@@ -36,6 +39,11 @@ pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
     let targets = Targets::committed()?;
     if let Some(directory) = &args.check {
         return check(&targets, directory);
+    }
+    if let Some(directory) = &args.render {
+        let summary = Summary::load(&directory.join(SUMMARY))?;
+        save(&directory.join(PAGE), &render(&targets, &summary)?)?;
+        return Ok(Exit::Ok);
     }
     let reports = args
         .runs
@@ -73,7 +81,7 @@ fn check(targets: &Targets, directory: &Path) -> Result<Exit, CommandError> {
         return Ok(Exit::Ok);
     }
     eprintln!(
-        "{} is not what {SUMMARY} and the targets give: write it again with `targets RUN --write`",
+        "{} is not what {SUMMARY} and the targets give: write it again with `targets --render`",
         page.display()
     );
     Ok(Exit::Stale)

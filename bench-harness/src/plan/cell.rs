@@ -28,6 +28,8 @@ pub(super) struct CellSpec {
     pub(super) threads: u32,
     pub(super) nodes: Option<u32>,
     pub(super) turns: Option<u32>,
+    #[serde(default, with = "humantime_serde")]
+    pub(super) lease_cache: Duration,
     pub(super) locks: Option<u32>,
     #[serde(default, with = "humantime_serde")]
     pub(super) hold: Duration,
@@ -158,6 +160,7 @@ impl CellSpec {
             threads: self.threads,
             nodes: self.nodes,
             turns: self.turns,
+            lease_cache: self.lease_cache,
             locks,
             hold: self.hold,
             duration: self.duration,

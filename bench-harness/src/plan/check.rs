@@ -60,6 +60,7 @@ impl CellSpec {
         if self.turns.is_some() && self.strategies != [Strategy::Locktopus] {
             return Err("only locktopus passes locks on inside a process: no turns".to_owned());
         }
+        self.check_lease_cache()?;
         if self.scenario == Scenario::RemoteWaiter && self.processes != 2 {
             return Err("a remote waiter needs two processes".to_owned());
         }
@@ -77,6 +78,28 @@ impl CellSpec {
                 "renewal needs a duration of two renewal periods, that is two thirds of the lease"
                     .to_owned(),
             );
+        }
+        Ok(())
+    }
+
+    fn check_lease_cache(&self) -> Result<(), String> {
+        if self.lease_cache.is_zero() {
+            return Ok(());
+        }
+        if self.strategies != [Strategy::Locktopus] {
+            return Err("only locktopus keeps leases: no lease_cache".to_owned());
+        }
+        if self.topologies.contains(&Topology::Quorum) {
+            return Err("a quorum keeps no leases: no lease_cache".to_owned());
+        }
+        let mut kinds = self.kinds.iter();
+        if !kinds.all(|kind| matches!(kind, Kind::Lock | Kind::Mutex)) {
+            return Err(
+                "leases of lock and mutex can be kept, no others: no lease_cache".to_owned(),
+            );
+        }
+        if !self.scenario.is_loop() {
+            return Err("lease_cache is for locks that are taken again and again".to_owned());
         }
         Ok(())
     }

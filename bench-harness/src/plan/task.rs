@@ -164,6 +164,8 @@ pub struct Task {
     pub nodes: Option<u32>,
     /// How often a lock is passed on inside a process before it goes back; the library's default without.
     pub turns: Option<u32>,
+    /// How long a process keeps a lease that nobody wants after the release; zero for not at all.
+    pub lease_cache: Duration,
     /// Distinct locks.
     pub locks: u32,
     /// How long each holder keeps the lock.

@@ -45,6 +45,7 @@ pub(super) fn jobs(place: &Place, task: &Task, common: &Common) -> Vec<Job> {
             workers,
             threads: task.threads,
             turns: task.turns,
+            lease_cache_ns: duration_ns(task.lease_cache),
             remote,
             locks: share(task.locks, process, task.processes),
             hold_ns: duration_ns(task.hold),
@@ -126,6 +127,9 @@ fn options(task: &Task) -> BTreeMap<String, String> {
     if let Some(turns) = task.turns {
         option("turns", turns.to_string());
     }
+    if !task.lease_cache.is_zero() {
+        option("lease cache", written(task.lease_cache));
+    }
     options
 }
 
@@ -168,5 +172,12 @@ mod tests {
             .map(|job| (job.first_worker, job.workers, job.remote))
             .collect();
         assert_eq!(found, [(0, 8, false), (8, 1, true)]);
+    }
+
+    #[test]
+    fn a_lease_is_kept_only_where_the_file_says_so() {
+        let cached = jobs_of("scenario = \"uncontended\"\nlease_cache = \"5ms\"");
+        assert_eq!(cached[0].lease_cache_ns, 5_000_000);
+        assert_eq!(jobs_of("scenario = \"uncontended\"")[0].lease_cache_ns, 0);
     }
 }

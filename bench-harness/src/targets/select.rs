@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::SummaryCell;
+use crate::model::Pacing;
 
 /// The strategy that is meant where none is named.
 const OURS: &str = "locktopus";
@@ -33,6 +34,11 @@ pub struct Select {
     pub threads: Option<u32>,
     /// How often a lock is passed on inside a process; the library's default without.
     pub turns: Option<u32>,
+    /// How long a lease that nobody wants is kept after the release; not at all without.
+    #[serde(default, with = "humantime_serde")]
+    pub lease_cache: Option<Duration>,
+    /// Arrivals per second of an open loop; a closed one without.
+    pub arrivals_per_second: Option<u64>,
     /// Locks.
     pub locks: Option<u32>,
     /// How long a lock is held.
@@ -74,8 +80,10 @@ impl Select {
             workers: self.workers.or(other.workers),
             processes: self.processes.or(other.processes),
             threads: self.threads.or(other.threads),
-            // Nobody else passes locks on inside a process.
+            // Nobody else passes locks on inside a process, or keeps leases.
             turns: self.turns.or(other.turns).filter(|_| ours),
+            lease_cache: self.lease_cache.or(other.lease_cache).filter(|_| ours),
+            arrivals_per_second: self.arrivals_per_second.or(other.arrivals_per_second),
             locks: self.locks.or(other.locks),
             hold: self.hold.or(other.hold),
         }
@@ -98,10 +106,21 @@ impl Select {
             && number(self.processes, subject.processes)
             && self.threads.unwrap_or(1) == option("threads").unwrap_or(1)
             && self.turns == option("turns")
+            && self.kept()
+                == subject
+                    .options
+                    .get("lease cache")
+                    .and_then(|it| humantime::parse_duration(it).ok())
+            && self.arrivals_per_second == arrivals(subject.pacing)
             && number(self.locks, subject.locks)
             && self
                 .hold
                 .is_none_or(|hold| hold.as_nanos() == u128::from(subject.hold_ns))
+    }
+
+    /// How long leases are kept, if they are.
+    fn kept(&self) -> Option<Duration> {
+        self.lease_cache.filter(|keep| !keep.is_zero())
     }
 
     /// The selection in words, without what `known` says already.
@@ -126,11 +145,29 @@ impl Select {
         number(self.turns, known.turns, "turns");
         number(self.nodes, known.nodes, "nodes");
         number(self.locks, known.locks, "locks");
+        if self.kept() != known.kept() {
+            let keep = self.kept().map(humantime::format_duration);
+            let none = || "no lease cache".to_owned();
+            words.push(keep.map_or_else(none, |keep| format!("lease cache {keep}")));
+        }
+        let rate = self
+            .arrivals_per_second
+            .filter(|_| self.arrivals_per_second != known.arrivals_per_second);
+        words.extend(rate.map(|rate| format!("{rate} arrivals/s")));
         if let Some(hold) = self.hold.filter(|_| self.hold != known.hold) {
             words.push(format!("hold {}", humantime::format_duration(hold)));
         }
         words.dedup();
         words.join(", ")
+    }
+}
+
+fn arrivals(pacing: Pacing) -> Option<u64> {
+    match pacing {
+        Pacing::OpenLoop {
+            arrivals_per_second,
+        } => Some(arrivals_per_second),
+        Pacing::ClosedLoop => None,
     }
 }
 
@@ -220,6 +257,11 @@ mod tests {
         let rslock = select("strategy = \"rslock\"").or(&ours);
         assert_eq!(rslock.kind.as_deref(), Some("mutex"));
         assert_eq!(select("workers = 2").or(&ours).turns, Some(1));
+        let cached = select("lease_cache = \"5ms\"");
+        let without = select("lease_cache = \"0s\"").or(&cached);
+        assert_eq!(without.describe(&cached), "no lease cache");
+        assert_eq!(cached.describe(&without), "lease cache 5ms");
+        assert_eq!(redisson.or(&cached).lease_cache, None);
     }
 
     #[test]
@@ -235,6 +277,18 @@ mod tests {
             .insert("turns".to_owned(), "1".to_owned());
         assert!(!select("scenario = \"hot-lock\"").matches(&cell));
         assert!(select("turns = 1").matches(&cell));
+        cell.subject.options.clear();
+        cell.subject
+            .options
+            .insert("lease cache".to_owned(), "5ms".to_owned());
+        assert!(!select("scenario = \"hot-lock\"").matches(&cell));
+        assert!(!select("lease_cache = \"0s\"").matches(&cell));
+        assert!(select("lease_cache = \"5ms\"").matches(&cell));
+        cell.subject.pacing = Pacing::OpenLoop {
+            arrivals_per_second: 100,
+        };
+        assert!(!select("lease_cache = \"5ms\"").matches(&cell));
+        assert!(select("lease_cache = \"5ms\"\narrivals_per_second = 100").matches(&cell));
     }
 
     #[test]

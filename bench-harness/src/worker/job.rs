@@ -31,6 +31,8 @@ pub struct Job {
     pub threads: u32,
     /// How often a lock is passed on inside it before it goes back; the library's default without.
     pub turns: Option<u32>,
+    /// How long it keeps a lease that nobody wants after the release.
+    pub lease_cache_ns: u64,
     /// Whether its worker waits beside those of another process, whose waits are not the question.
     pub remote: bool,
     /// How many locks this process holds in the renewal scenario.

@@ -35,12 +35,15 @@ pub(super) async fn connect(job: &Job) -> Result<Arc<dyn Subject>, String> {
 
 async fn open(job: &Job) -> Result<Locktopus, String> {
     if job.more_urls.is_empty() {
-        return locktopus::connect_with(&job.url, |builder| match job.turns {
-            Some(turns) => builder.cohort(CohortSettings {
-                turns,
-                ..CohortSettings::default()
-            }),
-            None => builder,
+        return locktopus::connect_with(&job.url, |builder| {
+            let builder = builder.lease_cache(Duration::from_nanos(job.lease_cache_ns));
+            match job.turns {
+                Some(turns) => builder.cohort(CohortSettings {
+                    turns,
+                    ..CohortSettings::default()
+                }),
+                None => builder,
+            }
         })
         .await
         .map_err(|error| chain(&error));
