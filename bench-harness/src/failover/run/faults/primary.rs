@@ -53,13 +53,11 @@ pub(super) async fn promote_laggard(stage: &mut Stage<'_>) -> Result<(), RunErro
     laggard.freeze().await?;
     stage.note("lags", laggard.name());
     let load = stage.load(primary, &lock);
-    let waited = stage.moment(&here).await;
+    // A lock that waits for all replicas is not granted meanwhile.
+    let _ = tokio::time::timeout(CUT_FOR, stage.moment(&here)).await;
     // Whatever comes, nobody stays frozen.
-    let killed = match waited {
-        Ok(_) => {
-            stage.fault(primary.name())?;
-            primary.crash().await.map_err(RunError::from)
-        }
+    let killed = match stage.fault(primary.name()) {
+        Ok(()) => primary.crash().await.map_err(RunError::from),
         Err(error) => Err(error),
     };
     drop(load);
