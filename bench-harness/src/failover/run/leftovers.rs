@@ -60,7 +60,7 @@ async fn once(cell: &Cell, place: &Deployment, prefix: &str) -> Result<Leftovers
             continue;
         }
         for key in keys(node, prefix).await? {
-            if to_stay.contains(&key) || is_by_design(&key) {
+            if to_stay.contains(&key) || is_by_design(&key) || is_over(node, &key).await? {
                 continue;
             }
             // A lock must be gone by now. What is kept beside it may stay until it expires, if it does.
@@ -103,6 +103,19 @@ fn is_by_design(key: &str) -> bool {
     kept.iter().any(|prefix| key.starts_with(prefix))
         || key.ends_with(":count")
         || key.contains(load::NAME)
+}
+
+/// Whether it is the list of those who hold permits of a semaphore, and all of their leases are over: their permits come
+/// back when somebody looks, and here nobody does any more.
+async fn is_over(node: &Node, key: &str) -> Result<bool, TopologyError> {
+    if !key.starts_with("locktopus_holders:")
+        || node.command(&["TYPE", key]).await?.text() != "zset"
+    {
+        return Ok(false);
+    }
+    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+    let now = since.as_millis().to_string();
+    Ok(node.command(&["ZCOUNT", key, &now, "+inf"]).await? == Resp::Int(0))
 }
 
 async fn keys(node: &Node, prefix: &str) -> Result<Vec<String>, TopologyError> {
