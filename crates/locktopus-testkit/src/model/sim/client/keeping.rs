@@ -39,7 +39,9 @@ impl Process {
     /// Keeps a lease whose holder is done, if that may be.
     pub(super) fn keep(&mut self, id: u64) -> bool {
         let (now, keep) = (self.now, self.rules.keep);
-        if self.stopping || self.kept.is_some() {
+        // In the core whoever waits in the same process is next in the cohort's line.
+        let wanted_here = self.tasks.iter().any(|task| task.acquisition.is_some());
+        if self.stopping || self.kept.is_some() || wanted_here {
             return false;
         }
         let Some(keeping) = self
