@@ -77,14 +77,14 @@ fn table(out: &mut String, report: &FailoverReport, cells: &[&CellReport]) {
             .as_deref()
             .unwrap_or("an unknown revision"),
     );
-    out.push_str(HEAD);
-    for cell in cells.iter().filter(|cell| !cell.subject.is_broken()) {
+    let (broken, sound): (Vec<&CellReport>, Vec<_>) =
+        cells.iter().partition(|cell| cell.subject.is_broken());
+    if !sound.is_empty() {
+        out.push_str(HEAD);
+    }
+    for cell in sound {
         out.push_str(&row(cell));
     }
-    let broken: Vec<_> = cells
-        .iter()
-        .filter(|cell| cell.subject.is_broken())
-        .collect();
     if !broken.is_empty() {
         out.push_str("\nLocks that are broken on purpose, to test the checker:\n\n");
         out.push_str("| lock | broken how | caught by |\n|---|---|---|\n");
