@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::model::{CellReport, FailoverReport};
+use super::report::terminal::{problems, servers};
 use crate::report::format::{NONE, count, duration};
 
 /// What comes before the generated part.
@@ -38,8 +39,8 @@ fn tables(reports: &[FailoverReport]) -> String {
     let mut out = String::new();
     for (at, report) in reports.iter().enumerate() {
         let repeated = |cell: &&CellReport| {
-            let later = reports[at + 1..].iter().flat_map(|later| &later.cells);
-            later.into_iter().any(|later| same(later, cell))
+            let mut later = reports[at + 1..].iter().flat_map(|later| &later.cells);
+            later.any(|later| same(later, cell))
         };
         let cells: Vec<_> = report.cells.iter().filter(|cell| !repeated(cell)).collect();
         if at > 0 {
@@ -69,7 +70,7 @@ fn table(out: &mut String, report: &FailoverReport, cells: &[&CellReport]) {
         report.run.id,
         report.environment.cpu_model,
         report.environment.logical_cores,
-        servers(cells),
+        servers(cells.iter().copied()),
         report.harness.build_profile,
         report
             .harness
@@ -97,16 +98,11 @@ fn table(out: &mut String, report: &FailoverReport, cells: &[&CellReport]) {
             let _ = writeln!(out, "| {} | {} | {caught} |", cell.subject, cell.about);
         }
     }
-    let not_kept =
-        |cell: &&&CellReport| !cell.broken_promises.is_empty() || !cell.trouble.is_empty();
-    let mut faulty = cells.iter().filter(not_kept).peekable();
-    if faulty.peek().is_some() {
+    let problems = problems(cells.iter().copied());
+    if !problems.is_empty() {
         out.push_str("\nNot as promised, or not to the end:\n\n");
-        for cell in faulty {
-            for what in cell.broken_promises.iter().chain(&cell.trouble) {
-                let (scenario, servers) = (&cell.scenario, cell.topology);
-                let _ = writeln!(out, "- {scenario} on {servers}, {}: {what}", cell.who());
-            }
+        for problem in problems {
+            let _ = writeln!(out, "- {problem}");
         }
     }
     if !report.skipped.is_empty() {
@@ -115,16 +111,6 @@ fn table(out: &mut String, report: &FailoverReport, cells: &[&CellReport]) {
             let _ = writeln!(out, "- {}: needs {}", skip.what, skip.needs);
         }
     }
-}
-
-fn servers(cells: &[&CellReport]) -> String {
-    let mut names: Vec<_> = cells
-        .iter()
-        .map(|cell| format!("{} ({})", cell.server, cell.provider))
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    names.join(", ")
 }
 
 const HEAD: &str = "\

@@ -26,7 +26,7 @@ pub fn render(report: &FailoverReport, style: Style) -> String {
     let skipped = report.skipped.iter();
     let skipped = skipped.map(|skip| format!("{}: needs {}", skip.what, skip.needs));
     for (title, lines) in [
-        ("Promises that were not kept", problems(report)),
+        ("Promises that were not kept", problems(&report.cells)),
         ("Broken on purpose", caught(report)),
         ("Skipped", skipped.collect()),
         ("Notes", report.notes.clone()),
@@ -53,7 +53,7 @@ fn header(report: &FailoverReport, style: Style) -> String {
         env.os,
         report.harness.version,
         report.harness.build_profile,
-        servers(report),
+        servers(&report.cells),
     );
     let lines = text.lines();
     lines
@@ -62,9 +62,9 @@ fn header(report: &FailoverReport, style: Style) -> String {
 }
 
 /// Names and versions of all servers, and how they were started.
-pub(super) fn servers(report: &FailoverReport) -> String {
-    let cells = report.cells.iter();
+pub(in super::super) fn servers<'a>(cells: impl IntoIterator<Item = &'a CellReport>) -> String {
     let all: BTreeSet<_> = cells
+        .into_iter()
         .map(|cell| match cell.server.as_str() {
             "" => format!("servers of others ({})", cell.provider),
             server => format!("{server} ({})", cell.provider),
@@ -106,14 +106,17 @@ fn matrix(cells: &[&CellReport], style: Style) -> String {
     table.trim_fmt()
 }
 
-pub(super) fn problems(report: &FailoverReport) -> Vec<String> {
+/// Promises that were not kept, and what ended a cell early.
+pub(in super::super) fn problems<'a>(
+    cells: impl IntoIterator<Item = &'a CellReport>,
+) -> Vec<String> {
     let of = |cell: &CellReport| {
         let name = format!("{} on {}, {}", cell.scenario, cell.topology, cell.who());
         let all = cell.broken_promises.iter().chain(&cell.trouble);
         all.map(|problem| format!("{name}: {problem}"))
             .collect::<Vec<_>>()
     };
-    report.cells.iter().flat_map(of).collect()
+    cells.into_iter().flat_map(of).collect()
 }
 
 pub(super) fn caught(report: &FailoverReport) -> Vec<String> {

@@ -74,9 +74,9 @@ impl<'a> Page<'a> {
             .collect();
         Self {
             report,
-            servers: servers(report),
+            servers: servers(&report.cells),
             cards: cards(report),
-            problems: problems(report),
+            problems: problems(&report.cells),
             caught: caught(report),
             skipped: &report.skipped,
             headings: &HEADINGS,
@@ -189,7 +189,7 @@ fn facts(report: &FailoverReport) -> Vec<(&'static str, String)> {
         ("Started", run.started_at.clone()),
         ("Arguments", run.command_line.join(" ")),
         ("Seed", run.seed.to_string()),
-        ("Servers", servers(report)),
+        ("Servers", servers(&report.cells)),
         ("Processor", env.cpu_model.clone()),
         ("Logical cores", env.logical_cores.to_string()),
         ("System", format!("{}, kernel {}", env.os, env.kernel)),
