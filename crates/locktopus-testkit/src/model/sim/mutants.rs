@@ -19,7 +19,7 @@ pub struct Mutant {
 pub fn mutants() -> Vec<Mutant> {
     let mut mutants = Vec::new();
     for (name, flaw) in FLAWS {
-        // Who looks often enough anyway hides it: it takes a queue that nobody else serves.
+        // On the lock, 20,000 schedules do not show it; on the fair lock, one of the first 1,400 does.
         let kind = match flaw {
             Flaw::NoResync => Kind::Fair,
             _ => Kind::Lock,

@@ -28,29 +28,31 @@ use super::provider::{Caps, ProviderKind};
 use super::spec::Spec;
 use super::tls::Certificates;
 
-/// What plain processes can do.
+/// What plain processes can do on this machine.
 pub(crate) fn caps() -> Result<Caps, TopologyError> {
-    Ok(Caps {
+    Ok(caps_with(clock::find()?.is_some()))
+}
+
+const fn caps_with(set_clock: bool) -> Caps {
+    Caps {
         freeze: true,
         crash: true,
         stop_start: true,
         stall: true,
         peer_partition: false,
         client_cut: false,
-        set_clock: clock::find()?.is_some(),
+        set_clock,
         connect_refused_when_dead: true,
         honest_latency: true,
-    })
+    }
 }
 
 /// Starts every server of `spec` on the given ports.
 pub(crate) async fn launch(spec: &Spec, ports: PortBlock) -> Result<Launched, TopologyError> {
     let program = program::find(spec.binary())?;
-    let clock = if spec.knobs().settable_clock {
-        clock::find()?
-    } else {
-        None
-    };
+    let library = clock::find()?;
+    let caps = caps_with(library.is_some());
+    let clock = library.filter(|_| spec.knobs().settable_clock);
     let run = Arc::new(RunDir::create()?);
     let certificates = match spec.kind() {
         TopologyKind::Tls => Some(Certificates::make()?),
@@ -71,7 +73,7 @@ pub(crate) async fn launch(spec: &Spec, ports: PortBlock) -> Result<Launched, To
     );
     let mut launched = Launched {
         provider: ProviderKind::Plain,
-        caps: caps()?,
+        caps,
         label: label(&program),
         nodes: Vec::new(),
         sentinels: Vec::new(),
