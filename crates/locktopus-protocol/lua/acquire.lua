@@ -16,37 +16,15 @@
 --         it, or is ahead (fair lock)
 --
 -- Whatever can be refused is refused before the lock is written, so an error leaves no lock behind.
-local owner, lease, mode, permits = ARGV[1], ARGV[2], ARGV[5], tonumber(ARGV[6])
-local tokens, floor = tonumber(ARGV[7]), tonumber(ARGV[8])
-
-if late then
-  return {2, 0, now}
-end
-
-local function wait(remaining, foreign)
-  if not ARGV[10] or ARGV[10] == '' then
-    return {0, remaining, now}
-  end
-  local rest = table.concat({lease, ARGV[7], ARGV[6], mode, ARGV[11]}, ' ')
-  local ahead, others = enter(owner, tonumber(ARGV[10]), rest)
-  return {3, remaining, now, ahead, tonumber(redis.call('GET', KEYS[2]) or 0) or 0, math.max(foreign or 0, others or 0)}
-end
-
 -- A number where that says it all, because servers look into every table for a dozen names before they send it.
 local function granted(token)
   return (tokens == 0 or token == now) and now or {1, token, now}
 end
 
-local code, remaining, foreign = standing(owner, mode, permits)
 if code == 1 then
   renew(owner, lease, mode, permits)
   return granted(tokens > 0 and reserved(tokens, floor) or 0)
 end
-if code == 2 then
-  ask_back()
-  return wait(remaining, foreign)
-end
-
 local behind = false
 if KEYS[3] and code == 0 and first(0) then
   local left = window()

@@ -10,32 +10,37 @@ static LOCK: KindScripts = kind!(
     "quarantined_lock",
     hold: "part/hold_lock",
     admin: "part/admin_lock",
+    enter: "part/enter",
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "lock_extend",
     recall: "part/recall",
     released: "part/no_haste",
     head: "part/quarantine_args",
-    guard: ["part/quarantine", "part/quarantine_hold"]
+    guard: ["part/quarantine", "part/quarantine_hold"],
+    guard_queue: "part/quarantine_queue"
 );
 
 static MUTEX: KindScripts = kind!(
     "quarantined_mutex",
     hold: "part/hold_mutex",
     admin: "part/admin_mutex",
+    enter: "part/enter",
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "mutex_extend",
     recall: "part/recall",
     released: "part/no_haste",
     head: "part/quarantine_args",
-    guard: ["part/quarantine", "part/quarantine_hold"]
+    guard: ["part/quarantine", "part/quarantine_hold"],
+    guard_queue: "part/quarantine_queue"
 );
 
 static BELL_MUTEX: KindScripts = kind!(
     "quarantined_bell_mutex",
     hold: "part/hold_mutex",
     admin: "part/admin_mutex",
+    enter: "part/enter",
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "mutex_extend",
@@ -43,13 +48,15 @@ static BELL_MUTEX: KindScripts = kind!(
     recall: "part/no_recall",
     released: "part/no_haste",
     head: "part/quarantine_args",
-    guard: ["part/quarantine", "part/quarantine_hold"]
+    guard: ["part/quarantine", "part/quarantine_hold"],
+    guard_queue: "part/quarantine_queue"
 );
 
 static FAIR: KindScripts = kind!(
     "quarantined_fair_lock",
     hold: "part/hold_lock",
     admin: "part/admin_lock",
+    enter: "part/enter_fair",
     queue: "part/queue_fair",
     admin_queue: "part/admin_queue_fair",
     extend: "lock_extend",
@@ -57,59 +64,68 @@ static FAIR: KindScripts = kind!(
     recall: "part/no_recall",
     released: "part/no_haste",
     head: "part/quarantine_args",
-    guard: ["part/quarantine", "part/quarantine_hold"]
+    guard: ["part/quarantine", "part/quarantine_hold"],
+    guard_queue: "part/quarantine_queue"
 );
 
 static READ: KindScripts = kind!(
     "quarantined_read_lock",
     hold: "part/hold_rw",
     admin: "part/admin_rw",
+    enter: "part/enter",
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "read_extend",
     recall: "part/no_recall",
     released: "part/no_haste",
     head: "part/quarantine_args",
-    guard: ["part/quarantine", "part/quarantine_hold"]
+    guard: ["part/quarantine", "part/quarantine_hold"],
+    guard_queue: "part/quarantine_queue"
 );
 
 static WRITE: KindScripts = kind!(
     "quarantined_write_lock",
     hold: "part/hold_rw",
     admin: "part/admin_rw",
+    enter: "part/enter",
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "write_extend",
     recall: "part/no_recall",
     released: "part/no_haste",
     head: "part/quarantine_args",
-    guard: ["part/quarantine", "part/quarantine_hold"]
+    guard: ["part/quarantine", "part/quarantine_hold"],
+    guard_queue: "part/quarantine_queue"
 );
 
 static SEMAPHORE: KindScripts = kind!(
     "quarantined_semaphore",
     hold: "part/hold_semaphore",
     admin: "part/admin_semaphore",
+    enter: "part/enter",
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "semaphore_extend",
     recall: "part/no_recall",
     released: "part/no_haste",
     head: "part/quarantine_args",
-    guard: ["part/quarantine", "part/quarantine_hold"]
+    guard: ["part/quarantine", "part/quarantine_hold"],
+    guard_queue: "part/quarantine_queue"
 );
 
 static PERMITS: KindScripts = kind!(
     "quarantined_permit_semaphore",
     hold: "part/hold_permits",
     admin: "part/admin_permits",
+    enter: "part/enter",
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "permits_extend",
     recall: "part/no_recall",
     released: "part/no_haste",
     head: "part/quarantine_args",
-    guard: ["part/quarantine", "part/quarantine_hold"]
+    guard: ["part/quarantine", "part/quarantine_hold"],
+    guard_queue: "part/quarantine_queue"
 );
 
 /// As [`SEMAPHORE_COUNTER`](crate::scripts::SEMAPHORE_COUNTER).
@@ -126,6 +142,7 @@ pub(crate) static SEMAPHORE_COUNTER: Script = script!(
         "part/admin_semaphore",
         "part/quarantine",
         "part/quarantine_hold",
+        "part/quarantine_queue",
         "part/hand_on",
         "counter"
     ]
@@ -145,6 +162,7 @@ pub(crate) static PERMITS_COUNTER: Script = script!(
         "part/admin_permits",
         "part/quarantine",
         "part/quarantine_hold",
+        "part/quarantine_queue",
         "part/hand_on",
         "counter"
     ]

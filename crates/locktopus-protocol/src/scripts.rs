@@ -78,14 +78,15 @@ macro_rules! kind {
         $kind:literal,
         hold: $hold:literal,
         admin: $admin:literal,
+        enter: $enter:literal,
         queue: $queue:literal,
         admin_queue: $admin_queue:literal,
         extend: $extend:literal
         $(, also: $also:literal)?
         , recall: $recall:literal
-        $(, free: $free:literal)?,
+        $(, free: $free:literal, pass: $pass:literal)?,
         released: $released:literal
-        $(, head: $head:literal, guard: [$($guard:literal),+])?
+        $(, head: $head:literal, guard: [$($guard:literal),+], guard_queue: $guard_queue:literal)?
     ) => {
         $crate::scripts::KindScripts {
             acquire: script!(
@@ -95,13 +96,16 @@ macro_rules! kind {
                 "local publish, keep, channel = ARGV[9], ARGV[3], ARGV[12]",
                 [
                     "part/now",
-                    $("part/free_token", $free,)?
-                    "part/token",
-                    $queue,
+                    $("part/usual_free", "part/usual_token", $free,)?
                     $hold,
                     $($also,)?
                     $($($guard,)+)?
                     $recall,
+                    $enter,
+                    "part/join",
+                    "part/token",
+                    $queue,
+                    $($guard_queue,)?
                     "part/hand_on",
                     "acquire",
                 ]
@@ -113,12 +117,14 @@ macro_rules! kind {
                 "local publish, keep, channel = ARGV[4], ARGV[6], ARGV[5]",
                 [
                     $released,
+                    $("part/usual_heir", "part/usual_token", "part/pass_on", $pass,)?
                     "part/clock",
                     "part/token",
-                    $queue,
                     $hold,
                     $($also,)?
                     $($($guard,)+)?
+                    $queue,
+                    $($guard_queue,)?
                     $recall,
                     "part/hand_on",
                     "release",
@@ -131,8 +137,8 @@ macro_rules! kind {
                 "local publish, channel = '', ''",
                 [
                     "part/clock",
-                    $queue,
                     $hold,
+                    $queue,
                     $admin,
                     $admin_queue,
                     "inspect",
@@ -146,11 +152,11 @@ macro_rules! kind {
                 [
                     "part/clock",
                     "part/token",
-                    $queue,
                     $hold,
                     $($also,)?
+                    $queue,
                     $admin,
-                    $($($guard,)+)?
+                    $($($guard,)+ $guard_queue,)?
                     $recall,
                     "part/hand_on",
                     "evict",
@@ -167,11 +173,13 @@ pub static LOCK: KindScripts = kind!(
     "lock",
     hold: "part/hold_lock",
     admin: "part/admin_lock",
+    enter: "part/enter",
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "lock_extend",
     recall: "part/recall",
     free: "part/free_lock",
+    pass: "part/pass_lock",
     released: "part/released_lock"
 );
 
@@ -180,11 +188,13 @@ pub static MUTEX: KindScripts = kind!(
     "mutex",
     hold: "part/hold_mutex",
     admin: "part/admin_mutex",
+    enter: "part/enter",
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "mutex_extend",
     recall: "part/recall",
     free: "part/free_mutex",
+    pass: "part/pass_mutex",
     released: "part/released_mutex"
 );
 
@@ -193,6 +203,7 @@ pub static BELL_MUTEX: KindScripts = kind!(
     "bell_mutex",
     hold: "part/hold_mutex",
     admin: "part/admin_mutex",
+    enter: "part/enter",
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "mutex_extend",
@@ -206,6 +217,7 @@ pub static FAIR: KindScripts = kind!(
     "fair_lock",
     hold: "part/hold_lock",
     admin: "part/admin_lock",
+    enter: "part/enter_fair",
     queue: "part/queue_fair",
     admin_queue: "part/admin_queue_fair",
     extend: "lock_extend",
@@ -219,6 +231,7 @@ pub static READ: KindScripts = kind!(
     "read_lock",
     hold: "part/hold_rw",
     admin: "part/admin_rw",
+    enter: "part/enter",
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "read_extend",
@@ -231,6 +244,7 @@ pub static WRITE: KindScripts = kind!(
     "write_lock",
     hold: "part/hold_rw",
     admin: "part/admin_rw",
+    enter: "part/enter",
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "write_extend",
@@ -243,6 +257,7 @@ pub static SEMAPHORE: KindScripts = kind!(
     "semaphore",
     hold: "part/hold_semaphore",
     admin: "part/admin_semaphore",
+    enter: "part/enter",
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "semaphore_extend",
@@ -255,6 +270,7 @@ pub static PERMITS: KindScripts = kind!(
     "permit_semaphore",
     hold: "part/hold_permits",
     admin: "part/admin_permits",
+    enter: "part/enter",
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "permits_extend",

@@ -2,7 +2,7 @@
 -- Needs `now`, `publish`; KEYS[3] the queue (sorted set: owner -> ticket), KEYS[4] the waiters (hash: owner -> record;
 -- '!open' -> until when the lock is left to others, in ms; '!recall' -> see recall). A record is
 -- '<alive until, ms> <lease, ms> <tokens> <permits> <mode> <inbox channel>'.
--- Defines `first`, `leave`, `enter`, `parse`, `push`, `call`, `window`.
+-- Defines `first`, `leave`, `parse`, `push`, `call`, `window`.
 
 local function parse(record)
   return string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%a) (.*)$')
@@ -41,31 +41,6 @@ local function first(skip)
     redis.call('HDEL', KEYS[4], unpack(dead))
   end
   return nil
-end
-
--- Takes a place at the end, or keeps the one there is. Returns how many are ahead.
-local function enter(owner, place, rest)
-  local record = string.format('%.0f', now / 1000 + place) .. ' ' .. rest
-  local new = redis.call('HSET', KEYS[4], owner, record) == 1
-  local rank = not new and redis.call('ZRANK', KEYS[3], owner)
-  local ahead = rank
-  local last = true
-  if not rank then
-    last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')[2]
-    -- A clock that was set back must not put anybody before those who wait already.
-    redis.call('ZADD', KEYS[3], string.format('%.0f', math.max(now, (last or 0) + 1)), owner)
-    ahead = last and redis.call('ZCARD', KEYS[3]) - 1 or 0
-  end
-  -- Heartbeats keep the queue; of a hot one whose waiters leave before their first, every sixteenth newcomer.
-  local ttl = math.max(60000, 2 * place)
-  if not last then
-    redis.call('PEXPIRE', KEYS[3], ttl)
-    redis.call('PEXPIRE', KEYS[4], ttl)
-  elseif rank or now % 16 == 0 then
-    redis.call('PEXPIRE', KEYS[3], ttl, 'GT')
-    redis.call('PEXPIRE', KEYS[4], ttl, 'GT')
-  end
-  return ahead
 end
 
 -- Sends '<token> <owner>' to a waiter's process; token 0 says: look. False if certainly nobody listens. A command in

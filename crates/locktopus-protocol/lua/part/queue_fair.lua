@@ -1,13 +1,11 @@
 -- The waiting queue of the fair lock, shared with Redisson's RFairLock.
--- Needs `now`, `publish`, `channel`; KEYS[3] the queue (list of owners), KEYS[4] the native waiters (hash: owner ->
+-- Needs `now`, `publish`, `channel`, `native`; KEYS[3] the queue (list of owners), KEYS[4] the native waiters (hash: owner ->
 -- record, as in the other queue; '#<owner>' -> when it arrived, in us; '?<owner>' -> since when another library's waiter has not been listening, '!turn' ->
 -- '<since when> <deadline then> <owner>' of the one whose turn it is; all in ms), KEYS[5] deadlines (sorted set: owner ->
 -- ms), which Redisson keeps in step with the list. Redisson's deadlines come from its clients' clocks and are pushed
 -- around by every acquisition, so nothing is decided by them here: who listens to its own channel is alive.
--- Defines `first`, `leave`, `enter`, `parse`, `push`, `call`, `window`.
+-- Defines `first`, `leave`, `parse`, `push`, `call`, `window`.
 
--- Redisson's own wait of a waiter, ms. Natives write deadlines as Redisson would, so that its clients leave them alone.
-local REDISSON_WAIT = 300000
 -- How long another library's waiter may be deaf: it takes its place before it subscribes.
 local DEAF = 2000
 -- How long a free lock is left to another library's waiter whose turn it is.
@@ -19,10 +17,6 @@ local BATCH, BATCHES = 64, 16
 
 local function parse(record)
   return string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%a) (.*)$')
-end
-
-local function ours(owner)
-  return string.sub(owner, 15, 23) == '8c70-a705'
 end
 
 local function leave(owner)
@@ -84,7 +78,7 @@ local function look(owners)
   local records = redis.call('HMGET', KEYS[4], unpack(owners))
   local others = {}
   for i, owner in ipairs(owners) do
-    if not records[i] and not ours(owner) then
+    if not records[i] and not native(owner) then
       others[#others + 1] = owner
     end
   end
@@ -94,7 +88,7 @@ local function look(owners)
     local state, record = 'dead', records[i] or nil
     if record then
       state = tonumber(string.match(record, '^%d+')) * 1000 > now and 'alive' or 'dead'
-    elseif not ours(owner) then
+    elseif not native(owner) then
       asked = asked + 1
       state = states[asked]
     end
@@ -127,61 +121,6 @@ local function first(skip)
     at = at + #owners - (before - redis.call('LLEN', KEYS[3]))
   end
   return nil
-end
-
--- Puts one of ours back that Redisson took for dead, by a clock that is ahead. It removes heads alone, so others than ours
--- belong behind it, and those of ours that arrived later. Returns how many are ahead.
-local function put_back(owner)
-  local arrived = tonumber(redis.call('HGET', KEYS[4], '#' .. owner) or 0)
-  local ahead = 0
-  for _ = 1, BATCHES do
-    local owners = redis.call('LRANGE', KEYS[3], ahead, ahead + BATCH - 1)
-    if not owners[1] then
-      break
-    end
-    local fields = {}
-    for i, other in ipairs(owners) do
-      fields[i] = '#' .. other
-    end
-    for i, other in ipairs(redis.call('HMGET', KEYS[4], unpack(fields))) do
-      if not other or tonumber(other) > arrived then
-        redis.call('LINSERT', KEYS[3], 'BEFORE', owners[i], owner)
-        return ahead
-      end
-      ahead = ahead + 1
-    end
-  end
-  return redis.call('RPUSH', KEYS[3], owner) - 1
-end
-
--- Takes a place at the end, or keeps the one there is. Returns how many are ahead, and 1 if another library's waiter is
--- among them.
-local function enter(owner, place, rest)
-  local now_ms = now / 1000
-  local new = redis.call('HSET', KEYS[4], owner, string.format('%.0f', now_ms + place) .. ' ' .. rest) == 1
-  -- Only the hash may expire: Redisson's two never do.
-  redis.call('PEXPIRE', KEYS[4], math.max(60000, 2 * place))
-  local ahead = not new and redis.call('LPOS', KEYS[3], owner)
-  if new then
-    redis.call('HSET', KEYS[4], '#' .. owner, string.format('%.0f', now))
-    ahead = redis.call('RPUSH', KEYS[3], owner) - 1
-  elseif not ahead then
-    ahead = put_back(owner)
-  end
-  -- Redisson takes one wait off every deadline with each of its grants, so there must be one for everybody ahead. Kept
-  -- up with every heartbeat: it removes a head whose deadline is over.
-  local deadline = now_ms + (ahead + 1) * REDISSON_WAIT
-  if tonumber(redis.call('ZSCORE', KEYS[5], owner) or 0) < deadline then
-    redis.call('ZADD', KEYS[5], string.format('%.0f', deadline), owner)
-  end
-  local others = 0
-  for _, before in ipairs(ahead > 0 and redis.call('LRANGE', KEYS[3], 0, math.min(ahead, BATCH) - 1) or {}) do
-    if not ours(before) then
-      others = 1
-      break
-    end
-  end
-  return ahead, others
 end
 
 -- Sends '<token> <owner>' to a waiter's process; token 0 says: look. False if certainly nobody listens.

@@ -1,0 +1,61 @@
+-- Taking a place in the queue of the fair lock. Needs what that queue needs. Defines `enter`.
+
+-- Redisson's own wait of a waiter, ms. Natives write deadlines as Redisson would, so that its clients leave them alone.
+local REDISSON_WAIT = 300000
+-- How many waiters one look takes in, and how often it looks.
+local LOOK, LOOKS = 64, 16
+
+-- Puts one of ours back that Redisson took for dead, by a clock that is ahead. It removes heads alone, so others than ours
+-- belong behind it, and those of ours that arrived later. Returns how many are ahead.
+local function put_back(owner)
+  local arrived = tonumber(redis.call('HGET', KEYS[4], '#' .. owner) or 0)
+  local ahead = 0
+  for _ = 1, LOOKS do
+    local owners = redis.call('LRANGE', KEYS[3], ahead, ahead + LOOK - 1)
+    if not owners[1] then
+      break
+    end
+    local fields = {}
+    for i, other in ipairs(owners) do
+      fields[i] = '#' .. other
+    end
+    for i, other in ipairs(redis.call('HMGET', KEYS[4], unpack(fields))) do
+      if not other or tonumber(other) > arrived then
+        redis.call('LINSERT', KEYS[3], 'BEFORE', owners[i], owner)
+        return ahead
+      end
+      ahead = ahead + 1
+    end
+  end
+  return redis.call('RPUSH', KEYS[3], owner) - 1
+end
+
+-- Takes a place at the end, or keeps the one there is. Returns how many are ahead, and 1 if another library's waiter is
+-- among them.
+local function enter(owner, place, rest)
+  local now_ms = now / 1000
+  local new = redis.call('HSET', KEYS[4], owner, string.format('%.0f', now_ms + place) .. ' ' .. rest) == 1
+  -- Only the hash may expire: Redisson's two never do.
+  redis.call('PEXPIRE', KEYS[4], math.max(60000, 2 * place))
+  local ahead = not new and redis.call('LPOS', KEYS[3], owner)
+  if new then
+    redis.call('HSET', KEYS[4], '#' .. owner, string.format('%.0f', now))
+    ahead = redis.call('RPUSH', KEYS[3], owner) - 1
+  elseif not ahead then
+    ahead = put_back(owner)
+  end
+  -- Redisson takes one wait off every deadline with each of its grants, so there must be one for everybody ahead. Kept
+  -- up with every heartbeat: it removes a head whose deadline is over.
+  local deadline = now_ms + (ahead + 1) * REDISSON_WAIT
+  if tonumber(redis.call('ZSCORE', KEYS[5], owner) or 0) < deadline then
+    redis.call('ZADD', KEYS[5], string.format('%.0f', deadline), owner)
+  end
+  local others = 0
+  for _, before in ipairs(ahead > 0 and redis.call('LRANGE', KEYS[3], 0, math.min(ahead, LOOK) - 1) or {}) do
+    if not native(before) then
+      others = 1
+      break
+    end
+  end
+  return ahead, others
+end

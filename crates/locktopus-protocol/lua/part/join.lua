@@ -1,0 +1,24 @@
+-- What is in the way of taking a lock, and waiting behind it, before anything is defined that only giving needs.
+-- Needs `late`, `standing`, `ask_back`, `enter`; KEYS and ARGV of acquire. Defines `owner`, `lease`, `mode`, `permits`,
+-- `tokens`, `floor`, `wait`, and `code`, `remaining`, `foreign` as `standing` returns them.
+local owner, lease, mode, permits = ARGV[1], ARGV[2], ARGV[5], tonumber(ARGV[6])
+local tokens, floor = tonumber(ARGV[7]), tonumber(ARGV[8])
+
+if late then
+  return {2, 0, now}
+end
+
+local function wait(remaining, foreign)
+  if not ARGV[10] or ARGV[10] == '' then
+    return {0, remaining, now}
+  end
+  local rest = table.concat({lease, ARGV[7], ARGV[6], mode, ARGV[11]}, ' ')
+  local ahead, others = enter(owner, tonumber(ARGV[10]), rest)
+  return {3, remaining, now, ahead, tonumber(redis.call('GET', KEYS[2]) or 0) or 0, math.max(foreign or 0, others or 0)}
+end
+
+local code, remaining, foreign = standing(owner, mode, permits)
+if code == 2 then
+  ask_back()
+  return wait(remaining, foreign)
+end
