@@ -8,7 +8,7 @@ use std::time::Duration;
 use locktopus::{
     BackendErrorKind, LockBackend as _, LockError, Locktopus, MutexProfile, quorum_of,
 };
-use locktopus_testkit::topology::{Deployment, TopologyKind};
+use locktopus_testkit::topology::{Deployment, Resp, TopologyKind};
 use tokio::time::Instant;
 
 use crate::common::{CLIENTS, SOON, close, eventually, servers, unique, url};
@@ -155,19 +155,19 @@ async fn nodes_look_as_to_other_redlocks() {
         .acquire()
         .await
         .unwrap();
+    // A majority is granted at once; what was sent to the others may still be on its way, or be too late.
+    let mut holders = 0;
     for node in place.nodes() {
         let value = node.command(&["GET", &name]).await.unwrap();
+        if value == Resp::Nil {
+            continue;
+        }
+        holders += 1;
         assert_eq!(value.text().as_bytes(), guard.owner().expose());
-        assert!(
-            node.command(&["PTTL", &name])
-                .await
-                .unwrap()
-                .text()
-                .parse::<i64>()
-                .unwrap()
-                > 0
-        );
+        let left = node.command(&["PTTL", &name]).await.unwrap().text();
+        assert!(left.parse::<i64>().unwrap() > 0, "{left}");
     }
+    assert!(holders >= 2, "{holders} of 3 have it");
     guard.release().await.unwrap();
     eventually("released everywhere", SOON, async || {
         for node in place.nodes() {
