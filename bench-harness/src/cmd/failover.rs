@@ -77,7 +77,7 @@ pub struct FailoverArgs {
     /// Print the cells and about how long they take, and do nothing.
     #[arg(long)]
     list: bool,
-    /// Keep what workers wrote down, beside the report.
+    /// Keep what workers wrote down, in `histories/<run>` beside the report.
     #[arg(long)]
     keep_histories: bool,
     /// Where to write; `failover-results/<time>` by default.
@@ -126,11 +126,11 @@ pub async fn run(args: &FailoverArgs) -> Result<Exit, CommandError> {
         observe: args.observe,
         prefix: format!("locktopus-failover:{}", report.run.id),
         seed,
-        directory: directory.clone(),
+        histories: directory.join("histories").join(&report.run.id),
         keep_histories: args.keep_histories,
     };
     tokio::select! {
-        ran = every(&cells, &all, &mut report) => ran?,
+        ran = every(&cells, &all, &directory, &mut report) => ran?,
         _ = tokio::signal::ctrl_c() => return Err(CommandError::Interrupted),
     }
     finish(args, &report, &directory)
@@ -140,6 +140,7 @@ pub async fn run(args: &FailoverArgs) -> Result<Exit, CommandError> {
 async fn every(
     cells: &[Cell],
     all: &Circumstances,
+    directory: &Path,
     report: &mut FailoverReport,
 ) -> Result<(), CommandError> {
     let begun = Instant::now();
@@ -169,7 +170,7 @@ async fn every(
                 );
             }
         }
-        save(&all.directory.join("report.json"), &model::to_json(report))?;
+        save(&directory.join("report.json"), &model::to_json(report))?;
     }
     Ok(())
 }

@@ -59,7 +59,7 @@ pub async fn run(cell: &Cell, all: &Circumstances, index: usize) -> Result<Outco
         }
     }
     let begun = Instant::now();
-    let directory = all.directory.join(format!("histories/cell-{index}"));
+    let directory = all.histories.join(format!("cell-{index}"));
     let count = if all.url.is_some() {
         1
     } else {
@@ -99,6 +99,10 @@ pub async fn run(cell: &Cell, all: &Circumstances, index: usize) -> Result<Outco
     report.deployments = count;
     if !all.keep_histories {
         let _ = std::fs::remove_dir_all(&directory);
+        // Fails while there is something in them, that is, while they are needed.
+        for parent in directory.ancestors().skip(1).take(2) {
+            let _ = std::fs::remove_dir(parent);
+        }
     }
     Ok(Outcome::Ran(Box::new(report)))
 }
@@ -247,7 +251,9 @@ async fn do_faults(stage: &mut Stage<'_>, share: u32) -> Result<(), RunError> {
     if stage.cell.scenario.fault == Verb::Nothing {
         tokio::time::sleep(stage.cell.scenario.lasts).await;
     }
-    // Whoever lost a lock in the last fault should have the time to notice.
+    // What is left at the end is judged by servers that take writes, and whoever lost a lock in the last fault should have
+    // the time to notice.
+    stage.writable().await?;
     stage.pause().await;
     Ok(())
 }

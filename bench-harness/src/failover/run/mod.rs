@@ -32,8 +32,8 @@ pub struct Circumstances {
     pub prefix: String,
     /// Seed of every random choice.
     pub seed: u64,
-    /// Where histories go.
-    pub directory: PathBuf,
+    /// Where this run's histories go, and no other's: what an earlier run kept stays.
+    pub histories: PathBuf,
     /// Whether histories stay there.
     pub keep_histories: bool,
 }

@@ -82,6 +82,14 @@ impl<'a> Stage<'a> {
         Ok((lock, node))
     }
 
+    /// Waits until the servers of all of them take writes.
+    pub(super) async fn writable(&self) -> Result<(), RunError> {
+        for lock in self.targets() {
+            self.place.wait_writable(&lock, RECOVERY).await?;
+        }
+        Ok(())
+    }
+
     /// Those of the locks that `node` has.
     pub(super) async fn on(&self, node: &Node) -> Vec<String> {
         let mut here = Vec::new();
