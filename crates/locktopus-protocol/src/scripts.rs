@@ -117,8 +117,8 @@ macro_rules! kind {
                 "local publish, keep, channel = ARGV[4], ARGV[6], ARGV[5]",
                 [
                     $released,
-                    $("part/usual_heir", "part/usual_token", "part/pass_on", $pass,)?
                     "part/clock",
+                    $("part/usual_heir", "part/usual_token", "part/pass_on", $pass,)?
                     "part/token",
                     $hold,
                     $($also,)?

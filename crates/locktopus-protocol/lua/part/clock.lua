@@ -1,7 +1,11 @@
--- The server's clock, read at most once in a script: some servers freeze it while a script runs, others do not.
--- Defines `now` (us; 0 until read) and `read_clock`.
+-- The server's clock, read at most once in a script: some servers freeze it while a script runs, others do not, and what
+-- was decided by one reading must not be undone by the next.
+-- Defines `time` (as TIME answers), `now` (us; both empty until read) and `read_clock`.
+local time
 local now = 0
 local function read_clock()
-  local time = redis.call('TIME')
-  now = time[1] * 1000000 + time[2]
+  if not time then
+    time = redis.call('TIME')
+    now = time[1] * 1000000 + time[2]
+  end
 end

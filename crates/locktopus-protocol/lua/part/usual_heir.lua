@@ -1,11 +1,10 @@
--- The usual case of handing on, before anything else is even defined: the first of the queue is alive, and it is not the
+-- The usual case of handing on, before what only other cases need is defined: the first of the queue is alive, and it is not the
 -- turn of those who cannot queue (see release).
--- Needs `released`. Defines `heir`, `heir_lease`, `heir_inbox`, `time`, `now`, `wanted`; `wanted` is nil where the case is
--- not usual.
-local heir, heir_lease, heir_inbox, time, now, wanted
+-- Needs `released`, `read_clock`. Defines `heir`, `heir_lease`, `heir_inbox`, `wanted`; `wanted` is nil where the case is not
+-- usual.
+local heir, heir_lease, heir_inbox, wanted
 if released and KEYS[3] and publish ~= '' then
-  time = redis.call('TIME')
-  now = time[1] * 1000000 + time[2]
+  read_clock()
   heir = now % 16 ~= 0 and redis.call('ZRANGE', KEYS[3], 0, 0)[1]
   local record = heir and redis.call('HGET', KEYS[4], heir)
   if record then

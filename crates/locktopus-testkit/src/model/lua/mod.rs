@@ -40,6 +40,8 @@ pub struct Evaluation {
     pub undeclared: Vec<Vec<u8>>,
     /// How many commands it ran.
     pub commands: usize,
+    /// How often it read the server's clock.
+    pub clock_readings: usize,
 }
 
 /// The state of the script that runs now.
@@ -51,6 +53,7 @@ struct Running {
     memory_was_out: bool,
     undeclared: Vec<Vec<u8>>,
     commands: usize,
+    clock_readings: usize,
     lacking: Option<String>,
 }
 
@@ -142,6 +145,7 @@ impl Interpreter {
                 reply: Reply::Error(error.to_owned()),
                 undeclared: Vec::new(),
                 commands: 0,
+                clock_readings: 0,
             });
         }
         self.begin(server, program.flags(), keys);
@@ -157,6 +161,7 @@ impl Interpreter {
             reply,
             undeclared: std::mem::take(&mut running.undeclared),
             commands: running.commands,
+            clock_readings: running.clock_readings,
         })
     }
 
@@ -170,6 +175,7 @@ impl Interpreter {
         keys.clone_into(&mut running.declared);
         running.undeclared.clear();
         running.commands = 0;
+        running.clock_readings = 0;
         running.lacking = None;
     }
 
@@ -234,6 +240,7 @@ impl Running {
         if !command.fits(words.len()) {
             return Err("ERR Wrong number of args calling Redis command from script".into());
         }
+        self.clock_readings += usize::from(words[0].eq_ignore_ascii_case(b"time"));
         for key in &words[command.keys(words)] {
             if !self.declared.contains(key) && !self.undeclared.contains(key) {
                 self.undeclared.push(key.clone());

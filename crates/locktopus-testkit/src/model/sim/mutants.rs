@@ -377,6 +377,13 @@ const PATCHES: &[Wrong] = &[
         "",
     ),
     wrong(
+        "the clock is read again",
+        Kind::Lock,
+        "_release",
+        "if not time then",
+        "if true then",
+    ),
+    wrong(
         "a script touches another key",
         Kind::Lock,
         "_release",

@@ -49,6 +49,8 @@ pub(super) struct Ran {
     pub(super) micros: Option<i64>,
     /// Keys touched without having been declared.
     pub(super) undeclared: Vec<Vec<u8>>,
+    /// How often it read the server's clock.
+    pub(super) clock_readings: usize,
     pub(super) published: Vec<Published>,
     pub(super) reply: Reply,
 }
@@ -153,6 +155,7 @@ impl Wire {
             answer,
             micros,
             undeclared,
+            clock_readings: evaluation.clock_readings,
             published: server.take_published(),
             reply: evaluation.reply,
         })
@@ -390,6 +393,7 @@ impl Ran {
             answer: Answer::Done,
             micros: None,
             undeclared: Vec::new(),
+            clock_readings: 0,
             published: Vec::new(),
             reply: Reply::Nil,
         }

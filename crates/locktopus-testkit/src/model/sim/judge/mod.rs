@@ -57,6 +57,8 @@ pub enum Invariant {
     LateRefused,
     /// Scripts touch the keys they were given.
     DeclaredKeys,
+    /// Scripts read the clock once at most: it may go on meanwhile, and what one reading decided the next would undo.
+    OneClockReading,
     /// Scripts do not fail, but for reasons of the server's.
     ScriptRuns,
     /// A lock that is free and wanted is taken before long.

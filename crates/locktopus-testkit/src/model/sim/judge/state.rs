@@ -12,6 +12,10 @@ impl Judge {
             let keys = undeclared.iter().map(|key| String::from_utf8_lossy(key));
             format!("{:?} touched {:?}", run.ask, keys.collect::<Vec<_>>())
         });
+        let readings = run.ran.clock_readings;
+        self.check(readings <= 1, now, Invariant::OneClockReading, || {
+            format!("{:?} read the clock {readings} times", run.ask)
+        });
         if let Answer::Error(error) = &run.ran.answer {
             let known = ["OOM ", "READONLY ", "NOREPLICAS "];
             let excused = known.iter().any(|code| error.starts_with(code));
