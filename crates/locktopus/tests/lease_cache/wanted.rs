@@ -119,7 +119,7 @@ pub(crate) async fn by_nobody(at: At) -> String {
     eventually("its time is over", LONG, async || {
         let state = there.lock(&name).inspect().await.unwrap();
         let over = there.held() == 0 && state.holder().is_none();
-        over.then_some(()).ok_or((there.held(), state))
+        over.then_some(()).ok_or_else(|| (there.held(), state))
     })
     .await;
     close(there).await;
