@@ -6,7 +6,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use common::{Fate, Scripted, until};
+use common::{Fate, Scripted};
 use locktopus_core::{
     CohortSettings, FencingToken, LockError, LockKind, Locktopus, LostCause, MAX_NAME_BYTES,
     MemoryBackend, NameEncoding, Phase,
