@@ -321,8 +321,15 @@ fn a_page_shows_a_run_or_is_told_to() {
 
 #[test]
 fn what_was_done_again_counts_and_what_was_not_kept_is_told() {
-    let first: FailoverReport = serde_json::from_str(SUMMARY).unwrap();
+    let mut first: FailoverReport = serde_json::from_str(SUMMARY).unwrap();
+    for who in ["redis-rs", "nobody"] {
+        first.skip(
+            format!("kill-primary on sentinel, plain via {who}"),
+            "power".to_owned(),
+        );
+    }
     let mut again = first.clone();
+    again.skipped.clear();
     again.run.id = "the-second".to_owned();
     again.cells.truncate(1);
     again.cells[0].trouble = vec!["stopped after 1 of 2 faults: no power".to_owned()];
@@ -340,6 +347,11 @@ fn what_was_done_again_counts_and_what_was_not_kept_is_told() {
     );
     assert!(
         after.contains("- kill-primary on sentinel, plain, redis-rs: stopped after 1"),
+        "{page}"
+    );
+    assert!(
+        before
+            .ends_with("Skipped:\n\n- kill-primary on sentinel, plain via nobody: needs power\n\n"),
         "{page}"
     );
 }

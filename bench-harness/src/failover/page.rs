@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::model::{CellReport, FailoverReport};
+use super::plan::describe;
 use super::report::terminal::{problems, servers};
 use crate::report::format::{NONE, count, duration};
 
@@ -47,8 +48,27 @@ fn tables(reports: &[FailoverReport]) -> String {
             out.push('\n');
         }
         table(&mut out, report, &cells);
+        skipped(&mut out, report, &reports[at + 1..]);
     }
     out
+}
+
+/// What this run could not do, and none of the later ones did.
+fn skipped(out: &mut String, report: &FailoverReport, later: &[FailoverReport]) {
+    let done = |what: &str| {
+        let mut cells = later.iter().flat_map(|later| &later.cells);
+        cells.any(|cell| {
+            let who = (cell.subject, &*cell.mode, &*cell.client);
+            describe(&cell.scenario, cell.topology, who) == what
+        })
+    };
+    let mut left = report.skipped.iter().filter(|skip| !done(&skip.what));
+    if let Some(first) = left.next() {
+        out.push_str("\nSkipped:\n\n");
+        for skip in std::iter::once(first).chain(left) {
+            let _ = writeln!(out, "- {}: needs {}", skip.what, skip.needs);
+        }
+    }
 }
 
 /// Whether two cells are the same combination on the same servers.
@@ -103,12 +123,6 @@ fn table(out: &mut String, report: &FailoverReport, cells: &[&CellReport]) {
         out.push_str("\nNot as promised, or not to the end:\n\n");
         for problem in problems {
             let _ = writeln!(out, "- {problem}");
-        }
-    }
-    if !report.skipped.is_empty() {
-        out.push_str("\nSkipped:\n\n");
-        for skip in &report.skipped {
-            let _ = writeln!(out, "- {}: needs {}", skip.what, skip.needs);
         }
     }
 }

@@ -43,16 +43,21 @@ pub struct Cell {
     pub cannot: Option<String>,
 }
 
+/// A cell in a few words. `who` is the lock, its safety mode and the client.
+pub fn describe(scenario: &str, place: Place, who: (Subject, &str, &str)) -> String {
+    let who = match who {
+        (Subject::Locktopus, mode, client) => format!("{mode} via {client}"),
+        (other, ..) => other.name().to_owned(),
+    };
+    format!("{scenario} on {place}, {who}")
+}
+
 impl Cell {
     /// The cell in a few words.
     #[must_use]
     pub fn describe(&self) -> String {
-        let (scenario, client) = (&self.scenario.name, self.client.name());
-        let who = match self.subject {
-            Subject::Locktopus => format!("{} via {client}", self.mode_name),
-            other => other.name().to_owned(),
-        };
-        format!("{scenario} on {}, {who}", self.place)
+        let who = (self.subject, &*self.mode_name, self.client.name());
+        describe(&self.scenario.name, self.place, who)
     }
 
     /// The longest time for which a lock of it may be held by a server after its holder is gone.

@@ -9,7 +9,7 @@ mod lane;
 mod mode;
 
 pub use axes::{Place, Subject};
-pub use cells::{Cell, Choice};
+pub use cells::{Cell, Choice, describe};
 pub use fault::{Moment, Verb};
 pub use file::{PlanFile, Scenario, ServerKnobs};
 pub use lane::{Kind, Lane};

@@ -9,7 +9,7 @@ if released and KEYS[3] and publish ~= '' then
   local record = heir and redis.call('HGET', KEYS[4], heir)
   if record then
     local until_ms, lease, tokens, inbox = string.match(record, '^(%d+) (%d+) (%d+) %d+ %a (.*)$')
-    if until_ms * 1000 > now then
+    if until_ms and until_ms * 1000 > now then
       heir_lease, heir_inbox, wanted = lease, inbox, math.max(1, tonumber(tokens))
     end
   end

@@ -218,7 +218,7 @@ const PATCHES: &[Wrong] = &[
         "the lock is handed to the dead",
         Kind::Lock,
         "_release",
-        "if until_ms * 1000 > now then",
+        "if until_ms and until_ms * 1000 > now then",
         "if until_ms then",
     ),
     wrong(
