@@ -30,6 +30,7 @@ pub(super) struct CellSpec {
     pub(super) turns: Option<u32>,
     #[serde(default, with = "humantime_serde")]
     pub(super) lease_cache: Duration,
+    pub(super) safety: Option<String>,
     pub(super) locks: Option<u32>,
     #[serde(default, with = "humantime_serde")]
     pub(super) hold: Duration,
@@ -161,6 +162,7 @@ impl CellSpec {
             nodes: self.nodes,
             turns: self.turns,
             lease_cache: self.lease_cache,
+            safety: self.safety.clone(),
             locks,
             hold: self.hold,
             duration: self.duration,

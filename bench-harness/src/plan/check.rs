@@ -1,7 +1,9 @@
 //! What a cell must be to make sense.
 
+use locktopus::url::BackendUrl;
+
 use super::cell::CellSpec;
-use super::{Kind, Scenario, Strategy};
+use super::{Client, Kind, Scenario, Strategy};
 use crate::model::Topology;
 
 impl CellSpec {
@@ -61,6 +63,7 @@ impl CellSpec {
             return Err("only locktopus passes locks on inside a process: no turns".to_owned());
         }
         self.check_lease_cache()?;
+        self.check_safety()?;
         if self.scenario == Scenario::RemoteWaiter && self.processes != 2 {
             return Err("a remote waiter needs two processes".to_owned());
         }
@@ -102,6 +105,23 @@ impl CellSpec {
             return Err("lease_cache is for locks that are taken again and again".to_owned());
         }
         Ok(())
+    }
+
+    fn check_safety(&self) -> Result<(), String> {
+        let Some(safety) = &self.safety else {
+            return Ok(());
+        };
+        if self.strategies != [Strategy::Locktopus] || self.clients.contains(&Client::Memory) {
+            return Err("only locktopus on servers has safety modes: no safety".to_owned());
+        }
+        if self.topologies.contains(&Topology::Quorum) {
+            return Err("a quorum is a safety mode of its own: no safety".to_owned());
+        }
+        let url = format!("redis://127.0.0.1:6379?safety={safety}");
+        match url.parse::<BackendUrl>() {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("safety = {safety:?}: {error}")),
+        }
     }
 
     /// Flags may leave a strategy without a kind it knows, which then is not measured; a file may not.

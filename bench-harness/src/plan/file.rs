@@ -294,6 +294,15 @@ mod tests {
                  lease_cache = \"5ms\"",
                 "keeps leases",
             ),
+            (
+                "rounds = 1\n[[cell]]\nscenario = \"uncontended\"\nsafety = \"replicated&replicas=few\"",
+                "replicas",
+            ),
+            (
+                "rounds = 1\n[[cell]]\nscenario = \"uncontended\"\nstrategies = [\"rslock\"]\n\
+                 clients = [\"redis-rs\"]\nkinds = [\"mutex\"]\nsafety = \"replicated\"",
+                "safety modes",
+            ),
         ] {
             let error = ScenarioFile::parse(text, "x.toml").unwrap_err().to_string();
             assert!(error.contains(named) && error.contains("x.toml"), "{error}");

@@ -166,6 +166,8 @@ pub struct Task {
     pub turns: Option<u32>,
     /// How long a process keeps a lease that nobody wants after the release; zero for not at all.
     pub lease_cache: Duration,
+    /// The safety mode as a URL has it, with its further options: `replicated&replicas=all`; plain without.
+    pub safety: Option<String>,
     /// Distinct locks.
     pub locks: u32,
     /// How long each holder keeps the lock.

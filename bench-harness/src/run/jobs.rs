@@ -23,7 +23,10 @@ pub(super) struct Common {
 /// One job for each process.
 pub(super) fn jobs(place: &Place, task: &Task, common: &Common) -> Vec<Job> {
     let mut urls = place.urls(task.client, task.nodes).into_iter();
-    let url = urls.next().unwrap_or_default();
+    let mut url = urls.next().unwrap_or_default();
+    if let Some(safety) = &task.safety {
+        url = format!("{url}&safety={safety}");
+    }
     let more_urls: Vec<String> = urls.collect();
     let mut first_worker = 0;
     let jobs = (0..task.processes).map(|process| {
@@ -46,6 +49,7 @@ pub(super) fn jobs(place: &Place, task: &Task, common: &Common) -> Vec<Job> {
             threads: task.threads,
             turns: task.turns,
             lease_cache_ns: duration_ns(task.lease_cache),
+            reluctant: !more_urls.is_empty() || task.safety.is_some(),
             remote,
             locks: share(task.locks, process, task.processes),
             hold_ns: duration_ns(task.hold),
@@ -130,6 +134,9 @@ fn options(task: &Task) -> BTreeMap<String, String> {
     if !task.lease_cache.is_zero() {
         option("lease cache", written(task.lease_cache));
     }
+    if let Some(safety) = &task.safety {
+        option("safety", safety.clone());
+    }
     options
 }
 
@@ -179,5 +186,9 @@ mod tests {
         let cached = jobs_of("scenario = \"uncontended\"\nlease_cache = \"5ms\"");
         assert_eq!(cached[0].lease_cache_ns, 5_000_000);
         assert_eq!(jobs_of("scenario = \"uncontended\"")[0].lease_cache_ns, 0);
+        let guarded = jobs_of("scenario = \"uncontended\"\nsafety = \"replicated&replicas=all\"");
+        assert!(
+            guarded[0].url.ends_with("&safety=replicated&replicas=all") && guarded[0].reluctant
+        );
     }
 }

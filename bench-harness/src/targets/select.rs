@@ -37,6 +37,8 @@ pub struct Select {
     /// How long a lease that nobody wants is kept after the release; not at all without.
     #[serde(default, with = "humantime_serde")]
     pub lease_cache: Option<Duration>,
+    /// Safety mode, as a URL has it; plain without.
+    pub safety: Option<String>,
     /// Arrivals per second of an open loop; a closed one without.
     pub arrivals_per_second: Option<u64>,
     /// Locks.
@@ -55,6 +57,7 @@ pub struct Each {
     kind: Vec<String>,
     workers: Vec<u32>,
     threads: Vec<u32>,
+    safety: Vec<String>,
     #[serde(with = "humantime_list")]
     hold: Vec<Duration>,
 }
@@ -83,6 +86,7 @@ impl Select {
             // Nobody else passes locks on inside a process, or keeps leases.
             turns: self.turns.or(other.turns).filter(|_| ours),
             lease_cache: self.lease_cache.or(other.lease_cache).filter(|_| ours),
+            safety: text(&self.safety, &other.safety).filter(|_| ours),
             arrivals_per_second: self.arrivals_per_second.or(other.arrivals_per_second),
             locks: self.locks.or(other.locks),
             hold: self.hold.or(other.hold),
@@ -111,6 +115,7 @@ impl Select {
                     .options
                     .get("lease cache")
                     .and_then(|it| humantime::parse_duration(it).ok())
+            && self.mode() == subject.options.get("safety").map(String::as_str)
             && self.arrivals_per_second == arrivals(subject.pacing)
             && number(self.locks, subject.locks)
             && self
@@ -121,6 +126,11 @@ impl Select {
     /// How long leases are kept, if they are.
     fn kept(&self) -> Option<Duration> {
         self.lease_cache.filter(|keep| !keep.is_zero())
+    }
+
+    /// The safety mode, unless it is plain.
+    fn mode(&self) -> Option<&str> {
+        self.safety.as_deref().filter(|&mode| mode != "plain")
     }
 
     /// The selection in words, without what `known` says already.
@@ -149,6 +159,9 @@ impl Select {
             let keep = self.kept().map(humantime::format_duration);
             let none = || "no lease cache".to_owned();
             words.push(keep.map_or_else(none, |keep| format!("lease cache {keep}")));
+        }
+        if self.mode() != known.mode() {
+            words.push(format!("safety {}", self.mode().unwrap_or("plain")));
         }
         let rate = self
             .arrivals_per_second
@@ -198,6 +211,9 @@ impl Each {
         });
         spread(&mut cases, &self.threads, |case, value| {
             case.threads = Some(value);
+        });
+        spread(&mut cases, &self.safety, |case, value| {
+            case.safety = Some(value);
         });
         spread(&mut cases, &self.hold, |case, value| {
             case.hold = Some(value);

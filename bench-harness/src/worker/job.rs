@@ -33,6 +33,8 @@ pub struct Job {
     pub turns: Option<u32>,
     /// How long it keeps a lease that nobody wants after the release.
     pub lease_cache_ns: u64,
+    /// Whether servers may grant nothing for a while after they were started.
+    pub reluctant: bool,
     /// Whether its worker waits beside those of another process, whose waits are not the question.
     pub remote: bool,
     /// How many locks this process holds in the renewal scenario.

@@ -15,8 +15,8 @@ use crate::plan::{Kind, Scenario};
 pub(super) const IN_FLIGHT: usize = 64;
 /// The longest lease that a quorum here accepts: freshly started nodes do not vote for this long.
 const QUORUM_LEASE: Duration = Duration::from_secs(5);
-/// How long a quorum may take until its nodes vote.
-const QUORUM_READY: Duration = Duration::from_secs(40);
+/// How long freshly started servers may take until they grant: nodes of a quorum and those in quarantine.
+const READY: Duration = Duration::from_secs(40);
 
 /// Connects, and makes what locks of this kind need.
 pub(super) async fn connect(job: &Job) -> Result<Arc<dyn Subject>, String> {
@@ -26,8 +26,8 @@ pub(super) async fn connect(job: &Job) -> Result<Arc<dyn Subject>, String> {
     }
     let locks = open(job).await?;
     let ours = Ours { locks };
-    if !job.more_urls.is_empty() {
-        ours.await_votes(job).await?;
+    if job.reluctant {
+        ours.await_grants(job).await?;
     }
     ours.make_permits(job).await?;
     Ok(Arc::new(ours))
@@ -63,13 +63,13 @@ struct Ours {
 
 impl Ours {
     /// A lock is taken and given back once, so that nodes are connected and vote before anything counts.
-    async fn await_votes(&self, job: &Job) -> Result<(), String> {
-        let first = self.locks.mutex(format!("{}-first", job.prefix));
+    async fn await_grants(&self, job: &Job) -> Result<(), String> {
+        let first = self.locks.mutex(lock_name(&job.prefix, first_lock(job)));
         first
-            .wait_at_most(QUORUM_READY)
+            .wait_at_most(READY)
             .acquire()
             .await
-            .map_err(|error| format!("the quorum does not vote: {}", chain(&error)))?
+            .map_err(|error| format!("the servers grant nothing: {}", chain(&error)))?
             .release()
             .await
             .map_err(|error| chain(&error))
