@@ -1,5 +1,6 @@
 //! `LockBackend` over any [`RedisClient`].
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,13 +16,14 @@ use tokio::time::Instant;
 use crate::client::{ChannelFlavour, ClientError, Deployment, RedisClient, Route};
 use crate::executor::Executor;
 use crate::hub::{Hub, Listened};
-use crate::keys::{KeyCache, Keys};
+use crate::keys::{self, KeyCache, Keys};
 use crate::probe::ServerProbe;
 use crate::replication::{Confirmed, Doubt};
 use crate::reply::{Acquired, Decoder};
 use crate::safety::Safety;
 use crate::scripts::{self, KindScripts, Script};
 use crate::server_clock::{self, ServerClock};
+use crate::slot::key_slot;
 use crate::{counter, diagnose, group, scan};
 
 /// Locks on Redis or Valkey, through any client library.
@@ -306,7 +308,8 @@ impl LockBackend for RedisBackend {
     /// The slot in a cluster, shifted left so that kinds (which have scripts of their own) are apart.
     fn shard(&self, target: &LockTarget) -> u32 {
         let slot = match self.executor.client().deployment() {
-            Deployment::Cluster => u32::from(self.keys.of(target).slot()),
+            // Not of the cache: this is asked for every lock at every renewal, and there may be more than it holds.
+            Deployment::Cluster => u32::from(key_slot(target.key().as_bytes())),
             Deployment::Standalone | Deployment::Sentinel => 0,
         };
         slot << 3 | scripts::index(target.kind())
@@ -556,23 +559,24 @@ impl RedisBackend {
             Err(error) => return self.all_failed(batch.len(), &error),
         };
         let lease = millis(first.target.kind().stored_lease(first.lease));
-        let targets: Vec<_> = batch.iter().map(|r| self.keys.of(&r.target)).collect();
-        let names: Vec<Vec<u8>> = targets
+        let names: Vec<Cow<'_, [u8]>> = batch
             .iter()
-            .zip(batch)
-            .flat_map(|(keys, request)| keys.extended(request.target.kind(), &request.owner))
+            .flat_map(|request| keys::extended(&request.target, &request.owner))
             .collect();
-        let keys: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
-        let permits: Vec<String> = batch.iter().map(|r| r.permits.to_string()).collect();
+        let keys: Vec<&[u8]> = names.iter().map(Cow::as_ref).collect();
         let counted = first.target.kind().mode() == Mode::Permits;
-        let mut args: Vec<&[u8]> = vec![lease.as_bytes()];
-        for (request, permits) in batch.iter().zip(&permits) {
+        let permits: Vec<String> = if counted {
+            batch.iter().map(|r| r.permits.to_string()).collect()
+        } else {
+            Vec::new()
+        };
+        let mut args: Vec<&[u8]> = Vec::with_capacity(1 + batch.len() + permits.len());
+        args.push(lease.as_bytes());
+        for (index, request) in batch.iter().enumerate() {
             args.push(request.owner.expose());
-            if counted {
-                args.push(permits.as_bytes());
-            }
+            args.extend(permits.get(index).map(String::as_bytes));
         }
-        let slot = targets[0].slot();
+        let slot = key_slot(first.target.key().as_bytes());
         let answer = self
             .run_extension(script, slot, &keys, &args, deadline)
             .await;
