@@ -60,8 +60,6 @@ impl Services {
 
     /// Starts watching a lease; `None`, and the lease has ended, after a shutdown.
     pub(crate) fn watch(&self, lease: &Arc<LeaseState>) -> Option<watchdog::Ticket> {
-        // The timers must belong to the watchdog's runtime, not to the one that happens to acquire.
-        let _runtime = self.runtime.enter();
         self.watchdog.watch(lease)
     }
 

@@ -194,8 +194,6 @@ impl Cohort {
     }
 
     fn patrol_at(self: &Arc<Self>, services: &Services, at: Instant) {
-        // The timers must belong to the watchdog's runtime, not to the one that happens to acquire.
-        let _runtime = services.runtime.enter();
         services.watchdog.patrol_at(Arc::downgrade(self), at);
     }
 

@@ -215,10 +215,17 @@ impl LeaseState {
         self.term().lease
     }
 
-    /// Notes that an extension is about to be sent.
-    pub(crate) fn asked_for(&self, lease: Duration) {
+    /// The lease that renewals ask for, and the instant after which it is not renewed.
+    pub(crate) fn lease_and_end(&self) -> (Duration, Option<Instant>) {
+        let term = self.term();
+        (term.lease, term.hold_until)
+    }
+
+    /// Notes that an extension is about to be sent. Until when the lease may be believed in without it.
+    pub(crate) fn asked_for(&self, lease: Duration) -> Instant {
         let mut term = self.term();
         term.longest = term.longest.max(lease);
+        term.valid_until()
     }
 
     /// How long from now the server may go on holding it.
@@ -231,6 +238,14 @@ impl LeaseState {
         let mut term = self.term();
         term.lease = lease;
         term.valid_until = term.valid_until.max(valid_until);
+    }
+
+    /// Notes a confirmed renewal, which changes nothing about what renewals ask for: that, and until when the lease may be
+    /// believed in now.
+    pub(crate) fn confirmed(&self, valid_until: Instant) -> (Duration, Instant) {
+        let mut term = self.term();
+        term.valid_until = term.valid_until.max(valid_until);
+        (term.lease, term.valid_until())
     }
 
     pub(crate) fn lost(&self) -> Option<&LostCause> {
