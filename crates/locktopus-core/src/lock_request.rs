@@ -79,7 +79,7 @@ impl Named {
     ) -> Result<LockTarget, LockError> {
         let settings = &services.settings;
         let name = match self {
-            Self::Given(name) => settings.names.encode(&settings.namespace, name)?,
+            Self::Given(name) => settings.names.encode_given(&settings.namespace, name)?,
             Self::Stored(name) => name.clone(),
         };
         let target = LockTarget::new(name, kind.clone());

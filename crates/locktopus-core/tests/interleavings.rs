@@ -140,7 +140,7 @@ fn pass(line: &Line, session: &Arc<Session>) {
 /// What a waiter does whose turn has come; true if it holds the lock.
 fn begin(line: &Line, slot: &Arc<Slot>) -> Option<Arc<Session>> {
     match line.begin(slot).expect("whoever takes a turn owns it") {
-        Begun::Holds(session) => {
+        Begun::Holds(session, _) => {
             session.hold();
             Some(session)
         }
@@ -302,7 +302,7 @@ fn a_lost_lease_is_not_passed_on_whenever_it_is_lost() {
                 assert!(matches!(turned, Turned::Taken(_)));
                 // Holding it is right only if it was not known to be lost by then; then the loss takes it away.
                 match line.begin(&slot).expect("its own turn") {
-                    Begun::Holds(session) => drop(session),
+                    Begun::Holds(session, _) => drop(session),
                     Begun::Leads(number, _) => leave(&line, number),
                 }
             })

@@ -51,7 +51,8 @@ pub(crate) enum Glance {
 /// What a waiter finds when it takes its turn.
 #[derive(Debug)]
 pub(crate) enum Begun {
-    Holds(Arc<Session>),
+    /// It has held the lock since it was passed on.
+    Holds(Arc<Session>, Instant),
     /// It leads, and goes on from where the leader before it stood.
     Leads(u64, Option<Box<Stand>>),
 }
@@ -152,11 +153,11 @@ impl Line {
     pub(crate) fn begin(&self, slot: &Arc<Slot>) -> Option<Begun> {
         let mut inner = lock(&self.inner);
         match inner.take_from(slot)? {
-            Baton::Lease(session) if !session.is_over() => {
+            Baton::Lease(session, since) if !session.is_over() => {
                 inner.stage = Stage::Held(Arc::clone(&session));
-                Some(Begun::Holds(session))
+                Some(Begun::Holds(session, since))
             }
-            Baton::Lease(_) => Some(Begun::Leads(inner.lead(), None)),
+            Baton::Lease(..) => Some(Begun::Leads(inner.lead(), None)),
             Baton::Way(stand) => Some(Begun::Leads(inner.lead(), stand)),
         }
     }

@@ -46,6 +46,7 @@ mod slot;
 mod stage;
 mod sync;
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -129,10 +130,16 @@ pub(crate) struct Cohort {
 }
 
 impl Cohorts {
-    /// Goes to the line for this lock.
-    fn arrive(&self, plan: &Plan, started: Instant) -> Option<(Arc<Cohort>, Arrival)> {
-        let now = clock::now();
-        let may = |session: &Session, asker: &Asker| session.may_serve(asker, now);
+    /// Goes to the line for this lock. With the instant for which a kept lease was judged, if there was one.
+    fn arrive(
+        &self,
+        plan: &Plan,
+        started: Instant,
+    ) -> Option<(Arc<Cohort>, Arrival, Option<Instant>)> {
+        let now = OnceCell::new();
+        let may = |session: &Session, asker: &Asker| {
+            session.may_serve(asker, *now.get_or_init(clock::now))
+        };
         let mut lines = lock(&self.lines);
         if lines.closed {
             return None;
@@ -150,7 +157,7 @@ impl Cohorts {
             }
         };
         let arrival = cohort.line.arrive(|| Asker::new(plan, started), may);
-        Some((cohort, arrival))
+        Some((cohort, arrival, now.into_inner()))
     }
 
     fn glance(&self, target: &LockTarget) -> Glance {

@@ -91,16 +91,17 @@ impl Session {
     pub(super) fn may_serve(&self, asker: &Asker, now: Instant) -> bool {
         let kept_until = self.keeping.as_ref().and_then(Keeping::until);
         let until = kept_until.map_or(self.until, |kept| kept.max(self.until));
+        let (lease, valid_until) = self.core.lease_and_validity();
         now < until
-            && (self.core.renewed, self.core.lease()) == (asker.renewed, asker.lease)
-            && self.is_good_for_a_turn(asker.least_validity(), now)
+            && (self.core.renewed, lease) == (asker.renewed, asker.lease)
+            && self.is_good_for_a_turn(valid_until, asker.least_validity(), now)
     }
 
     /// Whether there is a token for another turn, and enough of the validity.
-    fn is_good_for_a_turn(&self, least: Duration, now: Instant) -> bool {
+    fn is_good_for_a_turn(&self, valid_until: Instant, least: Duration, now: Instant) -> bool {
         let core = &self.core;
         let turn = self.turns.load(Ordering::Relaxed);
-        let left = core.valid_until().saturating_duration_since(now);
+        let left = valid_until.saturating_duration_since(now);
         turn < self.most_turns
             && !self.is_over()
             && left >= least
@@ -110,8 +111,12 @@ impl Session {
     /// Whether the line may keep the lease while nobody waits: if whoever comes next could have it.
     pub(super) fn may_keep(&self, now: Instant) -> bool {
         let kept_until = self.keeping.as_ref().and_then(Keeping::until);
-        let least = least_validity(self.core.lease(), self.core.renewed);
-        kept_until.is_some_and(|until| now < until) && self.is_good_for_a_turn(least, now)
+        let Some(_) = kept_until.filter(|until| now < *until) else {
+            return false;
+        };
+        let (lease, valid_until) = self.core.lease_and_validity();
+        let least = least_validity(lease, self.core.renewed);
+        self.is_good_for_a_turn(valid_until, least, now)
     }
 
     /// The lease was released for the first time: from now on it may be kept.

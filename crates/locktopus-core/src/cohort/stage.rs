@@ -56,7 +56,8 @@ pub(crate) struct Leader {
 /// What a member has that it must pass on.
 #[derive(Debug)]
 pub(crate) enum Baton {
-    Lease(Arc<Session>),
+    /// The lease, and since when it is the member's.
+    Lease(Arc<Session>, Instant),
     /// The way to the backend, and where the leader before stood.
     Way(Option<Box<Stand>>),
 }
@@ -117,8 +118,8 @@ impl Inner {
     /// Takes what was handed to this slot out of the stage, which the caller must set anew.
     pub(crate) fn take_from(&mut self, slot: &Arc<Slot>) -> Option<Baton> {
         match std::mem::replace(&mut self.stage, Stage::Empty) {
-            Stage::Handed { to, session, .. } if Arc::ptr_eq(&to, slot) => {
-                Some(Baton::Lease(session))
+            Stage::Handed { to, since, session } if Arc::ptr_eq(&to, slot) => {
+                Some(Baton::Lease(session, since))
             }
             Stage::Offered { to, stand, .. } if Arc::ptr_eq(&to, slot) => Some(Baton::Way(stand)),
             other => {
@@ -137,7 +138,7 @@ impl Inner {
         left: &mut Leavings,
     ) {
         let session = match baton {
-            Baton::Lease(session) => session,
+            Baton::Lease(session, _) => session,
             Baton::Way(stand) => {
                 match self.offer(stand, now) {
                     Ok(next) => left.wake.push(next),

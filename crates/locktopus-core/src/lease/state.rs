@@ -215,6 +215,12 @@ impl LeaseState {
         self.term().lease
     }
 
+    /// The lease that renewals ask for, and until when it may be believed in as things stand.
+    pub(crate) fn lease_and_validity(&self) -> (Duration, Instant) {
+        let term = self.term();
+        (term.lease, term.valid_until())
+    }
+
     /// The lease that renewals ask for, and the instant after which it is not renewed.
     pub(crate) fn lease_and_end(&self) -> (Duration, Option<Instant>) {
         let term = self.term();
