@@ -88,7 +88,7 @@ impl<'a> Acquisition<'a> {
             plan,
             started,
             limit: plan.wait.limit(started),
-            stand: Stand::new(plan.target.kind().new_owner()),
+            stand: Stand::new(services.new_owner(plan.target.kind())),
             pauses: 0,
             deaf: false,
             lead,
@@ -234,7 +234,7 @@ impl<'a> Acquisition<'a> {
                 // An owner id that does not queue and that nothing is held under is worth nothing to its owner, but a
                 // quorum may have nodes that are closed to it.
                 if self.stand.terms.place.is_none() && !self.stand.late_attempt {
-                    self.stand.owner = self.plan.target.kind().new_owner();
+                    self.stand.owner = self.services.new_owner(self.plan.target.kind());
                 }
                 Ok(Err(Obstacle::Held(remaining)))
             }
@@ -397,7 +397,7 @@ impl<'a> Acquisition<'a> {
     }
 
     fn give_up_owner(&mut self) {
-        let mut fresh = Stand::new(self.plan.target.kind().new_owner());
+        let mut fresh = Stand::new(self.services.new_owner(self.plan.target.kind()));
         fresh.terms = self.stand.terms;
         fresh.failing_since = self.stand.failing_since;
         fresh.hints = self.stand.hints.take();
