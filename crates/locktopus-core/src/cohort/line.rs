@@ -163,11 +163,11 @@ impl Line {
     }
 
     /// The holder is done: passes the lease to the first waiter, if `may` allows it to have it. If nobody waits, it may
-    /// be kept.
+    /// be kept. The clock is only read if somebody waits or it may be kept.
     pub(crate) fn pass(
         &self,
         session: &Arc<Session>,
-        now: Instant,
+        now: impl Fn() -> Instant,
         may: impl Fn(&Session, &Asker) -> bool,
     ) -> Passed {
         let mut inner = lock(&self.inner);

@@ -4,6 +4,7 @@
 //! block that the grant reserved, its holds, its maximum hold time, its loss. What they share is validity, which is
 //! only ever moved by an answer of the backend.
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -109,20 +110,23 @@ impl Session {
     }
 
     /// Whether the line may keep the lease while nobody waits: if whoever comes next could have it.
-    pub(super) fn may_keep(&self, now: Instant) -> bool {
-        let kept_until = self.keeping.as_ref().and_then(Keeping::until);
-        let Some(_) = kept_until.filter(|until| now < *until) else {
+    pub(super) fn may_keep(&self, now: impl Fn() -> Instant) -> bool {
+        let Some(until) = self.keeping.as_ref().and_then(Keeping::until) else {
             return false;
         };
+        let now = now();
+        if until <= now {
+            return false;
+        }
         let (lease, valid_until) = self.core.lease_and_validity();
         let least = least_validity(lease, self.core.renewed);
         self.is_good_for_a_turn(valid_until, least, now)
     }
 
     /// The lease was released for the first time: from now on it may be kept.
-    fn begin_keeping(self: &Arc<Self>, services: &Arc<Services>, now: Instant) {
+    fn begin_keeping(self: &Arc<Self>, services: &Arc<Services>, now: impl Fn() -> Instant) {
         if let Some(keeping) = &self.keeping
-            && let Some(watch) = keeping.begin(self, services, now)
+            && let Some(watch) = keeping.begin(self, services, now())
         {
             // Not tracked: it ends when the lease does, or soon, and takes part in a shutdown by what it gives back.
             services.runtime.spawn(watch);
@@ -203,11 +207,13 @@ impl Session {
     /// The member whose turn it is is done. True: the next one has the lease, or the line keeps it. False: it is over
     /// for the process, and the caller gives it back to the backend.
     pub(crate) fn pass(self: &Arc<Self>, services: &Arc<Services>) -> bool {
-        let now = clock::now();
+        // Read if it is asked for, and then the same for all.
+        let read = OnceCell::new();
+        let now = || *read.get_or_init(clock::now);
         self.limit_hold(None);
         self.begin_keeping(services, now);
         let line = &self.cohort.line;
-        let may = |session: &Self, asker: &Asker| session.may_serve(asker, now);
+        let may = |session: &Self, asker: &Asker| session.may_serve(asker, now());
         match line.pass(self, now, may) {
             Passed::On(next) => {
                 next.wake();

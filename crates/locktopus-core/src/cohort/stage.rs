@@ -147,7 +147,7 @@ impl Inner {
                 return;
             }
         };
-        match self.pass(&session, now, may) {
+        match self.pass(&session, || now, may) {
             Passed::On(next) => left.wake.push(next),
             Passed::Over(next) => {
                 left.wake.extend(next);
@@ -160,7 +160,7 @@ impl Inner {
     pub(crate) fn pass(
         &mut self,
         session: &Arc<Session>,
-        now: Instant,
+        now: impl Fn() -> Instant,
         may: impl Fn(&Session, &Asker) -> bool,
     ) -> Passed {
         while let Some(first) = self.waiting.front() {
@@ -172,17 +172,21 @@ impl Inner {
             {
                 self.stage = Stage::Handed {
                     to: Arc::clone(&next),
-                    since: now,
+                    since: now(),
                     session: Arc::clone(session),
                 };
                 return Passed::On(next);
             }
         }
-        if self.waiting.is_empty() && !self.closed && session.may_keep(now) {
+        if self.waiting.is_empty() && !self.closed && session.may_keep(&now) {
             (self.stage, self.gone) = (Stage::Kept(Arc::clone(session)), 0);
             return Passed::Kept;
         }
-        Passed::Over(self.offer(None, now).ok())
+        if self.waiting.is_empty() {
+            (self.stage, self.gone) = (Stage::Empty, 0);
+            return Passed::Over(None);
+        }
+        Passed::Over(self.offer(None, now()).ok())
     }
 
     /// Tells the first waiter to lead.
