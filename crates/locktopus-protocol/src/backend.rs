@@ -233,10 +233,11 @@ impl RedisBackend {
         let tokens = if kind.has_tokens() { attempt.tokens } else { 0 };
         self.check_lease(kind, attempt.lease)?;
         let time_left = attempt.deadline.saturating_duration_since(Instant::now());
+        let sent = server_clock::stamp();
         let [lease, retention, not_after, permits, tokens_text, floor] = [
             millis(kind.stored_lease(attempt.lease)),
             self.retention(attempt.lease),
-            self.clock.not_after(slot, time_left).to_string(),
+            self.clock.not_after(slot, sent, time_left).to_string(),
             attempt.permits.to_string(),
             tokens.to_string(),
             attempt.floor.map_or(0, FencingToken::get).to_string(),
@@ -270,7 +271,6 @@ impl RedisBackend {
             args.resize(10, b"");
             args.extend([inbox.as_bytes(), b"", b"1"]);
         }
-        let sent = server_clock::stamp();
         let Confirmed { reply, doubt } = self
             .run_confirmed(script, slot, &keys.scripts(), &args, attempt.deadline)
             .await?;
@@ -278,7 +278,9 @@ impl RedisBackend {
         self.clock.observe(slot, sent, acquired.server_micros);
         match (&acquired.outcome, doubt) {
             (Some(AttemptOutcome::Granted { .. }), Some(doubt)) => {
-                Err(self.give_back(std::slice::from_ref(attempt), doubt).await)
+                // Boxed, as what follows for fair locks: most attempts need no room for it.
+                let given_back = self.give_back(std::slice::from_ref(attempt), doubt);
+                Err(Box::pin(given_back).await)
             }
             _ => Ok(acquired),
         }
@@ -320,9 +322,11 @@ impl LockBackend for RedisBackend {
         loop {
             let acquired = self.try_once(attempt, &keys).await?;
             match acquired.outcome {
-                Some(outcome) if acquired.foreign && self.be_called(attempt, &keys).await => {
+                Some(outcome)
+                    if acquired.foreign && Box::pin(self.be_called(attempt, &keys)).await =>
+                {
                     // What happened before there was somebody to hear it.
-                    let again = self.try_once(attempt, &keys).await;
+                    let again = Box::pin(self.try_once(attempt, &keys)).await;
                     let again = again.ok().and_then(|acquired| acquired.outcome);
                     return Ok(again.unwrap_or(outcome));
                 }
@@ -504,8 +508,8 @@ impl RedisBackend {
                 run.run_reduced(script, slot, &named, &args, deadline).await
             }
             _ => {
-                self.run_release(script, slot, &named, &args, deadline)
-                    .await
+                let run = self.run_release(script, slot, &named, &args, deadline);
+                Box::pin(run).await
             }
         };
         self.decoder(script).released(&reply?)
