@@ -266,7 +266,7 @@ impl Watchdog {
             entry.in_flight = false;
             let deadline = match answer {
                 Ok(ExtendOutcome::Extended) => {
-                    (entry.failures, entry.detail) = (0, None);
+                    entry.failures = None;
                     let (lease, deadline) = state.confirmed(valid_until);
                     let renew_at = match usual {
                         Some((usual, renew_at)) if usual == lease => renew_at,
@@ -290,9 +290,10 @@ impl Watchdog {
                 }
                 Err(error) => {
                     tracing::debug!(lock = %state.target, %error, "renewal failed, will try again");
-                    let pause = FIRST_RETRY * 2_u32.pow(entry.failures.min(4));
-                    entry.failures += 1;
-                    entry.detail = Some(error.to_string());
+                    let failures = entry.failures.get_or_insert_default();
+                    let pause = FIRST_RETRY * 2_u32.pow(failures.count.min(4));
+                    failures.count += 1;
+                    failures.detail = error.to_string();
                     entry.renew_at = Some(now + pause.min(state.lease() / 8));
                     state.valid_until()
                 }

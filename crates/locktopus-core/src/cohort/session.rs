@@ -40,7 +40,7 @@ pub(crate) struct Session {
     /// No turn begins after this instant, unless the lease is kept for longer.
     until: Instant,
     /// Whether it is kept while nobody wants it.
-    keeping: Option<Keeping>,
+    keeping: Option<Box<Keeping>>,
 }
 
 impl Session {
@@ -56,7 +56,7 @@ impl Session {
             Some(_) => grant.turns,
             None => services.settings.cohort.turns,
         };
-        let keeping = ear.map(|ear| Keeping::new(ear, grant.valid_until));
+        let keeping = ear.map(|ear| Box::new(Keeping::new(ear, grant.valid_until)));
         let mut watched = None;
         let session = Arc::new_cyclic(|session| {
             let core = Arc::new(LeaseState::of_session(grant, Weak::clone(session)));
@@ -90,7 +90,7 @@ impl Session {
     /// Validity is inherited: the waiter gets what is left, so that must be close to what a grant of its own would
     /// have given it, and the backend must keep the lock neither longer nor shorter than it asked for.
     pub(super) fn may_serve(&self, asker: &Asker, now: Instant) -> bool {
-        let kept_until = self.keeping.as_ref().and_then(Keeping::until);
+        let kept_until = self.keeping.as_deref().and_then(Keeping::until);
         let until = kept_until.map_or(self.until, |kept| kept.max(self.until));
         let (lease, valid_until) = self.core.lease_and_validity();
         now < until
@@ -111,7 +111,7 @@ impl Session {
 
     /// Whether the line may keep the lease while nobody waits: if whoever comes next could have it.
     pub(super) fn may_keep(&self, now: impl Fn() -> Instant) -> bool {
-        let Some(until) = self.keeping.as_ref().and_then(Keeping::until) else {
+        let Some(until) = self.keeping.as_deref().and_then(Keeping::until) else {
             return false;
         };
         let now = now();

@@ -55,12 +55,13 @@ impl Due {
 
 impl Entry {
     pub(super) fn report_expiry(self) {
-        if let (Some(detail), false) = (self.detail, self.lease.lost().is_some())
+        if let (Some(failures), false) = (self.failures, self.lease.lost().is_some())
             && self
                 .lease
                 .hold_until()
                 .is_none_or(|end| end > self.lease.valid_until())
         {
+            let detail = failures.detail;
             self.lease.end(LostCause::Unreachable { detail });
         }
         self.lease.expire();

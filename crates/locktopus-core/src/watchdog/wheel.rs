@@ -29,8 +29,15 @@ pub(super) struct Entry {
     spot: Spot,
     pub(super) renew_at: Option<Instant>,
     pub(super) in_flight: bool,
-    pub(super) failures: u32,
-    pub(super) detail: Option<String>,
+    /// Renewals that failed since the last one that did not.
+    pub(super) failures: Option<Box<Failures>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Failures {
+    pub(super) count: u32,
+    /// What the last one failed with.
+    pub(super) detail: String,
 }
 
 impl Entry {
@@ -93,8 +100,7 @@ impl Wheel {
             spot: self.agenda.insert(at, slot),
             renew_at,
             in_flight: false,
-            failures: 0,
-            detail: None,
+            failures: None,
         });
         (slot, self.is_sooner(at))
     }
