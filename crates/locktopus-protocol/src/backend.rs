@@ -448,6 +448,10 @@ impl LockBackend for RedisBackend {
     }
 
     fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
+        // Every first attempt asks, and where nobody waits for anything the names need not be put together.
+        if self.hub.is_idle() {
+            return None;
+        }
         self.hub.listening(&self.topic(target)?)
     }
 
