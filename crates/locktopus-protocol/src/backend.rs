@@ -17,6 +17,7 @@ use crate::client::{ChannelFlavour, ClientError, Deployment, RedisClient, Route}
 use crate::executor::Executor;
 use crate::hub::{Hub, Listened};
 use crate::keys::{self, KeyCache, Keys};
+use crate::numbers::Numbers;
 use crate::probe::ServerProbe;
 use crate::replication::{Confirmed, Doubt};
 use crate::reply::{Acquired, Decoder};
@@ -202,9 +203,12 @@ impl RedisBackend {
 
     /// How long a token stays after a grant for this lease, as scripts take it.
     pub(crate) fn retention(&self, lease: Duration) -> String {
+        self.retention_millis(lease).to_string()
+    }
+
+    fn retention_millis(&self, lease: Duration) -> u64 {
         let keep = self.options.token_retention;
-        keep.map_or(0, |keep| keep.max(lease * 2).as_millis())
-            .to_string()
+        keep.map_or(0, |keep| whole_millis(keep.max(lease * 2)))
     }
 
     /// # Errors
@@ -234,30 +238,41 @@ impl RedisBackend {
         self.check_lease(kind, attempt.lease)?;
         let time_left = attempt.deadline.saturating_duration_since(Instant::now());
         let sent = server_clock::stamp();
-        let [lease, retention, not_after, permits, tokens_text, floor] = [
-            millis(kind.stored_lease(attempt.lease)),
-            self.retention(attempt.lease),
-            self.clock.not_after(slot, sent, time_left).to_string(),
-            attempt.permits.to_string(),
-            tokens.to_string(),
-            attempt.floor.map_or(0, FencingToken::get).to_string(),
-        ];
-        let mut args = vec![
+        let numbers = Numbers::of([
+            &whole_millis(kind.stored_lease(attempt.lease)),
+            &self.retention_millis(attempt.lease),
+            &self.clock.not_after(slot, sent, time_left),
+            &attempt.permits,
+            &tokens,
+            &attempt.floor.map_or(0, FencingToken::get),
+            &attempt.place.map_or(0, whole_millis),
+        ]);
+        let [
+            lease,
+            retention,
+            not_after,
+            permits,
+            tokens_text,
+            floor,
+            place,
+        ] = numbers.each();
+        // Some kinds say more.
+        let mut args = Vec::with_capacity(13);
+        args.extend([
             attempt.owner.expose(),
-            lease.as_bytes(),
-            retention.as_bytes(),
-            not_after.as_bytes(),
+            lease,
+            retention,
+            not_after,
             mode(kind),
-            permits.as_bytes(),
-            tokens_text.as_bytes(),
-            floor.as_bytes(),
+            permits,
+            tokens_text,
+            floor,
             self.publish_for(keys),
-        ];
-        let place = attempt.place.map(millis).unwrap_or_default();
+        ]);
         let inbox = keys.inbox.as_deref().unwrap_or_default();
         let inbox = [inbox, &self.inbox].concat();
-        if !place.is_empty() && keys.inbox.is_some() {
-            args.extend([place.as_bytes(), inbox.as_bytes()]);
+        if attempt.place.is_some() && keys.inbox.is_some() {
+            args.extend([place, inbox.as_bytes()]);
         }
         if matches!(
             kind,
@@ -492,14 +507,15 @@ impl RedisBackend {
     ) -> Result<(ReleaseOutcome, bool), BackendError> {
         let (keys, kind) = (self.keys.of(&request.target), request.target.kind());
         let script = &self.scripts(kind)?.release;
-        let (permits, retention) = (request.permits.to_string(), self.retention(Duration::ZERO));
+        let numbers = Numbers::of([&request.permits, &self.retention_millis(Duration::ZERO)]);
+        let [permits, retention] = numbers.each();
         let mut args = vec![
             request.owner.expose(),
             mode(kind),
-            permits.as_bytes(),
+            permits,
             self.publish_for(&keys),
             keys.channel.as_deref().unwrap_or_default(),
-            retention.as_bytes(),
+            retention,
             keys.native.as_deref().unwrap_or_default(),
         ];
         args.extend(keys.ring().into_iter().flatten());
@@ -685,5 +701,10 @@ async fn flavour(
 }
 
 pub(crate) fn millis(duration: Duration) -> String {
-    duration.as_millis().to_string()
+    whole_millis(duration).to_string()
+}
+
+/// Longer than half a million millennia is for ever.
+fn whole_millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
