@@ -129,12 +129,14 @@ impl LockBackend for Probe {
     ) -> Vec<Result<ExtendOutcome, BackendError>> {
         let answers = self.inner.extend(batch, deadline).await;
         let now = monotonic_ns();
-        let extended = batch
-            .iter()
-            .zip(&answers)
-            .filter(|(_, answer)| matches!(answer, Ok(ExtendOutcome::Extended)))
-            .map(|(request, _)| request.owner.clone())
-            .collect();
+        let mut extended = Vec::with_capacity(batch.len());
+        extended.extend(
+            batch
+                .iter()
+                .zip(&answers)
+                .filter(|(_, answer)| matches!(answer, Ok(ExtendOutcome::Extended)))
+                .map(|(request, _)| request.owner.clone()),
+        );
         lock(&self.renewals).batches.push((now, extended));
         answers
     }

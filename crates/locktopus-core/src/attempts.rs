@@ -88,7 +88,7 @@ impl<'a> Acquisition<'a> {
             plan,
             started,
             limit: plan.wait.limit(started),
-            stand: Stand::new(plan.target.kind().new_owner()),
+            stand: Stand::new(services.new_owner(plan.target.kind())),
             pauses: 0,
             deaf: false,
             lead,
@@ -190,9 +190,10 @@ impl<'a> Acquisition<'a> {
     }
 
     async fn attempt(&mut self) -> Result<Result<Held, Obstacle>, Stop> {
-        let deadline = self.deadline();
+        let begun = Instant::now();
+        let deadline = self.deadline_from(begun);
         self.lives_until(deadline)?;
-        let (begun, sent) = (Instant::now(), clock::now());
+        let sent = clock::now();
         // What this attempt is granted, no earlier one was.
         let recall = self.stand.terms.recall
             && self.stand.hints.is_some()
@@ -216,8 +217,8 @@ impl<'a> Acquisition<'a> {
         self.stand.in_flight = false;
         match answer {
             Ok(AttemptOutcome::Granted { token }) => {
-                let valid_until = self.valid_until(sent);
-                if valid_until <= clock::now() {
+                let granted_at = clock::now();
+                if self.valid_until(sent) <= granted_at {
                     // The answer came too late to be of use: give the grant back and start afresh.
                     self.give_up_owner();
                     let name = self.services.backend.info().name;
@@ -226,7 +227,7 @@ impl<'a> Acquisition<'a> {
                         BackendError::new(name, BackendErrorKind::Timeout, Executed::No, message);
                     return Ok(Err(self.failed(slow, begun)?));
                 }
-                self.take(sent, token, recall).map(Ok)
+                self.take(sent, granted_at, token, recall).map(Ok)
             }
             Ok(AttemptOutcome::Held { remaining }) => {
                 self.stand.failing_since = None;
@@ -234,7 +235,7 @@ impl<'a> Acquisition<'a> {
                 // An owner id that does not queue and that nothing is held under is worth nothing to its owner, but a
                 // quorum may have nodes that are closed to it.
                 if self.stand.terms.place.is_none() && !self.stand.late_attempt {
-                    self.stand.owner = self.plan.target.kind().new_owner();
+                    self.stand.owner = self.services.new_owner(self.plan.target.kind());
                 }
                 Ok(Err(Obstacle::Held(remaining)))
             }
@@ -257,10 +258,12 @@ impl<'a> Acquisition<'a> {
         margin.valid_until(sent, self.plan.lease)
     }
 
-    /// The lock is ours, by an attempt or a heartbeat sent at `sent`. With `recall` we hear if others want it.
+    /// The lock is ours, by an attempt or a heartbeat sent at `sent`, as was seen at `granted_at`. With `recall` we hear if
+    /// others want it.
     fn take(
         &mut self,
         sent: Instant,
+        granted_at: Instant,
         token: Option<FencingToken>,
         recall: bool,
     ) -> Result<Held, Stop> {
@@ -275,7 +278,7 @@ impl<'a> Acquisition<'a> {
             lease: plan.lease,
             renewed: plan.renewed,
             hold_until: plan.max_hold.and_then(|hold| sent.checked_add(hold)),
-            granted_at: clock::now(),
+            granted_at,
             valid_until: self.valid_until(sent),
             late_attempt: self.stand.late_attempt,
             safety: self.services.safety(),
@@ -287,7 +290,12 @@ impl<'a> Acquisition<'a> {
         });
         // Where this fails, dropping `self` gives the grant back.
         let held = match self.lead.as_mut() {
-            Some(lead) => lead.won(grant, ear)?,
+            Some(lead) => {
+                let held = lead.won(grant, ear)?;
+                // The way is the line's again; there is nothing to leave to the next one.
+                self.lead = None;
+                held
+            }
             None => {
                 let state = Arc::new(LeaseState::new(grant));
                 let watch = self.services.watch(&state);
@@ -322,13 +330,12 @@ impl<'a> Acquisition<'a> {
         let Some(place) = self.stand.place.filter(|place| token.get() > place.fence) else {
             return Ok(None);
         };
-        let left = self
-            .valid_until(place.sent)
-            .saturating_duration_since(clock::now());
+        let now = clock::now();
+        let left = self.valid_until(place.sent).saturating_duration_since(now);
         if left < least_validity(self.plan.lease, self.plan.renewed) {
             return Ok(None);
         }
-        self.take(place.sent, Some(token), false).map(Some)
+        self.take(place.sent, now, Some(token), false).map(Some)
     }
 
     /// What attempts ask for. The next leader may go on under the same owner id if it asks for the same.
@@ -397,7 +404,7 @@ impl<'a> Acquisition<'a> {
     }
 
     fn give_up_owner(&mut self) {
-        let mut fresh = Stand::new(self.plan.target.kind().new_owner());
+        let mut fresh = Stand::new(self.services.new_owner(self.plan.target.kind()));
         fresh.terms = self.stand.terms;
         fresh.failing_since = self.stand.failing_since;
         fresh.hints = self.stand.hints.take();
@@ -419,7 +426,11 @@ impl<'a> Acquisition<'a> {
     /// A single attempt may take the backend's call timeout; with a wait limit, attempts end with it. Only
     /// the first one always has a moment, or a short limit could not take a lock that is free.
     fn deadline(&self) -> Instant {
-        let deadline = Instant::now() + self.services.call_timeout();
+        self.deadline_from(Instant::now())
+    }
+
+    fn deadline_from(&self, now: Instant) -> Instant {
+        let deadline = now + self.services.call_timeout();
         match self.limit {
             Some(limit) if limit > self.started => {
                 deadline.min(limit.max(self.started + FIRST_ATTEMPT))

@@ -152,7 +152,7 @@ impl LockGuard {
     /// The mode under which it was granted: what it is worth when a server fails.
     #[must_use]
     pub fn safety(&self) -> SafetyMode {
-        self.held().state.safety
+        self.held().state.safety()
     }
 
     /// How many permits of a semaphore are held; 1 for locks.

@@ -64,7 +64,7 @@ impl HeldLock {
                     renewed: state.renewed,
                     holds,
                     permits: state.permits,
-                    safety: state.safety,
+                    safety: state.safety(),
                     lease,
                 }
             })

@@ -62,7 +62,7 @@ impl Lease {
     /// The mode under which it was granted: what it is worth when a server fails.
     #[must_use]
     pub fn safety(&self) -> SafetyMode {
-        self.state.safety
+        self.state.safety()
     }
 
     /// How many permits of a semaphore are held; 1 for locks.

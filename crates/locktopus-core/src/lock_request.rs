@@ -79,7 +79,7 @@ impl Named {
     ) -> Result<LockTarget, LockError> {
         let settings = &services.settings;
         let name = match self {
-            Self::Given(name) => settings.names.encode(&settings.namespace, name)?,
+            Self::Given(name) => settings.names.encode_given(&settings.namespace, name)?,
             Self::Stored(name) => name.clone(),
         };
         let target = LockTarget::new(name, kind.clone());
@@ -238,19 +238,25 @@ impl<G: AnyGuard> LockRequest<G> {
     ///
     /// Cancel safe: dropping the future leaves no lock, no waiter and no task behind. What an attempt under
     /// way may still take is given back in the background. The place among the waiters is lost.
-    pub async fn acquire(self) -> Result<G, LockError> {
-        let wait = self.wait.map_or(Wait::Forever, Wait::AtMost);
-        let started = Instant::now();
-        match self.enter(wait).await? {
-            Some(taken) => Ok(G::from_taken(taken)),
-            None => {
-                let target = self.target()?;
-                Err(LockError::WaitTimeout {
-                    target,
-                    waited: started.elapsed(),
-                    holder_remaining: None,
-                    source: None,
-                })
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an `async fn` keeps its arguments twice, and there may be many who wait"
+    )]
+    pub fn acquire(self) -> impl Future<Output = Result<G, LockError>> + use<G> {
+        async move {
+            let wait = self.wait.map_or(Wait::Forever, Wait::AtMost);
+            let started = Instant::now();
+            match self.enter(wait).await? {
+                Some(taken) => Ok(G::from_taken(taken)),
+                None => {
+                    let target = self.target()?;
+                    Err(LockError::WaitTimeout {
+                        target,
+                        waited: started.elapsed(),
+                        holder_remaining: None,
+                        source: None,
+                    })
+                }
             }
         }
     }

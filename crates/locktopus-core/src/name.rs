@@ -48,21 +48,18 @@ impl LockName {
     /// As [`LockName::new`]; only the part behind the prefix must not be empty.
     pub fn in_namespace(prefix: &str, name: impl AsRef<str>) -> Result<Self, NameError> {
         let name = name.as_ref();
-        if name.is_empty() {
-            return Err(NameError::Empty);
-        }
-        let bytes = prefix.len() + name.len();
-        if bytes > MAX_NAME_BYTES {
-            return Err(NameError::TooLong {
-                bytes,
-                start: start_of(name.as_bytes()),
-            });
-        }
+        check(prefix, name)?;
         Ok(Self(if prefix.is_empty() {
             name.into()
         } else {
             format!("{prefix}{name}").into()
         }))
+    }
+
+    /// As [`new`](Self::new), without a copy.
+    fn of_text(name: Arc<str>) -> Result<Self, NameError> {
+        check("", &name)?;
+        Ok(Self(name))
     }
 
     /// Makes a name of any bytes: [`NameEncoding::Escaped`] without a namespace.
@@ -188,6 +185,21 @@ pub enum NameError {
         /// Why, and what to use instead.
         reason: &'static str,
     },
+}
+
+/// Checks the length of a name that is stored behind a prefix.
+fn check(prefix: &str, name: &str) -> Result<(), NameError> {
+    if name.is_empty() {
+        return Err(NameError::Empty);
+    }
+    let bytes = prefix.len() + name.len();
+    if bytes > MAX_NAME_BYTES {
+        return Err(NameError::TooLong {
+            bytes,
+            start: start_of(name.as_bytes()),
+        });
+    }
+    Ok(())
 }
 
 /// The first 32 characters, for errors.

@@ -1,7 +1,10 @@
 //! Owner ids: who holds a lock, on the wire.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::io::Write as _;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use crate::wake::lock;
 
 /// The identity under which one acquisition holds a lock.
 ///
@@ -27,8 +30,16 @@ impl OwnerId {
     /// strangers release locks.
     #[must_use]
     pub fn generate() -> Self {
-        let thread = i64::from_le_bytes(random());
-        Self(format!("{}:{thread}", process_uuid()).into_bytes().into())
+        Self::numbered(i64::from_le_bytes(random()))
+    }
+
+    fn numbered(number: i64) -> Self {
+        // A uuid, a colon, and the longest number there is.
+        let mut text = [0; 36 + 1 + 20];
+        let mut rest = text.as_mut_slice();
+        write!(rest, "{}:{number}", process_uuid()).expect("the longest number has 20 characters");
+        let unused = rest.len();
+        Self(text[..text.len() - unused].into())
     }
 
     /// A fresh id of sixteen raw bytes, as Redisson's expiring permits have. The last two are zero: they number
@@ -74,9 +85,69 @@ pub fn process_uuid() -> &'static str {
     })
 }
 
+/// Fresh owner ids in the standard form, with random numbers fetched from the operating system for many at once.
+///
+/// Belongs to one `Locktopus`, not to the process: a child made by a plain `fork` has the same numbers left. It shares
+/// its parent's connections as well, so whoever uses one `Locktopus` on both sides of a fork has lost already; one that
+/// is made in the child has numbers of its own.
+pub(crate) struct OwnerIds {
+    pool: Mutex<Pool>,
+}
+
+struct Pool {
+    numbers: [[u8; 8]; FETCHED],
+    left: usize,
+}
+
+/// How many numbers are fetched at once.
+const FETCHED: usize = 64;
+
+impl OwnerIds {
+    /// A fresh id.
+    ///
+    /// # Panics
+    ///
+    /// As [`OwnerId::generate`].
+    pub(crate) fn generate(&self) -> OwnerId {
+        OwnerId::numbered(i64::from_le_bytes(lock(&self.pool).next()))
+    }
+}
+
+impl Default for OwnerIds {
+    fn default() -> Self {
+        Self {
+            pool: Mutex::new(Pool {
+                numbers: [[0; 8]; FETCHED],
+                left: 0,
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for OwnerIds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnerIds").finish_non_exhaustive()
+    }
+}
+
+impl Pool {
+    fn next(&mut self) -> [u8; 8] {
+        if self.left == 0 {
+            fill(self.numbers.as_flattened_mut());
+            self.left = FETCHED;
+        }
+        self.left -= 1;
+        std::mem::take(&mut self.numbers[self.left])
+    }
+}
+
+fn fill(bytes: &mut [u8]) {
+    getrandom::fill(bytes).expect("the operating system gives random numbers");
+}
+
 pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).expect("the operating system gives random numbers");
+    fill(&mut bytes);
     bytes
 }
 
@@ -95,6 +166,8 @@ fn fnv1a(bytes: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
@@ -107,6 +180,21 @@ mod tests {
         assert_eq!(uuid.as_bytes()[19], b'a', "uuid variant");
         assert!(number.parse::<i64>().is_ok());
         assert_ne!(id, OwnerId::generate());
+    }
+
+    #[test]
+    fn every_number_is_used_once() {
+        let ids = OwnerIds::default();
+        let some: HashSet<_> = (0..5 * FETCHED).map(|_| ids.generate()).collect();
+        assert_eq!(some.len(), 5 * FETCHED);
+        let prefix = format!("{}:", process_uuid());
+        assert!(
+            some.iter()
+                .all(|id| id.expose().starts_with(prefix.as_bytes()))
+        );
+        let ends = [i64::MIN, -1, 0, i64::MAX].map(OwnerId::numbered);
+        assert!(ends[0].expose().ends_with(b":-9223372036854775808"));
+        assert!(ends[2].expose().ends_with(b":0"));
     }
 
     #[test]

@@ -9,7 +9,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::backend::DynBackend;
 use crate::cohort::Cohorts;
+use crate::kind::LockKind;
 use crate::lease::LeaseState;
+use crate::owner::{OwnerId, OwnerIds};
 use crate::reaper::Lanes;
 use crate::safety_mode::SafetyMode;
 use crate::settings::Settings;
@@ -34,6 +36,7 @@ pub(crate) struct Services {
     pub(crate) releases: Lanes,
     /// Who of this process waits for what.
     pub(crate) cohorts: Cohorts,
+    owners: OwnerIds,
 }
 
 impl Services {
@@ -49,6 +52,7 @@ impl Services {
             closed: CancellationToken::new(),
             releases: Lanes::default(),
             cohorts: Cohorts::default(),
+            owners: OwnerIds::default(),
         });
         // Not tracked: it ends when the last handle, guard and request are gone, or on `closed`.
         let (watchdog, closed) = (Arc::clone(&services.watchdog), services.closed.clone());
@@ -60,9 +64,12 @@ impl Services {
 
     /// Starts watching a lease; `None`, and the lease has ended, after a shutdown.
     pub(crate) fn watch(&self, lease: &Arc<LeaseState>) -> Option<watchdog::Ticket> {
-        // The timers must belong to the watchdog's runtime, not to the one that happens to acquire.
-        let _runtime = self.runtime.enter();
         self.watchdog.watch(lease)
+    }
+
+    /// A fresh owner id for a lock of this kind.
+    pub(crate) fn new_owner(&self, kind: &LockKind) -> OwnerId {
+        kind.new_owner_of(&self.owners)
     }
 
     pub(crate) fn safety(&self) -> SafetyMode {

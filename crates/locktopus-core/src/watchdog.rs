@@ -1,26 +1,25 @@
 //! One watchdog for all leases of a `Locktopus`: it renews them and says when they are lost.
 //!
-//! Leases sit in a timer wheel, each with the next instant at which something must be done: renew, try
-//! again, or give up. What falls due together is renewed together: one batch for each shard, each batch a
-//! task of its own, so that a node that does not answer delays nobody else. While a batch is under way the
-//! lease's timer stands at its deadline, so a lost lease is reported on time whatever the network does.
+//! Leases sit in a wheel, each with the next instant at which something must be done: renew, try again, or
+//! give up. What falls due together is renewed together: one batch for each shard, each batch a
+//! task of its own, so that a node that does not answer delays nobody else. While a batch is under way a
+//! lease stands in the wheel at its deadline, so a lost lease is reported on time whatever the network does.
 
+mod agenda;
 mod due;
 mod timing;
+mod wheel;
 
-use std::collections::HashMap;
-use std::future::poll_fn;
 use std::sync::{Arc, Mutex, Weak};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use slab::Slab;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tokio_util::time::{DelayQueue, delay_queue};
 
-use self::due::Due;
-use self::timing::{next, renewal, renewal_lease, timer};
+use self::due::{Due, Next, Watched};
+use self::timing::{renewal, renewal_lease};
+use self::wheel::{Sooner, Wheel};
 use crate::backend_error::BackendError;
 use crate::clock;
 use crate::cohort::Cohort;
@@ -38,49 +37,26 @@ const BATCHES_PER_PERIOD: u32 = 32;
 const BATCH: usize = 100;
 /// How often the watchdog looks whether the machine was asleep, while there are leases.
 const TICK: Duration = Duration::from_secs(1);
-/// The farthest a timer is set ahead.
-const FARTHEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// How much is done at one look, so that other tasks get their turn: several batches.
+const LOOK: usize = 10 * BATCH;
 /// First pause before a failed renewal is tried again.
 const FIRST_RETRY: Duration = Duration::from_millis(20);
 
-/// The leases of one `Locktopus` and their timers.
-#[derive(Debug, Default)]
+/// The leases of one `Locktopus`.
+#[derive(Debug)]
 pub(crate) struct Watchdog {
     wheel: Mutex<Wheel>,
+    /// Something was put into the wheel that falls due before the next look.
+    sooner: Notify,
 }
 
-#[derive(Debug, Default)]
-struct Wheel {
-    timers: DelayQueue<Timer>,
-    leases: Slab<Entry>,
-    ticking: bool,
-    closed: bool,
-    suspended: Duration,
-}
-
-#[derive(Debug)]
-enum Timer {
-    Tick,
-    Lease(usize),
-    Patrol(Weak<Cohort>),
-}
-
-#[derive(Debug)]
-struct Entry {
-    lease: Arc<LeaseState>,
-    timer: delay_queue::Key,
-    renew_at: Option<Instant>,
-    in_flight: bool,
-    failures: u32,
-    detail: Option<String>,
-}
-
-/// A lease that is due for renewal, and where it sits. The place alone does not name it: it may belong to
-/// another lease by the time the answer comes.
-#[derive(Debug)]
-struct Watched {
-    slot: usize,
-    lease: Arc<LeaseState>,
+impl Default for Watchdog {
+    fn default() -> Self {
+        Self {
+            wheel: Mutex::new(Wheel::new(clock::now())),
+            sooner: Notify::new(),
+        }
+    }
 }
 
 /// Where a lease sits in the wheel. Handed back to take it out again.
@@ -93,176 +69,157 @@ impl Ticket {
 }
 
 impl Watchdog {
-    /// Starts watching a lease. Must be called on the watchdog's runtime. After `close` nobody would report
-    /// its loss, so it ends at once and there is no ticket.
+    /// Starts watching a lease that was granted just now. After `close` nobody would report its loss, so it ends at once
+    /// and there is no ticket.
     pub(crate) fn watch(&self, lease: &Arc<LeaseState>) -> Option<Ticket> {
-        let renew_at = lease.renewed.then(|| renewal(clock::now(), lease.lease()));
-        let due = next(lease, renew_at);
         let mut wheel = lock(&self.wheel);
         if wheel.closed {
+            drop(wheel);
             lease.end(LostCause::ShutDown);
             return None;
         }
-        let slot = wheel.leases.vacant_key();
-        let timer = wheel.timers.insert_at(Timer::Lease(slot), timer(due));
-        let lease = Arc::clone(lease);
-        wheel.leases.insert(Entry {
-            lease,
-            timer,
-            renew_at,
-            in_flight: false,
-            failures: 0,
-            detail: None,
-        });
-        if !wheel.ticking {
-            wheel.ticking = true;
-            wheel.suspended = clock::suspended();
-            wheel.timers.insert(Timer::Tick, TICK);
-        }
+        let (slot, sooner) = wheel.insert(lease, lease.granted_at);
+        drop(wheel);
+        self.look_sooner(sooner);
         Some(Ticket(slot))
+    }
+
+    fn look_sooner(&self, Sooner(sooner): Sooner) {
+        if sooner {
+            self.sooner.notify_one();
+        }
     }
 
     /// Stops watching for good, and returns what was being watched.
     pub(crate) fn close(&self) -> Vec<Arc<LeaseState>> {
-        let mut wheel = lock(&self.wheel);
-        wheel.closed = true;
-        wheel.timers.clear();
-        wheel.leases.drain().map(|entry| entry.lease).collect()
+        lock(&self.wheel).close()
     }
 
     /// Stops watching a lease. Does nothing if it was lost and taken out meanwhile.
     pub(crate) fn forget(&self, ticket: Ticket, lease: &Arc<LeaseState>) {
         let mut wheel = lock(&self.wheel);
-        if wheel
-            .leases
-            .get(ticket.0)
-            .is_some_and(|entry| Arc::ptr_eq(&entry.lease, lease))
-        {
-            let entry = wheel.leases.remove(ticket.0);
-            wheel.timers.try_remove(&entry.timer);
+        if wheel.get(ticket.0, lease).is_some() {
+            wheel.remove(ticket.0);
         }
     }
 
-    /// Puts the timer of a lease right after its deadline moved.
+    /// Puts a lease where it belongs after its deadline moved.
     pub(crate) fn extended(&self, ticket: Ticket, lease: &Arc<LeaseState>) {
+        let now = clock::now();
         let mut wheel = lock(&self.wheel);
-        let wheel = &mut *wheel;
-        if let Some(entry) = wheel
-            .leases
-            .get_mut(ticket.0)
-            .filter(|entry| Arc::ptr_eq(&entry.lease, lease))
-        {
-            entry.renew_at = lease.renewed.then(|| renewal(clock::now(), lease.lease()));
-            let due = next(lease, entry.renew_at.filter(|_| !entry.in_flight));
-            wheel.timers.reset_at(&entry.timer, timer(due));
+        let renew_at = lease
+            .renewed
+            .then(|| renewal(wheel.origin(), now, lease.lease()));
+        if let Some(entry) = wheel.get(ticket.0, lease) {
+            entry.renew_at = renew_at;
+            let sooner = wheel.put_right(ticket.0, lease.valid_until());
+            drop(wheel);
+            self.look_sooner(sooner);
         }
     }
 
     /// The leases being watched.
     pub(crate) fn leases(&self) -> Vec<(Ticket, Arc<LeaseState>)> {
         let wheel = lock(&self.wheel);
-        let leases = wheel.leases.iter();
+        let leases = wheel.leases();
         leases
-            .map(|(slot, entry)| (Ticket(slot), Arc::clone(&entry.lease)))
+            .map(|(slot, lease)| (Ticket(slot), Arc::clone(lease)))
             .collect()
     }
 
     /// Looks at a lease's deadline again: its maximum hold time has changed.
     pub(crate) fn retime(&self, ticket: Ticket, lease: &Arc<LeaseState>) {
         let mut wheel = lock(&self.wheel);
-        let wheel = &mut *wheel;
-        if let Some(entry) = wheel
-            .leases
-            .get_mut(ticket.0)
-            .filter(|entry| Arc::ptr_eq(&entry.lease, lease))
-        {
-            let due = next(lease, entry.renew_at.filter(|_| !entry.in_flight));
-            wheel.timers.reset_at(&entry.timer, timer(due));
+        if wheel.get(ticket.0, lease).is_some() {
+            let sooner = wheel.put_right(ticket.0, lease.valid_until());
+            drop(wheel);
+            self.look_sooner(sooner);
         }
     }
 
-    /// Sends somebody to look after a line at this instant. Must be called on the watchdog's runtime.
+    /// Sends somebody to look after a line at this instant.
     pub(crate) fn patrol_at(&self, cohort: Weak<Cohort>, at: Instant) {
         let mut wheel = lock(&self.wheel);
         if !wheel.closed {
-            wheel.timers.insert_at(Timer::Patrol(cohort), timer(at));
+            let sooner = wheel.insert_patrol(cohort, at);
+            drop(wheel);
+            self.look_sooner(sooner);
         }
     }
 
     /// How many leases are being watched.
     pub(crate) fn len(&self) -> usize {
-        lock(&self.wheel).leases.len()
+        lock(&self.wheel).len()
     }
 
     pub(crate) async fn run(self: Arc<Self>, services: Weak<Services>, closed: CancellationToken) {
         loop {
-            let due = tokio::select! {
+            let due = lock(&self.wheel).look();
+            let next = due.next;
+            if !due.is_empty() && !self.attend(due, &services) {
+                return;
+            }
+            let pause = async {
+                match next {
+                    Next::AtOnce => tokio::task::yield_now().await,
+                    Next::At(at) => tokio::time::sleep_until(at).await,
+                    Next::Never => std::future::pending().await,
+                }
+            };
+            tokio::select! {
                 biased;
                 () = closed.cancelled() => return,
-                due = poll_fn(|cx| self.poll_due(cx)) => due,
-            };
-            // Outside the wheel's lock: ending a lease runs whatever waits for its loss.
-            for entry in due.over {
-                entry.report_expiry();
+                () = self.sooner.notified() => {}
+                () = pause => {}
             }
-            let Some(services) = services.upgrade() else {
-                return;
-            };
-            for cohort in due.patrols {
-                if let Some(cohort) = cohort.upgrade() {
-                    cohort.patrol(&services, due.now);
-                }
+        }
+    }
+
+    /// Does what is due. False: there is nobody left to do it for.
+    fn attend(self: &Arc<Self>, due: Due, services: &Weak<Services>) -> bool {
+        // Outside the wheel's lock: ending a lease runs whatever waits for its loss.
+        for entry in due.over {
+            entry.report_expiry();
+        }
+        let Some(services) = services.upgrade() else {
+            return false;
+        };
+        for cohort in due.patrols {
+            if let Some(cohort) = cohort.upgrade() {
+                cohort.patrol(&services, due.now);
             }
-            let mut batches: HashMap<_, Vec<Watched>> = HashMap::new();
-            for watched in due.renew {
+        }
+        let mut renew: Vec<_> = due
+            .renew
+            .into_iter()
+            .map(|watched| {
                 let lease = renewal_lease(&watched.lease, due.now, &services);
                 let shard = services.backend.shard(&watched.lease.target);
-                batches.entry((shard, lease)).or_default().push(watched);
-            }
-            for ((_, lease), mut batch) in batches {
-                while !batch.is_empty() {
-                    let rest = batch.split_off(batch.len().min(BATCH));
-                    let (watchdog, services_) = (Arc::clone(&self), Arc::clone(&services));
-                    services.tasks.spawn_on(
-                        async move { watchdog.renew(&services_, batch, lease).await },
-                        &services.runtime,
-                    );
-                    batch = rest;
-                }
-            }
-        }
-    }
-
-    /// Everything that is due now, taken out and put back in one step: a timer's key is dead once it has
-    /// fired, and may be given to another lease as soon as the wheel is unlocked.
-    fn poll_due(&self, cx: &mut Context<'_>) -> Poll<Due> {
-        let mut wheel = lock(&self.wheel);
-        let mut due = Due {
-            now: clock::now(),
-            renew: Vec::new(),
-            over: Vec::new(),
-            patrols: Vec::new(),
-        };
-        loop {
-            match wheel.timers.poll_expired(cx) {
-                Poll::Ready(Some(expired)) => match expired.into_inner() {
-                    Timer::Lease(slot) => wheel.fired(slot, &mut due),
-                    Timer::Tick => wheel.tick(&mut due),
-                    Timer::Patrol(cohort) => due.patrols.push(cohort),
-                },
-                _ if !due.is_empty() => return Poll::Ready(due),
-                // An empty wheel keeps the waker: the next insertion wakes this task.
-                _ => return Poll::Pending,
-            }
-        }
-    }
-
-    async fn renew(&self, services: &Services, batch: Vec<Watched>, lease: Duration) {
-        let sent = clock::now();
-        let batch: Vec<Watched> = batch
-            .into_iter()
-            .filter(|watched| watched.lease.is_active())
+                ((shard, lease), watched)
+            })
             .collect();
+        renew.sort_by_key(|(together, _)| *together);
+        let mut renew = renew.into_iter().peekable();
+        while let Some((together, first)) = renew.next() {
+            let mut batch = vec![first];
+            while batch.len() < BATCH
+                && let Some((_, next)) = renew.next_if(|(other, _)| *other == together)
+            {
+                batch.push(next);
+            }
+            let (watchdog, services_) = (Arc::clone(self), Arc::clone(&services));
+            let (_, lease) = together;
+            services.tasks.spawn_on(
+                async move { watchdog.renew(&services_, batch, lease).await },
+                &services.runtime,
+            );
+        }
+        true
+    }
+
+    async fn renew(&self, services: &Services, mut batch: Vec<Watched>, lease: Duration) {
+        let sent = clock::now();
+        batch.retain(|watched| watched.lease.is_active());
         if batch.is_empty() {
             return;
         }
@@ -270,8 +227,7 @@ impl Watchdog {
         let mut until = sent + services.call_timeout().min(lease / RENEWALS_PER_LEASE);
         let mut requests = Vec::with_capacity(batch.len());
         for Watched { lease: state, .. } in &batch {
-            until = until.min(state.valid_until());
-            state.asked_for(lease);
+            until = until.min(state.asked_for(lease));
             requests.push(ExtendRequest {
                 target: state.target.clone(),
                 owner: state.owner.clone(),
@@ -283,105 +239,70 @@ impl Watchdog {
         let deadline = clock::timer(until.max(sent + Duration::from_millis(5)));
         let answers = services.extend(&requests, deadline).await;
         let valid_until = services.settings.margin.valid_until(sent, lease);
-        for (watched, answer) in batch.iter().zip(answers) {
-            if let Some(cause) = self.renewed(watched, answer, valid_until) {
-                tracing::warn!(lock = %watched.lease.target, %cause, "lock lost");
-                watched.lease.end(cause);
-            }
+        for (lost, cause) in self.renewed(&batch, answers, valid_until) {
+            tracing::warn!(lock = %lost.target, %cause, "lock lost");
+            lost.end(cause);
         }
     }
 
-    /// Notes the answer to a renewal. Gives the cause if the lease turns out to be lost.
+    /// Notes the answers to a renewal. Gives the leases that turn out to be lost.
     fn renewed(
         &self,
-        watched: &Watched,
-        answer: Result<ExtendOutcome, BackendError>,
+        batch: &[Watched],
+        answers: Vec<Result<ExtendOutcome, BackendError>>,
         valid_until: Instant,
-    ) -> Option<LostCause> {
-        let state = &watched.lease;
+    ) -> Vec<(Arc<LeaseState>, LostCause)> {
+        let (now, mut lost, mut look_sooner) = (clock::now(), Vec::new(), false);
+        // Usually all of a batch have the same lease.
+        let mut usual = None;
         let mut wheel = lock(&self.wheel);
-        let wheel = &mut *wheel;
-        // It may have been released, and its place taken, while the renewal was under way.
-        let entry = wheel
-            .leases
-            .get_mut(watched.slot)
-            .filter(|entry| Arc::ptr_eq(&entry.lease, state))?;
-        entry.in_flight = false;
-        let now = clock::now();
-        let lost = match answer {
-            Ok(ExtendOutcome::Extended) => {
-                (entry.failures, entry.detail) = (0, None);
-                state.extended(state.lease(), valid_until);
-                entry.renew_at = state.renewed.then(|| renewal(now, state.lease()));
-                None
-            }
-            Ok(ExtendOutcome::Missing) => Some(LostCause::Missing),
-            Ok(ExtendOutcome::TakenOver) => Some(LostCause::TakenOver),
-            Err(error) => {
-                tracing::debug!(lock = %state.target, %error, "renewal failed, will try again");
-                let pause = FIRST_RETRY * 2_u32.pow(entry.failures.min(4));
-                entry.failures += 1;
-                entry.detail = Some(error.to_string());
-                entry.renew_at = Some(now + pause.min(state.lease() / 8));
-                None
-            }
-        };
-        if let Some(cause) = lost {
-            let entry = wheel.leases.remove(watched.slot);
-            wheel.timers.try_remove(&entry.timer);
-            // A hold that is being released is expected to be gone.
-            return entry.lease.is_active().then_some(cause);
-        }
-        let due = next(state, entry.renew_at);
-        wheel.timers.reset_at(&entry.timer, timer(due));
-        None
-    }
-}
-
-impl Wheel {
-    /// Handles a lease whose timer has fired, and gives it a new one.
-    fn fired(&mut self, slot: usize, due: &mut Due) {
-        let Some(entry) = self.leases.get_mut(slot) else {
-            return;
-        };
-        let over = due.now >= entry.lease.valid_until();
-        if over || !entry.lease.is_active() {
-            let entry = self.leases.remove(slot);
-            if over {
-                due.over.push(entry);
-            }
-            return;
-        }
-        let mut at = entry.lease.valid_until();
-        match entry.renew_at.filter(|_| !entry.in_flight) {
-            // Until the answer comes, the timer guards the deadline.
-            Some(renew_at) if renew_at <= due.now => {
-                entry.in_flight = true;
-                let lease = Arc::clone(&entry.lease);
-                due.renew.push(Watched { slot, lease });
-            }
-            Some(renew_at) => at = at.min(renew_at),
-            None => {}
-        }
-        entry.timer = self.timers.insert_at(Timer::Lease(slot), timer(at));
-    }
-
-    /// Looks for leases that ran out while the machine was asleep; their timers did not see it.
-    fn tick(&mut self, due: &mut Due) {
-        let suspended = clock::suspended();
-        if suspended > self.suspended {
-            self.suspended = suspended;
-            let slots: Vec<usize> = self.leases.iter().map(|(slot, _)| slot).collect();
-            for slot in slots {
-                if let Some(entry) = self.leases.get(slot) {
-                    self.timers.try_remove(&entry.timer);
-                    self.fired(slot, due);
+        let origin = wheel.origin();
+        for (watched, answer) in batch.iter().zip(answers) {
+            let (slot, state) = (watched.slot, &watched.lease);
+            // It may have been released, and its place taken, while the renewal was under way.
+            let Some(entry) = wheel.get(slot, state) else {
+                continue;
+            };
+            entry.in_flight = false;
+            let deadline = match answer {
+                Ok(ExtendOutcome::Extended) => {
+                    entry.failures = None;
+                    let (lease, deadline) = state.confirmed(valid_until);
+                    let renew_at = match usual {
+                        Some((usual, renew_at)) if usual == lease => renew_at,
+                        _ => renewal(origin, now, lease),
+                    };
+                    usual = Some((lease, renew_at));
+                    entry.renew_at = Some(renew_at);
+                    deadline
                 }
-            }
+                Ok(outcome) => {
+                    wheel.remove(slot);
+                    // A hold that is being released is expected to be gone.
+                    if state.is_active() {
+                        let cause = match outcome {
+                            ExtendOutcome::TakenOver => LostCause::TakenOver,
+                            ExtendOutcome::Extended | ExtendOutcome::Missing => LostCause::Missing,
+                        };
+                        lost.push((Arc::clone(state), cause));
+                    }
+                    continue;
+                }
+                Err(error) => {
+                    tracing::debug!(lock = %state.target, %error, "renewal failed, will try again");
+                    let failures = entry.failures.get_or_insert_default();
+                    let pause = FIRST_RETRY * 2_u32.pow(failures.count.min(4));
+                    failures.count += 1;
+                    failures.detail = error.to_string();
+                    entry.renew_at = Some(now + pause.min(state.lease() / 8));
+                    state.valid_until()
+                }
+            };
+            let Sooner(sooner) = wheel.put_right(slot, deadline);
+            look_sooner |= sooner;
         }
-        self.ticking = !self.leases.is_empty();
-        if self.ticking {
-            self.timers.insert(Timer::Tick, TICK);
-        }
+        drop(wheel);
+        self.look_sooner(Sooner(look_sooner));
+        lost
     }
 }

@@ -73,7 +73,7 @@ impl Session {
         session
     }
 
-    fn may_keep(&self, _: Instant) -> bool {
+    fn may_keep(&self, _: impl Fn() -> Instant) -> bool {
         self.keeps.load(Ordering::SeqCst) && !self.is_over()
     }
 
@@ -126,7 +126,7 @@ fn held(session: &Arc<Session>, waiting: usize) -> (Arc<Line>, Vec<Arc<Slot>>) {
 /// The holder is done.
 fn pass(line: &Line, session: &Arc<Session>) {
     session.let_go();
-    match line.pass(session, Instant::now(), may) {
+    match line.pass(session, Instant::now, may) {
         Passed::On(next) => next.wake(),
         Passed::Kept => {}
         Passed::Over(next) => {
@@ -140,7 +140,7 @@ fn pass(line: &Line, session: &Arc<Session>) {
 /// What a waiter does whose turn has come; true if it holds the lock.
 fn begin(line: &Line, slot: &Arc<Slot>) -> Option<Arc<Session>> {
     match line.begin(slot).expect("whoever takes a turn owns it") {
-        Begun::Holds(session) => {
+        Begun::Holds(session, _) => {
             session.hold();
             Some(session)
         }
@@ -302,13 +302,13 @@ fn a_lost_lease_is_not_passed_on_whenever_it_is_lost() {
                 assert!(matches!(turned, Turned::Taken(_)));
                 // Holding it is right only if it was not known to be lost by then; then the loss takes it away.
                 match line.begin(&slot).expect("its own turn") {
-                    Begun::Holds(session) => drop(session),
+                    Begun::Holds(session, _) => drop(session),
                     Begun::Leads(number, _) => leave(&line, number),
                 }
             })
         };
         session.let_go();
-        match line.pass(&session, Instant::now(), may) {
+        match line.pass(&session, Instant::now, may) {
             Passed::On(next) => next.wake(),
             Passed::Over(next) => {
                 next.inspect(|next| next.wake());
@@ -412,7 +412,7 @@ fn a_lost_lease_is_not_kept_whenever_it_is_lost() {
             })
         };
         session.let_go();
-        let passed = line.pass(&session, Instant::now(), may);
+        let passed = line.pass(&session, Instant::now, may);
         assert!(!matches!(passed, Passed::On(_)), "{passed:?}");
         watchdog.join().unwrap();
         assert!(line.is_empty(), "a lost lease is still kept");

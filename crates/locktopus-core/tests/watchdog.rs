@@ -78,7 +78,7 @@ async fn large_batches_are_split() {
     let script = Scripted::new();
     let locks = script.locks();
     let mut guards = Vec::new();
-    for i in 0..250 {
+    for i in 0..1_250 {
         guards.push(
             locks
                 .lock(format!("a{i}"))
@@ -94,8 +94,9 @@ async fn large_batches_are_split() {
         .iter()
         .map(|call| call.names.len())
         .collect();
-    assert_eq!(sizes.iter().sum::<usize>(), 250);
+    assert_eq!(sizes.iter().sum::<usize>(), 1_250);
     assert!(sizes.iter().all(|&size| size <= 100), "{sizes:?}");
+    assert_eq!(sizes.len(), 13, "batches are full: {sizes:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! `LockBackend` over any [`RedisClient`].
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,13 +16,15 @@ use tokio::time::Instant;
 use crate::client::{ChannelFlavour, ClientError, Deployment, RedisClient, Route};
 use crate::executor::Executor;
 use crate::hub::{Hub, Listened};
-use crate::keys::{KeyCache, Keys};
+use crate::keys::{self, KeyCache, Keys};
+use crate::numbers::Numbers;
 use crate::probe::ServerProbe;
 use crate::replication::{Confirmed, Doubt};
 use crate::reply::{Acquired, Decoder};
 use crate::safety::Safety;
 use crate::scripts::{self, KindScripts, Script};
 use crate::server_clock::{self, ServerClock};
+use crate::slot::key_slot;
 use crate::{counter, diagnose, group, scan};
 
 /// Locks on Redis or Valkey, through any client library.
@@ -200,9 +203,12 @@ impl RedisBackend {
 
     /// How long a token stays after a grant for this lease, as scripts take it.
     pub(crate) fn retention(&self, lease: Duration) -> String {
+        self.retention_millis(lease).to_string()
+    }
+
+    fn retention_millis(&self, lease: Duration) -> u64 {
         let keep = self.options.token_retention;
-        keep.map_or(0, |keep| keep.max(lease * 2).as_millis())
-            .to_string()
+        keep.map_or(0, |keep| whole_millis(keep.max(lease * 2)))
     }
 
     /// # Errors
@@ -231,30 +237,42 @@ impl RedisBackend {
         let tokens = if kind.has_tokens() { attempt.tokens } else { 0 };
         self.check_lease(kind, attempt.lease)?;
         let time_left = attempt.deadline.saturating_duration_since(Instant::now());
-        let [lease, retention, not_after, permits, tokens_text, floor] = [
-            millis(kind.stored_lease(attempt.lease)),
-            self.retention(attempt.lease),
-            self.clock.not_after(slot, time_left).to_string(),
-            attempt.permits.to_string(),
-            tokens.to_string(),
-            attempt.floor.map_or(0, FencingToken::get).to_string(),
-        ];
-        let mut args = vec![
+        let sent = server_clock::stamp();
+        let numbers = Numbers::of([
+            &whole_millis(kind.stored_lease(attempt.lease)),
+            &self.retention_millis(attempt.lease),
+            &self.clock.not_after(slot, sent, time_left),
+            &attempt.permits,
+            &tokens,
+            &attempt.floor.map_or(0, FencingToken::get),
+            &attempt.place.map_or(0, whole_millis),
+        ]);
+        let [
+            lease,
+            retention,
+            not_after,
+            permits,
+            tokens_text,
+            floor,
+            place,
+        ] = numbers.each();
+        // Some kinds say more.
+        let mut args = Vec::with_capacity(13);
+        args.extend([
             attempt.owner.expose(),
-            lease.as_bytes(),
-            retention.as_bytes(),
-            not_after.as_bytes(),
+            lease,
+            retention,
+            not_after,
             mode(kind),
-            permits.as_bytes(),
-            tokens_text.as_bytes(),
-            floor.as_bytes(),
+            permits,
+            tokens_text,
+            floor,
             self.publish_for(keys),
-        ];
-        let place = attempt.place.map(millis).unwrap_or_default();
+        ]);
         let inbox = keys.inbox.as_deref().unwrap_or_default();
         let inbox = [inbox, &self.inbox].concat();
-        if !place.is_empty() && keys.inbox.is_some() {
-            args.extend([place.as_bytes(), inbox.as_bytes()]);
+        if attempt.place.is_some() && keys.inbox.is_some() {
+            args.extend([place, inbox.as_bytes()]);
         }
         if matches!(
             kind,
@@ -268,7 +286,6 @@ impl RedisBackend {
             args.resize(10, b"");
             args.extend([inbox.as_bytes(), b"", b"1"]);
         }
-        let sent = server_clock::stamp();
         let Confirmed { reply, doubt } = self
             .run_confirmed(script, slot, &keys.scripts(), &args, attempt.deadline)
             .await?;
@@ -276,7 +293,9 @@ impl RedisBackend {
         self.clock.observe(slot, sent, acquired.server_micros);
         match (&acquired.outcome, doubt) {
             (Some(AttemptOutcome::Granted { .. }), Some(doubt)) => {
-                Err(self.give_back(std::slice::from_ref(attempt), doubt).await)
+                // Boxed, as what follows for fair locks: most attempts need no room for it.
+                let given_back = self.give_back(std::slice::from_ref(attempt), doubt);
+                Err(Box::pin(given_back).await)
             }
             _ => Ok(acquired),
         }
@@ -306,7 +325,8 @@ impl LockBackend for RedisBackend {
     /// The slot in a cluster, shifted left so that kinds (which have scripts of their own) are apart.
     fn shard(&self, target: &LockTarget) -> u32 {
         let slot = match self.executor.client().deployment() {
-            Deployment::Cluster => u32::from(self.keys.of(target).slot()),
+            // Not of the cache: this is asked for every lock at every renewal, and there may be more than it holds.
+            Deployment::Cluster => u32::from(key_slot(target.key().as_bytes())),
             Deployment::Standalone | Deployment::Sentinel => 0,
         };
         slot << 3 | scripts::index(target.kind())
@@ -317,9 +337,11 @@ impl LockBackend for RedisBackend {
         loop {
             let acquired = self.try_once(attempt, &keys).await?;
             match acquired.outcome {
-                Some(outcome) if acquired.foreign && self.be_called(attempt, &keys).await => {
+                Some(outcome)
+                    if acquired.foreign && Box::pin(self.be_called(attempt, &keys)).await =>
+                {
                     // What happened before there was somebody to hear it.
-                    let again = self.try_once(attempt, &keys).await;
+                    let again = Box::pin(self.try_once(attempt, &keys)).await;
                     let again = again.ok().and_then(|acquired| acquired.outcome);
                     return Ok(again.unwrap_or(outcome));
                 }
@@ -441,6 +463,10 @@ impl LockBackend for RedisBackend {
     }
 
     fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
+        // Every first attempt asks, and where nobody waits for anything the names need not be put together.
+        if self.hub.is_idle() {
+            return None;
+        }
         self.hub.listening(&self.topic(target)?)
     }
 
@@ -481,14 +507,15 @@ impl RedisBackend {
     ) -> Result<(ReleaseOutcome, bool), BackendError> {
         let (keys, kind) = (self.keys.of(&request.target), request.target.kind());
         let script = &self.scripts(kind)?.release;
-        let (permits, retention) = (request.permits.to_string(), self.retention(Duration::ZERO));
+        let numbers = Numbers::of([&request.permits, &self.retention_millis(Duration::ZERO)]);
+        let [permits, retention] = numbers.each();
         let mut args = vec![
             request.owner.expose(),
             mode(kind),
-            permits.as_bytes(),
+            permits,
             self.publish_for(&keys),
             keys.channel.as_deref().unwrap_or_default(),
-            retention.as_bytes(),
+            retention,
             keys.native.as_deref().unwrap_or_default(),
         ];
         args.extend(keys.ring().into_iter().flatten());
@@ -501,8 +528,8 @@ impl RedisBackend {
                 run.run_reduced(script, slot, &named, &args, deadline).await
             }
             _ => {
-                self.run_release(script, slot, &named, &args, deadline)
-                    .await
+                let run = self.run_release(script, slot, &named, &args, deadline);
+                Box::pin(run).await
             }
         };
         self.decoder(script).released(&reply?)
@@ -556,23 +583,24 @@ impl RedisBackend {
             Err(error) => return self.all_failed(batch.len(), &error),
         };
         let lease = millis(first.target.kind().stored_lease(first.lease));
-        let targets: Vec<_> = batch.iter().map(|r| self.keys.of(&r.target)).collect();
-        let names: Vec<Vec<u8>> = targets
+        let names: Vec<Cow<'_, [u8]>> = batch
             .iter()
-            .zip(batch)
-            .flat_map(|(keys, request)| keys.extended(request.target.kind(), &request.owner))
+            .flat_map(|request| keys::extended(&request.target, &request.owner))
             .collect();
-        let keys: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
-        let permits: Vec<String> = batch.iter().map(|r| r.permits.to_string()).collect();
+        let keys: Vec<&[u8]> = names.iter().map(Cow::as_ref).collect();
         let counted = first.target.kind().mode() == Mode::Permits;
-        let mut args: Vec<&[u8]> = vec![lease.as_bytes()];
-        for (request, permits) in batch.iter().zip(&permits) {
+        let permits: Vec<String> = if counted {
+            batch.iter().map(|r| r.permits.to_string()).collect()
+        } else {
+            Vec::new()
+        };
+        let mut args: Vec<&[u8]> = Vec::with_capacity(1 + batch.len() + permits.len());
+        args.push(lease.as_bytes());
+        for (index, request) in batch.iter().enumerate() {
             args.push(request.owner.expose());
-            if counted {
-                args.push(permits.as_bytes());
-            }
+            args.extend(permits.get(index).map(String::as_bytes));
         }
-        let slot = targets[0].slot();
+        let slot = key_slot(first.target.key().as_bytes());
         let answer = self
             .run_extension(script, slot, &keys, &args, deadline)
             .await;
@@ -673,5 +701,10 @@ async fn flavour(
 }
 
 pub(crate) fn millis(duration: Duration) -> String {
-    duration.as_millis().to_string()
+    whole_millis(duration).to_string()
+}
+
+/// Longer than half a million millennia is for ever.
+fn whole_millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -63,45 +63,43 @@ impl Executor {
     }
 
     /// Runs a script. `keys` must all be in `slot`.
-    pub(crate) async fn run(
+    pub(crate) fn run(
         &self,
         script: &Script,
         slot: u16,
         keys: &[&[u8]],
         args: &[&[u8]],
         deadline: Instant,
-    ) -> Result<Reply, BackendError> {
+    ) -> impl Future<Output = Result<Reply, BackendError>> + Send {
         self.run_by((Way::Usual, None), script, slot, (keys, args), deadline)
-            .await
     }
 
     /// As [`run`](Self::run), on the connection for what may block: behind everything that was sent there before.
-    pub(crate) async fn run_in_line(
+    pub(crate) fn run_in_line(
         &self,
         script: &Script,
         slot: u16,
         keys: &[&[u8]],
         args: &[&[u8]],
         deadline: Instant,
-    ) -> Result<Reply, BackendError> {
+    ) -> impl Future<Output = Result<Reply, BackendError>> + Send {
         self.run_by((Way::Blocking, None), script, slot, (keys, args), deadline)
-            .await
     }
 
     /// As [`run`](Self::run), but while the slot moves, with the first key alone, if the script can do with that.
     ///
     /// Neither node knows then whether a key that it does not have is on the other one, and refuses scripts that name
     /// one. The first key exists, so one of the nodes runs the script.
-    pub(crate) async fn run_reduced(
+    pub(crate) fn run_reduced(
         &self,
         script: &Script,
         slot: u16,
         keys: &[&[u8]],
         args: &[&[u8]],
         deadline: Instant,
-    ) -> Result<Reply, BackendError> {
+    ) -> impl Future<Output = Result<Reply, BackendError>> + Send {
         let way = (Way::Usual, Some(keys.len()));
-        self.run_by(way, script, slot, (keys, args), deadline).await
+        self.run_by(way, script, slot, (keys, args), deadline)
     }
 
     /// `reducible`: the number of keys, if the script can do with the first.

@@ -46,11 +46,12 @@ async fn try_once(
     let script = backend.safety().group_acquire();
     let longest = attempts.iter().map(|attempt| attempt.lease).max();
     let time_left = deadline.saturating_duration_since(Instant::now());
+    let sent = server_clock::stamp();
     let mut texts = vec![
         backend.retention(longest.unwrap_or_default()).into_bytes(),
         backend
             .clock()
-            .not_after(slot, time_left)
+            .not_after(slot, sent, time_left)
             .to_string()
             .into_bytes(),
         backend.publish_command().to_vec(),
@@ -74,7 +75,6 @@ async fn try_once(
     }
     let keys: Vec<&[u8]> = members.iter().flat_map(|keys| keys.scripts()).collect();
     let args: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
-    let sent = server_clock::stamp();
     let Confirmed { reply, doubt } = backend
         .run_confirmed(script, slot, &keys, &args, deadline)
         .await?;

@@ -121,6 +121,11 @@ impl Hub {
         (confirmed == self.shared.generation()).then(|| topic.group.join(()))
     }
 
+    /// Whether nobody of this process listens to anything.
+    pub(crate) fn is_idle(&self) -> bool {
+        lock(&self.shared.topics).is_empty()
+    }
+
     /// Stops serving. Waiters fall back to their heartbeats.
     pub(crate) fn stop(&self) {
         self.tasks.iter().for_each(AbortHandle::abort);

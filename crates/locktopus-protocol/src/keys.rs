@@ -71,14 +71,7 @@ impl Keys {
             }));
             names.push(side("locktopus_waiters"));
         }
-        names.extend(match kind {
-            LockKind::Fair => Some(side("redisson_lock_timeout")),
-            // What the keys of readers' expiries begin with.
-            LockKind::Read | LockKind::Write => Some(tagged.clone().into_owned()),
-            LockKind::Semaphore => Some(side("locktopus_holders")),
-            LockKind::Permits => Some(format!("{tagged}:timeout")),
-            _ => None,
-        });
+        names.extend(further(kind, &main));
         let bell = match kind {
             LockKind::Mutex(profile) => profile.bell(target.name()),
             _ => None,
@@ -132,20 +125,6 @@ impl Keys {
         self.names.iter().map(String::as_bytes).collect()
     }
 
-    /// What the extend script of a kind gets of a lock that this owner holds.
-    pub(crate) fn extended(&self, kind: &LockKind, owner: &OwnerId) -> Vec<Vec<u8>> {
-        let main = || self.main().as_bytes().to_vec();
-        match kind {
-            LockKind::Read => {
-                let prefix = self.names[QUEUED].as_bytes();
-                let own = [prefix, b":", owner.expose(), b":rwlock_timeout:1"].concat();
-                vec![main(), own]
-            }
-            LockKind::Semaphore | LockKind::Permits => vec![self.names[QUEUED].as_bytes().to_vec()],
-            _ => vec![main()],
-        }
-    }
-
     /// Where the answer to an operation on the number inside is kept.
     pub(crate) fn done(&self, operation: &OwnerId) -> Vec<u8> {
         let prefix = prefix_name("locktopus_done", self.main());
@@ -180,6 +159,42 @@ impl Keys {
                    at all, or one non-empty tag as in \"{user:7}:cart\""
                 .to_owned(),
         })
+    }
+}
+
+/// What the extend script of a kind gets of a lock that this owner holds.
+///
+/// Without the other names: who renews very many locks needs these of each of them again and again.
+pub(crate) fn extended<'a>(
+    target: &'a LockTarget,
+    owner: &OwnerId,
+) -> impl Iterator<Item = Cow<'a, [u8]>> {
+    let (kind, main) = (target.kind(), target.key());
+    let further = match kind {
+        LockKind::Read => further(kind, &main).map(|prefix| {
+            let (prefix, owner) = (prefix.as_bytes(), owner.expose());
+            [prefix, b":", owner, b":rwlock_timeout:1"].concat()
+        }),
+        LockKind::Semaphore | LockKind::Permits => further(kind, &main).map(String::into_bytes),
+        _ => None,
+    };
+    let main = match (kind, main) {
+        (LockKind::Semaphore | LockKind::Permits, _) => None,
+        (_, Cow::Borrowed(main)) => Some(Cow::Borrowed(main.as_bytes())),
+        (_, Cow::Owned(main)) => Some(Cow::Owned(main.into_bytes())),
+    };
+    main.into_iter().chain(further.map(Cow::Owned))
+}
+
+/// The key that a kind has besides the lock, its token, its queue and its waiters.
+fn further(kind: &LockKind, main: &str) -> Option<String> {
+    match kind {
+        LockKind::Fair => Some(prefix_name("redisson_lock_timeout", main)),
+        // What the keys of readers' expiries begin with.
+        LockKind::Read | LockKind::Write => Some(tag(main).into_owned()),
+        LockKind::Semaphore => Some(prefix_name("locktopus_holders", main)),
+        LockKind::Permits => Some(format!("{}:timeout", tag(main))),
+        _ => None,
     }
 }
 
@@ -251,6 +266,32 @@ mod tests {
         );
         let braced = super::prefix_name("redisson_lock_token", "{a}:b");
         assert_eq!(braced, "redisson_lock_token:{a}:b");
+    }
+
+    #[test]
+    fn extensions_name_the_same_keys() {
+        let owner = OwnerId::from_bytes(b"me".as_slice());
+        let extended = |kind| {
+            let target = LockTarget::new(LockName::new("order").unwrap(), kind);
+            let names: Vec<_> = extended(&target, &owner).map(Cow::into_owned).collect();
+            (Keys::of(&target), names)
+        };
+        for kind in [
+            LockKind::Reentrant,
+            LockKind::Mutex(Arc::default()),
+            LockKind::Fair,
+            LockKind::Write,
+        ] {
+            let (keys, names) = extended(kind);
+            assert_eq!(names, [keys.main().as_bytes()]);
+        }
+        for kind in [LockKind::Semaphore, LockKind::Permits] {
+            let (keys, names) = extended(kind);
+            assert_eq!(names, [keys.names[QUEUED].as_bytes()]);
+        }
+        let (keys, names) = extended(LockKind::Read);
+        let own = format!("{}:me:rwlock_timeout:1", keys.names[QUEUED]);
+        assert_eq!(names, [keys.main().as_bytes(), own.as_bytes()]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod group;
 mod guarded;
 mod hub;
 mod keys;
+mod numbers;
 pub mod options;
 mod probe;
 mod quarantine;

@@ -125,9 +125,9 @@ impl RedisBackend {
         let executor = self.executor();
         match self.safety() {
             Safety::Replicated(replication) => {
-                executor
-                    .run_replicated(replication, script, slot, keys, args, deadline)
-                    .await
+                // Boxed: what is sent in the usual way needs no room for it.
+                let run = executor.run_replicated(replication, script, slot, keys, args, deadline);
+                Box::pin(run).await
             }
             Safety::Plain | Safety::Quarantine(_) => {
                 let reply = self.run_release(script, slot, keys, args, deadline);
@@ -168,9 +168,8 @@ impl RedisBackend {
         let executor = self.executor();
         match self.safety() {
             Safety::Replicated(_) => {
-                executor
-                    .run_in_line(script, slot, keys, args, deadline)
-                    .await
+                let run = executor.run_in_line(script, slot, keys, args, deadline);
+                Box::pin(run).await
             }
             Safety::Plain => executor.run(script, slot, keys, args, deadline).await,
             Safety::Quarantine(quarantine) => {
@@ -178,7 +177,7 @@ impl RedisBackend {
                 let keys = [keys, &[terms.record.as_bytes()]].concat();
                 let more: [&[u8]; 2] = [terms.longest.as_bytes(), terms.seen.as_bytes()];
                 let args = [args, &more].concat();
-                executor.run(script, slot, &keys, &args, deadline).await
+                Box::pin(executor.run(script, slot, &keys, &args, deadline)).await
             }
         }
     }

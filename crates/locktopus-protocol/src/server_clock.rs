@@ -35,15 +35,16 @@ impl ServerClock {
         }
     }
 
-    /// The latest server time in microseconds at which a request of this slot may run; 0 if unknown.
-    pub(crate) fn not_after(&self, slot: u16, time_left: Duration) -> i64 {
+    /// The latest server time in microseconds at which a request of this slot may run that has this much time left at
+    /// `now` (see [`stamp`]); 0 if unknown.
+    pub(crate) fn not_after(&self, slot: u16, now: i64, time_left: Duration) -> i64 {
         let offset = match self.guess(slot).load(Ordering::Relaxed) {
             UNKNOWN => self.latest.load(Ordering::Relaxed),
             offset => offset,
         };
         match offset {
             UNKNOWN => 0,
-            offset => local_micros() + offset + micros(time_left + SLACK),
+            offset => now + offset + micros(time_left + SLACK),
         }
     }
 

@@ -7,6 +7,7 @@ use locktopus_protocol::{ClientError, Deployment, HostPort, NodeReply, Pipelined
 use crate::dial::Dialer;
 use crate::error::code_of;
 use crate::link::{Link, Target};
+use crate::send::Live;
 
 /// The connection for commands to the one primary.
 #[derive(Debug)]
@@ -83,8 +84,8 @@ impl Single {
         args: &[&[u8]],
     ) -> Result<Vec<NodeReply>, ClientError> {
         match self.answer(args).await {
-            (Some(node), reply) => Ok(vec![NodeReply {
-                node: node.to_string(),
+            (Some(live), reply) => Ok(vec![NodeReply {
+                node: live.health().server().to_string(),
                 reply,
             }]),
             (None, Err(error)) => Err(error),
@@ -96,7 +97,8 @@ impl Single {
         }
     }
 
-    async fn answer(&self, args: &[&[u8]]) -> (Option<HostPort>, Result<Reply, ClientError>) {
+    /// An answer, and the connection that it came over.
+    async fn answer(&self, args: &[&[u8]]) -> (Option<Live>, Result<Reply, ClientError>) {
         let mut live = match self.link.get().await {
             Ok(live) => live,
             Err(error) => return (None, Err(error)),
@@ -105,7 +107,7 @@ impl Single {
         if code_of(&answer).is_some_and(|code| self.means_wrong_server(code)) {
             live.health().kill("the server is not the primary");
         }
-        (Some(live.health().server().clone()), answer)
+        (Some(live), answer)
     }
 
     /// Whether the next command should look for the primary again.

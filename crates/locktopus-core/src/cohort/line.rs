@@ -51,7 +51,8 @@ pub(crate) enum Glance {
 /// What a waiter finds when it takes its turn.
 #[derive(Debug)]
 pub(crate) enum Begun {
-    Holds(Arc<Session>),
+    /// It has held the lock since it was passed on.
+    Holds(Arc<Session>, Instant),
     /// It leads, and goes on from where the leader before it stood.
     Leads(u64, Option<Box<Stand>>),
 }
@@ -152,21 +153,21 @@ impl Line {
     pub(crate) fn begin(&self, slot: &Arc<Slot>) -> Option<Begun> {
         let mut inner = lock(&self.inner);
         match inner.take_from(slot)? {
-            Baton::Lease(session) if !session.is_over() => {
+            Baton::Lease(session, since) if !session.is_over() => {
                 inner.stage = Stage::Held(Arc::clone(&session));
-                Some(Begun::Holds(session))
+                Some(Begun::Holds(session, since))
             }
-            Baton::Lease(_) => Some(Begun::Leads(inner.lead(), None)),
+            Baton::Lease(..) => Some(Begun::Leads(inner.lead(), None)),
             Baton::Way(stand) => Some(Begun::Leads(inner.lead(), stand)),
         }
     }
 
     /// The holder is done: passes the lease to the first waiter, if `may` allows it to have it. If nobody waits, it may
-    /// be kept.
+    /// be kept. The clock is only read if somebody waits or it may be kept.
     pub(crate) fn pass(
         &self,
         session: &Arc<Session>,
-        now: Instant,
+        now: impl Fn() -> Instant,
         may: impl Fn(&Session, &Asker) -> bool,
     ) -> Passed {
         let mut inner = lock(&self.inner);

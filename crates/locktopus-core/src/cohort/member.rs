@@ -41,7 +41,9 @@ pub(crate) async fn acquire(
     }
     loop {
         place = match place {
-            Place::Holds(session) => return Ok(Some(hold(services, plan, &session))),
+            Place::Holds(session, since) => {
+                return Ok(Some(hold(services, plan, &session, since)));
+            }
             Place::Leads(lead) => {
                 // Boxed: the many who wait need no room for what one of them does.
                 match Box::pin(from_backend(services, plan, started, Some(lead))).await {
@@ -51,7 +53,9 @@ pub(crate) async fn acquire(
                 }
             }
             Place::Waits(mut waiting) => match waiting.turn(plan, started).await? {
-                Some(Begun::Holds(session)) => return Ok(Some(hold(services, plan, &session))),
+                Some(Begun::Holds(session, since)) => {
+                    return Ok(Some(hold(services, plan, &session, since)));
+                }
                 Some(Begun::Leads(number, stand)) => Place::Leads(waiting.lead(number, stand)),
                 None => Place::arrive(services, plan, started)?,
             },
@@ -59,16 +63,15 @@ pub(crate) async fn acquire(
     }
 }
 
-/// Begins a turn with a lease that was granted before.
-fn hold(services: &Arc<Services>, plan: &Plan, session: &Arc<Session>) -> Held {
-    let now = clock::now();
-    let hold_until = plan.max_hold.and_then(|hold| now.checked_add(hold));
-    session.begin(services, hold_until, now)
+/// Begins a turn with a lease that was granted before, and has been this member's since then.
+fn hold(services: &Arc<Services>, plan: &Plan, session: &Arc<Session>, since: Instant) -> Held {
+    let hold_until = plan.max_hold.and_then(|hold| since.checked_add(hold));
+    session.begin(services, hold_until, since)
 }
 
 /// Where a member is in its line.
 enum Place {
-    Holds(Arc<Session>),
+    Holds(Arc<Session>, Instant),
     Leads(Lead),
     Waits(Waiting),
 }
@@ -77,10 +80,10 @@ impl Place {
     /// Goes to the line, at its end.
     fn arrive(services: &Arc<Services>, plan: &Plan, started: Instant) -> Result<Self, LockError> {
         let arrival = services.cohorts.arrive(plan, started);
-        let (cohort, arrival) = arrival.ok_or(LockError::ShutDown)?;
+        let (cohort, arrival, now) = arrival.ok_or(LockError::ShutDown)?;
         match arrival {
             Arrival::Closed => Err(LockError::ShutDown),
-            Arrival::Holds(session) => Ok(Self::Holds(session)),
+            Arrival::Holds(session) => Ok(Self::Holds(session, now.unwrap_or_else(clock::now))),
             Arrival::Leads { number, kept } => Ok(Self::Leads(Lead {
                 services: Arc::clone(services),
                 cohort,

@@ -46,7 +46,10 @@ mod slot;
 mod stage;
 mod sync;
 
-use std::collections::HashMap;
+use std::borrow::Borrow;
+use std::cell::OnceCell;
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -117,8 +120,32 @@ pub(crate) struct Cohorts {
 
 #[derive(Debug, Default)]
 struct Lines {
-    cohorts: HashMap<LockTarget, Arc<Cohort>>,
+    cohorts: HashSet<ByTarget>,
     closed: bool,
+}
+
+/// A cohort, found by its lock.
+#[derive(Debug)]
+struct ByTarget(Arc<Cohort>);
+
+impl Borrow<LockTarget> for ByTarget {
+    fn borrow(&self) -> &LockTarget {
+        &self.0.target
+    }
+}
+
+impl PartialEq for ByTarget {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.target == other.0.target
+    }
+}
+
+impl Eq for ByTarget {}
+
+impl Hash for ByTarget {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.target.hash(state);
+    }
 }
 
 /// The line of one lock.
@@ -129,41 +156,47 @@ pub(crate) struct Cohort {
 }
 
 impl Cohorts {
-    /// Goes to the line for this lock.
-    fn arrive(&self, plan: &Plan, started: Instant) -> Option<(Arc<Cohort>, Arrival)> {
-        let now = clock::now();
-        let may = |session: &Session, asker: &Asker| session.may_serve(asker, now);
+    /// Goes to the line for this lock. With the instant for which a kept lease was judged, if there was one.
+    fn arrive(
+        &self,
+        plan: &Plan,
+        started: Instant,
+    ) -> Option<(Arc<Cohort>, Arrival, Option<Instant>)> {
+        let now = OnceCell::new();
+        let may = |session: &Session, asker: &Asker| {
+            session.may_serve(asker, *now.get_or_init(clock::now))
+        };
         let mut lines = lock(&self.lines);
         if lines.closed {
             return None;
         }
         let cohort = match lines.cohorts.get(&plan.target) {
-            Some(cohort) => Arc::clone(cohort),
+            Some(ByTarget(cohort)) => Arc::clone(cohort),
             None => {
                 let target = plan.target.clone();
                 let line = Line::new();
                 let cohort = Arc::new(Cohort { target, line });
-                lines
-                    .cohorts
-                    .insert(plan.target.clone(), Arc::clone(&cohort));
+                lines.cohorts.insert(ByTarget(Arc::clone(&cohort)));
                 cohort
             }
         };
         let arrival = cohort.line.arrive(|| Asker::new(plan, started), may);
-        Some((cohort, arrival))
+        Some((cohort, arrival, now.into_inner()))
     }
 
     fn glance(&self, target: &LockTarget) -> Glance {
         let lines = lock(&self.lines);
         let cohort = lines.cohorts.get(target);
-        cohort.map_or(Glance::Empty, |cohort| cohort.line.glance())
+        cohort.map_or(Glance::Empty, |ByTarget(cohort)| cohort.line.glance())
     }
 
     /// Forgets a line in which nobody is left.
     fn tidy(&self, cohort: &Arc<Cohort>) {
         let mut lines = lock(&self.lines);
         let present = lines.cohorts.get(&cohort.target);
-        if present.is_some_and(|present| Arc::ptr_eq(present, cohort)) && cohort.line.is_empty() {
+        if present.is_some_and(|ByTarget(present)| Arc::ptr_eq(present, cohort))
+            && cohort.line.is_empty()
+        {
             lines.cohorts.remove(&cohort.target);
         }
     }
@@ -173,7 +206,11 @@ impl Cohorts {
         let cohorts: Vec<_> = {
             let mut lines = lock(&self.lines);
             lines.closed = true;
-            lines.cohorts.drain().map(|(_, cohort)| cohort).collect()
+            lines
+                .cohorts
+                .drain()
+                .map(|ByTarget(cohort)| cohort)
+                .collect()
         };
         for slot in cohorts.iter().flat_map(|cohort| cohort.line.close()) {
             slot.wake();
@@ -194,8 +231,6 @@ impl Cohort {
     }
 
     fn patrol_at(self: &Arc<Self>, services: &Services, at: Instant) {
-        // The timers must belong to the watchdog's runtime, not to the one that happens to acquire.
-        let _runtime = services.runtime.enter();
         services.watchdog.patrol_at(Arc::downgrade(self), at);
     }
 

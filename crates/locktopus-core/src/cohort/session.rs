@@ -4,6 +4,7 @@
 //! block that the grant reserved, its holds, its maximum hold time, its loss. What they share is validity, which is
 //! only ever moved by an answer of the backend.
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -39,7 +40,7 @@ pub(crate) struct Session {
     /// No turn begins after this instant, unless the lease is kept for longer.
     until: Instant,
     /// Whether it is kept while nobody wants it.
-    keeping: Option<Keeping>,
+    keeping: Option<Box<Keeping>>,
 }
 
 impl Session {
@@ -55,7 +56,7 @@ impl Session {
             Some(_) => grant.turns,
             None => services.settings.cohort.turns,
         };
-        let keeping = ear.map(|ear| Keeping::new(ear, grant.valid_until));
+        let keeping = ear.map(|ear| Box::new(Keeping::new(ear, grant.valid_until)));
         let mut watched = None;
         let session = Arc::new_cyclic(|session| {
             let core = Arc::new(LeaseState::of_session(grant, Weak::clone(session)));
@@ -89,18 +90,19 @@ impl Session {
     /// Validity is inherited: the waiter gets what is left, so that must be close to what a grant of its own would
     /// have given it, and the backend must keep the lock neither longer nor shorter than it asked for.
     pub(super) fn may_serve(&self, asker: &Asker, now: Instant) -> bool {
-        let kept_until = self.keeping.as_ref().and_then(Keeping::until);
+        let kept_until = self.keeping.as_deref().and_then(Keeping::until);
         let until = kept_until.map_or(self.until, |kept| kept.max(self.until));
+        let (lease, valid_until) = self.core.lease_and_validity();
         now < until
-            && (self.core.renewed, self.core.lease()) == (asker.renewed, asker.lease)
-            && self.is_good_for_a_turn(asker.least_validity(), now)
+            && (self.core.renewed, lease) == (asker.renewed, asker.lease)
+            && self.is_good_for_a_turn(valid_until, asker.least_validity(), now)
     }
 
     /// Whether there is a token for another turn, and enough of the validity.
-    fn is_good_for_a_turn(&self, least: Duration, now: Instant) -> bool {
+    fn is_good_for_a_turn(&self, valid_until: Instant, least: Duration, now: Instant) -> bool {
         let core = &self.core;
         let turn = self.turns.load(Ordering::Relaxed);
-        let left = core.valid_until().saturating_duration_since(now);
+        let left = valid_until.saturating_duration_since(now);
         turn < self.most_turns
             && !self.is_over()
             && left >= least
@@ -108,16 +110,23 @@ impl Session {
     }
 
     /// Whether the line may keep the lease while nobody waits: if whoever comes next could have it.
-    pub(super) fn may_keep(&self, now: Instant) -> bool {
-        let kept_until = self.keeping.as_ref().and_then(Keeping::until);
-        let least = least_validity(self.core.lease(), self.core.renewed);
-        kept_until.is_some_and(|until| now < until) && self.is_good_for_a_turn(least, now)
+    pub(super) fn may_keep(&self, now: impl Fn() -> Instant) -> bool {
+        let Some(until) = self.keeping.as_deref().and_then(Keeping::until) else {
+            return false;
+        };
+        let now = now();
+        if until <= now {
+            return false;
+        }
+        let (lease, valid_until) = self.core.lease_and_validity();
+        let least = least_validity(lease, self.core.renewed);
+        self.is_good_for_a_turn(valid_until, least, now)
     }
 
     /// The lease was released for the first time: from now on it may be kept.
-    fn begin_keeping(self: &Arc<Self>, services: &Arc<Services>, now: Instant) {
+    fn begin_keeping(self: &Arc<Self>, services: &Arc<Services>, now: impl Fn() -> Instant) {
         if let Some(keeping) = &self.keeping
-            && let Some(watch) = keeping.begin(self, services, now)
+            && let Some(watch) = keeping.begin(self, services, now())
         {
             // Not tracked: it ends when the lease does, or soon, and takes part in a shutdown by what it gives back.
             services.runtime.spawn(watch);
@@ -198,11 +207,13 @@ impl Session {
     /// The member whose turn it is is done. True: the next one has the lease, or the line keeps it. False: it is over
     /// for the process, and the caller gives it back to the backend.
     pub(crate) fn pass(self: &Arc<Self>, services: &Arc<Services>) -> bool {
-        let now = clock::now();
+        // Read if it is asked for, and then the same for all.
+        let read = OnceCell::new();
+        let now = || *read.get_or_init(clock::now);
         self.limit_hold(None);
         self.begin_keeping(services, now);
         let line = &self.cohort.line;
-        let may = |session: &Self, asker: &Asker| session.may_serve(asker, now);
+        let may = |session: &Self, asker: &Asker| session.may_serve(asker, now());
         match line.pass(self, now, may) {
             Passed::On(next) => {
                 next.wake();

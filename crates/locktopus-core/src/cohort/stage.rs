@@ -56,7 +56,8 @@ pub(crate) struct Leader {
 /// What a member has that it must pass on.
 #[derive(Debug)]
 pub(crate) enum Baton {
-    Lease(Arc<Session>),
+    /// The lease, and since when it is the member's.
+    Lease(Arc<Session>, Instant),
     /// The way to the backend, and where the leader before stood.
     Way(Option<Box<Stand>>),
 }
@@ -117,8 +118,8 @@ impl Inner {
     /// Takes what was handed to this slot out of the stage, which the caller must set anew.
     pub(crate) fn take_from(&mut self, slot: &Arc<Slot>) -> Option<Baton> {
         match std::mem::replace(&mut self.stage, Stage::Empty) {
-            Stage::Handed { to, session, .. } if Arc::ptr_eq(&to, slot) => {
-                Some(Baton::Lease(session))
+            Stage::Handed { to, since, session } if Arc::ptr_eq(&to, slot) => {
+                Some(Baton::Lease(session, since))
             }
             Stage::Offered { to, stand, .. } if Arc::ptr_eq(&to, slot) => Some(Baton::Way(stand)),
             other => {
@@ -137,7 +138,7 @@ impl Inner {
         left: &mut Leavings,
     ) {
         let session = match baton {
-            Baton::Lease(session) => session,
+            Baton::Lease(session, _) => session,
             Baton::Way(stand) => {
                 match self.offer(stand, now) {
                     Ok(next) => left.wake.push(next),
@@ -146,7 +147,7 @@ impl Inner {
                 return;
             }
         };
-        match self.pass(&session, now, may) {
+        match self.pass(&session, || now, may) {
             Passed::On(next) => left.wake.push(next),
             Passed::Over(next) => {
                 left.wake.extend(next);
@@ -159,7 +160,7 @@ impl Inner {
     pub(crate) fn pass(
         &mut self,
         session: &Arc<Session>,
-        now: Instant,
+        now: impl Fn() -> Instant,
         may: impl Fn(&Session, &Asker) -> bool,
     ) -> Passed {
         while let Some(first) = self.waiting.front() {
@@ -171,17 +172,21 @@ impl Inner {
             {
                 self.stage = Stage::Handed {
                     to: Arc::clone(&next),
-                    since: now,
+                    since: now(),
                     session: Arc::clone(session),
                 };
                 return Passed::On(next);
             }
         }
-        if self.waiting.is_empty() && !self.closed && session.may_keep(now) {
+        if self.waiting.is_empty() && !self.closed && session.may_keep(&now) {
             (self.stage, self.gone) = (Stage::Kept(Arc::clone(session)), 0);
             return Passed::Kept;
         }
-        Passed::Over(self.offer(None, now).ok())
+        if self.waiting.is_empty() {
+            (self.stage, self.gone) = (Stage::Empty, 0);
+            return Passed::Over(None);
+        }
+        Passed::Over(self.offer(None, now()).ok())
     }
 
     /// Tells the first waiter to lead.

@@ -29,8 +29,8 @@ pub(crate) struct LeaseState {
     pub(crate) granted_at: Instant,
     /// An attempt of this owner got no answer and may still arrive, after the release: look once more then.
     pub(crate) late_attempt: bool,
-    /// What the grant is worth when a server fails.
-    pub(crate) safety: SafetyMode,
+    /// What the grant is worth when a server fails, unless that is what it is worth by default.
+    safety: Option<Box<SafetyMode>>,
     link: Link,
     term: Mutex<Term>,
     /// Set once a release began: from then on no renewal is sent and no result of one matters.
@@ -117,7 +117,7 @@ impl LeaseState {
             granted_at,
             valid_until: granted_at,
             late_attempt: core.late_attempt,
-            safety: core.safety,
+            safety: core.safety(),
         };
         Self::linked(grant, Link::Turn(Arc::clone(session)))
     }
@@ -145,7 +145,7 @@ impl LeaseState {
             renewed,
             granted_at,
             late_attempt,
-            safety,
+            safety: (safety != SafetyMode::default()).then(|| Box::new(safety)),
             link,
             term: Mutex::new(Term {
                 lease,
@@ -159,6 +159,11 @@ impl LeaseState {
             cause: OnceLock::new(),
             signal: OnceLock::new(),
         }
+    }
+
+    /// What the grant is worth when a server fails.
+    pub(crate) fn safety(&self) -> SafetyMode {
+        self.safety.as_deref().copied().unwrap_or_default()
     }
 
     /// The session whose turn this is.
@@ -215,10 +220,23 @@ impl LeaseState {
         self.term().lease
     }
 
-    /// Notes that an extension is about to be sent.
-    pub(crate) fn asked_for(&self, lease: Duration) {
+    /// The lease that renewals ask for, and until when it may be believed in as things stand.
+    pub(crate) fn lease_and_validity(&self) -> (Duration, Instant) {
+        let term = self.term();
+        (term.lease, term.valid_until())
+    }
+
+    /// The lease that renewals ask for, and the instant after which it is not renewed.
+    pub(crate) fn lease_and_end(&self) -> (Duration, Option<Instant>) {
+        let term = self.term();
+        (term.lease, term.hold_until)
+    }
+
+    /// Notes that an extension is about to be sent. Until when the lease may be believed in without it.
+    pub(crate) fn asked_for(&self, lease: Duration) -> Instant {
         let mut term = self.term();
         term.longest = term.longest.max(lease);
+        term.valid_until()
     }
 
     /// How long from now the server may go on holding it.
@@ -231,6 +249,14 @@ impl LeaseState {
         let mut term = self.term();
         term.lease = lease;
         term.valid_until = term.valid_until.max(valid_until);
+    }
+
+    /// Notes a confirmed renewal, which changes nothing about what renewals ask for: that, and until when the lease may be
+    /// believed in now.
+    pub(crate) fn confirmed(&self, valid_until: Instant) -> (Duration, Instant) {
+        let mut term = self.term();
+        term.valid_until = term.valid_until.max(valid_until);
+        (term.lease, term.valid_until())
     }
 
     pub(crate) fn lost(&self) -> Option<&LostCause> {
@@ -340,7 +366,7 @@ impl fmt::Debug for LeaseState {
             .field("token", &self.token)
             .field("renewed", &self.renewed)
             .field("holds", &self.holds())
-            .field("safety", &format_args!("{}", self.safety))
+            .field("safety", &format_args!("{}", self.safety()))
             .field("lost", &self.lost())
             .finish_non_exhaustive()
     }

@@ -1,6 +1,8 @@
 //! How names given by callers become lock names.
 
-use super::{LockName, MAX_NAME_BYTES, NameError, escape, start_of};
+use std::sync::Arc;
+
+use super::{LockName, MAX_NAME_BYTES, NameError, RawName, escape, start_of};
 
 /// How the names that a program asks for become what is stored.
 ///
@@ -44,6 +46,18 @@ impl NameEncoding {
                 LockName::in_namespace(namespace, text)
             }
             Self::Escaped => escaped(namespace, name),
+        }
+    }
+
+    /// [`encode`](Self::encode) for a name as it was given. Text that is stored as it is need not be copied.
+    pub(crate) fn encode_given(
+        self,
+        namespace: &str,
+        name: &RawName,
+    ) -> Result<LockName, NameError> {
+        match (self, namespace, name.text()) {
+            (Self::Plain, "", Some(text)) => LockName::of_text(Arc::clone(text)),
+            _ => self.encode(namespace, name),
         }
     }
 

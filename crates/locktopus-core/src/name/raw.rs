@@ -2,45 +2,70 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 /// A name as the caller gave it, before it is checked and encoded: text, or any bytes where names are
 /// [escaped](crate::NameEncoding::Escaped).
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct RawName(Vec<u8>);
+#[derive(Clone)]
+pub struct RawName(Given);
+
+/// Text can become a checked name without being copied.
+#[derive(Clone)]
+enum Given {
+    Text(Arc<str>),
+    Bytes(Vec<u8>),
+}
+
+impl RawName {
+    /// The text, if it was given as such.
+    pub(super) fn text(&self) -> Option<&Arc<str>> {
+        match &self.0 {
+            Given::Text(text) => Some(text),
+            Given::Bytes(_) => None,
+        }
+    }
+}
 
 impl AsRef<[u8]> for RawName {
     fn as_ref(&self) -> &[u8] {
-        &self.0
+        match &self.0 {
+            Given::Text(text) => text.as_bytes(),
+            Given::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+impl PartialEq for RawName {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_ref() == other.as_ref()
+    }
+}
+
+impl Eq for RawName {}
+
+impl Hash for RawName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_ref().hash(state);
     }
 }
 
 macro_rules! from {
-    ($($given:ty),*) => {
+    ($form:ident: $($given:ty),*) => {
         $(impl From<$given> for RawName {
             fn from(name: $given) -> Self {
-                Self(name.into())
+                Self(Given::$form(name.into()))
             }
         })*
     };
 }
 
-from!(String, &str, Vec<u8>, &[u8], Cow<'_, [u8]>);
+from!(Text: String, &str, Box<str>, Cow<'_, str>);
+from!(Bytes: Vec<u8>, &[u8], Cow<'_, [u8]>);
 
 impl From<&String> for RawName {
     fn from(name: &String) -> Self {
         name.as_str().into()
-    }
-}
-
-impl From<Box<str>> for RawName {
-    fn from(name: Box<str>) -> Self {
-        String::from(name).into()
-    }
-}
-
-impl From<Cow<'_, str>> for RawName {
-    fn from(name: Cow<'_, str>) -> Self {
-        name.into_owned().into()
     }
 }
 
@@ -53,9 +78,9 @@ impl<const N: usize> From<&[u8; N]> for RawName {
 /// As text, with what is none escaped.
 impl fmt::Debug for RawName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match std::str::from_utf8(&self.0) {
+        match std::str::from_utf8(self.as_ref()) {
             Ok(text) => fmt::Debug::fmt(text, f),
-            Err(_) => write!(f, "\"{}\"", self.0.escape_ascii()),
+            Err(_) => write!(f, "\"{}\"", self.as_ref().escape_ascii()),
         }
     }
 }

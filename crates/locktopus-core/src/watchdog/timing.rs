@@ -4,40 +4,28 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{BATCHES_PER_PERIOD, FARTHEST, RENEWALS_PER_LEASE};
-use crate::clock;
+use super::{BATCHES_PER_PERIOD, RENEWALS_PER_LEASE};
 use crate::lease::LeaseState;
 use crate::services::Services;
 
-/// When to renew a lease that was confirmed just now.
-pub(super) fn renewal(now: Instant, lease: Duration) -> Instant {
+/// When to renew a lease that was confirmed at `now`. Any fixed origin will do for the grid.
+pub(super) fn renewal(origin: Instant, now: Instant, lease: Duration) -> Instant {
     let period = lease / RENEWALS_PER_LEASE;
-    let grid = (period / BATCHES_PER_PERIOD).max(Duration::from_millis(1));
+    let grid = nanos(period / BATCHES_PER_PERIOD).max(1_000_000);
     let at = now + period;
-    // Any fixed origin will do for the grid.
-    let origin = *ORIGIN.get_or_init(Instant::now);
-    let past = at.saturating_duration_since(origin).as_nanos() % grid.as_nanos();
-    at - Duration::from_nanos(u64::try_from(past).unwrap_or(0))
+    let past = nanos(at.saturating_duration_since(origin)) % grid;
+    at - Duration::from_nanos(past)
 }
 
-static ORIGIN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-
-/// When a timer must fire for `at`. The wheel cannot count further than two years; firing early does no
-/// harm, because whatever is not due then is put back.
-pub(super) fn timer(at: Instant) -> Instant {
-    clock::timer(at).min(Instant::now() + FARTHEST)
-}
-
-/// The next instant at which something must be done for a lease.
-pub(super) fn next(lease: &LeaseState, renew_at: Option<Instant>) -> Instant {
-    let valid_until = lease.valid_until();
-    renew_at.map_or(valid_until, |at| at.min(valid_until))
+/// As many as there can be in half a millennium.
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The lease to ask for: the usual one, but not longer than the maximum hold time needs.
 pub(super) fn renewal_lease(lease: &LeaseState, now: Instant, services: &Services) -> Duration {
-    let usual = lease.lease();
-    let Some(end) = lease.hold_until() else {
+    let (usual, end) = lease.lease_and_end();
+    let Some(end) = end else {
         return usual;
     };
     let needed = end.saturating_duration_since(now) + services.settings.margin.of(usual);
