@@ -88,7 +88,7 @@ impl<'a> Acquisition<'a> {
             plan,
             started,
             limit: plan.wait.limit(started),
-            stand: Stand::new(services.new_owner(plan.target.kind())),
+            stand: Stand::new(plan.target.kind().new_owner()),
             pauses: 0,
             deaf: false,
             lead,
@@ -235,7 +235,7 @@ impl<'a> Acquisition<'a> {
                 // An owner id that does not queue and that nothing is held under is worth nothing to its owner, but a
                 // quorum may have nodes that are closed to it.
                 if self.stand.terms.place.is_none() && !self.stand.late_attempt {
-                    self.stand.owner = self.services.new_owner(self.plan.target.kind());
+                    self.stand.owner = self.plan.target.kind().new_owner();
                 }
                 Ok(Err(Obstacle::Held(remaining)))
             }
@@ -335,6 +335,12 @@ impl<'a> Acquisition<'a> {
         if left < least_validity(self.plan.lease, self.plan.renewed) {
             return Ok(None);
         }
+        // The time for which it may be held counts from then too, which may have used it up: an attempt begins it anew.
+        if let Some(most) = self.plan.max_hold
+            && now.saturating_duration_since(place.sent) > most / 10
+        {
+            return Ok(None);
+        }
         self.take(place.sent, now, Some(token), false).map(Some)
     }
 
@@ -404,7 +410,7 @@ impl<'a> Acquisition<'a> {
     }
 
     fn give_up_owner(&mut self) {
-        let mut fresh = Stand::new(self.services.new_owner(self.plan.target.kind()));
+        let mut fresh = Stand::new(self.plan.target.kind().new_owner());
         fresh.terms = self.stand.terms;
         fresh.failing_since = self.stand.failing_since;
         fresh.hints = self.stand.hints.take();

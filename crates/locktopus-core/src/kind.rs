@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::lock_state::Mode;
 use crate::mutex_profile::MutexProfile;
 use crate::name::LockName;
-use crate::owner::{OwnerId, OwnerIds};
+use crate::owner::OwnerId;
 
 /// What kind of lock a name is used as.
 ///
@@ -57,15 +57,6 @@ impl LockKind {
             Self::Mutex(profile) => profile.new_owner(),
             Self::Permits => OwnerId::permit(),
             _ => OwnerId::generate(),
-        }
-    }
-
-    /// As [`new_owner`](Self::new_owner), from a supply of ids in the standard form where this kind has it.
-    pub(crate) fn new_owner_of(&self, ids: &OwnerIds) -> OwnerId {
-        match self {
-            Self::Mutex(profile) if !profile.is_native() => profile.new_owner(),
-            Self::Permits => OwnerId::permit(),
-            _ => ids.generate(),
         }
     }
 

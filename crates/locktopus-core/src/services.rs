@@ -9,9 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::backend::DynBackend;
 use crate::cohort::Cohorts;
-use crate::kind::LockKind;
 use crate::lease::LeaseState;
-use crate::owner::{OwnerId, OwnerIds};
 use crate::reaper::Lanes;
 use crate::safety_mode::SafetyMode;
 use crate::settings::Settings;
@@ -36,7 +34,6 @@ pub(crate) struct Services {
     pub(crate) releases: Lanes,
     /// Who of this process waits for what.
     pub(crate) cohorts: Cohorts,
-    owners: OwnerIds,
 }
 
 impl Services {
@@ -52,7 +49,6 @@ impl Services {
             closed: CancellationToken::new(),
             releases: Lanes::default(),
             cohorts: Cohorts::default(),
-            owners: OwnerIds::default(),
         });
         // Not tracked: it ends when the last handle, guard and request are gone, or on `closed`.
         let (watchdog, closed) = (Arc::clone(&services.watchdog), services.closed.clone());
@@ -65,11 +61,6 @@ impl Services {
     /// Starts watching a lease; `None`, and the lease has ended, after a shutdown.
     pub(crate) fn watch(&self, lease: &Arc<LeaseState>) -> Option<watchdog::Ticket> {
         self.watchdog.watch(lease)
-    }
-
-    /// A fresh owner id for a lock of this kind.
-    pub(crate) fn new_owner(&self, kind: &LockKind) -> OwnerId {
-        kind.new_owner_of(&self.owners)
     }
 
     pub(crate) fn safety(&self) -> SafetyMode {

@@ -63,9 +63,12 @@ pub(crate) async fn acquire(
     }
 }
 
-/// Begins a turn with a lease that was granted before, and has been this member's since then.
+/// Begins a turn with a lease that was granted before, and has been this member's since then. How long it may be held
+/// counts from now: a member that is woken late must not find that time used up.
 fn hold(services: &Arc<Services>, plan: &Plan, session: &Arc<Session>, since: Instant) -> Held {
-    let hold_until = plan.max_hold.and_then(|hold| since.checked_add(hold));
+    let hold_until = plan
+        .max_hold
+        .and_then(|hold| clock::now().checked_add(hold));
     session.begin(services, hold_until, since)
 }
 

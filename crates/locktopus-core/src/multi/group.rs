@@ -55,7 +55,7 @@ impl<'a> GroupAttempt<'a> {
         };
         let open = members.iter().map(|member| {
             let plan = member.plan(Wait::Not)?;
-            let owner = services.new_owner(plan.target.kind());
+            let owner = plan.target.kind().new_owner();
             let attempt = AcquireAttempt {
                 permits: plan.permits,
                 ..AcquireAttempt::new(plan.target.clone(), owner, plan.lease, deadline)
