@@ -111,6 +111,10 @@ pub async fn start(provider: ProviderKind, spec: &Spec) -> Result<Deployment, To
 ///
 /// [`TopologyError::Engine`] when the container engine does not answer, [`TopologyError::Unsupported`] when the provider
 /// is not compiled in, or when `LOCKTOPUS_FAKETIME` names what is not there.
+#[cfg_attr(
+    not(feature = "pod"),
+    allow(clippy::unused_async, reason = "an engine is asked, processes are not")
+)]
 pub async fn caps(provider: ProviderKind) -> Result<Caps, TopologyError> {
     match provider {
         ProviderKind::Plain => plain::caps(),
