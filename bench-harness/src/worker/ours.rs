@@ -15,6 +15,8 @@ use crate::plan::{Kind, Scenario};
 pub(super) const IN_FLIGHT: usize = 64;
 /// The longest lease that a quorum here accepts: freshly started nodes do not vote for this long.
 const QUORUM_LEASE: Duration = Duration::from_secs(5);
+/// How long giving back may take; what is not given back by then lapses.
+const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 /// How long freshly started servers may take until they grant: nodes of a quorum and those in quarantine.
 const READY: Duration = Duration::from_secs(40);
 
@@ -132,6 +134,10 @@ impl Subject for Ours {
             Kind::SpinLock | Kind::RwLock => return Err("no such kind"),
         };
         boxed(request.acquire().await)
+    }
+
+    async fn close(&self) {
+        let _ = self.locks.shutdown(CLOSE_WITHIN).await;
     }
 }
 

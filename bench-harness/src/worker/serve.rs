@@ -1,5 +1,7 @@
 //! The child's side of the conversation.
 
+use std::sync::Arc;
+
 use tokio::runtime::{Builder, Runtime};
 
 use super::conversation::{hear, ready, say};
@@ -82,11 +84,13 @@ async fn work(job: Job) -> Result<(), String> {
             let subject = subject::connect(&job).await?;
             let rest = ready().await?;
             let before = cpu_ns();
-            let recorder = closed::run(&job, subject, rest.start_ns).await?;
+            let recorder = closed::run(&job, Arc::clone(&subject), rest.start_ns).await?;
             let cost = ClientCost {
                 cpu_ns: cpu_ns() - before,
                 memory: None,
             };
+            // Others may wait for what this process keeps.
+            subject.close().await;
             rest.done(&answer(&recorder, ping, cost)?);
         }
     }

@@ -12,6 +12,9 @@ use crate::plan::{Kind, Strategy};
 pub(crate) trait Subject: Send + Sync + 'static {
     /// Takes a lock, waiting as long as it takes.
     async fn acquire(&self, kind: Kind, lock: &str) -> Result<Box<dyn Held>, &'static str>;
+
+    /// Gives back what it keeps of locks that were released.
+    async fn close(&self) {}
 }
 
 /// A held lock.
