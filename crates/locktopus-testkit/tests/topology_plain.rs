@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 
 use common::{SOON, crash_and_take_over, down, freeze_and_take_over, looks_right, up, verbs};
 use locktopus_testkit::topology::{
-    Isolation, Knobs, ProviderKind, Spec, TopologyError, TopologyKind, start,
+    Isolation, Knobs, ProviderKind, Spec, TopologyError, TopologyKind, Vip, start,
 };
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 
 const PLAIN: ProviderKind = ProviderKind::Plain;
 
@@ -288,4 +290,48 @@ async fn killed_harnesses_leave_nothing_and_do_not_collide() {
             begun.elapsed()
         );
     }
+}
+
+/// Says who it is to everybody who connects, and again whenever it is asked.
+async fn server_that_says(word: u8) -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                while client.read_u8().await.is_ok() {
+                    client.write_u8(word).await.unwrap();
+                }
+            });
+        }
+    });
+    addr
+}
+
+async fn who(connection: &mut TcpStream) -> std::io::Result<u8> {
+    connection.write_u8(b'?').await?;
+    connection.read_u8().await
+}
+
+#[tokio::test]
+async fn a_virtual_address_leads_new_connections_elsewhere() {
+    let (old, new) = (server_that_says(b'a').await, server_that_says(b'b').await);
+    let vip = Vip::start(old).await.unwrap();
+    let mut before = TcpStream::connect(vip.addr()).await.unwrap();
+    assert_eq!(who(&mut before).await.unwrap(), b'a');
+    vip.point_at(new);
+    let mut after = TcpStream::connect(vip.addr()).await.unwrap();
+    assert_eq!(who(&mut after).await.unwrap(), b'b');
+    assert_eq!(who(&mut before).await.unwrap(), b'a', "it stays");
+    assert_eq!([old, new].map(|server| vip.connections_to(server)), [1, 1]);
+
+    vip.cut();
+    for connection in [&mut before, &mut after] {
+        who(connection).await.unwrap_err();
+    }
+    assert_eq!([old, new].map(|server| vip.connections_to(server)), [0, 0]);
+    let mut again = TcpStream::connect(vip.addr()).await.unwrap();
+    assert_eq!(who(&mut again).await.unwrap(), b'b');
+    drop(vip);
+    who(&mut again).await.unwrap_err();
 }

@@ -53,6 +53,7 @@ mod teardown;
 mod tls;
 mod urls;
 mod view;
+mod vip;
 
 pub use deployment::Deployment;
 pub use error::TopologyError;
@@ -64,6 +65,7 @@ pub use resp::Resp;
 pub use slot::slot_of;
 pub use spec::{ServerImage, Spec};
 pub use tls::TlsFiles;
+pub use vip::Vip;
 
 use tokio::sync::OnceCell;
 
