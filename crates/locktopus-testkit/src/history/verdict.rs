@@ -98,7 +98,8 @@ pub struct Tokens {
     pub checked: u64,
     /// Grants with a token that another one had before.
     pub duplicates: u64,
-    /// Grants with a smaller token than one that was received before they were asked for.
+    /// Grants with a smaller token than one that was certainly given before: received before they were asked for, or
+    /// before they were received while still valid.
     pub falls: u64,
     /// Some of the duplicates.
     pub duplicate_examples: Vec<Offence>,

@@ -212,6 +212,26 @@ fn tokens_that_fall() {
 }
 
 #[test]
+fn tokens_that_fall_along_the_queue() {
+    let first = || life(1).asks(0).gets(10, 100, 5).releases(20, 21);
+    // It was asked for while the first one waited, or held: only the order of the grants tells.
+    let second = |until| life(2).asks(5).gets(30, until, 4).releases(40, 41);
+    let verdict = check([first(), second(100)]);
+    assert_failed(&verdict, &[(Property::FallingTokens, 1)]);
+    assert_eq!(verdict.tokens.fall_examples[0].note, "5, then 4");
+    // A reply that came after its lease was over may have been on its way since before the other grant.
+    assert_failed(&check([first(), second(30)]), &[]);
+    // A failover may have taken the lock from the second before the first was granted it.
+    let failover = fault(8, "kill-primary");
+    assert_failed(&check([first(), failover, second(100)]), &[]);
+    // One that was over before it asked, or came after it had the lock, took nothing from it.
+    for harmless in [4, 31] {
+        let verdict = check([first(), fault(harmless, "kill-primary"), second(100)]);
+        assert_eq!(verdict.tokens.falls, 1, "a fault at {harmless}");
+    }
+}
+
+#[test]
 fn a_stale_write_accepted() {
     let stale = |worker| life(worker).asks(0).gets(10, 100, 1).releases(20, 21);
     let verdict = check([

@@ -4,7 +4,7 @@ use locktopus_testkit::history::{
     Access, Mode, Span, WeightedSpan, WriteOutcome, find_excess, find_overlaps,
 };
 
-use super::lives::{Dice, Life, check, life, rules};
+use super::lives::{Dice, Life, check, fault, life, rules};
 
 const HISTORIES: u64 = 2_000;
 
@@ -151,6 +151,8 @@ struct Plain {
     asked: u64,
     queued: Option<u64>,
     granted: u64,
+    /// Its validity was over when it was received.
+    spent: bool,
     token: u64,
     writes: Vec<(u64, u64, WriteOutcome, Option<u64>)>,
 }
@@ -186,6 +188,7 @@ fn grants(dice: &mut Dice) -> Vec<Plain> {
                     .percent(70)
                     .then(|| asked + dice.below(granted - asked)),
                 granted,
+                spent: false,
                 token: dice.between(1, tokens),
                 writes,
             }
@@ -200,7 +203,8 @@ fn lives(grants: &[Plain], closed: bool) -> Vec<Life> {
         if let Some(at) = grant.queued {
             one = one.queued(at);
         }
-        one = one.gets(grant.granted, grant.granted + 1, grant.token);
+        let valid_until = grant.granted + u64::from(!grant.spent);
+        one = one.gets(grant.granted, valid_until, grant.token);
         for &(issued, at, outcome, order) in &grant.writes {
             one = one.writes_nth(issued, at, grant.token, outcome, order);
         }
@@ -219,10 +223,18 @@ fn tokens_and_order() {
     let mut dice = Dice(3);
     let (mut all_falls, mut all_duplicates, mut all_overtakings) = (0, 0, 0);
     for _ in 0..HISTORIES {
-        let grants = grants(&mut dice);
+        let mut grants = grants(&mut dice);
+        for grant in &mut grants {
+            grant.spent = dice.percent(20);
+        }
+        let faults: Vec<u64> = (0..dice.below(4)).map(|_| dice.below(400)).collect();
+        let earlier = |a: &Plain, b: &Plain| {
+            let disturbed = faults.iter().any(|at| (b.asked..=b.granted).contains(at));
+            after(b, a) || (a.granted < b.granted && !b.spent && !disturbed)
+        };
         let falls = grants
             .iter()
-            .filter(|b| grants.iter().any(|a| after(b, a) && a.token > b.token))
+            .filter(|b| grants.iter().any(|a| earlier(a, b) && a.token > b.token))
             .count() as u64;
         let mut tokens: Vec<_> = grants.iter().map(|grant| grant.token).collect();
         tokens.sort_unstable();
@@ -230,14 +242,16 @@ fn tokens_and_order() {
         let duplicates = (grants.len() - tokens.len()) as u64;
         let overtakes = |b: &Plain, a: &Plain| {
             let queued = a.queued.is_some_and(|queued| queued < b.asked);
-            queued && a.granted > b.granted && a.token > b.token
+            queued && !a.spent && a.granted > b.granted && a.token > b.token
         };
         let overtakings = grants
             .iter()
             .filter(|b| grants.iter().any(|a| overtakes(b, a)))
             .count() as u64;
 
-        let verdict = check(lives(&grants, true));
+        let mut lives = lives(&grants, true);
+        lives.extend(faults.iter().map(|at| fault(*at, "kill-primary")));
+        let verdict = check(lives);
         assert_eq!(verdict.tokens.falls, falls, "{grants:?}");
         assert_eq!(verdict.tokens.duplicates, duplicates, "{grants:?}");
         assert_eq!(verdict.order.overtakings, overtakings, "{grants:?}");

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::super::assemble::{Assembled, Lock};
+use super::super::assemble::{Assembled, Fault, Lock};
 use super::super::attempt::{Attempt, Held};
 use super::super::offence::Worst;
 use super::super::{Mode, Offence, Options, Tokens};
@@ -15,7 +15,7 @@ pub(super) fn check(all: &Assembled, options: &Options) -> Tokens {
         let mut grants = tokened(lock);
         tokens.checked += grants.len() as u64;
         tokens.duplicates += find_duplicates(lock, &mut grants, &mut duplicates);
-        tokens.falls += find_falls(lock, &mut grants, &mut falls);
+        tokens.falls += find_falls(lock, &mut grants, &all.faults, &mut falls);
     }
     tokens.duplicate_examples = duplicates.into_list();
     tokens.fall_examples = falls.into_list();
@@ -58,17 +58,19 @@ fn find_duplicates(lock: &Lock, grants: &mut [Tokened<'_>], worst: &mut Worst) -
     found
 }
 
-/// Grants that overlap in time have no order: one must have been received before the other was
-/// asked for.
-fn find_falls(lock: &Lock, grants: &mut [Tokened<'_>], worst: &mut Worst) -> u64 {
+/// A token must be larger than that of every grant that was certainly given before.
+fn find_falls(lock: &Lock, grants: &mut [Tokened<'_>], faults: &[Fault], worst: &mut Worst) -> u64 {
     let mut received: Vec<_> = grants.to_vec();
     received.sort_by_key(|(_, _, held)| held.at);
-    grants.sort_by_key(|(_, attempt, _)| attempt.started);
+    let follows = |&(_, attempt, held): &Tokened<'_>| follows_grants_until(attempt, held, faults);
+    grants.sort_by_cached_key(follows);
     let mut received = received.into_iter().peekable();
     let mut largest: Option<Tokened<'_>> = None;
     let mut found = 0;
-    for &(token, attempt, held) in &*grants {
-        while let Some(before) = received.next_if(|(_, _, held)| held.at < attempt.started) {
+    for grant in &*grants {
+        let &(token, attempt, held) = grant;
+        let until = follows(grant);
+        while let Some(before) = received.next_if(|(_, _, held)| held.at < until) {
             if largest.is_none_or(|largest| before.0 > largest.0) {
                 largest = Some(before);
             }
@@ -80,6 +82,22 @@ fn find_falls(lock: &Lock, grants: &mut [Tokened<'_>], worst: &mut Worst) -> u64
         }
     }
     found
+}
+
+/// This grant was certainly given after every one that was received before this instant.
+///
+/// A reply may be on its way for long, so the order of replies alone says nothing; what was received before this one was
+/// asked for came before it. But a grant that was still valid when it was received was held without a break since it was
+/// given, and meanwhile nobody else can have been granted the lock: so whatever was received earlier was given earlier.
+/// Unless a fault in between took the lock from its holder, as a failover does.
+fn follows_grants_until(attempt: &Attempt, held: &Held, faults: &[Fault]) -> u64 {
+    let next = faults.partition_point(|fault| fault.at < attempt.started);
+    let undisturbed = faults.get(next).is_none_or(|fault| fault.at > held.at);
+    if undisturbed && !held.was_spent() {
+        held.at
+    } else {
+        attempt.started
+    }
 }
 
 fn offence(lock: &Lock, at_ns: u64, first: &Attempt, second: &Attempt, note: String) -> Offence {
