@@ -18,10 +18,13 @@ pub enum Exit {
     Output = 4,
     /// A measurement found two holders of one lock; `failover`: a lock broke a promise.
     Overlap = 5,
-    /// A measurement could not be made although what it needs was there.
+    /// A measurement could not be made although what it needs was there, or measured nothing; `failover`: a cell was not
+    /// run to its end. See [`complete`](crate::complete).
     Measurement = 6,
     /// `targets --check`: the page is not what its summary gives.
     Stale = 7,
+    /// `targets`: what was measured does not reach a target, or was not measured.
+    Unmet = 8,
 }
 
 impl From<Exit> for ExitCode {
@@ -38,5 +41,6 @@ pub const HELP: &str = "Exit codes:
   3  an input file cannot be used
   4  a result cannot be written
   5  two holders of one lock were found while measuring; failover: a lock broke a promise
-  6  a measurement failed
-  7  targets --check: the page is not what its summary gives";
+  6  a measurement failed, or is empty; failover: a cell was not run to its end
+  7  targets --check: the page is not what its summary gives
+  8  targets: a target was not met, or not measured";

@@ -8,6 +8,7 @@
 
 pub mod cli;
 pub mod cmd;
+pub mod complete;
 pub mod derive;
 pub mod detect;
 pub mod exit;

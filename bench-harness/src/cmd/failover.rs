@@ -8,6 +8,7 @@ use locktopus_testkit::topology::{self, ProviderKind, ServerImage, TopologyError
 
 use super::CommandError;
 use crate::cli::TextArgs;
+use crate::complete;
 use crate::detect;
 use crate::exit::Exit;
 use crate::failover::model::{self, CellReport, FailoverReport};
@@ -157,17 +158,18 @@ async fn every(
                 eprintln!("          {}", brief(&cell));
                 report.cells.push(*cell);
             }
-            Ok(Outcome::Skipped(needs)) => {
+            Ok(Outcome::Skipped(needs)) if cell.scenario.optional => {
                 eprintln!("          skipped: needs {needs}");
                 report.skip(what, needs);
             }
+            Ok(Outcome::Skipped(needs)) => {
+                eprintln!("          FAILED: needs {needs}");
+                report.fail(what, format!("needs {needs}"));
+            }
             // The others are still worth their time.
             Err(error) => {
-                eprintln!("          failed: {error}");
-                report.skip(
-                    what,
-                    format!("servers and workers that can be started ({error})"),
-                );
+                eprintln!("          FAILED: {error}");
+                report.fail(what, error.to_string());
             }
         }
         save(&directory.join("report.json"), &model::to_json(report))?;
@@ -272,19 +274,17 @@ fn finish(
         directory.display(),
         directory.join("report.html").display()
     );
-    if report.is_as_promised() {
-        return Ok(Exit::Ok);
+    for problem in complete::failover(report) {
+        eprintln!("FAILED: {problem}");
     }
-    eprintln!("FAILED: a promise was not kept, or a cell did not come to its end; see above");
-    let ended_early = report.cells.iter().any(|cell| !cell.trouble.is_empty());
-    let kept = report
-        .cells
-        .iter()
-        .all(|cell| cell.broken_promises.is_empty());
-    Ok(if kept && ended_early {
-        Exit::Measurement
+    if !report.keeps_promises() {
+        eprintln!("FAILED: a promise was not kept; see above");
+        return Ok(Exit::Overlap);
+    }
+    Ok(if complete::failover(report).is_empty() {
+        Exit::Ok
     } else {
-        Exit::Overlap
+        Exit::Measurement
     })
 }
 

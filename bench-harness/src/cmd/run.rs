@@ -10,6 +10,7 @@ use locktopus_testkit::topology::{ProviderKind, ServerImage, Spec, TopologyError
 use super::report::Format;
 use super::{CommandError, peers, report};
 use crate::cli::TextArgs;
+use crate::complete;
 use crate::detect;
 use crate::exit::Exit;
 use crate::model::{Report, Topology};
@@ -302,7 +303,15 @@ fn finish(args: &RunArgs, report: &Report) -> Result<Exit, CommandError> {
         eprintln!("FAILED: {overlaps} times two holders had one lock; see the overlap column");
         return Ok(Exit::Overlap);
     }
-    Ok(Exit::Ok)
+    let missing = complete::measurement(report);
+    for problem in &missing {
+        eprintln!("FAILED: {problem}");
+    }
+    Ok(if missing.is_empty() {
+        Exit::Ok
+    } else {
+        Exit::Measurement
+    })
 }
 
 fn progress(tasks: usize, rounds: u32) -> ProgressBar {

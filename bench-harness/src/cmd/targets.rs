@@ -8,7 +8,7 @@ use clap::Args;
 use super::CommandError;
 use crate::exit::Exit;
 use crate::model;
-use crate::targets::{Judged, Line, Summary, Targets, judge, render};
+use crate::targets::{Judged, Line, Outcome, Summary, Targets, judge, render};
 
 const SUMMARY: &str = "performance.json";
 const PAGE: &str = "performance.md";
@@ -51,7 +51,14 @@ pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
         .map(|path| model::read(&file_of(path)))
         .collect::<Result<Vec<_>, _>>()?;
     let summary = Summary::of(&reports)?;
-    super::print(&table(&judge(&targets, &summary)))?;
+    let judged = judge(&targets, &summary);
+    super::print(&table(&judged))?;
+    let met = |target: &Judged<'_>| matches!(target.outcome(), Outcome::Met | Outcome::Reported);
+    let verdict = if judged.iter().all(met) {
+        Exit::Ok
+    } else {
+        Exit::Unmet
+    };
     if let Some(directory) = &args.write {
         let kept = directory.join(SUMMARY);
         save(&kept, &summary.to_json())?;
@@ -59,7 +66,7 @@ pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
         let summary = Summary::load(&kept)?;
         save(&directory.join(PAGE), &render(&targets, &summary)?)?;
     }
-    Ok(Exit::Ok)
+    Ok(verdict)
 }
 
 fn file_of(path: &Path) -> PathBuf {

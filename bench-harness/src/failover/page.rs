@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use super::model::{CellReport, FailoverReport};
 use super::plan::describe;
-use super::report::terminal::{problems, servers};
+use super::report::terminal::{broken_promises, servers};
+use crate::complete;
 use crate::report::format::{NONE, count, duration};
 
 /// What comes before the generated part.
@@ -118,7 +119,12 @@ fn table(out: &mut String, report: &FailoverReport, cells: &[&CellReport]) {
             let _ = writeln!(out, "| {} | {} | {caught} |", cell.subject, cell.about);
         }
     }
-    let problems = problems(cells.iter().copied());
+    let mut problems = broken_promises(cells.iter().copied());
+    for cell in cells {
+        let missing = complete::failover_cell(cell).into_iter();
+        let name = format!("{} on {}, {}", cell.scenario, cell.topology, cell.who());
+        problems.extend(missing.map(|problem| format!("{name}: {problem}")));
+    }
     if !problems.is_empty() {
         out.push_str("\nNot as promised, or not to the end:\n\n");
         for problem in problems {

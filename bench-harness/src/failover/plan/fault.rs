@@ -130,6 +130,42 @@ impl Verb {
         )
     }
 
+    /// Whether an attempt may fail with this while servers are away or do not answer because of it. `kind` is as workers
+    /// write it down: causes with commas between them.
+    #[must_use]
+    pub fn explains(self, kind: &str) -> bool {
+        let away = match self {
+            Self::Nothing
+            | Self::FlushScripts
+            | Self::StopHolder
+            | Self::KillHolder
+            | Self::KillWaiter => false,
+            Self::KillPrimary
+            | Self::PromoteLaggard
+            | Self::FreezePrimary
+            | Self::IsolatePrimary
+            | Self::IsolateClients
+            | Self::PlannedFailover
+            | Self::Restart
+            | Self::Freeze
+            | Self::RestartMajority
+            | Self::RestartNode
+            | Self::MoveSlot
+            | Self::KillConnections
+            | Self::KillSubscriptions
+            | Self::Evict
+            | Self::StepClock => true,
+        };
+        let expected = [
+            "no answer",
+            "unavailable",
+            "wait timeout",
+            "no quorum",
+            "not replicated",
+        ];
+        away && kind.split(", ").all(|cause| expected.contains(&cause))
+    }
+
     /// What is missing for it on servers that can do so much.
     #[must_use]
     pub const fn needs(self, caps: Caps) -> Option<&'static str> {

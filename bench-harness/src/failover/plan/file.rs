@@ -72,6 +72,9 @@ pub struct Scenario {
     /// What servers are told.
     #[serde(default)]
     pub servers: ServerKnobs,
+    /// Whether the plan does without it where it cannot be done, as without containers. Else that is a failure.
+    #[serde(default)]
+    pub optional: bool,
     /// What workers do.
     #[serde(rename = "lane")]
     pub lanes: Vec<Lane>,

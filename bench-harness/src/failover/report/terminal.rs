@@ -7,6 +7,7 @@ use comfy_table::{Attribute, Cell as Field, Color};
 
 use super::super::model::{CellReport, FailoverReport};
 use super::columns::{HEADINGS, Tone, figures};
+use crate::complete;
 use crate::report::Style;
 use crate::report::table::{self, wrap};
 
@@ -26,7 +27,14 @@ pub fn render(report: &FailoverReport, style: Style) -> String {
     let skipped = report.skipped.iter();
     let skipped = skipped.map(|skip| format!("{}: needs {}", skip.what, skip.needs));
     for (title, lines) in [
-        ("Promises that were not kept", problems(&report.cells)),
+        (
+            "Promises that were not kept",
+            broken_promises(&report.cells),
+        ),
+        (
+            "Missing, so that this run does not count",
+            complete::failover(report),
+        ),
         ("Broken on purpose", caught(report)),
         ("Skipped", skipped.collect()),
         ("Notes", report.notes.clone()),
@@ -106,13 +114,13 @@ fn matrix(cells: &[&CellReport], style: Style) -> String {
     table.trim_fmt()
 }
 
-/// Promises that were not kept, and what ended a cell early.
-pub(in super::super) fn problems<'a>(
+/// Promises that were not kept.
+pub(in super::super) fn broken_promises<'a>(
     cells: impl IntoIterator<Item = &'a CellReport>,
 ) -> Vec<String> {
     let of = |cell: &CellReport| {
         let name = format!("{} on {}, {}", cell.scenario, cell.topology, cell.who());
-        let all = cell.broken_promises.iter().chain(&cell.trouble);
+        let all = cell.broken_promises.iter();
         all.map(|problem| format!("{name}: {problem}"))
             .collect::<Vec<_>>()
     };

@@ -97,6 +97,9 @@ pub async fn run(cell: &Cell, all: &Circumstances, index: usize) -> Result<Outco
         None => all.provider.to_string(),
     };
     report.deployments = count;
+    if all.url.is_none() && cell.scenario.fault != Verb::Nothing {
+        report.planned_faults = u64::from(cell.scenario.faults);
+    }
     if !all.keep_histories {
         let _ = std::fs::remove_dir_all(&directory);
         // Fails while there is something in them, that is, while they are needed.

@@ -78,6 +78,7 @@ pub(super) fn judge(cell: &Cell, driven: &[Driven]) -> Result<CellReport, RunErr
         client: cell.client.name().to_owned(),
         subject: cell.subject,
         deployments: 0,
+        planned_faults: 0,
         took_ns: 0,
         figures,
         broken_promises: broken_promises(cell, &verdict),

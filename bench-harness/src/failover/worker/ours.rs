@@ -267,6 +267,7 @@ const fn kind(kind: BackendErrorKind) -> &'static str {
         BackendErrorKind::Refused => "refused",
         BackendErrorKind::Denied => "denied",
         BackendErrorKind::NoQuorum => "no quorum",
+        BackendErrorKind::NotReplicated => "not replicated",
         _ => "other",
     }
 }

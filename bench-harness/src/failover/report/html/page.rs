@@ -4,8 +4,9 @@ use askama::Template;
 
 use super::super::super::model::{self, CellReport, FailoverReport};
 use super::super::columns::{Figure, HEADINGS, Tone, figures};
-use super::super::terminal::{caught, problems, scenarios, servers};
+use super::super::terminal::{broken_promises, caught, scenarios, servers};
 use super::{rates, timeline};
+use crate::complete;
 use crate::model::Skipped;
 use crate::report::format::count;
 
@@ -17,8 +18,9 @@ pub(super) struct Page<'a> {
     report: &'a FailoverReport,
     servers: String,
     cards: Vec<Card>,
-    /// What must not be overlooked: broken promises, then what the runner noted.
     problems: Vec<String>,
+    /// What keeps the run from counting.
+    missing: Vec<String>,
     caught: Vec<String>,
     skipped: &'a [Skipped],
     headings: &'static [&'static str],
@@ -76,7 +78,8 @@ impl<'a> Page<'a> {
             report,
             servers: servers(&report.cells),
             cards: cards(report),
-            problems: problems(&report.cells),
+            problems: broken_promises(&report.cells),
+            missing: complete::failover(report),
             caught: caught(report),
             skipped: &report.skipped,
             headings: &HEADINGS,

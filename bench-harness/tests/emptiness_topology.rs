@@ -1,0 +1,143 @@
+//! Runs that grant nothing, or lose a part, must not look like runs in which nothing went wrong.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use bench_harness::failover::model;
+use locktopus_testkit::topology::{self, Knobs, ProviderKind, Spec, TopologyKind};
+
+const MEASUREMENT: Option<i32> = Some(6);
+
+fn directory(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).expect("a writable target directory");
+    directory
+}
+
+fn bench(arguments: &[&str], out: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_locktopus-bench"));
+    command
+        .args(arguments)
+        .arg("--out")
+        .arg(out)
+        .env("NO_COLOR", "1");
+    command
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+const RESTART: [&str; 6] = [
+    "failover",
+    "--smoke",
+    "--scenario",
+    "restart",
+    "--topology",
+    "standalone",
+];
+
+#[test]
+fn servers_that_do_not_start_fail_the_run() {
+    let out = directory("no-servers");
+    let output = bench(&RESTART, &out)
+        .env("LOCKTOPUS_SERVER_BIN", "/bin/true")
+        .output()
+        .expect("the binary starts");
+    assert_eq!(output.status.code(), MEASUREMENT, "{}", told(&output));
+    let report = model::read(&out.join("report.json")).unwrap();
+    assert!(
+        report.cells.is_empty() && report.skipped.is_empty(),
+        "{report:?}"
+    );
+    assert!(!report.failed.is_empty());
+    assert!(
+        told(&output).contains("FAILED: no cell was run"),
+        "{}",
+        told(&output)
+    );
+}
+
+#[test]
+fn a_worker_that_dies_fails_the_run() {
+    let out = directory("dead-worker");
+    let mut harness = bench(&RESTART, &out)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let worker = worker_of(&mut harness);
+    // By its number, which nobody else has while its parent, the harness, has not waited for it.
+    let killed = Command::new("kill")
+        .args(["-9", &worker.to_string()])
+        .status();
+    assert!(killed.expect("kill is there").success());
+    let output = harness.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), MEASUREMENT, "{}", told(&output));
+    let report = model::read(&out.join("report.json")).unwrap();
+    assert!(report.skipped.is_empty(), "{:?}", report.skipped);
+    assert!(!bench_harness::complete::failover(&report).is_empty());
+}
+
+/// The number of a worker process that has begun to write down what it does.
+fn worker_of(harness: &mut Child) -> u32 {
+    let children = format!("/proc/{0}/task/{0}/children", harness.id());
+    let deadline = Instant::now() + Duration::from_secs(120);
+    loop {
+        // Threads of the runtime may have started it, so every one is asked.
+        let threads = std::fs::read_dir(format!("/proc/{}/task", harness.id())).expect("it runs");
+        for thread in threads.flatten() {
+            let started =
+                std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            for child in started.split_whitespace() {
+                let line = std::fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
+                if line.windows(15).any(|part| part == b"failover-worker") {
+                    return child.parse().expect("a process number");
+                }
+            }
+        }
+        assert!(
+            harness.try_wait().expect("a child").is_none(),
+            "it ended: {children}"
+        );
+        assert!(Instant::now() < deadline, "it started no worker");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[tokio::test]
+async fn locks_that_nobody_gets_fail_the_run() {
+    let spec = Spec::new(TopologyKind::Standalone).with_knobs(Knobs {
+        users: vec!["app on >secret ~* &* +@all -eval -evalsha".to_owned()],
+        ..Knobs::default()
+    });
+    let servers = topology::start(ProviderKind::Plain, &spec).await.unwrap();
+    let url = servers.urls()[0].replacen("://", "://app:secret@", 1);
+    let out = directory("no-grants");
+    let arguments = [
+        "run",
+        "--smoke",
+        "--scenario",
+        "uncontended",
+        "--strategy",
+        "locktopus",
+        "--client",
+        "redis-rs",
+        "--url",
+        &url,
+    ];
+    let mut command = bench(&arguments, &out);
+    let output = tokio::task::spawn_blocking(move || command.output())
+        .await
+        .unwrap();
+    let output = output.expect("the binary starts");
+    assert_eq!(output.status.code(), MEASUREMENT, "{}", told(&output));
+    assert!(
+        told(&output).contains("granted nothing"),
+        "{}",
+        told(&output)
+    );
+    servers.stop().await.unwrap();
+}
