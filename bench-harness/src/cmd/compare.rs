@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::CommandError;
-use crate::cli::TextArgs;
+use super::{CommandError, TextArgs};
 use crate::exit::Exit;
 use crate::model;
 use crate::report::compare::compare;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use locktopus_testkit::topology::{self, ProviderKind, ServerImage, TopologyError};
 
-use super::CommandError;
-use crate::cli::TextArgs;
+use super::files::{create, save};
+use super::{CommandError, TextArgs};
 use crate::complete;
 use crate::detect;
 use crate::exit::Exit;
@@ -116,10 +116,7 @@ pub async fn run(args: &FailoverArgs) -> Result<Exit, CommandError> {
     );
     notes(args, &mut report);
     let directory = args.directory(&report);
-    std::fs::create_dir_all(&directory).map_err(|source| CommandError::Write {
-        path: directory.clone(),
-        source,
-    })?;
+    create(&directory)?;
     let all = Circumstances {
         provider: args.provider,
         image: args.image.clone(),
@@ -285,13 +282,6 @@ fn finish(
         Exit::Ok
     } else {
         Exit::Measurement
-    })
-}
-
-pub(super) fn save(path: &Path, text: &str) -> Result<(), CommandError> {
-    std::fs::write(path, text).map_err(|source| CommandError::Write {
-        path: path.to_owned(),
-        source,
     })
 }
 

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::CommandError;
-use super::failover::save;
-use crate::cli::TextArgs;
+use super::files::save;
+use super::{CommandError, TextArgs};
 use crate::exit::Exit;
 use crate::failover::model;
 use crate::failover::page;

@@ -4,15 +4,18 @@ pub mod compare;
 mod error;
 pub mod failover;
 pub mod failover_report;
+mod files;
 mod peers;
 pub mod report;
 pub mod run;
 pub mod targets;
+mod text;
 pub mod topology;
 
 use std::io::{ErrorKind, Write as _};
 
 pub use error::CommandError;
+pub use text::{TextArgs, When};
 
 /// Writes `text` to standard output. A reader that has seen enough (`| head`) is not a failure.
 fn print(text: &str) -> Result<(), CommandError> {

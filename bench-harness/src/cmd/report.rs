@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::CommandError;
-use crate::cli::TextArgs;
+use super::files::{create, save};
+use super::{CommandError, TextArgs};
 use crate::exit::Exit;
 use crate::model::{self, Report};
 use crate::report::{csv, hgrm, html, terminal};
@@ -152,20 +152,5 @@ fn stem(id: &str) -> String {
         "run".to_owned()
     } else {
         stem
-    }
-}
-
-fn create(directory: &Path) -> Result<(), CommandError> {
-    std::fs::create_dir_all(directory).map_err(|source| failed(directory, source))
-}
-
-fn save(path: &Path, text: &str) -> Result<(), CommandError> {
-    std::fs::write(path, text).map_err(|source| failed(path, source))
-}
-
-fn failed(path: &Path, source: std::io::Error) -> CommandError {
-    CommandError::Write {
-        path: path.to_owned(),
-        source,
     }
 }

@@ -8,8 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use locktopus_testkit::topology::{ProviderKind, ServerImage, Spec, TopologyError};
 
 use super::report::Format;
-use super::{CommandError, peers, report};
-use crate::cli::TextArgs;
+use super::{CommandError, TextArgs, peers, report};
 use crate::complete;
 use crate::detect;
 use crate::exit::Exit;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::CommandError;
+use super::files::save;
 use crate::exit::Exit;
 use crate::model;
 use crate::targets::{Judged, Line, Outcome, Summary, Targets, judge, render};
@@ -92,13 +93,6 @@ fn check(targets: &Targets, directory: &Path) -> Result<Exit, CommandError> {
         page.display()
     );
     Ok(Exit::Stale)
-}
-
-fn save(path: &Path, text: &str) -> Result<(), CommandError> {
-    std::fs::write(path, text).map_err(|source| CommandError::Write {
-        path: path.to_owned(),
-        source,
-    })
 }
 
 /// One line for each case, for a terminal.

@@ -1,13 +1,19 @@
 //! A histogram per interval of the round.
 
-use hdrhistogram::Histogram;
+use hdrhistogram::{Counter, Histogram};
 
 use super::RecordError;
-use super::recorder::record_growing;
 use crate::model::{Point, TimeSeries};
 
 /// Two digits are enough for a chart, and keep some hundred intervals per worker affordable.
 const DIGITS: u8 = 2;
+
+/// Records and grows when needed; `saturating_record` alone would cut at the present range.
+pub(super) fn record_growing<C: Counter>(histogram: &mut Histogram<C>, value: u64) {
+    if histogram.record(value).is_err() {
+        histogram.saturating_record(value);
+    }
+}
 
 /// Latencies of one operation, by the interval in which the operation ended.
 ///

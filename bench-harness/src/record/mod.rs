@@ -4,6 +4,7 @@
 //! cross process borders as [`WireRecorder`], merge again, and end in [`Recorder::into_round`].
 //! All times are nanoseconds since the start of the round on a clock the processes share.
 
+mod error;
 mod fairness;
 mod hand_off;
 mod hold;
@@ -12,8 +13,9 @@ mod overlap;
 mod recorder;
 mod wire;
 
+pub use error::RecordError;
 pub use fairness::{jain, max_over_min};
 pub use hold::{Hold, WireError};
 pub use overlap::{Exclusion, check_overlaps};
-pub use recorder::{OpId, RecordError, Recorder, RoundFacts};
+pub use recorder::{OpId, Recorder, RoundFacts};
 pub use wire::WireRecorder;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hdrhistogram::{Counter, Histogram};
+use hdrhistogram::Histogram;
 
-use super::intervals::Intervals;
-use super::{Exclusion, Hold};
-use crate::model::{ClientCost, HistogramError, Round, ServerCost, StoredHistogram};
+use super::intervals::{Intervals, record_growing};
+use super::{Exclusion, Hold, RecordError};
+use crate::model::{ClientCost, Round, ServerCost, StoredHistogram};
 
 const DIGITS: u8 = 3;
 /// Histograms are sized for this at first and grow by themselves.
@@ -18,26 +18,6 @@ const CEILING_NS: u64 = 60_000_000_000;
 /// Handle of an operation within a [`Recorder`]; cheaper than its name on the hot path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpId(usize);
-
-/// Why recorders could not be combined.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RecordError {
-    /// Time series of different operations or intervals.
-    #[error("recorders of one round must share their series: {ours} against {theirs}")]
-    SeriesMismatch {
-        /// Series of the recorder merged into.
-        ours: String,
-        /// Series of the other one.
-        theirs: String,
-    },
-    /// Histograms did not add up.
-    #[error("histograms do not merge: {0}")]
-    Merge(String),
-    /// A histogram could not be stored.
-    #[error(transparent)]
-    Histogram(#[from] HistogramError),
-}
 
 /// What the runner knows about a round besides what the workers recorded.
 #[derive(Clone, Debug)]
@@ -219,13 +199,6 @@ impl Recorder {
             overlap_check,
             time_series: series.points.iter().any(|p| p.count > 0).then_some(series),
         })
-    }
-}
-
-/// Records and grows when needed; `saturating_record` alone would cut at the present range.
-pub(super) fn record_growing<C: Counter>(histogram: &mut Histogram<C>, value: u64) {
-    if histogram.record(value).is_err() {
-        histogram.saturating_record(value);
     }
 }
 

@@ -86,11 +86,12 @@ pub fn compare<'a>(before: &'a Report, after: &'a Report) -> Comparison<'a> {
             None => only_before.push(cell),
         }
     }
+    let cells: Vec<_> = pairs.iter().map(|pair| (pair.before, pair.after)).collect();
     let unmatched = |(at, cell): (usize, &'a Cell)| (!matched.contains(&at)).then_some(cell);
     Comparison {
         before,
         after,
-        differences: super::differences::between(before, after, &pairs),
+        differences: super::differences::between(before, after, &cells),
         only_before,
         only_after: after
             .cells

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::compare::Pair;
 use super::format;
 use crate::model::{Cell, Report};
 
 /// One sentence per difference that can move figures by itself.
-pub(super) fn between(before: &Report, after: &Report, pairs: &[Pair<'_>]) -> Vec<String> {
+pub(super) fn between(before: &Report, after: &Report, pairs: &[(&Cell, &Cell)]) -> Vec<String> {
     let (a, b) = (&before.environment, &after.environment);
     let (ha, hb) = (&before.harness, &after.harness);
     let facts = [
@@ -44,13 +43,13 @@ pub(super) fn between(before: &Report, after: &Report, pairs: &[Pair<'_>]) -> Ve
         ),
         (
             "server",
-            servers(pairs, |p| p.before),
-            servers(pairs, |p| p.after),
+            servers(pairs, |pair| pair.0),
+            servers(pairs, |pair| pair.1),
         ),
         (
             "provider",
-            providers(pairs, |p| p.before),
-            providers(pairs, |p| p.after),
+            providers(pairs, |pair| pair.0),
+            providers(pairs, |pair| pair.1),
         ),
     ];
     let mut found: Vec<_> = facts
@@ -69,14 +68,20 @@ fn busier(before: &Report, after: &Report) -> Option<String> {
     ((a - b).abs() >= 1.0).then(|| format!("load average at start: {a:.2} → {b:.2}"))
 }
 
-fn servers<'a>(pairs: &'a [Pair<'a>], side: impl Fn(&Pair<'a>) -> &'a Cell) -> String {
+fn servers<'a>(
+    pairs: &[(&'a Cell, &'a Cell)],
+    side: impl Fn(&(&'a Cell, &'a Cell)) -> &'a Cell,
+) -> String {
     let names = pairs
         .iter()
         .filter_map(|pair| side(pair).subject.server.as_ref());
     join(names.map(|server| format!("{} {}", server.flavour, server.version)))
 }
 
-fn providers<'a>(pairs: &'a [Pair<'a>], side: impl Fn(&Pair<'a>) -> &'a Cell) -> String {
+fn providers<'a>(
+    pairs: &[(&'a Cell, &'a Cell)],
+    side: impl Fn(&(&'a Cell, &'a Cell)) -> &'a Cell,
+) -> String {
     join(
         pairs
             .iter()

@@ -11,6 +11,7 @@
 
 mod clock;
 mod closed;
+mod connect;
 mod conversation;
 mod job;
 mod memory;

@@ -8,7 +8,7 @@ use super::conversation::{hear, ready, say};
 use super::job::{Answer, Job};
 use super::ours::release_all;
 use super::usage::cpu_ns;
-use super::{closed, memory, ping, renewal, subject};
+use super::{closed, connect, memory, ping, renewal};
 use crate::model::{ClientCost, StoredHistogram};
 use crate::plan::{Client, Scenario};
 use crate::record::Recorder;
@@ -81,7 +81,7 @@ async fn work(job: Job) -> Result<(), String> {
         | Scenario::HotLock
         | Scenario::RemoteWaiter
         | Scenario::ReadersWriters => {
-            let subject = subject::connect(&job).await?;
+            let subject = connect::connect(&job).await?;
             let rest = ready().await?;
             let before = cpu_ns();
             let recorder = closed::run(&job, Arc::clone(&subject), rest.start_ns).await?;

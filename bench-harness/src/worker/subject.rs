@@ -1,11 +1,8 @@
 //! What is measured: anything that can take and give back a lock.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 
-use super::job::Job;
-use crate::plan::{Kind, Strategy};
+use crate::plan::Kind;
 
 /// A way of locking.
 #[async_trait]
@@ -22,21 +19,6 @@ pub(crate) trait Subject: Send + Sync + 'static {
 pub(crate) trait Held: Send + Sync {
     /// Gives it back.
     async fn release(self: Box<Self>) -> Result<(), &'static str>;
-}
-
-pub(super) async fn connect(job: &Job) -> Result<Arc<dyn Subject>, String> {
-    match job.strategy {
-        Strategy::Locktopus => super::ours::connect(job).await,
-        #[cfg(feature = "peers")]
-        Strategy::R1 => super::peers::r1(&job.url).await,
-        #[cfg(feature = "peers")]
-        Strategy::Rslock => super::peers::rslock(&job.url).await,
-        #[cfg(not(feature = "peers"))]
-        Strategy::R1 | Strategy::Rslock => {
-            Err("peers need the feature \"peers\" of the harness".to_owned())
-        }
-        Strategy::Redisson => Err("Redisson's workers are another program".to_owned()),
-    }
 }
 
 /// An error with everything behind it, in one line.

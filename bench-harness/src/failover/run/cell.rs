@@ -1,18 +1,17 @@
 //! One cell: deployments side by side, each with its workers and its share of the faults.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use locktopus_testkit::history::{Leftovers, LostUpdates, Recorder};
+use locktopus_testkit::history::Recorder;
 use locktopus_testkit::topology::{self, Deployment, ProviderKind, Spec};
 
 use super::super::model::CellReport;
 use super::super::plan::{Cell, Place, Verb};
 use super::super::resource::Resource;
-use super::child::Finished;
 use super::crew::Crew;
-use super::stage::{Marked, Stage};
+use super::driven::Driven;
+use super::stage::Stage;
 use super::{Circumstances, RunError, faults, judge, leftovers};
 use crate::sample::dice::Dice;
 
@@ -26,21 +25,6 @@ pub enum Outcome {
     Ran(Box<CellReport>),
     /// It needs something that is not here.
     Skipped(String),
-}
-
-/// What came of one deployment.
-#[derive(Debug, Default)]
-pub(super) struct Driven {
-    pub(super) histories: Vec<PathBuf>,
-    pub(super) prefix: String,
-    /// Which process each worker is in.
-    pub(super) process_of: BTreeMap<u32, usize>,
-    pub(super) marks: Vec<Marked>,
-    pub(super) finished: Finished,
-    pub(super) lost: LostUpdates,
-    pub(super) leftovers: Option<Leftovers>,
-    pub(super) trouble: Vec<String>,
-    pub(super) server: String,
 }
 
 /// Runs a cell. `index` tells cells of one run apart.

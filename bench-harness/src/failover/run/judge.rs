@@ -10,7 +10,7 @@ use locktopus_testkit::history::{
 use super::super::model::{CellReport, Figures, Signals, Writes};
 use super::super::plan::{Cell, Subject};
 use super::super::resource;
-use super::cell::Driven;
+use super::driven::Driven;
 use super::{RunError, timeline};
 
 pub(super) fn judge(cell: &Cell, driven: &[Driven]) -> Result<CellReport, RunError> {

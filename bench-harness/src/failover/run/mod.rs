@@ -4,6 +4,7 @@ mod cell;
 mod child;
 mod crew;
 mod cut;
+mod driven;
 mod faults;
 mod judge;
 mod leftovers;

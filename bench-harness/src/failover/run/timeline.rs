@@ -6,7 +6,7 @@ use locktopus_testkit::history::{Event, History, Mode, Verdict};
 
 use super::super::model::{Grant, Mark, Timeline};
 use super::super::plan::Cell;
-use super::cell::Driven;
+use super::driven::Driven;
 use super::stage::Marked;
 
 /// Before the fault.

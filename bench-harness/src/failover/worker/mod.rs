@@ -1,6 +1,7 @@
 //! The worker process: takes locks, uses them, and writes down what it did and believed.
 
 mod broken;
+mod connect;
 mod job;
 mod link;
 mod ours;

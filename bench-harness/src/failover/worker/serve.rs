@@ -7,8 +7,8 @@ use locktopus::CancellationToken;
 use locktopus_testkit::history::Recorder;
 use tokio::task::JoinSet;
 
+use super::connect;
 use super::job::{Answer, Job};
-use super::subject;
 use super::turn::Worker;
 
 /// What the runner says when the work is over.
@@ -43,7 +43,7 @@ fn converse() -> Result<Answer, String> {
 
 async fn work(job: Job) -> Result<Answer, String> {
     let recorder = Recorder::create(&job.history).map_err(|error| error.to_string())?;
-    let subject = subject::connect(&job, recorder.clock()).await?;
+    let subject = connect::connect(&job, recorder.clock()).await?;
     let stop = CancellationToken::new();
     let mut workers = JoinSet::new();
     for assignment in &job.workers {

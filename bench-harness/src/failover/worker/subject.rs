@@ -1,14 +1,10 @@
 //! What is put to the test: anything that gives out locks, and says for how long they may be believed in.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use locktopus::Fence;
-use locktopus_testkit::history::{AttemptLog, Clock, FailReason, Mode, ReleaseOutcome};
+use locktopus_testkit::history::{AttemptLog, FailReason, Mode, ReleaseOutcome};
 
-use super::super::plan::{Lane, Subject as Whose};
-use super::job::Job;
-use super::{broken, ours};
+use super::super::plan::Lane;
 
 /// A way of locking.
 #[async_trait]
@@ -58,21 +54,4 @@ pub(super) struct Failure {
     pub(super) reason: FailReason,
     /// In words that are counted.
     pub(super) kind: String,
-}
-
-/// Connects.
-pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>, String> {
-    match job.subject {
-        Whose::Locktopus => ours::connect(job, clock).await,
-        Whose::BrokenRejoin => ours::hasty_quorum(job, clock).await,
-        Whose::BrokenRelease | Whose::BrokenValidity | Whose::BrokenTokens => {
-            broken::connect(job, clock).await
-        }
-        #[cfg(feature = "peers")]
-        Whose::R1 | Whose::Rslock => super::peers::connect(job, clock).await,
-        #[cfg(not(feature = "peers"))]
-        Whose::R1 | Whose::Rslock => {
-            Err("peers need the feature \"peers\" of the harness".to_owned())
-        }
-    }
 }

@@ -2,7 +2,6 @@ package locktopus.peer;
 
 import locktopus.peer.bench.Worker;
 import locktopus.peer.interop.Session;
-import org.redisson.Redisson;
 
 /**
  * The programs in this jar. Worker and interop talk on standard input and output, and end when their
@@ -16,16 +15,11 @@ public final class Main {
         switch (program) {
             case "worker" -> Worker.serve();
             case "interop" -> Session.serve();
-            case "version" -> System.out.println(version());
+            case "version" -> System.out.println(Servers.version());
             default -> {
                 System.err.println("usage: java -jar redisson-peer.jar worker|interop|version");
                 System.exit(2);
             }
         }
-    }
-
-    /** The version of Redisson. */
-    public static String version() {
-        return Redisson.class.getPackage().getImplementationVersion();
     }
 }

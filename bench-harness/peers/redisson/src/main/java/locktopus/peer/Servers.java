@@ -27,6 +27,11 @@ public final class Servers implements AutoCloseable {
         return redisson;
     }
 
+    /** The version of Redisson. */
+    public static String version() {
+        return Redisson.class.getPackage().getImplementationVersion();
+    }
+
     /** A server that commands go to. */
     public RedisNode node() {
         return switch (shape) {

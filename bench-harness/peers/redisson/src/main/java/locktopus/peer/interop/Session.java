@@ -9,7 +9,6 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import locktopus.peer.Main;
 import locktopus.peer.Servers;
 
 /**
@@ -40,7 +39,7 @@ public final class Session {
             return;
         }
         try (Servers servers = Servers.connect(url)) {
-            answer(SELF, "ok " + Main.version() + " " + servers.redisson().getId());
+            answer(SELF, "ok " + Servers.version() + " " + servers.redisson().getId());
             if (!new Session(servers).obey(in)) {
                 Runtime.getRuntime().halt(1);
             }

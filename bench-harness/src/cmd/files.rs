@@ -1,0 +1,22 @@
+//! Writing results, with errors that name the file.
+
+use std::path::Path;
+
+use super::CommandError;
+
+/// Writes a file, instead of what may be there.
+pub(super) fn save(path: &Path, text: &str) -> Result<(), CommandError> {
+    std::fs::write(path, text).map_err(|source| failed(path, source))
+}
+
+/// Makes a directory, and those above it.
+pub(super) fn create(directory: &Path) -> Result<(), CommandError> {
+    std::fs::create_dir_all(directory).map_err(|source| failed(directory, source))
+}
+
+fn failed(path: &Path, source: std::io::Error) -> CommandError {
+    CommandError::Write {
+        path: path.to_owned(),
+        source,
+    }
+}

@@ -1,0 +1,27 @@
+//! From the name of a lock to one that works.
+
+use std::sync::Arc;
+
+use locktopus_testkit::history::Clock;
+
+use super::super::plan::Subject as Whose;
+use super::job::Job;
+use super::subject::Subject;
+use super::{broken, ours};
+
+/// Connects.
+pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>, String> {
+    match job.subject {
+        Whose::Locktopus => ours::connect(job, clock).await,
+        Whose::BrokenRejoin => ours::hasty_quorum(job, clock).await,
+        Whose::BrokenRelease | Whose::BrokenValidity | Whose::BrokenTokens => {
+            broken::connect(job, clock).await
+        }
+        #[cfg(feature = "peers")]
+        Whose::R1 | Whose::Rslock => super::peers::connect(job, clock).await,
+        #[cfg(not(feature = "peers"))]
+        Whose::R1 | Whose::Rslock => {
+            Err("peers need the feature \"peers\" of the harness".to_owned())
+        }
+    }
+}
