@@ -60,21 +60,22 @@ fn servers_that_do_not_start_fail_the_run() {
     );
 }
 
-#[test]
-fn a_worker_that_dies_fails_the_run() {
+#[tokio::test]
+async fn a_worker_that_dies_fails_the_run() {
     let out = directory("dead-worker");
     let mut harness = bench(&RESTART, &out)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary starts");
-    let worker = worker_of(&mut harness);
+    let worker = worker_of(&mut harness).await;
     // By its number, which nobody else has while its parent, the harness, has not waited for it.
     let killed = Command::new("kill")
         .args(["-9", &worker.to_string()])
         .status();
     assert!(killed.expect("kill is there").success());
-    let output = harness.wait_with_output().expect("it ends");
+    let output = tokio::task::spawn_blocking(|| harness.wait_with_output());
+    let output = output.await.unwrap().expect("it ends");
     assert_eq!(output.status.code(), MEASUREMENT, "{}", told(&output));
     let report = model::read(&out.join("report.json")).unwrap();
     assert!(report.skipped.is_empty(), "{:?}", report.skipped);
@@ -82,7 +83,7 @@ fn a_worker_that_dies_fails_the_run() {
 }
 
 /// The number of a worker process that has begun to write down what it does.
-fn worker_of(harness: &mut Child) -> u32 {
+async fn worker_of(harness: &mut Child) -> u32 {
     let children = format!("/proc/{0}/task/{0}/children", harness.id());
     let deadline = Instant::now() + Duration::from_secs(120);
     loop {
@@ -103,7 +104,7 @@ fn worker_of(harness: &mut Child) -> u32 {
             "it ended: {children}"
         );
         assert!(Instant::now() < deadline, "it started no worker");
-        std::thread::sleep(Duration::from_millis(20));
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
