@@ -131,7 +131,8 @@ impl Semaphore {
     }
 
     /// Takes all free permits out of the semaphore and returns how many. They belong to nobody and do not come back by
-    /// themselves; [`add`](Self::add) puts them back.
+    /// themselves; [`add`](Self::add) puts them back. None while a quarantine
+    /// ([`SafetyMode::Quarantine`](crate::SafetyMode::Quarantine)) holds free permits back.
     ///
     /// # Errors
     ///

@@ -108,6 +108,13 @@ impl RedisClient for FredClient {
         }
     }
 
+    fn misplaced(&self, channel: &[u8]) {
+        match &self.servers {
+            Servers::Single(single) => single.misplaced(),
+            Servers::Cluster(cluster) => cluster.misplaced(channel),
+        }
+    }
+
     fn generation(&self) -> u64 {
         self.dialer.dialled()
     }

@@ -91,6 +91,10 @@ impl Cluster {
             };
             let target = slots::parse_redirect(&refusal.1, node.address());
             refusals += 1;
+            if matches!(refusal.0.as_str(), "MOVED" | "READONLY") {
+                // It may be a replica by now, with subscriptions on it.
+                node.suspect_messages();
+            }
             match (refusal.0.as_str(), target) {
                 ("MOVED", Some((slot, owner))) if refusals <= REDIRECTS => {
                     node = self.shared.moved(slot, &owner);
@@ -164,6 +168,20 @@ impl Cluster {
             }
         });
         Ok(join_all(replies).await)
+    }
+
+    /// Drops the connection that carries a channel: somebody who listens to it was not counted on the primary.
+    pub(crate) fn misplaced(&self, channel: &[u8]) {
+        self.shared.stale.notify_one();
+        let Some(place) = self.shared.placements.find(channel) else {
+            return;
+        };
+        let map = self.shared.map();
+        if let Some(node) = map.nodes().iter().find(|node| *node.address() == place)
+            && let Some(link) = node.open_messages()
+        {
+            link.drop_current();
+        }
     }
 
     /// Has the connection to the node behind `route` checked, and the slot table too.

@@ -13,7 +13,7 @@ use fred::clients::Client;
 use fred::interfaces::ClientLike;
 use fred::types::Resp3Frame;
 use futures_util::future::join_all;
-use locktopus_protocol::{ClientError, Pipelined, Reply};
+use locktopus_protocol::{ClientError, Pipelined, ROLE_QUESTION, Reply, says_replica};
 use tokio::sync::Mutex;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -115,6 +115,24 @@ impl Conn {
                 Err(ClientError::MaybeExecuted("the connection was lost".to_owned()))
             }
         }
+    }
+
+    /// Whether the server says that it is a replica, where subscriptions do not count.
+    pub(crate) async fn is_replica(&self) -> Result<bool, ClientError> {
+        match self.send(Request::of(ROLE_QUESTION, Vec::new())).await {
+            Ok(role) => Ok(says_replica(&role)),
+            Err(ClientError::Rejected { .. }) => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Whether the connection answers within `limit`, and not as a replica.
+    pub(crate) async fn serves(&self, limit: Duration) -> bool {
+        let role = async {
+            let _turn = self.turn.lock().await;
+            self.is_replica().await
+        };
+        matches!(tokio::time::timeout(limit, role).await, Ok(Ok(false)))
     }
 
     /// Whether the connection answers within `limit`, with anything at all.

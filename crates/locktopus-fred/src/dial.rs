@@ -141,6 +141,9 @@ impl Dialer {
         }
         let conn = Conn::new(client, router.detach());
         self.prepare(&conn).await?;
+        if purpose == Purpose::Messages && conn.is_replica().await.map_err(|e| e.to_string())? {
+            return Err("the server is a replica".to_owned());
+        }
         Ok(conn)
     }
 

@@ -127,6 +127,13 @@ impl Link {
             .map(Arc::clone)
     }
 
+    /// Drops the connection, which is replaced.
+    pub(crate) fn drop_current(&self) {
+        if let Some(conn) = self.current() {
+            conn.kill();
+        }
+    }
+
     /// Has the connection checked, and replaced if it does not answer.
     pub(crate) fn suspect(&self) {
         self.suspicion.notify_one();
@@ -222,8 +229,14 @@ impl Keeper {
                 () = self.suspicion.notified() => {}
                 _tick = heartbeat.tick(), if self.purpose == Purpose::Messages => {}
             }
-            if !conn.answers(self.dialer.patience(self.purpose)).await {
-                tracing::debug!(target = %self.target, "the connection does not answer, replacing it");
+            let patience = self.dialer.patience(self.purpose);
+            let good = match self.purpose {
+                Purpose::Commands | Purpose::Blocking => conn.answers(patience).await,
+                // A demoted primary goes on answering, and subscriptions on it go on for ever.
+                Purpose::Messages => conn.serves(patience).await,
+            };
+            if !good {
+                tracing::debug!(target = %self.target, "the connection does not serve any more, replacing it");
                 return;
             }
         }

@@ -92,6 +92,13 @@ impl Node {
         })
     }
 
+    /// Has the connection for subscriptions checked: the node refused what a primary does not.
+    pub(crate) fn suspect_messages(&self) {
+        if let Some(link) = self.messages.get() {
+            link.suspect();
+        }
+    }
+
     /// Has the connections for commands checked, after somebody waited in vain.
     pub(crate) fn suspect(&self) {
         self.commands.suspect();

@@ -30,6 +30,15 @@ impl Placements {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Where a channel of this name is.
+    pub(crate) fn find(&self, name: &[u8]) -> Option<HostPort> {
+        let places = self.lock();
+        let mut placed = places.iter();
+        placed
+            .find(|(channel, _)| channel.name == name)
+            .map(|(_, place)| place.clone())
+    }
+
     /// Whether any shard channel is subscribed.
     pub(crate) fn any_sharded(&self) -> bool {
         self.lock()

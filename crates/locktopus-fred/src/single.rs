@@ -54,8 +54,10 @@ impl Single {
         if let Err(ClientError::Rejected { code, .. }) = &outcome
             && code == "READONLY"
         {
-            // A demoted primary. Whoever is the primary now is found by dialling again.
+            // A demoted primary. Whoever is the primary now is found by dialling again. Subscriptions are likely to be
+            // on the same server.
             conn.kill();
+            self.messages.suspect();
         }
         outcome
     }
@@ -70,6 +72,7 @@ impl Single {
         let demoted = |reply: &Result<Reply, ClientError>| matches!(reply, Err(ClientError::Rejected { code, .. }) if code == "READONLY");
         if answers.replies.iter().any(demoted) {
             conn.kill();
+            self.messages.suspect();
         }
         Ok(answers)
     }
@@ -108,6 +111,11 @@ impl Single {
             // The subscriptions went with their connection.
             None => Ok(()),
         }
+    }
+
+    /// Somebody who listens was not counted on the primary.
+    pub(crate) fn misplaced(&self) {
+        self.messages.drop_current();
     }
 
     pub(crate) fn suspect(&self) {

@@ -26,6 +26,9 @@ elseif action == 'add' then
   after = (before or 0) + number
 elseif action == 'drain' then
   answer = math.max(0, before or 0)
+  if answer > 0 and standing('', 'p', answer) ~= 0 then
+    answer = 0 -- What nobody may have now, nobody may drain: it is held back.
+  end
   after = before and before - answer
 elseif action == 'delete' then
   after = nil

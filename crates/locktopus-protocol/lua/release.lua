@@ -40,7 +40,7 @@ if KEYS[3] then
       local head, record = first(0)
       if head then
         redis.call('HSET', KEYS[4], '!open', string.format('%.0f', now / 1000 + 20))
-        push(select(6, parse(record)), 0, head)
+        say(select(6, parse(record)), '0', head)
       end
     else
       handed = select(2, hand_on(nil))

@@ -55,6 +55,9 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
     /// Idempotent: a channel that is subscribed already is subscribed (and confirmed) again. A
     /// connection that was lost is replaced first. Shard channels of different slots may be mixed;
     /// the adapter splits them into one command per slot.
+    ///
+    /// On a primary: a server that [says](crate::says_replica) that it is a replica is a failed connection, now and when
+    /// it becomes one later, because its subscribers are not counted where scripts run.
     async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError>;
 
     /// Drops the subscriptions. Best effort: a message may still arrive afterwards.
@@ -65,6 +68,15 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
 
     /// Tells the adapter that the caller gave up waiting for an answer on `route`.
     fn timed_out(&self, route: Route);
+
+    /// Tells the adapter that the server which said something on a channel had counted nobody there: what arrived came by
+    /// way of another one, such as a replica, and whoever listens there is handed nothing. The adapter drops the connection
+    /// that carries the channel, says so by [`PushEvent::Disrupted`], and subscribes next where the primary is by then.
+    ///
+    /// One that does nothing, as the default does, costs each waiter a question to the server for each grant.
+    fn misplaced(&self, channel: &[u8]) {
+        let _ = channel;
+    }
 
     /// How many connections for commands or messages this client has begun to make. It grows before anything is
     /// sent over a new one, so two equal readings around a command mean that it went over a connection that

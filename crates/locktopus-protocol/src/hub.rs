@@ -12,6 +12,7 @@
 //! A *generation* counts disruptions. A subscription confirmed in an earlier generation counts for nothing.
 
 mod by_name;
+mod complaints;
 mod topic;
 
 use std::collections::HashMap;
@@ -29,7 +30,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use crate::called::CalledByName;
 use crate::client::{Channel, ChannelFlavour, ClientError, PushEvent, RedisClient};
 
-use topic::Topic;
+use complaints::Complaints;
+use topic::{Placed, Topic};
 
 pub(crate) use topic::Listened;
 
@@ -58,6 +60,7 @@ struct Shared {
     topics: Mutex<HashMap<Bytes, Arc<Topic>>>,
     /// The channels on which single waiters are called.
     called: CalledByName,
+    complaints: Complaints,
     /// How many disruptions there were, counted from 1.
     generation: AtomicU64,
     /// Rung at a disruption, and when the first topic appears so that an idle hub sleeps.
@@ -78,6 +81,7 @@ impl Hub {
             call_timeout,
             topics: Mutex::default(),
             called: CalledByName::default(),
+            complaints: Complaints::default(),
             generation: AtomicU64::new(1),
             keeper: Notify::new(),
         });
@@ -217,7 +221,16 @@ impl Shared {
                 PushEvent::Message { channel, payload } => {
                     let topic = lock(&self.topics).get(&channel).map(Arc::clone);
                     match topic {
-                        Some(topic) => topic.hear(&channel, &payload),
+                        Some(topic) => {
+                            let placed = topic.hear(&channel, &payload);
+                            if placed == Placed::Elsewhere && self.complaints.due(Instant::now()) {
+                                tracing::debug!(
+                                    client = self.client.name(),
+                                    "not counted on the primary, subscribing anew"
+                                );
+                                self.client.misplaced(&channel);
+                            }
+                        }
                         None => self.called.hear(&channel),
                     }
                 }

@@ -20,6 +20,7 @@ mod quarantine;
 mod quarantine_scripts;
 mod replication;
 mod reply;
+mod role;
 mod safety;
 mod scan;
 pub mod scripts;
@@ -38,3 +39,4 @@ pub use keys::Keys;
 pub use options::{
     ClientIdentity, ConnectOptions, Credentials, HostPort, Secret, Servers, TlsOptions,
 };
+pub use role::{ROLE_QUESTION, says_replica};

@@ -118,7 +118,7 @@ macro_rules! kind {
                 [
                     $released,
                     "part/clock",
-                    $("part/usual_heir", "part/usual_token", "part/pass_on", $pass,)?
+                    $("part/usual_heir", "part/usual_token", $pass, "part/pass_on",)?
                     "part/token",
                     $hold,
                     $($also,)?

@@ -88,6 +88,10 @@ impl RedisClient for RedisRsClient {
         self.topology.timed_out(route);
     }
 
+    fn misplaced(&self, channel: &[u8]) {
+        self.subscriber.misplaced(channel);
+    }
+
     fn generation(&self) -> u64 {
         self.dialer.dialled()
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::{join_all, select_ok};
 use locktopus_protocol::{ClientError, HostPort, NodeReply, Pipelined, Reply, Route};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 use crate::dial::Dialer;
@@ -37,6 +37,8 @@ pub(crate) struct Cluster {
     closed: AtomicBool,
     turn: AtomicUsize,
     wanted: Notify,
+    /// Counts maps, and nodes that were found not to be primaries.
+    unrest: watch::Sender<u64>,
 }
 
 /// The map with the links it leads to, replaced as a whole.
@@ -72,6 +74,7 @@ impl Cluster {
             closed: AtomicBool::new(false),
             turn: AtomicUsize::new(0),
             wanted: Notify::new(),
+            unrest: watch::Sender::new(0),
         }
     }
 
@@ -192,6 +195,11 @@ impl Cluster {
         }
     }
 
+    /// Counts events after which a node may not be the right one for its channels any more.
+    pub(crate) fn unrest(&self) -> watch::Receiver<u64> {
+        self.unrest.subscribe()
+    }
+
     /// Waits until somebody wants the map refreshed.
     pub(crate) async fn refresh_wanted(&self) {
         self.wanted.notified().await;
@@ -275,6 +283,7 @@ impl Cluster {
             .retain(|server, _| map.primaries().contains(server) || self.seeds.contains(server));
         locked(&self.lanes).retain(|server, _| map.primaries().contains(server));
         *locked(&self.table) = Arc::new(Table { map, links });
+        self.unrest.send_modify(|count| *count += 1);
     }
 
     fn table(&self) -> Arc<Table> {
@@ -366,6 +375,9 @@ impl Cluster {
             "ASK" => Some((redirect(message, refused)?, true)),
             "CLUSTERDOWN" | "READONLY" | "MASTERDOWN" | "LOADING" => {
                 self.suspect(link);
+                if code == "READONLY" {
+                    self.unrest.send_modify(|count| *count += 1);
+                }
                 None
             }
             _ => None,

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use locktopus_protocol::HostPort;
 use redis::{PushInfo, PushKind};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::locked::locked;
@@ -21,6 +22,9 @@ pub(crate) trait Listener: Send + Sync {
 
     /// Whether this server is still the right one to be connected to. Asked now and then.
     fn still_right(&self, server: &HostPort) -> bool;
+
+    /// Counts events after which that is to be asked at once.
+    fn unrest(&self) -> watch::Receiver<u64>;
 }
 
 /// The state of one connection.
@@ -30,6 +34,7 @@ pub(crate) struct Health {
     checking: AtomicBool,
     listener: Option<Arc<dyn Listener>>,
     keepalive: Mutex<Option<AbortHandle>>,
+    when_killed: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 impl Health {
@@ -40,6 +45,7 @@ impl Health {
             checking: AtomicBool::new(false),
             listener,
             keepalive: Mutex::new(None),
+            when_killed: Mutex::new(None),
         })
     }
 
@@ -63,6 +69,22 @@ impl Health {
             if let Some(listener) = &self.listener {
                 listener.lost(&self.server, reason);
             }
+            self.bury();
+        }
+    }
+
+    /// What to do when the connection is killed; at once, if it has been.
+    pub(crate) fn when_killed(&self, action: impl FnOnce() + Send + 'static) {
+        *locked(&self.when_killed) = Some(Box::new(action));
+        if self.is_dead() {
+            self.bury();
+        }
+    }
+
+    fn bury(&self) {
+        let action = locked(&self.when_killed).take();
+        if let Some(action) = action {
+            action();
         }
     }
 

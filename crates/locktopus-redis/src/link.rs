@@ -138,7 +138,7 @@ impl Link {
         attempt
     }
 
-    fn settle(&self, outcome: Result<Live, ClientError>) -> Result<Live, ClientError> {
+    fn settle(self: &Arc<Self>, outcome: Result<Live, ClientError>) -> Result<Live, ClientError> {
         let mut state = locked(&self.state);
         if matches!(*state, State::Closed) {
             if let Ok(live) = &outcome {
@@ -150,7 +150,24 @@ impl Link {
             Ok(live) => State::Ready(live.clone()),
             Err(_) => State::Idle,
         };
+        drop(state);
+        if let Ok(live) = &outcome {
+            let link = Arc::downgrade(self);
+            live.health().when_killed(move || {
+                if let Some(link) = link.upgrade() {
+                    link.let_go();
+                }
+            });
+        }
         outcome
+    }
+
+    /// Closes a connection that is dead: the server must not go on sending to it until somebody needs another one.
+    fn let_go(&self) {
+        let mut state = locked(&self.state);
+        if matches!(&*state, State::Ready(live) if live.health().is_dead()) {
+            *state = State::Idle;
+        }
     }
 
     async fn dial(&self) -> Result<Live, ClientError> {
@@ -166,8 +183,9 @@ impl Link {
                 "{server} closed the connection at once"
             )));
         }
-        if self.listener.is_some() {
-            let task = tokio::spawn(keepalive::watch(live.clone(), self.dialer.command_limit()));
+        if let Some(listener) = &self.listener {
+            let (limit, unrest) = (self.dialer.command_limit(), listener.unrest());
+            let task = tokio::spawn(keepalive::watch(live.clone(), limit, unrest));
             live.health().accompany(task.abort_handle());
         }
         Ok(live)

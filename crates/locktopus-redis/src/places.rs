@@ -7,6 +7,7 @@ use bytes::Bytes;
 use locktopus_protocol::{Channel, ChannelFlavour, HostPort, PushEvent};
 use redis::{PushInfo, PushKind, Value};
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
 
 use crate::health::{Health, Listener};
 use crate::locked::locked;
@@ -49,6 +50,15 @@ impl Places {
         locked(&self.books).placed.remove(channel)
     }
 
+    /// Where a channel of this name is.
+    pub(crate) fn find(&self, name: &[u8]) -> Option<Place> {
+        let books = locked(&self.books);
+        let mut placed = books.placed.iter();
+        placed
+            .find(|(channel, _)| channel.name == name)
+            .map(|(_, place)| place.clone())
+    }
+
     /// Notes that a request to unsubscribe is about to be sent.
     pub(crate) fn expect_end(&self, channel: &Channel) {
         if channel.flavour == ChannelFlavour::Sharded {
@@ -81,6 +91,8 @@ impl Places {
 impl Listener for Places {
     fn pushed(&self, health: &Arc<Health>, push: PushInfo) {
         match push.kind {
+            // What a connection says after it was given up for being in the wrong place is not to be believed.
+            PushKind::Message | PushKind::SMessage if health.is_dead() => {}
             PushKind::Message | PushKind::SMessage => {
                 let mut parts = push.data.into_iter();
                 if let (Some(Value::BulkString(channel)), Some(Value::BulkString(payload))) =
@@ -107,6 +119,10 @@ impl Listener for Places {
     fn lost(&self, _: &HostPort, reason: &'static str) {
         self.topology.mark_stale();
         self.send(PushEvent::Disrupted { reason });
+    }
+
+    fn unrest(&self) -> watch::Receiver<u64> {
+        self.topology.unrest()
     }
 
     fn still_right(&self, server: &HostPort) -> bool {

@@ -9,16 +9,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
-use locktopus_protocol::{Channel, ChannelFlavour, ClientError, PushEvent};
+use locktopus_protocol::{
+    Channel, ChannelFlavour, ClientError, PushEvent, ROLE_QUESTION, says_replica,
+};
 use redis::{Pipeline, PushKind, Value};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
 use crate::dial::Dialer;
 use crate::error::rejected;
+use crate::keepalive::REPLICA;
 use crate::link::Link;
 use crate::locked::locked;
 use crate::places::Places;
+use crate::reply::reply_of;
 use crate::send::Live;
 use crate::topology::{Place, Topology};
 
@@ -84,6 +88,17 @@ impl Subscriber {
         .await;
     }
 
+    /// Gives up the connection that carries a channel: somebody who listens to it was not counted on the primary.
+    pub(crate) fn misplaced(&self, channel: &[u8]) {
+        let link = self
+            .places
+            .find(channel)
+            .and_then(|place| locked(&self.links).get(&place).map(Arc::clone));
+        if let Some(live) = link.and_then(|link| link.peek()) {
+            live.health().kill("a subscription is not on the primary");
+        }
+    }
+
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         locked(&self.links)
@@ -147,7 +162,20 @@ impl Subscriber {
             };
             pipeline.cmd(name).arg(&channel.name[..]);
         }
-        let answers = self.exchange(&mut live, &pipeline).await?;
+        // The last answer tells whether these subscriptions are where they should be.
+        pipeline.cmd(ROLE_QUESTION);
+        let mut answers = self.exchange(&mut live, &pipeline).await?;
+        if answers
+            .pop()
+            .and_then(|role| reply_of(role).ok())
+            .is_some_and(|role| says_replica(&role))
+        {
+            live.health().kill(REPLICA);
+            let server = live.health().server();
+            return Err(ClientError::MaybeExecuted(format!(
+                "{server} is a replica, where subscriptions do not count"
+            )));
+        }
         let (mut moved, mut elsewhere, mut problem) = (Vec::new(), HashMap::new(), None);
         for (channel, answer) in channels.iter().zip(answers) {
             match verdict(&answer, channel) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use locktopus_protocol::{ClientError, Deployment, HostPort, NodeReply, Pipelined, Reply};
+use tokio::sync::watch;
 
 use crate::dial::Dialer;
 use crate::error::code_of;
@@ -16,6 +17,8 @@ pub(crate) struct Single {
     link: Arc<Link>,
     /// For what may block.
     lane: Arc<Link>,
+    /// Counts how often the server was found not to be the primary.
+    unrest: watch::Sender<u64>,
 }
 
 impl Single {
@@ -23,6 +26,7 @@ impl Single {
         Self {
             link: Link::new(target.clone(), Arc::clone(&dialer), None),
             lane: Link::new(target.clone(), dialer, None),
+            unrest: watch::Sender::new(0),
             target,
         }
     }
@@ -62,9 +66,14 @@ impl Single {
             code_of(answer).is_some_and(|code| self.means_wrong_server(code))
         };
         if answers.replies.iter().any(wrong) {
-            live.health().kill("the server is not the primary");
+            self.wrong_server(&live);
         }
         Ok(answers)
+    }
+
+    /// Counts how often the server was found not to be the primary.
+    pub(crate) fn unrest(&self) -> watch::Receiver<u64> {
+        self.unrest.subscribe()
     }
 
     /// Somebody waited in vain.
@@ -105,9 +114,15 @@ impl Single {
         };
         let answer = live.send(args).await;
         if code_of(&answer).is_some_and(|code| self.means_wrong_server(code)) {
-            live.health().kill("the server is not the primary");
+            self.wrong_server(&live);
         }
         (Some(live), answer)
+    }
+
+    /// Gives up a connection for commands. Subscriptions are likely to be on the same server.
+    fn wrong_server(&self, live: &Live) {
+        live.health().kill("the server is not the primary");
+        self.unrest.send_modify(|count| *count += 1);
     }
 
     /// Whether the next command should look for the primary again.

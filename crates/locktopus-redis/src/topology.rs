@@ -7,6 +7,7 @@ use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{
     Channel, ClientError, Deployment, HostPort, NodeReply, Pipelined, Reply, Route,
 };
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::cluster::Cluster;
@@ -112,6 +113,14 @@ impl Topology {
             (_, Place::Node(server)) => Some(Target::Server(server.clone())),
             (Self::Single(single), Place::Primary) => Some(single.target().clone()),
             (Self::Cluster(_), Place::Primary) => None,
+        }
+    }
+
+    /// Counts events after which a server may not be the right one any more.
+    pub(crate) fn unrest(&self) -> watch::Receiver<u64> {
+        match self {
+            Self::Single(single) => single.unrest(),
+            Self::Cluster(cluster) => cluster.unrest(),
         }
     }
 

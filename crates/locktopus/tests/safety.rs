@@ -8,6 +8,8 @@
 
 mod common;
 mod conformance;
+#[path = "safety/held_back.rs"]
+mod held_back;
 #[path = "safety/moved.rs"]
 mod moved;
 #[path = "safety/quarantine.rs"]
@@ -82,6 +84,15 @@ async fn quarantined_locks_are_locks() {
         quarantine::vouch(&place, quarantine::SUITE_LEASE).await;
         passes_with(quarantine::SUITE, &place, clients).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quarantine_holds_everything_back() {
+    let _beside_others = MACHINE.read().await;
+    let place = Arc::new(servers(TopologyKind::Standalone).await);
+    let mut cases = Cases::new();
+    cases.add("every script", held_back::by_every_script(place));
+    cases.all_pass().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

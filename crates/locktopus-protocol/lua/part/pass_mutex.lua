@@ -1,5 +1,4 @@
 -- Gives the heir of the usual case a mutex.
-if passed then
+if usual_token then
   redis.call('SET', KEYS[1], heir, 'PX', heir_lease)
-  return 1
 end

@@ -1,8 +1,8 @@
 -- The waiting queue of every kind but the fair lock.
--- Needs `now`, `publish`; KEYS[3] the queue (sorted set: owner -> ticket), KEYS[4] the waiters (hash: owner -> record;
+-- Needs `now`; KEYS[3] the queue (sorted set: owner -> ticket), KEYS[4] the waiters (hash: owner -> record;
 -- '!open' -> until when the lock is left to others, in ms; '!recall' -> see recall). A record is
 -- '<alive until, ms> <lease, ms> <tokens> <permits> <mode> <inbox channel>'.
--- Defines `first`, `leave`, `parse`, `push`, `call`, `window`.
+-- Defines `first`, `leave`, `parse`, `call`, `window`.
 
 local function parse(record)
   return string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%a) (.*)$')
@@ -41,13 +41,6 @@ local function first(skip)
     redis.call('HDEL', KEYS[4], unpack(dead))
   end
   return nil
-end
-
--- Sends '<token> <owner>' to a waiter's process; token 0 says: look. False if certainly nobody listens. A command in
--- lower case says that the number of receivers does not count those of other nodes.
-local function push(inbox, token, owner)
-  local receivers = redis.pcall(publish, inbox, string.format('%.0f ', token) .. owner)
-  return receivers ~= 0 or publish == 'publish'
 end
 
 -- What is left of the time in which waiters leave the lock to those who cannot queue, in ms; nil if none.

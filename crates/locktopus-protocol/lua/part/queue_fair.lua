@@ -4,7 +4,7 @@
 -- '<since when> <deadline then> <owner>' of the one whose turn it is; all in ms), KEYS[5] deadlines (sorted set: owner ->
 -- ms), which Redisson keeps in step with the list. Redisson's deadlines come from its clients' clocks and are pushed
 -- around by every acquisition, so nothing is decided by them here: who listens to its own channel is alive.
--- Defines `first`, `leave`, `parse`, `push`, `call`, `window`.
+-- Defines `first`, `leave`, `parse`, `call`, `window`.
 
 -- How long another library's waiter may be deaf: it takes its place before it subscribes.
 local DEAF = 2000
@@ -121,12 +121,6 @@ local function first(skip)
     at = at + #owners - (before - redis.call('LLEN', KEYS[3]))
   end
   return nil
-end
-
--- Sends '<token> <owner>' to a waiter's process; token 0 says: look. False if certainly nobody listens.
-local function push(inbox, token, owner)
-  local receivers = redis.pcall(publish, inbox, string.format('%.0f ', token) .. owner)
-  return receivers ~= 0 or publish == 'publish'
 end
 
 -- Tells another library's waiter that it is its turn. False once it did not come for too long. Those behind it are

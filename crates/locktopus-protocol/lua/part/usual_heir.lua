@@ -1,5 +1,5 @@
--- The usual case of handing on, before what only other cases need is defined: the first of the queue is alive, and it is not the
--- turn of those who cannot queue (see release).
+-- The usual case of handing on, before what only other cases need is defined: the first of the queue is alive and listens to
+-- this server, and it is not the turn of those who cannot queue (see release).
 -- Needs `released`, `read_clock`. Defines `heir`, `heir_lease`, `heir_inbox`, `wanted`; `wanted` is nil where the case is not
 -- usual.
 local heir, heir_lease, heir_inbox, wanted
@@ -10,7 +10,12 @@ if released and KEYS[3] and publish ~= '' then
   if record then
     local until_ms, lease, tokens, inbox = string.match(record, '^(%d+) (%d+) (%d+) %d+ %a (.*)$')
     if until_ms and until_ms * 1000 > now then
-      heir_lease, heir_inbox, wanted = lease, inbox, math.max(1, tonumber(tokens))
+      -- Counted before anything is given or said: see the long way, which also knows what to do with those who do not listen.
+      local counts = publish ~= 'publish'
+        and redis.pcall('PUBSUB', publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', inbox)
+      if not counts or (counts[2] or 0) ~= 0 then
+        heir_lease, heir_inbox, wanted = lease, inbox, math.max(1, tonumber(tokens))
+      end
     end
   end
 end

@@ -49,6 +49,15 @@ impl Listened {
     }
 }
 
+/// Where this process listens, as far as a message tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Placed {
+    /// Where it should, or the message does not tell.
+    Right,
+    /// Not on the server whose script said it: that server counted nobody.
+    Elsewhere,
+}
+
 /// One lock that is listened to.
 #[derive(Debug)]
 pub(super) struct Topic {
@@ -74,24 +83,31 @@ impl Topic {
     }
 
     /// Somebody said something on one of its channels.
-    pub(super) fn hear(&self, channel: &Bytes, payload: &[u8]) {
+    pub(super) fn hear(&self, channel: &Bytes, payload: &[u8]) -> Placed {
         if self.listened.inbox.as_ref() != Some(channel) {
             if self.listened.all_go {
                 self.group.wake_all();
             } else {
                 self.group.wake_one();
             }
-            return;
+            return Placed::Right;
         }
-        // `<token> <owner>`; token 0 says: look; `w` says: somebody else wants the lock. Anything else did not come
-        // from a script of ours.
+        // `<token> <owner>`; token 0 says: look; `w` says: somebody else wants the lock; `d` says: passed over, because
+        // nobody listens here; `?` says nothing. Anything else did not come from a script of ours.
         let Some(space) = payload.iter().position(|byte| *byte == b' ') else {
-            return;
+            return Placed::Right;
         };
         let (token, owner) = (&payload[..space], &payload[space + 1..]);
-        if token == b"w" {
-            self.group.want(owner);
-            return;
+        match token {
+            b"w" => {
+                self.group.want(owner);
+                return Placed::Right;
+            }
+            b"d" => {
+                self.group.nudge(owner);
+                return Placed::Elsewhere;
+            }
+            _ => {}
         }
         let token = std::str::from_utf8(token)
             .ok()
@@ -101,5 +117,6 @@ impl Topic {
             Some(None) => self.group.nudge(owner),
             None => false,
         };
+        Placed::Right
     }
 }

@@ -116,9 +116,20 @@ pub(super) enum Extension {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Heard {
     Released,
-    Granted { owner: Owner, token: i64 },
-    Look { owner: Owner },
-    Wanted { owner: Owner },
+    Granted {
+        owner: Owner,
+        token: i64,
+    },
+    Look {
+        owner: Owner,
+    },
+    Wanted {
+        owner: Owner,
+    },
+    /// Passed over, because nobody listened where the script ran.
+    PassedOver {
+        owner: Owner,
+    },
     Nonsense,
 }
 

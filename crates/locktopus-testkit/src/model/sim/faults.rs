@@ -41,6 +41,10 @@ impl World<'_> {
             };
             Fault::Step(step)
         });
+        self.plan_in_turn(faults.changes, |world| {
+            let outage = world.rng.between(OUTAGE.0, OUTAGE.1);
+            Fault::ChangePlaces { outage }
+        });
         self.plan_in_turn(faults.failovers, |world| {
             let outage = world.rng.between(OUTAGE.0, OUTAGE.1);
             // The new clock is not further behind than the outage was long.
@@ -82,9 +86,13 @@ impl World<'_> {
                     .for_each(|node| node.server.out_of_memory = dry);
             }
             Fault::Die { outage, clock } => self.die(outage, clock),
+            Fault::ChangePlaces { outage } => self.change_places(outage),
             Fault::TakeOver(successor) => {
+                let in_order = successor.in_order;
                 self.take_over(*successor);
-                self.disrupt_all();
+                if !in_order {
+                    self.disrupt_all();
+                }
             }
             Fault::Forget { process } => {
                 self.nodes
@@ -174,7 +182,27 @@ impl World<'_> {
         let mut base = std::mem::take(&mut self.replica);
         self.nodes[node].replica(&mut base, self.now);
         let offset = self.nodes[node].offset + clock;
-        let successor = Box::new(Successor { base, offset });
+        let successor = Box::new(Successor {
+            base,
+            offset,
+            in_order: false,
+        });
+        self.at(self.now + outage, Event::Fault(Fault::TakeOver(successor)));
+    }
+
+    /// The primary stops taking requests, its replica catches up and takes over.
+    fn change_places(&mut self, outage: Micros) {
+        let node = self.primary();
+        if self.ended || !std::mem::replace(&mut self.nodes[node].up, false) {
+            return;
+        }
+        let mut base = std::mem::take(&mut self.replica);
+        self.nodes[node].replica(&mut base, Micros::MAX);
+        let successor = Box::new(Successor {
+            base,
+            offset: self.nodes[node].offset,
+            in_order: true,
+        });
         self.at(self.now + outage, Event::Fault(Fault::TakeOver(successor)));
     }
 

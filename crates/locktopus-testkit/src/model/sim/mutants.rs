@@ -35,8 +35,14 @@ pub fn mutants() -> Vec<Mutant> {
             script,
             from,
             to,
+            more,
         } = *wrong;
-        let config = Config::new(kind).with_patch(Patch { script, from, to });
+        let config = Config::new(kind).with_patch(Patch {
+            script,
+            from,
+            to,
+            more,
+        });
         let config = if failovers {
             config.with_failovers()
         } else {
@@ -103,6 +109,14 @@ struct Wrong {
     script: &'static str,
     from: &'static str,
     to: &'static str,
+    more: &'static [(&'static str, &'static str)],
+}
+
+impl Wrong {
+    /// With a further change.
+    const fn and(self, more: &'static [(&'static str, &'static str)]) -> Self {
+        Self { more, ..self }
+    }
 }
 
 const fn wrong(
@@ -119,8 +133,18 @@ const fn wrong(
         script,
         from,
         to,
+        more: &[],
     }
 }
+
+/// A token is published, and only those who were counted hearing it are given the lock.
+const TOKEN_FIRST: [&str; 2] = [
+    "      if listens(inbox, owner) then\n        local token = reserve(math.max(1, tonumber(tokens)), 0)\n        \
+     leave(owner)\n        take(owner, lease, mode, permits)\n        say(inbox, string.format('%.0f', token), owner)\n",
+    "      local token = reserve(math.max(1, tonumber(tokens)), 0)\n      \
+     if say(inbox, string.format('%.0f', token), owner) ~= 0 then\n        \
+     leave(owner)\n        take(owner, lease, mode, permits)\n",
+];
 
 const PATCHES: &[Wrong] = &[
     wrong(
@@ -232,21 +256,76 @@ const PATCHES: &[Wrong] = &[
         "a waiter that does not listen is handed the lock",
         Kind::Lock,
         "_release",
-        "passed = redis.pcall(publish, heir_inbox, text .. ' ' .. heir) ~= 0 or publish == 'publish'",
-        "passed = redis.pcall(publish, heir_inbox, text .. ' ' .. heir) ~= nil",
+        "if not counts or (counts[2] or 0) ~= 0 then",
+        "if true then",
     ),
     wrong(
         "a waiter that does not listen is handed the lock, the long way",
         Kind::Fair,
         "_release",
-        "return receivers ~= 0 or publish == 'publish'",
+        "return listeners ~= 0",
         "return true",
+    ),
+    wrong(
+        "a token is published before it is certain",
+        Kind::Lock,
+        "_release",
+        "if not counts or (counts[2] or 0) ~= 0 then",
+        "if true then",
+    )
+    .and(&[
+        (
+            "local heir, heir_lease, heir_inbox, wanted\n",
+            "local heir, heir_lease, heir_inbox, wanted\nlocal certain\n",
+        ),
+        (
+            "if usual_token then\n  redis.call('HSET', KEYS[1], heir, 1)",
+            "local text = usual_token and string.format('%.0f', usual_token)\n\
+             certain = usual_token and redis.pcall(publish, heir_inbox, text .. ' ' .. heir) ~= 0\n\
+             if certain then\n  redis.call('HSET', KEYS[1], heir, 1)",
+        ),
+        (
+            "if usual_token then\n  redis.call('ZREM', KEYS[3], heir)",
+            "if certain then\n  redis.call('ZREM', KEYS[3], heir)",
+        ),
+        (
+            "  redis.pcall(publish, heir_inbox, text .. ' ' .. heir)\n  return 1",
+            "  return 1",
+        ),
+    ]),
+    wrong(
+        "a token is published before it is certain, the long way",
+        Kind::ReadWrite,
+        "_release",
+        TOKEN_FIRST[0],
+        TOKEN_FIRST[1],
+    ),
+    wrong(
+        "a token is published before it is certain, in the queue of the fair lock",
+        Kind::Fair,
+        "_release",
+        TOKEN_FIRST[0],
+        TOKEN_FIRST[1],
+    ),
+    wrong(
+        "a token is published before it is certain, with permits",
+        Kind::Semaphore,
+        "_release",
+        TOKEN_FIRST[0],
+        TOKEN_FIRST[1],
+    ),
+    wrong(
+        "a token is published before it is certain, by one who finds the lock free",
+        Kind::Mutex,
+        "_acquire",
+        TOKEN_FIRST[0],
+        TOKEN_FIRST[1],
     ),
     wrong(
         "one who was handed the lock keeps its place",
         Kind::Lock,
         "_release",
-        "    redis.call('ZREM', KEYS[3], heir)\n    redis.call('HDEL', KEYS[4], heir)\n",
+        "  redis.call('ZREM', KEYS[3], heir)\n  redis.call('HDEL', KEYS[4], heir)\n",
         "",
     ),
     wrong(
@@ -354,6 +433,7 @@ const PATCHES: &[Wrong] = &[
         script: "_acquire",
         from: "local token = math.max(now, floor)",
         to: "local token = math.max(1, floor)",
+        more: &[],
     },
     wrong(
         "nobody is asked for a lease that is kept",

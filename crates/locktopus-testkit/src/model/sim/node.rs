@@ -19,12 +19,16 @@ pub(super) struct Node {
     /// When the next one who has to wait has its turn.
     next_turn: Micros,
     /// Processes that listen.
-    listeners: BTreeSet<usize>,
+    pub(super) listeners: BTreeSet<usize>,
+    /// Processes that listen to this server's replica: they hear what is said here, but nobody here knows of them.
+    pub(super) distant: BTreeSet<usize>,
     /// The channels that somebody listens to, and whether they and the server's own counts are right.
     heard: Rc<BTreeSet<Vec<u8>>>,
     counted: bool,
     /// What was written and when a replica has it.
     stream: VecDeque<(Micros, Vec<Change>)>,
+    /// When the replica has the last of it.
+    replicated_at: Micros,
 }
 
 impl Node {
@@ -39,9 +43,11 @@ impl Node {
             busy_until: 0,
             next_turn: 0,
             listeners: BTreeSet::new(),
+            distant: BTreeSet::new(),
             heard: Rc::default(),
             counted: false,
             stream: VecDeque::new(),
+            replicated_at: 0,
         }
     }
 
@@ -66,18 +72,26 @@ impl Node {
         Some(at)
     }
 
-    pub(super) fn listen(&mut self, process: usize) {
-        self.counted &= !self.listeners.insert(process);
+    /// A process listens here, or to the replica.
+    pub(super) fn listen(&mut self, process: usize, to_replica: bool) {
+        self.stop_listening(process);
+        if to_replica {
+            self.distant.insert(process);
+        } else {
+            self.listeners.insert(process);
+            self.counted = false;
+        }
     }
 
     pub(super) fn stop_listening(&mut self, process: usize) {
         self.counted &= !self.listeners.remove(&process);
+        self.distant.remove(&process);
     }
 
-    /// Who hears what is said on a channel.
-    pub(super) fn who_hears(&self, wire: &Wire, channel: &[u8]) -> Vec<usize> {
+    /// Who hears what is said on a channel: here, and at the replica.
+    pub(super) fn who_hears(&self, wire: &Wire, channel: &[u8]) -> [Vec<usize>; 2] {
         let hears = |process: &usize| wire.channels(*process).iter().any(|it| it == channel);
-        self.listeners.iter().copied().filter(hears).collect()
+        [&self.listeners, &self.distant].map(|all| all.iter().copied().filter(hears).collect())
     }
 
     /// Makes the counts that scripts can ask for agree with who listens.
@@ -104,13 +118,16 @@ impl Node {
         Rc::clone(&self.heard)
     }
 
-    /// Notes what was written for the replica, which has it at `at`. A stream has an order: nothing overtakes.
-    pub(super) fn replicate(&mut self, at: Micros) {
+    /// Notes what was written for the replica, which has it at `at` at the earliest. A stream has an order: nothing
+    /// overtakes. Returns when the replica has it, and what was said meanwhile.
+    pub(super) fn replicate(&mut self, at: Micros) -> Micros {
+        let at = self.replicated_at.max(at);
+        self.replicated_at = at;
         let changes = self.server.take_changes();
         if !changes.is_empty() {
-            let at = self.stream.back().map_or(at, |(last, _)| at.max(*last));
             self.stream.push_back((at, changes));
         }
+        at
     }
 
     /// What a replica has at a time.

@@ -15,6 +15,8 @@ pub struct Patch {
     pub from: &'static str,
     /// By what.
     pub to: &'static str,
+    /// What else is replaced in the same scripts, and by what.
+    pub more: &'static [(&'static str, &'static str)],
 }
 
 impl Patch {
@@ -23,11 +25,15 @@ impl Patch {
         if !script.name.ends_with(self.script) {
             return Ok(script.source.into());
         }
-        if script.source.matches(self.from).count() != 1 {
-            let (name, from) = (script.name, self.from);
-            let what = format!("the patch: {name} does not contain {from:?} exactly once");
-            return Err(Unsupported { what });
+        let mut source = script.source.to_owned();
+        for (from, to) in std::iter::once(&(self.from, self.to)).chain(self.more) {
+            if source.matches(from).count() != 1 {
+                let name = script.name;
+                let what = format!("the patch: {name} does not contain {from:?} exactly once");
+                return Err(Unsupported { what });
+            }
+            source = source.replacen(from, to, 1);
         }
-        Ok(script.source.replacen(self.from, self.to, 1).into())
+        Ok(source.into())
     }
 }

@@ -1,8 +1,10 @@
 //! What a seed decides about a schedule before it begins.
 
+use super::actor::OUTAGE;
 use super::client::Habits;
 use super::net::{Mishap, Weather};
 use super::rules::{Flaw, MS, Micros, Rules, Strategy};
+use super::world::LONGEST_LAG;
 use super::{Config, Kind};
 use crate::model::Rng;
 use crate::model::redis::ScriptTime;
@@ -37,6 +39,10 @@ pub(super) struct Faults {
     pub(super) droughts: u64,
     /// The primary dies and a replica takes over.
     pub(super) failovers: u64,
+    /// The primary and its replica change places.
+    pub(super) changes: u64,
+    /// Subscriptions in a thousand that end up on the replica.
+    pub(super) misplaced: u64,
 }
 
 /// What a schedule is about.
@@ -174,7 +180,13 @@ impl Setup {
         let (beat, travel) = (self.slowest_beat(), self.weather.slowest());
         let poll = self.habits.strategies.contains(&Strategy::Poll);
         let polls = if poll { 110 * MS } else { 0 };
-        let smooth = self.rules.margin(lease) + 10 * travel + 12 * MS + polls;
+        // Who listens to a replica hears later, and has to ask.
+        let replica = if self.faults.misplaced > 0 {
+            LONGEST_LAG + 4 * travel
+        } else {
+            0
+        };
+        let smooth = self.rules.margin(lease) + 10 * travel + 12 * MS + polls + replica;
         // Whoever keeps a lease is asked for it, unless the message is lost.
         let keep = self.rules.keep;
         match self.trouble {
@@ -188,7 +200,8 @@ impl Setup {
                 let lapse = lease + self.rules.longest_place() + 2 * beat;
                 let crashes = i64::try_from(crashes).unwrap_or(0);
                 let retries = 20 * (beat + call_timeout) + 2_000 * MS;
-                lapse * (2 + crashes) + retries + self.faults.longest_pause + keep
+                let changes = i64::try_from(self.faults.changes).unwrap_or(0) * OUTAGE.1;
+                lapse * (2 + crashes) + retries + self.faults.longest_pause + keep + changes
             }
         }
     }
@@ -303,6 +316,7 @@ fn faults(rng: &mut Rng, config: &Config, climate: Climate, rules: &Rules) -> Fa
     } else {
         0
     };
+    let misplaced = *rng.pick(&[0, 0, 300, 1_000]);
     if climate != Climate::Rough {
         // A clock that is set back just before its server dies may take tokens with it.
         let quiet = matches!(climate, Climate::Calm | Climate::Hiccup);
@@ -311,9 +325,16 @@ fn faults(rng: &mut Rng, config: &Config, climate: Climate, rules: &Rules) -> Fa
         } else {
             rng.below(2)
         };
+        let changes = if quiet || config.failovers {
+            0
+        } else {
+            rng.below(3)
+        };
         return Faults {
             failovers,
             steps,
+            changes,
+            misplaced,
             ..Faults::default()
         };
     }
@@ -325,5 +346,7 @@ fn faults(rng: &mut Rng, config: &Config, climate: Climate, rules: &Rules) -> Fa
         steps: if config.failovers { 0 } else { rng.below(3) },
         droughts: rng.below(2),
         failovers,
+        changes: if config.failovers { 0 } else { rng.below(2) },
+        misplaced,
     }
 }

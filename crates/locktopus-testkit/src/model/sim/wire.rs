@@ -324,6 +324,9 @@ impl Wire {
             Some(("0", owner)) => Heard::Look {
                 owner: owner.into(),
             },
+            Some(("d", owner)) => Heard::PassedOver {
+                owner: owner.into(),
+            },
             Some(("w", owner)) => Heard::Wanted {
                 owner: owner.into(),
             },

@@ -70,6 +70,10 @@ pub(super) enum Fault {
         outage: Micros,
         clock: Micros,
     },
+    /// The primary and its replica change places, in order: nothing is lost, and nobody is told.
+    ChangePlaces {
+        outage: Micros,
+    },
     TakeOver(Box<Successor>),
     /// Servers forget a process that is gone.
     Forget {
@@ -81,6 +85,8 @@ pub(super) enum Fault {
 pub(super) struct Successor {
     pub(super) base: Keyspace,
     pub(super) offset: Micros,
+    /// The old primary is its replica, and whoever listened to the one still does.
+    pub(super) in_order: bool,
 }
 
 impl fmt::Debug for Successor {
@@ -112,6 +118,9 @@ pub(super) struct World<'a> {
     pub(super) counts: Counts,
     pub(super) ended: bool,
 }
+
+/// How far behind a replica is at most.
+pub(super) const LONGEST_LAG: Micros = 20 * MS;
 
 /// How long after the end everything may take to be given back.
 const AFTERMATH: Micros = 4_000 * MS;
@@ -274,7 +283,8 @@ impl<'a> World<'a> {
         self.nodes[node].at(now);
         match &*ask {
             Ask::Subscribe if self.actors[process].alive => {
-                self.nodes[node].listen(process);
+                let to_replica = !self.ended && self.rng.permille(self.setup.faults.misplaced);
+                self.nodes[node].listen(process, to_replica);
             }
             Ask::Unsubscribe => {
                 self.nodes[node].stop_listening(process);
@@ -321,13 +331,17 @@ impl<'a> World<'a> {
         };
         self.judge
             .executed(&execution, self.wire, &self.nodes[node], &mut self.counts);
-        let lag = self.rng.between(100, 20 * MS);
-        self.nodes[node].replicate(now + lag);
+        let lag = self.rng.between(100, LONGEST_LAG);
+        let replicated = self.nodes[node].replicate(now + lag);
         self.answer(process, call, ran.answer.clone(), ran.micros);
         for published in &ran.published {
-            let heard = self.wire.heard(published);
-            for process in self.nodes[node].who_hears(self.wire, &published.channel) {
-                self.reach_later(process, &Input::Heard(heard.clone()));
+            let heard = Input::Heard(self.wire.heard(published));
+            let [here, at_replica] = self.nodes[node].who_hears(self.wire, &published.channel);
+            for process in here {
+                self.reach_later(process, now, &heard);
+            }
+            for process in at_replica {
+                self.reach_later(process, replicated, &heard);
             }
         }
         Ok(())
@@ -336,6 +350,7 @@ impl<'a> World<'a> {
     fn answer(&mut self, process: usize, call: u64, answer: Answer, micros: Option<i64>) {
         self.reach_later(
             process,
+            self.now,
             &Input::Answer {
                 call,
                 answer,
@@ -344,11 +359,11 @@ impl<'a> World<'a> {
         );
     }
 
-    /// Sends something to a process over the network.
-    fn reach_later(&mut self, process: usize, input: &Input) {
+    /// Sends something to a process over the network at a time.
+    fn reach_later(&mut self, process: usize, from: Micros, input: &Input) {
         for delay in self.net.deliveries() {
             let input = input.clone();
-            self.at(self.now + delay, Event::Reach { process, input });
+            self.at(from + delay, Event::Reach { process, input });
         }
     }
 
@@ -461,10 +476,16 @@ impl<'a> World<'a> {
     }
 
     /// A replica takes the place of the primary, with what it has.
-    pub(super) fn take_over(&mut self, Successor { base, offset }: Successor) {
-        let mut node = Node::new(offset, self.setup.script_time, self.nodes.len());
-        node.server.keys = base;
+    pub(super) fn take_over(&mut self, successor: Successor) {
+        let mut node = Node::new(successor.offset, self.setup.script_time, self.nodes.len());
+        node.server.keys = successor.base;
         node.server.role = Role::Primary;
+        if successor.in_order {
+            let old = self.primary();
+            node.offset = self.nodes[old].offset;
+            node.listeners = std::mem::take(&mut self.nodes[old].distant);
+            node.distant = std::mem::take(&mut self.nodes[old].listeners);
+        }
         self.nodes.push(node);
         self.replica = self.nodes[self.primary()].server.keys.clone();
     }

@@ -173,6 +173,13 @@ impl Process {
             Heard::Granted { owner, token } => self.tell_owner(&owner, Hint::Granted { token }),
             Heard::Look { owner } => self.tell_owner(&owner, Hint::Resync),
             Heard::Wanted { owner } => self.wanted_from(&owner),
+            // It listens in the wrong place: it looks, and subscribes anew.
+            Heard::PassedOver { owner } => {
+                self.tell_owner(&owner, Hint::Resync);
+                if !self.hub.subscribing {
+                    self.disrupted();
+                }
+            }
             Heard::Nonsense => {}
         }
     }

@@ -83,13 +83,19 @@ impl Judge {
         wire: &Wire,
         counts: &mut Counts,
     ) {
-        // What nobody hears, grants nothing.
-        for published in run.ran.published.iter().filter(|it| it.receivers > 0) {
+        // Also of what nobody hears here: those who listen to a replica do.
+        for published in &run.ran.published {
             if let Heard::Granted { owner, token } = wire.heard(published) {
                 let holds = after.holder(&owner).is_some();
                 let held = run.before.holder(&owner).is_some();
                 self.check(holds && !held, run.now, Invariant::TruthfulPush, || {
                     format!("{owner} is told that it was granted the lock")
+                });
+                let heard = published.receivers > 0;
+                self.check(heard, run.now, Invariant::TruthfulPush, || {
+                    format!(
+                        "{owner} was granted the lock, and nobody listens here who could tell it"
+                    )
                 });
                 counts.handed += 1;
                 let count = run

@@ -1,0 +1,57 @@
+//! Whether a server that subscriptions are made on is a primary.
+//!
+//! A replica accepts subscriptions and forwards what is said on its primary. But scripts cannot count whoever listens
+//! there, so that they hand it nothing, and pass it over as long as it does. `HELLO` tells the role to every user,
+//! whatever its rights.
+
+use crate::client::Reply;
+
+/// What to ask a server.
+pub const ROLE_QUESTION: &str = "HELLO";
+
+/// Whether a server's answer says that it is a replica. False also if it does not say what it is, as a proxy may not.
+#[must_use]
+pub fn says_replica(answer: &Reply) -> bool {
+    let Reply::Array(fields) = answer else {
+        return false;
+    };
+    let is = |reply: &Reply, word: &[u8]| matches!(reply, Reply::Bytes(bytes) if bytes == word);
+    fields.chunks_exact(2).any(|field| {
+        is(&field[0], b"role") && (is(&field[1], b"replica") || is(&field[1], b"slave"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn hello(fields: &[&'static str]) -> Reply {
+        let fields = fields
+            .iter()
+            .map(|text| Reply::Bytes(Bytes::from_static(text.as_bytes())));
+        Reply::Array(fields.collect())
+    }
+
+    #[test]
+    fn the_role_is_found() {
+        assert!(says_replica(&hello(&[
+            "server", "redis", "role", "replica", "mode", "cluster"
+        ])));
+        assert!(says_replica(&hello(&["role", "slave"])));
+        assert!(!says_replica(&hello(&[
+            "server", "redis", "role", "master"
+        ])));
+    }
+
+    #[test]
+    fn who_does_not_say_is_trusted() {
+        assert!(
+            !says_replica(&hello(&["server", "role", "proto", "replica"])),
+            "a value is no field"
+        );
+        assert!(!says_replica(&hello(&["role"])));
+        assert!(!says_replica(&Reply::Nil));
+    }
+}
