@@ -8,9 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use crate::attempts::jitter;
 use crate::attempts::{Acquisition, Stop};
+use crate::clock::{LONGEST, timer_after};
 use crate::cohort::{self, Lead};
 use crate::error::LockError;
-use crate::guard::Held;
+use crate::guard::LockGuard;
 use crate::kind::LockTarget;
 use crate::services::Services;
 use crate::settings::WaitStrategy;
@@ -70,10 +71,15 @@ pub(crate) enum Wait {
 }
 
 impl Wait {
+    /// As long as a user says. Longer than anybody waits is not longer than [`LONGEST`].
+    pub(crate) fn at_most(limit: Duration) -> Self {
+        Self::AtMost(limit.min(LONGEST))
+    }
+
     pub(crate) fn limit(self, from: Instant) -> Option<Instant> {
         match self {
             Self::Not => Some(from),
-            Self::AtMost(limit) => from.checked_add(limit),
+            Self::AtMost(limit) => Some(timer_after(from, limit)),
             Self::Forever => None,
         }
     }
@@ -85,7 +91,7 @@ impl Wait {
 pub(crate) async fn acquire(
     services: &Arc<Services>,
     plan: &Plan,
-) -> Result<Option<Held>, LockError> {
+) -> Result<Option<LockGuard>, LockError> {
     let started = Instant::now();
     if cohort::serves(services, plan) {
         return cohort::acquire(services, plan, started).await;
@@ -98,10 +104,10 @@ pub(crate) async fn alone(
     services: &Arc<Services>,
     plan: &Plan,
     started: Instant,
-) -> Result<Option<Held>, LockError> {
+) -> Result<Option<LockGuard>, LockError> {
     // Boxed: those who wait in a line of this process need no room for this.
     match Box::pin(from_backend(services, plan, started, None)).await {
-        Ok(held) => Ok(held),
+        Ok(guard) => Ok(guard),
         Err(Stop::Failed(error)) => Err(error),
         // Only those who lead others are deposed.
         Err(Stop::Deposed) => Ok(None),
@@ -115,7 +121,7 @@ pub(crate) async fn from_backend(
     plan: &Plan,
     started: Instant,
     lead: Option<Lead>,
-) -> Result<Option<Held>, Stop> {
+) -> Result<Option<LockGuard>, Stop> {
     tokio::select! {
         biased;
         () = services.closing.cancelled() => Err(LockError::ShutDown.into()),

@@ -13,10 +13,10 @@ use self::stand::{Place, Terms};
 pub(crate) use self::waiting::jitter;
 use crate::acquire::{Plan, Wait};
 use crate::backend_error::{BackendError, BackendErrorKind, Executed};
-use crate::clock;
+use crate::clock::{self, BootInstant, timer_after};
 use crate::cohort::{Ear, Lead};
 use crate::error::{LockError, Phase};
-use crate::guard::Held;
+use crate::guard::LockGuard;
 use crate::kind::LockKind;
 use crate::lease::{Grant, LeaseState};
 use crate::request::{AcquireAttempt, AttemptOutcome};
@@ -106,7 +106,7 @@ impl<'a> Acquisition<'a> {
         acquisition
     }
 
-    pub(crate) async fn run(mut self) -> Result<Option<Held>, Stop> {
+    pub(crate) async fn run(mut self) -> Result<Option<LockGuard>, Stop> {
         self.make_way().await?;
         if self.stand.terms.recall && self.stand.hints.is_none() {
             // Whoever is to be told must listen before it can be.
@@ -114,7 +114,7 @@ impl<'a> Acquisition<'a> {
             if self.stand.hints.is_none() {
                 // Half of the time is left for the attempt itself.
                 let within = self.deadline().saturating_duration_since(Instant::now()) / 2;
-                self.stand.hints = self.subscribe(Instant::now() + within).await;
+                self.stand.hints = self.subscribe(Instant::now() + within).await?;
             }
         }
         if self.listens() && self.stand.hints.is_none() {
@@ -123,7 +123,7 @@ impl<'a> Acquisition<'a> {
         }
         loop {
             let obstacle = match self.attempt().await? {
-                Ok(held) => return Ok(Some(held)),
+                Ok(guard) => return Ok(Some(guard)),
                 Err(obstacle) => obstacle,
             };
             self.report(&obstacle);
@@ -136,7 +136,7 @@ impl<'a> Acquisition<'a> {
             if self.listens() && self.stand.hints.is_none() && obstacle.is_held() {
                 // Subscribe first, then look again: what happens between the two would otherwise be missed.
                 let stands_aside = !self.takes_place();
-                self.stand.hints = self.subscribe(self.deadline()).await;
+                self.stand.hints = self.subscribe(self.deadline()).await?;
                 self.deaf = self.stand.hints.is_none();
                 if (!self.deaf || stands_aside) && self.time_left() {
                     continue;
@@ -144,9 +144,9 @@ impl<'a> Acquisition<'a> {
             }
             if self.time_left()
                 && let Some(token) = self.pause(&obstacle).await?
-                && let Some(held) = self.believe(token)?
+                && let Some(guard) = self.believe(token)?
             {
-                return Ok(Some(held));
+                return Ok(Some(guard));
             }
             // An attempt without time for its answer would tell less than the last one did, and would
             // have to be cleaned up after.
@@ -171,17 +171,18 @@ impl<'a> Acquisition<'a> {
         Ok(())
     }
 
-    /// Tells whoever watches this wait where it stands.
+    /// Tells those who watch this wait, or one behind it, where it stands.
     fn report(&self, obstacle: &Obstacle) {
-        let Some(progress) = &self.plan.progress else {
-            return;
+        let (ahead, remaining) = match *obstacle {
+            Obstacle::Held(remaining) => (None, remaining),
+            Obstacle::Queued { remaining, ahead } => (Some(ahead), remaining),
+            Obstacle::Failed(_) => return,
         };
-        match *obstacle {
-            Obstacle::Held(remaining) => progress.report(None, remaining, self.plan.lease),
-            Obstacle::Queued { remaining, ahead } => {
-                progress.report(Some(ahead), remaining, self.plan.lease);
-            }
-            Obstacle::Failed(_) => {}
+        if let Some(progress) = &self.plan.progress {
+            progress.report(ahead, remaining, self.plan.lease);
+        }
+        if let Some(lead) = &self.lead {
+            lead.tell(ahead, remaining);
         }
     }
 
@@ -189,7 +190,7 @@ impl<'a> Acquisition<'a> {
         self.limit.is_none_or(|limit| Instant::now() < limit)
     }
 
-    async fn attempt(&mut self) -> Result<Result<Held, Obstacle>, Stop> {
+    async fn attempt(&mut self) -> Result<Result<LockGuard, Obstacle>, Stop> {
         let begun = Instant::now();
         let deadline = self.deadline_from(begun);
         self.lives_until(deadline)?;
@@ -253,7 +254,7 @@ impl<'a> Acquisition<'a> {
         }
     }
 
-    fn valid_until(&self, sent: Instant) -> Instant {
+    fn valid_until(&self, sent: BootInstant) -> BootInstant {
         let margin = &self.services.settings.margin;
         margin.valid_until(sent, self.plan.lease)
     }
@@ -262,11 +263,11 @@ impl<'a> Acquisition<'a> {
     /// others want it.
     fn take(
         &mut self,
-        sent: Instant,
-        granted_at: Instant,
+        sent: BootInstant,
+        granted_at: BootInstant,
         token: Option<FencingToken>,
         recall: bool,
-    ) -> Result<Held, Stop> {
+    ) -> Result<LockGuard, Stop> {
         self.stand.failing_since = None;
         let plan = self.plan;
         let grant = Grant {
@@ -277,7 +278,7 @@ impl<'a> Acquisition<'a> {
             turns: self.stand.terms.tokens,
             lease: plan.lease,
             renewed: plan.renewed,
-            hold_until: plan.max_hold.and_then(|hold| sent.checked_add(hold)),
+            hold_until: plan.max_hold.map(|hold| sent + hold),
             granted_at,
             valid_until: self.valid_until(sent),
             late_attempt: self.stand.late_attempt,
@@ -289,29 +290,24 @@ impl<'a> Acquisition<'a> {
             Ear { hints, keep }
         });
         // Where this fails, dropping `self` gives the grant back.
-        let held = match self.lead.as_mut() {
+        let guard = match self.lead.as_mut() {
             Some(lead) => {
-                let held = lead.won(grant, ear)?;
+                let guard = lead.won(grant, ear)?;
                 // The way is the line's again; there is nothing to leave to the next one.
                 self.lead = None;
-                held
+                guard
             }
             None => {
                 let state = Arc::new(LeaseState::new(grant));
                 let watch = self.services.watch(&state);
                 let watch = watch.ok_or(LockError::ShutDown)?;
-                let services = Arc::clone(self.services);
-                Held {
-                    services,
-                    state,
-                    watch,
-                }
+                LockGuard::new(Arc::clone(self.services), state, watch)
             }
         };
         self.stand.settled();
         self.stand.late_attempt = false;
         self.stop_listening();
-        Ok(held)
+        Ok(guard)
     }
 
     /// Decides whether a pushed grant may be used without asking the backend.
@@ -320,7 +316,7 @@ impl<'a> Acquisition<'a> {
     /// is newer than the last answer to this owner (so it is no leftover of an earlier grant), and validity
     /// counts from when that answer's attempt was sent, which was before the grant. Source: the model that
     /// broke every weaker rule.
-    fn believe(&mut self, token: FencingToken) -> Result<Option<Held>, Stop> {
+    fn believe(&mut self, token: FencingToken) -> Result<Option<LockGuard>, Stop> {
         let WaitStrategy::HandOff { confirm: false, .. } = self.plan.strategy else {
             return Ok(None);
         };
@@ -331,13 +327,13 @@ impl<'a> Acquisition<'a> {
             return Ok(None);
         };
         let now = clock::now();
-        let left = self.valid_until(place.sent).saturating_duration_since(now);
+        let left = self.valid_until(place.sent).since(now);
         if left < least_validity(self.plan.lease, self.plan.renewed) {
             return Ok(None);
         }
         // The time for which it may be held counts from then too, which may have used it up: an attempt begins it anew.
         if let Some(most) = self.plan.max_hold
-            && now.saturating_duration_since(place.sent) > most / 10
+            && now.since(place.sent) > most / 10
         {
             return Ok(None);
         }
@@ -417,16 +413,16 @@ impl<'a> Acquisition<'a> {
         std::mem::replace(&mut self.stand, fresh).give_up(self.services, &self.plan.target);
     }
 
-    /// Shows those who wait behind that this acquisition is alive, and will be again by `until`.
+    /// Shows those who wait behind that this acquisition is alive, and will be again by `until`. To be said before
+    /// everything that takes time: a leader that says nothing is soon deposed.
     fn lives_until(&self, until: Instant) -> Result<(), Stop> {
         let Some(lead) = &self.lead else {
             return Ok(());
         };
         // Generous: a busy runtime is no reason to lose the place in the queue, which is kept for three heartbeats.
-        let until = until + self.heartbeat() * 2;
-        lead.lives_until(until, &self.stand.owner)
-            .then_some(())
-            .ok_or(Stop::Deposed)
+        let spare = self.heartbeat().max(SHORTEST_HEARTBEAT) * 2;
+        let asks = (&self.stand.owner, self.stand.lasts(self.services));
+        lead.lives_until(BootInstant::of_timer(until) + spare, asks)
     }
 
     /// A single attempt may take the backend's call timeout; with a wait limit, attempts end with it. Only
@@ -436,11 +432,9 @@ impl<'a> Acquisition<'a> {
     }
 
     fn deadline_from(&self, now: Instant) -> Instant {
-        let deadline = now + self.services.call_timeout();
-        match self.limit {
-            Some(limit) if limit > self.started => {
-                deadline.min(limit.max(self.started + FIRST_ATTEMPT))
-            }
+        let deadline = timer_after(now, self.services.call_timeout());
+        match (self.plan.wait, self.limit) {
+            (Wait::AtMost(_), Some(limit)) => deadline.min(limit.max(self.started + FIRST_ATTEMPT)),
             _ => deadline,
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::backend_error::{BackendError, Executed};
+use crate::clock::timer_in;
 use crate::counter::{CounterAction, CounterOutcome, CounterRequest};
 use crate::error::{LockError, Phase};
 use crate::kind::LockTarget;
@@ -23,7 +24,7 @@ impl Services {
         action: CounterAction,
     ) -> Result<CounterOutcome, LockError> {
         let operation = OwnerId::generate();
-        let limit = Instant::now() + self.settings.outage;
+        let limit = timer_in(self.settings.outage);
         let (mut pause, mut may_have_run) = (FIRST_PAUSE, false);
         let source = loop {
             if self.closing.is_cancelled() {
@@ -33,7 +34,7 @@ impl Services {
                 target: target.clone(),
                 operation: operation.clone(),
                 action,
-                deadline: Instant::now() + self.call_timeout(),
+                deadline: timer_in(self.call_timeout()),
             };
             let error = match self.counter(&request).await {
                 Ok(outcome) => return Ok(outcome),

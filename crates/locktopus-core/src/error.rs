@@ -66,9 +66,11 @@ pub enum LockError {
         source: BackendError,
     },
 
-    /// The same owner asked twice for a lock that is not reentrant; waiting would never end.
+    /// The same owner asked for a lock that it holds already and cannot enter again: a mutex, or any lock as one of
+    /// several that are taken together. Waiting would never end.
     #[error(
-        "{target} is not reentrant and this owner holds it already; use a lock instead of a mutex, or release first"
+        "{target}: this owner holds it already and cannot enter it again (a mutex never, other locks not as one of several \
+         taken together); release it first"
     )]
     NotReentrant {
         /// Which lock.

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::release::Release;
-use crate::clock;
+pub(crate) use self::release::Owed;
+use crate::clock::{self, timer_in};
 use crate::error::{LockError, LostCause, Phase};
 use crate::fence::Fence;
 use crate::kind::LockTarget;
@@ -18,7 +18,6 @@ use crate::lease::{Lease, LeaseState};
 use crate::name::LockName;
 use crate::owner::OwnerId;
 use crate::request::{ExtendOutcome, ExtendRequest};
-use crate::rw_lock::Loan;
 use crate::safety_mode::SafetyMode;
 use crate::services::Services;
 use crate::ticket::LeaseTicket;
@@ -50,37 +49,30 @@ pub struct LockGuard {
     held: Option<Held>,
 }
 
-/// What a guard owns: one hold of a lease.
-pub(crate) struct Held {
-    pub(crate) services: Arc<Services>,
-    pub(crate) state: Arc<LeaseState>,
-    pub(crate) watch: watchdog::Ticket,
+/// One hold of a lease. Of no use outside this module, so that there is none without a guard: whatever happens to
+/// whoever took the lock, it is given back.
+struct Held {
+    services: Arc<Services>,
+    state: Arc<LeaseState>,
+    watch: watchdog::Ticket,
 }
 
 impl Held {
-    /// Leaves the release to the reaper.
-    fn reap(&self) {
-        let debt = self.services.debt_of(&self.state);
-        let state = Arc::clone(&self.state);
-        self.services
-            .reap_then(debt, move || Loan::returned_by(&state));
-    }
-
     /// Ends this hold. What comes back, if it was the last one and nobody else of this process goes on with the
     /// lease, is what the backend must be given back.
-    fn close(self, cause: LostCause) -> Option<Self> {
+    fn close(self, cause: LostCause) -> Option<Owed> {
         self.state.remove_hold().then(|| self.end(cause)).flatten()
     }
 
     /// Ends the lease for all who share it.
-    fn end(self, cause: LostCause) -> Option<Self> {
+    fn end(self, cause: LostCause) -> Option<Owed> {
         if !self.state.begin_release() {
             return None;
         }
         let Some(session) = self.state.session() else {
             self.services.watchdog.forget(self.watch, &self.state);
             self.state.end(cause);
-            return Some(self);
+            return Some(Owed::new(self.services, self.state));
         };
         self.state.end(cause.clone());
         if cause == LostCause::Transferred {
@@ -90,28 +82,39 @@ impl Held {
         }
         session.close(&self.services, cause)
     }
-
-    /// Gives back to the backend what is closed, and waits for the answer. If the future is dropped, the reaper goes
-    /// on.
-    pub(crate) async fn give_back(self, lost_before: Option<LostCause>) -> Result<(), LockError> {
-        let token = self.services.attempts.token();
-        let release = Release {
-            held: Some(self),
-            _under_way: token,
-        };
-        release.finish(lost_before).await
-    }
 }
 
 impl LockGuard {
-    pub(crate) fn new(held: Held) -> Self {
+    /// The guard of a hold that just began.
+    pub(crate) fn new(
+        services: Arc<Services>,
+        state: Arc<LeaseState>,
+        watch: watchdog::Ticket,
+    ) -> Self {
+        let held = Held {
+            services,
+            state,
+            watch,
+        };
         Self { held: Some(held) }
     }
 
-    pub(crate) fn held(&self) -> &Held {
+    fn held(&self) -> &Held {
         self.held
             .as_ref()
             .expect("a guard holds its lease until it is consumed")
+    }
+
+    pub(crate) fn services(&self) -> &Arc<Services> {
+        &self.held().services
+    }
+
+    pub(crate) fn state(&self) -> &Arc<LeaseState> {
+        &self.held().state
+    }
+
+    pub(crate) fn watch(&self) -> watchdog::Ticket {
+        self.held().watch
     }
 
     /// A read-only view of the lease, to be passed to whatever works under the lock.
@@ -164,7 +167,7 @@ impl LockGuard {
     /// See [`Lease::valid_until`].
     #[must_use]
     pub fn valid_until(&self) -> Instant {
-        clock::timer(self.held().state.valid_until())
+        self.held().state.valid_until().timer()
     }
 
     /// See [`Lease::remaining`].
@@ -224,11 +227,7 @@ impl LockGuard {
             });
         }
         let (services, state) = (Arc::clone(&held.services), Arc::clone(&held.state));
-        Ok(Self::new(Held {
-            services,
-            state,
-            watch: held.watch,
-        }))
+        Ok(Self::new(services, state, held.watch))
     }
 
     /// Makes the lease last at least `lease` from now, and returns until when it may be believed in.
@@ -261,7 +260,7 @@ impl LockGuard {
             lease,
             permits: state.permits,
         };
-        let deadline = Instant::now() + services.call_timeout();
+        let deadline = timer_in(services.call_timeout());
         let cause = match services.extend_one(request, deadline).await {
             Ok(ExtendOutcome::Extended) => {
                 state.extended(lease, services.settings.margin.valid_until(sent, lease));
@@ -305,13 +304,13 @@ impl LockGuard {
         };
         let state = Arc::clone(&held.state);
         let lost_before = state.lost().cloned();
-        let Some(held) = held.close(LostCause::Released) else {
+        let Some(owed) = held.close(LostCause::Released) else {
             return lost_before.map_or(Ok(()), |cause| {
                 let target = state.target.clone();
                 Err(LockError::Lost { target, cause })
             });
         };
-        held.give_back(lost_before).await
+        owed.give_back(lost_before).await
     }
 
     /// Turns the guard into a ticket with which another process can take over the lease, by
@@ -331,17 +330,18 @@ impl LockGuard {
             return Err(self);
         };
         let ticket = LeaseTicket::new(&held.state);
-        held.end(LostCause::Transferred);
+        if let Some(owed) = held.end(LostCause::Transferred) {
+            owed.left_to_others();
+        }
         Ok(ticket)
     }
 }
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        if let Some(held) = self.held.take()
-            && let Some(held) = held.close(LostCause::Released)
-        {
-            held.reap();
+        // What is owed then goes to the reaper.
+        if let Some(held) = self.held.take() {
+            drop(held.close(LostCause::Released));
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::state::{Grant, LeaseState};
+pub(crate) use self::state::{Grant, LeaseState, Over};
 use crate::clock;
 use crate::error::{LockError, LostCause};
 use crate::fence::Fence;
@@ -74,7 +74,7 @@ impl Lease {
     /// The instant up to which the lock may be believed in, as things stand. Renewal moves it.
     #[must_use]
     pub fn valid_until(&self) -> Instant {
-        clock::timer(self.state.valid_until())
+        self.state.valid_until().timer()
     }
 
     /// What is left until [`valid_until`](Self::valid_until); zero once the lease has ended.
@@ -83,15 +83,13 @@ impl Lease {
         if self.state.lost().is_some() {
             return Duration::ZERO;
         }
-        self.state
-            .valid_until()
-            .saturating_duration_since(clock::now())
+        self.state.valid_until().since(clock::now())
     }
 
     /// How long the lock has been held.
     #[must_use]
     pub fn held_for(&self) -> Duration {
-        clock::now().saturating_duration_since(self.state.granted_at)
+        clock::now().since(self.state.granted_at)
     }
 
     /// Checks that the lock may still be believed in. Call it right before a side effect.
@@ -116,12 +114,16 @@ impl Lease {
         let state = &self.state;
         let cause = match state.lost() {
             Some(cause) => cause.clone(),
-            None if state.valid_until().saturating_duration_since(clock::now()) > ahead => {
+            None if state.valid_until().since(clock::now()) > ahead => {
                 return Ok(());
             }
             None if ahead.is_zero() => {
                 state.expire();
-                state.lost().cloned().unwrap_or(LostCause::Expired)
+                match state.lost() {
+                    Some(cause) => cause.clone(),
+                    // It was extended at this moment.
+                    None => return Ok(()),
+                }
             }
             None => LostCause::Expired,
         };

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tokio::time::Instant;
-
 use crate::backend_error::BackendError;
+use crate::clock::timer_in;
 use crate::error::LockError;
 use crate::kind::LockKind;
 use crate::lock_request::{LockRequest, Named};
@@ -54,7 +53,7 @@ impl LockList {
         if self.done {
             return Ok(None);
         }
-        let deadline = Instant::now() + self.services.call_timeout();
+        let deadline = timer_in(self.services.call_timeout());
         let scan = self
             .services
             .scan(&self.prefix, self.cursor.clone(), deadline);

@@ -244,7 +244,7 @@ impl<G: AnyGuard> LockRequest<G> {
     )]
     pub fn acquire(self) -> impl Future<Output = Result<G, LockError>> + use<G> {
         async move {
-            let wait = self.wait.map_or(Wait::Forever, Wait::AtMost);
+            let wait = self.wait.map_or(Wait::Forever, Wait::at_most);
             let started = Instant::now();
             match self.enter(wait).await? {
                 Some(taken) => Ok(G::from_taken(taken)),

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::time::Instant;
 
 use crate::backend::{BackendInfo, DynBackend, LockBackend};
 use crate::backend_error::BackendError;
+use crate::clock::timer_in;
 use crate::cohort::CohortSettings;
 use crate::diagnosis::Diagnosis;
 use crate::error::{LockError, LostCause, OptionError};
@@ -172,7 +172,7 @@ impl Locktopus {
     ///
     /// Cancel safe: a probe lock that was taken lapses after a second.
     pub async fn diagnose(&self) -> Result<Diagnosis, BackendError> {
-        let deadline = Instant::now() + self.services.call_timeout();
+        let deadline = timer_in(self.services.call_timeout());
         self.services.backend.diagnose(deadline).await
     }
 

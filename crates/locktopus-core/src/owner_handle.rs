@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::guard::{Held, LockGuard};
+use crate::guard::LockGuard;
 use crate::kind::{LockKind, LockTarget};
 use crate::lease::LeaseState;
 use crate::services::Services;
@@ -33,12 +33,15 @@ use crate::watchdog;
 /// Instead of passing the handle, run the work in its [scope](Self::scope).
 #[derive(Debug, Clone, Default)]
 pub struct Owner {
-    held: Arc<Mutex<HashMap<(usize, LockTarget), Gate>>>,
+    held: Arc<Mutex<HashMap<GateKey, Gate>>>,
 }
 
 tokio::task_local! {
     static CURRENT: Owner;
 }
+
+/// Which lock of which `Locktopus`, whatever half of it.
+pub(crate) type GateKey = (usize, LockTarget);
 
 /// One lock of one owner. Locked for the whole of an acquisition, so that two tasks of one owner do not
 /// race each other for the same lock.
@@ -104,17 +107,20 @@ impl Owner {
     }
 
     pub(crate) fn gate(&self, services: &Arc<Services>, target: &LockTarget) -> Gate {
-        let whole = match target.kind() {
-            LockKind::Read => LockTarget::new(target.name().clone(), LockKind::Write),
-            _ => target.clone(),
-        };
         let mut held = lock(&self.held);
         // Forget locks that are over and that no acquisition is looking at.
         held.retain(|_, gate| {
             Arc::strong_count(gate) > 1 || gate.try_lock().is_ok_and(|inside| inside.is_alive())
         });
-        let locktopus = Arc::as_ptr(services) as usize;
-        Arc::clone(held.entry((locktopus, whole)).or_default())
+        Arc::clone(held.entry(Self::key(services, target)).or_default())
+    }
+
+    pub(crate) fn key(services: &Arc<Services>, target: &LockTarget) -> GateKey {
+        let whole = match target.kind() {
+            LockKind::Read => LockTarget::new(target.name().clone(), LockKind::Write),
+            _ => target.clone(),
+        };
+        (Arc::as_ptr(services) as usize, whole)
     }
 }
 
@@ -127,13 +133,9 @@ impl Inside {
     ) -> Option<LockGuard> {
         let entered = self.half(kind).as_ref()?;
         let state = entered.state.upgrade()?;
-        state.try_add_hold().then(|| {
-            LockGuard::new(Held {
-                services: Arc::clone(services),
-                state,
-                watch: entered.watch,
-            })
-        })
+        state
+            .try_add_hold()
+            .then(|| LockGuard::new(Arc::clone(services), state, entered.watch))
     }
 
     /// Whether this half is held.
@@ -142,12 +144,12 @@ impl Inside {
     }
 
     /// Notes a lease that was taken.
-    pub(crate) fn entered(&mut self, held: &Held) {
+    pub(crate) fn entered(&mut self, guard: &LockGuard) {
         let entered = Entered {
-            state: Arc::downgrade(&held.state),
-            watch: held.watch,
+            state: Arc::downgrade(guard.state()),
+            watch: guard.watch(),
         };
-        match held.state.target.kind() {
+        match guard.target().kind() {
             LockKind::Read => self.read = Some(entered),
             _ => self.exclusive = Some(entered),
         }
@@ -160,7 +162,8 @@ impl Inside {
         }
     }
 
-    fn is_alive(&self) -> bool {
+    /// Whether any half is held.
+    pub(crate) fn is_alive(&self) -> bool {
         [&self.exclusive, &self.read]
             .into_iter()
             .flatten()

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use tokio::time::timeout_at;
 
 use crate::backend_error::BackendError;
-use crate::clock;
+use crate::clock::{self, BootInstant, timer_in};
 use crate::kind::LockTarget;
 use crate::lease::LeaseState;
 use crate::owner::OwnerId;
@@ -26,7 +26,7 @@ pub(crate) struct Debt {
     pub(crate) owner: OwnerId,
     pub(crate) permits: u32,
     /// After this instant the backend has forgotten the lock by itself.
-    pub(crate) until: Instant,
+    pub(crate) until: BootInstant,
     /// An attempt may still be on its way and arrive after the release: look once more.
     pub(crate) late_attempt: bool,
 }
@@ -63,35 +63,52 @@ impl Services {
         }
     }
 
+    /// Gives back until it is certain that nothing is left, or the lease has ended. Whatever takes time on the way, a server
+    /// that is away or a lane that is full, it takes no longer than that.
     async fn give_back(&self, debt: &Debt) {
+        let mut limit = debt.until;
+        if debt.late_attempt {
+            // For the second look, however short the lease.
+            limit = limit + self.call_timeout() * 2;
+        }
+        let given_back = timeout_at(limit.timer(), self.try_to_give_back(debt, limit)).await;
+        if given_back != Ok(true) {
+            tracing::warn!(lock = %debt.target, "background release given up; the lease has ended");
+        }
+    }
+
+    /// False: it took until `limit`.
+    async fn try_to_give_back(&self, debt: &Debt, limit: BootInstant) -> bool {
         let mut pause = FIRST_PAUSE;
         let mut look_again = debt.late_attempt;
         loop {
-            match self.give_back_once(debt).await {
+            let lane = self.releases.lane(self.backend.shard(&debt.target));
+            let permit = lane.acquire().await;
+            // Many waited for their turn in the lane until now, and each of them would send one request more.
+            if clock::now() >= limit {
+                return false;
+            }
+            let answer = self.give_back_once(debt).await;
+            drop(permit);
+            match answer {
                 // Whatever this release found, an attempt that was on its way may have come after it.
                 Ok(_) if look_again => {
                     look_again = false;
                     tokio::time::sleep(self.call_timeout()).await;
                     continue;
                 }
-                Ok(_) => return,
+                Ok(_) => return true,
                 Err(error) => {
                     tracing::debug!(lock = %debt.target, %error, "background release failed");
                 }
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
-            if clock::now() >= debt.until {
-                tracing::warn!(lock = %debt.target, "background release given up; the lease has ended");
-                return;
-            }
         }
     }
 
     async fn give_back_once(&self, debt: &Debt) -> Result<ReleaseOutcome, BackendError> {
-        let lane = self.releases.lane(self.backend.shard(&debt.target));
-        let _permit = lane.acquire().await;
-        let deadline = Instant::now() + self.call_timeout();
+        let deadline = timer_in(self.call_timeout());
         self.release(&ReleaseRequest {
             target: debt.target.clone(),
             owner: debt.owner.clone(),

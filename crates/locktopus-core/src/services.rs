@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::backend::DynBackend;
+use crate::clock::LONGEST;
 use crate::cohort::Cohorts;
 use crate::lease::LeaseState;
 use crate::reaper::Lanes;
@@ -68,7 +69,7 @@ impl Services {
     }
 
     pub(crate) fn call_timeout(&self) -> Duration {
-        self.backend.info().call_timeout
+        self.backend.info().call_timeout.min(LONGEST)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use crate::clock::BootInstant;
 
 /// How much sooner than the server the holder stops believing in its lease.
 ///
@@ -43,7 +43,7 @@ impl ValidityMargin {
         lease.saturating_sub(self.of(lease))
     }
 
-    pub(crate) fn valid_until(&self, sent: Instant, lease: Duration) -> Instant {
+    pub(crate) fn valid_until(&self, sent: BootInstant, lease: Duration) -> BootInstant {
         sent + self.validity(lease)
     }
 }

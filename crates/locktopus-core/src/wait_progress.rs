@@ -11,15 +11,16 @@ use tokio::time::Instant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WaitStanding {
-    /// How many are ahead in the queue; 0 is next. `None` while the waiter has no place in one: the strategy, the
-    /// kind or the backend has no queue.
+    /// How many are ahead in the queue, those of this process that came before included; 0 is next. `None` while the
+    /// waiter has no place in one: the strategy, the kind or the backend has no queue.
     pub ahead: Option<u64>,
     /// What is left of the lease in the way, unless its holder renews it. `None` if nobody holds the lock or the
     /// lease never ends.
     pub holder_remaining: Option<Duration>,
     /// How much longer the wait may take. `None` without a place in a queue, or if there is nothing to judge by.
     pub estimate: Option<WaitEstimate>,
-    /// When the answer came. It is repeated with every heartbeat.
+    /// When the answer came. It is repeated with every heartbeat. While the lock is passed on inside this process nobody
+    /// asks the backend: then it is when this process looked.
     pub seen_at: Instant,
 }
 

@@ -14,14 +14,13 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::due::{Due, Next, Watched};
 use self::timing::{renewal, renewal_lease};
 use self::wheel::{Sooner, Wheel};
 use crate::backend_error::BackendError;
-use crate::clock;
+use crate::clock::{self, BootInstant};
 use crate::cohort::Cohort;
 use crate::error::LostCause;
 use crate::lease::LeaseState;
@@ -138,7 +137,7 @@ impl Watchdog {
     }
 
     /// Sends somebody to look after a line at this instant.
-    pub(crate) fn patrol_at(&self, cohort: Weak<Cohort>, at: Instant) {
+    pub(crate) fn patrol_at(&self, cohort: Weak<Cohort>, at: BootInstant) {
         let mut wheel = lock(&self.wheel);
         if !wheel.closed {
             let sooner = wheel.insert_patrol(cohort, at);
@@ -178,8 +177,10 @@ impl Watchdog {
     /// Does what is due. False: there is nobody left to do it for.
     fn attend(self: &Arc<Self>, due: Due, services: &Weak<Services>) -> bool {
         // Outside the wheel's lock: ending a lease runs whatever waits for its loss.
-        for entry in due.over {
-            entry.report_expiry();
+        for over in due.over {
+            over.announce();
+            let lease = &over.lease;
+            tracing::warn!(lock = %lease.target, cause = ?lease.lost(), "lock lost");
         }
         let Some(services) = services.upgrade() else {
             return false;
@@ -236,7 +237,7 @@ impl Watchdog {
             });
         }
         // Even when the deadline is near, the answer gets a moment to arrive: a lease saved late is saved.
-        let deadline = clock::timer(until.max(sent + Duration::from_millis(5)));
+        let deadline = until.max(sent + Duration::from_millis(5)).timer();
         let answers = services.extend(&requests, deadline).await;
         let valid_until = services.settings.margin.valid_until(sent, lease);
         for (lost, cause) in self.renewed(&batch, answers, valid_until) {
@@ -250,7 +251,7 @@ impl Watchdog {
         &self,
         batch: &[Watched],
         answers: Vec<Result<ExtendOutcome, BackendError>>,
-        valid_until: Instant,
+        valid_until: BootInstant,
     ) -> Vec<(Arc<LeaseState>, LostCause)> {
         let (now, mut lost, mut look_sooner) = (clock::now(), Vec::new(), false);
         // Usually all of a batch have the same lease.
@@ -304,5 +305,77 @@ impl Watchdog {
         drop(wheel);
         self.look_sooner(Sooner(look_sooner));
         lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::{CohortSettings, LockError, LockGuard, Locktopus, MemoryBackend};
+
+    const LIMIT: Duration = Duration::from_secs(1);
+
+    type Acquiring = Pin<Box<dyn Future<Output = Result<LockGuard, LockError>>>>;
+
+    /// A holder whose time is over, which nobody has noticed, and one that waits in the same process.
+    async fn over() -> (LockGuard, Acquiring) {
+        let cohort = CohortSettings {
+            turns: 64,
+            budget: LIMIT * 60,
+        };
+        let builder = Locktopus::builder(MemoryBackend::new()).cohort(cohort);
+        let locks = builder.build().unwrap();
+        let holder = locks.lock("a").max_hold(LIMIT).acquire().await.unwrap();
+        let mut next: Acquiring = Box::pin(locks.lock("a").acquire());
+        assert!(next.as_mut().now_or_never().is_none());
+        // The watchdog does not run meanwhile.
+        clock::sleep_machine(LIMIT * 2);
+        (holder, next)
+    }
+
+    async fn is_held_for_good(next: Acquiring) {
+        let next = next.await.unwrap();
+        for _ in 0..100 {
+            next.ensure_valid().unwrap();
+            tokio::time::sleep(LIMIT).await;
+        }
+        next.release().await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_found_over_and_passed_on_before_it_is_told_is_not_the_next_ones_loss() {
+        let (holder, next) = over().await;
+        let services = Arc::clone(holder.services());
+        let watchdog = &services.watchdog;
+        let due = lock(&watchdog.wheel).look();
+        assert_eq!(due.over.len(), 1);
+        drop(holder);
+        assert!(watchdog.attend(due, &Arc::downgrade(&services)));
+        is_held_for_good(next).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_passed_on_before_it_is_found_over_goes_on() {
+        let (holder, next) = over().await;
+        let services = Arc::clone(holder.services());
+        let watchdog = &services.watchdog;
+        drop(holder);
+        let due = lock(&watchdog.wheel).look();
+        assert!(watchdog.attend(due, &Arc::downgrade(&services)));
+        is_held_for_good(next).await;
+    }
+
+    /// Somebody looked at the deadline, found that it had passed, and is about to say so.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_over_for_one_is_not_over_for_the_next() {
+        let (holder, next) = over().await;
+        let state = Arc::clone(holder.state());
+        drop(holder);
+        state.expire();
+        is_held_for_good(next).await;
     }
 }

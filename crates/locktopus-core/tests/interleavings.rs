@@ -30,9 +30,12 @@ use std::time::Duration;
 use line::{Arrival, Begun, Glance, Line};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use slot::{Slot, Turn, Turned};
-use stage::{Leavings, Passed};
+use stage::{Leavings, Next, Passed};
 use sync::Arc;
-use tokio::time::Instant;
+use tokio::time::Instant as BootInstant;
+
+/// As in the crate: who is handed something has so long to fetch it.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 struct Asker;
@@ -73,7 +76,7 @@ impl Session {
         session
     }
 
-    fn may_keep(&self, _: impl Fn() -> Instant) -> bool {
+    fn may_keep(&self, _: impl Fn() -> BootInstant) -> bool {
         self.keeps.load(Ordering::SeqCst) && !self.is_over()
     }
 
@@ -109,13 +112,13 @@ fn may(session: &Session, _: &Asker) -> bool {
 /// A line in which one holds and so many wait.
 fn held(session: &Arc<Session>, waiting: usize) -> (Arc<Line>, Vec<Arc<Slot>>) {
     let line = Line::new();
-    let Arrival::Leads { number, .. } = line.arrive(|| Asker, may) else {
+    let Arrival::Leads { number, .. } = line.arrive(|| Asker, BootInstant::now, may) else {
         panic!("not alone")
     };
     assert!(line.won(number, session));
     session.hold();
     let slots = (0..waiting)
-        .map(|_| match line.arrive(|| Asker, may) {
+        .map(|_| match line.arrive(|| Asker, BootInstant::now, may) {
             Arrival::Waits { slot, .. } => slot,
             other => panic!("{other:?}"),
         })
@@ -123,15 +126,19 @@ fn held(session: &Arc<Session>, waiting: usize) -> (Arc<Line>, Vec<Arc<Slot>>) {
     (Arc::new(line), slots)
 }
 
+fn call(next: &Next) {
+    next.slot.wake();
+}
+
 /// The holder is done.
 fn pass(line: &Line, session: &Arc<Session>) {
     session.let_go();
-    match line.pass(session, Instant::now, may) {
-        Passed::On(next) => next.wake(),
+    match line.pass(session, BootInstant::now, may) {
+        Passed::On(next) => call(&next),
         Passed::Kept => {}
         Passed::Over(next) => {
             session.give_back();
-            next.inspect(|next| next.wake());
+            next.inspect(call);
         }
         Passed::NotHere => session.give_back(),
     }
@@ -152,8 +159,8 @@ fn begin(line: &Line, slot: &Arc<Slot>) -> Option<Arc<Session>> {
 }
 
 fn leave(line: &Line, number: u64) {
-    if let Ok(next) = line.leader_left(number, None, Instant::now()) {
-        next.wake();
+    if let Ok(next) = line.leader_left(number, None, BootInstant::now()) {
+        call(&next);
     }
 }
 
@@ -163,7 +170,7 @@ fn cancel(line: &Line, slot: &Arc<Slot>) {
         line.forget_one();
         return;
     }
-    settle(line.hand_back(slot, Instant::now(), may));
+    settle(line.hand_back(slot, BootInstant::now(), may));
 }
 
 fn settle(left: Leavings) {
@@ -269,7 +276,7 @@ fn a_patrol_and_the_waiter_do_not_both_have_the_turn() {
         let patrol = {
             let line = Arc::clone(&line);
             loom::thread::spawn(move || {
-                settle(line.patrol(Instant::now(), Duration::ZERO, may));
+                settle(line.patrol(BootInstant::now() + PATIENCE, may));
             })
         };
         let took = try_once(&line, &slots[0]);
@@ -290,8 +297,8 @@ fn a_lost_lease_is_not_passed_on_whenever_it_is_lost() {
             let (line, session) = (Arc::clone(&line), Arc::clone(&session));
             loom::thread::spawn(move || {
                 session.over.store(true, Ordering::SeqCst);
-                if let Some(next) = line.remove(&session, Instant::now()) {
-                    next.wake();
+                if let Some(next) = line.remove(&session, BootInstant::now()) {
+                    call(&next);
                 }
             })
         };
@@ -308,10 +315,10 @@ fn a_lost_lease_is_not_passed_on_whenever_it_is_lost() {
             })
         };
         session.let_go();
-        match line.pass(&session, Instant::now, may) {
-            Passed::On(next) => next.wake(),
+        match line.pass(&session, BootInstant::now, may) {
+            Passed::On(next) => call(&next),
             Passed::Over(next) => {
-                next.inspect(|next| next.wake());
+                next.inspect(call);
             }
             Passed::Kept | Passed::NotHere => {}
         }
@@ -323,7 +330,7 @@ fn a_lost_lease_is_not_passed_on_whenever_it_is_lost() {
 
 /// Somebody comes to the line, does what it came for, and goes; true if it held the lock.
 fn visit(line: &Line) -> bool {
-    match line.arrive(|| Asker, may) {
+    match line.arrive(|| Asker, BootInstant::now, may) {
         Arrival::Holds(session) => {
             session.hold();
             pass(line, &session);
@@ -407,12 +414,12 @@ fn a_lost_lease_is_not_kept_whenever_it_is_lost() {
             let (line, session) = (Arc::clone(&line), Arc::clone(&session));
             loom::thread::spawn(move || {
                 session.over.store(true, Ordering::SeqCst);
-                let next = line.remove(&session, Instant::now());
+                let next = line.remove(&session, BootInstant::now());
                 assert!(next.is_none(), "nobody waits");
             })
         };
         session.let_go();
-        let passed = line.pass(&session, Instant::now, may);
+        let passed = line.pass(&session, BootInstant::now, may);
         assert!(!matches!(passed, Passed::On(_)), "{passed:?}");
         watchdog.join().unwrap();
         assert!(line.is_empty(), "a lost lease is still kept");
@@ -450,17 +457,18 @@ fn a_deposed_leader_does_not_win() {
     loom::model(|| {
         let session = Session::new();
         let line = Arc::new(Line::new());
-        let Arrival::Leads { number, .. } = line.arrive(|| Asker, may) else {
+        let Arrival::Leads { number, .. } = line.arrive(|| Asker, BootInstant::now, may) else {
             panic!("not alone")
         };
-        let Arrival::Waits { slot, .. } = line.arrive(|| Asker, may) else {
+        let Arrival::Waits { slot, .. } = line.arrive(|| Asker, BootInstant::now, may) else {
             panic!("alone")
         };
-        assert!(line.leader_lives(number, Instant::now(), &OwnerId));
+        let asks = (&OwnerId, Duration::ZERO);
+        assert!(line.leader_lives(number, BootInstant::now(), asks).is_ok());
         let patrol = {
             let line = Arc::clone(&line);
             loom::thread::spawn(move || {
-                let found = line.patrol(Instant::now(), Duration::from_secs(1), may);
+                let found = line.patrol(BootInstant::now(), may);
                 let deposed = found.stalled.is_some();
                 settle(found);
                 deposed

@@ -272,6 +272,67 @@ async fn adopt() {
     .await;
 }
 
+/// A writer's ticket: whoever adopts it must be able to read, and is told so.
+#[tokio::test(start_paused = true)]
+async fn adopt_to_write() {
+    let patience = Duration::from_secs(70);
+    for (profile, faults) in PROFILES {
+        for units in 1..=4 {
+            let name = format!("adopt to write ({profile}, {units} units of budget)");
+            let sweep = Sweep::new(name, faults()).patience(patience);
+            sweep
+                .run(async |world, polls| {
+                    let write = || world.locks.rw_lock("job").write();
+                    let guard = loop {
+                        if let Ok(guard) = write().acquire().await {
+                            break guard;
+                        }
+                    };
+                    let ticket = guard.into_ticket().unwrap();
+                    let adopted = cut_after(polls, write().adopt(&ticket)).on_budget(units);
+                    adopted.await.map(drop)
+                })
+                .await;
+        }
+    }
+}
+
+/// Reading while writing, and going on as a reader; also when the writer is thrown out meanwhile.
+#[tokio::test(start_paused = true)]
+async fn read_while_writing() {
+    for (profile, faults) in PROFILES {
+        for (downgrade, evicted) in [(false, false), (false, true), (true, false), (true, true)] {
+            let name = format!("read ({profile}, downgrade: {downgrade}, evicted: {evicted})");
+            let sweep = Sweep::new(name, faults()).patience(Duration::from_secs(8));
+            sweep
+                .run(async |world, polls| {
+                    let lock = world.locks.rw_lock("job");
+                    let writing = loop {
+                        if let Ok(guard) = lock.write().acquire().await {
+                            break guard;
+                        }
+                    };
+                    let eviction = tokio::spawn(async move {
+                        if evicted {
+                            tokio::task::yield_now().await;
+                            let _ = lock.force_release("the sweep wants it").await;
+                        }
+                    });
+                    let done = if downgrade {
+                        cut_after(polls, writing.downgrade()).await.map(drop)
+                    } else {
+                        let done = cut_after(polls, writing.read()).await.map(drop);
+                        drop(writing);
+                        done
+                    };
+                    eviction.await.unwrap();
+                    done
+                })
+                .await;
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn inspect() {
     sweep("inspect", None, async |world, polls, flavour| {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::clock;
+use crate::clock::{self, BootInstant};
 use crate::kind::LockTarget;
 use crate::owner::OwnerId;
 use crate::reaper::Debt;
@@ -57,7 +57,7 @@ impl Terms {
 pub(super) struct Place {
     /// When the attempt that confirmed it was sent. A grant pushed later happened later, so validity may count
     /// from here.
-    pub(super) sent: Instant,
+    pub(super) sent: BootInstant,
     /// The last token at that time. A grant with a token that is not greater is an old message.
     pub(super) fence: u64,
 }
@@ -87,17 +87,22 @@ impl Stand {
         self
     }
 
+    /// For how long the backend may keep what an attempt that is sent now takes.
+    pub(super) fn lasts(&self, services: &Services) -> Duration {
+        let place = self.terms.place.unwrap_or_default();
+        self.terms.lease + place + services.call_timeout()
+    }
+
     /// Leaves what there may be to the reaper.
     pub(crate) fn give_up(self, services: &Arc<Services>, target: &LockTarget) {
         if self.unsettled.is_none() && !self.late_attempt {
             return;
         }
-        let place = self.terms.place.unwrap_or_default();
         services.reap(Debt {
             target: target.clone(),
-            owner: self.owner,
             permits: self.terms.permits,
-            until: clock::now() + self.terms.lease + place + services.call_timeout(),
+            until: clock::now() + self.lasts(services),
+            owner: self.owner,
             late_attempt: self.in_flight || self.late_attempt,
         });
     }

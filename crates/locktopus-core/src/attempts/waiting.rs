@@ -30,15 +30,16 @@ impl Acquisition<'_> {
         Some(hints)
     }
 
-    pub(super) async fn subscribe(&self, deadline: Instant) -> Option<WakeStream> {
+    pub(super) async fn subscribe(&self, deadline: Instant) -> Result<Option<WakeStream>, Stop> {
+        self.lives_until(deadline)?;
         match self.services.subscribe(&self.plan.target, deadline).await {
             Ok(hints) => {
                 hints.claim(&self.stand.owner);
-                Some(hints)
+                Ok(Some(hints))
             }
             Err(error) => {
                 tracing::debug!(lock = %self.plan.target, %error, "cannot listen for releases, polling");
-                None
+                Ok(None)
             }
         }
     }

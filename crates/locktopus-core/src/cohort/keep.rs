@@ -13,14 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-use tokio::time::Instant;
-
 use super::session::Session;
-use crate::clock;
+use crate::clock::BootInstant;
 use crate::lease::Lease;
 use crate::services::Services;
 use crate::wake::{WakeStream, lock};
+use futures_util::FutureExt as _;
 
 /// What it takes to keep a lease after its release.
 pub(crate) struct Ear {
@@ -35,15 +33,15 @@ pub(super) struct Keeping {
     /// Until the first release.
     ear: Mutex<Option<Ear>>,
     /// Until when the backend certainly knows whom to tell: for the lease that it granted, renewals not counted.
-    known_until: Instant,
+    known_until: BootInstant,
     /// Set by the first release.
-    until: OnceLock<Instant>,
+    until: OnceLock<BootInstant>,
     /// Somebody else wants the lock, or the time is over.
     over: AtomicBool,
 }
 
 impl Keeping {
-    pub(super) fn new(ear: Ear, known_until: Instant) -> Self {
+    pub(super) fn new(ear: Ear, known_until: BootInstant) -> Self {
         Self {
             ear: Mutex::new(Some(ear)),
             known_until,
@@ -53,7 +51,7 @@ impl Keeping {
     }
 
     /// Until when the lease is kept; `None` before the first release, and when keeping is over.
-    pub(super) fn until(&self) -> Option<Instant> {
+    pub(super) fn until(&self) -> Option<BootInstant> {
         let over = self.over.load(Ordering::Acquire);
         self.until.get().copied().filter(|_| !over)
     }
@@ -63,7 +61,7 @@ impl Keeping {
         &self,
         session: &Arc<Session>,
         services: &Arc<Services>,
-        now: Instant,
+        now: BootInstant,
     ) -> Option<impl Future<Output = ()> + Send + use<>> {
         let Ear { mut hints, keep } = lock(&self.ear).take()?;
         // What was said while the lock was held.
@@ -80,7 +78,7 @@ impl Keeping {
                 biased;
                 () = ended.cancelled() => return,
                 () = hints.wanted() => {}
-                () = tokio::time::sleep_until(clock::timer(until)) => {}
+                () = tokio::time::sleep_until(until.timer()) => {}
             }
             session.end_keeping(&services);
         })

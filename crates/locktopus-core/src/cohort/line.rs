@@ -8,12 +8,10 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use super::slot::Slot;
-use super::stage::{Baton, Inner, Leader, Leavings, Passed, Stage};
+use super::stage::{Baton, Inner, Leavings, Next, Passed, Stage};
 use super::sync::{Arc, Mutex, lock};
-use super::{Asker, OwnerId, Session, Stand};
+use super::{Asker, BootInstant, OwnerId, PATIENCE, Session, Stand};
 
 #[derive(Debug)]
 pub(crate) struct Line {
@@ -31,8 +29,11 @@ pub(crate) enum Arrival {
     },
     /// Alone with a lease that was kept: it holds the lock.
     Holds(Arc<Session>),
-    /// Behind others. `patrol`: nobody looks after the line yet.
-    Waits { slot: Arc<Slot>, patrol: bool },
+    /// Behind others. `look_at`: somebody must be sent to look after the line then.
+    Waits {
+        slot: Arc<Slot>,
+        look_at: Option<BootInstant>,
+    },
     /// The line is closed.
     Closed,
 }
@@ -48,11 +49,15 @@ pub(crate) enum Glance {
     Asking,
 }
 
+/// It showed no life for too long, and somebody else leads.
+#[derive(Debug)]
+pub(crate) struct Deposed;
+
 /// What a waiter finds when it takes its turn.
 #[derive(Debug)]
 pub(crate) enum Begun {
     /// It has held the lock since it was passed on.
-    Holds(Arc<Session>, Instant),
+    Holds(Arc<Session>, BootInstant),
     /// It leads, and goes on from where the leader before it stood.
     Leads(u64, Option<Box<Stand>>),
 }
@@ -72,6 +77,7 @@ impl Line {
     pub(crate) fn arrive(
         &self,
         asker: impl FnOnce() -> Asker,
+        now: impl Fn() -> BootInstant,
         may: impl Fn(&Session, &Asker) -> bool,
     ) -> Arrival {
         let mut inner = lock(&self.inner);
@@ -96,8 +102,37 @@ impl Line {
         }
         let slot = Arc::new(Slot::new(asker()));
         inner.waiting.push_back(Arc::clone(&slot));
-        let patrol = !std::mem::replace(&mut inner.patrolled, true);
-        Arrival::Waits { slot, patrol }
+        // If somebody comes already, it is soon enough: whoever hands something over sees to that, and a leader that
+        // says how long it will be silent. One that has said nothing has a patrol to fear from now on.
+        let silent = matches!(&inner.stage, Stage::Led(leader) if leader.until.is_none());
+        let look_at = match inner.look_at {
+            Some(_) if !silent => None,
+            _ => inner.look_by(now() + PATIENCE),
+        };
+        Arrival::Waits { slot, look_at }
+    }
+
+    /// The lease that a member has, or was just handed.
+    pub(crate) fn in_use(&self) -> Option<Arc<Session>> {
+        match &lock(&self.inner).stage {
+            Stage::Held(session) | Stage::Handed { session, .. } => Some(Arc::clone(session)),
+            Stage::Empty | Stage::Kept(_) | Stage::Led(_) | Stage::Offered { .. } => None,
+        }
+    }
+
+    /// Whether this leader is still the one.
+    pub(crate) fn is_led_by(&self, number: u64) -> bool {
+        lock(&self.inner).is_led_by(number)
+    }
+
+    /// What `pick` finds in those who wait, and how many wait before each of them.
+    pub(crate) fn pick<T>(&self, pick: impl Fn(&Asker) -> Option<T>) -> Vec<(u64, T)> {
+        let inner = lock(&self.inner);
+        let waiting = inner.waiting.iter().filter(|slot| slot.is_waiting());
+        (0..)
+            .zip(waiting)
+            .filter_map(|(before, slot)| Some((before, pick(&slot.asker)?)))
+            .collect()
     }
 
     /// Whether anybody waits here.
@@ -113,16 +148,24 @@ impl Line {
         }
     }
 
-    /// Notes that the leader is alive, and will be again by `until`. False: it was deposed.
-    pub(crate) fn leader_lives(&self, number: u64, until: Instant, owner: &OwnerId) -> bool {
+    /// Notes that the leader is alive, and will be again by `until`. When somebody must be sent to look, if anybody must;
+    /// `Err`: it was deposed.
+    pub(crate) fn leader_lives(
+        &self,
+        number: u64,
+        until: BootInstant,
+        asks: (&OwnerId, Duration),
+    ) -> Result<Option<BootInstant>, Deposed> {
         let mut inner = lock(&self.inner);
         match &mut inner.stage {
             Stage::Led(leader) if leader.number == number => {
-                leader.doing = Some((until, owner.clone()));
-                true
+                leader.until = Some(until);
+                leader.asks = Some((asks.0.clone(), asks.1));
             }
-            _ => false,
+            _ => return Err(Deposed),
         }
+        // Nobody looks while nobody waits. A short step may follow a long one, for whose end the patrol was sent.
+        Ok(inner.look_at.and_then(|_| inner.look_by(until)))
     }
 
     /// The leader has a lease. False: it was deposed, and must give the lease back.
@@ -140,8 +183,8 @@ impl Line {
         &self,
         number: u64,
         stand: Option<Box<Stand>>,
-        now: Instant,
-    ) -> Result<Arc<Slot>, Option<Box<Stand>>> {
+        now: BootInstant,
+    ) -> Result<Next, Option<Box<Stand>>> {
         let mut inner = lock(&self.inner);
         if !inner.is_led_by(number) {
             return Err(stand);
@@ -167,7 +210,7 @@ impl Line {
     pub(crate) fn pass(
         &self,
         session: &Arc<Session>,
-        now: impl Fn() -> Instant,
+        now: impl Fn() -> BootInstant,
         may: impl Fn(&Session, &Asker) -> bool,
     ) -> Passed {
         let mut inner = lock(&self.inner);
@@ -183,7 +226,7 @@ impl Line {
     pub(crate) fn hand_back(
         &self,
         slot: &Arc<Slot>,
-        now: Instant,
+        now: BootInstant,
         may: impl Fn(&Session, &Asker) -> bool,
     ) -> Leavings {
         let mut inner = lock(&self.inner);
@@ -206,7 +249,7 @@ impl Line {
 
     /// The lease is not to be passed on any more: it is lost, or leaves the line. Whoever has to be woken. If it lies
     /// in a slot it stays there, and whoever takes it out sees that it is over.
-    pub(crate) fn remove(&self, session: &Arc<Session>, now: Instant) -> Option<Arc<Slot>> {
+    pub(crate) fn remove(&self, session: &Arc<Session>, now: BootInstant) -> Option<Next> {
         let mut inner = lock(&self.inner);
         match &inner.stage {
             Stage::Held(held) | Stage::Kept(held) if Arc::ptr_eq(held, session) => {
@@ -221,23 +264,25 @@ impl Line {
         let mut inner = lock(&self.inner);
         let kept = matches!(&inner.stage, Stage::Kept(kept) if Arc::ptr_eq(kept, session));
         if kept {
-            inner.stage = Stage::Empty;
+            inner.empty();
         }
         kept
     }
 
-    /// Looks for turns that nobody fetched for `patience`, and for a leader that shows no life.
+    /// Looks for turns that nobody fetched for [`PATIENCE`], and for a leader that shows no life.
     pub(crate) fn patrol(
         &self,
-        now: Instant,
-        patience: Duration,
+        now: BootInstant,
         may: impl Fn(&Session, &Asker) -> bool,
     ) -> Leavings {
         let mut inner = lock(&self.inner);
         let mut found = Leavings::default();
+        if inner.look_at.is_none_or(|at| at > now) {
+            return found; // another one came before, or comes
+        }
         match &inner.stage {
             Stage::Handed { to, since, .. } | Stage::Offered { to, since, .. }
-                if *since + patience <= now =>
+                if *since + PATIENCE <= now =>
             {
                 let to = Arc::clone(to);
                 if to.revoke().is_some()
@@ -247,17 +292,14 @@ impl Line {
                     inner.pass_baton(baton, now, may, &mut found);
                 }
             }
-            Stage::Led(Leader {
-                doing: Some((until, owner)),
-                ..
-            }) if *until <= now => {
-                found.stalled = Some(owner.clone());
+            Stage::Led(leader) if leader.until.is_some_and(|until| until <= now) => {
+                found.stalled = leader.asks.clone();
                 inner.pass_baton(Baton::Way(None), now, may, &mut found);
             }
             _ => {}
         }
-        found.next = inner.next_patrol(now, patience);
-        inner.patrolled = found.next.is_some();
+        inner.look_at = inner.next_look(now);
+        found.look_at = inner.look_at;
         found
     }
 

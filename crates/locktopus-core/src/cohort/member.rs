@@ -2,19 +2,21 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::line::{Arrival, Begun, Glance};
+use super::line::{Arrival, Begun, Deposed, Glance};
+use super::progress::Told;
 use super::session::Session;
 use super::slot::{Slot, Turned};
 use super::{Asker, Cohort, Ear};
 use crate::acquire::{Plan, Wait, alone, from_backend};
 use crate::attempts::{Stand, Stop};
 use crate::backend_error::{BackendError, Executed};
-use crate::clock;
+use crate::clock::{self, BootInstant};
 use crate::error::{LockError, LostCause, Phase};
-use crate::guard::Held;
+use crate::guard::{LockGuard, Owed};
 use crate::lease::Grant;
 use crate::owner::OwnerId;
 use crate::services::Services;
@@ -25,7 +27,7 @@ pub(crate) async fn acquire(
     services: &Arc<Services>,
     plan: &Plan,
     started: Instant,
-) -> Result<Option<Held>, LockError> {
+) -> Result<Option<LockGuard>, LockError> {
     if plan.wait == Wait::Not {
         match services.cohorts.glance(&plan.target) {
             Glance::Empty => {}
@@ -47,7 +49,7 @@ pub(crate) async fn acquire(
             Place::Leads(lead) => {
                 // Boxed: the many who wait need no room for what one of them does.
                 match Box::pin(from_backend(services, plan, started, Some(lead))).await {
-                    Ok(held) => return Ok(held),
+                    Ok(guard) => return Ok(guard),
                     Err(Stop::Failed(error)) => return Err(error),
                     Err(Stop::Deposed) => Place::arrive(services, plan, started)?,
                 }
@@ -65,16 +67,19 @@ pub(crate) async fn acquire(
 
 /// Begins a turn with a lease that was granted before, and has been this member's since then. How long it may be held
 /// counts from now: a member that is woken late must not find that time used up.
-fn hold(services: &Arc<Services>, plan: &Plan, session: &Arc<Session>, since: Instant) -> Held {
-    let hold_until = plan
-        .max_hold
-        .and_then(|hold| clock::now().checked_add(hold));
+fn hold(
+    services: &Arc<Services>,
+    plan: &Plan,
+    session: &Arc<Session>,
+    since: BootInstant,
+) -> LockGuard {
+    let hold_until = plan.max_hold.map(|hold| clock::now() + hold);
     session.begin(services, hold_until, since)
 }
 
 /// Where a member is in its line.
 enum Place {
-    Holds(Arc<Session>, Instant),
+    Holds(Arc<Session>, BootInstant),
     Leads(Lead),
     Waits(Waiting),
 }
@@ -95,9 +100,10 @@ impl Place {
                 kept,
                 leads: true,
             })),
-            Arrival::Waits { slot, patrol } => {
-                if patrol {
-                    cohort.patrol_at(services, clock::now() + super::PATIENCE);
+            Arrival::Waits { slot, look_at } => {
+                cohort.patrol_at(services, look_at);
+                if plan.progress.is_some() {
+                    cohort.watch();
                 }
                 Ok(Self::Waits(Waiting {
                     services: Arc::clone(services),
@@ -171,6 +177,7 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
+        self.cohort.unwatch(&self.slot.asker);
         if !self.waits {
             return;
         }
@@ -223,20 +230,34 @@ impl Lead {
         self.kept.is_some()
     }
 
-    /// What must be given back before the backend is asked. To be given back by the caller from now on.
-    pub(crate) fn take_kept(&mut self) -> Option<Held> {
+    /// What must be given back before the backend is asked.
+    pub(crate) fn take_kept(&mut self) -> Option<Owed> {
         let kept = self.kept.take()?;
         kept.close(&self.services, LostCause::Released)
     }
 
-    /// Shows that the leader is alive, and will be again by `until`. False: it was deposed.
-    pub(crate) fn lives_until(&self, until: Instant, owner: &OwnerId) -> bool {
-        self.cohort.line.leader_lives(self.number, until, owner)
+    /// Shows that the leader is alive, and will be again by `until`. It asks under this owner id for something that may
+    /// last for so long.
+    pub(crate) fn lives_until(
+        &self,
+        until: BootInstant,
+        asks: (&OwnerId, Duration),
+    ) -> Result<(), Stop> {
+        let line = &self.cohort.line;
+        let look_at = line.leader_lives(self.number, until, asks);
+        let look_at = look_at.map_err(|Deposed| Stop::Deposed)?;
+        self.cohort.patrol_at(&self.services, look_at);
+        Ok(())
+    }
+
+    /// Tells those who wait behind it what the backend said.
+    pub(crate) fn tell(&self, ahead: Option<u64>, remaining: Option<Duration>) {
+        self.cohort.tell(Told::now(self.number, ahead, remaining));
     }
 
     /// The backend granted the lock: a session begins, and the leader has its first turn. With an `ear` the lease may
     /// be kept after its last one.
-    pub(crate) fn won(&mut self, grant: Grant, ear: Option<Ear>) -> Result<Held, Stop> {
+    pub(crate) fn won(&mut self, grant: Grant, ear: Option<Ear>) -> Result<LockGuard, Stop> {
         let (hold_until, now) = (grant.hold_until, grant.granted_at);
         let session = Session::start(&self.services, &self.cohort, grant, ear);
         let session = session.ok_or(LockError::ShutDown)?;
@@ -246,6 +267,7 @@ impl Lead {
             session.abandon(&self.services);
             return Err(Stop::Deposed);
         }
+        self.cohort.tell_of_holder(now);
         Ok(session.begin(&self.services, hold_until, now))
     }
 
@@ -280,7 +302,7 @@ impl Lead {
     fn end(&self, stand: Option<Box<Stand>>) {
         let line = &self.cohort.line;
         match line.leader_left(self.number, stand, clock::now()) {
-            Ok(next) => next.wake(),
+            Ok(next) => self.cohort.call(&self.services, next),
             Err(stand) => {
                 if let Some(stand) = stand {
                     stand.give_up(&self.services, &self.cohort.target);
@@ -293,9 +315,8 @@ impl Lead {
 
 impl Drop for Lead {
     fn drop(&mut self) {
-        if let Some(owed) = self.take_kept() {
-            self.services.reap(self.services.debt_of(&owed.state));
-        }
+        // What is owed then goes to the reaper.
+        drop(self.take_kept());
         if self.leads {
             let stand = self.stand.take();
             self.end(stand);

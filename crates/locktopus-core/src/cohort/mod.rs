@@ -17,8 +17,9 @@
 //!    its validity is left for what the next one asked. It is passed only to those who asked for the same lease, renewed
 //!    or not: nobody's lock lasts longer after a crash than it wanted.
 //! 3. Slots change by compare-and-set; whoever takes a turn out of a slot owns it. A dropped future passes it on.
-//! 4. A turn that is not fetched for [`PATIENCE`] is revoked and passed on. A leader that shows no life is deposed. The
-//!    watchdog's wheel keeps the time: no task and no timer for each lock, and none at all while nobody waits.
+//! 4. A turn that is not fetched for [`PATIENCE`] is revoked and passed on. A leader that shows no life for that long, or
+//!    for longer than it said, is deposed. The watchdog's wheel keeps the time: no task and no timer for each lock, and none at
+//!    all while nobody waits. Whoever hands something over sees to it that somebody looks in time.
 //! 5. Validity is inherited. Only an answer of the backend extends it.
 //! 6. If the lease is lost, the member that holds it is told, and all others go back to the backend under a new owner id.
 //! 7. When the budget is spent the lease goes back to the backend, which hands it to waiters of other processes first;
@@ -40,6 +41,7 @@
 mod keep;
 mod line;
 mod member;
+mod progress;
 mod session;
 mod settings;
 mod slot;
@@ -50,6 +52,7 @@ use std::borrow::Borrow;
 use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -58,18 +61,20 @@ use tokio::time::Instant;
 pub(crate) use self::keep::Ear;
 use self::line::{Arrival, Glance, Line};
 pub(crate) use self::member::{Lead, acquire};
+use self::progress::Told;
 pub(crate) use self::session::Session;
 pub use self::settings::CohortSettings;
-use self::stage::Leavings;
+use self::stage::{Leavings, Next};
 use crate::acquire::Plan;
 use crate::attempts::{Stand, least_validity};
-use crate::clock;
+use crate::clock::{self, BootInstant};
 use crate::error::{LockError, LostCause};
 use crate::kind::{LockKind, LockTarget};
 use crate::owner::OwnerId;
 use crate::reaper::Debt;
 use crate::services::Services;
 use crate::settings::WaitStrategy;
+use crate::wait_progress::Reporter;
 use crate::wake::lock;
 
 /// How long a turn waits to be fetched before it is passed on. A task that is ready usually runs within
@@ -95,6 +100,8 @@ pub(crate) struct Asker {
     arrived: Instant,
     /// Why it was dismissed.
     verdict: Mutex<Option<Box<LockError>>>,
+    /// Who wants to know how the wait goes on, while it does.
+    progress: Mutex<Option<Reporter>>,
 }
 
 impl Asker {
@@ -104,6 +111,7 @@ impl Asker {
             renewed: plan.renewed,
             arrived,
             verdict: Mutex::new(None),
+            progress: Mutex::new(plan.progress.clone()),
         }
     }
 
@@ -153,6 +161,10 @@ impl Hash for ByTarget {
 pub(crate) struct Cohort {
     target: LockTarget,
     line: Line,
+    /// What the leader heard last.
+    told: Mutex<Option<Told>>,
+    /// How many of those who wait watch how that goes on.
+    watched: AtomicUsize,
 }
 
 impl Cohorts {
@@ -161,7 +173,7 @@ impl Cohorts {
         &self,
         plan: &Plan,
         started: Instant,
-    ) -> Option<(Arc<Cohort>, Arrival, Option<Instant>)> {
+    ) -> Option<(Arc<Cohort>, Arrival, Option<BootInstant>)> {
         let now = OnceCell::new();
         let may = |session: &Session, asker: &Asker| {
             session.may_serve(asker, *now.get_or_init(clock::now))
@@ -174,13 +186,18 @@ impl Cohorts {
             Some(ByTarget(cohort)) => Arc::clone(cohort),
             None => {
                 let target = plan.target.clone();
-                let line = Line::new();
-                let cohort = Arc::new(Cohort { target, line });
+                let cohort = Arc::new(Cohort {
+                    target,
+                    line: Line::new(),
+                    told: Mutex::default(),
+                    watched: AtomicUsize::new(0),
+                });
                 lines.cohorts.insert(ByTarget(Arc::clone(&cohort)));
                 cohort
             }
         };
-        let arrival = cohort.line.arrive(|| Asker::new(plan, started), may);
+        let asker = || Asker::new(plan, started);
+        let arrival = cohort.line.arrive(asker, clock::now, may);
         Some((cohort, arrival, now.into_inner()))
     }
 
@@ -220,41 +237,47 @@ impl Cohorts {
 
 impl Cohort {
     /// Looks after the line, and comes again while there is something to look after.
-    pub(crate) fn patrol(self: &Arc<Self>, services: &Arc<Services>, now: Instant) {
+    pub(crate) fn patrol(self: &Arc<Self>, services: &Arc<Services>, now: BootInstant) {
         let may = |session: &Session, asker: &Asker| session.may_serve(asker, now);
-        let found = self.line.patrol(now, PATIENCE, may);
-        let next = found.next;
+        let found = self.line.patrol(now, may);
         self.settle(services, found);
-        if let Some(next) = next {
-            self.patrol_at(services, next);
+        self.tell_of_holder(now);
+    }
+
+    /// Sends somebody to look after the line, if anybody must come.
+    fn patrol_at(self: &Arc<Self>, services: &Services, at: Option<BootInstant>) {
+        if let Some(at) = at {
+            services.watchdog.patrol_at(Arc::downgrade(self), at);
         }
     }
 
-    fn patrol_at(self: &Arc<Self>, services: &Services, at: Instant) {
-        services.watchdog.patrol_at(Arc::downgrade(self), at);
+    /// Calls somebody that was handed something.
+    fn call(self: &Arc<Self>, services: &Services, next: Next) {
+        self.patrol_at(services, next.look_at);
+        next.slot.wake();
     }
 
     /// Does what must be done after something was taken away from a member.
     fn settle(self: &Arc<Self>, services: &Arc<Services>, left: Leavings) {
+        self.patrol_at(services, left.look_at);
         for slot in &left.wake {
             slot.wake();
         }
-        if let Some(owed) = left
-            .lease
-            .and_then(|session| session.close(services, LostCause::Released))
-        {
-            services.reap(services.debt_of(&owed.state));
-        }
+        // What is owed then goes to the reaper.
+        drop(
+            left.lease
+                .and_then(|session| session.close(services, LostCause::Released)),
+        );
         if let Some(stand) = left.stand {
             stand.give_up(services, &self.target);
         }
-        if let Some(owner) = left.stalled {
+        if let Some((owner, lasts)) = left.stalled {
             tracing::debug!(lock = %self.target, "the task that asks for all does not run; another one asks");
             services.reap(Debt {
                 target: self.target.clone(),
                 owner,
                 permits: 1,
-                until: clock::now() + services.settings.watchdog_lease,
+                until: clock::now() + lasts,
                 late_attempt: true,
             });
         }
@@ -266,11 +289,15 @@ impl Cohort {
 mod tests {
     use std::sync::Arc;
 
+    use std::collections::HashSet;
+    use std::time::Duration;
+
     use futures_util::FutureExt as _;
+    use tokio::time::sleep;
 
     use super::slot::Slot;
     use crate::wake::lock;
-    use crate::{Locktopus, MemoryBackend};
+    use crate::{Locktopus, MemoryBackend, clock};
 
     #[tokio::test(start_paused = true)]
     async fn a_waiter_needs_less_than_a_kibibyte() {
@@ -284,7 +311,7 @@ mod tests {
     async fn a_line_goes_with_its_last_member() {
         let locks = Locktopus::builder(MemoryBackend::new()).build().unwrap();
         let guard = locks.lock("any").acquire().await.unwrap();
-        let services = Arc::clone(&guard.held().services);
+        let services = Arc::clone(guard.services());
         drop(guard);
         let lines = || lock(&services.cohorts.lines).cohorts.len();
         for round in 0..100 {
@@ -306,6 +333,33 @@ mod tests {
                 }
             }
             assert_eq!(lines(), 0, "round {round}");
+        }
+    }
+
+    /// A machine sleeps while its tasks wait for a lock of another one. Its timers do not count that time, its leases do.
+    #[tokio::test(start_paused = true)]
+    async fn a_machine_that_slept_deposes_no_leader_for_it_twice() {
+        let hour = Duration::from_secs(3600);
+        let store = MemoryBackend::new();
+        let client = || Locktopus::builder(store.another_client()).build().unwrap();
+        let (locks, remote) = (client(), client());
+        let held = remote.lock("a").watchdog(hour * 20).acquire();
+        let held = held.await.unwrap();
+        let waiting: Vec<_> = (0..3)
+            .map(|_| tokio::spawn(locks.lock("a").acquire()))
+            .collect();
+        sleep(Duration::from_secs(2)).await;
+        clock::sleep_machine(hour);
+        let mut owners = HashSet::new();
+        for _ in 0..500 {
+            let state = remote.lock("a").inspect().await.unwrap();
+            owners.extend(state.waiters.into_iter().map(|waiter| waiter.owner));
+            sleep(Duration::from_millis(20)).await;
+        }
+        assert!(owners.len() <= 2, "{} leaders in ten seconds", owners.len());
+        held.release().await.unwrap();
+        for waiter in waiting {
+            waiter.await.unwrap().unwrap().release().await.unwrap();
         }
     }
 }

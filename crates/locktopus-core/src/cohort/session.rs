@@ -10,15 +10,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use super::keep::Keeping;
 use super::stage::Passed;
 use super::{Asker, Cohort, Ear};
 use crate::attempts::least_validity;
-use crate::clock;
+use crate::clock::{self, BootInstant};
 use crate::error::LostCause;
-use crate::guard::Held;
+use crate::guard::{LockGuard, Owed};
 use crate::lease::{Grant, LeaseState};
 use crate::services::Services;
 use crate::token::FencingToken;
@@ -38,7 +36,7 @@ pub(crate) struct Session {
     /// So many tokens were reserved.
     most_turns: u32,
     /// No turn begins after this instant, unless the lease is kept for longer.
-    until: Instant,
+    until: BootInstant,
     /// Whether it is kept while nobody wants it.
     keeping: Option<Box<Keeping>>,
 }
@@ -89,7 +87,7 @@ impl Session {
     ///
     /// Validity is inherited: the waiter gets what is left, so that must be close to what a grant of its own would
     /// have given it, and the backend must keep the lock neither longer nor shorter than it asked for.
-    pub(super) fn may_serve(&self, asker: &Asker, now: Instant) -> bool {
+    pub(super) fn may_serve(&self, asker: &Asker, now: BootInstant) -> bool {
         let kept_until = self.keeping.as_deref().and_then(Keeping::until);
         let until = kept_until.map_or(self.until, |kept| kept.max(self.until));
         let (lease, valid_until) = self.core.lease_and_validity();
@@ -99,10 +97,15 @@ impl Session {
     }
 
     /// Whether there is a token for another turn, and enough of the validity.
-    fn is_good_for_a_turn(&self, valid_until: Instant, least: Duration, now: Instant) -> bool {
+    fn is_good_for_a_turn(
+        &self,
+        valid_until: BootInstant,
+        least: Duration,
+        now: BootInstant,
+    ) -> bool {
         let core = &self.core;
         let turn = self.turns.load(Ordering::Relaxed);
-        let left = valid_until.saturating_duration_since(now);
+        let left = valid_until.since(now);
         turn < self.most_turns
             && !self.is_over()
             && left >= least
@@ -110,7 +113,7 @@ impl Session {
     }
 
     /// Whether the line may keep the lease while nobody waits: if whoever comes next could have it.
-    pub(super) fn may_keep(&self, now: impl Fn() -> Instant) -> bool {
+    pub(super) fn may_keep(&self, now: impl Fn() -> BootInstant) -> bool {
         let Some(until) = self.keeping.as_deref().and_then(Keeping::until) else {
             return false;
         };
@@ -124,7 +127,7 @@ impl Session {
     }
 
     /// The lease was released for the first time: from now on it may be kept.
-    fn begin_keeping(self: &Arc<Self>, services: &Arc<Services>, now: impl Fn() -> Instant) {
+    fn begin_keeping(self: &Arc<Self>, services: &Arc<Services>, now: impl Fn() -> BootInstant) {
         if let Some(keeping) = &self.keeping
             && let Some(watch) = keeping.begin(self, services, now())
         {
@@ -141,9 +144,8 @@ impl Session {
         if !self.cohort.line.let_go(self) {
             return; // whoever has it passes it on without keeping it
         }
-        if let Some(owed) = self.close(services, LostCause::Released) {
-            services.reap(services.debt_of(&owed.state));
-        }
+        // What is owed then goes to the reaper.
+        drop(self.close(services, LostCause::Released));
         services.cohorts.tidy(&self.cohort);
     }
 
@@ -161,8 +163,8 @@ impl Session {
     /// Begins the next turn. To be called by the member that the line says holds the lock.
     pub(super) fn begin_turn(
         self: &Arc<Self>,
-        hold_until: Option<Instant>,
-        now: Instant,
+        hold_until: Option<BootInstant>,
+        now: BootInstant,
     ) -> Arc<LeaseState> {
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
         let state = Arc::new(LeaseState::of_turn(self, self.token(turn), now));
@@ -175,18 +177,15 @@ impl Session {
         state
     }
 
-    /// Begins the next turn, and gives what its guard owns.
+    /// Begins the next turn, and gives its guard.
     pub(super) fn begin(
         self: &Arc<Self>,
         services: &Arc<Services>,
-        hold_until: Option<Instant>,
-        now: Instant,
-    ) -> Held {
-        Held {
-            services: Arc::clone(services),
-            state: self.begin_turn(hold_until, now),
-            watch: self.watch,
-        }
+        hold_until: Option<BootInstant>,
+        now: BootInstant,
+    ) -> LockGuard {
+        let turn = self.begin_turn(hold_until, now);
+        LockGuard::new(Arc::clone(services), turn, self.watch)
     }
 
     /// Stops watching a lease that somebody else gives back.
@@ -196,7 +195,7 @@ impl Session {
     }
 
     /// Ends belief in the lease at this instant, as the member whose turn it is asked for.
-    fn limit_hold(&self, until: Option<Instant>) {
+    fn limit_hold(&self, until: Option<BootInstant>) {
         if self.core.limit_hold(until)
             && let Some(services) = self.services.upgrade()
         {
@@ -216,12 +215,12 @@ impl Session {
         let may = |session: &Self, asker: &Asker| session.may_serve(asker, now());
         match line.pass(self, now, may) {
             Passed::On(next) => {
-                next.wake();
+                self.cohort.call(services, next);
                 true
             }
             Passed::Kept => true,
             Passed::Over(Some(next)) => {
-                next.wake();
+                self.cohort.call(services, next);
                 false
             }
             Passed::Over(None) => {
@@ -234,10 +233,12 @@ impl Session {
 
     /// Takes the lease out of the line: it stays with whoever has it now, and the others go to the backend.
     pub(crate) fn leave(self: &Arc<Self>) {
-        if let Some(next) = self.cohort.line.remove(self, clock::now()) {
-            next.wake();
-        } else if let Some(services) = self.services.upgrade() {
-            services.cohorts.tidy(&self.cohort);
+        let next = self.cohort.line.remove(self, clock::now());
+        match (next, self.services.upgrade()) {
+            (Some(next), Some(services)) => self.cohort.call(&services, next),
+            (None, Some(services)) => services.cohorts.tidy(&self.cohort),
+            // Everything has ended, those who wait too.
+            (_, None) => {}
         }
     }
 
@@ -262,17 +263,13 @@ impl Session {
     }
 
     /// What gives the lease back to the backend; `None` if somebody else does or did.
-    pub(crate) fn close(&self, services: &Arc<Services>, cause: LostCause) -> Option<Held> {
+    pub(crate) fn close(&self, services: &Arc<Services>, cause: LostCause) -> Option<Owed> {
         if !self.core.begin_release() {
             return None;
         }
         services.watchdog.forget(self.watch, &self.core);
         self.core.end(cause);
-        Some(Held {
-            services: Arc::clone(services),
-            state: Arc::clone(&self.core),
-            watch: self.watch,
-        })
+        Some(Owed::new(Arc::clone(services), Arc::clone(&self.core)))
     }
 }
 

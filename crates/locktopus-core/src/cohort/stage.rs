@@ -3,11 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use super::slot::{Slot, Turn};
 use super::sync::Arc;
-use super::{Asker, OwnerId, Session, Stand};
+use super::{Asker, BootInstant, OwnerId, PATIENCE, Session, Stand};
 
 #[derive(Debug)]
 pub(crate) struct Inner {
@@ -17,8 +15,9 @@ pub(crate) struct Inner {
     pub(crate) gone: usize,
     /// How many leaders there have been; the last one's number is its proof.
     pub(crate) leaders: u64,
-    /// A patrol is on its way.
-    pub(crate) patrolled: bool,
+    /// When somebody looks after the line next; `None` if nobody does. A patrol that was sent for later than that is of no
+    /// use when it comes: one that was sent since has been here.
+    pub(crate) look_at: Option<BootInstant>,
     pub(crate) closed: bool,
 }
 
@@ -31,7 +30,7 @@ pub(crate) enum Stage {
     /// A waiter was told to lead and has not begun.
     Offered {
         to: Arc<Slot>,
-        since: Instant,
+        since: BootInstant,
         stand: Option<Box<Stand>>,
     },
     /// A member holds the lock.
@@ -41,7 +40,7 @@ pub(crate) enum Stage {
     /// The lock was passed to a waiter that has not taken it.
     Handed {
         to: Arc<Slot>,
-        since: Instant,
+        since: BootInstant,
         session: Arc<Session>,
     },
 }
@@ -49,28 +48,41 @@ pub(crate) enum Stage {
 #[derive(Debug, Clone)]
 pub(crate) struct Leader {
     pub(crate) number: u64,
-    /// When it is stalled if it has shown no life until then, and the owner id under which it asks.
-    pub(crate) doing: Option<(Instant, OwnerId)>,
+    /// When it is stalled if it has shown no life until then. `None`: it has shown none yet, and has as long as everybody
+    /// who is handed something, from when somebody looks.
+    pub(crate) until: Option<BootInstant>,
+    /// The owner id under which it asks, and for how long what that is granted may last; `None` before the first time.
+    pub(crate) asks: Option<(OwnerId, Duration)>,
 }
 
 /// What a member has that it must pass on.
 #[derive(Debug)]
 pub(crate) enum Baton {
     /// The lease, and since when it is the member's.
-    Lease(Arc<Session>, Instant),
+    Lease(Arc<Session>, BootInstant),
     /// The way to the backend, and where the leader before stood.
     Way(Option<Box<Stand>>),
+}
+
+/// Somebody that was handed something. It must be woken, and somebody sent to look whether it comes: whoever handed it
+/// over knows that there is nothing to look at before.
+#[must_use = "it does not know yet"]
+#[derive(Debug)]
+pub(crate) struct Next {
+    pub(crate) slot: Arc<Slot>,
+    /// Somebody must be sent to look after the line at this instant.
+    pub(crate) look_at: Option<BootInstant>,
 }
 
 /// What became of a lease that its holder is done with.
 #[derive(Debug)]
 pub(crate) enum Passed {
-    /// The next one has it. Wake it.
-    On(Arc<Slot>),
+    /// The next one has it.
+    On(Next),
     /// Nobody waits, and it is kept for whoever comes next.
     Kept,
-    /// It stays with the caller, who gives it back to the backend. The next one, if any, leads: wake it.
-    Over(Option<Arc<Slot>>),
+    /// It stays with the caller, who gives it back to the backend. The next one, if any, leads.
+    Over(Option<Next>),
     /// It had been taken out of the line before; as `Over`, and nobody is to be woken.
     NotHere,
 }
@@ -84,10 +96,17 @@ pub(crate) struct Leavings {
     pub(crate) lease: Option<Arc<Session>>,
     /// What a leader left behind that nobody follows.
     pub(crate) stand: Option<Box<Stand>>,
-    /// A leader that showed no life asked under this owner id.
-    pub(crate) stalled: Option<OwnerId>,
-    /// When to look again.
-    pub(crate) next: Option<Instant>,
+    /// A leader that showed no life asked under this owner id, for something that may last for so long.
+    pub(crate) stalled: Option<(OwnerId, Duration)>,
+    /// Somebody must be sent to look after the line at this instant.
+    pub(crate) look_at: Option<BootInstant>,
+}
+
+impl Leavings {
+    fn call(&mut self, next: Next) {
+        self.wake.push(next.slot);
+        self.look_at = next.look_at.or(self.look_at);
+    }
 }
 
 impl Inner {
@@ -97,7 +116,7 @@ impl Inner {
             waiting: VecDeque::new(),
             gone: 0,
             leaders: 0,
-            patrolled: false,
+            look_at: None,
             closed: false,
         }
     }
@@ -106,9 +125,24 @@ impl Inner {
         self.leaders += 1;
         self.stage = Stage::Led(Leader {
             number: self.leaders,
-            doing: None,
+            until: None,
+            asks: None,
         });
         self.leaders
+    }
+
+    /// Makes sure that somebody looks after the line by then. What comes back must be sent.
+    pub(crate) fn look_by(&mut self, at: BootInstant) -> Option<BootInstant> {
+        if self.look_at.is_some_and(|sooner| sooner <= at) {
+            return None;
+        }
+        self.look_at = Some(at);
+        Some(at)
+    }
+
+    /// Nobody is here any more.
+    pub(crate) fn empty(&mut self) {
+        (self.stage, self.gone) = (Stage::Empty, 0);
     }
 
     pub(crate) fn is_led_by(&self, number: u64) -> bool {
@@ -133,7 +167,7 @@ impl Inner {
     pub(crate) fn pass_baton(
         &mut self,
         baton: Baton,
-        now: Instant,
+        now: BootInstant,
         may: impl Fn(&Session, &Asker) -> bool,
         left: &mut Leavings,
     ) {
@@ -141,16 +175,18 @@ impl Inner {
             Baton::Lease(session, _) => session,
             Baton::Way(stand) => {
                 match self.offer(stand, now) {
-                    Ok(next) => left.wake.push(next),
+                    Ok(next) => left.call(next),
                     Err(stand) => left.stand = stand,
                 }
                 return;
             }
         };
         match self.pass(&session, || now, may) {
-            Passed::On(next) => left.wake.push(next),
+            Passed::On(next) => left.call(next),
             Passed::Over(next) => {
-                left.wake.extend(next);
+                if let Some(next) = next {
+                    left.call(next);
+                }
                 left.lease = Some(session);
             }
             Passed::Kept | Passed::NotHere => {}
@@ -160,7 +196,7 @@ impl Inner {
     pub(crate) fn pass(
         &mut self,
         session: &Arc<Session>,
-        now: impl Fn() -> Instant,
+        now: impl Fn() -> BootInstant,
         may: impl Fn(&Session, &Asker) -> bool,
     ) -> Passed {
         while let Some(first) = self.waiting.front() {
@@ -170,12 +206,13 @@ impl Inner {
             if let Some(next) = self.waiting.pop_front()
                 && next.give(Turn::Lock)
             {
+                let since = now();
                 self.stage = Stage::Handed {
                     to: Arc::clone(&next),
-                    since: now(),
+                    since,
                     session: Arc::clone(session),
                 };
-                return Passed::On(next);
+                return Passed::On(self.handed(next, since));
             }
         }
         if self.waiting.is_empty() && !self.closed && session.may_keep(&now) {
@@ -183,7 +220,7 @@ impl Inner {
             return Passed::Kept;
         }
         if self.waiting.is_empty() {
-            (self.stage, self.gone) = (Stage::Empty, 0);
+            self.empty();
             return Passed::Over(None);
         }
         Passed::Over(self.offer(None, now()).ok())
@@ -193,8 +230,8 @@ impl Inner {
     pub(crate) fn offer(
         &mut self,
         stand: Option<Box<Stand>>,
-        now: Instant,
-    ) -> Result<Arc<Slot>, Option<Box<Stand>>> {
+        now: BootInstant,
+    ) -> Result<Next, Option<Box<Stand>>> {
         while let Some(next) = self.waiting.pop_front() {
             if next.give(Turn::Lead) {
                 self.stage = Stage::Offered {
@@ -202,11 +239,16 @@ impl Inner {
                     since: now,
                     stand,
                 };
-                return Ok(next);
+                return Ok(self.handed(next, now));
             }
         }
-        (self.stage, self.gone) = (Stage::Empty, 0);
+        self.empty();
         Err(stand)
+    }
+
+    fn handed(&mut self, slot: Arc<Slot>, since: BootInstant) -> Next {
+        let look_at = self.look_by(since + PATIENCE);
+        Next { slot, look_at }
     }
 
     pub(crate) fn dismiss(&mut self, verdict: impl Fn(&Asker) -> bool) -> Vec<Arc<Slot>> {
@@ -222,15 +264,15 @@ impl Inner {
         wake
     }
 
-    pub(crate) fn next_patrol(&self, now: Instant, patience: Duration) -> Option<Instant> {
-        match &self.stage {
-            Stage::Handed { since, .. } | Stage::Offered { since, .. } => Some(*since + patience),
-            _ if self.waiting.is_empty() => None,
-            Stage::Led(Leader {
-                doing: Some((until, _)),
-                ..
-            }) => Some((*until).max(now + patience)),
-            Stage::Led(_) | Stage::Held(_) | Stage::Kept(_) | Stage::Empty => Some(now + patience),
+    /// When the next patrol has something to look at.
+    pub(crate) fn next_look(&mut self, now: BootInstant) -> Option<BootInstant> {
+        let nobody_waits = self.waiting.is_empty();
+        match &mut self.stage {
+            Stage::Handed { since, .. } | Stage::Offered { since, .. } => Some(*since + PATIENCE),
+            _ if nobody_waits => None,
+            // It has just begun, or a task that was woken does not run.
+            Stage::Led(leader) => Some(*leader.until.get_or_insert(now + PATIENCE)),
+            Stage::Held(_) | Stage::Kept(_) | Stage::Empty => Some(now + PATIENCE),
         }
     }
 }

@@ -1,43 +1,68 @@
-//! A release under way.
+//! What is owed to the backend when a lease has ended, and the release that gives it back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::Held;
 use crate::backend_error::Executed;
+use crate::clock::timer_in;
 use crate::error::{LockError, LostCause, Phase};
+use crate::lease::LeaseState;
 use crate::request::{ReleaseOutcome, ReleaseRequest};
 use crate::rw_lock::Loan;
+use crate::services::Services;
 
-/// A release under way. If its future is dropped, the reaper takes over.
-pub(super) struct Release {
-    pub(super) held: Option<Held>,
+/// A lease that nobody of this process has any more, and that the backend must be given back. Dropping it leaves that
+/// to the reaper, so whatever happens on the way, it is done.
+#[must_use = "dropping it gives the lease back in the background"]
+pub(crate) struct Owed {
+    services: Arc<Services>,
+    state: Arc<LeaseState>,
+    open: bool,
     /// A shutdown waits for it. Dropped last, after the reaper has taken over.
-    pub(super) _under_way: TaskTrackerToken,
+    _under_way: TaskTrackerToken,
 }
 
-impl Release {
-    pub(super) async fn finish(mut self, lost_before: Option<LostCause>) -> Result<(), LockError> {
-        let held = self.held.as_ref().expect("set until the end of this call");
-        let deadline = Instant::now() + held.services.call_timeout();
+impl Owed {
+    pub(crate) fn new(services: Arc<Services>, state: Arc<LeaseState>) -> Self {
+        Self {
+            _under_way: services.attempts.token(),
+            services,
+            state,
+            open: true,
+        }
+    }
+
+    /// Another process goes on with the lease.
+    pub(super) fn left_to_others(mut self) {
+        self.open = false;
+    }
+
+    /// Gives it back to the backend, and waits for the answer. If the future is dropped, the reaper goes on.
+    pub(crate) async fn give_back(
+        mut self,
+        lost_before: Option<LostCause>,
+    ) -> Result<(), LockError> {
+        let state = Arc::clone(&self.state);
+        let deadline = timer_in(self.services.call_timeout());
         let request = ReleaseRequest {
-            target: held.state.target.clone(),
-            owner: held.state.owner.clone(),
-            permits: held.state.permits,
+            target: state.target.clone(),
+            owner: state.owner.clone(),
+            permits: state.permits,
             deadline,
         };
         let mut pause = Duration::from_millis(5);
         let mut may_have_run = false;
         let outcome = loop {
-            match held.services.release(&request).await {
+            match self.services.release(&request).await {
                 Ok(outcome) => break outcome,
                 Err(source) => {
                     may_have_run |= source.executed() == Executed::Maybe;
                     if !source.is_transient() || Instant::now() + pause >= deadline {
-                        // `self` still owns the hold: dropping it hands the rest to the reaper.
-                        let target = held.state.target.clone();
+                        // Dropping `self` hands the rest to the reaper.
+                        let target = state.target.clone();
                         if let Some(cause) = lost_before {
                             return Err(LockError::Lost { target, cause });
                         }
@@ -52,11 +77,10 @@ impl Release {
                 }
             }
         };
-        let held = self.held.take().expect("set until the end of this call");
-        if held.state.late_attempt {
-            held.reap();
-        } else {
-            Loan::returned_by(&held.state);
+        // An attempt that may still arrive is the reaper's.
+        if !state.late_attempt {
+            self.open = false;
+            Loan::returned_by(&state);
         }
         let cause = match (lost_before, outcome) {
             (Some(cause), _) => cause,
@@ -66,16 +90,20 @@ impl Release {
             (None, ReleaseOutcome::NotHeld) => LostCause::Missing,
         };
         Err(LockError::Lost {
-            target: held.state.target.clone(),
+            target: state.target.clone(),
             cause,
         })
     }
 }
 
-impl Drop for Release {
+impl Drop for Owed {
     fn drop(&mut self) {
-        if let Some(held) = self.held.take() {
-            held.reap();
+        if !self.open {
+            return;
         }
+        let debt = self.services.debt_of(&self.state);
+        let state = Arc::clone(&self.state);
+        self.services
+            .reap_then(debt, move || Loan::returned_by(&state));
     }
 }

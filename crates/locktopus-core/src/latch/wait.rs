@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Latch;
 use crate::acquire::jitter;
+use crate::clock::{timer_after, timer_in};
 use crate::error::{LockError, OptionError};
 use crate::kind::{LockKind, LockTarget};
 use crate::settings::{WaitStrategy, heartbeat_bounds};
@@ -19,6 +20,9 @@ use crate::wake::WakeStream;
 
 /// The first pause of a waiter that cannot be told.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
+
+/// The time that the first look has for its answer, however short the limit.
+const FIRST_LOOK: Duration = Duration::from_millis(50);
 
 /// A wait for a latch. Made by [`Latch::wait`]; await it.
 ///
@@ -43,7 +47,7 @@ impl LatchWait {
         }
     }
 
-    /// Gives up with [`LockError::WaitTimeout`] after this time.
+    /// Gives up with [`LockError::WaitTimeout`] after this time. The first look always has 50 ms for its answer.
     pub fn at_most(mut self, wait: Duration) -> Self {
         self.limit = Some(wait);
         self
@@ -67,7 +71,10 @@ impl LatchWait {
         let target = latch.name.target(&latch.services, &LockKind::Latch)?;
         let heartbeat = self.checked_heartbeat()?;
         let started = Instant::now();
-        let limit = self.limit.and_then(|limit| started.checked_add(limit));
+        // A look always has a moment for its answer, or a short limit could not find the latch open.
+        let limit = self
+            .limit
+            .map(|limit| timer_after(started, limit.max(FIRST_LOOK)));
         let out_of_time = async {
             match limit {
                 Some(limit) => tokio::time::sleep_until(limit).await,
@@ -128,7 +135,7 @@ impl LatchWait {
         if !services.backend.info().wakes {
             return None;
         }
-        let deadline = Instant::now() + services.call_timeout();
+        let deadline = timer_in(services.call_timeout());
         let hints = services.subscribe(target, deadline).await;
         hints
             .inspect_err(|error| {

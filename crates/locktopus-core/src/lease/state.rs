@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::clock::{self, BootInstant};
 use crate::cohort::Session;
 use crate::error::LostCause;
 use crate::kind::LockTarget;
@@ -26,7 +26,7 @@ pub(crate) struct LeaseState {
     pub(crate) permits: u32,
     /// Whether the watchdog renews it.
     pub(crate) renewed: bool,
-    pub(crate) granted_at: Instant,
+    pub(crate) granted_at: BootInstant,
     /// An attempt of this owner got no answer and may still arrive, after the release: look once more then.
     pub(crate) late_attempt: bool,
     /// What the grant is worth when a server fails, unless that is what it is worth by default.
@@ -59,15 +59,33 @@ struct Term {
     /// The longest lease ever asked for: what the server may hold it for, confirmed or not.
     longest: Duration,
     /// What the backend confirmed.
-    valid_until: Instant,
+    valid_until: BootInstant,
     /// After this instant it is neither renewed nor believed in.
-    hold_until: Option<Instant>,
+    hold_until: Option<BootInstant>,
 }
 
 impl Term {
-    fn valid_until(&self) -> Instant {
+    fn valid_until(&self) -> BootInstant {
         self.hold_until
             .map_or(self.valid_until, |end| end.min(self.valid_until))
+    }
+}
+
+/// A lease that was found to be over.
+#[must_use = "somebody may wait to hear of it"]
+#[derive(Debug)]
+pub(crate) struct Over {
+    pub(crate) lease: Arc<LeaseState>,
+    /// Nobody had found it before.
+    first: bool,
+}
+
+impl Over {
+    /// Tells everybody. Runs whatever waits for that, so no lock may be held.
+    pub(crate) fn announce(&self) {
+        if self.first {
+            self.lease.announce();
+        }
     }
 }
 
@@ -81,9 +99,9 @@ pub(crate) struct Grant {
     pub(crate) turns: u32,
     pub(crate) lease: Duration,
     pub(crate) renewed: bool,
-    pub(crate) hold_until: Option<Instant>,
-    pub(crate) granted_at: Instant,
-    pub(crate) valid_until: Instant,
+    pub(crate) hold_until: Option<BootInstant>,
+    pub(crate) granted_at: BootInstant,
+    pub(crate) valid_until: BootInstant,
     pub(crate) late_attempt: bool,
     pub(crate) safety: SafetyMode,
 }
@@ -102,7 +120,7 @@ impl LeaseState {
     pub(crate) fn of_turn(
         session: &Arc<Session>,
         token: Option<FencingToken>,
-        granted_at: Instant,
+        granted_at: BootInstant,
     ) -> Self {
         let core = &session.core;
         let grant = Grant {
@@ -201,18 +219,20 @@ impl LeaseState {
         })
     }
 
-    pub(crate) fn valid_until(&self) -> Instant {
+    pub(crate) fn valid_until(&self) -> BootInstant {
         self.term().valid_until()
     }
 
     /// After this instant it is neither renewed nor believed in.
-    pub(crate) fn hold_until(&self) -> Option<Instant> {
+    pub(crate) fn hold_until(&self) -> Option<BootInstant> {
         self.term().hold_until
     }
 
-    /// Sets or lifts the maximum hold time; true if that changed anything.
-    pub(crate) fn limit_hold(&self, until: Option<Instant>) -> bool {
-        until != std::mem::replace(&mut self.term().hold_until, until)
+    /// Sets or lifts the maximum hold time; true if that changed anything. Once a lease has been found to be over, nothing
+    /// does: [`judge`](Self::judge) and this see each other under the lock.
+    pub(crate) fn limit_hold(&self, until: Option<BootInstant>) -> bool {
+        let mut term = self.term();
+        self.lost().is_none() && until != std::mem::replace(&mut term.hold_until, until)
     }
 
     /// The lease that renewals ask for.
@@ -221,19 +241,19 @@ impl LeaseState {
     }
 
     /// The lease that renewals ask for, and until when it may be believed in as things stand.
-    pub(crate) fn lease_and_validity(&self) -> (Duration, Instant) {
+    pub(crate) fn lease_and_validity(&self) -> (Duration, BootInstant) {
         let term = self.term();
         (term.lease, term.valid_until())
     }
 
     /// The lease that renewals ask for, and the instant after which it is not renewed.
-    pub(crate) fn lease_and_end(&self) -> (Duration, Option<Instant>) {
+    pub(crate) fn lease_and_end(&self) -> (Duration, Option<BootInstant>) {
         let term = self.term();
         (term.lease, term.hold_until)
     }
 
     /// Notes that an extension is about to be sent. Until when the lease may be believed in without it.
-    pub(crate) fn asked_for(&self, lease: Duration) -> Instant {
+    pub(crate) fn asked_for(&self, lease: Duration) -> BootInstant {
         let mut term = self.term();
         term.longest = term.longest.max(lease);
         term.valid_until()
@@ -245,7 +265,7 @@ impl LeaseState {
     }
 
     /// Notes a confirmed extension. Extensions never shorten a lease, so neither does this.
-    pub(crate) fn extended(&self, lease: Duration, valid_until: Instant) {
+    pub(crate) fn extended(&self, lease: Duration, valid_until: BootInstant) {
         let mut term = self.term();
         term.lease = lease;
         term.valid_until = term.valid_until.max(valid_until);
@@ -253,7 +273,7 @@ impl LeaseState {
 
     /// Notes a confirmed renewal, which changes nothing about what renewals ask for: that, and until when the lease may be
     /// believed in now.
-    pub(crate) fn confirmed(&self, valid_until: Instant) -> (Duration, Instant) {
+    pub(crate) fn confirmed(&self, valid_until: BootInstant) -> (Duration, BootInstant) {
         let mut term = self.term();
         term.valid_until = term.valid_until.max(valid_until);
         (term.lease, term.valid_until())
@@ -265,9 +285,16 @@ impl LeaseState {
 
     /// Ends the lease for a reason; the first reason stays.
     pub(crate) fn end(&self, cause: LostCause) {
-        if self.cause.set(cause.clone()).is_err() {
-            return;
+        if self.cause.set(cause).is_ok() {
+            self.announce();
         }
+    }
+
+    /// Tells everybody that the lease has ended. To be called once, by whoever gave the cause.
+    fn announce(&self) {
+        let Some(cause) = self.lost() else {
+            return;
+        };
         // Either this sees the signal that `signal` makes, or that sees the cause.
         fence(Ordering::SeqCst);
         if let Some(signal) = self.signal.get() {
@@ -276,7 +303,7 @@ impl LeaseState {
         if let Link::Core(session) = &self.link
             && let Some(session) = session.upgrade()
         {
-            session.ended(&cause);
+            session.ended(cause);
         }
     }
 
@@ -290,23 +317,40 @@ impl LeaseState {
         signal
     }
 
-    /// Ends a lease whose deadline has passed.
-    pub(crate) fn expire(&self) {
-        if let Link::Turn(session) = &self.link {
-            session.core.expire();
-            // Nothing new if the session told this turn.
-            self.end(session.core.lost().cloned().unwrap_or(LostCause::Expired));
-            return;
+    /// Finds out whether the deadline has passed; if so, the lease is over from now on, and what comes back tells everybody.
+    /// `failed`: what the last renewal failed with.
+    ///
+    /// The deadline may be moved, or a maximum hold time lifted, by whoever passes the lease on at the same moment. Either
+    /// that happens before, and the lease is not over, or nobody goes on with it.
+    #[must_use]
+    pub(crate) fn judge(self: &Arc<Self>, now: BootInstant, failed: Option<&str>) -> Option<Over> {
+        let term = self.term();
+        if term.valid_until() > now {
+            return None;
         }
-        let term = *self.term();
-        let over = term.hold_until.is_some_and(|end| end <= term.valid_until);
-        self.end(match (over, self.renewed) {
+        let held_too_long = term.hold_until.is_some_and(|end| end <= term.valid_until);
+        let cause = match (held_too_long, self.renewed) {
             (true, _) => LostCause::MaxHold,
             (false, true) => LostCause::Unreachable {
-                detail: "no renewal was confirmed in time".to_owned(),
+                detail: failed
+                    .unwrap_or("no renewal was confirmed in time")
+                    .to_owned(),
             },
             (false, false) => LostCause::Expired,
-        });
+        };
+        let first = self.cause.set(cause).is_ok();
+        drop(term);
+        let lease = Arc::clone(self);
+        Some(Over { lease, first })
+    }
+
+    /// Ends a lease whose deadline has passed, unless that was moved meanwhile.
+    pub(crate) fn expire(self: &Arc<Self>) {
+        if let Some(over) = self.core().judge(clock::now(), None) {
+            over.announce();
+            // Nothing new if the session told this turn.
+            self.end(self.core().lost().cloned().unwrap_or(LostCause::Expired));
+        }
     }
 
     /// Adds a hold, unless the last one is already gone.

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use tokio::time::Instant;
-
 use super::LockRequest;
 use crate::acquire::{Plan, Wait};
 use crate::any_guard::{AnyGuard, Taken};
-use crate::clock;
+use crate::clock::{self, BootInstant, timer_in};
 use crate::error::{LockError, LostCause, Phase};
-use crate::guard::{Held, LockGuard};
+use crate::guard::LockGuard;
 use crate::kind::LockKind;
 use crate::lease::{Grant, LeaseState};
 use crate::owner::OwnerId;
@@ -35,6 +33,16 @@ impl<G: AnyGuard> LockRequest<G> {
         let plan = self.plan(Wait::Not)?;
         ticket.check(&plan.target, plan.permits)?;
         let services = self.services;
+        // What is adopted is nobody's yet; but a writer must be able to read. Its gate is locked before anything is held:
+        // after that there is no point at which this could be dropped.
+        let owner = (plan.target.kind() == &LockKind::Write).then(Owner::new);
+        let gate = owner
+            .as_ref()
+            .map(|owner| owner.gate(&services, &plan.target));
+        let mut inside = match &gate {
+            Some(gate) => Some(gate.lock().await),
+            None => None,
+        };
         let sent = clock::now();
         let request = ExtendRequest {
             target: plan.target.clone(),
@@ -42,10 +50,10 @@ impl<G: AnyGuard> LockRequest<G> {
             lease: plan.lease,
             permits: plan.permits,
         };
-        let deadline = Instant::now() + services.call_timeout();
+        let deadline = timer_in(services.call_timeout());
         let cause = match services.extend_one(request, deadline).await {
             Ok(ExtendOutcome::Extended) => {
-                let held = hold(
+                let guard = hold(
                     &services,
                     &plan,
                     ticket.owner(),
@@ -53,14 +61,11 @@ impl<G: AnyGuard> LockRequest<G> {
                     sent,
                     false,
                 )?;
-                // What is adopted is nobody's yet; but a writer must be able to read.
-                let owner = (plan.target.kind() == &LockKind::Write).then(Owner::new);
-                if let Some(owner) = &owner {
-                    let gate = owner.gate(&services, &plan.target);
-                    gate.lock().await.entered(&held);
+                if let Some(inside) = &mut inside {
+                    inside.entered(&guard);
                 }
-                let guard = LockGuard::new(held);
                 guard.ensure_valid()?;
+                drop(inside);
                 return Ok(G::from_taken(Taken { guard, owner }));
             }
             Ok(ExtendOutcome::Missing) => LostCause::Missing,
@@ -85,9 +90,9 @@ pub(crate) fn hold(
     plan: &Plan,
     owner: &OwnerId,
     token: Option<FencingToken>,
-    sent: Instant,
+    sent: BootInstant,
     late_attempt: bool,
-) -> Result<Held, LockError> {
+) -> Result<LockGuard, LockError> {
     let state = Arc::new(LeaseState::new(Grant {
         target: plan.target.clone(),
         owner: owner.clone(),
@@ -96,16 +101,12 @@ pub(crate) fn hold(
         turns: 1,
         lease: plan.lease,
         renewed: plan.renewed,
-        hold_until: plan.max_hold.and_then(|hold| sent.checked_add(hold)),
+        hold_until: plan.max_hold.map(|hold| sent + hold),
         granted_at: clock::now(),
         valid_until: services.settings.margin.valid_until(sent, plan.lease),
         late_attempt,
         safety: services.safety(),
     }));
     let watch = services.watch(&state).ok_or(LockError::ShutDown)?;
-    Ok(Held {
-        services: Arc::clone(services),
-        state,
-        watch,
-    })
+    Ok(LockGuard::new(Arc::clone(services), state, watch))
 }

@@ -16,11 +16,8 @@ impl<G: AnyGuard> LockRequest<G> {
     pub(super) async fn enter(&self, wait: Wait) -> Result<Option<Taken>, LockError> {
         let plan = self.plan(wait)?;
         let Some(owner) = self.owner_in_force() else {
-            let held = acquire::acquire(&self.services, &plan).await?;
-            return Ok(held.map(|held| Taken {
-                guard: LockGuard::new(held),
-                owner: None,
-            }));
+            let guard = acquire::acquire(&self.services, &plan).await?;
+            return Ok(guard.map(|guard| Taken { guard, owner: None }));
         };
         // Boxed: the many waiters without an owner need no room for this.
         Box::pin(self.enter_as(owner, plan)).await
@@ -41,11 +38,11 @@ impl<G: AnyGuard> LockRequest<G> {
                 if let Wait::AtMost(limit) = plan.wait {
                     plan.wait = Wait::AtMost(limit.saturating_sub(started.elapsed()));
                 }
-                let Some(held) = self.take(&plan, &inside).await? else {
+                let Some(guard) = self.take(&plan, &inside).await? else {
                     return Ok(None);
                 };
-                inside.entered(&held);
-                LockGuard::new(held)
+                inside.entered(&guard);
+                guard
             }
         };
         let owner = Some(owner);
@@ -64,10 +61,11 @@ impl<G: AnyGuard> LockRequest<G> {
     /// Another guard, if the owner is inside already; an error if asking makes no sense then.
     fn enter_again(&self, plan: &Plan, inside: &Inside) -> Result<Option<LockGuard>, LockError> {
         let target = || plan.target.clone();
+        // Only looked at: a guard of a moment would be a hold, and perhaps the last one.
+        if !self.kind.is_reentrant() && inside.holds(&self.kind) {
+            return Err(LockError::NotReentrant { target: target() });
+        }
         if let Some(guard) = inside.enter_again(&self.services, &self.kind) {
-            if !self.kind.is_reentrant() {
-                return Err(LockError::NotReentrant { target: target() });
-            }
             guard.ensure_valid()?;
             return Ok(Some(guard));
         }
@@ -77,11 +75,7 @@ impl<G: AnyGuard> LockRequest<G> {
         Ok(None)
     }
 
-    async fn take(
-        &self,
-        plan: &Plan,
-        inside: &Inside,
-    ) -> Result<Option<crate::guard::Held>, LockError> {
+    async fn take(&self, plan: &Plan, inside: &Inside) -> Result<Option<LockGuard>, LockError> {
         if self.kind == LockKind::Read
             && let Some(writer) = inside.enter_again(&self.services, &LockKind::Write)
         {

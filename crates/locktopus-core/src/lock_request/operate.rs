@@ -1,9 +1,8 @@
 //! What an operator does to a lock without holding it: look, and take it away.
 
-use tokio::time::Instant;
-
 use super::LockRequest;
 use crate::any_guard::AnyGuard;
+use crate::clock::timer_in;
 use crate::error::{LockError, LostCause, Phase};
 use crate::lock_state::{Eviction, LockState};
 use crate::services::Services;
@@ -21,7 +20,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// Cancel safe; reads only.
     pub async fn inspect(self) -> Result<LockState, LockError> {
         let target = self.target()?;
-        let deadline = Instant::now() + self.services.call_timeout();
+        let deadline = timer_in(self.services.call_timeout());
         self.services
             .inspect(&target, deadline)
             .await
@@ -70,7 +69,7 @@ impl<G: AnyGuard> LockRequest<G> {
         if self.services.closing.is_cancelled() {
             return Err(LockError::ShutDown);
         }
-        let deadline = Instant::now() + self.services.call_timeout();
+        let deadline = timer_in(self.services.call_timeout());
         match self.services.evict(&target, deadline).await {
             Ok(eviction) => {
                 let victims = eviction.evicted.len();

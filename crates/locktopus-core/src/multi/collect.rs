@@ -8,12 +8,13 @@ use futures_util::future::{join_all, select_all};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::gates::Gates;
 use super::group::{Group, GroupAttempt};
 use super::guard::first_lost;
 use super::set::{Member, Unit};
 use crate::acquire::{self, Wait};
 use crate::error::{LockError, LostCause};
-use crate::guard::{Held, LockGuard};
+use crate::guard::LockGuard;
 use crate::kind::LockTarget;
 use crate::lease::{Lease, LeaseState};
 use crate::owner;
@@ -34,9 +35,8 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    pub(super) fn new(member: &Member, held: Held) -> Self {
-        let (state, services) = (Arc::clone(&held.state), Arc::clone(&held.services));
-        let guard = LockGuard::new(held);
+    pub(super) fn new(member: &Member, guard: LockGuard) -> Self {
+        let (state, services) = (Arc::clone(guard.state()), Arc::clone(guard.services()));
         Self {
             backend: Arc::clone(&member.backend),
             lease: guard.lease(),
@@ -49,7 +49,7 @@ impl Taken {
     /// Until when it can wait for the other locks without being extended; `None` if the watchdog sees to it.
     fn due(&self) -> Option<Instant> {
         let half = self.state.lease() / 2;
-        (!self.state.renewed).then(|| self.guard.valid_until() - half)
+        (!self.state.renewed).then(|| self.state.valid_until().before(half).timer())
     }
 
     async fn extend(&self) -> Result<Instant, LockError> {
@@ -116,11 +116,17 @@ impl Collector {
     }
 
     async fn run(&self, units: &[Unit]) -> Result<Option<Vec<Taken>>, LockError> {
+        let Some(gates) = Gates::enter(units, self.wait, self.started).await? else {
+            return Ok(None);
+        };
         loop {
             let mut taken = Vec::new();
             let (target, cause) = match self.pass(&mut taken, units).await? {
                 Step::Taken => match refresh(&taken).await {
-                    Ok(()) => return Ok(Some(taken)),
+                    Ok(()) => {
+                        gates.entered(&taken);
+                        return Ok(Some(taken));
+                    }
                     Err(LockError::Lost { target, cause }) => (target, cause),
                     Err(error) => return Err(error),
                 },
@@ -206,11 +212,11 @@ impl Collector {
                 return Ok(Step::Lost(taken[index].state.target.clone(), cause));
             }
             never = keep(taken) => match never {},
-            held = acquire::acquire(member.services(), &plan) => held,
+            guard = acquire::acquire(member.services(), &plan) => guard,
         };
         match step {
-            Ok(Some(held)) => {
-                taken.push(Taken::new(member, held));
+            Ok(Some(guard)) => {
+                taken.push(Taken::new(member, guard));
                 Ok(Step::Taken)
             }
             Ok(None) => Ok(Step::Held),

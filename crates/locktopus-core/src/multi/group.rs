@@ -11,7 +11,7 @@ use super::collect::Taken;
 use super::set::Member;
 use crate::acquire::{Plan, Wait};
 use crate::backend_error::Executed;
-use crate::clock;
+use crate::clock::{self, timer_in};
 use crate::error::{LockError, Phase};
 use crate::lock_request::hold;
 use crate::reaper::Debt;
@@ -46,11 +46,9 @@ impl<'a> GroupAttempt<'a> {
         started: Instant,
     ) -> Result<Self, LockError> {
         let services = members[0].services();
-        let deadline = Instant::now() + services.call_timeout();
+        let deadline = timer_in(services.call_timeout());
         let deadline = match wait {
-            Wait::AtMost(left) => {
-                deadline.min((Instant::now() + left).max(started + FIRST_ATTEMPT))
-            }
+            Wait::AtMost(left) => deadline.min(timer_in(left).max(started + FIRST_ATTEMPT)),
             Wait::Not | Wait::Forever => deadline,
         };
         let open = members.iter().map(|member| {
@@ -85,8 +83,8 @@ impl<'a> GroupAttempt<'a> {
                 while let Some((member, plan, attempt)) = self.open.front() {
                     let token = tokens.next().flatten();
                     let token = token.filter(|_| plan.target.kind().has_tokens());
-                    let held = hold(self.services, plan, &attempt.owner, token, sent, false)?;
-                    taken.push(Taken::new(member, held));
+                    let guard = hold(self.services, plan, &attempt.owner, token, sent, false)?;
+                    taken.push(Taken::new(member, guard));
                     self.open.pop_front();
                 }
                 Ok(Group::Taken)

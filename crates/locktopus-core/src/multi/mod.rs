@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `set` | which locks, each once, and in which order |
 //! | `collect`, `group` | taking them, those of one group by one request |
+//! | `gates` | what the owner holds of them already |
 //! | `guard` | holding them, and losing them together |
 
 mod collect;
+mod gates;
 mod group;
 mod guard;
 mod set;
@@ -68,6 +70,12 @@ use crate::lock_request::LockRequest;
 /// read and to write is taken to write. A name asked for as two kinds that do not exclude each other is refused, and
 /// so are permits of one semaphore asked for twice, and two names that are [one key](crate::LockTarget::key) because a
 /// profile puts something before one of them.
+///
+/// # Owners
+///
+/// In the [scope](crate::Owner::scope) of an owner the locks are the owner's. One that it holds already is not taken
+/// again: the answer is [`LockError::NotReentrant`] at once, because waiting for oneself would never end. Once taken, each can be
+/// entered again by the owner as a single lock.
 ///
 /// # Options
 ///
@@ -147,7 +155,8 @@ impl MultiLock {
     ///
     /// # Errors
     ///
-    /// As [`LockRequest::acquire`], and [`LockError::Option`] if the locks do not go together. After an error none is
+    /// As [`LockRequest::acquire`], [`LockError::NotReentrant`] or [`LockError::UpgradeRefused`] if the owner in whose
+    /// scope this is awaited holds one of them, and [`LockError::Option`] if the locks do not go together. After an error none is
     /// held; what was tried is given back in the background, including what may have been taken by a request that
     /// got no answer.
     ///
@@ -155,7 +164,7 @@ impl MultiLock {
     ///
     /// Cancel safe: dropping the future leaves no lock, no waiter and no task behind.
     pub async fn acquire(self) -> Result<MultiGuard, LockError> {
-        let wait = self.wait.map_or(Wait::Forever, Wait::AtMost);
+        let wait = self.wait.map_or(Wait::Forever, Wait::at_most);
         let taken = self.collect(wait).await?;
         // Without `Wait::Not` there are only locks and errors.
         taken.map(MultiGuard::new).ok_or(LockError::ShutDown)

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use super::silence::Silence;
-use crate::clock;
+use crate::clock::{self, BootInstant};
 use crate::kind::LockTarget;
 use crate::owner::OwnerId;
 use crate::request::AttemptOutcome;
@@ -36,7 +36,7 @@ struct State {
     permits: u32,
     token: Option<FencingToken>,
     /// When every node has forgotten it by itself.
-    until: Instant,
+    until: BootInstant,
     marks: Vec<Mark>,
 }
 
@@ -92,7 +92,7 @@ impl Claim {
     }
 
     /// When every node has forgotten it by itself.
-    pub(super) fn until(&self) -> Instant {
+    pub(super) fn until(&self) -> BootInstant {
         lock(&self.state).until
     }
 

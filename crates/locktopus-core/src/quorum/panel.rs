@@ -13,7 +13,7 @@ use super::claim::{Claim, Ledger};
 use super::node::Node;
 use super::silence::NAME;
 use crate::backend_error::{BackendError, BackendErrorKind, Executed};
-use crate::clock;
+use crate::clock::{self, timer_in};
 use crate::request::ReleaseRequest;
 use crate::validity::ValidityMargin;
 
@@ -119,7 +119,7 @@ impl Panel {
         loop {
             // What is on its way is answered soon, or given up and counted as late.
             claim.landed(node, Instant::now() + self.node_timeout).await;
-            let deadline = Instant::now() + self.node_timeout.max(backend.info().call_timeout);
+            let deadline = timer_in(self.node_timeout.max(backend.info().call_timeout));
             let (target, owner) = (claim.target.clone(), claim.owner.clone());
             let request = ReleaseRequest {
                 permits: claim.permits(),

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use super::probe::NodeIdentity;
+use crate::clock::BootInstant;
 
 /// Uptimes and looks at the clock are not exact; two servers that seem to have run side by side for less than
 /// this may be one after the other.
 const OVERLAP: Duration = Duration::from_secs(3);
 
-/// What is known of the server behind a node. Instants are those of the suspend-aware clock.
+/// What is known of the server behind a node.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     known: Option<Known>,
@@ -22,8 +21,8 @@ pub(super) struct Standing {
 #[derive(Debug)]
 struct Known {
     generation: u64,
-    checked: Instant,
-    votes_from: Instant,
+    checked: BootInstant,
+    votes_from: BootInstant,
     /// The node that the same server is behind, and votes for.
     twin: Option<Arc<str>>,
 }
@@ -31,9 +30,9 @@ struct Known {
 #[derive(Debug)]
 struct Last {
     identity: NodeIdentity,
-    checked: Instant,
+    checked: BootInstant,
     /// Set by a failover, and good for as long as the same server runs.
-    not_before: Option<Instant>,
+    not_before: Option<BootInstant>,
 }
 
 /// What to do with a node.
@@ -50,18 +49,17 @@ pub(super) enum Judgement {
 }
 
 impl Standing {
-    pub(super) fn judge(&self, generation: u64, now: Instant, recheck: Duration) -> Judgement {
+    pub(super) fn judge(&self, generation: u64, now: BootInstant, recheck: Duration) -> Judgement {
         let Some(known) = &self.known else {
             return Judgement::Ask;
         };
-        if known.generation != generation || now.saturating_duration_since(known.checked) > recheck
-        {
+        if known.generation != generation || now.since(known.checked) > recheck {
             return Judgement::Ask;
         }
         if let Some(twin) = &known.twin {
             return Judgement::Twin(Arc::clone(twin));
         }
-        match known.votes_from.saturating_duration_since(now) {
+        match known.votes_from.since(now) {
             Duration::ZERO => Judgement::Votes,
             left => Judgement::NotYet(left),
         }
@@ -74,7 +72,7 @@ impl Standing {
         generation: u64,
         identity: NodeIdentity,
         twin: Option<Arc<str>>,
-        now: Instant,
+        now: BootInstant,
         max_lease: Duration,
     ) {
         let mut votes_from = now + max_lease.saturating_sub(identity.uptime);
@@ -82,7 +80,7 @@ impl Standing {
         if let Some(last) = &self.last {
             if last.identity.run_id == identity.run_id {
                 not_before = last.not_before;
-            } else if now.saturating_duration_since(last.checked) + OVERLAP < identity.uptime {
+            } else if now.since(last.checked) + OVERLAP < identity.uptime {
                 // It was up already while its predecessor served: no restart but another server, whose data may
                 // lack the last writes. How long it has been up says nothing then.
                 not_before = Some(now + max_lease);
@@ -115,6 +113,7 @@ impl Standing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock;
 
     const MAX_LEASE: Duration = Duration::from_secs(60);
     const HOUR: Duration = Duration::from_secs(3600);
@@ -125,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_young_server_votes_when_it_is_as_old_as_the_longest_lease() {
-        let (mut standing, now) = (Standing::default(), Instant::now());
+        let (mut standing, now) = (Standing::default(), clock::now());
         assert_eq!(standing.judge(1, now, HOUR), Judgement::Ask);
         standing.learn(1, up("a", 20), None, now, MAX_LEASE);
         assert_eq!(
@@ -138,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_new_connection_trouble_and_time_ask_again() {
-        let (mut standing, now) = (Standing::default(), Instant::now());
+        let (mut standing, now) = (Standing::default(), clock::now());
         standing.learn(1, up("a", 100), None, now, MAX_LEASE);
         assert_eq!(standing.judge(1, now, HOUR), Judgement::Votes);
         assert_eq!(standing.judge(2, now, HOUR), Judgement::Ask, "reconnected");
@@ -149,13 +148,13 @@ mod tests {
 
     #[test]
     fn a_promoted_replica_is_old_and_does_not_vote_all_the_same() {
-        let (mut standing, mut now) = (Standing::default(), Instant::now());
+        let (mut standing, mut now) = (Standing::default(), clock::now());
         standing.learn(1, up("primary", 1000), None, now, MAX_LEASE);
-        now += Duration::from_secs(5);
+        now = now + Duration::from_secs(5);
         standing.learn(2, up("replica", 1000), None, now, MAX_LEASE);
         assert_eq!(standing.judge(2, now, HOUR), Judgement::NotYet(MAX_LEASE));
         // Asking again does not help it.
-        now += Duration::from_secs(10);
+        now = now + Duration::from_secs(10);
         standing.learn(3, up("replica", 1010), None, now, MAX_LEASE);
         let left = Judgement::NotYet(Duration::from_secs(50));
         assert_eq!(standing.judge(3, now, HOUR), left);
@@ -163,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_restart_long_ago_is_no_failover() {
-        let (mut standing, now) = (Standing::default(), Instant::now());
+        let (mut standing, now) = (Standing::default(), clock::now());
         standing.learn(1, up("before", 1000), None, now, MAX_LEASE);
         let later = now + Duration::from_secs(300);
         standing.learn(2, up("after", 299), None, later, MAX_LEASE);

@@ -12,9 +12,9 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::Loan;
 use crate::acquire::Plan;
 use crate::backend_error::{BackendError, BackendErrorKind, Executed};
-use crate::clock;
+use crate::clock::{self, timer_in};
 use crate::error::{LockError, LostCause, Phase};
-use crate::guard::{Held, LockGuard};
+use crate::guard::LockGuard;
 use crate::kind::LockTarget;
 use crate::lock_request::hold;
 use crate::owner::OwnerId;
@@ -31,36 +31,36 @@ pub(crate) async fn read_as_writer(
     services: &Arc<Services>,
     plan: &Plan,
     writer: &LockGuard,
-) -> Result<Held, LockError> {
+) -> Result<LockGuard, LockError> {
     writer.ensure_valid()?;
     let target = || plan.target.clone();
-    let held = tokio::select! {
+    let reading = tokio::select! {
         biased;
         () = services.closing.cancelled() => return Err(LockError::ShutDown),
         () = plan.cancelled() => return Err(LockError::Cancelled { target: target() }),
-        held = take(services, plan, writer) => held?,
+        reading = take(services, plan, writer) => reading?,
     };
-    // Otherwise somebody else may have written in between.
+    // Otherwise somebody else may have written in between, and what was taken is given back.
     writer.ensure_valid()?;
-    Ok(held)
+    Ok(reading)
 }
 
 async fn take(
     services: &Arc<Services>,
     plan: &Plan,
     writer: &LockGuard,
-) -> Result<Held, LockError> {
-    let limit = Instant::now() + services.call_timeout() * PATIENCE;
+) -> Result<LockGuard, LockError> {
+    let limit = timer_in(services.call_timeout() * PATIENCE);
     let mut unsettled: Option<Unsettled<'_>> = None;
     let mut pause = FIRST_PAUSE;
     loop {
-        let lent = writer.held().state.loan();
+        let lent = writer.state().loan();
         let error = if unsettled.is_none() && lent.is_some_and(|loan| !loan.is_returned()) {
             still_lent(services)
         } else {
             let unsettled = unsettled.get_or_insert_with(|| Unsettled::new(services, plan, writer));
             match unsettled.attempt(plan, writer).await? {
-                Ok(held) => return Ok(held),
+                Ok(reading) => return Ok(reading),
                 Err(error) => error,
             }
         };
@@ -105,7 +105,7 @@ struct Unsettled<'a> {
 
 impl<'a> Unsettled<'a> {
     fn new(services: &'a Arc<Services>, plan: &'a Plan, writer: &'a LockGuard) -> Self {
-        let state = &writer.held().state;
+        let state = writer.state();
         let loan = Loan::of(state);
         state.set_loan(&loan);
         Self {
@@ -123,9 +123,9 @@ impl<'a> Unsettled<'a> {
         &mut self,
         plan: &Plan,
         writer: &LockGuard,
-    ) -> Result<Result<Held, BackendError>, LockError> {
+    ) -> Result<Result<LockGuard, BackendError>, LockError> {
         let services = self.services;
-        let (sent, deadline) = (clock::now(), Instant::now() + services.call_timeout());
+        let (sent, deadline) = (clock::now(), timer_in(services.call_timeout()));
         let (target, owner) = (self.target.clone(), self.owner.clone());
         let attempt = AcquireAttempt::new(target, owner, plan.lease, deadline);
         // Until the answer comes; also if the future is dropped here.
@@ -138,10 +138,10 @@ impl<'a> Unsettled<'a> {
                 if valid_until <= clock::now() {
                     return Ok(Err(too_slow(services)));
                 }
-                let held = hold(services, plan, self.owner, None, sent, was_late)?;
-                held.state.set_loan(&self.loan);
+                let reading = hold(services, plan, self.owner, None, sent, was_late)?;
+                reading.state().set_loan(&self.loan);
                 self.open = None;
-                Ok(Ok(held))
+                Ok(Ok(reading))
             }
             // A writer is never refused, so it is not the writer any more.
             Ok(AttemptOutcome::Held { .. } | AttemptOutcome::Queued { .. }) => {

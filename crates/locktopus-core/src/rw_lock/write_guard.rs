@@ -114,8 +114,7 @@ impl WriteGuard {
 
     /// A request for the readers' half, for the same owner and under the same terms.
     fn reading(&self) -> LockRequest {
-        let held = self.guard.held();
-        let (services, state) = (&held.services, &held.state);
+        let (services, state) = (self.guard.services(), self.guard.state());
         let name = Named::Stored(state.target.name().clone());
         let request = LockRequest::new(services.clone(), name, LockKind::Read).owner(&self.owner);
         let lease = state.lease();
@@ -126,7 +125,7 @@ impl WriteGuard {
         };
         match state.hold_until() {
             Some(end) => {
-                let left = end.saturating_duration_since(clock::now());
+                let left = end.since(clock::now());
                 request.max_hold(left.max(Duration::from_nanos(1)))
             }
             None => request,

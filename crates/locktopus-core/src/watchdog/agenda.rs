@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use crate::clock::BootInstant;
 
 /// A millisecond, counted from when the agenda was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,12 +30,12 @@ pub(super) struct Spot {
 
 #[derive(Debug)]
 pub(super) struct Agenda<T> {
-    origin: Instant,
+    origin: BootInstant,
     moments: BTreeMap<Moment, Vec<T>>,
 }
 
 impl<T> Agenda<T> {
-    pub(super) fn new(origin: Instant) -> Self {
+    pub(super) fn new(origin: BootInstant) -> Self {
         Self {
             origin,
             moments: BTreeMap::new(),
@@ -43,20 +43,20 @@ impl<T> Agenda<T> {
     }
 
     /// What the moments and the grid of renewals count from.
-    pub(super) fn origin(&self) -> Instant {
+    pub(super) fn origin(&self) -> BootInstant {
         self.origin
     }
 
     /// The first moment that is not before this instant: what falls due then is due by the time it is found.
-    pub(super) fn moment(&self, at: Instant) -> Moment {
-        let since = at.saturating_duration_since(self.origin);
+    pub(super) fn moment(&self, at: BootInstant) -> Moment {
+        let since = at.since(self.origin);
         let whole = since + Duration::from_nanos(999_999);
         Moment(u64::try_from(whole.as_millis()).unwrap_or(u64::MAX - 1))
     }
 
-    /// When this moment is, unless that is too far away to be said.
-    pub(super) fn instant(&self, moment: Moment) -> Option<Instant> {
-        self.origin.checked_add(Duration::from_millis(moment.0))
+    /// When this moment is.
+    pub(super) fn instant(&self, moment: Moment) -> BootInstant {
+        self.origin + Duration::from_millis(moment.0)
     }
 
     /// The earliest moment at which there is something.
@@ -87,8 +87,8 @@ impl<T> Agenda<T> {
     }
 
     /// Takes out one of those that are due at `now`.
-    pub(super) fn pop(&mut self, now: Instant) -> Option<T> {
-        let past = now.saturating_duration_since(self.origin).as_millis();
+    pub(super) fn pop(&mut self, now: BootInstant) -> Option<T> {
+        let past = now.since(self.origin).as_millis();
         let mut first = self.moments.first_entry()?;
         if u128::from(first.key().0) > past {
             return None;
@@ -108,10 +108,11 @@ impl<T> Agenda<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock;
 
     #[test]
     fn nothing_is_early_and_nothing_is_late() {
-        let origin = Instant::now();
+        let origin = clock::now();
         let mut agenda = Agenda::new(origin);
         let micros = |micros| origin + Duration::from_micros(micros);
         let due = [0, 1, 999, 1_000, 1_001, 5_500];
@@ -129,7 +130,7 @@ mod tests {
 
     #[test]
     fn spots_follow_what_moves() {
-        let origin = Instant::now();
+        let origin = clock::now();
         let mut agenda = Agenda::new(origin);
         let mut spots = [None; 64];
         let mut dice = 1_u64;
@@ -161,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_is_too_far_away_stays() {
-        let origin = Instant::now();
+        let origin = clock::now();
         let mut agenda = Agenda::new(origin);
         let far = agenda.moment(origin + Duration::from_secs(100 * 365 * 24 * 60 * 60));
         agenda.insert(far, ());

@@ -4,17 +4,16 @@ use std::sync::{Arc, Weak};
 
 use tokio::time::Instant;
 
-use super::wheel::Entry;
+use crate::clock::BootInstant;
 use crate::cohort::Cohort;
-use crate::error::LostCause;
-use crate::lease::LeaseState;
+use crate::lease::{LeaseState, Over};
 
 /// What one look at the wheel found.
 #[derive(Debug)]
 pub(super) struct Due {
-    pub(super) now: Instant,
+    pub(super) now: BootInstant,
     pub(super) renew: Vec<Watched>,
-    pub(super) over: Vec<Entry>,
+    pub(super) over: Vec<Over>,
     pub(super) patrols: Vec<Weak<Cohort>>,
     pub(super) next: Next,
 }
@@ -38,7 +37,7 @@ pub(super) struct Watched {
 }
 
 impl Due {
-    pub(super) fn new(now: Instant) -> Self {
+    pub(super) fn new(now: BootInstant) -> Self {
         Self {
             now,
             renew: Vec::new(),
@@ -50,21 +49,5 @@ impl Due {
 
     pub(super) fn is_empty(&self) -> bool {
         self.renew.is_empty() && self.over.is_empty() && self.patrols.is_empty()
-    }
-}
-
-impl Entry {
-    pub(super) fn report_expiry(self) {
-        if let (Some(failures), false) = (self.failures, self.lease.lost().is_some())
-            && self
-                .lease
-                .hold_until()
-                .is_none_or(|end| end > self.lease.valid_until())
-        {
-            let detail = failures.detail;
-            self.lease.end(LostCause::Unreachable { detail });
-        }
-        self.lease.expire();
-        tracing::warn!(lock = %self.lease.target, cause = ?self.lease.lost(), "lock lost");
     }
 }

@@ -2,19 +2,18 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use super::{BATCHES_PER_PERIOD, RENEWALS_PER_LEASE};
+use crate::clock::BootInstant;
 use crate::lease::LeaseState;
 use crate::services::Services;
 
 /// When to renew a lease that was confirmed at `now`. Any fixed origin will do for the grid.
-pub(super) fn renewal(origin: Instant, now: Instant, lease: Duration) -> Instant {
+pub(super) fn renewal(origin: BootInstant, now: BootInstant, lease: Duration) -> BootInstant {
     let period = lease / RENEWALS_PER_LEASE;
     let grid = nanos(period / BATCHES_PER_PERIOD).max(1_000_000);
     let at = now + period;
-    let past = nanos(at.saturating_duration_since(origin)) % grid;
-    at - Duration::from_nanos(past)
+    let past = nanos(at.since(origin)) % grid;
+    at.before(Duration::from_nanos(past))
 }
 
 /// As many as there can be in half a millennium.
@@ -23,12 +22,12 @@ fn nanos(duration: Duration) -> u64 {
 }
 
 /// The lease to ask for: the usual one, but not longer than the maximum hold time needs.
-pub(super) fn renewal_lease(lease: &LeaseState, now: Instant, services: &Services) -> Duration {
+pub(super) fn renewal_lease(lease: &LeaseState, now: BootInstant, services: &Services) -> Duration {
     let (usual, end) = lease.lease_and_end();
     let Some(end) = end else {
         return usual;
     };
-    let needed = end.saturating_duration_since(now) + services.settings.margin.of(usual);
+    let needed = end.since(now) + services.settings.margin.of(usual);
     // Rounded up to the grid of batches, so that neighbours still share one.
     let needed = Duration::from_millis(u64::try_from(needed.as_millis() + 1).unwrap_or(u64::MAX));
     usual.min(needed)

@@ -2,16 +2,14 @@
 
 use std::sync::{Arc, Weak};
 
-use slab::Slab;
-use tokio::time::Instant;
-
 use super::agenda::{Agenda, Moment, Spot};
 use super::due::{Due, Next, Watched};
 use super::timing::renewal;
 use super::{LOOK, TICK};
-use crate::clock;
+use crate::clock::{self, BootInstant};
 use crate::cohort::Cohort;
 use crate::lease::LeaseState;
+use slab::Slab;
 
 #[derive(Debug)]
 pub(super) struct Wheel {
@@ -27,7 +25,7 @@ pub(super) struct Wheel {
 pub(super) struct Entry {
     pub(super) lease: Arc<LeaseState>,
     spot: Spot,
-    pub(super) renew_at: Option<Instant>,
+    pub(super) renew_at: Option<BootInstant>,
     pub(super) in_flight: bool,
     /// Renewals that failed since the last one that did not.
     pub(super) failures: Option<Box<Failures>>,
@@ -43,7 +41,7 @@ pub(super) struct Failures {
 impl Entry {
     /// The next instant at which something must be done. While a renewal is under way, that is the deadline, which
     /// is then `valid_until`.
-    fn next(&self, valid_until: Instant) -> Instant {
+    fn next(&self, valid_until: BootInstant) -> BootInstant {
         match self.renew_at {
             Some(at) if !self.in_flight => at.min(valid_until),
             _ => valid_until,
@@ -56,7 +54,7 @@ impl Entry {
 pub(super) struct Sooner(pub(super) bool);
 
 impl Wheel {
-    pub(super) fn new(origin: Instant) -> Self {
+    pub(super) fn new(origin: BootInstant) -> Self {
         Self {
             leases: Slab::new(),
             agenda: Agenda::new(origin),
@@ -82,12 +80,12 @@ impl Wheel {
     }
 
     /// What the grid of renewals counts from.
-    pub(super) fn origin(&self) -> Instant {
+    pub(super) fn origin(&self) -> BootInstant {
         self.agenda.origin()
     }
 
     /// Puts in a lease that was confirmed at `now`.
-    pub(super) fn insert(&mut self, lease: &Arc<LeaseState>, now: Instant) -> (usize, Sooner) {
+    pub(super) fn insert(&mut self, lease: &Arc<LeaseState>, now: BootInstant) -> (usize, Sooner) {
         let renew_at = lease
             .renewed
             .then(|| renewal(self.origin(), now, lease.lease()));
@@ -106,7 +104,7 @@ impl Wheel {
     }
 
     /// Puts in a look after a line.
-    pub(super) fn insert_patrol(&mut self, cohort: Weak<Cohort>, at: Instant) -> Sooner {
+    pub(super) fn insert_patrol(&mut self, cohort: Weak<Cohort>, at: BootInstant) -> Sooner {
         let at = self.patrols.moment(at);
         self.patrols.insert(at, cohort);
         self.is_sooner(at)
@@ -136,7 +134,7 @@ impl Wheel {
     }
 
     /// Puts a lease where it belongs now, after something about it has changed.
-    pub(super) fn put_right(&mut self, slot: usize, valid_until: Instant) -> Sooner {
+    pub(super) fn put_right(&mut self, slot: usize, valid_until: BootInstant) -> Sooner {
         let Some(entry) = self.leases.get(slot) else {
             return Sooner(false);
         };
@@ -166,7 +164,7 @@ impl Wheel {
         due
     }
 
-    fn next_look(&mut self, now: Instant) -> Next {
+    fn next_look(&mut self, now: BootInstant) -> Next {
         // Timers do not count the time for which the machine is asleep; so it is looked for it while there are leases.
         let tick = (!self.leases.is_empty()).then(|| self.agenda.moment(now + TICK));
         let firsts = [self.agenda.first(), self.patrols.first(), tick];
@@ -175,8 +173,7 @@ impl Wheel {
             return Next::Never;
         };
         self.awake_at = at;
-        let at = self.agenda.instant(at).unwrap_or(now + TICK);
-        Next::At(clock::timer(at))
+        Next::At(self.agenda.instant(at).timer())
     }
 
     /// Handles a lease that was taken off the agenda, and puts it in again.
@@ -184,15 +181,19 @@ impl Wheel {
         let Some(entry) = self.leases.get_mut(slot) else {
             return;
         };
-        let valid_until = entry.lease.valid_until();
-        let over = due.now >= valid_until;
-        if over || !entry.lease.is_active() {
-            let entry = self.leases.remove(slot);
-            if over {
-                due.over.push(entry);
-            }
+        if !entry.lease.is_active() {
+            self.leases.remove(slot);
             return;
         }
+        // Here and not later: what is taken out of the wheel and then passed on would be renewed by nobody.
+        let failed = entry.failures.as_deref();
+        let failed = failed.map(|failures| failures.detail.as_str());
+        if let Some(over) = entry.lease.judge(due.now, failed) {
+            self.leases.remove(slot);
+            due.over.push(over);
+            return;
+        }
+        let valid_until = entry.lease.valid_until();
         if !entry.in_flight && entry.renew_at.is_some_and(|at| at <= due.now) {
             entry.in_flight = true;
             let lease = Arc::clone(&entry.lease);

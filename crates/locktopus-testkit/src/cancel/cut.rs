@@ -9,6 +9,32 @@ use std::task::{Context, Poll};
 pub struct Cut<F> {
     inner: Option<Pin<Box<F>>>,
     polls_left: usize,
+    budget: Option<usize>,
+}
+
+/// What tokio lets a task do before it makes it yield.
+const WHOLE_BUDGET: usize = 128;
+
+impl<F> Cut<F> {
+    /// Leaves the future only so many units of tokio's budget at each poll, so that it can be cut where a busy task would be
+    /// made to yield: also at an await that is never pending otherwise, such as that of a mutex nobody else has.
+    #[must_use]
+    pub fn on_budget(self, units: usize) -> Self {
+        Self {
+            budget: Some(units),
+            ..self
+        }
+    }
+}
+
+/// Uses up all but so many units.
+fn starve(cx: &mut Context<'_>, units: usize) {
+    for _ in units..WHOLE_BUDGET {
+        let used = std::pin::pin!(tokio::task::consume_budget()).poll(cx);
+        if used.is_pending() {
+            return;
+        }
+    }
 }
 
 /// Runs `future` until it completes, or drops it where it stands after it was pending `polls` times.
@@ -17,6 +43,7 @@ pub fn cut_after<F: Future>(polls: usize, future: F) -> Cut<F> {
     Cut {
         inner: Some(Box::pin(future)),
         polls_left: polls,
+        budget: None,
     }
 }
 
@@ -29,6 +56,9 @@ impl<F: Future> Future for Cut<F> {
             && let Some(inner) = &mut this.inner
         {
             this.polls_left -= 1;
+            if let Some(units) = this.budget {
+                starve(cx, units);
+            }
             if let Poll::Ready(output) = inner.as_mut().poll(cx) {
                 return Poll::Ready(Some(output));
             }
