@@ -335,3 +335,65 @@ async fn a_virtual_address_leads_new_connections_elsewhere() {
     drop(vip);
     who(&mut again).await.unwrap_err();
 }
+
+/// Behind proxies every kind is complete, and those who are told where servers are find the proxies.
+#[tokio::test]
+async fn every_kind_can_be_far_away() {
+    let round_trip = Duration::from_millis(60);
+    for kind in TopologyKind::ALL {
+        let spec = Spec::new(kind).with_round_trip(round_trip);
+        let deployment = start(PLAIN, &spec).await.unwrap();
+        assert!(!deployment.caps().honest_latency);
+        let ports: Vec<_> = deployment
+            .nodes()
+            .iter()
+            .map(|node| node.addr().port())
+            .collect();
+        let announced = match kind {
+            TopologyKind::Sentinel { .. } => {
+                let asked = [
+                    "SENTINEL",
+                    "GET-MASTER-ADDR-BY-NAME",
+                    deployment.master_name(),
+                ];
+                deployment.sentinels()[0]
+                    .command(&asked)
+                    .await
+                    .unwrap()
+                    .items()[1]
+                    .text()
+            }
+            TopologyKind::Cluster { .. } => {
+                let known = deployment.nodes()[1].command(&["CLUSTER", "NODES"]).await;
+                known.unwrap().text()
+            }
+            _ => ports[0].to_string(),
+        };
+        assert!(
+            announced.contains(&ports[0].to_string()),
+            "{kind}: {announced} of {ports:?}"
+        );
+        for node in deployment.nodes().iter().chain(deployment.sentinels()) {
+            assert_ne!(node.addr(), node.admin_addr());
+            if kind != TopologyKind::Tls {
+                let (first, next) = (ping(node.addr()).await, ping(node.admin_addr()).await);
+                assert!(first >= round_trip * 2, "{kind} {}: {first:?}", node.name());
+                assert!(next < first, "{kind} {}: the harness is near", node.name());
+            }
+        }
+        deployment.set_round_trip(Duration::ZERO);
+        deployment.wait_ready().await.unwrap();
+        down(deployment).await;
+    }
+}
+
+/// How long a server takes to answer on a new connection.
+async fn ping(server: std::net::SocketAddr) -> Duration {
+    let begun = Instant::now();
+    let mut connection = TcpStream::connect(server).await.unwrap();
+    connection.write_all(b"PING\r\n").await.unwrap();
+    let mut answer = [0; 7];
+    connection.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"+PONG\r\n");
+    begun.elapsed()
+}

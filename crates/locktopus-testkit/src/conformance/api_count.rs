@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout};
 
 use super::api_queue::queued;
 use super::ctx::until;
-use super::{Ctx, Flavour, Rule, SHORT, SLACK};
+use super::{Ctx, Flavour, Rule};
 
 /// A semaphore of so many permits, through two clients.
 async fn semaphores(ctx: &Ctx, permits: u32) -> (Semaphore, Semaphore) {
@@ -31,6 +31,7 @@ async fn free(semaphore: &Semaphore, expected: i64, when: &str) {
 
 /// Permits are taken, waited for and given back in portions.
 pub async fn permits_are_shared_out(ctx: Ctx) {
+    let slack = ctx.slack();
     let (a, b) = semaphores(&ctx, 3).await;
     let again = Rule::Api.ok(b.initialise(9).await, "initialising");
     Rule::Counter.check(!again, "permits were given twice");
@@ -50,7 +51,7 @@ pub async fn permits_are_shared_out(ctx: Ctx) {
     Rule::Api.ok(two.release().await, "a release");
     Rule::Permits.check(!waiting.is_finished(), "three permits of two were had");
     Rule::Api.ok(one.release().await, "a release");
-    let Ok(Ok(three)) = timeout(SLACK, waiting).await else {
+    let Ok(Ok(three)) = timeout(slack, waiting).await else {
         Rule::HandOff.broken("permits came back and the waiter did not get them")
     };
     let three = Rule::Api.ok(three, "taking permits");
@@ -61,13 +62,14 @@ pub async fn permits_are_shared_out(ctx: Ctx) {
 
 /// Whoever waits for permits that there are not gets them when they are added.
 pub async fn a_waiter_gets_permits_that_are_given(ctx: Ctx) {
+    let slack = ctx.slack();
     let (a, b) = semaphores(&ctx, 1).await;
     let observer = ctx.first().await;
     let waiting = tokio::spawn(b.permits(3).into_future());
     queued(&observer, 1).await;
     let added = Rule::Api.ok(a.add(2).await, "adding");
     Rule::Counter.check(added == 3, format_args!("1 and 2 permits are {added}"));
-    let Ok(Ok(guard)) = timeout(SLACK, waiting).await else {
+    let Ok(Ok(guard)) = timeout(slack, waiting).await else {
         Rule::HandOff.broken("permits were added and the waiter did not get them")
     };
     let guard = Rule::Api.ok(guard, "taking permits");
@@ -81,6 +83,7 @@ pub async fn a_waiter_gets_permits_that_are_given(ctx: Ctx) {
 
 /// A dropped or cancelled wait for permits takes none and holds up nobody.
 pub async fn a_wait_for_permits_can_be_dropped(ctx: Ctx) {
+    let slack = ctx.slack();
     let (a, b) = semaphores(&ctx, 2).await;
     let observer = ctx.first().await;
     let one = Rule::Api.ok(a.permits(1).acquire().await, "taking permits");
@@ -93,12 +96,12 @@ pub async fn a_wait_for_permits_can_be_dropped(ctx: Ctx) {
     token.cancel();
     dropped.abort();
     drop(dropped.await);
-    let ended = timeout(SLACK, cancelled).await;
+    let ended = timeout(slack, cancelled).await;
     Rule::Api.check(
         matches!(ended, Ok(Ok(Err(LockError::Cancelled { .. })))),
         format_args!("a cancelled wait ended with {ended:?}"),
     );
-    let small = timeout(SLACK, b.permits(1).acquire()).await;
+    let small = timeout(slack, b.permits(1).acquire()).await;
     let Ok(small) = small else {
         Rule::CancelSafety.broken("a permit is free, and those who waited for two are in the way")
     };
@@ -118,12 +121,14 @@ pub async fn a_wait_for_permits_can_be_dropped(ctx: Ctx) {
 
 /// Permits whose holder died come back with its lease, to those who wait.
 pub async fn permits_of_a_dead_holder_come_back(ctx: Ctx) {
+    let short = ctx.short();
+    let slack = ctx.slack();
     let (_, b) = semaphores(&ctx, 2).await;
     let dead = ctx.first().await;
-    let mut attempt = dead.attempt_of(&ctx.owner(), SHORT);
+    let mut attempt = dead.attempt_of(&ctx.owner(), short);
     attempt.permits = 2;
     let _ = dead.send(&attempt).await;
-    let guard = timeout(SHORT + SLACK, b.permits(2).acquire()).await;
+    let guard = timeout(short + slack, b.permits(2).acquire()).await;
     let Ok(guard) = guard else {
         Rule::Api.broken("the waiter did not get the permits of a dead holder")
     };
@@ -136,6 +141,7 @@ pub async fn permits_of_a_dead_holder_come_back(ctx: Ctx) {
 
 /// Everybody who waits for a latch goes when it has been counted down, and at once from then on.
 pub async fn a_latch_is_waited_for(ctx: Ctx) {
+    let slack = ctx.slack();
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);
     let (one, two) = (a.latch(ctx.name()), b.latch(ctx.name()));
     let set = Rule::Api.ok(one.initialise(2).await, "setting a latch");
@@ -151,23 +157,23 @@ pub async fn a_latch_is_waited_for(ctx: Ctx) {
         })
         .into();
     // Long enough for them to listen; what comes before that is not missed either.
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    ctx.let_it_act(Duration::from_millis(50)).await;
     let left = Rule::Api.ok(two.count_down().await, "counting down");
     Rule::Counter.check(left == 1, format_args!("{left} are left of 2 after 1"));
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    ctx.let_it_act(Duration::from_millis(20)).await;
     Rule::Api.check(
         waits.iter().all(|wait| !wait.is_finished()),
         "a wait ended before the latch was at zero",
     );
     Rule::Api.ok(one.count_down().await, "counting down");
     for wait in waits {
-        let done = timeout(SLACK, wait).await;
+        let done = timeout(slack, wait).await;
         Rule::Wakes.check(
             matches!(done, Ok(Ok(Ok(_)))),
             format_args!("a latch is at zero, and a wait for it ended with {done:?}"),
         );
     }
-    let done = timeout(SLACK, two.wait().into_future()).await;
+    let done = timeout(slack, two.wait().into_future()).await;
     Rule::Api.check(matches!(done, Ok(Ok(_))), "an open latch is waited for");
     let count = Rule::Api.ok(two.count().await, "reading a latch");
     Rule::Counter.check(count == 0, format_args!("an open latch is at {count}"));
@@ -175,19 +181,20 @@ pub async fn a_latch_is_waited_for(ctx: Ctx) {
 
 /// A wait for a latch ends in time, or when it is cancelled, and leaves the latch as it is.
 pub async fn a_wait_for_a_latch_ends(ctx: Ctx) {
+    let slack = ctx.slack();
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);
     let (one, two) = (a.latch(ctx.name()), b.latch(ctx.name()));
     Rule::Api.ok(one.initialise(1).await, "setting a latch");
     let limit = Duration::from_millis(100);
     let begun = Instant::now();
-    let waited = timeout(SLACK, two.wait().at_most(limit).into_future()).await;
+    let waited = timeout(slack, two.wait().at_most(limit).into_future()).await;
     Rule::Api.check(
         matches!(waited, Ok(Err(LockError::WaitTimeout { .. }))) && begun.elapsed() >= limit,
         format_args!("a wait of at most {limit:?} ended with {waited:?}"),
     );
     let token = CancellationToken::new();
     token.cancel();
-    let waited = timeout(SLACK, two.wait().cancel_on(token).into_future()).await;
+    let waited = timeout(slack, two.wait().cancel_on(token).into_future()).await;
     Rule::Api.check(
         matches!(waited, Ok(Err(LockError::Cancelled { .. }))),
         format_args!("a cancelled wait ended with {waited:?}"),

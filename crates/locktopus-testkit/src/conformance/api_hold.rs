@@ -8,7 +8,7 @@ use locktopus_core::{LockError, LostCause};
 use tokio::time::{Instant, timeout};
 
 use super::ctx::until;
-use super::{Ctx, LONG, Rule, SLACK};
+use super::{Ctx, LONG, Rule};
 
 /// A lease that the watchdog renews several times while a case runs; long enough that a busy machine is in time.
 const RENEWED: Duration = Duration::from_millis(2_400);
@@ -38,6 +38,7 @@ pub async fn the_watchdog_renews(ctx: Ctx) {
 
 /// A lease that is not to be renewed ends on time, on both sides: the holder knows before the server.
 pub async fn an_explicit_lease_ends_on_time(ctx: Ctx) {
+    let slack = ctx.slack();
     let short = ctx.short();
     let (a, b) = (ctx.locks(0).await, ctx.second().await);
     let sent = Instant::now();
@@ -45,17 +46,17 @@ pub async fn an_explicit_lease_ends_on_time(ctx: Ctx) {
     let guard = Rule::Api.ok(guard, "acquiring");
     let until = guard.valid_until();
     Rule::Lease.check(
-        until >= sent && until.saturating_duration_since(sent) < short + SLACK,
+        until >= sent && until.saturating_duration_since(sent) < short + slack,
         "the deadline is out of place",
     );
-    let cause = timeout(short + SLACK, guard.lost()).await;
+    let cause = timeout(short + slack, guard.lost()).await;
     let late = Instant::now().saturating_duration_since(until);
     Rule::Api.check(
         cause == Ok(LostCause::Expired),
         format_args!("an explicit lease ended with {cause:?}"),
     );
     Rule::Api.check(
-        late < SLACK,
+        late < slack,
         format_args!("the end of a lease was told {late:?} late"),
     );
     super::expiry::take_over(&b, &ctx.owner(), short).await;
@@ -68,13 +69,14 @@ pub async fn an_explicit_lease_ends_on_time(ctx: Ctx) {
 
 /// A renewed lock ends at its maximum hold time.
 pub async fn a_hold_ends_at_its_maximum(ctx: Ctx) {
+    let slack = ctx.slack();
     let short = ctx.short();
     let a = ctx.locks(0).await;
     // The lease alone would outlast the maximum, so that a slow renewal is not taken for it.
     let request = ctx.request(&a).watchdog(short * 3).max_hold(short * 2);
     let started = Instant::now();
     let guard = Rule::Api.ok(request.acquire().await, "acquiring");
-    let cause = timeout(short * 2 + SLACK, guard.lost()).await;
+    let cause = timeout(short * 2 + slack, guard.lost()).await;
     Rule::Api.check(
         cause == Ok(LostCause::MaxHold)
             && started.elapsed() + Duration::from_millis(1) >= short * 2,
@@ -85,7 +87,7 @@ pub async fn a_hold_ends_at_its_maximum(ctx: Ctx) {
     );
     drop(guard);
     let b = ctx.locks(1).await;
-    let next = timeout(SLACK, ctx.request(&b).acquire()).await;
+    let next = timeout(slack, ctx.request(&b).acquire()).await;
     Rule::Api.check(
         matches!(next, Ok(Ok(_))),
         "a hold that ended at its maximum still blocks others",
@@ -94,13 +96,14 @@ pub async fn a_hold_ends_at_its_maximum(ctx: Ctx) {
 
 /// The holder of a deleted lock is told at the next renewal.
 pub async fn a_deleted_lock_is_lost(ctx: Ctx) {
+    let slack = ctx.slack();
     let a = ctx.locks(0).await;
     let guard = ctx.request(&a).watchdog(RENEWED).acquire().await;
     let guard = Rule::Api.ok(guard, "acquiring");
     if !ctx.wipe().await {
         return;
     }
-    let cause = timeout(RENEWED + SLACK, guard.lost()).await;
+    let cause = timeout(RENEWED + slack, guard.lost()).await;
     Rule::Api.check(
         cause == Ok(LostCause::Missing),
         format_args!("a deleted lock ended with {cause:?}"),
@@ -114,6 +117,7 @@ pub async fn a_deleted_lock_is_lost(ctx: Ctx) {
 
 /// `run` drops the work where it stands when the lock is lost.
 pub async fn work_is_dropped_when_the_lock_is_lost(ctx: Ctx) {
+    let slack = ctx.slack();
     let short = ctx.short();
     let a = ctx.locks(0).await;
     let alive = Arc::new(());
@@ -122,7 +126,7 @@ pub async fn work_is_dropped_when_the_lock_is_lost(ctx: Ctx) {
         pending::<()>().await;
         drop(work);
     });
-    let done = timeout(short + SLACK, run).await;
+    let done = timeout(short + slack, run).await;
     let lost = matches!(
         done,
         Ok(Err(LockError::Lost {

@@ -8,10 +8,11 @@ use locktopus_core::{CancellationToken, LockError, LockRequest, WaitStrategy};
 use tokio::time::timeout;
 
 use super::ctx::{HEARTBEAT, until};
-use super::{Client, Ctx, LONG, Rule, SLACK};
+use super::{Client, Ctx, LONG, Rule};
 
 /// Waiters get the lock in the order in which they came.
 pub async fn waiters_are_served_in_order(ctx: Ctx) {
+    let slack = ctx.slack();
     // Each has a `Locktopus` of its own: waiters of one may pass the lock on among themselves.
     let locks = join_all((0..6).map(|i| ctx.locks(i))).await;
     let observer = ctx.first().await;
@@ -34,7 +35,7 @@ pub async fn waiters_are_served_in_order(ctx: Ctx) {
         queued(&observer, 6).await;
         observer.give_back(&holder).await;
     };
-    let done = timeout(SLACK * 3, async { tokio::join!(waits, releases) }).await;
+    let done = timeout(slack * 3, async { tokio::join!(waits, releases) }).await;
     Rule::HandOff.check(done.is_ok(), "waiters in a queue do not get their turns");
     let served = served.into_inner().expect("no task panics here");
     Rule::Queue.check(
@@ -77,18 +78,18 @@ pub async fn every_strategy_gets_its_turn(ctx: Ctx) {
     ];
     let waits = strategies.into_iter().enumerate().map(|(i, strategy)| {
         let request = ctx.request(&locks[i % 2]).strategy(strategy);
-        takes_its_turn(request, strategy)
+        takes_its_turn(request, strategy, ctx.slack())
     });
     let release = async {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        ctx.let_it_act(Duration::from_millis(50)).await;
         Rule::Api.ok(guard.release().await, "a release");
     };
     tokio::join!(join_all(waits), release);
 }
 
-async fn takes_its_turn(request: LockRequest, strategy: WaitStrategy) {
-    let Ok(guard) = timeout(SLACK, request.acquire()).await else {
-        Rule::Wakes.broken(format_args!("no turn within {SLACK:?} for {strategy:?}"))
+async fn takes_its_turn(request: LockRequest, strategy: WaitStrategy, slack: Duration) {
+    let Ok(guard) = timeout(slack, request.acquire()).await else {
+        Rule::Wakes.broken(format_args!("no turn within {slack:?} for {strategy:?}"))
     };
     let guard = Rule::Api.ok(guard, "acquiring");
     Rule::Api.ok(guard.ensure_valid(), "a lock that was just taken");
@@ -98,6 +99,7 @@ async fn takes_its_turn(request: LockRequest, strategy: WaitStrategy) {
 /// A pushed grant that is believed and one that is asked about are both the store's: same owner, same token, a new
 /// lease.
 pub async fn a_confirmed_grant_is_a_grant(ctx: Ctx) {
+    let slack = ctx.slack();
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);
     let observer = ctx.first().await;
     for confirm in [false, true] {
@@ -110,7 +112,7 @@ pub async fn a_confirmed_grant_is_a_grant(ctx: Ctx) {
         let waiter = tokio::spawn(ctx.request(&b).strategy(strategy).into_future());
         queued(&observer, 1).await;
         Rule::Api.ok(guard.release().await, "a release");
-        let Ok(Ok(guard)) = timeout(SLACK, waiter).await else {
+        let Ok(Ok(guard)) = timeout(slack, waiter).await else {
             Rule::HandOff.broken("the first in the queue did not get the released lock")
         };
         let guard = Rule::Api.ok(guard, "acquiring");
@@ -136,6 +138,7 @@ pub async fn a_confirmed_grant_is_a_grant(ctx: Ctx) {
 
 /// A waiter that is cancelled, or dropped, does not stand in the way of those behind it.
 pub async fn a_wait_that_ends_lets_the_next_one_in(ctx: Ctx) {
+    let slack = ctx.slack();
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);
     let c = ctx.locks(1).await;
     let (observer, holder) = (ctx.first().await, ctx.owner());
@@ -151,7 +154,7 @@ pub async fn a_wait_that_ends_lets_the_next_one_in(ctx: Ctx) {
     dropped.abort();
     drop(dropped.await);
     token.cancel();
-    let ended = timeout(SLACK, cancelled).await;
+    let ended = timeout(slack, cancelled).await;
     Rule::Api.check(
         matches!(ended, Ok(Ok(Err(LockError::Cancelled { .. })))),
         format_args!("a cancelled wait ended with {ended:?}"),
@@ -164,7 +167,7 @@ pub async fn a_wait_that_ends_lets_the_next_one_in(ctx: Ctx) {
     )
     .await;
     observer.give_back(&holder).await;
-    let Ok(Ok(guard)) = timeout(SLACK, last).await else {
+    let Ok(Ok(guard)) = timeout(slack, last).await else {
         Rule::HandOff.broken("waiters that are gone took the turn of one that is not")
     };
     Rule::Api.ok(

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::api_queue::queued;
 use super::ctx::until;
-use super::{Ctx, Rule, SLACK};
+use super::{Ctx, Rule};
 
 async fn locks(ctx: &Ctx) -> (RwLock, RwLock) {
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);
@@ -58,6 +58,7 @@ pub async fn a_writer_writes_alone(ctx: Ctx) {
 
 /// A writer that goes on as a reader lets waiting readers in, and no writer before.
 pub async fn a_writer_becomes_a_reader(ctx: Ctx) {
+    let slack = ctx.slack();
     let (a, b) = locks(&ctx).await;
     let observer = ctx.first().await;
     let writer = Rule::Api.ok(a.write().acquire().await, "writing");
@@ -66,7 +67,7 @@ pub async fn a_writer_becomes_a_reader(ctx: Ctx) {
     let Ok(reader) = writer.downgrade().await else {
         Rule::Api.broken("a writer cannot go on as a reader")
     };
-    let Ok(Ok(other)) = timeout(SLACK, waiting).await else {
+    let Ok(Ok(other)) = timeout(slack, waiting).await else {
         Rule::HandOff.broken("a downgrade did not let a waiting reader in")
     };
     let other = Rule::Api.ok(other, "reading");
@@ -82,12 +83,13 @@ pub async fn a_writer_becomes_a_reader(ctx: Ctx) {
 
 /// Whoever writes may read by the same owner, at once; the halves are released in any order.
 pub async fn an_owner_reads_what_it_writes(ctx: Ctx) {
+    let slack = ctx.slack();
     let (a, b) = locks(&ctx).await;
     let observer = ctx.first().await;
     for write_first in [true, false] {
         let me = Owner::new();
         let writing = Rule::Api.ok(a.write().owner(&me).acquire().await, "writing");
-        let reading = timeout(SLACK, a.read().owner(&me).acquire()).await;
+        let reading = timeout(slack, a.read().owner(&me).acquire()).await;
         let Ok(reading) = reading else {
             Rule::Api.broken("an owner waits for itself")
         };
@@ -115,6 +117,7 @@ pub async fn an_owner_reads_what_it_writes(ctx: Ctx) {
 
 /// Waiting readers and writers of two clients take turns, and those who give up hold up nobody.
 pub async fn waiting_halves_take_turns(ctx: Ctx) {
+    let slack = ctx.slack();
     let (a, b) = locks(&ctx).await;
     let observer = ctx.first().await;
     let writer = Rule::Api.ok(a.write().acquire().await, "writing");
@@ -131,7 +134,7 @@ pub async fn waiting_halves_take_turns(ctx: Ctx) {
     drop(gone.await);
     let mut readers = Vec::new();
     for waiting in [one, two] {
-        let Ok(Ok(reader)) = timeout(SLACK, waiting).await else {
+        let Ok(Ok(reader)) = timeout(slack, waiting).await else {
             Rule::HandOff.broken("readers that waited together did not get in together")
         };
         readers.push(Rule::Api.ok(reader, "reading"));
@@ -140,7 +143,7 @@ pub async fn waiting_halves_take_turns(ctx: Ctx) {
     for reader in readers {
         Rule::Api.ok(reader.release().await, "a release");
     }
-    let Ok(Ok(writer)) = timeout(SLACK, last).await else {
+    let Ok(Ok(writer)) = timeout(slack, last).await else {
         Rule::HandOff.broken("a writer behind one that gave up does not get in")
     };
     let writer = Rule::Api.ok(writer, "writing");

@@ -4,7 +4,7 @@ use locktopus_core::{LeaseTicket, LockError, Locktopus, LostCause, Owner};
 use tokio::time::{Duration, timeout};
 
 use super::ctx::until;
-use super::{Ctx, LONG, Rule, SLACK};
+use super::{Ctx, LONG, Rule};
 
 /// A guard may be entered again if its kind is reentrant; the lock is free with the last guard.
 pub async fn guards_enter_again(ctx: Ctx) {
@@ -34,6 +34,7 @@ pub async fn guards_enter_again(ctx: Ctx) {
 
 /// An owner handle may enter a reentrant lock again, and is told when a kind is not reentrant.
 pub async fn owners_enter_again(ctx: Ctx) {
+    let slack = ctx.slack();
     let (a, b) = (ctx.locks(0).await, ctx.second().await);
     let (me, other) = (Owner::new(), Owner::new());
     let outer = Rule::Api.ok(ctx.request(&a).owner(&me).acquire().await, "acquiring");
@@ -42,7 +43,7 @@ pub async fn owners_enter_again(ctx: Ctx) {
         Rule::Api.ok(strange, "a try").is_none(),
         "another owner entered",
     );
-    let inner = timeout(SLACK, ctx.request(&a).owner(&me).acquire()).await;
+    let inner = timeout(slack, ctx.request(&a).owner(&me).acquire()).await;
     match (ctx.flavour().kind().is_reentrant(), inner) {
         (true, Ok(Ok(inner))) => {
             Rule::Api.check(inner.hold_count() == 2, "holds are not counted");
@@ -116,11 +117,12 @@ pub async fn a_late_ticket_is_refused(ctx: Ctx) {
 
 /// A shutdown gives every lock back, ends waits, and tells holders.
 pub async fn a_shutdown_gives_back(ctx: Ctx) {
+    let slack = ctx.slack();
     let (a, b) = (ctx.fresh_locks().await, ctx.first().await);
     let guard = Rule::Api.ok(ctx.request(&a).acquire().await, "acquiring");
     let waiter = tokio::spawn(ctx.request(&a).into_future());
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    let report = a.shutdown(ctx.settling().await + SLACK).await;
+    ctx.let_it_act(Duration::from_millis(50)).await;
+    let report = a.shutdown(ctx.settling().await + slack).await;
     Rule::Api.check(
         report.abandoned == 0,
         format_args!("{} locks were not given back", report.abandoned),
@@ -129,7 +131,7 @@ pub async fn a_shutdown_gives_back(ctx: Ctx) {
         guard.lost().await == LostCause::ShutDown,
         "the holder does not know",
     );
-    let waited = timeout(SLACK, waiter).await;
+    let waited = timeout(slack, waiter).await;
     Rule::Api.check(
         matches!(waited, Ok(Ok(Err(LockError::ShutDown)))),
         format_args!("a wait ended with {waited:?}"),

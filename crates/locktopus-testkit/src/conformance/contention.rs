@@ -14,6 +14,8 @@ const TASKS: usize = 100;
 /// More than there are clients: those who share a `Locktopus` may pass the lock on among themselves.
 const GROUPS: usize = 25;
 const ROUNDS: usize = 2;
+/// Every hold takes an exchange with a store that is far away, and none of them at the same time as another.
+const FAR_AWAY: (usize, usize) = (30, 10);
 /// Those who wait for a quorum ask all nodes again and again, and take votes from each other.
 const AT_A_QUORUM: (usize, usize) = (12, 6);
 
@@ -25,11 +27,12 @@ struct Hold {
     token: Option<FencingToken>,
 }
 
-/// A hundred tasks (a dozen at a quorum) in groups that wait in different ways take one lock twice each. No two holds overlap, and
+/// A hundred tasks (fewer at a quorum, or far away) in groups that wait in different ways take one lock twice each. No two holds overlap, and
 /// tokens grow in the order of the holds.
 pub async fn a_crowd_is_serialised(ctx: Ctx) {
     let (tasks, count) = match ctx.is_quorum() {
         true => AT_A_QUORUM,
+        false if !ctx.far().is_zero() => FAR_AWAY,
         false => (TASKS, GROUPS),
     };
     let mut groups = Vec::new();

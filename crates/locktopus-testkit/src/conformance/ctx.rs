@@ -15,13 +15,13 @@ use super::flavour::Flavour;
 use super::rule::Rule;
 use super::suite::Suite;
 
-/// A lease that a case waits for, if [`Ctx::short`] says nothing else. Long enough for a busy server in a container.
+/// A lease that a case waits for on a store nearby: see [`Ctx::short`]. Long enough for a busy server in a container.
 pub const SHORT: Duration = Duration::from_millis(400);
 /// A lease that does not end while a case runs.
 pub const LONG: Duration = Duration::from_secs(30);
 /// Servers count whole milliseconds, and so may round.
 pub(super) const ROUNDING: Duration = Duration::from_millis(2);
-/// How much later than planned things may happen on a busy machine.
+/// How much later than planned things may happen on a busy machine, on a store nearby: see [`Ctx::slack`].
 pub const SLACK: Duration = Duration::from_secs(3);
 
 /// How often waiters look by themselves: never while a case runs.
@@ -147,6 +147,25 @@ impl Ctx {
         self.suite.short()
     }
 
+    /// How much later than planned things may happen: [`SLACK`], and a score of round trips, which is more than any
+    /// acquisition takes and far less than any heartbeat.
+    #[must_use]
+    pub fn slack(&self) -> Duration {
+        SLACK + self.suite.far() * 20
+    }
+
+    /// Lets a client that was just started get something done that takes `nearby` on a store nearby, and up to three
+    /// round trips: to ask, to listen, and to ask again.
+    pub async fn let_it_act(&self, nearby: Duration) {
+        tokio::time::sleep(nearby + self.suite.far() * 3).await;
+    }
+
+    /// How far away the store is: what an exchange takes beyond what it takes nearby.
+    #[must_use]
+    pub fn far(&self) -> Duration {
+        self.suite.far()
+    }
+
     /// Whether all clients together count as one process for wake-ups.
     #[must_use]
     pub fn has_shared_waiters(&self) -> bool {
@@ -171,6 +190,10 @@ impl Ctx {
     /// Says why the case does not apply.
     pub fn skip(&self, reason: impl Into<String>) {
         let _ = self.skipped.set(reason.into());
+    }
+
+    pub(super) fn case_limit(&self) -> Duration {
+        self.suite.case_limit()
     }
 
     pub(super) fn skipped(&self) -> Option<String> {
@@ -212,13 +235,23 @@ impl Ctx {
     }
 }
 
-/// Waits until `check` holds; fails the case if it does not within [`SLACK`] after `limit`.
+tokio::task_local! {
+    /// How far away the store is, for helpers that are not handed a [`Ctx`]. A case is one task.
+    pub(super) static DISTANCE: Duration;
+}
+
+/// A score of round trips.
+fn further() -> Duration {
+    DISTANCE.try_with(|far| *far * 20).unwrap_or_default()
+}
+
+/// Waits until `check` holds; fails the case if it does not within [`Ctx::slack`] after `limit`.
 pub(super) async fn until<F, Fut>(rule: Rule, limit: Duration, what: &str, mut check: F)
 where
     F: FnMut() -> Fut + Send,
     Fut: Future<Output = bool> + Send,
 {
-    let end = Instant::now() + limit + SLACK;
+    let end = Instant::now() + limit + SLACK + further();
     while !check().await {
         rule.check(
             Instant::now() < end,

@@ -133,8 +133,9 @@ pub async fn many_calls_at_once(ctx: Ctx) {
 
 /// A diagnosis of a healthy store works and names its nodes.
 pub async fn a_diagnosis_names_nodes(ctx: Ctx) {
+    let slack = ctx.slack();
     let a = ctx.first().await;
-    let deadline = Instant::now() + SLACK;
+    let deadline = Instant::now() + slack;
     let diagnosis = Rule::Errors.ok(a.backend.diagnose(deadline).await, "a diagnosis");
     Rule::Inspection.check(!diagnosis.nodes.is_empty(), "a diagnosis without nodes");
     let info = a.backend.info();

@@ -3,7 +3,7 @@
 use locktopus_core::{AcquireAttempt, FencingToken, GroupOutcome, LockTarget, OwnerId};
 
 use super::ctx::{ROUNDING, until};
-use super::{Client, Ctx, LONG, Rule, SHORT, Waiter};
+use super::{Client, Ctx, LONG, Rule, Waiter};
 
 /// How many locks the cases take together.
 const COUNT: usize = 3;
@@ -84,14 +84,15 @@ pub async fn a_repeated_group_is_one_grant(ctx: Ctx) {
 
 /// A group does not get past somebody who waits for one of its locks.
 pub async fn a_group_overtakes_nobody(ctx: Ctx) {
+    let short = ctx.short();
     let Some(members) = members(&ctx).await else {
         return;
     };
     let lock = &members[1].0;
     let dead = ctx.owner();
-    lock.take(&dead, SHORT).await;
+    lock.take(&dead, short).await;
     let mut waiter = Waiter::join(lock, &ctx.owner()).await;
-    until(Rule::Queue, SHORT, "a lease does not end", || async {
+    until(Rule::Queue, short, "a lease does not end", || async {
         let over = !lock.is_held_by(&dead).await;
         let outcome = all(&members).await;
         Rule::Queue.check(

@@ -65,7 +65,7 @@ pub async fn a_handed_lease_counts_in_full(ctx: Ctx) {
     let holder = ctx.owner();
     a.take(&holder, LONG).await;
     let mut waiter = Waiter::join(&b, &ctx.owner()).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    ctx.let_it_act(Duration::from_millis(300)).await;
     let released = Instant::now();
     a.give_back(&holder).await;
     waiter.handed().await;

@@ -63,7 +63,7 @@ pub async fn zero_wakes_everybody(ctx: Ctx) {
     let counts = async {
         for client in [&a, &b] {
             // Each waiter looks once before it listens.
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            ctx.let_it_act(Duration::from_millis(50)).await;
             let _ = client.count(CounterAction::CountDown).await;
         }
     };

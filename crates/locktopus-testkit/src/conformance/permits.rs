@@ -10,7 +10,7 @@ use locktopus_core::{
 use tokio::time::Instant;
 
 use super::ctx::{ROUNDING, until};
-use super::{Client, Ctx, LONG, Rule, SHORT, Waiter};
+use super::{Client, Ctx, LONG, Rule, Waiter};
 
 /// Two clients on a semaphore of so many permits.
 pub(super) async fn clients(ctx: &Ctx, permits: u64) -> (Client, Client) {
@@ -240,20 +240,21 @@ pub async fn several_waiters_go_at_once(ctx: Ctx) {
 
 /// Permits of a holder that is not heard of any more come back with the end of its lease, and not before.
 pub async fn a_lease_that_ends_returns_its_permits(ctx: Ctx) {
+    let short = ctx.short();
     let (a, b) = clients(&ctx, 3).await;
     let mut mortal = wants(&a, &ctx.owner(), 3);
-    mortal.lease = SHORT;
+    mortal.lease = short;
     let sent = Instant::now();
     granted(&a, &mortal).await;
     let next = wants(&b, &ctx.owner(), 2);
-    until(Rule::Lease, SHORT, "a lease does not end", || async {
+    until(Rule::Lease, short, "a lease does not end", || async {
         matches!(b.send(&next).await, AttemptOutcome::Granted { .. })
     })
     .await;
     let lasted = sent.elapsed();
     Rule::Lease.check(
-        lasted + ROUNDING >= SHORT,
-        format_args!("a lease of {SHORT:?} ended after {lasted:?}"),
+        lasted + ROUNDING >= short,
+        format_args!("a lease of {short:?} ended after {lasted:?}"),
     );
     free(&a, 1, "two of three are held, after a lease that ended").await;
     let late = a.release_of(&mortal).await;
@@ -273,12 +274,13 @@ pub async fn a_lease_that_ends_returns_its_permits(ctx: Ctx) {
 
 /// The end of one holder's lease is not another's.
 pub async fn permits_end_one_by_one(ctx: Ctx) {
+    let short = ctx.short();
     let (a, b) = clients(&ctx, 3).await;
     let mut brief = wants(&a, &ctx.owner(), 2);
-    brief.lease = SHORT;
+    brief.lease = short;
     let lasting = takes(&b, &ctx.owner(), 1).await;
     granted(&a, &brief).await;
-    until(Rule::Lease, SHORT, "a lease does not end", || async {
+    until(Rule::Lease, short, "a lease does not end", || async {
         held_by(&a.state().await, &brief.owner) == 0
     })
     .await;
@@ -293,11 +295,12 @@ pub async fn permits_end_one_by_one(ctx: Ctx) {
 
 /// An extension keeps all permits of an acquisition past its first lease.
 pub async fn an_extension_keeps_the_permits(ctx: Ctx) {
+    let short = ctx.short();
     let (a, b) = clients(&ctx, 3).await;
     let mut holder = wants(&a, &ctx.owner(), 2);
-    holder.lease = SHORT * 2;
+    holder.lease = short * 2;
     let mut brief = wants(&a, &ctx.owner(), 1);
-    brief.lease = SHORT * 2;
+    brief.lease = short * 2;
     granted(&a, &holder).await;
     granted(&b, &brief).await;
     let outcome = extend(&b, &holder).await;
@@ -305,7 +308,7 @@ pub async fn an_extension_keeps_the_permits(ctx: Ctx) {
         outcome == ExtendOutcome::Extended,
         format_args!("the holder's extension was answered {outcome:?}"),
     );
-    until(Rule::Lease, SHORT * 2, "a lease does not end", || async {
+    until(Rule::Lease, short * 2, "a lease does not end", || async {
         held_by(&a.state().await, &brief.owner) == 0
     })
     .await;
@@ -314,7 +317,7 @@ pub async fn an_extension_keeps_the_permits(ctx: Ctx) {
     let left = a.state().await.holders;
     let shortest = left.iter().filter_map(|holder| holder.remaining).min();
     Rule::Lease.check(
-        shortest.is_some_and(|left| left > SHORT * 3),
+        shortest.is_some_and(|left| left > short * 3),
         format_args!("of leases extended to {LONG:?}, {shortest:?} is left"),
     );
     returns(&a, &holder).await;

@@ -3,7 +3,7 @@
 use locktopus_core::{AttemptOutcome, GroupOutcome};
 
 use super::ctx::until;
-use super::{Client, Ctx, LONG, Rule, SHORT, Waiter};
+use super::{Client, Ctx, LONG, Rule, Waiter};
 
 /// Waiters of several clients get the lock in the order in which they came.
 pub async fn first_come_first_served(ctx: Ctx) {
@@ -124,13 +124,14 @@ pub async fn a_refusal_leaves_no_place(ctx: Ctx) {
 
 /// When the holder's lease has run out, the lock is the live waiter's, whoever asks first and however.
 pub async fn nobody_overtakes_a_waiter(ctx: Ctx) {
+    let short = ctx.short();
     let (a, b) = (ctx.first().await, ctx.second().await);
-    a.take(&ctx.owner(), SHORT).await;
+    a.take(&ctx.owner(), short).await;
     let mut waiter = Waiter::join(&b, &ctx.owner()).await;
     let (trying, queueing, grouped) = (ctx.owner(), ctx.owner(), ctx.owner());
     until(
         Rule::Queue,
-        SHORT,
+        short,
         "the first waiter does not get a lock whose lease has ended",
         || async {
             a.refused(&trying).await;

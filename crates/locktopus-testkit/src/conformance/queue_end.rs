@@ -7,34 +7,35 @@ use locktopus_core::AcquireAttempt;
 use tokio::time::Instant;
 
 use super::ctx::{ROUNDING, until};
-use super::{Client, Ctx, LONG, Rule, SHORT, Waiter};
+use super::{Client, Ctx, LONG, Rule, Waiter};
 
 /// A crowd that would take far longer than a case if its members were waited for one by one.
 const CROWD: usize = 100;
 
 /// A place that is not repeated is kept as long as was asked for, and no longer.
 pub async fn a_place_lapses_and_not_early(ctx: Ctx) {
+    let short = ctx.short();
     let (a, b) = (ctx.first().await, ctx.second().await);
     let (holder, silent) = (ctx.owner(), ctx.owner());
     a.take(&holder, LONG).await;
     let sent = Instant::now();
-    let _ = b.send(&mortal(&b, &silent)).await;
+    let _ = b.send(&mortal(&b, &silent, short)).await;
     let shown = a.state().await.position(&silent).is_some();
     Rule::Queue.check(
-        shown || sent.elapsed() > SHORT,
+        shown || sent.elapsed() > short,
         "a place that was just given is not shown",
     );
     until(
         Rule::Queue,
-        SHORT,
+        short,
         "a place that is not repeated does not lapse",
         || async { a.state().await.position(&silent).is_none() },
     )
     .await;
     let kept = sent.elapsed();
     Rule::Queue.check(
-        kept + ROUNDING >= SHORT,
-        format_args!("a place for {SHORT:?} was kept for {kept:?}"),
+        kept + ROUNDING >= short,
+        format_args!("a place for {short:?} was kept for {kept:?}"),
     );
     a.give_back(&holder).await;
     let next = ctx.owner();
@@ -44,24 +45,25 @@ pub async fn a_place_lapses_and_not_early(ctx: Ctx) {
 
 /// A place that is repeated outlasts the time for which it was first given.
 pub async fn a_repeated_place_stays(ctx: Ctx) {
+    let short = ctx.short();
     let (a, b) = (ctx.first().await, ctx.second().await);
     let holder = ctx.owner();
     a.take(&holder, LONG).await;
     let mut attempt = b.attempt_of(&ctx.owner(), LONG);
-    attempt.place = Some(SHORT * 2);
+    attempt.place = Some(short * 2);
     let begun = Instant::now();
     let mut first = Waiter::join_with(&b, attempt).await;
     let second = Waiter::join(&a, &ctx.owner()).await;
-    while begun.elapsed() < SHORT * 3 {
+    while begun.elapsed() < short * 3 {
         let sent = Instant::now();
         Rule::Queue.check(first.repeat().await.is_none(), "a held lock was granted");
         // On a machine that stood still for that long the place may have lapsed.
         let shown = (first.position().await, second.position().await);
         Rule::Queue.check(
-            shown == (Some(0), Some(1)) || sent.elapsed() + SHORT / 4 > SHORT * 2,
+            shown == (Some(0), Some(1)) || sent.elapsed() + short / 4 > short * 2,
             format_args!("repeated in time, the places shown are {shown:?}"),
         );
-        tokio::time::sleep(SHORT / 4).await;
+        tokio::time::sleep(short / 4).await;
     }
     let _ = second.leaves().await;
     let _ = first.leaves().await;
@@ -79,19 +81,23 @@ pub async fn many_dead_waiters_are_passed_together(ctx: Ctx) {
 }
 
 async fn passed(ctx: &Ctx, count: usize) {
+    let short = ctx.short();
+    let slack = ctx.slack();
     let (a, b) = (ctx.first().await, ctx.second().await);
     let holder = ctx.owner();
     a.take(&holder, LONG).await;
-    let dead: Vec<_> = (0..count).map(|_| mortal(&b, &ctx.owner())).collect();
+    let dead: Vec<_> = (0..count)
+        .map(|_| mortal(&b, &ctx.owner(), short))
+        .collect();
     join_all(dead.iter().map(|attempt| b.send(attempt))).await;
     let mut waiter = Waiter::join(&a, &ctx.owner()).await;
     a.give_back(&holder).await;
     let begun = Instant::now();
     // One of the dead may be handed the lock just before its place lapses; then its lease counts, too.
-    let bound = SHORT * 2;
+    let bound = short * 2;
     while waiter.repeat().await.is_none() {
         Rule::Queue.check(
-            begun.elapsed() < bound + super::SLACK,
+            begun.elapsed() < bound + slack,
             format_args!("{count} dead waiters hold up a live one for more than {bound:?}"),
         );
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -100,8 +106,8 @@ async fn passed(ctx: &Ctx, count: usize) {
 }
 
 /// Queues once, for a short lease, and is not heard of again.
-fn mortal(client: &Client, owner: &locktopus_core::OwnerId) -> AcquireAttempt {
-    let mut attempt = client.attempt_of(owner, SHORT);
-    attempt.place = Some(SHORT);
+fn mortal(client: &Client, owner: &locktopus_core::OwnerId, short: Duration) -> AcquireAttempt {
+    let mut attempt = client.attempt_of(owner, short);
+    attempt.place = Some(short);
     attempt
 }

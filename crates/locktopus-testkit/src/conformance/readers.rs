@@ -7,18 +7,19 @@ use tokio::time::Instant;
 
 use super::ctx::{ROUNDING, until};
 use super::rw::{eventually, halves, held_by};
-use super::{Ctx, LONG, Rule, SHORT, Waiter};
+use super::{Ctx, LONG, Rule, Waiter};
 
 /// One reader's lease ends while another's goes on, whichever came first.
 pub async fn each_reader_has_its_own_end(ctx: Ctx) {
+    let short = ctx.short();
     let ((read, write), (read_b, _)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);
     let (brief, lasting, late) = (ctx.owner(), ctx.owner(), ctx.owner());
-    read.take(&brief, SHORT).await;
+    read.take(&brief, short).await;
     read_b.take(&lasting, LONG).await;
-    read_b.take(&late, SHORT).await;
+    read_b.take(&late, short).await;
     until(
         Rule::Lease,
-        SHORT,
+        short,
         "a reader's lease does not end while another one's lasts",
         || async { !read.is_held_by(&brief).await && !read.is_held_by(&late).await },
     )
@@ -45,23 +46,25 @@ pub async fn each_reader_has_its_own_end(ctx: Ctx) {
 
 /// A writer gets in when the last reader's lease has ended: not before, and soon after.
 pub async fn a_writer_waits_for_the_last_reader(ctx: Ctx) {
+    let short = ctx.short();
+    let slack = ctx.slack();
     let ((read, _), (_, write)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);
-    read.take(&ctx.owner(), SHORT / 2).await;
+    read.take(&ctx.owner(), short / 2).await;
     let sent = Instant::now();
-    read.take(&ctx.owner(), SHORT).await;
-    read.take(&ctx.owner(), SHORT / 4).await;
+    read.take(&ctx.owner(), short).await;
+    read.take(&ctx.owner(), short / 4).await;
     let mut writer = Waiter::join(&write, &ctx.owner()).await;
     while writer.repeat().await.is_none() {
         Rule::Lease.check(
-            sent.elapsed() < SHORT + super::SLACK,
+            sent.elapsed() < short + slack,
             "a writer does not get in after the last reader's lease",
         );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let lasted = sent.elapsed();
     Rule::Lease.check(
-        lasted + ROUNDING >= SHORT,
-        format_args!("a writer got in {lasted:?} after a reader's lease of {SHORT:?} began"),
+        lasted + ROUNDING >= short,
+        format_args!("a writer got in {lasted:?} after a reader's lease of {short:?} began"),
     );
     writer.gives_back().await;
 }
@@ -110,10 +113,11 @@ pub async fn a_repeated_reader_is_one_reader(ctx: Ctx) {
 
 /// An extension is for one reader's lease, and outlasts the one it was granted with.
 pub async fn an_extension_is_for_one_reader(ctx: Ctx) {
+    let short = ctx.short();
     let ((read, write), (read_b, _)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);
     let (extended, left) = (ctx.owner(), ctx.owner());
-    read_b.take(&left, SHORT * 2).await;
-    read.take(&extended, SHORT * 2).await;
+    read_b.take(&left, short * 2).await;
+    read.take(&extended, short * 2).await;
     let outcome = read.extend(&extended, LONG).await;
     Rule::Ownership.check(
         outcome == ExtendOutcome::Extended,
@@ -121,7 +125,7 @@ pub async fn an_extension_is_for_one_reader(ctx: Ctx) {
     );
     until(
         Rule::Lease,
-        SHORT * 2,
+        short * 2,
         "a reader's lease does not end after another one's was extended",
         || async { !read.is_held_by(&left).await },
     )
@@ -129,16 +133,16 @@ pub async fn an_extension_is_for_one_reader(ctx: Ctx) {
     held_by(&write, &[&extended], "after the other reader's lease").await;
     let shown = read_b.holder(&extended).await.remaining;
     Rule::Lease.check(
-        shown.is_some_and(|shown| shown > SHORT * 3 && shown <= LONG + ROUNDING),
+        shown.is_some_and(|shown| shown > short * 3 && shown <= LONG + ROUNDING),
         format_args!("of a reader's lease extended to {LONG:?}, {shown:?} is shown"),
     );
     // A shorter one changes nothing.
-    let outcome = read_b.extend(&extended, SHORT / 4).await;
+    let outcome = read_b.extend(&extended, short / 4).await;
     Rule::Ownership.check(
-        outcome == ExtendOutcome::Extended && read.remaining(&extended).await > SHORT * 3,
+        outcome == ExtendOutcome::Extended && read.remaining(&extended).await > short * 3,
         "an extension shortened a reader's lease",
     );
     read.give_back(&extended).await;
-    eventually(&write, &ctx.owner(), SHORT).await;
+    eventually(&write, &ctx.owner(), short).await;
     let _ = write.evict().await;
 }

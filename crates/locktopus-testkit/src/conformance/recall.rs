@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::{Client, Ctx, LONG, Rule, SLACK, Waiter};
 
-/// How long a message is waited for that must not come.
+/// How long a message is waited for that must not come, from a store nearby.
 const SILENCE: Duration = Duration::from_millis(100);
 
 /// A holder that listens.
@@ -15,6 +15,7 @@ struct Holder {
     client: Client,
     attempt: AcquireAttempt,
     heard: WakeStream,
+    silence: Duration,
 }
 
 impl Holder {
@@ -36,6 +37,7 @@ impl Holder {
             client,
             attempt,
             heard,
+            silence: SILENCE + ctx.far(),
         })
     }
 
@@ -54,7 +56,7 @@ impl Holder {
     }
 
     async fn hears_nothing(&mut self, why: &str) {
-        while let Ok(wake) = timeout(SILENCE, self.heard.next()).await {
+        while let Ok(wake) = timeout(self.silence, self.heard.next()).await {
             Rule::Recall.check(
                 wake != Wake::Wanted,
                 format_args!("a holder was told that it is wanted, {why}"),

@@ -3,7 +3,7 @@
 use locktopus_core::{AttemptOutcome, ExtendOutcome, LockKind, Mode, OwnerId, ReleaseOutcome};
 
 use super::ctx::until;
-use super::{Client, Ctx, LONG, Rule, SHORT, Waiter};
+use super::{Client, Ctx, LONG, Rule, Waiter};
 
 /// Both halves of the lock of a case, through one client.
 pub(super) async fn halves(ctx: &Ctx, index: usize) -> (Client, Client) {
@@ -180,11 +180,12 @@ pub async fn a_writer_that_goes_lets_readers_in(ctx: Ctx) {
 
 /// Former holders of either half learn that it is gone, or somebody else's.
 pub async fn the_gone_are_told(ctx: Ctx) {
+    let short = ctx.short();
     let ((read, write), (read_b, write_b)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);
     let (gone, now) = (ctx.owner(), ctx.owner());
     for lock in [&read, &write] {
-        lock.take(&gone, SHORT).await;
-        until(Rule::Lease, SHORT, "a lease does not end", || async {
+        lock.take(&gone, short).await;
+        until(Rule::Lease, short, "a lease does not end", || async {
             lock.state().await.holder().is_none()
         })
         .await;

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::case::{CaseFuture, cases};
-use super::ctx::{Ctx, SHORT};
+use super::ctx::{Ctx, DISTANCE, SHORT};
 use super::flavour::Flavour;
 use super::report::{Outcome, Report, Verdict};
 
@@ -26,8 +26,12 @@ type Wipe = dyn Fn(LockTarget) -> CaseFuture + Send + Sync;
 const CLIENTS: usize = 3;
 /// How much longer short leases of a quorum are.
 const QUORUM_FACTOR: u32 = 10;
-/// Longer than any case takes on a healthy store.
+/// Longer than any case takes on a healthy store nearby.
 const CASE_LIMIT: Duration = Duration::from_secs(60);
+/// More exchanges than any case makes one after the other.
+const EXCHANGES: u32 = 400;
+/// Exchanges that a short lease must outlast: a case that takes something for a short while looks at it before the end.
+const EXCHANGES_WITHIN_SHORT: u32 = 8;
 
 /// The suite, pointed at one store. Cheap to clone; clones share their clients.
 #[derive(Clone)]
@@ -39,6 +43,7 @@ pub struct Suite {
     only: Option<String>,
     shared_waiters: bool,
     quorum: bool,
+    far: Duration,
     concurrency: usize,
     prefix: String,
 }
@@ -61,6 +66,7 @@ impl Suite {
             only: std::env::var("LOCKTOPUS_CONFORMANCE").ok(),
             shared_waiters: false,
             quorum: false,
+            far: Duration::ZERO,
             concurrency: 32,
             prefix: format!("conformance:{}:{run}", &process_uuid()[..8]),
         }
@@ -105,6 +111,15 @@ impl Suite {
     #[must_use]
     pub fn quorum(mut self) -> Self {
         self.quorum = true;
+        self
+    }
+
+    /// Says that an exchange with the store takes this long even if nothing is in its way. Leases that cases wait for, and
+    /// their bounds, grow by a fixed number of exchanges, so that a store that makes more of them than it should, or
+    /// waits for a heartbeat, is still found out.
+    #[must_use]
+    pub fn round_trip(mut self, round_trip: Duration) -> Self {
+        self.far = round_trip;
         self
     }
 
@@ -182,7 +197,17 @@ impl Suite {
 
     /// How long leases are that cases wait for the end of.
     pub(super) fn short(&self) -> Duration {
-        SHORT * if self.quorum { QUORUM_FACTOR } else { 1 }
+        let nearby = SHORT * if self.quorum { QUORUM_FACTOR } else { 1 };
+        nearby + self.far * EXCHANGES_WITHIN_SHORT
+    }
+
+    /// How far away the store is.
+    pub(super) fn far(&self) -> Duration {
+        self.far
+    }
+
+    pub(super) fn case_limit(&self) -> Duration {
+        CASE_LIMIT + self.far * EXCHANGES
     }
 }
 
@@ -214,14 +239,16 @@ impl Trial {
     /// Runs it. A panic of the case is a verdict, not a panic of this call.
     pub async fn run(self) -> Outcome {
         let started = Instant::now();
-        let case = AssertUnwindSafe(run(self.case, self.ctx.clone())).catch_unwind();
-        let verdict = match tokio::time::timeout(CASE_LIMIT, case).await {
+        let case = DISTANCE.scope(self.ctx.far(), run(self.case, self.ctx.clone()));
+        let case = AssertUnwindSafe(case).catch_unwind();
+        let limit = self.ctx.case_limit();
+        let verdict = match tokio::time::timeout(limit, case).await {
             Ok(Ok(())) => match self.ctx.skipped() {
                 Some(reason) => Verdict::Skipped(reason),
                 None => Verdict::Passed,
             },
             Ok(Err(panic)) => Verdict::Failed(text(&*panic)),
-            Err(_) => Verdict::Failed(format!("not finished after {CASE_LIMIT:?}")),
+            Err(_) => Verdict::Failed(format!("not finished after {limit:?}")),
         };
         Outcome {
             flavour: self.ctx.flavour(),

@@ -105,6 +105,14 @@ impl Deployment {
         self.launched.tls.as_ref()
     }
 
+    /// Sets by how much every exchange with the servers takes longer from now on. Only those that were started with
+    /// [`Spec::with_round_trip`](super::Spec::with_round_trip) can be far away; of others this does nothing.
+    pub fn set_round_trip(&self, round_trip: Duration) {
+        for proxy in &self.launched.proxies {
+            proxy.set_round_trip(round_trip);
+        }
+    }
+
     /// Directory of the deployment's own files, removed at the end.
     #[must_use]
     pub fn run_dir(&self) -> &Path {

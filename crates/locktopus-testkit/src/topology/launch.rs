@@ -14,6 +14,7 @@ use super::provider::{Caps, ProviderKind};
 use super::ready;
 use super::spec::Spec;
 use super::tls::TlsFiles;
+use super::vip::Vip;
 
 /// What a provider hands over. Fields are dropped in this order: servers first, ports last.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub(crate) struct Launched {
     pub(crate) label: String,
     pub(crate) nodes: Vec<Node>,
     pub(crate) sentinels: Vec<Node>,
+    /// In front of every server, if they are to be far away.
+    pub(crate) proxies: Vec<Vip>,
     pub(crate) tls: Option<TlsFiles>,
     #[cfg(feature = "pod")]
     pub(crate) pod: Option<Pod>,

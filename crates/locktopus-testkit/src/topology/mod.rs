@@ -37,6 +37,7 @@ mod host;
 mod kind;
 mod knobs;
 mod launch;
+mod line;
 mod node;
 mod plain;
 mod plan;
@@ -94,17 +95,27 @@ const LOG_LINES: usize = 15;
 /// Dropping the future removes what had been started.
 pub async fn start(provider: ProviderKind, spec: &Spec) -> Result<Deployment, TopologyError> {
     spec.kind().check()?;
+    if spec.round_trip().is_some() && provider != ProviderKind::Plain {
+        return Err(TopologyError::Unsupported {
+            verb: "put servers far away".to_owned(),
+            provider,
+            needs: "the plain provider: proxies outside a container are not where its servers look for each other"
+                .to_owned(),
+        });
+    }
     sweep_once(provider).await;
     let bus = matches!(spec.kind(), TopologyKind::Cluster { .. });
     let mut attempt = 1;
     let launched = loop {
-        let ports = PortBlock::reserve(plan::ports_needed(spec.kind()), bus)?;
+        let ports = PortBlock::reserve(plan::ports_of(spec), bus)?;
         match launch_on(provider, spec, ports).await {
             Err(error) if error.is_address_in_use() && attempt < PORT_ATTEMPTS => attempt += 1,
             outcome => break outcome?,
         }
     };
-    Deployment::settle(spec.kind(), launched, spec.ready_within()).await
+    let deployment = Deployment::settle(spec.kind(), launched, spec.ready_within()).await?;
+    deployment.set_round_trip(spec.round_trip().unwrap_or_default());
+    Ok(deployment)
 }
 
 /// What deployments of this provider can do on this machine, without starting one.

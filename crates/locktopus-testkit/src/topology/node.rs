@@ -47,7 +47,7 @@ impl Node {
     pub(crate) fn new(plan: &NodePlan, host: Host) -> Self {
         Self {
             name: plan.name.clone(),
-            addr: (Ipv4Addr::LOCALHOST, plan.port).into(),
+            addr: (Ipv4Addr::LOCALHOST, plan.public_port).into(),
             admin: (Ipv4Addr::LOCALHOST, plan.admin_port).into(),
             host,
         }
@@ -65,7 +65,8 @@ impl Node {
         self.addr
     }
 
-    /// Where the harness connects: a plain-text port, the same as [`Node::addr`] except with TLS.
+    /// Where the harness connects: a plain-text port of the server itself. The same as [`Node::addr`] except with TLS
+    /// and behind a proxy.
     #[must_use]
     pub const fn admin_addr(&self) -> SocketAddr {
         self.admin

@@ -22,8 +22,10 @@ pub(crate) const BUS: u16 = 10_000;
 pub(crate) struct NodePlan {
     pub(crate) name: String,
     pub(crate) sentinel: bool,
-    /// Port for clients.
+    /// Port that the server listens on for clients.
     pub(crate) port: u16,
+    /// Port where clients and other servers find it: the same, or a proxy's in front of it.
+    pub(crate) public_port: u16,
     /// Plain-text port for the harness; the same as `port` except with TLS.
     pub(crate) admin_port: u16,
     /// Arguments after the program name.
@@ -54,6 +56,20 @@ pub(crate) const fn ports_needed(kind: TopologyKind) -> u16 {
     }
 }
 
+/// Ports that a specification takes, contiguous: the servers', and behind them one for each proxy.
+pub(crate) const fn ports_of(spec: &Spec) -> u16 {
+    let servers = ports_needed(spec.kind());
+    match spec.round_trip() {
+        Some(_) => servers * 2,
+        None => servers,
+    }
+}
+
+/// Where the server that listens on `port` is found.
+const fn public(spec: &Spec, port: u16) -> u16 {
+    port + ports_of(spec) - ports_needed(spec.kind())
+}
+
 /// All servers, data nodes first. Replicas of cluster primary `i` are `i + primaries`,
 /// `i + 2 * primaries` and so on, which lets scenarios name them.
 pub(crate) fn nodes(spec: &Spec, place: &Place<'_>) -> Vec<NodePlan> {
@@ -74,6 +90,7 @@ fn data_node(spec: &Spec, place: &Place<'_>, index: u16) -> NodePlan {
     let port = place.base + index;
     let tls = matches!(spec.kind(), TopologyKind::Tls);
     let admin_port = if tls { port + 1 } else { port };
+    let public_port = public(spec, port);
     let knobs = spec.knobs();
 
     let mut conf = common(place, &dir, admin_port);
@@ -87,7 +104,7 @@ fn data_node(spec: &Spec, place: &Place<'_>, index: u16) -> NodePlan {
         conf.line("cluster-enabled", &["yes"]);
         conf.line("cluster-config-file", &["nodes.conf"]);
         conf.line("cluster-announce-ip", &["127.0.0.1"]);
-        conf.line("cluster-announce-port", &[&port.to_string()]);
+        conf.line("cluster-announce-port", &[&public_port.to_string()]);
         conf.line(
             "cluster-node-timeout",
             &[&knobs.node_timeout_ms.to_string()],
@@ -98,9 +115,10 @@ fn data_node(spec: &Spec, place: &Place<'_>, index: u16) -> NodePlan {
     }
     if let TopologyKind::Sentinel { .. } = spec.kind() {
         conf.line("replica-announce-ip", &["127.0.0.1"]);
-        conf.line("replica-announce-port", &[&port.to_string()]);
+        conf.line("replica-announce-port", &[&public_port.to_string()]);
         if index > 0 {
-            conf.line("replicaof", &["127.0.0.1", &place.base.to_string()]);
+            let primary = public(spec, place.base).to_string();
+            conf.line("replicaof", &["127.0.0.1", &primary]);
         }
     }
     let mut files = Vec::new();
@@ -123,6 +141,7 @@ fn data_node(spec: &Spec, place: &Place<'_>, index: u16) -> NodePlan {
         name,
         sentinel: false,
         port,
+        public_port,
         admin_port,
         args,
         files,
@@ -136,6 +155,7 @@ fn sentinel(spec: &Spec, place: &Place<'_>, first: u16, index: u16) -> NodePlan 
     let name = format!("sentinel-{index}");
     let dir = (place.dir)(&name);
     let port = place.base + first + index;
+    let public_port = public(spec, port);
     let knobs = spec.knobs();
     let quorum = (sentinels / 2 + 1).to_string();
 
@@ -146,7 +166,7 @@ fn sentinel(spec: &Spec, place: &Place<'_>, first: u16, index: u16) -> NodePlan 
             "monitor",
             MASTER_NAME,
             "127.0.0.1",
-            &place.base.to_string(),
+            &public(spec, place.base).to_string(),
             &quorum,
         ],
     );
@@ -158,11 +178,12 @@ fn sentinel(spec: &Spec, place: &Place<'_>, first: u16, index: u16) -> NodePlan 
         conf.line("sentinel", &[option, MASTER_NAME, &value.to_string()]);
     }
     conf.line("sentinel", &["announce-ip", "127.0.0.1"]);
-    conf.line("sentinel", &["announce-port", &port.to_string()]);
+    conf.line("sentinel", &["announce-port", &public_port.to_string()]);
     NodePlan {
         name,
         sentinel: true,
         port,
+        public_port,
         admin_port: port,
         args: vec![format!("{dir}/{CONF}"), "--sentinel".to_owned()],
         files: vec![(CONF, conf.0)],
@@ -230,6 +251,36 @@ mod tests {
             let ports: Vec<_> = plan(kind).iter().map(|node| node.port).collect();
             let expected: Vec<_> = (12_000..12_000 + ports_needed(kind)).collect();
             assert_eq!(ports, expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn servers_behind_proxies_are_announced_where_the_proxies_are() {
+        let place = Place {
+            bind: Some("127.0.0.1"),
+            dir: &|name| format!("/run/{name}"),
+            base: 12_000,
+            certificates: None,
+        };
+        for (kind, announced) in [
+            (TopologyKind::SENTINEL, "replica-announce-port"),
+            (TopologyKind::CLUSTER, "cluster-announce-port"),
+        ] {
+            let servers = ports_needed(kind);
+            let far = Spec::new(kind).with_round_trip(std::time::Duration::ZERO);
+            assert_eq!(ports_of(&far), servers * 2);
+            for node in nodes(&far, &place) {
+                assert_eq!(node.public_port, node.port + servers, "{}", node.name);
+                let conf = &node.files[0].1;
+                let option = if node.sentinel {
+                    r#"sentinel "announce-port""#
+                } else {
+                    announced
+                };
+                let line = format!("{option} \"{}\"", node.public_port);
+                assert!(conf.contains(&line), "{line} in {conf}");
+                assert!(!conf.contains(r#""127.0.0.1" "12000""#), "{conf}");
+            }
         }
     }
 

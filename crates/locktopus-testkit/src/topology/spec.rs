@@ -93,6 +93,7 @@ pub struct Spec {
     binary: Option<PathBuf>,
     knobs: Knobs,
     ready_within: Duration,
+    round_trip: Option<Duration>,
 }
 
 impl Spec {
@@ -105,6 +106,7 @@ impl Spec {
             binary: None,
             knobs: Knobs::default(),
             ready_within: Duration::from_secs(60),
+            round_trip: None,
         }
     }
 
@@ -136,6 +138,15 @@ impl Spec {
         self
     }
 
+    /// Puts the servers so far away that an exchange with them takes this much longer, for clients and for each
+    /// other. Zero puts the same proxies in between, to be made longer later
+    /// ([`Deployment::set_round_trip`](super::Deployment::set_round_trip)). Processes only.
+    #[must_use]
+    pub const fn with_round_trip(mut self, round_trip: Duration) -> Self {
+        self.round_trip = Some(round_trip);
+        self
+    }
+
     /// The topology.
     #[must_use]
     pub const fn kind(&self) -> TopologyKind {
@@ -158,6 +169,12 @@ impl Spec {
     #[must_use]
     pub const fn knobs(&self) -> &Knobs {
         &self.knobs
+    }
+
+    /// How much longer an exchange takes than on this machine; `None` if nothing is in between.
+    #[must_use]
+    pub const fn round_trip(&self) -> Option<Duration> {
+        self.round_trip
     }
 
     /// How long the start may take.

@@ -29,6 +29,13 @@ pub(crate) async fn passes(place: &Arc<Deployment>) {
     passed(&report, place, &["a quorum"]);
 }
 
+/// As [`passes`], on nodes that are this far away, and without a record.
+pub(crate) async fn passes_far(place: &Arc<Deployment>, round_trip: Duration) {
+    let report = suite(place).round_trip(round_trip).run().await;
+    println!("      {round_trip:?} away:");
+    passed(&report, place, &["a quorum"]);
+}
+
 fn suite(place: &Arc<Deployment>) -> Suite {
     let (servers, at) = (Arc::clone(place), Arc::clone(place));
     Suite::new(move || connect(Arc::clone(&servers)))

@@ -8,6 +8,7 @@ mod run_dir;
 mod supervisor;
 mod sweep;
 
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,11 +23,12 @@ use super::host::Host;
 use super::kind::TopologyKind;
 use super::launch::Launched;
 use super::node::Node;
-use super::plan::{self, Place};
+use super::plan::{self, NodePlan, Place};
 use super::ports::PortBlock;
 use super::provider::{Caps, ProviderKind};
 use super::spec::Spec;
 use super::tls::Certificates;
+use super::vip::Vip;
 
 /// What plain processes can do on this machine.
 pub(crate) fn caps() -> Result<Caps, TopologyError> {
@@ -51,7 +53,10 @@ const fn caps_with(set_clock: bool) -> Caps {
 pub(crate) async fn launch(spec: &Spec, ports: PortBlock) -> Result<Launched, TopologyError> {
     let program = program::find(spec.binary())?;
     let library = clock::find()?;
-    let caps = caps_with(library.is_some());
+    let mut caps = caps_with(library.is_some());
+    if spec.round_trip().is_some() {
+        (caps.connect_refused_when_dead, caps.honest_latency) = (false, false);
+    }
     let clock = library.filter(|_| spec.knobs().settable_clock);
     let run = Arc::new(RunDir::create()?);
     let certificates = match spec.kind() {
@@ -77,6 +82,7 @@ pub(crate) async fn launch(spec: &Spec, ports: PortBlock) -> Result<Launched, To
         label: label(&program),
         nodes: Vec::new(),
         sentinels: Vec::new(),
+        proxies: proxies(&plans).await?,
         tls,
         #[cfg(feature = "pod")]
         pod: None,
@@ -97,6 +103,16 @@ pub(crate) async fn launch(spec: &Spec, ports: PortBlock) -> Result<Launched, To
     }
     launched.wait_sentinels(spec).await?;
     Ok(launched)
+}
+
+/// A proxy for each server that is to be found behind one.
+async fn proxies(plans: &[NodePlan]) -> Result<Vec<Vip>, TopologyError> {
+    let mut proxies = Vec::new();
+    for plan in plans.iter().filter(|plan| plan.public_port != plan.port) {
+        let at = |port| (Ipv4Addr::LOCALHOST, port).into();
+        proxies.push(Vip::start_at(at(plan.public_port), at(plan.port)).await?);
+    }
+    Ok(proxies)
 }
 
 fn label(program: &Path) -> String {

@@ -104,6 +104,7 @@ async fn launch_in(
         label: spec.image().to_string(),
         nodes: Vec::new(),
         sentinels: Vec::new(),
+        proxies: Vec::new(),
         tls,
         pod: Some(Pod { idle, partition }),
         run: Arc::clone(run),

@@ -1,0 +1,78 @@
+//! What lies between a client and a server that are far from each other.
+//!
+//! Bytes arrive later and otherwise as they were sent: they keep their order, and each chunk is delayed from its own
+//! arrival, so that what is under way fills the line instead of waiting for what went before. TLS passes, being above it.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+
+/// The most that is read at once.
+const CHUNK: usize = 16 * 1024;
+/// Chunks that may be on the line in one direction; more, and the sender feels it, as on a real line.
+const ON_THE_LINE: usize = 1024;
+
+/// Carries bytes both ways until both sides are done. `one_way` is how long they take, and may change meanwhile.
+pub(crate) async fn carry(
+    client: TcpStream,
+    server: TcpStream,
+    one_way: watch::Receiver<Duration>,
+) {
+    // The kernel answered the client's handshake at once. Over the line the client would have begun to speak a round
+    // trip later.
+    let shaken_hands = Instant::now() + *one_way.borrow() * 2;
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    tokio::join!(
+        one_direction(from_client, to_server, one_way.clone(), shaken_hands),
+        one_direction(from_server, to_client, one_way, shaken_hands),
+    );
+}
+
+/// Carries what is sent in one direction, nothing of which left before `earliest`.
+async fn one_direction(
+    from: OwnedReadHalf,
+    to: OwnedWriteHalf,
+    one_way: watch::Receiver<Duration>,
+    earliest: Instant,
+) {
+    let (line, end) = mpsc::channel(ON_THE_LINE);
+    tokio::join!(take_up(from, line, one_way, earliest), hand_out(to, end));
+}
+
+/// Bytes on their way, and when they arrive. No bytes: the sender is done.
+type Chunk = (Instant, Vec<u8>);
+
+async fn take_up(
+    mut from: OwnedReadHalf,
+    line: mpsc::Sender<Chunk>,
+    one_way: watch::Receiver<Duration>,
+    earliest: Instant,
+) {
+    let mut last = earliest;
+    loop {
+        let mut bytes = Vec::with_capacity(CHUNK);
+        // A broken connection ends like a closed one.
+        let read = from.read_buf(&mut bytes).await.unwrap_or(0);
+        // Nothing overtakes what was sent before, also when the way became shorter.
+        last = last.max(Instant::now().max(earliest) + *one_way.borrow());
+        if line.send((last, bytes)).await.is_err() || read == 0 {
+            return;
+        }
+    }
+}
+
+async fn hand_out(mut to: OwnedWriteHalf, mut end: mpsc::Receiver<Chunk>) {
+    while let Some((arrives, bytes)) = end.recv().await {
+        sleep_until(arrives).await;
+        if bytes.is_empty() || to.write_all(&bytes).await.is_err() {
+            break;
+        }
+    }
+    // Whoever reads there learns that nothing more comes.
+    let _ = to.shutdown().await;
+}
