@@ -24,8 +24,6 @@ use crate::services::Services;
 use crate::settings::WaitStrategy;
 use crate::token::FencingToken;
 
-/// The time that the first attempt has for its answer, however short the wait limit.
-const FIRST_ATTEMPT: Duration = Duration::from_millis(50);
 /// Short leases do not make waiters ask more often than this.
 const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(50);
 
@@ -434,7 +432,9 @@ impl<'a> Acquisition<'a> {
     fn deadline_from(&self, now: Instant) -> Instant {
         let deadline = timer_after(now, self.services.call_timeout());
         match (self.plan.wait, self.limit) {
-            (Wait::AtMost(_), Some(limit)) => deadline.min(limit.max(self.started + FIRST_ATTEMPT)),
+            (Wait::AtMost(_), Some(limit)) => {
+                deadline.min(limit.max(self.started + self.services.first_answer()))
+            }
             _ => deadline,
         }
     }

@@ -187,7 +187,7 @@ impl<G: AnyGuard> LockRequest<G> {
     }
 
     /// Gives up with [`LockError::WaitTimeout`] if the lock is not free within this time. The first attempt
-    /// always has 50 ms for its answer.
+    /// always has a quarter of the backend's call timeout for its answer, and at least 50 ms.
     pub fn wait_at_most(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self

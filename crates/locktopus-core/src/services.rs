@@ -16,6 +16,9 @@ use crate::safety_mode::SafetyMode;
 use crate::settings::Settings;
 use crate::watchdog::{self, Watchdog};
 
+/// Even a backend in the same room may be busy.
+const SHORTEST_FIRST_ANSWER: Duration = Duration::from_millis(50);
+
 /// Shared by a `Locktopus`, its requests and its guards.
 #[derive(Debug)]
 pub(crate) struct Services {
@@ -70,6 +73,12 @@ impl Services {
 
     pub(crate) fn call_timeout(&self) -> Duration {
         self.backend.info().call_timeout.min(LONGEST)
+    }
+
+    /// The time that a first attempt has for its answer, however short the wait limit: a limit shorter than the way to the
+    /// backend could otherwise not take a lock that is free. Call timeouts are four times as long as that or more.
+    pub(crate) fn first_answer(&self) -> Duration {
+        (self.call_timeout() / 4).max(SHORTEST_FIRST_ANSWER)
     }
 }
 

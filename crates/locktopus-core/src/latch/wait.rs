@@ -21,9 +21,6 @@ use crate::wake::WakeStream;
 /// The first pause of a waiter that cannot be told.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 
-/// The time that the first look has for its answer, however short the limit.
-const FIRST_LOOK: Duration = Duration::from_millis(50);
-
 /// A wait for a latch. Made by [`Latch::wait`]; await it.
 ///
 /// Without options it waits for as long as it takes, and looks by itself every second, give or take a quarter, in
@@ -47,7 +44,8 @@ impl LatchWait {
         }
     }
 
-    /// Gives up with [`LockError::WaitTimeout`] after this time. The first look always has 50 ms for its answer.
+    /// Gives up with [`LockError::WaitTimeout`] after this time. The first look always has a quarter
+    /// of the backend's call timeout for its answer, and at least 50 ms.
     pub fn at_most(mut self, wait: Duration) -> Self {
         self.limit = Some(wait);
         self
@@ -72,9 +70,10 @@ impl LatchWait {
         let heartbeat = self.checked_heartbeat()?;
         let started = Instant::now();
         // A look always has a moment for its answer, or a short limit could not find the latch open.
+        let moment = latch.services.first_answer();
         let limit = self
             .limit
-            .map(|limit| timer_after(started, limit.max(FIRST_LOOK)));
+            .map(|limit| timer_after(started, limit.max(moment)));
         let out_of_time = async {
             match limit {
                 Some(limit) => tokio::time::sleep_until(limit).await,

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -17,9 +16,6 @@ use crate::lock_request::hold;
 use crate::reaper::Debt;
 use crate::request::{AcquireAttempt, GroupOutcome};
 use crate::services::Services;
-
-/// The time that the first attempt has for its answer, however short the wait limit.
-const FIRST_ATTEMPT: Duration = Duration::from_millis(50);
 
 /// What a group's request came to.
 pub(super) enum Group {
@@ -48,7 +44,9 @@ impl<'a> GroupAttempt<'a> {
         let services = members[0].services();
         let deadline = timer_in(services.call_timeout());
         let deadline = match wait {
-            Wait::AtMost(left) => deadline.min(timer_in(left).max(started + FIRST_ATTEMPT)),
+            Wait::AtMost(left) => {
+                deadline.min(timer_in(left).max(started + services.first_answer()))
+            }
             Wait::Not | Wait::Forever => deadline,
         };
         let open = members.iter().map(|member| {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::claim::Claim;
 use super::fan::Fan;
-use super::panel::Panel;
+use super::panel::{Panel, SPARE};
 use super::silence::{NAME, Silence, no_quorum};
 use crate::backend_error::{BackendError, BackendErrorKind, Executed};
 use crate::clock;
@@ -132,6 +132,11 @@ impl Tally {
         };
     }
 
+    /// Whether an answer of this node is still to come.
+    fn awaits(&self, node: usize) -> bool {
+        self.writing[node] || matches!(self.votes[node], Vote::Pending)
+    }
+
     fn count(&self, counts: impl Fn(&Vote) -> bool) -> usize {
         self.votes.iter().filter(|vote| counts(vote)).count()
     }
@@ -240,6 +245,8 @@ struct Round<'a> {
     attempt: &'a AcquireAttempt,
     claim: Arc<Claim>,
     tally: Tally,
+    /// The nodes that did not answer the last time. None if they are more than a minority, and needed.
+    silent: Vec<bool>,
     over: bool,
 }
 
@@ -251,16 +258,23 @@ impl<'a> Round<'a> {
             .token()
             .filter(|token| attempt.floor.is_none_or(|floor| *token >= floor));
         let tally = Tally::new(panel.nodes.len(), tokens, before);
+        let mut silent: Vec<_> = panel.nodes.iter().map(|node| node.is_silent()).collect();
+        if silent.iter().filter(|silent| **silent).count() >= panel.majority() {
+            silent.fill(false);
+        }
         Self {
             panel,
             attempt,
             claim,
             tally,
+            silent,
             over: false,
         }
     }
 
     async fn run(&mut self) -> Result<AttemptOutcome, BackendError> {
+        let begun = Instant::now();
+        let mut heard = begun;
         // Late answers are not waited for, but heard: the fan goes on in the background.
         let mut fan = Fan::new(self.panel);
         for node in 0..self.panel.nodes.len() {
@@ -278,11 +292,23 @@ impl<'a> Round<'a> {
                 Verdict::Held(remaining) => return Ok(AttemptOutcome::Held { remaining }),
                 Verdict::NoQuorum => return Err(self.no_quorum()),
             }
-            match fan.next(self.attempt.deadline).await {
+            match fan.next(self.patience(begun, heard)).await {
                 Some((node, answer)) => self.tally.put(node, answer),
                 None => return Err(self.no_quorum()),
             }
+            heard = Instant::now();
         }
+    }
+
+    /// Until when to wait for the next answer. A node that hangs would make every round as long as its timeout in which
+    /// the others disagree, so it gets as long again as they took.
+    fn patience(&self, begun: Instant, heard: Instant) -> Instant {
+        let expected = |node: &usize| self.tally.awaits(*node) && !self.silent[*node];
+        if (0..self.silent.len()).any(|node| expected(&node)) {
+            return self.attempt.deadline;
+        }
+        let as_long_again = heard + heard.saturating_duration_since(begun) + SPARE;
+        self.attempt.deadline.min(as_long_again)
     }
 
     /// One attempt on one node, which outlives the round if it must.
@@ -292,9 +318,7 @@ impl<'a> Round<'a> {
         floor: Option<FencingToken>,
     ) -> impl Future<Output = (usize, Answer)> + Send + 'static {
         let (panel, claim) = (Arc::clone(self.panel), Arc::clone(&self.claim));
-        let deadline = panel.call_deadline(self.attempt.lease, self.attempt.deadline);
         let attempt = AcquireAttempt {
-            deadline,
             floor,
             place: None,
             recall: false,
@@ -323,9 +347,8 @@ impl<'a> Round<'a> {
     async fn lose(mut self) {
         self.over = true;
         self.panel.give_up(&self.claim);
-        let deadline = self
-            .panel
-            .call_deadline(self.attempt.lease, self.attempt.deadline);
+        let share = self.panel.share_of(self.attempt.lease);
+        let deadline = self.attempt.deadline.min(Instant::now() + share);
         for (node, vote) in self.tally.votes.iter().enumerate() {
             if matches!(vote, Vote::Granted(_)) {
                 self.claim.clean(node, deadline).await;
@@ -342,7 +365,7 @@ impl Drop for Round<'_> {
     }
 }
 
-/// One attempt on one node, entered in the claim.
+/// One attempt on one node, entered in the claim. It ends with its own deadline or its share of the lease.
 pub(super) async fn ask(
     panel: &Panel,
     claim: &Arc<Claim>,
@@ -354,14 +377,24 @@ pub(super) async fn ask(
             "not asked, because an earlier attempt of this owner is not surely given back",
         )
     };
-    if !claim.clean(node, attempt.deadline).await {
+    let share = panel.share_of(attempt.lease);
+    let soon = attempt.deadline.min(Instant::now() + share);
+    if !claim.clean(node, soon).await {
         return Err(closed());
     }
     let sent = claim.begin(node).ok_or_else(closed)?;
     let voter = &panel.nodes[node];
-    let answer = voter
-        .vote(attempt.deadline, voter.backend.attempt(attempt))
-        .await;
+    let call = |deadline| {
+        let (backend, attempt) = (Arc::clone(&voter.backend), attempt.clone());
+        async move {
+            let attempt = AcquireAttempt {
+                deadline,
+                ..attempt
+            };
+            backend.attempt(&attempt).await
+        }
+    };
+    let answer = voter.vote(attempt.deadline, share, call).await;
     sent.answer(&answer);
     answer
 }

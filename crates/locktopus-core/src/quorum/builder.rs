@@ -1,6 +1,7 @@
 //! Putting a quorum together.
 
 use std::collections::HashSet;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use super::QuorumBackend;
 use super::claim::Ledger;
 use super::node::{Node, Servers};
-use super::panel::Panel;
+use super::panel::{Panel, SPARE};
 use super::probe::NodeProbe;
 use super::silence::NAME;
 use super::standing::Standing;
@@ -19,8 +20,8 @@ use crate::error::OptionError;
 use crate::safety_mode::SafetyMode;
 use crate::validity::ValidityMargin;
 
-/// What a round of two calls may take longer than the calls.
-const SPARE: Duration = Duration::from_millis(50);
+/// The longest time for an answer that makes sense.
+const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
 
 /// A node before it is checked: its label, its backend, and who tells how long it has been up.
 type Named = (String, DynBackend, Option<Arc<dyn NodeProbe>>);
@@ -30,7 +31,7 @@ type Named = (String, DynBackend, Option<Arc<dyn NodeProbe>>);
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct QuorumBuilder {
     nodes: Vec<Named>,
-    node_timeout: Duration,
+    node_timeout: Option<Duration>,
     max_lease: Duration,
     probe_every: Duration,
     margin: ValidityMargin,
@@ -40,7 +41,7 @@ impl Default for QuorumBuilder {
     fn default() -> Self {
         Self {
             nodes: Vec::new(),
-            node_timeout: Duration::from_millis(100),
+            node_timeout: None,
             max_lease: Duration::from_secs(60),
             probe_every: Duration::from_secs(30),
             margin: ValidityMargin::default(),
@@ -70,10 +71,14 @@ impl QuorumBuilder {
         self
     }
 
-    /// How long to wait for the answer of one node; for leases below ten times this long, a tenth of the lease.
-    /// A node that is slower does not count in this round. Default 100 ms.
+    /// How long to wait for the answer of one node; for leases below four times this long, a quarter of the lease. A node
+    /// that is slower does not count in this round. So the shortest lease that can be had is a little over four times as
+    /// long as an exchange with the nodes takes.
+    ///
+    /// Default: the longest call timeout of the nodes, which the option `timeout` of their URLs sets (1 s if it does not).
+    /// A shorter one than that ends rounds sooner in which a node is down, and counts out nodes that are far away.
     pub fn node_timeout(mut self, timeout: Duration) -> Self {
-        self.node_timeout = timeout;
+        self.node_timeout = Some(timeout);
         self
     }
 
@@ -113,13 +118,14 @@ impl QuorumBuilder {
             probe_every,
             margin,
         } = self;
-        let info = BackendInfo::new(
-            NAME,
-            describe(&nodes),
-            false,
-            (node_timeout * 2).saturating_add(SPARE),
-        )
-        .with_safety(SafetyMode::Quorum);
+        let slowest = nodes
+            .iter()
+            .map(|(_, backend, _)| backend.info().call_timeout)
+            .max()
+            .unwrap_or_default();
+        let node_timeout = node_timeout.unwrap_or(slowest).min(LONGEST_CALL);
+        let info = BackendInfo::new(NAME, describe(&nodes), false, node_timeout * 2 + SPARE)
+            .with_safety(SafetyMode::Quorum);
         let servers = Servers::default();
         let node = |(index, (label, backend, probe)): (usize, Named)| {
             Arc::new(Node {
@@ -131,7 +137,9 @@ impl QuorumBuilder {
                 recheck: probe_every,
                 servers: Arc::clone(&servers),
                 standing: Mutex::new(Standing::default()),
-                asking: tokio::sync::Mutex::new(()),
+                asking: Arc::default(),
+                timeout: node_timeout,
+                silent: AtomicBool::new(false),
             })
         };
         let panel = Panel {
@@ -165,11 +173,12 @@ impl QuorumBuilder {
                 return Err(OptionError::new("node", label, rule));
             }
         }
-        let hour = Duration::from_secs(60 * 60);
+        let year = Duration::from_secs(365 * 24 * 60 * 60);
+        let node_timeout = self.node_timeout.unwrap_or(LONGEST_CALL);
         for (option, value, most) in [
-            ("node_timeout", self.node_timeout, hour),
-            ("max_lease", self.max_lease, hour * 24 * 365),
-            ("probe_every", self.probe_every, hour * 24 * 365),
+            ("node_timeout", node_timeout, LONGEST_CALL),
+            ("max_lease", self.max_lease, year),
+            ("probe_every", self.probe_every, year),
         ] {
             if value < Duration::from_millis(1) || value > most {
                 let rule = format!("must be between 1 ms and {most:?}");

@@ -46,7 +46,7 @@ pub(super) async fn diagnose(
     Ok(diagnosis)
 }
 
-async fn look(node: &Node, deadline: Instant) -> Diagnosis {
+async fn look(node: &Arc<Node>, deadline: Instant) -> Diagnosis {
     let mut diagnosis = match node.call(deadline, node.backend.diagnose(deadline)).await {
         Ok(diagnosis) => diagnosis,
         Err(silence) => Diagnosis {

@@ -116,10 +116,13 @@ async fn ask(
 ) -> (usize, Answers) {
     let voter = &panel.nodes[node];
     let shortest = requests.iter().map(|(_, request)| request.lease).min();
-    let deadline = panel.call_deadline(shortest.unwrap_or_default(), deadline);
+    let share = panel.share_of(shortest.unwrap_or_default());
     let (indexes, batch): (Vec<usize>, Vec<ExtendRequest>) = requests.into_iter().unzip();
-    let call = async { Ok(voter.backend.extend(&batch, deadline).await) };
-    let answers = match voter.vote(deadline, call).await {
+    let call = |deadline| {
+        let (backend, batch) = (Arc::clone(&voter.backend), batch);
+        async move { Ok(backend.extend(&batch, deadline).await) }
+    };
+    let answers = match voter.vote(deadline, share, call).await {
         Ok(answers) => {
             if answers.iter().any(Result::is_err) {
                 voter.suspect();
@@ -148,7 +151,6 @@ fn put_back(
 ) -> impl Future<Output = (usize, Answers)> + Send + 'static {
     let (panel, claim) = (Arc::clone(panel), Arc::clone(&lock.claim));
     let request = &lock.request;
-    let deadline = panel.call_deadline(request.lease, deadline);
     let (target, owner) = (request.target.clone(), request.owner.clone());
     let attempt = AcquireAttempt {
         permits: request.permits,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -35,30 +36,34 @@ pub(super) struct Node {
     pub(super) servers: Servers,
     pub(super) standing: Mutex<Standing>,
     /// One question at a time; the others wait for its answer.
-    pub(super) asking: tokio::sync::Mutex<()>,
+    pub(super) asking: Arc<tokio::sync::Mutex<()>>,
+    /// How long it has to say who it is.
+    pub(super) timeout: Duration,
+    /// The last call was not answered.
+    pub(super) silent: AtomicBool,
 }
 
 impl Node {
-    /// Makes a call whose answer counts: of a server that may vote, and that was the same all the time.
-    pub(super) async fn vote<T>(
-        &self,
-        deadline: Instant,
-        call: impl Future<Output = Result<T, BackendError>>,
-    ) -> Result<T, Silence> {
-        let voted = timeout_at(deadline + GRACE, async {
-            let generation = self.admit(deadline).await?;
-            let answer = call.await.inspect_err(|_| self.suspect())?;
-            if self.probe.as_ref().map(|probe| probe.generation()) != generation {
-                let reason =
-                    "it reconnected during the call, perhaps to a server that lost its data";
-                return Err(Silence::void(reason));
-            }
-            Ok(answer)
-        });
-        voted.await.unwrap_or_else(|_| {
-            self.suspect();
-            Err(Silence::void("no answer in time"))
-        })
+    /// Makes a call whose answer counts: of a server that may vote, and that was the same all the time. The call may
+    /// take `share`, which begins when it is known who is asked, and both together end at `limit`.
+    pub(super) async fn vote<T, F>(
+        self: &Arc<Self>,
+        limit: Instant,
+        share: Duration,
+        call: impl FnOnce(Instant) -> F,
+    ) -> Result<T, Silence>
+    where
+        F: Future<Output = Result<T, BackendError>>,
+    {
+        let unknown = |_: &Silence| self.silent.store(true, Ordering::Relaxed);
+        let generation = self.admitted(limit).await.inspect_err(unknown)?;
+        let deadline = limit.min(Instant::now() + share);
+        let answer = self.call(deadline, call(deadline)).await?;
+        if self.probe.as_ref().map(|probe| probe.generation()) != generation {
+            let reason = "it reconnected during the call, perhaps to a server that lost its data";
+            return Err(Silence::void(reason));
+        }
+        Ok(answer)
     }
 
     /// Makes a call whose answer is only information.
@@ -67,13 +72,18 @@ impl Node {
         deadline: Instant,
         call: impl Future<Output = Result<T, BackendError>>,
     ) -> Result<T, Silence> {
-        match timeout_at(deadline + GRACE, call).await {
-            Ok(answer) => Ok(answer.inspect_err(|_| self.suspect())?),
-            Err(_) => {
-                self.suspect();
-                Err(Silence::void("no answer in time"))
-            }
-        }
+        let begun = Instant::now();
+        let answer = match timeout_at(deadline + GRACE, call).await {
+            Ok(answer) => answer.map_err(Silence::from),
+            Err(_) => Err(Silence::late(begun.elapsed())),
+        };
+        self.silent.store(answer.is_err(), Ordering::Relaxed);
+        answer.inspect_err(|_| self.suspect())
+    }
+
+    /// Whether the last call to it came to nothing, so that the next one may, too.
+    pub(super) fn is_silent(&self) -> bool {
+        self.silent.load(Ordering::Relaxed)
     }
 
     /// Who the node's server is, if it was ever asked.
@@ -82,22 +92,32 @@ impl Node {
     }
 
     /// Asks the server who it is unless that is known, and whatever it is, waits for the answer.
-    pub(super) async fn identify(&self, deadline: Instant) -> Result<(), Silence> {
-        let known = timeout_at(deadline + GRACE, self.admit(deadline)).await;
-        known
-            .unwrap_or_else(|_| Err(Silence::not_asked("it did not say who it is in time")))
-            .map(drop)
+    pub(super) async fn identify(self: &Arc<Self>, deadline: Instant) -> Result<(), Silence> {
+        self.admitted(deadline).await.map(drop)
+    }
+
+    async fn admitted(self: &Arc<Self>, deadline: Instant) -> Result<Option<u64>, Silence> {
+        let known = timeout_at(deadline + GRACE, self.admit()).await;
+        known.unwrap_or_else(|_| Err(Silence::not_asked("it did not say who it is in time")))
     }
 
     /// The connection on which the node may vote now; `None` if it is assumed never to lose data.
-    async fn admit(&self, deadline: Instant) -> Result<Option<u64>, Silence> {
+    async fn admit(self: &Arc<Self>) -> Result<Option<u64>, Silence> {
         let Some(probe) = &self.probe else {
             return Ok(None);
         };
         if let Judgement::Ask = self.judge(probe.generation()) {
-            let _asking = self.asking.lock().await;
+            let turn = Arc::clone(&self.asking).lock_owned().await;
             if let Judgement::Ask = self.judge(probe.generation()) {
-                self.ask(&**probe, deadline).await?;
+                // Goes on when nobody waits any more, or a node that is slower to answer than leases allow would be asked
+                // for ever and never be known.
+                let node = Arc::clone(self);
+                let asked = tokio::spawn(async move {
+                    let _turn = turn;
+                    node.ask().await
+                });
+                let stopped = |_| Err(Silence::not_asked("it was not asked who it is"));
+                asked.await.unwrap_or_else(stopped)?;
             }
         }
         let generation = probe.generation();
@@ -111,12 +131,20 @@ impl Node {
         }
     }
 
-    async fn ask(&self, probe: &dyn NodeProbe, deadline: Instant) -> Result<(), Silence> {
+    async fn ask(&self) -> Result<(), Silence> {
+        let Some(probe) = &self.probe else {
+            return Ok(());
+        };
+        let deadline = Instant::now() + self.timeout;
         let before = probe.generation();
-        let identity = probe
-            .identity(deadline)
-            .await
-            .map_err(|error| Silence::not_asked(format!("it did not say who it is: {error}")))?;
+        let identity = match timeout_at(deadline + GRACE, probe.identity(deadline)).await {
+            Ok(Ok(identity)) => identity,
+            Ok(Err(error)) => {
+                let reason = format!("it did not say who it is: {error}");
+                return Err(Silence::not_asked(reason));
+            }
+            Err(_) => return Err(Silence::not_asked("it did not say who it is in time")),
+        };
         // Otherwise nobody knows on which of the two connections this was the answer.
         if probe.generation() == before {
             let twin = self.twin(&identity.run_id);

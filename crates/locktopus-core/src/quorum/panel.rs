@@ -21,8 +21,11 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// However short the lease, a node gets this long for its answer.
 const SHORTEST_CALL: Duration = Duration::from_millis(5);
-/// A node's answer may take this part of the lease at most, so that a slow minority cannot eat it up.
-const CALLS_PER_LEASE: u32 = 10;
+/// A node's answer may take this part of the lease at most: a round is two of them, for the grant and for its token, and
+/// half of the lease is then left to whoever won.
+const CALLS_PER_LEASE: u32 = 4;
+/// What a round may take longer than its calls.
+pub(super) const SPARE: Duration = Duration::from_millis(50);
 
 /// The nodes and how they are asked.
 #[derive(Debug)]
@@ -43,10 +46,10 @@ impl Panel {
         self.nodes.len() / 2 + 1
     }
 
-    /// Until when a node may answer a call about a lease of this length.
-    pub(super) fn call_deadline(&self, lease: Duration, limit: Instant) -> Instant {
+    /// How long a node may take for its answer to a call about a lease of this length.
+    pub(super) fn share_of(&self, lease: Duration) -> Duration {
         let share = (lease / CALLS_PER_LEASE).max(SHORTEST_CALL);
-        limit.min(Instant::now() + self.node_timeout.min(share))
+        self.node_timeout.min(share)
     }
 
     /// To be asked before anything is sent.

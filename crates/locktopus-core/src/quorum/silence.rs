@@ -32,6 +32,11 @@ impl Silence {
         }
     }
 
+    /// It was asked, and took longer than it may.
+    pub(super) fn late(after: Duration) -> Self {
+        Self::void(format!("no answer within {after:.0?}"))
+    }
+
     pub(super) fn not_yet(left: Duration) -> Self {
         let reason = format!(
             "its server has not been up for long enough, and does not vote for {left:.1?} more"

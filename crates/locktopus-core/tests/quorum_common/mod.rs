@@ -34,6 +34,8 @@ struct State {
     frozen: bool,
     /// Longest random delay before and again after an execution.
     delay: Duration,
+    /// What every execution takes, half before and half after it.
+    round_trip: Duration,
     /// Answers lost, out of 1,000.
     lost: u32,
     generation: u64,
@@ -52,6 +54,7 @@ pub(crate) fn peer(seed: u64) -> Peer {
             up: true,
             frozen: false,
             delay: Duration::ZERO,
+            round_trip: Duration::ZERO,
             lost: 0,
             generation: 1,
             run: seed << 32,
@@ -99,6 +102,10 @@ impl Peer {
         self.with(|s| s.delay = delay);
     }
 
+    pub(crate) fn far(&self, round_trip: Duration) {
+        self.with(|s| s.round_trip = round_trip);
+    }
+
     pub(crate) fn lose(&self, rate: u32) {
         self.with(|s| s.lost = rate);
     }
@@ -130,7 +137,8 @@ impl Peer {
         }
         let peer = self.clone();
         let answer = async move {
-            sleep(peer.up_to(peer.with(|s| s.delay))).await;
+            let way = peer.with(|s| s.round_trip) / 2;
+            sleep(way + peer.up_to(peer.with(|s| s.delay))).await;
             while peer.with(|s| s.frozen) {
                 sleep(Duration::from_millis(1)).await;
             }
@@ -138,11 +146,11 @@ impl Peer {
                 return None;
             }
             let answer = run.await;
-            sleep(peer.up_to(peer.with(|s| s.delay))).await;
+            sleep(way + peer.up_to(peer.with(|s| s.delay))).await;
             let lost = peer.with(|s| next(&mut s.dice) % 1000 < u64::from(s.lost));
             (!lost && peer.with(|s| s.generation) == generation).then_some(answer)
         };
-        let quick = self.with(|s| s.delay.is_zero() && !s.frozen);
+        let quick = self.with(|s| s.delay.is_zero() && s.round_trip.is_zero() && !s.frozen);
         let answer = if quick {
             answer.await
         } else {
