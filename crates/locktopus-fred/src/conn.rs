@@ -14,7 +14,6 @@ use fred::interfaces::ClientLike;
 use fred::types::Resp3Frame;
 use futures_util::future::join_all;
 use locktopus_protocol::{ClientError, Pipelined, ROLE_QUESTION, Reply, says_replica};
-use tokio::sync::Mutex;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -31,8 +30,6 @@ pub(crate) struct Conn {
     answered: AtomicU64,
     /// Set once a subscription was confirmed: from then on the loss of this connection matters.
     pub(crate) subscribed: AtomicBool,
-    /// Keeps subscription commands and their confirmations in pairs.
-    pub(crate) turn: Mutex<()>,
 }
 
 impl Conn {
@@ -46,7 +43,6 @@ impl Conn {
             entered: AtomicU64::new(0),
             answered: AtomicU64::new(0),
             subscribed: AtomicBool::new(false),
-            turn: Mutex::new(()),
         };
         tokio::spawn(async move {
             let _ended = router.await;
@@ -128,19 +124,13 @@ impl Conn {
 
     /// Whether the connection answers within `limit`, and not as a replica.
     pub(crate) async fn serves(&self, limit: Duration) -> bool {
-        let role = async {
-            let _turn = self.turn.lock().await;
-            self.is_replica().await
-        };
-        matches!(tokio::time::timeout(limit, role).await, Ok(Ok(false)))
+        let role = tokio::time::timeout(limit, self.is_replica()).await;
+        matches!(role, Ok(Ok(false)))
     }
 
     /// Whether the connection answers within `limit`, with anything at all.
     pub(crate) async fn answers(&self, limit: Duration) -> bool {
-        let ping = async {
-            let _turn = self.turn.lock().await;
-            self.send(Request::of("PING", Vec::new())).await
-        };
+        let ping = self.send(Request::of("PING", Vec::new()));
         matches!(
             tokio::time::timeout(limit, ping).await,
             Ok(Ok(_) | Err(ClientError::Rejected { .. }))

@@ -11,7 +11,7 @@ use fred::types::RespVersion;
 use fred::types::config::{
     Config, ConnectionConfig, PerformanceConfig, Server, ServerConfig, TcpConfig,
 };
-use locktopus_protocol::{ClientError, ConnectOptions, Credentials, HostPort};
+use locktopus_protocol::{Budget, ClientError, ConnectOptions, Credentials, HostPort};
 
 use tokio::task::JoinError;
 use tokio_util::task::AbortOnDropHandle;
@@ -57,6 +57,7 @@ pub(crate) enum Purpose {
 /// The settings that all connections of a client share.
 pub(crate) struct Dialer {
     options: ConnectOptions,
+    budget: Budget,
     dialled: AtomicU64,
     #[cfg(feature = "tls")]
     tls: Option<fred::types::config::TlsConfig>,
@@ -77,6 +78,7 @@ impl Dialer {
         #[cfg(feature = "tls")] tls: Option<fred::types::config::TlsConfig>,
     ) -> Self {
         Self {
+            budget: Budget::of(&options),
             options,
             dialled: AtomicU64::new(0),
             #[cfg(feature = "tls")]
@@ -89,14 +91,9 @@ impl Dialer {
         self.dialled.load(Ordering::SeqCst)
     }
 
-    /// How long a connection may stay silent before it counts as dead.
-    pub(crate) fn patience(&self, purpose: Purpose) -> Duration {
-        let usual = (self.options.command_timeout / 2)
-            .clamp(Duration::from_millis(100), Duration::from_secs(5));
-        match purpose {
-            Purpose::Commands | Purpose::Messages => usual,
-            Purpose::Blocking => usual.max(self.options.command_timeout),
-        }
+    /// How long what this crate does by itself may take: the only source of limits in it.
+    pub(crate) fn budget(&self) -> Budget {
+        self.budget
     }
 
     /// Connects. `attempt` numbers the tries, so that sentinels take turns being asked first.
@@ -109,9 +106,8 @@ impl Dialer {
         attempt: usize,
     ) -> Result<Conn, String> {
         let limit = match target {
-            Target::Node(_) => self.options.connect_timeout,
-            // Sentinel, its answer, the primary, its role: each may take as long as one handshake.
-            Target::Primary { .. } => self.options.connect_timeout * 4,
+            Target::Node(_) => self.budget.connection(),
+            Target::Primary { .. } => self.budget.primary_of_a_sentinel(),
         };
         self.dialled.fetch_add(1, Ordering::SeqCst);
         match tokio::time::timeout(limit, self.handshake(target, purpose, attempt)).await {
@@ -206,8 +202,9 @@ impl Dialer {
 
     fn connection(&self) -> ConnectionConfig {
         ConnectionConfig {
-            connection_timeout: self.options.connect_timeout,
-            internal_command_timeout: self.options.connect_timeout,
+            connection_timeout: self.budget.connection(),
+            // fred sends them while it connects, the whole of which has this long.
+            internal_command_timeout: self.budget.connection(),
             max_command_attempts: 1,
             max_redirections: 0,
             auto_client_setname: false,

@@ -229,7 +229,7 @@ impl Keeper {
                 () = self.suspicion.notified() => {}
                 _tick = heartbeat.tick(), if self.purpose == Purpose::Messages => {}
             }
-            let patience = self.dialer.patience(self.purpose);
+            let patience = self.dialer.budget().answer();
             let good = match self.purpose {
                 Purpose::Commands | Purpose::Blocking => conn.answers(patience).await,
                 // A demoted primary goes on answering, and subscriptions on it go on for ever.

@@ -3,6 +3,9 @@
 //! fred answers SUBSCRIBE before it is even written and throws the server's confirmation away. The
 //! answer to a PING behind it on the same connection is the confirmation here. SSUBSCRIBE is sent raw,
 //! one channel per command, because then each has exactly one answer: its confirmation or an error.
+//!
+//! Many subscriptions are under way at once: taking turns, a server 150 ms away would confirm six in a second. Answers come
+//! in the order of the commands, and each is checked for being the one to its own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,7 +26,6 @@ static NONCE: AtomicU64 = AtomicU64::new(0);
 /// SUBSCRIBE, confirmed by the server.
 pub(crate) async fn subscribe_plain(conn: &Conn, channels: &[Bytes]) -> Result<(), ClientError> {
     let names = channels.iter().map(text).collect::<Result<Vec<_>, _>>()?;
-    let _turn = conn.turn.lock().await;
     let nonce = NONCE.fetch_add(1, Ordering::Relaxed).to_string();
     // Boxed, because fred's futures for these take tens of kilobytes.
     let call = Box::pin(subscribe_and_ping(conn, names, &nonce));
@@ -67,7 +69,6 @@ pub(crate) async fn subscribe_sharded(
     conn: &Conn,
     channels: &[Bytes],
 ) -> Vec<Result<(), ClientError>> {
-    let _turn = conn.turn.lock().await;
     join_all(channels.iter().map(|channel| async move {
         match conn
             .send(Request::of("SSUBSCRIBE", vec![channel.clone()]))
@@ -89,7 +90,6 @@ pub(crate) async fn unsubscribe(
     plain: Vec<Bytes>,
     sharded: Vec<Bytes>,
 ) -> Result<(), ClientError> {
-    let _turn = conn.turn.lock().await;
     let client = conn.client();
     if !plain.is_empty() {
         let names = plain.iter().map(text).collect::<Result<Vec<_>, _>>()?;

@@ -90,10 +90,7 @@ pub(crate) async fn once(shared: &Shared, turn: usize) -> Result<(), String> {
 
 async fn ask(shared: &Shared, conn: &Conn, address: &HostPort) -> Result<Vec<Range>, String> {
     let question = Request::of("CLUSTER", vec![Bytes::from_static(b"SLOTS")]);
-    let answer = tokio::time::timeout(
-        shared.dialer.patience(Purpose::Commands),
-        conn.send(question),
-    );
+    let answer = tokio::time::timeout(shared.dialer.budget().answer(), conn.send(question));
     let reply: Reply = match answer.await {
         Ok(Ok(reply)) => reply,
         Ok(Err(failure)) => return Err(failure.to_string()),

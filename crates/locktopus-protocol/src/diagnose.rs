@@ -3,8 +3,9 @@
 use std::time::{Duration, SystemTime};
 
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, Diagnosis, ExtendRequest,
-    Finding, LockBackend as _, LockKind, LockName, LockTarget, OwnerId, ReleaseRequest, Severity,
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, Diagnosis,
+    ExtendRequest, Finding, LockBackend as _, LockKind, LockName, LockTarget, MIN_LEASE, OwnerId,
+    ReleaseRequest, SafetyMode, Severity,
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -16,10 +17,10 @@ use crate::version::{self, ServerVersion};
 
 /// How far a server's clock may be off before it is worth a word.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
-/// How long to wait for the probe lock while others probe.
-const PROBE_TURN: Duration = Duration::from_millis(500);
-/// How long the probe is held and waited for should nobody give it back.
-const PROBE_LEASE: Duration = Duration::from_secs(1);
+/// What part of an answer's time to wait for the probe lock while others probe.
+const PROBE_TURN: u32 = 2;
+/// How many answers, as slow as they may be, the probe is held and waited for should nobody give it back.
+const PROBE_ANSWERS: u32 = 2;
 
 pub(crate) async fn run(
     backend: &RedisBackend,
@@ -198,8 +199,9 @@ async fn look_at_permissions(backend: &RedisBackend, deadline: Instant, out: &mu
     let Some(target) = probe(backend) else {
         return;
     };
-    let attempt = AcquireAttempt::new(target.clone(), owner.clone(), PROBE_LEASE, deadline);
-    let extend = ExtendRequest::new(target.clone(), owner.clone(), PROBE_LEASE);
+    let lease = probe_lease(backend.info());
+    let attempt = AcquireAttempt::new(target.clone(), owner.clone(), lease, deadline);
+    let extend = ExtendRequest::new(target.clone(), owner.clone(), lease);
 
     let mut failed = Vec::new();
     let mut note = |what: &'static str, error: Option<BackendError>| {
@@ -276,10 +278,11 @@ async fn queue_up(
     [first, last]: &[OwnerId; 2],
     deadline: Instant,
 ) -> Result<(), BackendError> {
+    let lease = probe_lease(backend.info());
     for owner in [first, last, first] {
         let attempt = AcquireAttempt {
-            place: Some(PROBE_LEASE),
-            ..AcquireAttempt::new(target.clone(), owner.clone(), PROBE_LEASE, deadline)
+            place: Some(lease),
+            ..AcquireAttempt::new(target.clone(), owner.clone(), lease, deadline)
         };
         let _queued = backend.attempt(&attempt).await?;
     }
@@ -292,7 +295,8 @@ async fn take_probe(
     backend: &RedisBackend,
     attempt: &AcquireAttempt,
 ) -> Result<AttemptOutcome, BackendError> {
-    let patience = attempt.deadline.min(Instant::now() + PROBE_TURN);
+    let patience = backend.info().call_timeout / PROBE_TURN;
+    let patience = attempt.deadline.min(Instant::now() + patience);
     loop {
         match backend.attempt(attempt).await? {
             AttemptOutcome::Held { .. } if Instant::now() < patience => {
@@ -301,6 +305,16 @@ async fn take_probe(
             outcome => return Ok(outcome),
         }
     }
+}
+
+/// Long enough to be taken, looked at and given back by somebody far away; no longer than leases may be.
+fn probe_lease(info: &BackendInfo) -> Duration {
+    let lease = info.call_timeout * PROBE_ANSWERS;
+    match info.safety {
+        SafetyMode::Quarantine { max_lease } => lease.min(max_lease),
+        _ => lease,
+    }
+    .max(MIN_LEASE)
 }
 
 /// One name for all: a token key is kept for each name, and probes must not pile them up.

@@ -4,6 +4,7 @@
 //! An adapter implements [`RedisClient`] and nothing else.
 
 mod backend;
+mod budget;
 mod called;
 pub mod client;
 mod counter;
@@ -30,6 +31,7 @@ mod version;
 
 pub use backend::{BackendOptions, PubSubMode, RedisBackend};
 
+pub use budget::Budget;
 pub use client::{
     Channel, ChannelFlavour, ClientError, Deployment, NodeReply, Pipelined, PushEvent, RedisClient,
     Reply, Route,

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::budget::Budget;
+
 /// Where the servers are and how to talk to them.
 ///
 /// The facade builds this from a URL; adapters only read it.
@@ -19,7 +21,8 @@ pub struct ConnectOptions {
     pub database: u32,
     /// TLS settings; `None` means plain TCP. Redirects and sentinel answers never fall back to plain TCP.
     pub tls: Option<TlsOptions>,
-    /// Longest time for one TCP and TLS handshake including login.
+    /// Longest time for one connection: TCP and TLS handshake, login, database and client name. What other steps may
+    /// take follows from it and from `command_timeout`: see [`Budget`](crate::Budget).
     pub connect_timeout: Duration,
     /// Longest time for one command. The backend enforces it; clients set theirs a little longer.
     pub command_timeout: Duration,
@@ -28,17 +31,18 @@ pub struct ConnectOptions {
 }
 
 impl ConnectOptions {
-    /// Settings with the defaults: connect 500 ms, command 1 s, database 0, no login, no TLS.
+    /// Settings with the defaults: connect 1 s, command 1 s, database 0, no login, no TLS.
     #[must_use]
     pub fn new(servers: Servers) -> Self {
+        let command_timeout = Duration::from_secs(1);
         Self {
             servers,
             credentials: None,
             sentinel_credentials: None,
             database: 0,
             tls: None,
-            connect_timeout: Duration::from_millis(500),
-            command_timeout: Duration::from_secs(1),
+            connect_timeout: Budget::usual_connect_timeout(command_timeout),
+            command_timeout,
             client_name: None,
         }
     }

@@ -258,7 +258,7 @@ impl Cluster {
     async fn ask(&self, server: &HostPort) -> Result<SlotMap, ClientError> {
         let link = self.link_to(server);
         let Ok(answer) = timeout(
-            self.dialer.limit(),
+            self.dialer.budget().answer_of_anybody(),
             send(&link, &[b"CLUSTER", b"SLOTS"], false),
         )
         .await
@@ -333,7 +333,7 @@ impl Cluster {
         if let Some(server) = link.server()
             && let Some(lane) = locked(&self.lanes).get(server)
         {
-            lane.doubt_blocked();
+            lane.doubt();
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use locktopus_protocol::{ClientError, ConnectOptions, Credentials, HostPort};
+use locktopus_protocol::{Budget, ClientError, ConnectOptions, Credentials, HostPort};
 use redis::aio::MultiplexedConnection;
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{AsyncConnectionConfig, ConnectionAddr, IntoConnectionInfo, ProtocolVersion};
@@ -28,8 +28,7 @@ pub(crate) struct Dialer {
     login: RedisConnectionInfo,
     tls: Option<Tls>,
     client_name: Option<String>,
-    limit: Duration,
-    command_limit: Duration,
+    budget: Budget,
     dialled: AtomicU64,
 }
 
@@ -50,8 +49,7 @@ impl Dialer {
             login,
             tls,
             client_name: options.client_name.clone(),
-            limit: options.connect_timeout,
-            command_limit: options.command_timeout,
+            budget: Budget::of(options),
             dialled: AtomicU64::new(0),
         }
     }
@@ -61,14 +59,9 @@ impl Dialer {
         self.dialled.load(Ordering::SeqCst)
     }
 
-    /// Longest time for one connection.
-    pub(crate) fn limit(&self) -> Duration {
-        self.limit
-    }
-
-    /// Longest time for one command that this crate sends by itself.
-    pub(crate) fn command_limit(&self) -> Duration {
-        self.command_limit
+    /// How long what this crate does by itself may take: the only source of limits in it.
+    pub(crate) fn budget(&self) -> Budget {
+        self.budget
     }
 
     /// Connects and logs in. `health` hears of everything that the server sends unasked.
@@ -78,12 +71,12 @@ impl Dialer {
     ) -> Result<MultiplexedConnection, ClientError> {
         let server = health.server();
         self.dialled.fetch_add(1, Ordering::SeqCst);
-        match timeout(self.limit, Box::pin(self.attempt(health))).await {
+        let limit = self.budget.connection();
+        match timeout(limit, Box::pin(self.attempt(health))).await {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(error)) => Err(not_connected(&error, server)),
             Err(_) => Err(ClientError::NotSent(format!(
-                "cannot connect to {server}: nothing heard within {:?}",
-                self.limit
+                "cannot connect to {server}: not connected within {limit:?}"
             ))),
         }
     }
@@ -161,7 +154,7 @@ impl fmt::Debug for Dialer {
         // Without the login.
         f.debug_struct("Dialer")
             .field("tls", &self.tls.is_some())
-            .field("limit", &self.limit)
+            .field("budget", &self.budget)
             .finish_non_exhaustive()
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use locktopus_protocol::{ClientError, HostPort};
 use tokio::runtime::Handle;
@@ -98,18 +97,10 @@ impl Link {
         }
     }
 
-    /// Somebody waited in vain: checks in the background whether the connection still works.
+    /// Somebody waited in vain: checks in the background whether the connection still works. It has the time of one
+    /// answer, which is also more than any command blocks it for.
     pub(crate) fn doubt(&self) {
-        self.doubt_within(self.dialer.limit());
-    }
-
-    /// As [`doubt`](Self::doubt), for a connection on which something may block for almost as long as a command may
-    /// take.
-    pub(crate) fn doubt_blocked(&self) {
-        self.doubt_within(self.dialer.limit().max(self.dialer.command_limit()));
-    }
-
-    fn doubt_within(&self, limit: Duration) {
+        let limit = self.dialer.budget().answer();
         let Some(live) = self.peek() else { return };
         if !live.health().begin_check() {
             return;
@@ -184,7 +175,7 @@ impl Link {
             )));
         }
         if let Some(listener) = &self.listener {
-            let (limit, unrest) = (self.dialer.command_limit(), listener.unrest());
+            let (limit, unrest) = (self.dialer.budget().answer(), listener.unrest());
             let task = tokio::spawn(keepalive::watch(live.clone(), limit, unrest));
             live.health().accompany(task.abort_handle());
         }

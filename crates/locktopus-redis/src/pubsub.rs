@@ -249,7 +249,7 @@ impl Subscriber {
         live: &mut Live,
         pipeline: &Pipeline,
     ) -> Result<Vec<Value>, ClientError> {
-        let limit = self.dialer.command_limit();
+        let limit = self.dialer.budget().answer();
         match timeout(limit, live.send_all(pipeline)).await {
             Ok(answers) => answers,
             Err(_) => {

@@ -66,7 +66,7 @@ impl Sentinels {
     {
         let server = self.ask(sentinel).await?;
         let mut live = dial(server.clone()).await?;
-        match within(self.dialer.limit(), live.send(&[b"ROLE"])).await {
+        match within(self.dialer.budget().answer(), live.send(&[b"ROLE"])).await {
             Ok(Reply::Array(role)) if role.first().is_some_and(|role| is(role, b"master")) => {
                 Ok(live)
             }
@@ -96,7 +96,7 @@ impl Sentinels {
             b"GET-MASTER-ADDR-BY-NAME",
             self.master_name.as_bytes(),
         ];
-        let answer = within(self.dialer.limit(), live.send(&question))
+        let answer = within(self.dialer.budget().answer(), live.send(&question))
             .await
             .map_err(|error| {
                 ClientError::NotSent(format!("sentinel {sentinel} does not help: {error}"))

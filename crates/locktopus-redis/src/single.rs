@@ -79,7 +79,7 @@ impl Single {
     /// Somebody waited in vain.
     pub(crate) fn timed_out(&self) {
         self.link.doubt();
-        self.lane.doubt_blocked();
+        self.lane.doubt();
     }
 
     /// Drops the connections for good.

@@ -24,8 +24,8 @@ use crate::url::{BackendUrl, Checks};
 ///
 /// # Cancel safety
 ///
-/// Cancel safe: no lock but the probe of the connect-time checks is taken, and that one lapses after a
-/// second.
+/// Cancel safe: no lock but the probe of the connect-time checks is taken, and that one lapses after twice the
+/// option `timeout`.
 pub async fn connect(url: &str) -> Result<Locktopus, ConnectError> {
     connect_with(url, |builder| builder).await
 }
@@ -102,12 +102,15 @@ pub async fn connect_client(
     }
 }
 
+/// Backends count longer timeouts as this.
+const LONGEST_ANSWER: Duration = Duration::from_secs(60 * 60);
+
 async fn open(url: &BackendUrl) -> Result<DynBackend, ConnectError> {
     let backend = backend(url).await?;
     if url.options.checks == Checks::Off {
         return Ok(backend);
     }
-    let deadline = Instant::now() + (url.options.timeout * 3).max(Duration::from_secs(3));
+    let deadline = Instant::now() + time_for_checks(url.options.timeout);
     let diagnosis = match backend.diagnose(deadline).await {
         Ok(diagnosis) => diagnosis,
         Err(source) => {
@@ -132,6 +135,12 @@ async fn open(url: &BackendUrl) -> Result<DynBackend, ConnectError> {
         });
     }
     Ok(backend)
+}
+
+/// A server is asked a score of questions, one after the other, and answers in a quarter of its time at the latest if
+/// that was chosen well.
+fn time_for_checks(timeout: Duration) -> Duration {
+    timeout.min(LONGEST_ANSWER) * 5
 }
 
 #[cfg(any(feature = "redis", feature = "fred"))]

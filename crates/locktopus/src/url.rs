@@ -15,8 +15,8 @@
 //! | option | values | default | meaning |
 //! |---|---|---|---|
 //! | `client` | `redis`, `fred` | `redis` if that feature is on, else `fred` | which client library |
-//! | `timeout` | duration | `1s` | longest wait for one answer |
-//! | `connect_timeout` | duration | `500ms` | longest wait for a connection with TLS and login |
+//! | `timeout` | duration | `1s` | longest wait for one answer, in a quorum for that of one node; what else takes time follows from it. Should be four round trips to the servers or more |
+//! | `connect_timeout` | duration | `timeout`, at least `1s` | longest wait for one connection with TLS and login, which takes four or five exchanges with the server |
 //! | `pubsub` | `auto`, `plain`, `sharded` | `auto` | which pub/sub announces releases; must be the same for all who share locks |
 //! | `checks` | `off`, `warn`, `refuse` | `warn` | what to do about findings of the connect-time checks: nothing (and do not look), log them, or refuse if locks could be lost silently |
 //! | `namespace` | text | empty | put in front of every lock name |

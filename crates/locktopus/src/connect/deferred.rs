@@ -1,20 +1,20 @@
 //! A server that may be down when the program starts: connected to when it is first needed, and again until it works.
 //!
 //! A quorum must start while a minority of its nodes is down. Until a node is connected, everything asked of it fails
-//! as not executed.
+//! as not executed. Connecting takes longer than an answer, so it goes on when whoever needed it does not wait any more.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CounterOutcome,
-    CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest, GroupOutcome,
-    LockBackend, LockPage, LockState, LockTarget, NameError, NodeIdentity, NodeProbe,
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CancellationToken,
+    CounterOutcome, CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest,
+    GroupOutcome, LockBackend, LockPage, LockState, LockTarget, NameError, NodeIdentity, NodeProbe,
     ReleaseOutcome, ReleaseRequest, SafetyMode, ScanCursor, WakeStream,
 };
 use locktopus_protocol::RedisBackend;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::{Instant, timeout_at};
 
 use super::servers;
@@ -27,12 +27,22 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// A Redis backend that connects when it is needed.
 #[derive(Debug)]
 pub(super) struct Deferred {
-    url: BackendUrl,
     info: BackendInfo,
-    connected: OnceLock<Connected>,
-    /// Held while somebody connects; when the last attempt failed and with what.
-    connecting: Mutex<Option<(Instant, String)>>,
+    shared: Arc<Shared>,
 }
+
+/// What the attempt to connect, which nobody may be waiting for, has in common with the backend.
+#[derive(Debug)]
+struct Shared {
+    url: BackendUrl,
+    connected: OnceLock<Connected>,
+    /// Held while a connection is being made.
+    connecting: Arc<Mutex<Failed>>,
+    closed: CancellationToken,
+}
+
+/// When the last attempt failed, and with what.
+type Failed = Option<(Instant, String)>;
 
 #[derive(Debug)]
 struct Connected {
@@ -67,15 +77,18 @@ impl Deferred {
         }
         let info = BackendInfo::new("redis", url.to_string(), true, url.options.timeout);
         Ok(Self {
-            url,
             info,
-            connected: OnceLock::new(),
-            connecting: Mutex::new(None),
+            shared: Arc::new(Shared {
+                url,
+                connected: OnceLock::new(),
+                connecting: Arc::default(),
+                closed: CancellationToken::new(),
+            }),
         })
     }
 
     async fn inner(&self, deadline: Instant) -> Result<&Connected, BackendError> {
-        if let Some(connected) = self.connected.get() {
+        if let Some(connected) = self.shared.connected.get() {
             return Ok(connected);
         }
         let connecting = timeout_at(deadline, self.connect()).await;
@@ -83,8 +96,8 @@ impl Deferred {
     }
 
     async fn connect(&self) -> Result<&Connected, BackendError> {
-        let mut failed = self.connecting.lock().await;
-        if let Some(connected) = self.connected.get() {
+        let failed = Arc::clone(&self.shared.connecting).lock_owned().await;
+        if let Some(connected) = self.shared.connected.get() {
             return Ok(connected);
         }
         if let Some((at, why)) = &*failed
@@ -92,24 +105,13 @@ impl Deferred {
         {
             return Err(self.down(why));
         }
-        let Place::Servers {
-            tls,
-            authority,
-            shape,
-        } = &self.url.place
-        else {
-            return Err(self.down("no server"));
-        };
-        let backend = match servers::open_backend(&self.url, *tls, authority, shape).await {
-            Ok(backend) => backend,
-            Err(error) => {
-                let why = source_text(&error);
-                *failed = Some((Instant::now(), why.clone()));
-                return Err(self.down(&why));
-            }
-        };
-        let probe = backend.probe()?;
-        Ok(self.connected.get_or_init(|| Connected { backend, probe }))
+        let attempt = tokio::spawn(connect(Arc::clone(&self.shared), failed));
+        let attempt = attempt.await.unwrap_or_else(|_| Err("stopped".to_owned()));
+        attempt.map_err(|why| self.down(&why))?;
+        self.shared
+            .connected
+            .get()
+            .ok_or_else(|| self.down("closed"))
     }
 
     fn down(&self, why: &str) -> BackendError {
@@ -119,8 +121,45 @@ impl Deferred {
 
     /// Without a connection, names are judged as on a standalone server.
     fn backend(&self) -> Option<&RedisBackend> {
-        self.connected.get().map(|connected| &connected.backend)
+        let connected = self.shared.connected.get();
+        connected.map(|connected| &connected.backend)
     }
+}
+
+impl Drop for Deferred {
+    fn drop(&mut self) {
+        self.shared.closed.cancel();
+    }
+}
+
+/// One attempt, which outlives its caller, but not the backend.
+async fn connect(shared: Arc<Shared>, mut failed: OwnedMutexGuard<Failed>) -> Result<(), String> {
+    let outcome = shared.closed.run_until_cancelled(open(&shared.url)).await;
+    match outcome.unwrap_or_else(|| Err("closed".to_owned())) {
+        Ok(connected) => {
+            shared.connected.get_or_init(|| connected);
+            Ok(())
+        }
+        Err(why) => {
+            *failed = Some((Instant::now(), why.clone()));
+            Err(why)
+        }
+    }
+}
+
+async fn open(url: &BackendUrl) -> Result<Connected, String> {
+    let Place::Servers {
+        tls,
+        authority,
+        shape,
+    } = &url.place
+    else {
+        return Err("no server".to_owned());
+    };
+    let backend = servers::open_backend(url, *tls, authority, shape).await;
+    let backend = backend.map_err(|error| source_text(&error))?;
+    let probe = backend.probe().map_err(|error| error.to_string())?;
+    Ok(Connected { backend, probe })
 }
 
 /// An error with what it came from.
@@ -234,6 +273,7 @@ impl LockBackend for Deferred {
     }
 
     async fn close(&self) {
+        self.shared.closed.cancel();
         if let Some(backend) = self.backend() {
             backend.close().await;
         }
@@ -244,9 +284,8 @@ impl LockBackend for Deferred {
 impl NodeProbe for Deferred {
     /// 0 until there is a connection.
     fn generation(&self) -> u64 {
-        self.connected
-            .get()
-            .map_or(0, |connected| connected.probe.generation())
+        let connected = self.shared.connected.get();
+        connected.map_or(0, |connected| connected.probe.generation())
     }
 
     async fn identity(&self, deadline: Instant) -> Result<NodeIdentity, BackendError> {

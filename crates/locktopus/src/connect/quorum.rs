@@ -14,6 +14,10 @@ use crate::url::BackendUrl;
 /// different clients (`?client=fred`). Nodes that are down are connected to when they come back; a node whose server
 /// was restarted does not vote until its uptime exceeds the longest lease.
 ///
+/// A node has the `timeout` of the URLs for its answer (the longest, if they differ; 1 s by default), and at most a quarter
+/// of the lease. Nodes that are far away need leases of more than four round trips, and a `timeout` of as many.
+/// [`quorum_of`] sets another limit: [`QuorumBuilder::node_timeout`].
+///
 /// Only mutexes: other kinds are refused, because a majority of queues is not a queue.
 ///
 /// ```no_run

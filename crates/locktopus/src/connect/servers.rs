@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use locktopus_core::DynBackend;
 use locktopus_protocol::{
-    BackendOptions, ClientIdentity, ConnectOptions, Credentials, HostPort, PubSubMode,
+    BackendOptions, Budget, ClientIdentity, ConnectOptions, Credentials, HostPort, PubSubMode,
     RedisBackend, RedisClient, Secret, Servers, TlsOptions,
 };
 
@@ -118,7 +118,9 @@ fn connect_options(
             }),
             danger_accept_invalid_certs: options.danger_accept_invalid_certs,
         }),
-        connect_timeout: options.connect_timeout,
+        connect_timeout: options
+            .connect_timeout
+            .unwrap_or_else(|| Budget::usual_connect_timeout(options.timeout)),
         command_timeout: options.timeout,
         client_name: options.client_name.clone(),
         ..ConnectOptions::new(servers)

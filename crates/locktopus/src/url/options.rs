@@ -42,7 +42,8 @@ pub(crate) enum PubSub {
 pub(crate) struct UrlOptions {
     pub(crate) client: Option<ClientChoice>,
     pub(crate) timeout: Duration,
-    pub(crate) connect_timeout: Duration,
+    /// If it is not to follow from `timeout`.
+    pub(crate) connect_timeout: Option<Duration>,
     pub(crate) pubsub: PubSub,
     pub(crate) checks: Checks,
     pub(crate) namespace: String,
@@ -63,7 +64,7 @@ impl Default for UrlOptions {
         Self {
             client: None,
             timeout: Duration::from_secs(1),
-            connect_timeout: Duration::from_millis(500),
+            connect_timeout: None,
             pubsub: PubSub::default(),
             checks: Checks::default(),
             namespace: String::new(),
@@ -147,7 +148,7 @@ impl UrlOptions {
                 });
             }
             "timeout" => self.timeout = duration()?,
-            "connect_timeout" => self.connect_timeout = duration()?,
+            "connect_timeout" => self.connect_timeout = Some(duration()?),
             "pubsub" => {
                 self.pubsub = match value {
                     "auto" => PubSub::Auto,
