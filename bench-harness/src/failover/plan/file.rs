@@ -93,6 +93,9 @@ pub struct ServerKnobs {
     /// Sentinel: limit for one failover; the next one begins after twice this long at the earliest.
     #[serde(with = "humantime_serde")]
     pub failover_timeout: Duration,
+    /// How far away servers are, from workers and from each other: what an exchange takes longer. Only processes can be.
+    #[serde(with = "humantime_serde")]
+    pub round_trip: Duration,
     /// Whether a restarted server still has its data.
     pub appendonly: bool,
     /// Further arguments.
@@ -105,6 +108,7 @@ impl Default for ServerKnobs {
             node_timeout: Duration::from_secs(1),
             down_after: Duration::from_secs(1),
             failover_timeout: Duration::from_secs(5),
+            round_trip: Duration::ZERO,
             appendonly: false,
             args: Vec::new(),
         }

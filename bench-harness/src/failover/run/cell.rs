@@ -42,6 +42,11 @@ pub async fn run(cell: &Cell, all: &Circumstances, index: usize) -> Result<Outco
             return Ok(Outcome::Skipped(needs.to_owned()));
         }
     }
+    let is_far = !cell.scenario.servers.round_trip.is_zero();
+    if is_far && (all.url.is_some() || all.provider != ProviderKind::Plain) {
+        let needs = "--provider plain, which can put servers far away";
+        return Ok(Outcome::Skipped(needs.to_owned()));
+    }
     let begun = Instant::now();
     let directory = all.histories.join(format!("cell-{index}"));
     let count = if all.url.is_some() {
@@ -99,7 +104,10 @@ fn spec(cell: &Cell, all: &Circumstances) -> Spec {
     let knobs = scenario
         .servers
         .knobs(&cell.mode, cell.place, scenario.fault);
-    let spec = Spec::new(cell.place.kind()).with_knobs(knobs);
+    let mut spec = Spec::new(cell.place.kind()).with_knobs(knobs);
+    if !scenario.servers.round_trip.is_zero() {
+        spec = spec.with_round_trip(scenario.servers.round_trip);
+    }
     match (&all.image, all.provider) {
         (Some(image), ProviderKind::Pod) => spec.with_image(image.clone()),
         _ => spec,
