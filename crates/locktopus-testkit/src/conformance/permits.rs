@@ -384,7 +384,11 @@ async fn gets_in(client: &Client, attempt: &AcquireAttempt) {
         LONG,
         "one of a crowd does not get its permits",
         || async {
-            let outcome = client.send(attempt).await;
+            let again = AcquireAttempt {
+                deadline: client.deadline(),
+                ..attempt.clone()
+            };
+            let outcome = client.send(&again).await;
             matches!(outcome, AttemptOutcome::Granted { .. })
         },
     )
