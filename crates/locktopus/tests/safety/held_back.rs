@@ -82,12 +82,11 @@ pub(crate) async fn by_every_script(place: Arc<Deployment>) -> String {
 async fn every_script_was_tried(place: &Deployment) {
     let mut raw = Raw::to(&place.nodes()[0]).await;
     for script in scripts::all() {
-        let nothing = |end: &&str| script.name.ends_with(*end);
         let known = raw.say(&["SCRIPT", "EXISTS", script.digest()]).await;
         let tried = known.list()[0].int() == 1;
         let guarded = script.name.starts_with("quarantined_");
         let twin = format!("quarantined_{}", script.name);
-        if GIVE_NOTHING.iter().any(|end| nothing(&end)) {
+        if GIVE_NOTHING.iter().any(|end| script.name.ends_with(end)) {
             continue;
         }
         assert!(tried || !guarded, "{} was not tried", script.name);
