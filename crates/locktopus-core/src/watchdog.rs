@@ -319,7 +319,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(1);
 
-    type Acquiring = Pin<Box<dyn Future<Output = Result<LockGuard, LockError>>>>;
+    type Acquiring = Pin<Box<dyn Future<Output = Result<LockGuard, LockError>> + Send>>;
 
     /// A holder whose time is over, which nobody has noticed, and one that waits in the same process.
     async fn over() -> (LockGuard, Acquiring) {
