@@ -187,7 +187,8 @@ impl<G: AnyGuard> LockRequest<G> {
     }
 
     /// Gives up with [`LockError::WaitTimeout`] if the lock is not free within this time. The first attempt
-    /// always has a quarter of the backend's call timeout for its answer, and at least 50 ms.
+    /// always has a quarter of the backend's call timeout for its answer, but at least 50 and at most
+    /// 250 ms.
     pub fn wait_at_most(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self

@@ -18,6 +18,8 @@ use crate::watchdog::{self, Watchdog};
 
 /// Even a backend in the same room may be busy.
 const SHORTEST_FIRST_ANSWER: Duration = Duration::from_millis(50);
+/// Across an ocean, with time to spare; beyond it a short limit is kept although the lock may be free.
+const LONGEST_FIRST_ANSWER: Duration = Duration::from_millis(250);
 
 /// Shared by a `Locktopus`, its requests and its guards.
 #[derive(Debug)]
@@ -76,9 +78,10 @@ impl Services {
     }
 
     /// The time that a first attempt has for its answer, however short the wait limit: a limit shorter than the way to the
-    /// backend could otherwise not take a lock that is free. Call timeouts are four times as long as that or more.
+    /// backend could otherwise not take a lock that is free. Call timeouts are four times as long as that or more. On a
+    /// backend that hangs it is what the shortest wait takes, so it is short however patient the calls are.
     pub(crate) fn first_answer(&self) -> Duration {
-        (self.call_timeout() / 4).max(SHORTEST_FIRST_ANSWER)
+        (self.call_timeout() / 4).clamp(SHORTEST_FIRST_ANSWER, LONGEST_FIRST_ANSWER)
     }
 }
 

@@ -10,7 +10,7 @@ use locktopus_core::{LockError, LockRequest, Locktopus, WaitStanding, WaitStrate
 use tokio::time::{Instant, sleep};
 
 /// What the first attempt has for its answer, and what a backend has that does not keep to its deadline.
-const FIRST: Duration = Duration::from_millis(50 + 50);
+const FIRST: Duration = Duration::from_millis(250 + 50);
 const CALL: Duration = Duration::from_secs(5);
 
 fn kinds(locks: &Locktopus) -> Vec<LockRequest> {

@@ -45,7 +45,7 @@ impl LatchWait {
     }
 
     /// Gives up with [`LockError::WaitTimeout`] after this time. The first look always has a quarter
-    /// of the backend's call timeout for its answer, and at least 50 ms.
+    /// of the backend's call timeout for its answer, but at least 50 and at most 250 ms.
     pub fn at_most(mut self, wait: Duration) -> Self {
         self.limit = Some(wait);
         self
