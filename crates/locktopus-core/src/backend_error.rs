@@ -76,6 +76,13 @@ impl BackendError {
         self
     }
 
+    /// The same error of a request of which an earlier part may have taken effect.
+    #[must_use]
+    pub fn after_a_part(mut self) -> Self {
+        self.executed = Executed::Maybe;
+        self
+    }
+
     /// What went wrong.
     #[must_use]
     pub fn kind(&self) -> BackendErrorKind {

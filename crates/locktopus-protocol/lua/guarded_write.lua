@@ -12,13 +12,13 @@
 -- may try again.
 local token = tonumber(ARGV[2])
 if not token or not (token >= 1 and token < 9007199254740992) then -- also refuses nan
-  return redis.error_reply('BADTOKEN the token is not a number from 1 to 2^53 - 1')
+  return redis.error_reply('BADTOKEN nothing was written: the token is not a number from 1 to 2^53 - 1')
 end
 local fence = redis.call('HMGET', KEYS[2], 'lock', 'token', 'holder')
 local lock, newest, holder = fence[1], tonumber(fence[2] or 0), fence[3]
 if lock or fence[2] then
   if not lock or not newest or not (newest >= 1 and newest < 9007199254740992) then
-    return redis.error_reply('BADTOKEN the fence of this key is not one, or somebody changed it')
+    return redis.error_reply('BADTOKEN nothing was written: the fence of this key is not one, or somebody changed it')
   end
   if lock ~= ARGV[1] then
     return {-2, newest, lock}

@@ -2,7 +2,8 @@
 //!
 //! `EVALSHA` first; on `NOSCRIPT` the same call as `EVAL`, which also loads the script there. What the
 //! server refused before running it (a redirect, a node that is loading or was just demoted) is sent again
-//! until the deadline. Anything else may have run, and is reported as such.
+//! until the deadline. Anything else may have run, and is reported as such: after the first write of a script or of a
+//! pipeline an error is [`Executed::Maybe`]. [`was_refused`] decides for scripts, [`Executor::run_replicated`] for pipelines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -188,11 +189,10 @@ impl Executor {
             "BADTOKEN" => BackendErrorKind::Protocol,
             _ => BackendErrorKind::Refused,
         };
-        // These stop a script before its first write; any other error may have stopped it half-way.
-        let executed = match code {
-            "WRONGTYPE" | "OOM" | "NOAUTH" | "WRONGPASS" | "BADTOKEN" | "NOHISTORY"
-            | "OTHERLEASE" => Executed::No,
-            _ => Executed::Maybe,
+        let executed = if was_refused(code, message) {
+            Executed::No
+        } else {
+            Executed::Maybe
         };
         let hint = match code {
             "WRONGTYPE" => {
@@ -309,7 +309,21 @@ impl Patience {
     }
 }
 
-/// Refusals that go away by themselves. The node did not run the script.
+/// How the errors begin with which our scripts refuse something before their first write.
+const UNTOUCHED: &str = "nothing was written: ";
+
+/// Whether an error proves that nothing was written. Any other may have stopped a script half-way: the same command fails
+/// before the first write of one script and after that of another.
+fn was_refused(code: &str, message: &str) -> bool {
+    // The server looks at these before a script's first write, and never again.
+    let by_server = matches!(code, "OOM" | "NOAUTH" | "WRONGPASS");
+    // The name is in use as something else, which every script looks at first.
+    let by_type = code == "WRONGTYPE";
+    by_server || by_type || message.starts_with(UNTOUCHED)
+}
+
+/// Refusals that go away by themselves. The node did not run the script: servers look at these, too, before the first
+/// write of a script, and never again.
 pub(crate) fn is_passing(code: &str) -> bool {
     matches!(
         code,

@@ -95,7 +95,8 @@ impl Replication {
 }
 
 impl Executor {
-    /// Runs a script and waits for the replicas. `keys` must all be in `slot`. The script may run twice.
+    /// Runs a script and waits for the replicas. `keys` must all be in `slot`. The script may run twice: whatever goes
+    /// wrong after the first time, it has run.
     pub(crate) async fn run_replicated(
         &self,
         replication: &Replication,
@@ -105,10 +106,31 @@ impl Executor {
         args: &[&[u8]],
         deadline: Instant,
     ) -> Result<Confirmed, BackendError> {
+        let mut has_run = false;
+        let passes = self.run_passes(
+            replication,
+            script,
+            slot,
+            (keys, args),
+            deadline,
+            &mut has_run,
+        );
+        let confirmed = passes.await;
+        confirmed.map_err(|error| if has_run { error.after_a_part() } else { error })
+    }
+
+    async fn run_passes(
+        &self,
+        replication: &Replication,
+        script: &Script,
+        slot: u16,
+        (keys, args): (&[&[u8]], &[&[u8]]),
+        deadline: Instant,
+        has_run: &mut bool,
+    ) -> Result<Confirmed, BackendError> {
         let (count, mark) = (keys.len().to_string(), replication.mark(slot));
         let mut command = script_command(script, &count, keys, args);
         let mut patience = Patience::until(deadline);
-        let mut asked_again = false;
         loop {
             self.check_open()?;
             // Something must be left for giving back what replicas do not confirm.
@@ -139,12 +161,11 @@ impl Executor {
                     continue;
                 }
             };
+            let asked_again = std::mem::replace(has_run, true);
             let doubt = replication.judge(slot, node, rest, guess, wait);
             match doubt {
                 // More replicas than it was told to wait for: with their number it may be enough.
-                Some(Doubt::Short(ref short)) if short.needed > guess && !asked_again => {
-                    asked_again = true;
-                }
+                Some(Doubt::Short(ref short)) if short.needed > guess && !asked_again => {}
                 doubt => return Ok(Confirmed { reply, doubt }),
             }
         }

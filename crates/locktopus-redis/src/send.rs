@@ -80,7 +80,13 @@ impl Live {
             .await
         {
             Ok(values) => Ok(values),
-            Err(error) => Err(self.failed(&error)),
+            // What all of them together are refused with answers none of them: some may have run.
+            Err(error) => Err(match self.failed(&error) {
+                refused @ ClientError::Rejected { .. } => {
+                    ClientError::MaybeExecuted(refused.to_string())
+                }
+                other => other,
+            }),
         }
     }
 

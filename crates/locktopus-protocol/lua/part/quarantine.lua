@@ -17,12 +17,12 @@ local function held_back()
   end
   local id = replication_id()
   if not id then
-    trouble = 'NOHISTORY the server does not tell its replication id'
+    trouble = 'NOHISTORY nothing was written: the server does not tell its replication id'
     return nil, trouble
   end
   local known = redis.call('HMGET', record, 'history', 'until', 'lease')
   if known[3] and tonumber(known[3]) ~= longest then
-    trouble = string.format('OTHERLEASE others on this server have quarantine_max_lease=%sms, this client %.0fms', known[3], longest)
+    trouble = string.format('OTHERLEASE nothing was written: others on this server have quarantine_max_lease=%sms, this client %.0fms', known[3], longest)
     return nil, trouble
   end
   local now_ms = math.floor(now / 1000)
@@ -49,7 +49,8 @@ local function guarded(judge)
     end
     local wait, problem = held_back()
     if problem then
-      error({err = problem})
+      -- What can be held by several is looked at by taking back what has ended.
+      error({err = exclusive and problem or (string.gsub(problem, 'nothing was written: ', ''))})
     end
     if wait > 0 then
       return 2, wait, 0

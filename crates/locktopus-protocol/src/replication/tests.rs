@@ -172,6 +172,29 @@ async fn more_replicas_than_known_are_waited_for_once_more() {
     assert_eq!(bench.sent().len(), 1);
 }
 
+/// The first pass ran the script, whatever becomes of the second.
+#[tokio::test(start_paused = true)]
+async fn what_fails_the_second_time_may_have_run() {
+    let refused = |line: &str| {
+        let mut answers = answer(2, 2);
+        answers[0] = Err(ClientError::rejected(line));
+        answers
+    };
+    for line in [
+        "READONLY x",
+        "MOVED 1 h:2",
+        "OOM x",
+        "NOAUTH x",
+        "NOREPLICAS x",
+    ] {
+        let seconds = std::iter::repeat_with(|| refused(line)).take(1_000);
+        let bench = bench(ReplicaNeed::All);
+        let answers = std::iter::once(answer(1, 2)).chain(seconds);
+        let error = bench.run(answers).await.unwrap_err();
+        assert_eq!(error.executed(), Executed::Maybe, "{line}: {error}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn too_few_are_told_with_their_numbers() {
     let majority = bench(ReplicaNeed::Majority);

@@ -221,6 +221,11 @@ impl Running {
         if let ScriptTime::Advances(micros) = self.server.script_time {
             self.server.clock += micros;
         }
+        let commands = self.commands;
+        let fault = self.server.script_fault.take_if(|(at, _)| *at == commands);
+        if let Some((_, error)) = fault {
+            return Reply::Error(error);
+        }
         let outcome = match convert::words(words) {
             Ok(words) => self.checked(&words),
             Err(error) => Err(error.into()),

@@ -57,6 +57,8 @@ pub struct Server {
     pub script_time: ScriptTime,
     /// How many listen on each channel; sharded or not.
     pub listeners: BTreeMap<(bool, Vec<u8>), usize>,
+    /// The command of the next script that fails, counted from 1, and with which error line.
+    pub script_fault: Option<(usize, String)>,
     /// The clock at which expiry is judged while a script runs.
     pub(crate) frozen: Option<i64>,
     /// A script has written.
@@ -76,6 +78,7 @@ impl Default for Server {
             lacks_replicas: false,
             script_time: ScriptTime::Advances(1),
             listeners: BTreeMap::new(),
+            script_fault: None,
             frozen: None,
             dirty: false,
             touched: BTreeSet::new(),

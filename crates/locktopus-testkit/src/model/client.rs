@@ -1,0 +1,203 @@
+//! A client of a modelled server, so that a whole backend can be run on one.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use locktopus_protocol::{
+    Channel, ClientError, Deployment, NodeReply, Pipelined, PushEvent, RedisClient,
+    Reply as Answer, Route,
+};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::lua::Interpreter;
+use super::redis::{Reply, Role, Server, Unsupported};
+
+/// Talks to one modelled server. Nothing is ever published to it.
+#[derive(Debug, Default)]
+pub struct ModelClient {
+    server: Mutex<Server>,
+    replicas: usize,
+    passes: Mutex<VecDeque<Pass>>,
+    commands: Mutex<usize>,
+}
+
+/// What becomes of one pipeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pass {
+    /// It runs.
+    Fine,
+    /// The command at this place, counted from 0, is refused with this error line; the others run.
+    Refused(usize, String),
+    /// It never leaves the process.
+    NotSent,
+    /// So many commands run, and the connection breaks before any answer comes.
+    Cut(usize),
+}
+
+const NODE: &str = "model:1";
+
+thread_local! {
+    /// Keeps nothing between calls but compiled scripts.
+    static LUA: Interpreter = Interpreter::new().expect("an embedded Lua starts");
+}
+
+impl ModelClient {
+    /// A client of a fresh server with so many replicas, which confirm everything at once.
+    #[must_use]
+    pub fn with_replicas(replicas: usize) -> Self {
+        Self {
+            replicas,
+            ..Self::default()
+        }
+    }
+
+    /// The server, to look at it or to change it behind everybody's back.
+    pub fn server(&self) -> MutexGuard<'_, Server> {
+        lock(&self.server)
+    }
+
+    /// What becomes of the next pipelines; after these, each is fine.
+    pub fn plan(&self, passes: impl IntoIterator<Item = Pass>) {
+        *lock(&self.passes) = passes.into_iter().collect();
+    }
+
+    /// How many commands the last script ran.
+    #[must_use]
+    pub fn commands_of_last_script(&self) -> usize {
+        *lock(&self.commands)
+    }
+
+    fn run(&self, args: &[&[u8]]) -> Result<Answer, ClientError> {
+        let words: Vec<Vec<u8>> = args.iter().map(|arg| arg.to_vec()).collect();
+        let answer = match args[0] {
+            b"EVALSHA" => Ok(Reply::Error("NOSCRIPT No matching script.".to_owned())),
+            b"EVAL" => self.eval(&words),
+            b"WAIT" => Ok(Reply::count(self.confirm(&words))),
+            b"ROLE" => Ok(self.role()),
+            _ => self.server().command(&words),
+        };
+        match answer {
+            Ok(Reply::Error(line)) => Err(ClientError::rejected(&line)),
+            Ok(reply) => Ok(as_answer(reply)),
+            Err(lacking) => panic!("{lacking}"),
+        }
+    }
+
+    fn eval(&self, words: &[Vec<u8>]) -> Result<Reply, Unsupported> {
+        let count = std::str::from_utf8(&words[2]).ok();
+        let count: usize = count.and_then(|count| count.parse().ok()).unwrap_or(0);
+        let (keys, arguments) = words[3..].split_at(count);
+        let source = String::from_utf8_lossy(&words[1]);
+        let evaluation = LUA.with(|lua| {
+            let program = lua.load(&source)?;
+            lua.eval(&mut self.server(), &program, keys, arguments)
+        })?;
+        *lock(&self.commands) = evaluation.commands;
+        Ok(evaluation.reply)
+    }
+
+    /// No more replicas are waited for than were asked for.
+    fn confirm(&self, words: &[Vec<u8>]) -> usize {
+        let asked = words.get(1).and_then(|asked| std::str::from_utf8(asked).ok());
+        let asked = asked.and_then(|asked| asked.parse().ok()).unwrap_or(0);
+        self.replicas.min(asked)
+    }
+
+    fn role(&self) -> Reply {
+        let replicas = vec![Reply::Array(Vec::new()); self.replicas];
+        match self.server().role {
+            Role::Primary => Reply::Array(vec![
+                Reply::bulk("master"),
+                Reply::Int(1),
+                Reply::Array(replicas),
+            ]),
+            Role::Replica => Reply::Array(vec![Reply::bulk("slave")]),
+        }
+    }
+}
+
+#[async_trait]
+impl RedisClient for ModelClient {
+    fn name(&self) -> &'static str {
+        "model"
+    }
+
+    fn deployment(&self) -> Deployment {
+        Deployment::Standalone
+    }
+
+    async fn command(&self, _route: Route, args: &[&[u8]]) -> Result<Answer, ClientError> {
+        self.run(args)
+    }
+
+    async fn pipeline(
+        &self,
+        _route: Route,
+        commands: &[&[&[u8]]],
+    ) -> Result<Pipelined, ClientError> {
+        let pass = lock(&self.passes).pop_front().unwrap_or(Pass::Fine);
+        let refusal = |at: usize| match &pass {
+            Pass::Refused(place, line) if *place == at => Some(ClientError::rejected(line)),
+            _ => None,
+        };
+        let last = match pass {
+            Pass::NotSent => return Err(ClientError::NotSent("no connection".to_owned())),
+            Pass::Cut(last) => last,
+            Pass::Fine | Pass::Refused(..) => commands.len(),
+        };
+        let commands = commands.iter().take(last).enumerate();
+        let replies: Vec<_> = commands
+            .map(|(at, args)| refusal(at).map_or_else(|| self.run(args), Err))
+            .collect();
+        if let Pass::Cut(_) = pass {
+            return Err(ClientError::MaybeExecuted("the connection broke".to_owned()));
+        }
+        Ok(Pipelined {
+            node: NODE.to_owned(),
+            replies,
+        })
+    }
+
+    async fn command_on_primaries(&self, args: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
+        Ok(vec![NodeReply {
+            node: NODE.to_owned(),
+            reply: self.run(args),
+        }])
+    }
+
+    async fn subscribe(&self, _channels: &[Channel]) -> Result<(), ClientError> {
+        Ok(())
+    }
+
+    async fn unsubscribe(&self, _channels: &[Channel]) -> Result<(), ClientError> {
+        Ok(())
+    }
+
+    fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
+        None
+    }
+
+    fn timed_out(&self, _route: Route) {}
+
+    fn generation(&self) -> u64 {
+        0
+    }
+
+    async fn close(&self) {}
+}
+
+fn as_answer(reply: Reply) -> Answer {
+    match reply {
+        Reply::Nil => Answer::Nil,
+        Reply::Int(number) => Answer::Int(number),
+        Reply::Bulk(bytes) => Answer::Bytes(bytes.into()),
+        Reply::Status(text) | Reply::Error(text) => Answer::Bytes(text.into()),
+        Reply::Array(items) => Answer::Array(items.into_iter().map(as_answer).collect()),
+    }
+}
+
+/// A panic of a test leaves the data whole, so poison is ignored.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
