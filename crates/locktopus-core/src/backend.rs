@@ -39,7 +39,8 @@ use crate::wake::WakeStream;
 ///   attempt says.
 /// * **The queue** is served first come first served. An attempt that asks for a place keeps it, and keeps its
 ///   order, as long as it is repeated in time; a release takes the place away. Whoever releases hands the lock
-///   to the first waiters that can have it and pushes the grant to them ([`WakeStream`]). An attempt never
+///   to the first waiters that can have it and pushes the grant to them ([`WakeStream`]); so does whoever gives up a
+///   place while the lock is free, and whoever finds permits whose lease has ended. An attempt never
 ///   overtakes a waiter that is alive, whether it queues or not. A backend without a queue answers
 ///   [`Held`](AttemptOutcome::Held) to every attempt and says so in [`BackendInfo::queues`].
 /// * **Recall.** A grant that answers an attempt with [`recall`](AcquireAttempt::recall) makes its owner one who is
@@ -100,7 +101,8 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
         deadline: Instant,
     ) -> Vec<Result<ExtendOutcome, BackendError>>;
 
-    /// Reads the state of a lock from where it is written, never from a replica.
+    /// Reads the state of a lock from where it is written, never from a replica. Changes nothing: what has ended is left
+    /// for those to find who tell the others.
     async fn inspect(
         &self,
         target: &LockTarget,

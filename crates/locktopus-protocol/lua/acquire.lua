@@ -25,6 +25,12 @@ if code == 1 then
   renew(owner, lease, mode, permits)
   return granted(tokens > 0 and reserved(tokens, floor) or 0)
 end
+if code == 2 then
+  if KEYS[3] and first(0) then
+    hand_on(owner)
+  end
+  return wait(remaining, foreign)
+end
 local behind = false
 if KEYS[3] and code == 0 and first(0) then
   local left = window()

@@ -13,9 +13,12 @@ if KEYS[6] then
   end
 end
 read_clock()
+local action, number = ARGV[1], tonumber(ARGV[2])
+if action == 'read' then
+  return {available(), 0}
+end
 reap()
 
-local action, number = ARGV[1], tonumber(ARGV[2])
 local before = tonumber(redis.call('GET', KEYS[1]) or '')
 local after, answer = before, nil
 if action == 'init' then
@@ -45,7 +48,7 @@ if KEYS[6] then
   redis.call('SET', KEYS[6], string.format('%s %d', answer and string.format('%.0f', answer) or '', changed and 1 or 0),
     'PX', ARGV[5])
 end
-if changed and after and after > 0 then
+if (changed or came_back) and after and after > 0 then
   if first(0) then
     hand_on(nil)
   end

@@ -26,20 +26,31 @@ local function turn_of_others()
 end
 
 if released == nil then
+  if turns == 'counted' then
+    read_clock() -- These leases end by it.
+  end
   released = drop(owner, mode, permits)
 end
 if publish == '' then
   return released and 0 or {0}
 end
-local handed = 0
+local handed, free = 0, released or came_back
 if KEYS[3] then
-  local left = not released and leave(owner)
-  if (released or (left and not exclusive)) and redis.call('EXISTS', KEYS[3]) == 1 then
+  if not released and leave(owner) then
+    -- If something is free, those behind were not told: it was not their turn. (What cannot be looked at is not given.)
+    read_clock()
+    free = true
+    if exclusive then
+      local fine, code = pcall(standing, owner)
+      free = fine and code == 0
+    end
+  end
+  if free and redis.call('EXISTS', KEYS[3]) == 1 then
     read_clock()
     if released and turn_of_others() then
       local head, record = first(0)
       if head then
-        redis.call('HSET', KEYS[4], '!open', string.format('%.0f', now / 1000 + 20))
+        open_window()
         say(select(6, parse(record)), '0', head)
       end
     else
@@ -49,12 +60,12 @@ if KEYS[3] then
     forget_recall()
   end
 end
+local word = free and announcement(handed, mode)
+local receivers = word and redis.pcall(publish, channel, word)
 if not released then
   return {0}
 end
-local word = announcement(handed, mode)
 if not word then
   return handed
 end
-local receivers = redis.pcall(publish, channel, word)
 return type(receivers) == 'number' and receivers or -1

@@ -84,7 +84,11 @@ async fn no_foreign_value_stops_a_script_half_way() {
         for kind in kinds() {
             for state in State::ALL {
                 let bench = Bench::new(kind.clone(), safety, state).await;
-                for (key, value) in bench.keys().iter().flat_map(|key| values.map(|it| (key, it))) {
+                for (key, value) in bench
+                    .keys()
+                    .iter()
+                    .flat_map(|key| values.map(|it| (key, it)))
+                {
                     for op in Op::ALL.into_iter().filter(|op| op.is_for(&kind)) {
                         bench.reset();
                         put(&bench, key, value);
@@ -117,7 +121,14 @@ async fn no_pipeline_breaks_unnoticed() {
         need: ReplicaNeed::All,
         timeout: Duration::from_millis(500),
     };
-    let lines = ["READONLY x", "MOVED 1 h:1", "OOM x", "NOAUTH x", "ERR x", "NOREPLICAS x"];
+    let lines = [
+        "READONLY x",
+        "MOVED 1 h:1",
+        "OOM x",
+        "NOAUTH x",
+        "ERR x",
+        "NOREPLICAS x",
+    ];
     let refused = (0..4).flat_map(|at| lines.map(|line| Pass::Refused(at, line.to_owned())));
     let cut = (0..=4).map(Pass::Cut);
     let faults: Vec<Pass> = refused.chain(cut).chain([Pass::NotSent]).collect();
@@ -127,12 +138,15 @@ async fn no_pipeline_breaks_unnoticed() {
             let mut bench = Bench::new(kind.clone(), safety, state).await;
             for op in Op::ALL.into_iter().filter(|op| op.is_for(&kind)) {
                 // The first two ask for a script that the server does not know yet.
-                for (fine, fault) in (0..4).flat_map(|fine| faults.iter().map(move |it| (fine, it))) {
+                for (fine, fault) in (0..4).flat_map(|fine| faults.iter().map(move |it| (fine, it)))
+                {
                     bench.reset_all().await;
                     let before = but_tokens(&bench);
                     let owner = bench.owner_in_short();
                     let passes = std::iter::repeat_n(Pass::Fine, fine);
-                    bench.client.plan(passes.chain(std::iter::repeat_n(fault.clone(), 100)));
+                    bench
+                        .client
+                        .plan(passes.chain(std::iter::repeat_n(fault.clone(), 100)));
                     let Err(error) = bench.ask(op).await else {
                         continue;
                     };

@@ -97,6 +97,10 @@ caught! {
     a_release_to_the_last_is_reported: HandsOnToLast on ReadWrite by "hand_off::a_release_makes_the_first_waiter_holder";
     a_big_request_that_goes_in_silence_is_reported: LeavesInSilence on Permits by "permits::a_big_request_that_goes";
     a_writer_that_goes_in_silence_is_reported: LeavesInSilence on ReadWrite by "rw::a_writer_that_goes";
+    a_head_that_leaves_in_silence_is_reported: LeavesInSilence on Lock by "queue_end::a_head_that_leaves_a_free_lock";
+    a_last_waiter_that_leaves_in_silence_is_reported: NoHints on Lock by "queue_end::the_last_that_leaves_a_free_lock";
+    permits_found_in_silence_are_reported: NoHints on Semaphore by "looking::permits_that_come_back";
+    a_look_that_takes_back_is_reported: LooksTakeBack on Permits by "looking::permits_that_come_back";
     a_release_handed_on_twice_is_reported: HandsOnTwice on Lock by "hand_off::a_repeated_release_hands_on_once";
     a_fence_above_the_grant_is_reported: FenceTooHigh on Lock by "hand_off::a_release_makes_the_first_waiter_holder";
     a_lease_that_began_in_the_queue_is_reported: HandedLeaseIsOld on Fair by "hand_off::a_handed_lease_counts_in_full";

@@ -136,7 +136,7 @@ impl LockBackend for MemoryBackend {
             return Ok(granted(target, holder.token));
         }
         if entry.ahead(&attempt.owner) == 0 && entry.admits(attempt) {
-            entry.leave(&attempt.owner);
+            let _ = entry.leave(&attempt.owner);
             let token = table.grant(attempt)?;
             if let Some(holder) = table
                 .entry(target)?
@@ -144,10 +144,11 @@ impl LockBackend for MemoryBackend {
             {
                 holder.recall = attempt.recall && target.kind().can_be_kept();
             }
-            // Readers behind this one may go too.
-            if target.kind() == &LockKind::Read {
+            // Those behind this one may go too.
+            if target.kind().mode() != crate::Mode::Exclusive {
                 table.hand_on(target)?;
             }
+            table.tell(target)?;
             return Ok(granted(target, token));
         }
         if let Some(keep) = attempt.place {
@@ -156,6 +157,7 @@ impl LockBackend for MemoryBackend {
         table.ask_back(target)?;
         // Those ahead may be able to have it: their heartbeat is late, or a lease has just run out.
         table.hand_on(target)?;
+        table.tell(target)?;
         let entry = table.entry(target)?;
         let remaining = entry.remaining();
         Ok(match attempt.place {
@@ -206,12 +208,15 @@ impl LockBackend for MemoryBackend {
         let target = &request.target;
         let mut table = self.open()?;
         let entry = table.entry(target)?;
-        entry.leave(&request.owner);
+        let left = entry.leave(&request.owner);
         let mode = target.kind().mode();
         let held = |holder: &table::Holder| holder.owner == request.owner && holder.mode == mode;
         let Some(index) = entry.holders.iter().position(held) else {
-            // What was not enough for the place that was given up may be for those behind it.
-            table.hand_on(target)?;
+            // What was not enough for the place that was given up, or what it did not look at, may be for those behind it.
+            if left && entry.has_room() {
+                table.freed(target)?;
+            }
+            table.tell(target)?;
             return Ok(ReleaseOutcome::NotHeld);
         };
         let holder = entry.holders.swap_remove(index);
@@ -296,6 +301,8 @@ impl LockBackend for MemoryBackend {
             }
         } else if outcome.changed && !matches!(request.action, CounterAction::Delete) {
             table.freed(target)?;
+        } else if !matches!(request.action, CounterAction::Read) {
+            table.tell(target)?;
         }
         Ok(outcome)
     }

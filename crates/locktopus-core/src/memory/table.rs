@@ -37,6 +37,8 @@ pub(super) struct Entry {
     /// What is free of a semaphore, or the count of a latch.
     pub(super) number: Option<i64>,
     operations: VecDeque<(OwnerId, CounterOutcome)>,
+    /// Permits came back by themselves, and nobody has been told.
+    came_back: bool,
 }
 
 #[derive(Debug)]
@@ -84,6 +86,7 @@ impl Table {
             queue: VecDeque::new(),
             number: None,
             operations: VecDeque::new(),
+            came_back: false,
         });
         entry.expire();
         if family(&entry.target) != family(target) {
@@ -164,6 +167,15 @@ impl Table {
         Ok(())
     }
 
+    /// Says what came back by itself since somebody was told. Only looking does without: whoever looks tells nobody.
+    pub(super) fn tell(&mut self, target: &LockTarget) -> Result<(), BackendError> {
+        let entry = self.entry(target)?;
+        if std::mem::take(&mut entry.came_back) {
+            self.freed(target)?;
+        }
+        Ok(())
+    }
+
     /// Hands the lock to those first in the queue that can have it; true if somebody got it.
     pub(super) fn hand_on(&mut self, target: &LockTarget) -> Result<bool, BackendError> {
         let group = self.listeners.get(&key(target)).map(Arc::clone);
@@ -219,6 +231,7 @@ impl Entry {
         });
         if let Some(free) = self.number.as_mut() {
             *free += back;
+            self.came_back |= back > 0;
         }
         self.queue.retain(|place| place.until > now);
     }
@@ -257,8 +270,19 @@ impl Entry {
         place.unwrap_or(self.queue.len())
     }
 
-    pub(super) fn leave(&mut self, owner: &OwnerId) {
+    /// Gives up a place; false if there was none.
+    pub(super) fn leave(&mut self, owner: &OwnerId) -> bool {
+        let before = self.queue.len();
         self.queue.retain(|place| place.attempt.owner != *owner);
+        self.queue.len() < before
+    }
+
+    /// Whether somebody could have some of it.
+    pub(super) fn has_room(&self) -> bool {
+        match self.number {
+            Some(free) => free > 0,
+            None => self.holders.iter().all(|holder| holder.mode == Mode::Read),
+        }
     }
 
     /// Takes a place at the end of the queue, or keeps the one there is.

@@ -1,11 +1,12 @@
 -- Looking at and clearing permits kept as Redisson keeps its RPermitExpirableSemaphore.
 -- Defines `holders`, `clear`, `available`, `held`.
+-- Looking takes nothing back: whoever takes back what has ended must tell those who wait, and nobody would tell them again.
 
--- {id, mode, 1, remaining lease in ms (-1: no expiry)} of the first thousand permits.
+-- {id, mode, 1, remaining lease in ms (-1: no expiry)} of the first thousand permits whose lease has not ended.
 local function holders()
-  reap()
   local found = {}
-  local entries = redis.call('ZRANGE', KEYS[5], 0, 999, 'WITHSCORES')
+  local from = string.format('(%.0f', now / 1000)
+  local entries = redis.call('ZRANGE', KEYS[5], from, '+inf', 'BYSCORE', 'LIMIT', 0, 1000, 'WITHSCORES')
   for i = 1, #entries, 2 do
     local score = tonumber(entries[i + 1])
     local left = score >= 922337203685477 and -1 or math.max(0, math.ceil(score - now / 1000))
@@ -27,6 +28,8 @@ local function clear()
   return ids
 end
 
+-- The free permits, with those whose lease has ended and that nobody has taken back yet; '' if there is no semaphore.
 local function available()
-  return tonumber(redis.call('GET', KEYS[1]) or '') or ''
+  local free = tonumber(redis.call('GET', KEYS[1]) or '')
+  return free and free + #redis.call('ZRANGE', KEYS[5], '-inf', string.format('%.0f', now / 1000), 'BYSCORE') or ''
 end

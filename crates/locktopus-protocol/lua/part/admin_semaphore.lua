@@ -1,10 +1,11 @@
 -- Looking at and clearing permits kept as Redisson keeps its RSemaphore. Defines `holders`, `clear`, `available`, `held`.
+-- Looking takes nothing back: whoever takes back what has ended must tell those who wait, and nobody would tell them again.
 
--- {owner, mode, permits, remaining lease in ms} of the first thousand.
+-- {owner, mode, permits, remaining lease in ms} of the first thousand whose lease has not ended.
 local function holders()
-  reap()
   local found = {}
-  local entries = redis.call('ZRANGE', KEYS[5], 0, 999, 'WITHSCORES')
+  local from = string.format('(%.0f', now / 1000)
+  local entries = redis.call('ZRANGE', KEYS[5], from, '+inf', 'BYSCORE', 'LIMIT', 0, 1000, 'WITHSCORES')
   for i = 1, #entries, 2 do
     local permits, owner = string.match(entries[i], '^(%d+) (.*)$')
     found[#found + 1] = {owner, 'p', tonumber(permits), math.max(0, math.ceil(entries[i + 1] - now / 1000))}
@@ -32,6 +33,14 @@ local function clear()
   return owners
 end
 
+-- The free permits, with those whose lease has ended and that nobody has taken back yet; '' if there is no semaphore.
 local function available()
-  return tonumber(redis.call('GET', KEYS[1]) or '') or ''
+  local free = tonumber(redis.call('GET', KEYS[1]) or '')
+  if not free then
+    return ''
+  end
+  for _, entry in ipairs(redis.call('ZRANGE', KEYS[5], '-inf', string.format('%.0f', now / 1000), 'BYSCORE')) do
+    free = free + tonumber(string.match(entry, '^%d+'))
+  end
+  return free
 end

@@ -22,7 +22,10 @@ local function enter(owner, place, rest)
   local ttl = math.max(60000, 2 * place)
   if not last then
     redis.call('PEXPIRE', KEYS[3], ttl)
-    redis.call('PEXPIRE', KEYS[4], ttl)
+    -- Something may be noted there for longer.
+    if redis.call('PEXPIRE', KEYS[4], ttl, 'NX') == 0 then
+      redis.call('PEXPIRE', KEYS[4], ttl, 'GT')
+    end
   elseif rank or now % 16 == 0 then
     redis.call('PEXPIRE', KEYS[3], ttl, 'GT')
     redis.call('PEXPIRE', KEYS[4], ttl, 'GT')

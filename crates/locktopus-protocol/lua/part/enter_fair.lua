@@ -30,24 +30,33 @@ local function put_back(owner)
   return redis.call('RPUSH', KEYS[3], owner) - 1
 end
 
--- Takes a place at the end, or keeps the one there is. Returns how many are ahead, and 1 if another library's waiter is
--- among them.
-local function enter(owner, place, rest)
+-- Takes a place at the end, or keeps the one there is. `foreign` is 1 if another library's client has the lock. Returns how
+-- many are ahead, and 1 if another library's waiter is among them.
+local function enter(owner, place, rest, foreign)
+  if foreign == 1 then
+    -- It came, so it is not its turn any more, nor is it deaf: what was noted is not to be held against it when it waits again.
+    redis.call('HDEL', KEYS[4], '!turn', '?' .. redis.call('HKEYS', KEYS[1])[1])
+  end
   local now_ms = now / 1000
   local new = redis.call('HSET', KEYS[4], owner, string.format('%.0f', now_ms + place) .. ' ' .. rest) == 1
-  -- Only the hash may expire: Redisson's two never do.
-  redis.call('PEXPIRE', KEYS[4], math.max(60000, 2 * place))
-  local ahead = not new and redis.call('LPOS', KEYS[3], owner)
+  -- Only the hash may expire: Redisson's two never do. Others may need it for longer.
+  local ttl = math.max(60000, 2 * place)
+  if redis.call('PEXPIRE', KEYS[4], ttl, 'NX') == 0 then
+    redis.call('PEXPIRE', KEYS[4], ttl, 'GT')
+  end
+  local known = tonumber(redis.call('ZSCORE', KEYS[5], owner) or 0)
   if new then
     redis.call('HSET', KEYS[4], '#' .. owner, string.format('%.0f', now))
-    ahead = redis.call('RPUSH', KEYS[3], owner) - 1
-  elseif not ahead then
-    ahead = put_back(owner)
+  end
+  -- Its record may have been lost and its place not.
+  local ahead = (not new or known ~= 0) and redis.call('LPOS', KEYS[3], owner)
+  if not ahead then
+    ahead = new and redis.call('RPUSH', KEYS[3], owner) - 1 or put_back(owner)
   end
   -- Redisson takes one wait off every deadline with each of its grants, so there must be one for everybody ahead. Kept
   -- up with every heartbeat: it removes a head whose deadline is over.
   local deadline = now_ms + (ahead + 1) * REDISSON_WAIT
-  if tonumber(redis.call('ZSCORE', KEYS[5], owner) or 0) < deadline then
+  if known < deadline then
     redis.call('ZADD', KEYS[5], string.format('%.0f', deadline), owner)
   end
   local others = 0

@@ -62,7 +62,7 @@ local function hand_on(self)
       else
         skip = skip + 1
       end
-    elseif call(owner) then
+    elseif call(owner, self) then
       return 'busy', granted
     else
       skip = skip + 1

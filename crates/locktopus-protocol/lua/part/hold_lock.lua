@@ -1,7 +1,7 @@
 -- A hold kept as Redisson keeps its RLock: KEYS[1] is a hash with one field, the owner, and the lease as its expiry.
--- Defines `exclusive` (one holder at a time), `turns` (others may want it who cannot queue), `standing`, `take`, `renew`,
--- `drop`, `announcement`.
-local exclusive, turns = true, true
+-- Defines `exclusive` (one holder at a time), `turns` (others may want it who cannot queue), `came_back` (something became
+-- free in this script by itself: never), `standing`, `take`, `renew`, `drop`, `announcement`.
+local exclusive, turns, came_back = true, true, false
 
 local function native(owner)
   return string.sub(owner, 15, 23) == '8c70-a705'

@@ -1,7 +1,7 @@
 -- A hold kept as one plain string, as SET key value NX PX does: KEYS[1] holds the owner.
--- Defines `exclusive` (one holder at a time), `turns` (others may want it who cannot queue), `standing`, `take`, `renew`,
--- `drop`, `announcement`.
-local exclusive, turns = true, true
+-- Defines `exclusive` (one holder at a time), `turns` (others may want it who cannot queue), `came_back` (something became
+-- free in this script by itself: never), `standing`, `take`, `renew`, `drop`, `announcement`.
+local exclusive, turns, came_back = true, true, false
 
 -- 0 free, 1 held by this owner, 2 held by another; the remaining lease in ms (-1: no expiry); never a word about
 -- other libraries, whose holders look the same and whose releases ring no bell.

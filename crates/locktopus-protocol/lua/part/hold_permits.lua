@@ -1,8 +1,9 @@
 -- Permits kept as Redisson keeps its RPermitExpirableSemaphore: KEYS[1] is the number of free ones, KEYS[5] those held
 -- (sorted set: sixteen raw bytes -> server time in ms at which they come back). The permits of one acquisition differ
 -- in the last two bytes, which are the number of each.
--- Defines `exclusive`, `turns`, `standing`, `take`, `renew`, `drop`, `announcement`.
-local exclusive, turns = false, 'counted'
+-- Defines `exclusive`, `turns`, `came_back` (this script took back permits whose lease had ended), `standing`, `take`, `renew`,
+-- `drop`, `announcement`.
+local exclusive, turns, came_back = false, 'counted', false
 
 local function permit(owner, number)
   return string.sub(owner, 1, 14) .. string.char(math.floor(number / 256), number % 256)
@@ -50,6 +51,7 @@ local function reap()
   if over[1] then
     give(redis.call('ZREM', KEYS[5], unpack(over)))
     tell()
+    came_back = true
   end
 end
 
@@ -88,7 +90,9 @@ local function renew(owner, lease, _, permits)
   each(owner, permits, string.format('%.0f', now / 1000 + lease), 'ZADD', KEYS[5], 'XX', 'GT')
 end
 
+-- False if their lease had ended: then they are taken back all the same.
 local function drop(owner, _, permits)
+  reap()
   local back = each(owner, permits, nil, 'ZREM', KEYS[5])
   give(back)
   return back > 0

@@ -2,8 +2,8 @@
 -- '<owner>' for each reader and '<owner>:write' for the writer. Each reader has its own expiry, in a key of its own:
 -- KEYS[5] .. ':<owner>:rwlock_timeout:1'. The hash lives as long as the longest of them. No further fields: other
 -- clients count them.
--- Defines `exclusive`, `turns`, `standing`, `take`, `renew`, `drop`, `announcement`.
-local exclusive, turns = false, true
+-- Defines `exclusive`, `turns`, `came_back` (never), `standing`, `take`, `renew`, `drop`, `announcement`.
+local exclusive, turns, came_back = false, true, false
 
 local function timeout_key(owner, hold)
   return KEYS[5] .. ':' .. owner .. ':rwlock_timeout:' .. (hold or 1)

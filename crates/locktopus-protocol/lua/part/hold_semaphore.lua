@@ -1,8 +1,9 @@
 -- Permits kept as Redisson keeps its RSemaphore: KEYS[1] is the number of free ones. Beside it, unseen by Redisson,
 -- KEYS[5]: who holds how many until when (sorted set: '<permits> <owner>' -> server time in ms), so that the permits of
 -- a crashed holder come back.
--- Defines `exclusive`, `turns`, `standing`, `take`, `renew`, `drop`, `announcement`, `free`, `held`.
-local exclusive, turns = false, 'counted'
+-- Defines `exclusive`, `turns`, `came_back` (this script took back permits whose lease had ended), `standing`, `take`, `renew`,
+-- `drop`, `announcement`.
+local exclusive, turns, came_back = false, 'counted', false
 
 local function member(owner, permits)
   return permits .. ' ' .. owner
@@ -40,6 +41,7 @@ local function reap()
     end
     give(permits)
     tell()
+    came_back = true
   end
 end
 
@@ -71,7 +73,9 @@ local function renew(owner, lease, _, permits)
   redis.call('ZADD', KEYS[5], 'XX', 'GT', string.format('%.0f', now / 1000 + lease), member(owner, permits))
 end
 
+-- False if its lease had ended: then they are taken back all the same.
 local function drop(owner, _, permits)
+  reap()
   if redis.call('ZREM', KEYS[5], member(owner, permits)) == 0 then
     return false
   end

@@ -13,12 +13,13 @@ local function wait(remaining, foreign)
     return {0, remaining, now}
   end
   local rest = table.concat({lease, ARGV[7], ARGV[6], mode, ARGV[11]}, ' ')
-  local ahead, others = enter(owner, tonumber(ARGV[10]), rest)
+  local ahead, others = enter(owner, tonumber(ARGV[10]), rest, foreign)
   return {3, remaining, now, ahead, tonumber(redis.call('GET', KEYS[2]) or 0) or 0, math.max(foreign or 0, others or 0)}
 end
 
 local code, remaining, foreign = standing(owner, mode, permits)
-if code == 2 then
+-- What came back by itself may be too little for this one and enough for those ahead.
+if code == 2 and not came_back then
   ask_back()
   return wait(remaining, foreign)
 end

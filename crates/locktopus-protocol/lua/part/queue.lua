@@ -2,7 +2,7 @@
 -- Needs `now`; KEYS[3] the queue (sorted set: owner -> ticket), KEYS[4] the waiters (hash: owner -> record;
 -- '!open' -> until when the lock is left to others, in ms; '!recall' -> see recall). A record is
 -- '<alive until, ms> <lease, ms> <tokens> <permits> <mode> <inbox channel>'.
--- Defines `first`, `leave`, `parse`, `call`, `window`.
+-- Defines `first`, `leave`, `parse`, `call`, `window`, `open_window`.
 
 local function parse(record)
   return string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%a) (.*)$')
@@ -43,12 +43,21 @@ local function first(skip)
   return nil
 end
 
--- What is left of the time in which waiters leave the lock to those who cannot queue, in ms; nil if none.
+-- For how long waiters leave the lock to those who cannot queue, in ms.
+local OPEN = 20
+
+-- What is left of that time; nil if none. More than all of it is a time that was written before the server's clock was set
+-- back, and over.
 local function window()
   local left = tonumber(redis.call('HGET', KEYS[4], '!open') or 0) - now / 1000
-  if left > 0 then
+  if left > 0 and left <= OPEN then
     return math.ceil(left)
   end
+end
+
+-- It begins.
+local function open_window()
+  redis.call('HSET', KEYS[4], '!open', string.format('%.0f', now / 1000 + OPEN))
 end
 
 -- Nobody but our own stands in this queue.

@@ -1,15 +1,18 @@
 -- The waiting queue of the fair lock, shared with Redisson's RFairLock.
 -- Needs `now`, `publish`, `channel`, `native`; KEYS[3] the queue (list of owners), KEYS[4] the native waiters (hash: owner ->
--- record, as in the other queue; '#<owner>' -> when it arrived, in us; '?<owner>' -> since when another library's waiter has not been listening, '!turn' ->
--- '<since when> <deadline then> <owner>' of the one whose turn it is; all in ms), KEYS[5] deadlines (sorted set: owner ->
--- ms), which Redisson keeps in step with the list. Redisson's deadlines come from its clients' clocks and are pushed
--- around by every acquisition, so nothing is decided by them here: who listens to its own channel is alive.
--- Defines `first`, `leave`, `parse`, `call`, `window`.
+-- record, as in the other queue; '#<owner>' -> when it arrived, in us; '?<owner>' -> '<since when> <looks> <deadline>' of
+-- another library's waiter that has not been listening, '!turn' -> '<since when> <last look> <deadline> <owner>' of the one
+-- whose turn it is; all in ms), KEYS[5] deadlines (sorted set: owner -> ms), which Redisson keeps in step with the list.
+-- Redisson's deadlines come from its clients' clocks and are pushed around by every acquisition, so nothing is decided by
+-- them here: who listens to its own channel is alive. But they tell whether somebody still waits or waits again: nobody
+-- changes the deadline of the head. Times that have not come yet were noted before the server's clock was set back.
+-- Defines `first`, `leave`, `parse`, `call`, `window`, `open_window`.
 
--- How long another library's waiter may be deaf: it takes its place before it subscribes.
-local DEAF = 2000
--- How long a free lock is left to another library's waiter whose turn it is.
-local TURN = 3000
+-- How long another library's waiter may be deaf, as it takes its place before it subscribes; and how often it must have
+-- been found so, as it may have listened in between.
+local DEAF, DEAF_LOOKS = 2000, 3
+-- How long a free lock is left to another library's waiter whose turn it is, and after which time it is again.
+local TURN, NEXT_TURN = 3000, 30000
 -- A deadline this long ago is over whatever the difference between clocks. Only used where listeners cannot be counted.
 local LONG_AGO = 7200000
 -- How many waiters one look takes in at once, and how often: a crowd of dead waiters must not make one script slow.
@@ -19,10 +22,13 @@ local function parse(record)
   return string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%a) (.*)$')
 end
 
+-- The turn of another library's waiter was over in this script: none of them is returned any more.
+local over = false
+
 local function leave(owner)
   local known = redis.call('HDEL', KEYS[4], owner, '#' .. owner) > 0
   if redis.call('ZREM', KEYS[5], owner) == 1 or known then
-    redis.call('LREM', KEYS[3], 1, owner)
+    redis.call('LREM', KEYS[3], 0, owner)
     return true
   end
   return false
@@ -47,7 +53,7 @@ local function judge(owners)
   if publish ~= 'publish' and publish ~= '' then
     counts = redis.pcall('PUBSUB', publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', unpack(channels))
   end
-  local since = redis.call('HMGET', KEYS[4], unpack(marks))
+  local noted = redis.call('HMGET', KEYS[4], unpack(marks))
   local states = {}
   for i, owner in ipairs(owners) do
     local listeners = counts[2 * i]
@@ -57,21 +63,24 @@ local function judge(owners)
       states[i] = deadline > now_ms - LONG_AGO and 'alive' or 'dead'
     elseif listeners > 0 then
       states[i] = 'alive'
-      if since[i] then
+      if noted[i] then
         redis.call('HDEL', KEYS[4], marks[i])
       end
     else
-      states[i] = since[i] and now_ms - since[i] > DEAF and 'dead' or 'deaf'
-      if not since[i] then
-        note(marks[i], string.format('%.0f', now_ms))
+      local deadline = redis.call('ZSCORE', KEYS[5], owner) or '-'
+      local since, looks, before = string.match(noted[i] or '', '^(%d+) (%d+) (%S+)$')
+      since, looks = tonumber(since or now_ms), tonumber(looks or 0) + 1
+      if before ~= deadline or since > now_ms then
+        since, looks = now_ms, 1
+      end
+      states[i] = now_ms - since > DEAF and looks >= DEAF_LOOKS and 'dead' or 'deaf'
+      if looks <= DEAF_LOOKS then
+        note(marks[i], string.format('%.0f %d ', since, looks) .. deadline)
       end
     end
   end
   return states
 end
-
--- The turn of another library's waiter was over in this script: none of them is returned any more.
-local over = false
 
 -- Looks at some waiters: removes the dead and returns those who can have the lock now, each {owner, record or nil}.
 local function look(owners)
@@ -95,12 +104,20 @@ local function look(owners)
     if state == 'alive' and (record or not over) then
       ready[#ready + 1] = {owner, record}
     elseif state == 'dead' then
-      redis.call('LREM', KEYS[3], 1, owner)
+      redis.call('LREM', KEYS[3], 0, owner)
       redis.call('ZREM', KEYS[5], owner)
       redis.call('HDEL', KEYS[4], owner, '#' .. owner, '?' .. owner)
     end
   end
   return ready
+end
+
+-- Passes a waiter on. If it is one of ours and nobody was passed over for it, it is nobody else's turn any more.
+local function found(owner, record)
+  if not over and (record or not owner) then
+    redis.call('HDEL', KEYS[4], '!turn')
+  end
+  return owner, record
 end
 
 -- The first waiter that can have the lock, after `skip` of them, with its record (none for another library's). Removes
@@ -110,41 +127,57 @@ local function first(skip)
   for _ = 1, BATCHES do
     local owners = redis.call('LRANGE', KEYS[3], at, at + BATCH - 1)
     if not owners[1] then
-      return nil
+      return found()
     end
     local before = redis.call('LLEN', KEYS[3])
     local ready = look(owners)
     if ready[skip - passed + 1] then
-      return unpack(ready[skip - passed + 1], 1, 2)
+      return found(unpack(ready[skip - passed + 1], 1, 2))
     end
     passed = passed + #ready
     at = at + #owners - (before - redis.call('LLEN', KEYS[3]))
   end
-  return nil
+  return found()
+end
+
+-- Since when it is the turn of another library's waiter, and until when that was last found, in ms; nil if it begins now.
+-- `self` is whoever looks (see hand_on).
+local function turn_of(owner, deadline, now_ms, self)
+  local since, seen, before, whose = string.match(redis.call('HGET', KEYS[4], '!turn') or '', '^(%d+) (%d+) (%S+) (.*)$')
+  since, seen = tonumber(since), tonumber(seen)
+  if whose ~= owner or before ~= deadline or seen > now_ms or now_ms - since > NEXT_TURN then
+    return nil
+  end
+  -- A turn that was not over when somebody last looked may have been taken since, and the waiter may have come again. It
+  -- has not if that was just now, or if one who looks has stood behind it all the time.
+  local arrived = self and tonumber(redis.call('HGET', KEYS[4], '#' .. self))
+  if seen - since <= TURN and now_ms - seen > TURN and not (arrived and math.floor(arrived / 1000) <= since) then
+    return nil
+  end
+  return since
 end
 
 -- Tells another library's waiter that it is its turn. False once it did not come for too long. Those behind it are
 -- passed over too: they could not take the lock, as Redisson only lets the head of the list have a free one. So however
--- many do not come, a free lock is left to them once.
-local function call(owner)
+-- many do not come, a free lock is left to them once in a while.
+local function call(owner, self)
   local now_ms = math.floor(now / 1000)
-  local deadline = tonumber(redis.call('ZSCORE', KEYS[5], owner) or 0)
-  local since, before, whose = string.match(redis.call('HGET', KEYS[4], '!turn') or '', '^(%d+) (%d+) (.*)$')
-  -- A later deadline than before: it had its turn, and waits again.
-  if whose ~= owner or deadline > tonumber(before) then
-    since = now_ms
-    note('!turn', string.format('%.0f %.0f ', now_ms, math.max(0, deadline)) .. owner)
-    -- Those ahead are deaf. They keep their places behind this one.
-    if redis.call('LINDEX', KEYS[3], 0) ~= owner then
-      redis.call('LREM', KEYS[3], 1, owner)
-      redis.call('LPUSH', KEYS[3], owner)
-    end
+  local deadline = redis.call('ZSCORE', KEYS[5], owner) or '-'
+  local since = turn_of(owner, deadline, now_ms, self)
+  -- Those ahead are deaf. They keep their places behind this one.
+  if not since and redis.call('LINDEX', KEYS[3], 0) ~= owner then
+    redis.call('LREM', KEYS[3], 0, owner)
+    redis.call('LPUSH', KEYS[3], owner)
   end
-  redis.pcall(publish, channel .. ':' .. owner, '0')
+  since = since or now_ms
   over = now_ms - since > TURN
+  note('!turn', string.format('%.0f %.0f ', since, now_ms) .. deadline .. ' ' .. owner)
+  redis.pcall(publish, channel .. ':' .. owner, '0')
   return not over
 end
 
 local function window()
   return nil
 end
+
+local function open_window() end

@@ -172,9 +172,21 @@ async fn final_refusals_are_reported_at_once() {
         ("WRONGTYPE x", BackendErrorKind::Refused, Executed::No),
         ("OOM x", BackendErrorKind::Refused, Executed::No),
         ("NOAUTH x", BackendErrorKind::Denied, Executed::No),
-        ("BADTOKEN nothing was written: x", BackendErrorKind::Protocol, Executed::No),
-        ("NOHISTORY nothing was written: x", BackendErrorKind::Denied, Executed::No),
-        ("OTHERLEASE nothing was written: x", BackendErrorKind::Refused, Executed::No),
+        (
+            "BADTOKEN nothing was written: x",
+            BackendErrorKind::Protocol,
+            Executed::No,
+        ),
+        (
+            "NOHISTORY nothing was written: x",
+            BackendErrorKind::Denied,
+            Executed::No,
+        ),
+        (
+            "OTHERLEASE nothing was written: x",
+            BackendErrorKind::Refused,
+            Executed::No,
+        ),
         // A script may have been stopped half-way by these.
         ("BADTOKEN x", BackendErrorKind::Protocol, Executed::Maybe),
         ("NOPERM x", BackendErrorKind::Denied, Executed::Maybe),

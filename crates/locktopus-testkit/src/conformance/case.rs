@@ -8,7 +8,7 @@ use super::flavour::Flavour;
 use super::{
     api_count, api_hold, api_queue, api_rw, api_share, api_wait, blocks, contention, counter,
     errors, evict, exclusion, expiry, extension, fencing, group, hand_off, idempotence, latch,
-    names, permits, queue, queue_end, readers, recall, release, rw, scan, wakeup,
+    looking, names, permits, queue, queue_end, readers, recall, release, rw, scan, wakeup,
 };
 
 /// A case under way.
@@ -135,7 +135,8 @@ fn of_queues() -> Vec<Case> {
         queue on Flavour::QUEUED => first_come_first_served, a_place_keeps_its_order, a_place_is_counted,
             a_release_gives_up_a_place, nobody_overtakes_a_waiter, a_refusal_leaves_no_place;
         queue_end on Flavour::QUEUED => a_place_lapses_and_not_early, a_repeated_place_stays,
-            a_dead_waiter_is_passed, many_dead_waiters_are_passed_together;
+            a_dead_waiter_is_passed, many_dead_waiters_are_passed_together,
+            a_head_that_leaves_a_free_lock_lets_the_next_in, the_last_that_leaves_a_free_lock_tells_the_others;
         hand_off on Flavour::QUEUED => a_release_makes_the_first_waiter_holder, a_handed_lease_counts_in_full,
             a_cancelled_waiter_is_skipped, a_grant_that_is_given_up_goes_on, a_repeated_release_hands_on_once;
         evict on Flavour::QUEUED => an_eviction_hands_on;
@@ -168,6 +169,7 @@ fn of_kinds() -> Vec<Case> {
             a_release_returns_all_permits, a_repetition_takes_and_returns_once, a_big_request_is_not_starved, a_big_request_that_goes_lets_others_in,
             several_waiters_go_at_once, a_lease_that_ends_returns_its_permits, permits_end_one_by_one,
             an_extension_keeps_the_permits, an_eviction_returns_permits, a_crowd_shares_the_permits;
+        looking on Flavour::COUNTED => permits_that_come_back_are_announced_whoever_looked;
         counter on Flavour::COUNTED => permits_are_given_once, permits_are_added_and_drained,
             a_total_may_fall_below_what_is_held, an_operation_counts_once, more_permits_go_to_waiters,
             permits_can_be_forgotten;

@@ -54,6 +54,7 @@ pub mod group;
 pub mod hand_off;
 pub mod idempotence;
 pub mod latch;
+pub mod looking;
 pub mod names;
 pub mod permits;
 pub mod queue;

@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use locktopus_core::AcquireAttempt;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::ctx::{ROUNDING, until};
 use super::{Client, Ctx, LONG, Rule, Waiter};
 
 /// A crowd that would take far longer than a case if its members were waited for one by one.
 const CROWD: usize = 100;
+/// A lease that others have time to queue behind.
+const ENOUGH: Duration = Duration::from_secs(3);
 
 /// A place that is not repeated is kept as long as was asked for, and no longer.
 pub async fn a_place_lapses_and_not_early(ctx: Ctx) {
@@ -103,6 +105,44 @@ async fn passed(ctx: &Ctx, count: usize) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     waiter.gives_back().await;
+}
+
+/// A lease ends while waiters stand in the queue. The first of them gives up without having looked: the next one is told, as
+/// after a release, and does not have to find out by itself.
+pub async fn a_head_that_leaves_a_free_lock_lets_the_next_in(ctx: Ctx) {
+    let (a, b) = (ctx.first().await, ctx.second().await);
+    a.take(&ctx.owner(), ENOUGH).await;
+    let first = Waiter::join(&a, &ctx.owner()).await;
+    let mut second = Waiter::join(&b, &ctx.owner()).await;
+    ended(&a).await;
+    let _ = first.leaves().await;
+    second.handed().await;
+    second.gives_back().await;
+}
+
+/// The only waiter of the queue gives up in the same way: those who wait without a place are told.
+pub async fn the_last_that_leaves_a_free_lock_tells_the_others(ctx: Ctx) {
+    let (a, b) = (ctx.first().await, ctx.second().await);
+    a.take(&ctx.owner(), ENOUGH).await;
+    let last = Waiter::join(&a, &ctx.owner()).await;
+    ended(&a).await;
+    let mut other = b.subscribe().await;
+    let _ = last.leaves().await;
+    Rule::Wakes.check(
+        timeout(super::SLACK, other.next()).await.is_ok(),
+        "the queue of a free lock became empty, and nobody was told",
+    );
+    let next = ctx.owner();
+    b.take(&next, LONG).await;
+    b.give_back(&next).await;
+}
+
+/// Waits until nobody holds the lock any more, by looking.
+async fn ended(client: &Client) {
+    until(Rule::Lease, ENOUGH, "a lease does not end", || async {
+        client.state().await.holders.is_empty()
+    })
+    .await;
 }
 
 /// Queues once, for a short lease, and is not heard of again.

@@ -99,7 +99,9 @@ impl ModelClient {
 
     /// No more replicas are waited for than were asked for.
     fn confirm(&self, words: &[Vec<u8>]) -> usize {
-        let asked = words.get(1).and_then(|asked| std::str::from_utf8(asked).ok());
+        let asked = words
+            .get(1)
+            .and_then(|asked| std::str::from_utf8(asked).ok());
         let asked = asked.and_then(|asked| asked.parse().ok()).unwrap_or(0);
         self.replicas.min(asked)
     }
@@ -151,7 +153,9 @@ impl RedisClient for ModelClient {
             .map(|(at, args)| refusal(at).map_or_else(|| self.run(args), Err))
             .collect();
         if let Pass::Cut(_) = pass {
-            return Err(ClientError::MaybeExecuted("the connection broke".to_owned()));
+            return Err(ClientError::MaybeExecuted(
+                "the connection broke".to_owned(),
+            ));
         }
         Ok(Pipelined {
             node: NODE.to_owned(),

@@ -122,7 +122,14 @@ impl Bench {
         arrange(&plain, &client, &target, &owner, state).await;
         if matches!(safety, SafetyMode::Quarantine { .. }) {
             let replid = client.server().replid.clone();
-            let words = ["HSET", "locktopus_history", "history", &replid, "until", "1"];
+            let words = [
+                "HSET",
+                "locktopus_history",
+                "history",
+                &replid,
+                "until",
+                "1",
+            ];
             let words: Vec<_> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
             client.server().command(&words).unwrap();
         }
@@ -141,7 +148,11 @@ impl Bench {
     /// What names of whoever asks, however it is written down.
     pub(crate) fn owner_in_short(&self) -> String {
         let owner = self.owner.expose();
-        let short = if owner.len() == 16 { &owner[..14] } else { owner };
+        let short = if owner.len() == 16 {
+            &owner[..14]
+        } else {
+            owner
+        };
         String::from_utf8_lossy(short).into_owned()
     }
 
@@ -186,7 +197,11 @@ impl Bench {
             }
             Op::Extend => {
                 let batch = [ExtendRequest::new(target, owner, LONG * 2)];
-                self.backend.extend(&batch, deadline).await.remove(0).map(drop)
+                self.backend
+                    .extend(&batch, deadline)
+                    .await
+                    .remove(0)
+                    .map(drop)
             }
             Op::Inspect => self.backend.inspect(&target, deadline).await.map(drop),
             Op::Evict => self.backend.evict(&target, deadline).await.map(drop),
@@ -233,10 +248,16 @@ async fn arrange(
     let (another, third) = (kind.new_owner(), kind.new_owner());
     let take = async |owner: &OwnerId, lease| {
         let outcome = backend.attempt(&attempt(owner, lease, None)).await.unwrap();
-        assert!(matches!(outcome, AttemptOutcome::Granted { .. }), "{outcome:?}");
+        assert!(
+            matches!(outcome, AttemptOutcome::Granted { .. }),
+            "{outcome:?}"
+        );
     };
     let wait = async |owner: &OwnerId| {
-        let _ = backend.attempt(&attempt(owner, LONG, Some(LONG))).await.unwrap();
+        let _ = backend
+            .attempt(&attempt(owner, LONG, Some(LONG)))
+            .await
+            .unwrap();
     };
     match state {
         State::Free => {}

@@ -66,6 +66,8 @@ struct State {
     calls: AtomicUsize,
     attempts: Mutex<HashMap<OwnerId, usize>>,
     grants: Mutex<HashMap<LockTarget, (OwnerId, u64)>>,
+    /// Who hears of releases, and of nothing else.
+    groups: Mutex<HashMap<LockTarget, Arc<WakeGroup>>>,
 }
 
 #[derive(Debug)]
@@ -106,6 +108,11 @@ impl Mutant {
             (*last, *count) = (attempt.owner.clone(), *count + 1);
         }
         *count
+    }
+
+    fn group_of(&self, target: &LockTarget) -> Arc<WakeGroup> {
+        let mut groups = self.state.groups.lock().unwrap();
+        Arc::clone(groups.entry(target.clone()).or_default())
     }
 
     fn target(&self, target: &LockTarget) -> LockTarget {
@@ -225,7 +232,11 @@ impl LockBackend for Mutant {
             }
             _ => {}
         }
-        self.inner.release(&request).await
+        let outcome = self.inner.release(&request).await?;
+        if self.is(Mutation::LeavesInSilence) && outcome == ReleaseOutcome::Released {
+            self.group_of(&request.target).wake_all();
+        }
+        Ok(outcome)
     }
 
     async fn extend(
@@ -249,6 +260,14 @@ impl LockBackend for Mutant {
         deadline: Instant,
     ) -> Result<LockState, BackendError> {
         let mut state = self.inner.inspect(&self.target(target), deadline).await?;
+        if self.is(Mutation::LooksTakeBack) {
+            // Whoever asks for too much finds what has come back.
+            let owner = OwnerId::generate();
+            let lease = Duration::from_secs(1);
+            let mut attempt = AcquireAttempt::new(self.target(target), owner, lease, far());
+            attempt.permits = u32::MAX;
+            let _ = self.inner.attempt(&attempt).await?;
+        }
         if self.is(Mutation::InspectsNothing) {
             state = LockState::default();
         }
@@ -260,6 +279,9 @@ impl LockBackend for Mutant {
         target: &LockTarget,
         deadline: Instant,
     ) -> Result<WakeStream, BackendError> {
+        if self.is(Mutation::LeavesInSilence) {
+            return Ok(self.group_of(target).join(()));
+        }
         let stream = self.inner.subscribe(&self.target(target), deadline).await?;
         if self.is(Mutation::NoHints) || self.is(Mutation::SomeHintsLost) && self.every(3) {
             return Ok(Arc::<WakeGroup>::default().join(()));

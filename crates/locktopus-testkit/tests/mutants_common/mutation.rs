@@ -27,6 +27,7 @@ pub(crate) enum Mutation {
     HangsAtDeadline,
     StaysOpen,
     InspectsNothing,
+    LooksTakeBack,
     TakenOverAsMissing,
     NamesFolded,
     NamesCut,

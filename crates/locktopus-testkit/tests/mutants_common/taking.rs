@@ -130,12 +130,6 @@ impl Family {
             Mutation::ReleaseKeepsPlaces if state.position(owner).is_some() => {
                 return Ok(ReleaseOutcome::NotHeld);
             }
-            Mutation::LeavesInSilence if state.position(owner).is_some() => {
-                let waiting = self.take_out(target, 0).await;
-                self.put_back(waiting.into_iter().filter(|w| w.owner != *owner))
-                    .await;
-                return Ok(ReleaseOutcome::NotHeld);
-            }
             Mutation::NoHandOff => {
                 self.take_out(target, 0).await;
             }

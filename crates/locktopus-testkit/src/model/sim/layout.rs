@@ -18,6 +18,9 @@ const QUEUE: usize = 2;
 const WAITERS: usize = 3;
 /// What only some kinds have.
 const MORE: usize = 4;
+/// For how long a lock is left to those who cannot queue, in microseconds, with what a script takes until it reads the
+/// clock.
+const OPEN: i64 = 31_000;
 
 impl Layout {
     pub(super) fn new(kind: Kind, mut keys: Vec<Vec<u8>>) -> Self {
@@ -132,18 +135,20 @@ impl Layout {
         }
     }
 
-    /// Until when, in milliseconds, the lock is left to those who cannot queue.
-    pub(super) fn open_until(&self, server: &Server) -> i64 {
+    /// Whether the lock is left to those who cannot queue. Never for longer than for a moment, whatever is written down:
+    /// the clock by which it was written may have been set back since.
+    pub(super) fn is_open(&self, server: &Server) -> bool {
         let Some(Entry {
             value: Value::Hash(records),
             ..
         }) = self.entry(server, WAITERS)
         else {
-            return 0;
+            return false;
         };
         let open = records.iter().find(|(name, _)| name == b"!open");
-        open.and_then(|(_, until)| words(until).parse().ok())
-            .unwrap_or(0)
+        let until: Option<i64> = open.and_then(|(_, until)| words(until).parse().ok());
+        let left = until.unwrap_or(0) * 1_000 - server.clock;
+        (1..=OPEN).contains(&left)
     }
 
     /// Keys without expiry that should have one, or they would be there for ever. Redisson's own have none: the

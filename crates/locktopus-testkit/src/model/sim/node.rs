@@ -95,7 +95,8 @@ impl Node {
     }
 
     /// Makes the counts that scripts can ask for agree with who listens.
-    pub(super) fn count_listeners(&mut self, wire: &Wire) {
+    /// With `strangers`, clients of another library listen to announcements.
+    pub(super) fn count_listeners(&mut self, wire: &Wire, strangers: bool) {
         if std::mem::replace(&mut self.counted, true) {
             return;
         }
@@ -111,6 +112,10 @@ impl Node {
         }
         let channels = self.server.listeners.keys();
         self.heard = Rc::new(channels.map(|(_, channel)| channel.clone()).collect());
+        if strangers {
+            let announced = (false, wire.announced().to_vec());
+            *self.server.listeners.entry(announced).or_default() += 1;
+        }
     }
 
     /// The channels that somebody listened to when they were last counted.

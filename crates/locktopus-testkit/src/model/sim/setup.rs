@@ -23,6 +23,8 @@ pub(super) struct Setup {
     /// When nothing new begins any more.
     pub(super) end: Micros,
     pub(super) faults: Faults,
+    /// Clients of another library, which cannot queue, listen to announcements.
+    pub(super) strangers: bool,
 }
 
 /// How often what goes wrong.
@@ -165,6 +167,7 @@ impl Setup {
             ]),
             end: length,
             faults: faults(rng, config, climate, &rules),
+            strangers: rng.permille(300),
             rules,
         }
     }
@@ -186,7 +189,9 @@ impl Setup {
         } else {
             0
         };
-        let smooth = self.rules.margin(lease) + 10 * travel + 12 * MS + polls + replica;
+        // Now and then a free lock is left to strangers for a moment.
+        let left = if self.strangers { 60 * MS } else { 0 };
+        let smooth = self.rules.margin(lease) + 10 * travel + 12 * MS + polls + replica + left;
         // Whoever keeps a lease is asked for it, unless the message is lost.
         let keep = self.rules.keep;
         match self.trouble {

@@ -126,6 +126,11 @@ impl Wire {
         })
     }
 
+    /// The channel on which releases are announced to everybody.
+    pub(super) fn announced(&self) -> &[u8] {
+        &self.announced
+    }
+
     /// The channels that a process listens to: announcements, its inbox, and the one that marks natives.
     pub(super) fn channels(&self, process: usize) -> Rc<[Vec<u8>; 3]> {
         let mut channels = self.channels.borrow_mut();

@@ -307,7 +307,7 @@ impl<'a> World<'a> {
         ask: &Ask,
     ) -> Result<(), Unsupported> {
         let now = self.now;
-        self.nodes[node].count_listeners(self.wire);
+        self.nodes[node].count_listeners(self.wire, self.setup.strangers);
         let before = self.judge.look(self.wire, &self.nodes[node]);
         let started = self.nodes[node].server.clock;
         let ran = self

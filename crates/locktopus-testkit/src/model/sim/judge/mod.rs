@@ -195,7 +195,7 @@ impl Judge {
             waiters: wire.layout.waiters(server),
             free: wire.layout.free(server),
             listening: node.heard(),
-            open: wire.layout.open_until(server) * 1_000 > server.clock,
+            open: wire.layout.is_open(server),
             now_ms: server.clock / 1_000,
             micros: server.clock,
         }
@@ -268,6 +268,11 @@ impl Before {
 
     fn holder(&self, owner: &Owner) -> Option<&Holder> {
         self.live().find(|holder| holder.owner == *owner)
+    }
+
+    /// How many are written down whose time is over.
+    fn over(&self) -> usize {
+        self.holders.iter().filter(|holder| holder.over).count()
     }
 
     fn waiter(&self, owner: &Owner) -> Option<&Waiter> {

@@ -40,7 +40,11 @@ impl Judge {
             Answer::Extended(Extension::TakenOver) => !holds && !after.holders.is_empty(),
             // What is over may be given back as long as nobody has noticed.
             Answer::Released(true) => run.before.holders.iter().any(|it| it.owner == *owner),
-            Answer::Released(false) => run.before.holder(owner).is_none(),
+            // What ends while the script runs is over.
+            Answer::Released(false) => run.before.holder(owner).is_none_or(|holder| {
+                let end = holder.expires_at;
+                end.is_some_and(|at| at <= run.before.micros + SCRIPT)
+            }),
             _ => true,
         };
         self.check(true_answer, run.now, Invariant::TruthfulAnswer, || {

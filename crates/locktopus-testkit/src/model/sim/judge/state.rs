@@ -158,7 +158,9 @@ impl Judge {
         }
         // A script that only looks, or that does nothing for the lock, hands nothing on.
         let hands_on = match run.ask {
-            Ask::Release { .. } => run.ran.answer == Answer::Released(true),
+            Ask::Release { owner, .. } => {
+                run.ran.answer == Answer::Released(true) || run.before.waiter(owner).is_some()
+            }
             // One who finds no room for itself looks no further, and neither does one who takes its turn: if there
             // is room for more, they find it when they look.
             Ask::Acquire {
@@ -169,7 +171,8 @@ impl Judge {
             } => {
                 let waits = matches!(run.ran.answer, Answer::Held { .. } | Answer::Queued { .. });
                 let new = run.before.holder(owner).is_none();
-                waits && new && run.before.has_room(*mode, *permits)
+                let came_back = run.before.over() > after.over();
+                waits && new && (came_back || run.before.has_room(*mode, *permits))
             }
             _ => false,
         };
