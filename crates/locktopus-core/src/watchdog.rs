@@ -337,8 +337,7 @@ mod tests {
         (holder, next)
     }
 
-    async fn is_held_for_good(next: Acquiring) {
-        let next = next.await.unwrap();
+    async fn is_held_for_good(next: LockGuard) {
         for _ in 0..100 {
             next.ensure_valid().unwrap();
             tokio::time::sleep(LIMIT).await;
@@ -354,6 +353,7 @@ mod tests {
         let due = lock(&watchdog.wheel).look();
         assert_eq!(due.over.len(), 1);
         drop(holder);
+        let next = next.await.unwrap();
         assert!(watchdog.attend(due, &Arc::downgrade(&services)));
         is_held_for_good(next).await;
     }
@@ -366,7 +366,7 @@ mod tests {
         drop(holder);
         let due = lock(&watchdog.wheel).look();
         assert!(watchdog.attend(due, &Arc::downgrade(&services)));
-        is_held_for_good(next).await;
+        is_held_for_good(next.await.unwrap()).await;
     }
 
     /// Somebody looked at the deadline, found that it had passed, and is about to say so.
@@ -375,6 +375,7 @@ mod tests {
         let (holder, next) = over().await;
         let state = Arc::clone(holder.state());
         drop(holder);
+        let next = next.await.unwrap();
         state.expire();
         is_held_for_good(next).await;
     }
