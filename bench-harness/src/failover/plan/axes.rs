@@ -15,9 +15,12 @@ pub enum Place {
     Cluster,
     /// Five servers that know nothing of each other.
     Quorum,
+    /// A primary with a replica, behind one address that leads to whichever it is pointed at, as a virtual IP or a
+    /// DNS name does.
+    Vip,
 }
 
-named!(Place: Standalone = "standalone", Sentinel = "sentinel", Cluster = "cluster", Quorum = "quorum");
+named!(Place: Standalone = "standalone", Sentinel = "sentinel", Cluster = "cluster", Quorum = "quorum", Vip = "vip");
 
 impl Place {
     /// The same for those who start servers.
@@ -28,6 +31,10 @@ impl Place {
             Self::Sentinel => TopologyKind::SENTINEL,
             Self::Cluster => TopologyKind::CLUSTER,
             Self::Quorum => TopologyKind::QUORUM,
+            Self::Vip => TopologyKind::Sentinel {
+                replicas: 1,
+                sentinels: 1,
+            },
         }
     }
 
@@ -80,9 +87,10 @@ impl Subject {
     pub const fn cannot(self, place: Place, quorum: bool) -> Option<&'static str> {
         match (self, place) {
             (Self::Locktopus, Place::Quorum) if !quorum => Some("a mode with `quorum = true`"),
-            (Self::Locktopus, Place::Standalone | Place::Sentinel | Place::Cluster) if quorum => {
-                Some("topology quorum")
-            }
+            (
+                Self::Locktopus,
+                Place::Standalone | Place::Sentinel | Place::Cluster | Place::Vip,
+            ) if quorum => Some("topology quorum"),
             (Self::BrokenRejoin, Place::Quorum) => None,
             (Self::BrokenRejoin, _) => Some("topology quorum"),
             (Self::Locktopus, _) => None,

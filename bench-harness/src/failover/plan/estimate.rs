@@ -33,7 +33,7 @@ impl Cell {
             Place::Standalone => 300,
             Place::Sentinel => 2_500,
             Place::Cluster => 3_000,
-            Place::Quorum => 2_500,
+            Place::Quorum | Place::Vip => 2_500,
         });
         servers + self.youth()
     }
@@ -42,7 +42,7 @@ impl Cell {
     fn youth(&self) -> Duration {
         match self.place {
             Place::Quorum => self.mode.max_lease.unwrap_or_default(),
-            Place::Standalone | Place::Sentinel | Place::Cluster => Duration::ZERO,
+            Place::Standalone | Place::Sentinel | Place::Cluster | Place::Vip => Duration::ZERO,
         }
     }
 
@@ -70,7 +70,9 @@ impl Cell {
         let fault = match scenario.fault {
             Verb::IsolatePrimary | Verb::FreezePrimary => self.takeover() + scenario.lasts,
             fault if fault.fails_over() => self.takeover(),
-            Verb::Freeze | Verb::IsolateClients | Verb::StopHolder => scenario.lasts,
+            Verb::Freeze | Verb::IsolateClients | Verb::StopHolder | Verb::MisleadSubscriptions => {
+                scenario.lasts
+            }
             Verb::RestartMajority => self.youth() + Duration::from_millis(500),
             _ => Duration::from_millis(300),
         };

@@ -37,6 +37,9 @@ pub enum Verb {
     KillConnections,
     /// Close every connection for messages, from the server's side.
     KillSubscriptions,
+    /// Close every connection for messages while the clients' address leads to the replica, so that they listen there;
+    /// then it leads to the primary again.
+    MisleadSubscriptions,
     /// Fill the memory of a server that evicts.
     Evict,
     /// SIGSTOP the process of a holder until its lease is over.
@@ -56,6 +59,7 @@ named!(
     Restart = "restart", Freeze = "freeze", RestartMajority = "restart-majority",
     RestartNode = "restart-node", MoveSlot = "move-slot", FlushScripts = "flush-scripts",
     KillConnections = "kill-connections", KillSubscriptions = "kill-subscriptions",
+    MisleadSubscriptions = "mislead-subscriptions",
     Evict = "evict", StopHolder = "stop-holder", KillHolder = "kill-holder",
     KillWaiter = "kill-waiter", StepClock = "step-clock",
 );
@@ -86,6 +90,7 @@ impl Verb {
             }
             Self::RestartMajority | Self::RestartNode => matches!(place, Place::Quorum),
             Self::MoveSlot => matches!(place, Place::Cluster),
+            Self::MisleadSubscriptions => matches!(place, Place::Vip),
             Self::Nothing
             | Self::IsolateClients
             | Self::FlushScripts
@@ -153,6 +158,7 @@ impl Verb {
             | Self::MoveSlot
             | Self::KillConnections
             | Self::KillSubscriptions
+            | Self::MisleadSubscriptions
             | Self::Evict
             | Self::StepClock => true,
         };

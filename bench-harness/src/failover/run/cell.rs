@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use locktopus_testkit::history::Recorder;
-use locktopus_testkit::topology::{self, Deployment, ProviderKind, Spec};
+use locktopus_testkit::topology::{self, Deployment, ProviderKind, Spec, Vip};
 
 use super::super::model::CellReport;
 use super::super::plan::{Cell, Place, Verb};
@@ -159,10 +159,15 @@ async fn drive(
     let resource = Resource::open()
         .await
         .map_err(RunError::io("open a socket"))?;
-    let urls = match (place, &all.url) {
-        (Some(place), _) => place.urls(),
-        (None, Some(url)) => vec![url.clone()],
-        (None, None) => Vec::new(),
+    let vip = match place {
+        Some(place) if cell.place == Place::Vip => Some(Vip::start(place.nodes()[0].addr()).await?),
+        _ => None,
+    };
+    let urls = match (&vip, place, &all.url) {
+        (Some(vip), _, _) => vec![format!("redis://{}", vip.addr())],
+        (None, Some(place), _) => place.urls(),
+        (None, None, Some(url)) => vec![url.clone()],
+        (None, None, None) => Vec::new(),
     };
     let crew = Crew::start(
         cell,
@@ -191,6 +196,7 @@ async fn drive(
             let mut stage = Stage {
                 cell,
                 place,
+                vip: vip.as_ref(),
                 resource: &resource,
                 crew,
                 log: recorder.worker(RUNNER + number),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use locktopus_testkit::history::{Clock, WorkerLog};
-use locktopus_testkit::topology::{Deployment, Node};
+use locktopus_testkit::topology::{Deployment, Node, Vip};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -20,6 +20,8 @@ pub(super) const RECOVERY: Duration = Duration::from_secs(60);
 pub(super) struct Stage<'a> {
     pub(super) cell: &'a Cell,
     pub(super) place: &'a Deployment,
+    /// The address that clients use, if it is not the servers' own.
+    pub(super) vip: Option<&'a Vip>,
     pub(super) resource: &'a Resource,
     pub(super) crew: Crew,
     pub(super) log: WorkerLog,

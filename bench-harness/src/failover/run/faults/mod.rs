@@ -37,6 +37,7 @@ pub(super) async fn once(stage: &mut Stage<'_>) -> Result<(), RunError> {
         Verb::KillSubscriptions => {
             connections::everywhere(stage, &["CLIENT", "KILL", "TYPE", "pubsub"]).await?;
         }
+        Verb::MisleadSubscriptions => connections::mislead(stage).await?,
         Verb::StopHolder => workers::stop_holder(stage).await?,
         Verb::KillHolder => workers::kill_holder(stage).await?,
         Verb::KillWaiter => workers::kill_waiter(stage).await?,

@@ -1,0 +1,44 @@
+//! Subscriptions that end up on a replica, and servers that are far away: real servers, short.
+
+use std::path::Path;
+use std::process::Command;
+
+use bench_harness::failover::model::{self, CellReport};
+
+/// Runs the only cell of a scenario of the default plan that these flags leave.
+fn cell(name: &str, flags: &[&str]) -> CellReport {
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&out);
+    let output = Command::new(env!("CARGO_BIN_EXE_locktopus-bench"))
+        .args(["failover", "--out"])
+        .arg(&out)
+        .args(flags)
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("the binary starts");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let report = model::read(&out.join("report.json"));
+    let mut report = report.unwrap_or_else(|error| panic!("{error}\n{told}"));
+    assert!(output.status.success(), "{told}");
+    assert_eq!(report.cells.len(), 1, "{told}");
+    report.cells.remove(0)
+}
+
+/// Those who listen on the replica hear of grants that nobody made, and must not believe in them.
+#[test]
+fn nobody_believes_what_is_heard_from_a_replica() {
+    for client in ["redis-rs", "fred"] {
+        let name = format!("misled-{client}");
+        let scenario = [
+            "--scenario",
+            "mislead-subscriptions",
+            "--mode",
+            "plain",
+            "--client",
+            client,
+        ];
+        let cell = cell(&name, &scenario);
+        assert!(cell.trouble.is_empty(), "{cell:#?}");
+        assert!(cell.broken_promises.is_empty(), "{cell:#?}");
+    }
+}
