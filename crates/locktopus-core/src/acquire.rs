@@ -15,6 +15,7 @@ use crate::guard::LockGuard;
 use crate::kind::LockTarget;
 use crate::services::Services;
 use crate::settings::WaitStrategy;
+use crate::token_retention::TokenRetention;
 use crate::wait_progress::Reporter;
 
 /// Everything a request decided, checked.
@@ -30,6 +31,7 @@ pub(crate) struct Plan {
     pub(crate) strategy: WaitStrategy,
     pub(crate) wait: Wait,
     pub(crate) cancel: Option<CancellationToken>,
+    pub(crate) retention: Option<TokenRetention>,
     /// Who wants to know how the wait goes on.
     pub(crate) progress: Option<Reporter>,
 }

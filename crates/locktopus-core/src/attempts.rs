@@ -203,6 +203,7 @@ impl<'a> Acquisition<'a> {
             permits: self.plan.permits,
             place: self.stand.terms.place.filter(|_| self.takes_place()),
             tokens: self.stand.terms.tokens,
+            token_retention: self.stand.terms.retention,
             ..AcquireAttempt::new(
                 self.plan.target.clone(),
                 self.stand.owner.clone(),
@@ -281,6 +282,7 @@ impl<'a> Acquisition<'a> {
             valid_until: self.valid_until(sent),
             late_attempt: self.stand.late_attempt,
             safety: self.services.safety(),
+            retention: plan.retention,
         };
         let ear = self.stand.hints.take_if(|_| recall).map(|mut hints| {
             hints.hold();
@@ -351,6 +353,7 @@ impl<'a> Acquisition<'a> {
                 .as_ref()
                 .map_or(1, |lead| lead.tokens_to_ask(keeps)),
             recall: self.lead.is_some() && keeps,
+            retention: self.plan.retention,
         }
     }
 

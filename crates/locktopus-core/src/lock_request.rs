@@ -29,6 +29,7 @@ use crate::name::{LockName, RawName};
 use crate::owner_handle::Owner;
 use crate::services::Services;
 use crate::settings::WaitStrategy;
+use crate::token_retention::TokenRetention;
 use crate::wait_progress::{Reporter, WaitProgress};
 
 /// The most permits that one acquisition can ask for.
@@ -57,6 +58,7 @@ pub struct LockRequest<G = LockGuard> {
     cancel: Option<CancellationToken>,
     owner: Option<Owner>,
     permits: u32,
+    token_retention: Option<TokenRetention>,
     progress: Option<Reporter>,
     guard: PhantomData<fn() -> G>,
 }
@@ -113,6 +115,7 @@ impl<G: AnyGuard> LockRequest<G> {
             cancel: None,
             owner: None,
             permits: 1,
+            token_retention: None,
             progress: None,
             guard: PhantomData,
         }
@@ -183,6 +186,27 @@ impl<G: AnyGuard> LockRequest<G> {
     /// ```
     pub fn lease_cache(mut self, keep: Duration) -> Self {
         self.lease_cache = Some(keep);
+        self
+    }
+
+    /// How long the backend remembers this name's last fencing token after the grant: from
+    /// [a minute](TokenRetention::SHORTEST) to ten years, and at least twice the lease.
+    ///
+    /// Every name costs the server memory until then, so say a short time where each name is used once. Where
+    /// requests for one name differ, the last grant counts; a grant that a release hands on is remembered as the one
+    /// that ends was asked for. On a server with little memory, [`TokenRetention`] says what is at stake.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # use locktopus_core::{Locktopus, MemoryBackend};
+    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// let once = locks.mutex("payment:8f14e45f").token_retention(Duration::from_secs(600));
+    /// once.acquire().await?.release().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn token_retention(mut self, keep: impl Into<TokenRetention>) -> Self {
+        self.token_retention = Some(keep.into());
         self
     }
 
@@ -346,6 +370,7 @@ impl<G: AnyGuard> LockRequest<G> {
                 OptionError::new("max_hold", Duration::ZERO, "must be longer than zero").into(),
             );
         }
+        let retention = self.token_retention.or(settings.token_retention);
         let mut plan = Plan {
             target: self.target()?,
             lease: settings.check_lease(option, lease)?,
@@ -353,6 +378,7 @@ impl<G: AnyGuard> LockRequest<G> {
             renewed: self.lease.is_none(),
             max_hold: self.max_hold,
             keep: Duration::ZERO,
+            retention: retention.map(TokenRetention::check).transpose()?,
             strategy: self.strategy.unwrap_or(settings.strategy).check()?,
             wait,
             cancel: self.cancel.clone(),
@@ -400,6 +426,7 @@ impl<G> Clone for LockRequest<G> {
             cancel: self.cancel.clone(),
             owner: self.owner.clone(),
             permits: self.permits,
+            token_retention: self.token_retention,
             progress: self.progress.clone(),
             guard: PhantomData,
         }
@@ -416,6 +443,7 @@ impl<G> fmt::Debug for LockRequest<G> {
             .field("watchdog", &self.watchdog)
             .field("max_hold", &self.max_hold)
             .field("lease_cache", &self.lease_cache)
+            .field("token_retention", &self.token_retention)
             .field("wait", &self.wait)
             .field("strategy", &self.strategy)
             .finish_non_exhaustive()

@@ -23,6 +23,7 @@ use crate::rw_lock::RwLock;
 use crate::semaphore::Semaphore;
 use crate::services::Services;
 use crate::settings::{LONGEST_LEASE, Settings, WaitStrategy};
+use crate::token_retention::TokenRetention;
 use crate::validity::ValidityMargin;
 
 /// Locks of one backend. Cheap to clone; clones share one watchdog and one set of connections.
@@ -295,6 +296,13 @@ impl LocktopusBuilder {
         self
     }
 
+    /// How long the last fencing token of a name is remembered after a grant; what a single request says goes first
+    /// ([`LockRequest::token_retention`]). Default: what the backend was given (`token_retention` in a URL), or a day.
+    pub fn token_retention(mut self, keep: impl Into<TokenRetention>) -> Self {
+        self.settings.token_retention = Some(keep.into());
+        self
+    }
+
     /// How long a waiting acquisition puts up with a backend that does not answer before it fails with
     /// [`LockError::Backend`]. Default 10 s.
     pub fn outage(mut self, patience: Duration) -> Self {
@@ -318,6 +326,9 @@ impl LocktopusBuilder {
         if settings.max_lease > LONGEST_LEASE {
             let rule = format!("must be at most {LONGEST_LEASE:?}, or servers could not count it");
             return Err(OptionError::new("max_lease", settings.max_lease, rule).into());
+        }
+        if let Some(keep) = settings.token_retention {
+            keep.check()?;
         }
         settings.strategy.check()?;
         settings.cohort.check()?;

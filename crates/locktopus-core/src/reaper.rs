@@ -14,6 +14,7 @@ use crate::lease::LeaseState;
 use crate::owner::OwnerId;
 use crate::request::{ReleaseOutcome, ReleaseRequest};
 use crate::services::Services;
+use crate::token_retention::TokenRetention;
 use crate::wake::lock;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -29,6 +30,7 @@ pub(crate) struct Debt {
     pub(crate) until: BootInstant,
     /// An attempt may still be on its way and arrive after the release: look once more.
     pub(crate) late_attempt: bool,
+    pub(crate) retention: Option<TokenRetention>,
 }
 
 impl Services {
@@ -60,6 +62,7 @@ impl Services {
             permits: state.permits,
             until: clock::now() + state.longest_lease() + self.call_timeout(),
             late_attempt: state.late_attempt,
+            retention: state.retention,
         }
     }
 
@@ -114,6 +117,7 @@ impl Services {
             owner: debt.owner.clone(),
             permits: debt.permits,
             deadline,
+            token_retention: debt.retention,
         })
         .await
     }

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use crate::kind::LockTarget;
 use crate::owner::OwnerId;
 use crate::token::FencingToken;
+use crate::token_retention::TokenRetention;
 
 /// One attempt to take a lock. May be executed more than once with the effect of once.
 #[derive(Debug, Clone)]
@@ -34,6 +35,9 @@ pub struct AcquireAttempt {
     /// [`Wake::Wanted`](crate::Wake::Wanted). A grant out of the queue need not; nor a backend that does not
     /// say [`recalls`](crate::BackendInfo::recalls).
     pub recall: bool,
+    /// How long to remember the grant's token; `None`: as long as the backend does by default. Not for kinds and
+    /// backends without tokens, nor for backends that remember them anyway.
+    pub token_retention: Option<TokenRetention>,
 }
 
 impl AcquireAttempt {
@@ -50,6 +54,7 @@ impl AcquireAttempt {
             floor: None,
             place: None,
             recall: false,
+            token_retention: None,
         }
     }
 }
@@ -92,6 +97,8 @@ pub struct ReleaseRequest {
     pub permits: u32,
     /// When the caller stops waiting for the answer.
     pub deadline: Instant,
+    /// How long to remember the token of a grant that this release hands on; see [`AcquireAttempt::token_retention`].
+    pub token_retention: Option<TokenRetention>,
 }
 
 impl ReleaseRequest {
@@ -103,6 +110,7 @@ impl ReleaseRequest {
             owner,
             permits: 1,
             deadline,
+            token_retention: None,
         }
     }
 }

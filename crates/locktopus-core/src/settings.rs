@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::cohort::CohortSettings;
 use crate::error::OptionError;
 use crate::name::NameEncoding;
+use crate::token_retention::TokenRetention;
 use crate::validity::ValidityMargin;
 
 /// Shortest lease that can be asked for: 20 ms. A shorter one is used up by the way to the server.
@@ -27,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) cohort: CohortSettings,
     /// For how long a lease is kept after a release; zero: not at all.
     pub(crate) lease_cache: Duration,
+    /// How long tokens are remembered, unless the backend's own setting counts.
+    pub(crate) token_retention: Option<TokenRetention>,
 }
 
 impl Default for Settings {
@@ -42,6 +45,7 @@ impl Default for Settings {
             outage: Duration::from_secs(10),
             cohort: CohortSettings::default(),
             lease_cache: Duration::ZERO,
+            token_retention: None,
         }
     }
 }

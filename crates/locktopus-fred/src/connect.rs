@@ -42,7 +42,7 @@ use crate::single::Single;
 /// ```
 pub async fn connect(options: &ConnectOptions) -> Result<FredClient, ConnectError> {
     check(options)?;
-    let dialer = dialer(options)?;
+    let dialer = dialer(options).await?;
     match &options.servers {
         Servers::Standalone(node) => {
             single(
@@ -163,13 +163,17 @@ fn check(options: &ConnectOptions) -> Result<(), ConnectError> {
 }
 
 #[cfg(feature = "tls")]
-fn dialer(options: &ConnectOptions) -> Result<Arc<Dialer>, ConnectError> {
-    let tls = options.tls.as_ref().map(crate::tls::config).transpose()?;
+async fn dialer(options: &ConnectOptions) -> Result<Arc<Dialer>, ConnectError> {
+    let tls = match &options.tls {
+        Some(tls) => Some(crate::tls::config(tls).await?),
+        None => None,
+    };
     Ok(Arc::new(Dialer::new(options.clone(), tls)))
 }
 
 #[cfg(not(feature = "tls"))]
-fn dialer(options: &ConnectOptions) -> Result<Arc<Dialer>, ConnectError> {
+#[expect(clippy::unused_async, reason = "the other build reads files here")]
+async fn dialer(options: &ConnectOptions) -> Result<Arc<Dialer>, ConnectError> {
     match options.tls {
         Some(_) => Err(ConnectError::TlsNotBuilt),
         None => Ok(Arc::new(Dialer::new(options.clone()))),

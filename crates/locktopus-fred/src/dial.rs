@@ -11,7 +11,7 @@ use fred::types::RespVersion;
 use fred::types::config::{
     Config, ConnectionConfig, PerformanceConfig, Server, ServerConfig, TcpConfig,
 };
-use locktopus_protocol::{Budget, ClientError, ConnectOptions, Credentials, HostPort};
+use locktopus_protocol::{Budget, ClientError, ConnectOptions, Credentials, Discretion, HostPort};
 
 use tokio::task::JoinError;
 use tokio_util::task::AbortOnDropHandle;
@@ -58,6 +58,7 @@ pub(crate) enum Purpose {
 pub(crate) struct Dialer {
     options: ConnectOptions,
     budget: Budget,
+    discretion: Discretion,
     dialled: AtomicU64,
     #[cfg(feature = "tls")]
     tls: Option<fred::types::config::TlsConfig>,
@@ -79,6 +80,7 @@ impl Dialer {
     ) -> Self {
         Self {
             budget: Budget::of(&options),
+            discretion: Discretion::of(&options),
             options,
             dialled: AtomicU64::new(0),
             #[cfg(feature = "tls")]
@@ -111,7 +113,7 @@ impl Dialer {
         };
         self.dialled.fetch_add(1, Ordering::SeqCst);
         match tokio::time::timeout(limit, self.handshake(target, purpose, attempt)).await {
-            Ok(outcome) => outcome,
+            Ok(outcome) => outcome.map_err(|why| self.discretion.conceal(&why)),
             Err(_elapsed) => Err(format!("no answer within {} ms", limit.as_millis())),
         }
     }

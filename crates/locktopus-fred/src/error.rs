@@ -40,8 +40,7 @@ pub(crate) fn maybe_executed(error: &fred::error::Error) -> ClientError {
     ClientError::MaybeExecuted(describe(error))
 }
 
-/// fred's error as one line. Its details are I/O errors, fixed sentences or a server's error line; none
-/// of them repeats what we sent.
+/// fred's error as one line. Its details are I/O errors, fixed sentences or a server's error line.
 pub(crate) fn describe(error: &fred::error::Error) -> String {
     format!("{} ({})", error.details(), error.kind().to_str())
 }

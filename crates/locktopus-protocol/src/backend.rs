@@ -9,7 +9,8 @@ use locktopus_core::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CounterOutcome,
     CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest, FencingToken,
     GroupOutcome, LockBackend, LockKind, LockPage, LockState, LockTarget, Mode, NameError,
-    NodeProbe, OwnerId, ReleaseOutcome, ReleaseRequest, SafetyMode, ScanCursor, WakeStream,
+    NodeProbe, OwnerId, ReleaseOutcome, ReleaseRequest, SafetyMode, ScanCursor, TokenRetention,
+    WakeStream,
 };
 use tokio::time::Instant;
 
@@ -47,11 +48,8 @@ pub struct RedisBackend {
 pub struct BackendOptions {
     /// How long to wait for one answer. Default 1 s.
     pub call_timeout: Duration,
-    /// How long a lock's token key stays after its last grant; `None` keeps it for ever. Default 7 days.
-    ///
-    /// Tokens keep growing either way, because the server's clock is their floor. Choose `None` if Java
-    /// services use `RFencedLock` on the same names: they count from 1 when the key is gone.
-    pub token_retention: Option<Duration>,
+    /// How long a lock's token key stays after its last grant, where a request does not say. Default: a day.
+    pub token_retention: TokenRetention,
     /// Which flavour of pub/sub to use. Must be the same for all who share locks.
     pub pubsub: PubSubMode,
     /// What a grant is worth when a server fails. Must be the same for all who share locks. Default: plain.
@@ -65,7 +63,7 @@ impl Default for BackendOptions {
     fn default() -> Self {
         Self {
             call_timeout: Duration::from_secs(1),
-            token_retention: Some(Duration::from_secs(7 * 24 * 60 * 60)),
+            token_retention: TokenRetention::default(),
             pubsub: PubSubMode::Auto,
             safety: SafetyMode::Plain,
             probe_prefix: String::new(),
@@ -87,8 +85,6 @@ pub enum PubSubMode {
 
 /// Bound for the call timeout: an hour.
 const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
-/// Token keys are kept for ever rather than longer than a hundred years.
-const LONGEST_RETENTION: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 impl RedisBackend {
     /// Puts locks on top of a connected client. Must be called on a tokio runtime.
@@ -108,9 +104,6 @@ impl RedisBackend {
         let mut options = options;
         // What no server can count is as good as for ever.
         options.call_timeout = options.call_timeout.min(LONGEST_CALL);
-        options.token_retention = options
-            .token_retention
-            .filter(|keep| *keep < LONGEST_RETENTION);
         let executor = Executor::new(Arc::clone(&client));
         let safety = Safety::new(options.safety, &executor, options.call_timeout).await?;
         let flavour = flavour(&executor, &options).await?;
@@ -201,14 +194,15 @@ impl RedisBackend {
         })
     }
 
-    /// How long a token stays after a grant for this lease, as scripts take it.
-    pub(crate) fn retention(&self, lease: Duration) -> String {
-        self.retention_millis(lease).to_string()
+    /// How long tokens stay where requests do not say; `None`: for ever.
+    pub(crate) fn token_retention(&self) -> Option<Duration> {
+        self.options.token_retention.after_lease(Duration::ZERO)
     }
 
-    fn retention_millis(&self, lease: Duration) -> u64 {
-        let keep = self.options.token_retention;
-        keep.map_or(0, |keep| whole_millis(keep.max(lease * 2)))
+    /// How long a token stays after a grant for this lease, as scripts take it: in ms, 0 = for ever.
+    pub(crate) fn retention(&self, asked: Option<TokenRetention>, lease: Duration) -> u64 {
+        let keep = asked.unwrap_or(self.options.token_retention);
+        keep.after_lease(lease).map_or(0, whole_millis)
     }
 
     /// # Errors
@@ -240,7 +234,7 @@ impl RedisBackend {
         let sent = server_clock::stamp();
         let numbers = Numbers::of([
             &whole_millis(kind.stored_lease(attempt.lease)),
-            &self.retention_millis(attempt.lease),
+            &self.retention(attempt.token_retention, attempt.lease),
             &self.clock.not_after(slot, sent, time_left),
             &attempt.permits,
             &tokens,
@@ -431,7 +425,7 @@ impl LockBackend for RedisBackend {
     ) -> Result<Eviction, BackendError> {
         let keys = self.keys.of(target);
         let script = &self.scripts(target.kind())?.evict;
-        let retention = self.retention(Duration::ZERO);
+        let retention = self.retention(None, Duration::ZERO).to_string();
         let tokens: &[u8] = if target.kind().has_tokens() {
             b"1"
         } else {
@@ -507,7 +501,8 @@ impl RedisBackend {
     ) -> Result<(ReleaseOutcome, bool), BackendError> {
         let (keys, kind) = (self.keys.of(&request.target), request.target.kind());
         let script = &self.scripts(kind)?.release;
-        let numbers = Numbers::of([&request.permits, &self.retention_millis(Duration::ZERO)]);
+        let retention = self.retention(request.token_retention, Duration::ZERO);
+        let numbers = Numbers::of([&request.permits, &retention]);
         let [permits, retention] = numbers.each();
         let mut args = vec![
             request.owner.expose(),

@@ -47,7 +47,9 @@ pub(crate) async fn run(
     }
     let (number, retention) = (
         number.to_string(),
-        backend.retention(std::time::Duration::ZERO),
+        backend
+            .retention(None, std::time::Duration::ZERO)
+            .to_string(),
     );
     let args = [
         word.as_bytes(),

@@ -13,6 +13,7 @@ use crate::backend::RedisBackend;
 use crate::client::{ClientError, Reply};
 use crate::executor::Executor;
 use crate::safety::Safety;
+use crate::token_keys::{self, Room};
 use crate::version::{self, ServerVersion};
 
 /// How far a server's clock may be off before it is worth a word.
@@ -29,7 +30,9 @@ pub(crate) async fn run(
 ) -> Result<Diagnosis, BackendError> {
     let mut diagnosis = Diagnosis::default();
     let quarantine = matches!(backend.safety(), Safety::Quarantine(_));
-    look_at_info(executor, quarantine, deadline, &mut diagnosis).await?;
+    let rooms = look_at_info(executor, quarantine, deadline, &mut diagnosis).await?;
+    let piled_up = token_keys::look(backend, executor, &rooms, deadline).await?;
+    diagnosis.findings.extend(piled_up);
     look_at_clocks(executor, deadline, &mut diagnosis).await?;
     // A replica refuses every lock, and would be asked again until the deadline.
     if !diagnosis.findings.iter().any(|found| found.check == "role") {
@@ -41,7 +44,11 @@ pub(crate) async fn run(
     Ok(diagnosis)
 }
 
-fn finding(severity: Severity, check: &'static str, message: impl Into<String>) -> Finding {
+pub(crate) fn finding(
+    severity: Severity,
+    check: &'static str,
+    message: impl Into<String>,
+) -> Finding {
     Finding {
         severity,
         check,
@@ -49,7 +56,7 @@ fn finding(severity: Severity, check: &'static str, message: impl Into<String>) 
     }
 }
 
-async fn ask_all(
+pub(crate) async fn ask_all(
     executor: &Executor,
     args: &[&[u8]],
     deadline: Instant,
@@ -75,7 +82,8 @@ async fn look_at_info(
     quarantine: bool,
     deadline: Instant,
     out: &mut Diagnosis,
-) -> Result<(), BackendError> {
+) -> Result<Vec<(String, Room)>, BackendError> {
+    let mut rooms = Vec::new();
     for (node, reply) in ask_all(executor, &[b"INFO"], deadline).await? {
         let text = match reply {
             Ok(Reply::Bytes(text)) => String::from_utf8_lossy(&text).into_owned(),
@@ -97,6 +105,7 @@ async fn look_at_info(
                 .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
                 .map(str::trim)
         };
+        rooms.extend(Room::from_info(&text, field).map(|room| (node.clone(), room)));
         let version = ServerVersion::from_info(field);
         out.nodes.push(
             version
@@ -142,7 +151,7 @@ async fn look_at_info(
                 .push(finding(Severity::Note, "replication", message));
         }
     }
-    Ok(())
+    Ok(rooms)
 }
 
 async fn look_at_clocks(

@@ -44,11 +44,16 @@ async fn try_once(
         backend.check_lease(attempt.target.kind(), attempt.lease)?;
     }
     let script = backend.safety().group_acquire();
-    let longest = attempts.iter().map(|attempt| attempt.lease).max();
+    // One for all: the longest of any, where 0, for ever, is longer than all.
+    let retentions = attempts
+        .iter()
+        .map(|attempt| backend.retention(attempt.token_retention, attempt.lease));
+    let retention = retentions.max_by_key(|millis| millis.wrapping_sub(1));
+    let retention = retention.unwrap_or_default();
     let time_left = deadline.saturating_duration_since(Instant::now());
     let sent = server_clock::stamp();
     let mut texts = vec![
-        backend.retention(longest.unwrap_or_default()).into_bytes(),
+        retention.to_string().into_bytes(),
         backend
             .clock()
             .not_after(slot, sent, time_left)

@@ -9,6 +9,7 @@ mod called;
 pub mod client;
 mod counter;
 mod diagnose;
+mod discretion;
 mod executor;
 mod group;
 mod guarded;
@@ -27,6 +28,9 @@ mod scan;
 pub mod scripts;
 mod server_clock;
 pub mod slot;
+#[cfg(feature = "tls")]
+pub mod tls;
+mod token_keys;
 mod version;
 
 pub use backend::{BackendOptions, PubSubMode, RedisBackend};
@@ -36,6 +40,7 @@ pub use client::{
     Channel, ChannelFlavour, ClientError, Deployment, NodeReply, Pipelined, PushEvent, RedisClient,
     Reply, Route,
 };
+pub use discretion::Discretion;
 pub use guarded::{GuardedOutcome, GuardedWriter};
 pub use keys::Keys;
 pub use options::{

@@ -23,7 +23,7 @@ use crate::topology::Topology;
 /// # Errors
 ///
 /// [`ConnectError::NoServers`], [`ConnectError::ClusterDatabase`], [`ConnectError::TlsNotBuiltIn`] and
-/// [`ConnectError::TlsFile`] for options that cannot work, [`ConnectError::Unreachable`] if no server
+/// [`ConnectError::Tls`] for options that cannot work, [`ConnectError::Unreachable`] if no server
 /// answers as it should.
 ///
 /// # Cancel safety

@@ -1,31 +1,28 @@
-//! Making one connection: address, login, TLS, socket options, time limit.
+//! Making one connection: stream, login, time limit.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use locktopus_protocol::{Budget, ClientError, ConnectOptions, Credentials, HostPort};
+use locktopus_protocol::{Budget, ClientError, ConnectOptions, Credentials, Discretion};
 use redis::aio::MultiplexedConnection;
-use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
-use redis::{AsyncConnectionConfig, ConnectionAddr, IntoConnectionInfo, ProtocolVersion};
-use redis::{PushInfo, RedisConnectionInfo};
+use redis::{AsyncConnectionConfig, ProtocolVersion, PushInfo, RedisConnectionInfo};
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::error::not_connected;
 use crate::health::Health;
+use crate::stream;
 use crate::tls::Tls;
 
 /// Commands that may wait for the writing task. Small, so that a stuck socket is felt early; large
 /// enough for every task of a busy process to be pipelined.
 const QUEUED_COMMANDS: usize = 256;
 
-/// How long a peer may be silent before the kernel asks whether it is still there.
-const SILENCE: Duration = Duration::from_secs(5);
-
 /// Makes connections with one login.
 pub(crate) struct Dialer {
     login: RedisConnectionInfo,
+    discretion: Discretion,
     tls: Option<Tls>,
     client_name: Option<String>,
     budget: Budget,
@@ -47,6 +44,7 @@ impl Dialer {
     fn new(options: &ConnectOptions, login: RedisConnectionInfo, tls: Option<Tls>) -> Self {
         Self {
             login,
+            discretion: Discretion::of(options),
             tls,
             client_name: options.client_name.clone(),
             budget: Budget::of(options),
@@ -68,38 +66,27 @@ impl Dialer {
     pub(crate) async fn dial(
         &self,
         health: &Arc<Health>,
-    ) -> Result<MultiplexedConnection, ClientError> {
+    ) -> Result<(MultiplexedConnection, Driver), ClientError> {
         let server = health.server();
         self.dialled.fetch_add(1, Ordering::SeqCst);
         let limit = self.budget.connection();
         match timeout(limit, Box::pin(self.attempt(health))).await {
             Ok(Ok(connection)) => Ok(connection),
-            Ok(Err(error)) => Err(not_connected(&error, server)),
+            Ok(Err(error)) => Err(not_connected(
+                &self.discretion.conceal(&error.to_string()),
+                server,
+            )),
             Err(_) => Err(ClientError::NotSent(format!(
                 "cannot connect to {server}: not connected within {limit:?}"
             ))),
         }
     }
 
-    async fn attempt(&self, health: &Arc<Health>) -> redis::RedisResult<MultiplexedConnection> {
-        let HostPort { host, port } = health.server().clone();
-        let address = match &self.tls {
-            None => ConnectionAddr::Tcp(host, port),
-            Some(tls) => ConnectionAddr::TcpTls {
-                host,
-                port,
-                insecure: tls.accepts_anything(),
-                tls_params: None,
-            },
-        };
-        let info = address
-            .into_connection_info()?
-            .set_redis_settings(self.login.clone())
-            .set_tcp_settings(tcp_settings());
-        let client = match &self.tls {
-            None => redis::Client::open(info)?,
-            Some(tls) => tls.client(info)?,
-        };
+    async fn attempt(
+        &self,
+        health: &Arc<Health>,
+    ) -> redis::RedisResult<(MultiplexedConnection, Driver)> {
+        let stream = stream::open(health.server(), self.tls.as_ref()).await?;
         let listener = Arc::clone(health);
         // The callers' timeouts are the only ones: an inner one would end a command that the caller
         // still waits for.
@@ -111,9 +98,9 @@ impl Dialer {
                 listener.on_push(push);
                 Ok::<(), std::convert::Infallible>(())
             });
-        let mut connection = client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await?;
+        let (mut connection, driving) =
+            MultiplexedConnection::new_with_config(&self.login, stream, config).await?;
+        let driver = Driver(tokio::spawn(driving).abort_handle());
         if let Some(name) = &self.client_name {
             let mut command = redis::cmd("CLIENT");
             command.arg("SETNAME").arg(name);
@@ -121,7 +108,7 @@ impl Dialer {
             // and the user may not be allowed to set it.
             connection.send_packed_command(&command).await?;
         }
-        Ok(connection)
+        Ok((connection, driver))
     }
 }
 
@@ -137,16 +124,15 @@ fn login(credentials: Option<&Credentials>) -> RedisConnectionInfo {
     info
 }
 
-fn tcp_settings() -> TcpSettings {
-    let keepalive = TcpKeepalive::new()
-        .with_time(SILENCE)
-        .with_interval(SILENCE / 2);
-    let settings = TcpSettings::default()
-        .set_nodelay(true)
-        .set_keepalive(keepalive);
-    #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
-    let settings = settings.set_user_timeout(SILENCE * 2);
-    settings
+/// The task that moves the bytes of a connection. It ends, and the connection with it, when this is dropped, whatever is
+/// still under way.
+#[derive(Debug)]
+pub(crate) struct Driver(AbortHandle);
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl fmt::Debug for Dialer {

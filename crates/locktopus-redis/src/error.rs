@@ -1,7 +1,5 @@
 //! From the errors of redis-rs to the ones of the seam, and the errors of [`connect`](crate::connect()).
 
-use std::path::PathBuf;
-
 use locktopus_protocol::{ClientError, HostPort};
 use redis::{ErrorKind, RedisError, ServerError};
 
@@ -31,16 +29,9 @@ pub enum ConnectError {
          enable its cargo feature `tls`"
     )]
     TlsNotBuiltIn,
-    /// A certificate or key file cannot be read.
-    #[error("cannot read the {what} in {}: {problem}", path.display())]
-    TlsFile {
-        /// `certificate authorities`, `client certificate` or `client key`.
-        what: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What the operating system said.
-        problem: String,
-    },
+    /// The TLS settings cannot be used: a certificate or key file, which is named.
+    #[error("TLS: {0}")]
+    Tls(String),
     /// No server could be reached, or none that could be used.
     #[error("cannot connect to {target}: {reason}")]
     Unreachable {
@@ -75,8 +66,8 @@ pub(crate) fn unanswered(error: &RedisError, server: &HostPort) -> ClientError {
 }
 
 /// An error while a connection was being made: no command can have left yet.
-pub(crate) fn not_connected(error: &RedisError, server: &HostPort) -> ClientError {
-    ClientError::NotSent(format!("cannot connect to {server}: {error}"))
+pub(crate) fn not_connected(why: &str, server: &HostPort) -> ClientError {
+    ClientError::NotSent(format!("cannot connect to {server}: {why}"))
 }
 
 /// The first word of an error reply, if it is one.
@@ -122,16 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_features_are_named() {
+    fn features_are_named() {
         assert!(ConnectError::TlsNotBuiltIn.to_string().contains("`tls`"));
-        let file = ConnectError::TlsFile {
-            what: "client key",
-            path: PathBuf::from("key.pem"),
-            problem: "not found".to_owned(),
-        };
-        assert_eq!(
-            file.to_string(),
-            "cannot read the client key in key.pem: not found"
-        );
     }
 }

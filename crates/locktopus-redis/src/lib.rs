@@ -31,6 +31,7 @@ mod send;
 mod sentinel;
 mod single;
 mod slots;
+mod stream;
 mod tls;
 mod topology;
 

@@ -5,6 +5,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Pipeline, RedisError, Value};
 use std::sync::Arc;
 
+use crate::dial::Driver;
 use crate::error::unanswered;
 use crate::health::Health;
 use crate::reply::reply_of;
@@ -13,12 +14,21 @@ use crate::reply::reply_of;
 #[derive(Clone, Debug)]
 pub(crate) struct Live {
     connection: MultiplexedConnection,
+    /// Until the last clone is gone.
+    _driver: Arc<Driver>,
     health: Arc<Health>,
 }
 
 impl Live {
-    pub(crate) fn new(connection: MultiplexedConnection, health: Arc<Health>) -> Self {
-        Self { connection, health }
+    pub(crate) fn new(
+        (connection, driver): (MultiplexedConnection, Driver),
+        health: Arc<Health>,
+    ) -> Self {
+        Self {
+            connection,
+            _driver: Arc::new(driver),
+            health,
+        }
     }
 
     pub(crate) fn health(&self) -> &Arc<Health> {

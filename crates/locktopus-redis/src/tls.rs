@@ -1,4 +1,4 @@
-//! Certificates and the cryptography provider; without the feature `tls`, the refusal to connect.
+//! Encryption of a connection; without the feature `tls`, the refusal to connect.
 
 #[cfg(feature = "tls")]
 pub(crate) use enabled::Tls;
@@ -8,80 +8,51 @@ pub(crate) use disabled::Tls;
 
 #[cfg(feature = "tls")]
 mod enabled {
-    use std::path::Path;
+    use std::io;
+    use std::sync::Arc;
 
     use locktopus_protocol::TlsOptions;
-    use redis::{Client, ClientTlsConfig, ConnectionInfo, RedisResult, TlsCertificates};
+    use rustls::pki_types::ServerName;
+    use tokio::net::TcpStream;
+    use tokio_rustls::TlsConnector;
 
     use crate::error::ConnectError;
+    use crate::stream::Stream;
 
     /// What every encrypted connection needs, read once.
     #[derive(Clone)]
     pub(crate) struct Tls {
-        certificates: TlsCertificates,
-        accepts_anything: bool,
+        connector: TlsConnector,
     }
 
     impl Tls {
-        /// Reads the files and makes sure that rustls has a cryptography provider.
         pub(crate) async fn load(options: &TlsOptions) -> Result<Self, ConnectError> {
-            // redis-rs picks no provider; rustls panics on first use if there is none. Another
-            // crate of the same program may have installed its own, which is just as good.
-            if rustls::crypto::CryptoProvider::get_default().is_none() {
-                // Fails only if another thread was faster.
-                let _ = rustls::crypto::ring::default_provider().install_default();
-            }
-            let root_cert = match &options.ca_file {
-                Some(path) => Some(read("certificate authorities", path).await?),
-                None => None,
-            };
-            let client_tls = match &options.client_identity {
-                Some(identity) => Some(ClientTlsConfig {
-                    client_cert: read("client certificate", &identity.cert_file).await?,
-                    client_key: read("client key", &identity.key_file).await?,
-                }),
-                None => None,
-            };
-            Ok(Self {
-                certificates: TlsCertificates {
-                    client_tls,
-                    root_cert,
-                },
-                accepts_anything: options.danger_accept_invalid_certs,
-            })
+            let config = locktopus_protocol::tls::client_config(options)
+                .await
+                .map_err(|failure| ConnectError::Tls(failure.to_string()))?;
+            let connector = TlsConnector::from(Arc::new(config));
+            Ok(Self { connector })
         }
 
-        pub(crate) fn accepts_anything(&self) -> bool {
-            self.accepts_anything
+        /// Makes the handshake, and checks that the certificate is for `host`.
+        pub(crate) async fn wrap(&self, host: &str, stream: TcpStream) -> io::Result<Stream> {
+            let name = ServerName::try_from(host.to_owned())
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+            let encrypted = self.connector.connect(name, stream).await?;
+            Ok(Box::new(encrypted))
         }
-
-        pub(crate) fn client(&self, info: ConnectionInfo) -> RedisResult<Client> {
-            Client::build_with_tls(info, self.certificates.clone())
-        }
-    }
-
-    async fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, ConnectError> {
-        let owned = path.to_owned();
-        let read = tokio::task::spawn_blocking(move || std::fs::read(owned)).await;
-        let problem = match read {
-            Ok(Ok(bytes)) => return Ok(bytes),
-            Ok(Err(error)) => error.to_string(),
-            Err(stopped) => stopped.to_string(),
-        };
-        Err(ConnectError::TlsFile {
-            what,
-            path: path.to_owned(),
-            problem,
-        })
     }
 }
 
 #[cfg(not(feature = "tls"))]
 mod disabled {
+    use std::io;
+
     use locktopus_protocol::TlsOptions;
-    use redis::{Client, ConnectionInfo, RedisResult};
+    use tokio::net::TcpStream;
 
     use crate::error::ConnectError;
+    use crate::stream::Stream;
 
     /// Never exists: [`Tls::load`] refuses.
     #[derive(Clone)]
@@ -93,11 +64,8 @@ mod disabled {
             Err(ConnectError::TlsNotBuiltIn)
         }
 
-        pub(crate) fn accepts_anything(&self) -> bool {
-            match *self {}
-        }
-
-        pub(crate) fn client(&self, _: ConnectionInfo) -> RedisResult<Client> {
+        #[expect(clippy::unused_async, reason = "the other build shakes hands here")]
+        pub(crate) async fn wrap(&self, _: &str, _: TcpStream) -> io::Result<Stream> {
             match *self {}
         }
     }

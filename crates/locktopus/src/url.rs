@@ -10,7 +10,9 @@
 //! | `rediss://`, `rediss-sentinel://`, `rediss-cluster://` | the same with TLS (feature `tls`) |
 //!
 //! `valkey` may be written for `redis`. A port that is left out is 6379, for sentinels 26379. Special
-//! characters in users, passwords and names are percent-encoded. Options follow behind `?`, joined by `&`:
+//! characters in users, passwords, names and options are percent-encoded: `/` is `%2F`, `?` is `%3F`, `@` is `%40`, `&` is
+//! `%26`. A `+` is a `+`. An `@` behind the address is refused: it would be the end of a password that was not encoded.
+//! Options follow behind `?`, joined by `&`:
 //!
 //! | option | values | default | meaning |
 //! |---|---|---|---|
@@ -21,7 +23,7 @@
 //! | `checks` | `off`, `warn`, `refuse` | `warn` | what to do about findings of the connect-time checks: nothing (and do not look), log them, or refuse if locks could be lost silently |
 //! | `namespace` | text | empty | put in front of every lock name |
 //! | `watchdog` | duration | `30s` | lease of locks asked for without one; renewed after a third |
-//! | `token_retention` | duration, `forever` | `7d` | how long a token key stays after the last grant; `forever` if Java services use `RFencedLock` on the same names |
+//! | `token_retention` | duration from `1m`, `forever` | `1d` | how long a token key stays after the last grant ([`TokenRetention`](crate::TokenRetention)); `forever` if Java services use `RFencedLock` on the same names |
 //! | `safety` | `plain`, `replicated`, `quarantine` | `plain` | what a grant is worth when a server fails ([`SafetyMode`](crate::SafetyMode)); must be the same for all who share locks |
 //! | `replicas` | `one`, `majority`, `all` | `majority` | with `safety=replicated`: how many replicas must confirm a grant; the primary counts towards the majority |
 //! | `replication_timeout` | duration | `500ms`, at most half of `timeout` | with `safety=replicated`: how long to wait for the replicas; shorter than `timeout` |
@@ -32,15 +34,22 @@
 //! | `cert`, `key` | paths | none | PEM files with a client certificate and its key |
 //! | `danger_accept_invalid_certs` | `true`, `false` | `false` | accept any certificate |
 //!
-//! Durations are written like `250ms`, `5s`, `2m`, `7d`.
+//! Durations are written like `250ms`, `5s`, `2m`, `7d`. Timeouts are at most an hour, leases and retentions ten years.
+//!
+//! Messages show a URL without its login, and its options up to the first that is a secret or unknown. So write
+//! `sentinel_password` last if messages are to show the others.
 
 mod authority;
 mod options;
 mod parse;
+#[cfg(test)]
+mod properties;
+mod redacted;
 mod safety;
 
 pub use options::{Checks, ClientChoice};
-pub use parse::{BackendUrl, UrlError};
+pub use parse::BackendUrl;
+pub use redacted::UrlError;
 
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub(crate) use authority::Authority;

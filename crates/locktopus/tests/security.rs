@@ -14,6 +14,8 @@ mod conformance;
 mod minimal;
 #[path = "security/modes.rs"]
 mod modes;
+#[path = "security/odd.rs"]
+mod odd;
 #[path = "security/operations.rs"]
 mod operations;
 #[path = "security/recipe.rs"]

@@ -11,6 +11,7 @@ use crate::kind::LockTarget;
 use crate::owner::OwnerId;
 use crate::reaper::Debt;
 use crate::services::Services;
+use crate::token_retention::TokenRetention;
 use crate::wake::WakeStream;
 
 /// Where an acquisition stands with the backend. Whoever has it answers for it.
@@ -41,6 +42,8 @@ pub(super) struct Terms {
     pub(super) tokens: u32,
     /// Whether to be told when a lock that is held is wanted.
     pub(super) recall: bool,
+    /// How long to remember the token, if the request said so.
+    pub(super) retention: Option<TokenRetention>,
 }
 
 impl Terms {
@@ -104,6 +107,7 @@ impl Stand {
             until: clock::now() + self.lasts(services),
             owner: self.owner,
             late_attempt: self.in_flight || self.late_attempt,
+            retention: self.terms.retention,
         });
     }
 }

@@ -279,6 +279,7 @@ impl Cohort {
                 permits: 1,
                 until: clock::now() + lasts,
                 late_attempt: true,
+                retention: services.settings.token_retention,
             });
         }
         services.cohorts.tidy(self);

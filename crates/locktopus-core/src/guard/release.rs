@@ -52,6 +52,7 @@ impl Owed {
             owner: state.owner.clone(),
             permits: state.permits,
             deadline,
+            token_retention: state.retention,
         };
         let mut pause = Duration::from_millis(5);
         let mut may_have_run = false;

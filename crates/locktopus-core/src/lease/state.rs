@@ -15,6 +15,7 @@ use crate::owner::OwnerId;
 use crate::rw_lock::Loan;
 use crate::safety_mode::SafetyMode;
 use crate::token::FencingToken;
+use crate::token_retention::TokenRetention;
 use crate::wake::lock;
 
 /// Everything known about one acquisition. Shared by guards, leases, the watchdog and owner handles.
@@ -31,6 +32,7 @@ pub(crate) struct LeaseState {
     pub(crate) late_attempt: bool,
     /// What the grant is worth when a server fails, unless that is what it is worth by default.
     safety: Option<Box<SafetyMode>>,
+    pub(crate) retention: Option<TokenRetention>,
     link: Link,
     term: Mutex<Term>,
     /// Set once a release began: from then on no renewal is sent and no result of one matters.
@@ -104,6 +106,8 @@ pub(crate) struct Grant {
     pub(crate) valid_until: BootInstant,
     pub(crate) late_attempt: bool,
     pub(crate) safety: SafetyMode,
+    /// How long to remember tokens, if the request said so.
+    pub(crate) retention: Option<TokenRetention>,
 }
 
 impl LeaseState {
@@ -136,6 +140,7 @@ impl LeaseState {
             valid_until: granted_at,
             late_attempt: core.late_attempt,
             safety: core.safety(),
+            retention: core.retention,
         };
         Self::linked(grant, Link::Turn(Arc::clone(session)))
     }
@@ -154,6 +159,7 @@ impl LeaseState {
             valid_until,
             late_attempt,
             safety,
+            retention,
         } = grant;
         Self {
             target,
@@ -164,6 +170,7 @@ impl LeaseState {
             granted_at,
             late_attempt,
             safety: (safety != SafetyMode::default()).then(|| Box::new(safety)),
+            retention,
             link,
             term: Mutex::new(Term {
                 lease,

@@ -106,6 +106,7 @@ pub(crate) fn hold(
         valid_until: services.settings.margin.valid_until(sent, plan.lease),
         late_attempt,
         safety: services.safety(),
+        retention: plan.retention,
     }));
     let watch = services.watch(&state).ok_or(LockError::ShutDown)?;
     Ok(LockGuard::new(Arc::clone(services), state, watch))

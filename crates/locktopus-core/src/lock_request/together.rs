@@ -37,6 +37,7 @@ impl<G: AnyGuard> LockRequest<G> {
             cancel: self.cancel,
             owner: None,
             permits: self.permits,
+            token_retention: self.token_retention,
             progress: self.progress,
             guard: PhantomData::<fn() -> LockGuard>,
         })

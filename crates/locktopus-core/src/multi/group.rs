@@ -54,6 +54,7 @@ impl<'a> GroupAttempt<'a> {
             let owner = plan.target.kind().new_owner();
             let attempt = AcquireAttempt {
                 permits: plan.permits,
+                token_retention: plan.retention,
                 ..AcquireAttempt::new(plan.target.clone(), owner, plan.lease, deadline)
             };
             Ok((*member, plan, attempt))
@@ -120,6 +121,7 @@ impl Drop for GroupAttempt<'_> {
                 permits: plan.permits,
                 until: clock::now() + plan.lease + self.services.call_timeout(),
                 late_attempt: self.late,
+                retention: plan.retention,
             });
         }
     }

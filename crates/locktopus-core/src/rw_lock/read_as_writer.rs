@@ -171,6 +171,8 @@ impl Drop for Unsettled<'_> {
                 permits: 1,
                 until: clock::now() + self.lease + self.services.call_timeout(),
                 late_attempt: self.late_attempt,
+                // Readers hand nothing on that has a token but a write lock, whose waiters ask as this one did.
+                retention: self.services.settings.token_retention,
             };
             let loan = Arc::clone(&self.loan);
             self.services.reap_then(debt, move || loan.give_back());

@@ -1,10 +1,8 @@
-//! The part of a backend URL between `//` and the first `/`: login and addresses.
+//! The part of a backend URL between `//` and the first `/` or `?`: login and addresses.
 
 use std::net::Ipv6Addr;
 
-use percent_encoding::percent_decode_str;
-
-use super::parse::{Redacted, UrlError};
+use super::redacted::{Redacted, UrlError, decode};
 
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Authority {
@@ -15,7 +13,7 @@ pub(crate) struct Authority {
 
 impl Authority {
     pub(crate) fn parse(text: &str, default_port: u16, url: &Redacted) -> Result<Self, UrlError> {
-        // The last `@`, because a careless password may contain one.
+        // The last `@`, because a password may contain one.
         let (login, hosts) = text
             .rsplit_once('@')
             .map_or((None, text), |(login, hosts)| (Some(login), hosts));
@@ -51,7 +49,7 @@ impl Authority {
 }
 
 fn host_port(text: &str, default_port: u16, url: &Redacted) -> Result<(String, u16), UrlError> {
-    let bad = |problem: &str| url.error(format!("address {text:?}"), problem);
+    let bad = |problem: &str| url.error(format!("address {}", url.quote_address(text)), problem);
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, rest) = rest
@@ -80,7 +78,8 @@ fn host_port(text: &str, default_port: u16, url: &Redacted) -> Result<(String, u
         .chars()
         .find(|c| !(c.is_alphanumeric() || "-._:".contains(*c)))
     {
-        return Err(bad(&format!("has {odd:?} in its host name")));
+        let odd = url.quote(&odd.to_string());
+        return Err(bad(&format!("has {odd} in its host name")));
     }
     let port = match port {
         None => default_port,
@@ -90,12 +89,4 @@ fn host_port(text: &str, default_port: u16, url: &Redacted) -> Result<(String, u
         },
     };
     Ok((host.to_owned(), port))
-}
-
-/// Undoes percent-encoding. The value itself never goes into an error: it may be a password.
-pub(crate) fn decode(text: &str, what: &str, url: &Redacted) -> Result<String, UrlError> {
-    percent_decode_str(text)
-        .decode_utf8()
-        .map(std::borrow::Cow::into_owned)
-        .map_err(|_| url.error(format!("the {what}"), "is not UTF-8 when percent-decoded"))
 }

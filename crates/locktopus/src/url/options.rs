@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use locktopus_core::SafetyMode;
+use locktopus_core::{SafetyMode, TokenRetention};
 
-use super::parse::{Redacted, UrlError};
+use super::redacted::{Redacted, UrlError, decode};
 use super::safety::SafetyOptions;
 
 /// Which client library talks to the servers.
@@ -48,7 +48,7 @@ pub(crate) struct UrlOptions {
     pub(crate) checks: Checks,
     pub(crate) namespace: String,
     pub(crate) watchdog: Option<Duration>,
-    pub(crate) token_retention: Option<Duration>,
+    pub(crate) token_retention: TokenRetention,
     pub(crate) client_name: Option<String>,
     pub(crate) sentinel_user: Option<String>,
     pub(crate) sentinel_password: Option<String>,
@@ -69,7 +69,7 @@ impl Default for UrlOptions {
             checks: Checks::default(),
             namespace: String::new(),
             watchdog: None,
-            token_retention: Some(Duration::from_secs(7 * 24 * 60 * 60)),
+            token_retention: TokenRetention::default(),
             client_name: None,
             sentinel_user: None,
             sentinel_password: None,
@@ -84,6 +84,12 @@ impl Default for UrlOptions {
 
 /// The lease that a `LocktopusBuilder` has by default.
 const WATCHDOG_LEASE: Duration = Duration::from_secs(30);
+
+/// Bound for what somebody waits for. Longer ones are slips, and nothing may overflow when they are added up.
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
+
+/// Bound for leases; what a `Locktopus` allows is usually less (`max_lease`).
+pub(super) const LONGEST_LEASE: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// Options that mean something for a URL without servers.
 const FOR_MEMORY: [&str; 3] = ["namespace", "watchdog", "checks"];
@@ -103,17 +109,20 @@ impl UrlOptions {
         let mut options = Self::default();
         let mut safety = SafetyOptions::default();
         let mut seen = Vec::new();
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        for option in query.split('&').filter(|option| !option.is_empty()) {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            let quoted = url.quote(name);
+            let name = decode(name, "name of an option", url)?;
             if memory && !FOR_MEMORY.contains(&&*name) {
                 return Err(url.error(
-                    format!("option {name:?}"),
+                    format!("option {quoted}"),
                     "means nothing for a memory: URL",
                 ));
             }
             if seen.contains(&name) {
-                return Err(url.error(format!("option {name:?}"), "is given twice"));
+                return Err(url.error(format!("option {quoted}"), "is given twice"));
             }
-            options.set(&mut safety, &name, &value, url)?;
+            options.set(&mut safety, (&name, &quoted), value, url)?;
             seen.push(name);
         }
         if options.cert.is_some() != options.key.is_some() {
@@ -126,18 +135,15 @@ impl UrlOptions {
     fn set(
         &mut self,
         safety: &mut SafetyOptions,
-        name: &str,
+        (name, quoted_name): (&str, &str),
         value: &str,
         url: &Redacted,
     ) -> Result<(), UrlError> {
-        let choose = |problem: &str| url.error(format!("option {name}={value:?}"), problem);
-        let duration = || match humantime::parse_duration(value) {
-            Ok(duration) if !duration.is_zero() => Ok(duration),
-            Ok(_) => Err(choose("must be longer than zero")),
-            Err(error) => Err(choose(&format!(
-                "must be a duration such as 250ms, 5s or 2m ({error})"
-            ))),
-        };
+        let quoted = url.quote(value);
+        let value = decode(value, "value of an option", url)?;
+        let value = value.as_str();
+        let choose = |problem: &str| url.error(format!("option {name}={quoted}"), problem);
+        let duration = |longest| duration_up_to(longest, value).map_err(|rule| choose(&rule));
         let text = || Some(value.to_owned());
         match name {
             "client" => {
@@ -147,8 +153,8 @@ impl UrlOptions {
                     _ => return Err(choose("must be redis or fred")),
                 });
             }
-            "timeout" => self.timeout = duration()?,
-            "connect_timeout" => self.connect_timeout = Some(duration()?),
+            "timeout" => self.timeout = duration(LONGEST_WAIT)?,
+            "connect_timeout" => self.connect_timeout = Some(duration(LONGEST_WAIT)?),
             "pubsub" => {
                 self.pubsub = match value {
                     "auto" => PubSub::Auto,
@@ -166,15 +172,22 @@ impl UrlOptions {
                 };
             }
             "namespace" => value.clone_into(&mut self.namespace),
-            "watchdog" => self.watchdog = Some(duration()?),
-            "token_retention" if value == "forever" => self.token_retention = None,
-            "token_retention" => self.token_retention = Some(duration()?),
+            "watchdog" => self.watchdog = Some(duration(LONGEST_LEASE)?),
+            "token_retention" if value == "forever" => {
+                self.token_retention = TokenRetention::Forever;
+            }
+            "token_retention" => {
+                let keep = TokenRetention::For(duration(TokenRetention::LONGEST)?);
+                self.token_retention = keep.check().map_err(|error| choose(&error.rule))?;
+            }
             "safety" => safety.choose_mode(value).map_err(choose)?,
             "replicas" => safety.choose_replicas(value).map_err(choose)?,
             "replication_timeout" => safety
-                .set_replication_timeout(duration()?)
+                .set_replication_timeout(duration(LONGEST_WAIT)?)
                 .map_err(choose)?,
-            "quarantine_max_lease" => safety.set_max_lease(duration()?).map_err(choose)?,
+            "quarantine_max_lease" => safety
+                .set_max_lease(duration(LONGEST_LEASE)?)
+                .map_err(choose)?,
             "client_name" => self.client_name = text(),
             "sentinel_user" => self.sentinel_user = text(),
             "sentinel_password" => self.sentinel_password = text(),
@@ -185,13 +198,31 @@ impl UrlOptions {
                 self.danger_accept_invalid_certs =
                     value.parse().map_err(|_| choose("must be true or false"))?;
             }
-            _ => {
-                return Err(url.error(
-                    format!("option {name:?}"),
-                    "is unknown; see the table in locktopus::url",
-                ));
-            }
+            _ => return Err(unknown(quoted_name, url)),
         }
         Ok(())
     }
+}
+
+/// A duration that can be counted with, or the rule it breaks.
+fn duration_up_to(longest: Duration, value: &str) -> Result<Duration, String> {
+    // What the parser says may quote the value.
+    match humantime::parse_duration(value) {
+        Ok(duration) if duration.is_zero() => Err("must be longer than zero".to_owned()),
+        Ok(duration) if duration <= longest => Ok(duration),
+        Ok(_) | Err(humantime::DurationError::NumberOverflow) => Err(format!(
+            "must be at most {}",
+            humantime::format_duration(longest)
+        )),
+        Err(_) => Err("must be a duration such as 250ms, 5s or 2m".to_owned()),
+    }
+}
+
+fn unknown(quoted_name: &str, url: &Redacted) -> UrlError {
+    let problem = if url.hides(quoted_name) {
+        "behind a password is unknown; if it belongs to the password, write & as %26"
+    } else {
+        "is unknown; see the table in locktopus::url"
+    };
+    url.error(format!("option {quoted_name}"), problem)
 }

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::authority::{Authority, decode};
+use super::authority::Authority;
 use super::options::UrlOptions;
+use super::redacted::{Redacted, UrlError, decode};
 
 /// A checked backend URL. See the [module's tables](super) for what may be written.
 ///
@@ -15,7 +16,7 @@ use super::options::UrlOptions;
 /// let url: BackendUrl = "redis-sentinel://app:s3cret@a:26379,b:26379/mymaster?client=fred".parse()?;
 /// assert!(!format!("{url:?}").contains("s3cret"));
 /// let error = "redis://localhost:port".parse::<BackendUrl>().unwrap_err();
-/// assert!(error.to_string().contains("localhost:port"));
+/// assert!(error.to_string().contains("\"localhost:***\" has a port that is not a number"));
 /// # Ok::<(), locktopus::url::UrlError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
@@ -51,13 +52,13 @@ impl FromStr for BackendUrl {
         let redacted = Redacted::new(text);
         let (rest, query) = text.split_once('?').unwrap_or((text, ""));
         let memory = rest.strip_prefix("memory:");
-        let options = UrlOptions::parse(query, memory.is_some(), &redacted)?;
         let place = match memory {
             Some(name) => Place::Memory {
                 name: (!name.is_empty()).then(|| name.to_owned()),
             },
-            None => servers(rest, &redacted)?,
+            None => servers(text, &redacted)?,
         };
+        let options = UrlOptions::parse(query, memory.is_some(), &redacted)?;
         let url = Self {
             place,
             options,
@@ -97,8 +98,8 @@ impl BackendUrl {
     }
 }
 
-fn servers(rest: &str, url: &Redacted) -> Result<Place, UrlError> {
-    let (scheme, rest) = rest.split_once("://").ok_or_else(|| {
+fn servers(text: &str, url: &Redacted) -> Result<Place, UrlError> {
+    let (scheme, rest) = text.split_once("://").ok_or_else(|| {
         url.error("the URL", "has no scheme; write memory:, redis://HOST, redis-sentinel://HOST,HOST/MASTER or redis-cluster://HOST,HOST")
     })?;
     let base = scheme.replacen("valkey", "redis", 1);
@@ -106,7 +107,6 @@ fn servers(rest: &str, url: &Redacted) -> Result<Place, UrlError> {
         Some(shape) => (format!("redis{shape}"), true),
         None => (base, false),
     };
-    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let default_port = if base == "redis-sentinel" {
         26_379
     } else {
@@ -115,10 +115,11 @@ fn servers(rest: &str, url: &Redacted) -> Result<Place, UrlError> {
     // An unknown scheme is the first thing to say.
     if !matches!(base.as_str(), "redis" | "redis-sentinel" | "redis-cluster") {
         return Err(url.error(
-            format!("scheme {scheme:?}"),
+            format!("scheme {}", url.quote(scheme)),
             "is unknown; see the table in locktopus::url",
         ));
     }
+    let (authority, path) = address_and_path(rest, url)?;
     let authority = Authority::parse(authority, default_port, url)?;
     let shape = match base.as_str() {
         "redis" => {
@@ -146,7 +147,7 @@ fn servers(rest: &str, url: &Redacted) -> Result<Place, UrlError> {
         _ => {
             if database(path, url)? != 0 {
                 return Err(url.error(
-                    format!("path {path:?}"),
+                    format!("path {}", url.quote(path)),
                     "names a database, but a cluster has only database 0",
                 ));
             }
@@ -160,87 +161,42 @@ fn servers(rest: &str, url: &Redacted) -> Result<Place, UrlError> {
     })
 }
 
+/// What stands before the options: login with addresses, and the path.
+///
+/// A password with a raw `/` or `?` in it would end the address in its middle, and its rest would be taken for a path
+/// or an option. That shows in an `@` where none belongs.
+fn address_and_path<'a>(rest: &'a str, url: &Redacted) -> Result<(&'a str, &'a str), UrlError> {
+    let (address, behind) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    if behind.contains('@') {
+        return Err(url.error(
+            "the login",
+            "has a / or ? in it, or there is an @ behind the address; in a password write / as %2F, ? as %3F \
+             and @ as %40, and elsewhere @ as %40",
+        ));
+    }
+    let path = behind.split_once('?').map_or(behind, |(path, _)| path);
+    Ok((address, path.strip_prefix('/').unwrap_or(path)))
+}
+
 fn database(path: &str, url: &Redacted) -> Result<u32, UrlError> {
     match path.strip_suffix('/').unwrap_or(path) {
         "" => Ok(0),
         number => number
             .parse()
-            .map_err(|_| url.error(format!("database {number:?}"), "is not a number")),
+            .map_err(|_| url.error(format!("database {}", url.quote(number)), "is not a number")),
     }
 }
 
 impl fmt::Display for BackendUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.redacted.0)
+        f.write_str(&self.redacted.as_str())
     }
 }
 
 impl fmt::Debug for BackendUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BackendUrl({})", self.redacted.0)
+        write!(f, "BackendUrl({})", self.redacted.as_str())
     }
-}
-
-/// A URL without its login and without options that are secrets.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Redacted(String);
-
-impl Redacted {
-    fn new(text: &str) -> Self {
-        let (rest, query) = text
-            .split_once('?')
-            .map_or((text, None), |(rest, query)| (rest, Some(query)));
-        let mut shown = match rest.rsplit_once('@') {
-            Some((login, hosts)) => {
-                let scheme = login.split_once("://").map_or("", |(scheme, _)| scheme);
-                format!("{scheme}://***@{hosts}")
-            }
-            None => rest.to_owned(),
-        };
-        if let Some(query) = query {
-            shown.push('?');
-            let shown_option = |option: &str| {
-                let name = option.split_once('=').map_or(option, |(name, _)| name);
-                // Compared as it will be parsed: `sentinel%5Fpassword` is a password too.
-                let decoded: String = form_urlencoded::parse(name.as_bytes())
-                    .map(|(name, _)| name.into_owned())
-                    .collect();
-                if decoded.contains("password") {
-                    format!("{name}=***")
-                } else {
-                    option.to_owned()
-                }
-            };
-            shown.push_str(
-                &query
-                    .split('&')
-                    .map(shown_option)
-                    .collect::<Vec<_>>()
-                    .join("&"),
-            );
-        }
-        Self(shown)
-    }
-
-    pub(crate) fn error(&self, part: impl Into<String>, problem: impl Into<String>) -> UrlError {
-        UrlError {
-            url: self.0.clone(),
-            part: part.into(),
-            problem: problem.into(),
-        }
-    }
-}
-
-/// A backend URL that cannot be used. Nothing was connected.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("bad backend URL {url:?}: {part} {problem}")]
-pub struct UrlError {
-    /// The URL, without login and secrets.
-    pub url: String,
-    /// Which part of it is wrong.
-    pub part: String,
-    /// What is wrong with it, and what to write instead.
-    pub problem: String,
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use locktopus_core::{MIN_LEASE, ReplicaNeed, SafetyMode};
 
-use super::parse::{Redacted, UrlError};
+use super::redacted::{Redacted, UrlError};
 
 const REPLICATION_TIMEOUT: Duration = Duration::from_millis(500);
 const QUARANTINE: Duration = Duration::from_secs(30);

@@ -137,6 +137,8 @@ pub(crate) async fn never_shown() {
             );
         }
     }
+    crate::odd::log_in(|| log.take()).await;
+    crate::odd::are_not_repeated(|| log.take()).await;
 }
 
 fn hides(text: &str) {

@@ -1,0 +1,182 @@
+//! How much of a server is taken by the last fencing tokens of names that nobody uses any more.
+//!
+//! Every name leaves a token key for as long as the retention says. On a server that evicts nothing, names that are used
+//! once (one for each request, say) fill the memory with them. A sample tells early enough.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use locktopus_core::{BackendError, Finding, Severity};
+use tokio::time::Instant;
+
+use crate::backend::RedisBackend;
+use crate::client::Reply;
+use crate::diagnose::{ask_all, finding};
+use crate::executor::Executor;
+
+/// What the name of a token key begins with.
+const TOKEN_KEY: &[u8] = b"redisson_lock_token:";
+/// How many keys a server looks at for the sample. Keys come in the order of their hashes, so the first are as good as
+/// any.
+const SAMPLE: &str = "1000";
+/// Fewer say nothing about the rest.
+const LEAST_SAMPLE: usize = 100;
+/// Fewer token keys are nobody's worry: some 18 MB.
+const MANY: u64 = 100_000;
+/// Bytes of a token key with a name of average length with its places in the tables (docs/memory.md of the repository has the measurement).
+const BYTES: u64 = 180;
+
+/// What `INFO` says about a server's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// All keys of the database; nothing is said where a server has several.
+    keys: u64,
+    /// 0: no limit.
+    limit: u64,
+}
+
+impl Room {
+    pub(crate) fn from_info<'a>(
+        text: &'a str,
+        field: impl Fn(&str) -> Option<&'a str>,
+    ) -> Option<Self> {
+        let limit = field("maxmemory").and_then(|limit| limit.parse().ok())?;
+        let mut databases = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("db")?.split_once(":keys="));
+        let (_, counts) = databases.next()?;
+        let keys = counts.split(',').next()?.parse().ok()?;
+        databases.next().is_none().then_some(Self { keys, limit })
+    }
+}
+
+/// Samples the servers that have room for many. Users who may not `SCAN` are told nothing.
+pub(crate) async fn look(
+    backend: &RedisBackend,
+    executor: &Executor,
+    rooms: &[(String, Room)],
+    deadline: Instant,
+) -> Result<Vec<Finding>, BackendError> {
+    if rooms.iter().all(|(_, room)| room.keys < MANY) {
+        return Ok(Vec::new());
+    }
+    let answers = ask_all(
+        executor,
+        &[b"SCAN", b"0", b"COUNT", SAMPLE.as_bytes()],
+        deadline,
+    )
+    .await?;
+    let kept = backend.token_retention();
+    let findings = answers.iter().filter_map(|(node, answer)| {
+        let (_, room) = rooms.iter().find(|(other, _)| other == node)?;
+        let (tokens, seen) = sampled(answer.as_ref().ok()?)?;
+        advice(node, *room, (tokens, seen), kept)
+    });
+    Ok(findings.collect())
+}
+
+/// How many of the keys are token keys, and how many were seen.
+fn sampled(reply: &Reply) -> Option<(usize, usize)> {
+    let Reply::Array(parts) = reply else {
+        return None;
+    };
+    let [_, Reply::Array(keys)] = parts.as_slice() else {
+        return None;
+    };
+    let is_token = |key: &&Reply| matches!(key, Reply::Bytes(name) if name.starts_with(TOKEN_KEY));
+    Some((keys.iter().filter(is_token).count(), keys.len()))
+}
+
+fn advice(
+    node: &str,
+    room: Room,
+    (tokens, seen): (usize, usize),
+    kept: Option<Duration>,
+) -> Option<Finding> {
+    if seen < LEAST_SAMPLE {
+        return None;
+    }
+    let share = |part: u64| part.saturating_mul(tokens as u64) / seen as u64;
+    let count = share(room.keys);
+    if count < MANY {
+        return None;
+    }
+    let bytes = count * BYTES;
+    let mut message = format!(
+        "{node}: about {} thousand keys ({} MB) are the last fencing tokens of names, each kept ",
+        count / 1_000,
+        bytes / 1_000_000
+    );
+    let _ = match kept {
+        Some(kept) => write!(
+            message,
+            "for {} minutes after its last grant",
+            kept.as_secs() / 60
+        ),
+        None => write!(message, "for ever"),
+    };
+    message.push_str(
+        "; where names are used once, such as one for each request, ask for a shorter token_retention, or the server \
+         will be full one day and refuse locks",
+    );
+    let tight = room.limit != 0 && bytes > room.limit / 10;
+    let severity = if tight || count >= MANY * 10 {
+        Severity::Warning
+    } else {
+        Severity::Note
+    };
+    Some(finding(severity, "token retention", message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn room(keys: u64, limit: u64) -> Room {
+        Room { keys, limit }
+    }
+
+    const DAY: Option<Duration> = Some(Duration::from_secs(24 * 60 * 60));
+
+    #[test]
+    fn the_sample_is_scaled_up() {
+        let half = advice("n", room(400_000, 0), (500, 1_000), DAY).unwrap();
+        assert_eq!(half.severity, Severity::Note);
+        assert!(
+            half.message.contains("about 200 thousand keys (36 MB)"),
+            "{half}"
+        );
+        assert!(half.message.contains("for 1440 minutes"), "{half}");
+        for (room, sample) in [
+            (room(400_000, 0), (100, 1_000)),
+            (room(50_000, 0), (1_000, 1_000)),
+            (room(400_000, 0), (50, 50)),
+        ] {
+            assert_eq!(advice("n", room, sample, DAY), None, "{room:?} {sample:?}");
+        }
+    }
+
+    #[test]
+    fn little_memory_makes_it_a_warning() {
+        for (room, kept) in [
+            (room(200_000, 200_000_000), DAY),
+            (room(2_000_000, 0), None),
+        ] {
+            let found = advice("n", room, (1_000, 1_000), kept).unwrap();
+            assert_eq!(found.severity, Severity::Warning, "{found}");
+        }
+    }
+
+    #[test]
+    fn one_database_is_looked_at() {
+        let info =
+            |more: &str| format!("maxmemory:100\r\n# Keyspace\r\ndb0:keys=7,expires=1\r\n{more}");
+        let of = |text: &str| {
+            let field = |name: &str| (name == "maxmemory").then_some("100");
+            Room::from_info(text, field)
+        };
+        assert_eq!(of(&info("")), Some(room(7, 100)));
+        assert_eq!(of(&info("db3:keys=1,expires=0\r\n")), None);
+        assert_eq!(of("maxmemory:100\r\n"), None);
+    }
+}
