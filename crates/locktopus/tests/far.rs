@@ -35,9 +35,16 @@ async fn a_lock_goes_round(one: &Locktopus, two: &Locktopus) {
     let second = timeout(SOON, waiting).await.unwrap();
     let second = second.unwrap().unwrap();
     second.release().await.unwrap();
-    // A wait shorter than the way there is one for a lock that is held, not one for the answer.
-    let brief = one.lock(unique("free")).wait_at_most(FARTHEST / 10);
-    brief.acquire().await.unwrap().release().await.unwrap();
+}
+
+/// A wait shorter than the way there is one for a lock that is held, not one for the answer.
+async fn a_short_wait_takes_a_free_lock(locks: &Locktopus) {
+    let name = unique("free");
+    // To connect is another matter: its server may not have been needed before.
+    let guard = locks.lock(&name).acquire().await.unwrap();
+    guard.release().await.unwrap();
+    let brief = locks.lock(&name).wait_at_most(FAR / 10).acquire();
+    brief.await.unwrap().release().await.unwrap();
 }
 
 async fn with_defaults(kind: TopologyKind) {
@@ -46,6 +53,10 @@ async fn with_defaults(kind: TopologyKind) {
         let url = url(&place.url(), &format!("client={client}"));
         let (one, two) = tokio::join!(connect(&url), connect(&url));
         a_lock_goes_round(&one, &two).await;
+        // Further than a busy server in the same room.
+        place.set_round_trip(FAR * 2);
+        a_short_wait_takes_a_free_lock(&one).await;
+        place.set_round_trip(FARTHEST);
         close(one).await;
         close(two).await;
     }
