@@ -43,6 +43,10 @@ use crate::wake::WakeStream;
 ///   place while the lock is free, and whoever finds permits whose lease has ended. An attempt never
 ///   overtakes a waiter that is alive, whether it queues or not. A backend without a queue answers
 ///   [`Held`](AttemptOutcome::Held) to every attempt and says so in [`BackendInfo::queues`].
+/// * **Kinds.** A name is in use as one kind from when it is held, waited for or given a number, until that is over. Then an
+///   attempt, a group, an operation on the number, an eviction and an inspection as another kind are errors of kind
+///   [`OtherKind`](crate::BackendErrorKind::OtherKind) and change nothing. A release and an extension are answered as
+///   for an owner that holds nothing, because that is what ends the hold of one whose name was taken for something else.
 /// * **Recall.** A grant that answers an attempt with [`recall`](AcquireAttempt::recall) makes its owner one who is
 ///   told: the next attempt of another owner, alone or in a group, that finds this hold in the way, or an eviction
 ///   of it, sends [`Wake::Wanted`](crate::Wake::Wanted) to the stream that [claims](WakeStream::claim) the owner. Once
@@ -72,8 +76,8 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`NameError::Refused`] with the rule that the name breaks; [`NameError::UnsupportedKind`] if there are no locks
-    /// of this kind.
+    /// [`NameError::Refused`] with the rule that the name breaks; [`NameError::Ambiguous`] if
+    /// [`LockTarget::check_name`] says so; [`NameError::UnsupportedKind`] if there are no locks of this kind.
     fn check(&self, target: &LockTarget) -> Result<(), NameError>;
 
     /// The group of locks this one is extended with. Requests of one [`extend`](Self::extend) call share a

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::kind::LockTarget;
+
 /// What went wrong in a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -11,11 +13,13 @@ pub enum BackendErrorKind {
     Unavailable,
     /// No answer before the deadline.
     Timeout,
-    /// The server refused the request and will refuse it again: wrong type of key, missing permission,
-    /// out of memory.
+    /// The server refused the request and will refuse it again, for example because it is out of memory.
     Refused,
     /// Login or permission problem.
     Denied,
+    /// The name is in use as another kind of lock, or for something else. The [source](Error::source) is an
+    /// [`OtherKind`] that says what is there.
+    OtherKind,
     /// The answer makes no sense. Other software may be writing these keys.
     Protocol,
     /// The backend cannot do this at all.
@@ -27,6 +31,19 @@ pub enum BackendErrorKind {
     /// Too few replicas confirmed in time. The [source](Error::source) is a
     /// [`NotReplicated`](crate::NotReplicated) with the numbers.
     NotReplicated,
+}
+
+/// What a name is in use as, when it was asked for as something else. The source of errors of kind
+/// [`OtherKind`](BackendErrorKind::OtherKind).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("in use as {found}, asked for as {}", asked.kind().as_str())]
+#[non_exhaustive]
+pub struct OtherKind {
+    /// What is there: a [kind's word](crate::LockKind::as_str), `rw_lock`, or a few words where it is no lock or that
+    /// cannot be told.
+    pub found: String,
+    /// What was asked for.
+    pub asked: LockTarget,
 }
 
 /// Whether the request may have taken effect.
@@ -67,6 +84,19 @@ impl BackendError {
             message: message.into().into_boxed_str(),
             source: None,
         }
+    }
+
+    /// The name that was asked for is in use as something else, which `found` names. Nothing was done.
+    #[must_use]
+    pub fn other_kind(backend: &'static str, asked: &LockTarget, found: impl Into<String>) -> Self {
+        let (found, asked) = (found.into(), asked.clone());
+        let message = format!(
+            "{:?} is in use as {found} and cannot be a {} too; nothing was changed. Give one of them another name",
+            asked.name().as_str(),
+            asked.kind().as_str()
+        );
+        let kind = BackendErrorKind::OtherKind;
+        Self::new(backend, kind, Executed::No, message).with_source(OtherKind { found, asked })
     }
 
     /// Adds the error this one came from. It is shown by error chains, not by this error's text.

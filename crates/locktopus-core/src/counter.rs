@@ -24,18 +24,19 @@ pub struct CounterRequest {
 pub enum CounterAction {
     /// Nothing.
     Read,
-    /// Set it unless it is there already.
+    /// Set it unless it is there already. What a semaphore's holders have, should its number have vanished, is not free.
     Initialise(u64),
     /// Semaphores: set the total, which is what is free and what is held together. What is free changes by the
     /// difference and may fall below zero until holders come back.
     Resize(u64),
-    /// Semaphores: add to what is free; negative takes away.
+    /// Semaphores: add to what is free; negative takes away. If there is no number, the total is what is added.
     Add(i64),
     /// Semaphores: take everything that is free.
     Drain,
     /// Latches: one less; at zero all waiters go.
     CountDown,
-    /// Forget it. Waiters of a latch stay, as for a new count.
+    /// Forget it, and who holds permits: their holds are gone, and giving them back changes nothing. Waiters of a latch
+    /// stay, as for a new count.
     Delete,
 }
 

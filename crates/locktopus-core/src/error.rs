@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::backend_error::{BackendError, BackendErrorKind, Executed};
+use crate::backend_error::{BackendError, BackendErrorKind, Executed, OtherKind};
 use crate::kind::LockTarget;
 use crate::name::NameError;
 use crate::safety_mode::NotReplicated;
@@ -110,6 +110,12 @@ impl LockError {
     /// How many replicas confirmed and how many had to, if it failed because too few did.
     #[must_use]
     pub fn not_replicated(&self) -> Option<&NotReplicated> {
+        std::error::Error::source(self.backend_error()?)?.downcast_ref()
+    }
+
+    /// What the name is in use as, if it failed because that is another kind than was asked for.
+    #[must_use]
+    pub fn other_kind(&self) -> Option<&OtherKind> {
         std::error::Error::source(self.backend_error()?)?.downcast_ref()
     }
 

@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use crate::lock_state::Mode;
 use crate::mutex_profile::MutexProfile;
-use crate::name::LockName;
+use crate::name::{self, LockName, NameError};
 use crate::owner::OwnerId;
 
 /// What kind of lock a name is used as.
 ///
-/// Two kinds on one name do not exclude each other; a backend that can tell refuses the second one.
+/// A name is in use as one kind at a time: asking for it as another is an error
+/// ([`BackendErrorKind::OtherKind`](crate::BackendErrorKind::OtherKind)), and changes nothing. The halves of a read-write
+/// lock are one kind, and so are mutexes, whatever their profiles. Where a store cannot tell what another library wrote,
+/// the name is taken for what was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LockKind {
@@ -56,6 +59,8 @@ impl LockKind {
         match self {
             Self::Mutex(profile) => profile.new_owner(),
             Self::Permits => OwnerId::permit(),
+            Self::Reentrant => OwnerId::of_parity(false),
+            Self::Fair => OwnerId::of_parity(true),
             _ => OwnerId::generate(),
         }
     }
@@ -160,6 +165,23 @@ impl LockTarget {
         match &self.kind {
             LockKind::Mutex(profile) => profile.key(&self.name).into(),
             _ => self.name.as_str().into(),
+        }
+    }
+}
+
+impl LockTarget {
+    /// Whether the name can be told from every other, and from what is kept beside other names. Every backend that keeps
+    /// locks under their names refuses those that cannot, so that a program meets the same rules on each.
+    ///
+    /// # Errors
+    ///
+    /// [`NameError::Ambiguous`] with the rule and what to use instead.
+    pub fn check_name(&self) -> Result<(), NameError> {
+        match &self.kind {
+            LockKind::Mutex(profile) if !profile.is_native() => {
+                name::check_apart(&self.key(), profile.has_side_keys())
+            }
+            _ => name::check_apart(self.name.as_str(), true),
         }
     }
 }

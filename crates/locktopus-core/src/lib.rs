@@ -67,7 +67,7 @@ mod watchdog;
 
 pub use any_guard::AnyGuard;
 pub use backend::{BackendInfo, DynBackend, LockBackend};
-pub use backend_error::{BackendError, BackendErrorKind, Executed};
+pub use backend_error::{BackendError, BackendErrorKind, Executed, OtherKind};
 pub use cohort::CohortSettings;
 pub use counter::{CounterAction, CounterOutcome, CounterRequest};
 pub use diagnosis::{Diagnosis, Finding, Severity};

@@ -253,7 +253,8 @@ impl<G: AnyGuard> LockRequest<G> {
     ///
     /// [`LockError::Name`] and [`LockError::Option`] before anything is sent; [`LockError::WaitTimeout`],
     /// [`LockError::Cancelled`] and [`LockError::ShutDown`] if waiting ended without the lock;
-    /// [`LockError::Backend`] at once if the backend refuses, and after ten seconds
+    /// [`LockError::Backend`] at once if the backend refuses, also because the name is in use as another kind
+    /// ([`LockError::other_kind`]), and after ten seconds
     /// ([`LocktopusBuilder::outage`](crate::LocktopusBuilder::outage)) if it cannot be reached;
     /// [`LockError::NotReentrant`] or [`LockError::UpgradeRefused`] instead of a deadlock if the owner already holds
     /// this mutex, or reads what it wants to write;

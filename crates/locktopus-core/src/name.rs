@@ -3,12 +3,14 @@
 mod encoding;
 mod escape;
 mod raw;
+mod reserved;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub use encoding::NameEncoding;
 pub use raw::RawName;
+pub(crate) use reserved::check_apart;
 
 use crate::kind::LockKind;
 
@@ -18,8 +20,9 @@ pub const MAX_NAME_BYTES: usize = 1024;
 /// A checked lock name: what the backend stores the lock under.
 ///
 /// Cheap to clone. A name is never interpreted as a pattern and never becomes part of a script; a backend
-/// may refuse more names than this type does (a Redis Cluster refuses names whose hash tag cannot be made
-/// to agree between a lock's keys). [Encoded](Self::encode) names are never refused for that.
+/// may refuse more names than this type does: all refuse those that mean something else too
+/// ([`LockTarget::check_name`](crate::LockTarget::check_name)), and a Redis Cluster those whose hash tag cannot be made
+/// to agree between a lock's keys. [Encoded](Self::encode) names are never refused for their braces.
 ///
 /// ```
 /// use locktopus_core::LockName;
@@ -171,6 +174,14 @@ pub enum NameError {
         /// Which backend refused it.
         backend: &'static str,
         /// The rule it breaks and how to choose a better name.
+        rule: String,
+    },
+    /// The name cannot be told from another one, or from what is kept beside another one.
+    #[error("the lock name {name:?} cannot be used: {rule}")]
+    Ambiguous {
+        /// The name, as it would be stored.
+        name: String,
+        /// What it is mistaken for, and what to use instead.
         rule: String,
     },
     /// The backend has no locks of this kind, whatever their names.

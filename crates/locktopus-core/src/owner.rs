@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 ///
 /// The standard form is Redisson's `<uuid>:<i64>`. The uuid belongs to the process (version 8, 96 random
 /// bits, marked so that scripts can tell native waiters from Java's version 4), the number to the
-/// acquisition (64 random bits).
+/// acquisition (64 random bits, of which a lock's are even and a fair lock's odd).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct OwnerId(Arc<[u8]>);
 
@@ -30,6 +30,13 @@ impl OwnerId {
     #[must_use]
     pub fn generate() -> Self {
         Self::numbered(i64::from_le_bytes(random()))
+    }
+
+    /// As [`generate`](Self::generate), with an even or an odd number: two kinds that look the same otherwise are told
+    /// apart by that, wherever the id is written down.
+    pub(crate) fn of_parity(odd: bool) -> Self {
+        let number = i64::from_le_bytes(random()) & !1;
+        Self::numbered(number | i64::from(odd))
     }
 
     fn numbered(number: i64) -> Self {
@@ -125,6 +132,19 @@ mod tests {
         let prefix = process_uuid();
         for (id, number) in ends.iter().zip([i64::MIN, -1, 0, i64::MAX]) {
             assert_eq!(id.expose(), format!("{prefix}:{number}").as_bytes());
+        }
+    }
+
+    #[test]
+    fn locks_and_fair_locks_have_different_owners() {
+        for odd in [false, true] {
+            let id = OwnerId::of_parity(odd);
+            let last = id.expose().last().copied();
+            assert_eq!(
+                last.map(|digit| digit % 2 == 1),
+                Some(odd),
+                "a digit's byte is odd as the digit"
+            );
         }
     }
 

@@ -83,7 +83,8 @@ impl Semaphore {
         Ok(self.count(CounterAction::Read).await?.value)
     }
 
-    /// Sets the number of permits unless it was set before; says whether it did.
+    /// Sets the number of permits unless it was set before; says whether it did. If the number was lost while permits are
+    /// held (somebody deleted the key), those are part of the new number.
     ///
     /// # Errors
     ///
@@ -148,8 +149,9 @@ impl Semaphore {
             .unwrap_or_default())
     }
 
-    /// Forgets the number of permits; says whether there was one. Requests wait then, as at the beginning. Permits that
-    /// are held stay held, and come back to nothing.
+    /// Forgets the number of permits, and who holds them; says whether there was one. Requests wait then, as at the
+    /// beginning. Whoever holds permits is told with the next renewal that they are lost, and giving them back changes
+    /// nothing: so wait for that before you initialise it again, if no more than so many may be at work.
     ///
     /// # Errors
     ///

@@ -735,3 +735,38 @@ async fn dropped_at_any_point_it_leaves_nothing() {
     }
     assert!(cuts > 40, "{cuts}");
 }
+
+/// A name in use as another kind on so many nodes that no majority is left is an error at once, not one to be tried again.
+#[tokio::test(start_paused = true)]
+async fn a_name_in_use_as_another_kind_is_told() {
+    let peers = peers(5, 40);
+    let quorum = trusted(&peers).build().unwrap();
+    let lock = LockTarget::new(LockName::new("job").unwrap(), LockKind::Reentrant);
+    let held = attempt(&lock, &lock.kind().new_owner());
+    for (number, peer) in peers.iter().enumerate() {
+        let asked = attempt(&mutex("job"), &OwnerId::generate());
+        let answer = quorum.attempt(&asked).await;
+        if number < 3 {
+            let granted = matches!(answer, Ok(AttemptOutcome::Granted { .. }));
+            assert!(granted, "{number} nodes in use: {answer:?}");
+            let _ = quorum.release(&release(&asked.target, &asked.owner)).await;
+            settled_but(&peers, &quorum, number).await;
+        } else {
+            assert_eq!(answer.unwrap_err().kind(), BackendErrorKind::OtherKind);
+            let seen = quorum.inspect(&asked.target, soon()).await;
+            assert_eq!(seen.unwrap_err().kind(), BackendErrorKind::OtherKind);
+        }
+        let _ = peer.store.attempt(&held).await.unwrap();
+    }
+    let begun = Instant::now();
+    let waited = locks(quorum).mutex("job").acquire().await.unwrap_err();
+    assert!(waited.other_kind().is_some(), "{waited:?}");
+    assert!(begun.elapsed() < SECOND, "{:?}", begun.elapsed());
+}
+
+async fn settled_but(peers: &[Peer], quorum: &QuorumBackend, expected: usize) {
+    until("only the other kind is left", || {
+        holders(peers) == expected && quorum.background_tasks() == 0
+    })
+    .await;
+}

@@ -14,6 +14,7 @@
 --       2 too late, value = 0: nothing was done
 --       3 queued, value as for 0; how many are ahead; the last token given; 1 if another library's client holds
 --         it, or is ahead (fair lock)
+--       error WRONGKIND: the name is in use as another kind, and nothing was done
 --
 -- Whatever can be refused is refused before the lock is written, so an error leaves no lock behind.
 -- A number where that says it all, because servers look into every table for a dozen names before they send it.
@@ -32,7 +33,15 @@ if code == 2 then
   return wait(remaining, foreign)
 end
 local behind = false
-if KEYS[3] and code == 0 and first(0) then
+local head, place
+if KEYS[3] and code == 0 then
+  head, place = first(0)
+end
+if head then
+  local theirs = strangers(place)
+  if theirs then
+    return misplaced(nil, 0, theirs)
+  end
   local left = window()
   if left then
     return wait(left)

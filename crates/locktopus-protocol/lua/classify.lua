@@ -3,7 +3,7 @@
 -- KEYS  of each: what may be a lock; its semaphore's holders; its permits; its fair queue's deadlines
 -- ARGV  none
 -- Reply one letter for each
---       l lock   f fair lock (if somebody has waited for it)   r, w read-write lock that is read, written   m mutex with a
+--       l lock   f fair lock (of another library's, if somebody has waited for it)   r, w read-write lock that is read, written   m mutex with a
 --       native owner   s semaphore, p semaphore with permits, of which some are held   - anything else
 local answers = {}
 for i = 1, #KEYS, 4 do
@@ -16,7 +16,12 @@ for i = 1, #KEYS, 4 do
     elseif redis.call('HLEN', key) == 1 then
       local owner = redis.call('HKEYS', key)[1]
       if #owner >= 38 and string.match(owner, '^[%x-]+:%-?%d+$') and string.sub(owner, 37, 37) == ':' then
-        answer = redis.call('EXISTS', KEYS[i + 3]) == 1 and 'f' or 'l'
+        -- Our own owners say so themselves; of others, whether somebody has waited for it.
+        local fair = string.byte(owner, -1) % 2 == 1
+        if string.sub(owner, 15, 23) ~= '8c70-a705' then
+          fair = redis.call('EXISTS', KEYS[i + 3]) == 1
+        end
+        answer = fair and 'f' or 'l'
       end
     end
   elseif kind == 'string' then

@@ -1,32 +1,37 @@
--- Reads or changes the number of permits of a semaphore, and hands on what became free.
+-- Changes the number of permits of a semaphore, and hands on what became free.
 --
 -- KEYS  1 the free permits (number)   2 the last fencing token   3 the queue   4 the waiters   5 who holds permits
---       6 the answer to this operation, if it was done before; absent for reading
--- ARGV  1 read, init, resize, add, drain or delete   2 a number   3 PUBLISH or SPUBLISH   4 channel
+--       6 the mark that says of which kind the number is   7 who holds permits of the other kind
+--       8 the answer to this operation, if it was done before
+-- ARGV  1 init, resize, add, drain or delete   2 a number   3 PUBLISH or SPUBLISH   4 channel
 --       5 how long to keep the answer in ms   6 how long to keep the token in ms, 0 = for ever
 -- Reply {value afterwards (for drain: how many were taken) or '', 1 if something changed}
-if KEYS[6] then
-  local done = redis.call('GET', KEYS[6])
-  if done then
-    local value, changed = string.match(done, '^(%S*) (%d)$')
-    return {tonumber(value) or '', tonumber(changed)}
-  end
+--       error WRONGKIND: the name is in use as another kind, and nothing was done
+local done = redis.call('GET', KEYS[8])
+if done then
+  local value, changed = string.match(done, '^(%S*) (%d)$')
+  return {tonumber(value) or '', tonumber(changed)}
 end
 read_clock()
-local action, number = ARGV[1], tonumber(ARGV[2])
-if action == 'read' then
-  return {available(), 0}
+if other() then
+  return misplaced(KEYS[6])
+end
+local theirs = used_as() == 'none' and strangers(select(2, first(0)))
+if theirs then
+  return misplaced(nil, 0, theirs)
 end
 reap()
 
+local action, number = ARGV[1], tonumber(ARGV[2])
 local before = tonumber(redis.call('GET', KEYS[1]) or '')
 local after, answer = before, nil
+-- Where the number is gone those who held permits still do: what they hold is not free again, and comes back.
 if action == 'init' then
-  after = before or number
+  after = before or number - held()
 elseif action == 'resize' then
   after = number - held()
 elseif action == 'add' then
-  after = (before or 0) + number
+  after = (before or -held()) + number
 elseif action == 'drain' then
   answer = math.max(0, before or 0)
   if answer > 0 and standing('', 'p', answer) ~= 0 then
@@ -40,14 +45,19 @@ end
 local changed = after ~= before
 if changed and after then
   redis.call('SET', KEYS[1], string.format('%.0f', after), 'KEEPTTL')
-elseif changed then
-  redis.call('DEL', KEYS[1], KEYS[5])
+  local ttl = redis.call('PTTL', KEYS[1])
+  if ttl > 0 then
+    redis.call('SET', KEYS[6], KIND, 'PX', ttl)
+  else
+    redis.call('SET', KEYS[6], KIND)
+  end
+  used = 'ours'
+elseif action == 'delete' then
+  redis.call('DEL', KEYS[1], KEYS[5], KEYS[6])
 end
 answer = answer or after
-if KEYS[6] then
-  redis.call('SET', KEYS[6], string.format('%s %d', answer and string.format('%.0f', answer) or '', changed and 1 or 0),
-    'PX', ARGV[5])
-end
+redis.call('SET', KEYS[8], string.format('%s %d', answer and string.format('%.0f', answer) or '', changed and 1 or 0),
+  'PX', ARGV[5])
 if (changed or came_back) and after and after > 0 then
   if first(0) then
     hand_on(nil)

@@ -4,7 +4,11 @@
 -- ARGV  1 PUBLISH or SPUBLISH, or '' to tell nobody   2 channel   3 how long to keep the token in ms, 0 = for ever
 --       4 1 if the kind has fencing tokens, else 0   8, 9 how to ring another library's bell (some mutexes)
 -- Reply {token up to which all are fenced, or 0; the owners who held it ...}
+--       error WRONGKIND: the name is in use as another kind, and nothing was done
 read_clock()
+if other() then
+  return misplaced(KEYS[6])
+end
 if publish ~= '' then
   ask_back()
 end

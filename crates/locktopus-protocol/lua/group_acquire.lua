@@ -8,6 +8,7 @@
 --       1 granted, value = 0; then the first token of each member, or 0
 --       0 not to be had, value = the remaining lease in the way in ms, -1 = no expiry; the member's index, from 0
 --       2 too late, value = 0: nothing was done
+--       error WRONGKIND <index>: this member's name is in use as another kind, and nothing was done
 --
 -- `all` are the script's keys; KEYS is filled with those of one member at a time, for the parts.
 read_clock()
@@ -41,6 +42,9 @@ for index, member in ipairs(members) do
   if code == 2 then
     ask_back()
     return {0, remaining, now, index - 1}
+  end
+  if code == 4 then
+    return misplaced(nil, index - 1)
   end
   if code == 0 and KEYS[3] and first(0) then
     return {0, -1, now, index - 1}

@@ -4,7 +4,11 @@
 -- ARGV  none
 -- Reply {holders {owner, mode, holds, remaining lease in ms (-1 no expiry)} ..., last token or '',
 --        waiters {owner, mode, permits, how long its place is kept in ms (-1 unknown)} ..., free permits or ''}
+--       error WRONGKIND: the name is in use as another kind
 read_clock()
+if other() then
+  return misplaced(KEYS[6])
+end
 return {
   holders(),
   KEYS[2] and redis.call('GET', KEYS[2]) or '',

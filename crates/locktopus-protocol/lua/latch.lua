@@ -1,15 +1,19 @@
--- Reads or changes the count of a latch kept as Redisson keeps its RCountDownLatch.
+-- Changes the count of a latch kept as Redisson keeps its RCountDownLatch.
 --
--- KEYS  1 the count (number; none when it is open)   2 the answer to this operation, if it was done before; absent for reading
--- ARGV  1 read, init, count_down or delete   2 a number   3 PUBLISH or SPUBLISH   4 channel
+-- KEYS  1 the count (number; none when it is open)   2 the mark that says of which kind the number is
+--       3, 4 who holds permits of semaphores   5 the answer to this operation, if it was done before
+-- ARGV  1 init, count_down or delete   2 a number   3 PUBLISH or SPUBLISH   4 channel
 --       5 how long to keep the answer in ms
 -- Reply {count afterwards or '', 1 if something changed}
-if KEYS[2] then
-  local done = redis.call('GET', KEYS[2])
-  if done then
-    local value, changed = string.match(done, '^(%S*) (%d)$')
-    return {tonumber(value) or '', tonumber(changed)}
-  end
+--       error WRONGKIND: the name is in use as another kind, and nothing was done
+local done = redis.call('GET', KEYS[5])
+if done then
+  local value, changed = string.match(done, '^(%S*) (%d)$')
+  return {tonumber(value) or '', tonumber(changed)}
+end
+read_clock()
+if counted_as('latch', KEYS[2], KEYS[3], KEYS[4]) == 'other' then
+  return misplaced(KEYS[2])
 end
 
 local action = ARGV[1]
@@ -18,24 +22,23 @@ local after, word = before, nil
 if action == 'init' and not before then
   after, word = tonumber(ARGV[2]), '1'
   redis.call('SET', KEYS[1], ARGV[2])
+  redis.call('SET', KEYS[2], 'latch')
 elseif action == 'count_down' and before then
   after = before - 1
   if after > 0 then
     redis.call('SET', KEYS[1], string.format('%.0f', after), 'KEEPTTL')
   else
     after, word = nil, '0'
-    redis.call('DEL', KEYS[1])
+    redis.call('DEL', KEYS[1], KEYS[2])
   end
 elseif action == 'delete' and before then
   after, word = nil, '1'
-  redis.call('DEL', KEYS[1])
+  redis.call('DEL', KEYS[1], KEYS[2])
 end
 
 local changed = after ~= before and 1 or 0
 local answer = after or (action == 'count_down' and 0) or ''
-if KEYS[2] then
-  redis.call('SET', KEYS[2], (answer ~= '' and string.format('%.0f', answer) or '') .. ' ' .. changed, 'PX', ARGV[5])
-end
+redis.call('SET', KEYS[5], (answer ~= '' and string.format('%.0f', answer) or '') .. ' ' .. changed, 'PX', ARGV[5])
 if word then
   redis.pcall(publish, ARGV[4], word)
 end

@@ -26,7 +26,7 @@ use crate::safety::Safety;
 use crate::scripts::{self, KindScripts, Script};
 use crate::server_clock::{self, ServerClock};
 use crate::slot::key_slot;
-use crate::{counter, diagnose, group, scan};
+use crate::{counter, diagnose, group, other_kind, scan};
 
 /// Locks on Redis or Valkey, through any client library.
 #[derive(Debug)]
@@ -282,7 +282,8 @@ impl RedisBackend {
         }
         let Confirmed { reply, doubt } = self
             .run_confirmed(script, slot, &keys.scripts(), &args, attempt.deadline)
-            .await?;
+            .await
+            .map_err(|error| other_kind::tell(error, |_| &attempt.target))?;
         let acquired = self.decoder(script).acquired(&reply, tokens > 0)?;
         self.clock.observe(slot, sent, acquired.server_micros);
         match (&acquired.outcome, doubt) {
@@ -310,6 +311,7 @@ impl LockBackend for RedisBackend {
                 rule: format!("it has no locks of kind {}", target.kind().as_str()),
             });
         }
+        target.check_name()?;
         if self.executor.client().deployment() == Deployment::Cluster {
             self.keys.of(target).check_one_slot("a Redis cluster")?;
         }
@@ -410,12 +412,14 @@ impl LockBackend for RedisBackend {
         let reply = self
             .executor
             .run(script, keys.slot(), &keys.scripts(), &[], deadline)
-            .await?;
+            .await
+            .map_err(|error| other_kind::tell(error, |_| target))?;
         self.decoder(script).state(&reply)
     }
 
     async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
-        counter::run(self, request).await
+        let outcome = counter::run(self, request).await;
+        outcome.map_err(|error| other_kind::tell(error, |_| &request.target))
     }
 
     async fn evict(
@@ -443,7 +447,8 @@ impl LockBackend for RedisBackend {
         }
         let reply = self
             .run_release(script, keys.slot(), &keys.scripts(), &args, deadline)
-            .await?;
+            .await
+            .map_err(|error| other_kind::tell(error, |_| target))?;
         self.decoder(script).evicted(&reply)
     }
 
@@ -650,12 +655,15 @@ fn inbox_name() -> String {
     digest[..32].to_owned()
 }
 
-/// How a kind is held, as scripts take it.
+/// Of which kind a lock is and how it is held, as scripts take it.
 fn mode(kind: &LockKind) -> &'static [u8] {
     match kind {
         LockKind::Read => b"r",
         LockKind::Write => b"w",
-        LockKind::Semaphore | LockKind::Permits => b"p",
+        LockKind::Semaphore => b"s",
+        LockKind::Permits => b"p",
+        LockKind::Mutex(_) => b"m",
+        LockKind::Fair => b"f",
         _ => b"x",
     }
 }

@@ -16,18 +16,17 @@ pub(crate) async fn run(
     backend: &RedisBackend,
     request: &CounterRequest,
 ) -> Result<CounterOutcome, BackendError> {
+    if request.action == CounterAction::Read {
+        return read(backend, request).await;
+    }
     let kind = request.target.kind();
     let latch = matches!(kind, LockKind::Latch);
     let script = match kind {
         LockKind::Latch => &scripts::LATCH,
         LockKind::Semaphore | LockKind::Permits => backend.safety().semaphore_counter(kind),
-        other => {
-            let message = format!("a {} has no number inside", other.as_str());
-            return Err(refused(backend, message));
-        }
+        other => return Err(no_number(backend, other)),
     };
     let (word, number) = match request.action {
-        CounterAction::Read => ("read", 0),
         CounterAction::Initialise(value) => ("init", bounded(backend, value)?),
         CounterAction::Resize(value) if !latch => ("resize", bounded(backend, value)?),
         CounterAction::Add(more) if !latch => ("add", more),
@@ -42,9 +41,7 @@ pub(crate) async fn run(
     let keys = backend.keys(&request.target);
     let done = keys.done(&request.operation);
     let mut names = keys.scripts();
-    if request.action != CounterAction::Read {
-        names.push(&done);
-    }
+    names.push(&done);
     let (number, retention) = (
         number.to_string(),
         backend
@@ -60,28 +57,15 @@ pub(crate) async fn run(
         retention.as_bytes(),
     ];
     let (slot, deadline) = (keys.slot(), request.deadline);
-    let reads = request.action == CounterAction::Read;
-    let Confirmed { reply, doubt } = match (latch, reads) {
-        // Nobody is granted anything through a latch, so it is never held back.
-        (true, true) => backend
-            .executor()
-            .run(script, slot, &names, &args, deadline)
+    // Nobody is granted anything through a latch, so it is never held back.
+    let Confirmed { reply, doubt } = if latch {
+        backend
+            .run_extension(script, slot, &names, &args, deadline)
             .await?
-            .into(),
-        (true, false) => {
-            backend
-                .run_extension(script, slot, &names, &args, deadline)
-                .await?
-        }
-        (false, true) => backend
-            .run_release(script, slot, &names, &args, deadline)
+    } else {
+        backend
+            .run_confirmed(script, slot, &names, &args, deadline)
             .await?
-            .into(),
-        (false, false) => {
-            backend
-                .run_confirmed(script, slot, &names, &args, deadline)
-                .await?
-        }
     };
     let outcome = backend.decoder(script).counted(&reply)?;
     match doubt {
@@ -93,6 +77,27 @@ pub(crate) async fn run(
         }
         _ => Ok(outcome),
     }
+}
+
+/// Looks at the number, which grants nothing and is never held back.
+async fn read(
+    backend: &RedisBackend,
+    request: &CounterRequest,
+) -> Result<CounterOutcome, BackendError> {
+    let script = match request.target.kind() {
+        LockKind::Latch => &scripts::LATCH_READ,
+        LockKind::Semaphore => &scripts::SEMAPHORE_READ,
+        LockKind::Permits => &scripts::PERMITS_READ,
+        other => return Err(no_number(backend, other)),
+    };
+    let keys = backend.keys(&request.target);
+    let (slot, names, deadline) = (keys.slot(), keys.scripts(), request.deadline);
+    let reply = backend.executor().run(script, slot, &names, &[], deadline);
+    backend.decoder(script).counted(&reply.await?)
+}
+
+fn no_number(backend: &RedisBackend, kind: &LockKind) -> BackendError {
+    refused(backend, format!("a {} has no number inside", kind.as_str()))
 }
 
 /// Numbers up to 2^53 - 1 are exact in Lua.

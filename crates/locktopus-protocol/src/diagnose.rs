@@ -204,10 +204,10 @@ fn server_time(reply: &Reply) -> Option<SystemTime> {
 /// Takes and gives back a lock that nobody else uses, and waits for it. What a restricted user must not do shows up
 /// here, at connect, instead of at the first wait or the first lost release.
 async fn look_at_permissions(backend: &RedisBackend, deadline: Instant, out: &mut Diagnosis) {
-    let owner = OwnerId::generate();
     let Some(target) = probe(backend) else {
         return;
     };
+    let owner = target.kind().new_owner();
     let lease = probe_lease(backend.info());
     let attempt = AcquireAttempt::new(target.clone(), owner.clone(), lease, deadline);
     let extend = ExtendRequest::new(target.clone(), owner.clone(), lease);
@@ -229,7 +229,7 @@ async fn look_at_permissions(backend: &RedisBackend, deadline: Instant, out: &mu
         "listening for releases",
         backend.subscribe(&target, deadline).await.err(),
     );
-    let waiters = [OwnerId::generate(), OwnerId::generate()];
+    let waiters = [(); 2].map(|()| target.kind().new_owner());
     note(
         "standing in the queue of a lock",
         queue_up(backend, &target, &waiters, deadline).await.err(),

@@ -13,6 +13,7 @@ use locktopus_core::{BackendError, BackendErrorKind, Executed};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::client::{ClientError, RedisClient, Reply, Route};
+use crate::other_kind;
 use crate::scripts::Script;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
@@ -187,6 +188,7 @@ impl Executor {
             _ if denied_inside => BackendErrorKind::Denied,
             "NOHISTORY" => BackendErrorKind::Denied,
             "BADTOKEN" => BackendErrorKind::Protocol,
+            other_kind::CODE => BackendErrorKind::OtherKind,
             _ => BackendErrorKind::Refused,
         };
         let executed = if was_refused(code, message) {
@@ -318,7 +320,7 @@ fn was_refused(code: &str, message: &str) -> bool {
     // The server looks at these before a script's first write, and never again.
     let by_server = matches!(code, "OOM" | "NOAUTH" | "WRONGPASS");
     // The name is in use as something else, which every script looks at first.
-    let by_type = code == "WRONGTYPE";
+    let by_type = code == "WRONGTYPE" || code == other_kind::CODE;
     by_server || by_type || message.starts_with(UNTOUCHED)
 }
 

@@ -6,6 +6,7 @@ use locktopus_core::{
 use tokio::time::Instant;
 
 use crate::backend::{RedisBackend, millis};
+use crate::other_kind;
 use crate::replication::Confirmed;
 use crate::server_clock;
 
@@ -82,7 +83,11 @@ async fn try_once(
     let args: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
     let Confirmed { reply, doubt } = backend
         .run_confirmed(script, slot, &keys, &args, deadline)
-        .await?;
+        .await
+        .map_err(|error| {
+            let member = |index| attempts.get(index).unwrap_or(&attempts[0]);
+            other_kind::tell(error, |index| &member(index).target)
+        })?;
     let tokens: Vec<bool> = attempts
         .iter()
         .map(|attempt| attempt.target.kind().has_tokens())

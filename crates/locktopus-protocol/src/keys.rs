@@ -16,7 +16,8 @@ use crate::slot::key_slot;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keys {
     /// The keys that scripts get as `KEYS`, in their order: the lock itself; its last fencing token; its queue and its
-    /// waiters; further ones of its kind. A mutex shared with others stops after the second or the first.
+    /// waiters; further ones of its kind. A mutex shared with others stops after the second or the first, and a latch has
+    /// only those of its kind.
     pub names: Vec<String>,
     /// The channel on which releases are announced to everybody; `None` for a single-key mutex.
     pub channel: Option<Bytes>,
@@ -29,6 +30,7 @@ pub struct Keys {
     /// nothing is handed over.
     pub native: Option<Bytes>,
     slot: u16,
+    has_token: bool,
 }
 
 /// How many keys the lock, its token, its queue and its waiters are.
@@ -72,6 +74,7 @@ impl Keys {
             names.push(side("locktopus_waiters"));
         }
         names.extend(further(kind, &main));
+        names.extend(apart(kind, &main).into_iter().flatten());
         let bell = match kind {
             LockKind::Mutex(profile) => profile.bell(target.name()),
             _ => None,
@@ -85,6 +88,7 @@ impl Keys {
             inbox,
             native,
             slot,
+            has_token: kind.has_tokens() || kind.hands_off(),
         }
     }
 
@@ -97,7 +101,13 @@ impl Keys {
     /// The last fencing token, if it is kept.
     #[must_use]
     pub fn token(&self) -> Option<&str> {
-        self.names.get(1).map(String::as_str)
+        let token = self.names.get(1).filter(|_| self.has_token);
+        token.map(String::as_str)
+    }
+
+    /// The key that the kind has besides the lock, its token, its queue and its waiters.
+    pub(crate) fn further(&self) -> Option<&str> {
+        self.names.get(QUEUED).map(String::as_str)
     }
 
     /// The hash slot of the main key.
@@ -196,6 +206,25 @@ fn further(kind: &LockKind, main: &str) -> Option<String> {
         LockKind::Permits => Some(format!("{}:timeout", tag(main))),
         _ => None,
     }
+}
+
+/// The keys by which a script keeps apart the kinds that are one number: the mark beside it, and where other kinds keep
+/// those who hold permits.
+fn apart(kind: &LockKind, main: &str) -> Option<Vec<String>> {
+    let mark = prefix_name("locktopus_kind", main);
+    let holders = |kind| further(&kind, main);
+    let others = match kind {
+        LockKind::Semaphore => [holders(LockKind::Permits), None],
+        LockKind::Permits => [holders(LockKind::Semaphore), None],
+        LockKind::Latch => [holders(LockKind::Semaphore), holders(LockKind::Permits)],
+        _ => return None,
+    };
+    Some(
+        [mark]
+            .into_iter()
+            .chain(others.into_iter().flatten())
+            .collect(),
+    )
 }
 
 /// Kinds that hand the same lock to each other share their inboxes.

@@ -17,6 +17,7 @@ mod hub;
 mod keys;
 mod numbers;
 pub mod options;
+mod other_kind;
 mod probe;
 mod quarantine;
 mod quarantine_scripts;

@@ -100,6 +100,7 @@ static WRITE: KindScripts = kind!(
 
 static SEMAPHORE: KindScripts = kind!(
     "quarantined_semaphore",
+    count: "part/number",
     hold: "part/hold_semaphore",
     admin: "part/admin_semaphore",
     enter: "part/enter",
@@ -115,6 +116,7 @@ static SEMAPHORE: KindScripts = kind!(
 
 static PERMITS: KindScripts = kind!(
     "quarantined_permit_semaphore",
+    count: "part/number",
     hold: "part/hold_permits",
     admin: "part/admin_permits",
     enter: "part/enter",
@@ -138,11 +140,15 @@ pub(crate) static SEMAPHORE_COUNTER: Script = script!(
         "part/clock",
         "part/token",
         "part/queue",
+        "part/other_kind",
+        "part/number",
         "part/hold_semaphore",
         "part/admin_semaphore",
+        "part/misplaced",
         "part/quarantine",
         "part/quarantine_hold",
         "part/quarantine_queue",
+        "part/strangers",
         "part/hand_on",
         "counter"
     ]
@@ -158,11 +164,15 @@ pub(crate) static PERMITS_COUNTER: Script = script!(
         "part/clock",
         "part/token",
         "part/queue",
+        "part/other_kind",
+        "part/number",
         "part/hold_permits",
         "part/admin_permits",
+        "part/misplaced",
         "part/quarantine",
         "part/quarantine_hold",
         "part/quarantine_queue",
+        "part/strangers",
         "part/hand_on",
         "counter"
     ]
@@ -179,6 +189,8 @@ pub(crate) static GROUP_ACQUIRE: Script = script!(
         "part/token",
         "part/queue",
         "part/recall",
+        "part/other_kind",
+        "part/misplaced",
         "part/hold_lock",
         "part/as_lock",
         "part/hold_mutex",

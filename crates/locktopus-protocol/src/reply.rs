@@ -259,9 +259,9 @@ impl Decoder {
             return Err(self.nonsense(reply));
         };
         let mode = match mode.as_ref() {
-            b"x" | b"w" => Mode::Exclusive,
+            b"x" | b"m" | b"f" | b"w" => Mode::Exclusive,
             b"r" => Mode::Read,
-            b"p" => Mode::Permits,
+            b"s" | b"p" => Mode::Permits,
             _ => return Err(self.nonsense(reply)),
         };
         Ok((OwnerId::from_bytes(owner.to_vec()), mode, *count, *time))

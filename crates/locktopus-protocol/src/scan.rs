@@ -180,7 +180,7 @@ fn sides(name: &str) -> Vec<String> {
     };
     let side = |kind: LockKind| {
         let keys = Keys::of(&LockTarget::new(lock_name.clone(), kind));
-        keys.names.last().cloned().unwrap_or_default()
+        keys.further().unwrap_or_default().to_owned()
     };
     vec![
         name.to_owned(),

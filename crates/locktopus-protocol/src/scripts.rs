@@ -76,6 +76,7 @@ impl KindScripts {
 macro_rules! kind {
     (
         $kind:literal,
+        $(count: $count:literal,)?
         hold: $hold:literal,
         admin: $admin:literal,
         enter: $enter:literal,
@@ -97,15 +98,19 @@ macro_rules! kind {
                 [
                     "part/now",
                     $("part/usual_free", "part/usual_token", $free,)?
+                    "part/other_kind",
+                    $($count,)?
                     $hold,
                     $($also,)?
                     $($($guard,)+)?
                     $recall,
                     $enter,
+                    "part/misplaced",
                     "part/join",
                     "part/token",
                     $queue,
                     $($guard_queue,)?
+                    "part/strangers",
                     "part/hand_on",
                     "acquire",
                 ]
@@ -120,6 +125,8 @@ macro_rules! kind {
                     "part/clock",
                     $("part/usual_heir", "part/usual_token", $pass, "part/pass_on",)?
                     "part/token",
+                    "part/other_kind",
+                    $($count,)?
                     $hold,
                     $($also,)?
                     $($($guard,)+)?
@@ -137,10 +144,14 @@ macro_rules! kind {
                 "local publish, channel = '', ''",
                 [
                     "part/clock",
+                    "part/other_kind",
+                    $($count,)?
                     $hold,
+                    $($also,)?
                     $queue,
                     $admin,
                     $admin_queue,
+                    "part/misplaced",
                     "inspect",
                 ]
             ),
@@ -152,8 +163,11 @@ macro_rules! kind {
                 [
                     "part/clock",
                     "part/token",
+                    "part/other_kind",
+                    $($count,)?
                     $hold,
                     $($also,)?
+                    "part/misplaced",
                     $queue,
                     $admin,
                     $($($guard,)+ $guard_queue,)?
@@ -255,6 +269,7 @@ pub static WRITE: KindScripts = kind!(
 /// The semaphore without ids.
 pub static SEMAPHORE: KindScripts = kind!(
     "semaphore",
+    count: "part/number",
     hold: "part/hold_semaphore",
     admin: "part/admin_semaphore",
     enter: "part/enter",
@@ -268,6 +283,7 @@ pub static SEMAPHORE: KindScripts = kind!(
 /// The semaphore whose permits have ids and expire.
 pub static PERMITS: KindScripts = kind!(
     "permit_semaphore",
+    count: "part/number",
     hold: "part/hold_permits",
     admin: "part/admin_permits",
     enter: "part/enter",
@@ -278,7 +294,7 @@ pub static PERMITS: KindScripts = kind!(
     released: "part/no_haste"
 );
 
-/// Reads and changes the number of a semaphore without ids.
+/// Changes the number of a semaphore without ids.
 pub static SEMAPHORE_COUNTER: Script = script!(
     "semaphore_counter",
     "#!lua",
@@ -287,14 +303,18 @@ pub static SEMAPHORE_COUNTER: Script = script!(
         "part/clock",
         "part/token",
         "part/queue",
+        "part/other_kind",
+        "part/number",
         "part/hold_semaphore",
         "part/admin_semaphore",
+        "part/misplaced",
+        "part/strangers",
         "part/hand_on",
         "counter"
     ]
 );
 
-/// Reads and changes the number of a semaphore whose permits have ids.
+/// Changes the number of a semaphore whose permits have ids.
 pub static PERMITS_COUNTER: Script = script!(
     "permits_counter",
     "#!lua",
@@ -303,15 +323,76 @@ pub static PERMITS_COUNTER: Script = script!(
         "part/clock",
         "part/token",
         "part/queue",
+        "part/other_kind",
+        "part/number",
         "part/hold_permits",
         "part/admin_permits",
+        "part/misplaced",
+        "part/strangers",
         "part/hand_on",
         "counter"
     ]
 );
 
-/// Reads and changes the count of a latch.
-pub static LATCH: Script = script!("latch", "#!lua", "local publish = ARGV[3]", ["latch"]);
+/// Changes the count of a latch.
+pub static LATCH: Script = script!(
+    "latch",
+    "#!lua",
+    "local publish = ARGV[3]",
+    [
+        "part/clock",
+        "part/other_kind",
+        "part/number",
+        "part/misplaced",
+        "latch"
+    ]
+);
+
+// Reading must go on when memory is full, so it has scripts of its own: a script that may write more is refused then,
+// whatever it would have done.
+
+/// Reads the number of a semaphore without ids.
+pub static SEMAPHORE_READ: Script = script!(
+    "semaphore_read",
+    "#!lua flags=allow-oom",
+    "local publish, channel = '', ''",
+    [
+        "part/clock",
+        "part/other_kind",
+        "part/number",
+        "part/hold_semaphore",
+        "part/misplaced",
+        "semaphore_read"
+    ]
+);
+
+/// Reads the number of a semaphore whose permits have ids.
+pub static PERMITS_READ: Script = script!(
+    "permits_read",
+    "#!lua flags=allow-oom",
+    "local publish, channel = '', ''",
+    [
+        "part/clock",
+        "part/other_kind",
+        "part/number",
+        "part/hold_permits",
+        "part/misplaced",
+        "permits_read"
+    ]
+);
+
+/// Reads the count of a latch.
+pub static LATCH_READ: Script = script!(
+    "latch_read",
+    "#!lua flags=allow-oom",
+    [
+        "part/clock",
+        "part/other_kind",
+        "part/number",
+        "part/misplaced",
+        "latch_read"
+    ]
+);
 
 /// Takes several locks and mutexes at once.
 pub static GROUP_ACQUIRE: Script = script!(
@@ -323,6 +404,8 @@ pub static GROUP_ACQUIRE: Script = script!(
         "part/token",
         "part/queue",
         "part/recall",
+        "part/other_kind",
+        "part/misplaced",
         "part/hold_lock",
         "part/as_lock",
         "part/hold_mutex",
@@ -357,6 +440,9 @@ pub static OTHERS: &[&Script] = &[
     &SEMAPHORE_COUNTER,
     &PERMITS_COUNTER,
     &LATCH,
+    &SEMAPHORE_READ,
+    &PERMITS_READ,
+    &LATCH_READ,
     &GROUP_ACQUIRE,
     &GUARDED_WRITE,
     &CLASSIFY,

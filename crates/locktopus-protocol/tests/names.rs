@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use locktopus_core::{LockKind, LockName, LockTarget, MutexProfile, NameError};
+use locktopus_core::{Bell, LockKind, LockName, LockTarget, MutexProfile, NameError};
 use locktopus_protocol::Keys;
 use locktopus_protocol::slot::key_slot;
 
@@ -148,6 +149,150 @@ fn plain_names_are_refused_exactly_if_their_keys_disagree() {
         accepted_with_braces > NAMES / 40,
         "{accepted_with_braces} accepted"
     );
+}
+
+/// Words of which names are made that may be taken for others, or for what is kept beside others.
+const WORDS: [&str; 23] = [
+    "{n}",
+    "n",
+    "a",
+    "{",
+    "}",
+    ":",
+    "timeout",
+    ":timeout",
+    ":rwlock_timeout:1",
+    "rwlock_timeout",
+    "1",
+    OWNER,
+    "lock",
+    "redisson_lock_queue:",
+    "redisson_lock_timeout:",
+    "redisson_lock_token:",
+    "locktopus_waiters:",
+    "locktopus_queue:",
+    "locktopus_holders:",
+    "locktopus_kind:",
+    "locktopus_done:",
+    "lock-signal:",
+    "redisson_rwlock:",
+];
+/// A holder or an operation, as it stands behind a name.
+const OWNER: &str = ":0a0a0a0a-0b0b-8c70-a705-0c0c0c0c0c0c:7";
+
+/// Every name of up to so many words.
+fn names_of(words: usize) -> Vec<String> {
+    let mut names = vec![String::new()];
+    let mut from = 0;
+    for _ in 0..words {
+        let until = names.len();
+        for at in from..until {
+            for word in WORDS {
+                names.push(format!("{}{word}", names[at]));
+            }
+        }
+        from = until;
+    }
+    names.retain(|name| !name.is_empty());
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// What is kept for a lock or said about it, as it is called: keys and channels are apart, and so are the channels of
+/// other libraries, who choose them.
+fn belongings(target: &LockTarget) -> Vec<(bool, String)> {
+    let keys = Keys::of(target);
+    let channels = [&keys.channel, &keys.native].into_iter().flatten();
+    let channels = channels.map(|name| String::from_utf8(name.to_vec()).unwrap());
+    let inbox = keys.inbox.iter().map(|inbox| format!("{inbox}{:032x}", 7));
+    let mut found: Vec<_> = channels.chain(inbox).map(|name| (false, name)).collect();
+    let mut names = keys.names.clone();
+    match target.kind() {
+        LockKind::Read | LockKind::Write => {
+            // The last is no key, but what those of readers begin with.
+            let readers = names.pop().unwrap();
+            names.push(format!("{readers}{OWNER}:rwlock_timeout:1"));
+        }
+        LockKind::Semaphore | LockKind::Permits | LockKind::Latch => {
+            let name = target.key();
+            let tagged = if name.contains('{') {
+                name.into_owned()
+            } else {
+                format!("{{{name}}}")
+            };
+            names.push(format!("locktopus_done:{tagged}{OWNER}"));
+        }
+        _ => {}
+    }
+    if let Some(Bell::List(list)) = &keys.bell {
+        found.push((true, list.clone()));
+    }
+    found.extend(names.into_iter().map(|name| (true, name)));
+    found
+}
+
+/// No two names that are accepted share a key or a channel, whatever they are used as. Kinds of one name share some; a
+/// mutex is the same lock under every name that makes the same key.
+#[test]
+fn different_names_share_nothing() {
+    let mut kinds = kinds();
+    let profile = MutexProfile::python_redis_lock();
+    kinds.push(LockKind::Mutex(Arc::new(profile)));
+    let braced = MutexProfile::default().key_template("{{name}}").unwrap();
+    kinds.push(LockKind::Mutex(Arc::new(braced)));
+    let mut owners: HashMap<(bool, String), String> = HashMap::new();
+    let (mut accepted, mut refused) = (0, 0);
+    for name in names_of(3) {
+        for kind in &kinds {
+            let target = LockTarget::new(LockName::new(&name).unwrap(), kind.clone());
+            if target.check_name().is_err() {
+                refused += 1;
+                continue;
+            }
+            accepted += 1;
+            let key = target.key().into_owned();
+            for thing in belongings(&target) {
+                let owner = owners.entry(thing).or_insert_with_key(|_| key.clone());
+                assert_eq!(
+                    *owner,
+                    key,
+                    "{:?} share something",
+                    [owner.clone(), key.clone()]
+                );
+            }
+        }
+    }
+    assert!(
+        accepted > 50_000 && refused > 5_000,
+        "{accepted} accepted, {refused} refused"
+    );
+}
+
+/// Only what would be shared is refused: without the rule, each of these would be found by the test above.
+#[test]
+fn names_are_refused_for_a_reason() {
+    let lock = |name: &str, kind| LockTarget::new(LockName::new(name).unwrap(), kind);
+    for (name, other, kind) in [
+        ("{n}", "n", LockKind::Reentrant),
+        ("{n}:timeout", "n", LockKind::Permits),
+        ("a{n}:timeout", "a{n}", LockKind::Permits),
+        ("redisson_lock_token:{n}", "n", LockKind::Reentrant),
+        ("locktopus_kind:{n}", "n", LockKind::Latch),
+        ("locktopus_queue:a{n}", "a{n}", LockKind::Write),
+    ] {
+        let refused = lock(name, kind.clone());
+        let error = refused.check_name().unwrap_err();
+        assert!(
+            matches!(&error, NameError::Ambiguous { name: named, .. } if named == name),
+            "{error}"
+        );
+        let theirs = belongings(&lock(other, kind));
+        let shared = belongings(&refused)
+            .into_iter()
+            .any(|thing| theirs.contains(&thing));
+        assert!(shared, "{name} and {other} share nothing");
+    }
 }
 
 /// The two ways of counting slots have nothing in common but the specification.

@@ -14,8 +14,8 @@ use locktopus_testkit::model::sim::{Config, Failure, Kind, Model, Summary, mutan
 
 /// Schedules of each test, if nobody asks for more.
 const FEW: u64 = 200;
-/// Each kind runs with failovers and without.
-const TESTS: u64 = 2 * Kind::ALL.len() as u64;
+/// Each kind runs by itself, with others who take it for another kind, and with failovers.
+const TESTS: u64 = 3 * Kind::ALL.len() as u64;
 /// Schedules in which each mutant must be noticed.
 const MUTANT_SCHEDULES: u64 = 3_000;
 
@@ -59,7 +59,8 @@ fn report(what: &str, schedules: u64) {
 fn run(config: Config) -> Summary {
     let summary = Model::new(config).run_many(seeds(), threads()).unwrap();
     let failovers = if config.failovers { ", failovers" } else { "" };
-    let what = format!("{:?}{failovers}", config.kind);
+    let strangers = if config.strangers { ", strangers" } else { "" };
+    let what = format!("{:?}{failovers}{strangers}", config.kind);
     println!("{what}: {summary}");
     report(&what, summary.schedules);
     assert!(summary.failure.is_none(), "{what}: {summary}");
@@ -75,6 +76,12 @@ macro_rules! kinds {
             fn keeps_its_promises() {
                 let counts = run(Config::new(Kind::$kind)).counts;
                 assert!(counts.grants > 0 && counts.scripts > 0, "{counts:?}: nothing happened");
+            }
+
+            #[test]
+            fn keeps_apart_from_other_kinds() {
+                let counts = run(Config::new(Kind::$kind).with_strangers()).counts;
+                assert!(counts.grants > 0 && counts.strange > 0, "{counts:?}: nothing happened");
             }
 
             #[test]

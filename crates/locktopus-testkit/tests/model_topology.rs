@@ -73,6 +73,7 @@ async fn scripts_do_what_they_do_on_a_real_server(kind: Kind) {
         }
         let Call {
             source,
+            script: _,
             keys,
             arguments,
         } = scripts.next(&mut rng, clock);

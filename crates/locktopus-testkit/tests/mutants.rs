@@ -155,6 +155,17 @@ caught! {
     a_count_that_counts_twice_is_reported: OperationsRepeat on Latch by "latch::a_count_counts_once";
     an_undeletable_latch_is_reported: DeletesNothing on Latch by "latch::a_latch_is_deleted_and_set_again";
     a_latch_that_is_held_is_reported: LatchIsHeld on Latch by "latch::a_latch_is_not_held";
+    permits_of_a_forgotten_semaphore_are_reported: ReturnsTwice on Semaphore by "counter::a_number_that_is_lost";
+    another_kind_that_counts_as_held_is_reported: OtherKindIsHeld on Lock by "kinds::another_kind_is_refused";
+    another_kind_that_is_waited_for_is_reported: OtherKindQueues on Mutex by "kinds::a_waiter_for_another_kind";
+    another_kind_that_is_tried_again_is_reported: OtherKindIsTransient on Semaphore by "kinds::a_waiter_for_another_kind";
+    another_kind_that_is_shown_is_reported: OtherKindIsShown on ReadWrite by "kinds::another_kind_is_refused";
+    another_kind_that_counts_is_reported: OtherKindCounts on Permits by "kinds::another_kind_is_refused";
+    a_latch_on_a_lock_is_reported: OtherKindCounts on Fair by "kinds::another_kind_is_refused";
+    an_eviction_of_another_kind_is_reported: OtherKindIsEvicted on Latch by "kinds::another_kind_is_refused";
+    a_release_of_another_kind_is_reported: OtherKindIsReleased on Lock by "kinds::another_kind_is_refused";
+    another_kind_in_a_group_is_reported: OtherKindInGroups on Mutex by "kinds::a_group_with_another_kind";
+    a_queue_of_another_kind_is_reported: OtherKindIsHeld on Lock by "kinds::a_queue_belongs_to_its_kind";
     an_eviction_of_nobody_is_reported: EvictsNobody on Lock by "evict::an_eviction_ends_the_hold";
     an_eviction_in_silence_is_reported: EvictsInSilence on Mutex by "evict::an_eviction_ends_the_hold";
     an_eviction_of_waiters_is_reported: EvictsWaiters on Lock by "evict::an_eviction_hands_on";

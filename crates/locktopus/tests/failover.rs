@@ -70,6 +70,7 @@ async fn everything_flushed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_server() {
     on_a_server_each("full", full::of_data).await;
+    on_a_server_each("full, but read", full::can_be_read).await;
 }
 
 /// One server for each client, because these faults hit everybody on it.

@@ -46,6 +46,7 @@ async fn everything_on(kind: TopologyKind) {
         cases.add(name("python-redis-lock"), bells::python(at()));
         cases.add(name("Spring"), bells::spring(at()));
         cases.add(name("kinds mixed"), types::mixed(at()));
+        cases.add(name("foreign types"), types::foreign(at()));
         cases.add(name("odd names"), names::odd(at()));
     }
     cases.all_pass().await;

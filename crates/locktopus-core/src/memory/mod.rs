@@ -116,8 +116,8 @@ impl LockBackend for MemoryBackend {
         &self.info
     }
 
-    fn check(&self, _target: &LockTarget) -> Result<(), NameError> {
-        Ok(())
+    fn check(&self, target: &LockTarget) -> Result<(), NameError> {
+        target.check_name()
     }
 
     fn shard(&self, _target: &LockTarget) -> u32 {
@@ -207,6 +207,9 @@ impl LockBackend for MemoryBackend {
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
         let target = &request.target;
         let mut table = self.open()?;
+        if table.is_other(target) {
+            return Ok(ReleaseOutcome::NotHeld);
+        }
         let entry = table.entry(target)?;
         let left = entry.leave(&request.owner);
         let mode = target.kind().mode();
@@ -234,19 +237,16 @@ impl LockBackend for MemoryBackend {
     ) -> Vec<Result<ExtendOutcome, BackendError>> {
         let extend = |request: &ExtendRequest| {
             let mut table = self.open()?;
-            let entry = table.entry(&request.target)?;
             let mode = request.target.kind().mode();
+            if table.is_other(&request.target) {
+                return Ok(gone(mode, true));
+            }
+            let entry = table.entry(&request.target)?;
             if let Some(holder) = entry.holding(&request.owner, mode) {
                 holder.expires = holder.expires.max(Instant::now() + request.lease);
                 return Ok(ExtendOutcome::Extended);
             }
-            // Other readers or permits are no reason for this one to be gone.
-            let taken = mode == crate::Mode::Exclusive && !entry.holders.is_empty();
-            Ok(if taken {
-                ExtendOutcome::TakenOver
-            } else {
-                ExtendOutcome::Missing
-            })
+            Ok(gone(mode, !entry.holders.is_empty()))
         };
         batch.iter().map(extend).collect()
     }
@@ -379,6 +379,15 @@ impl LockBackend for MemoryBackend {
 fn granted(target: &LockTarget, token: u64) -> AttemptOutcome {
     let token = FencingToken::new(token).filter(|_| target.kind().has_tokens());
     AttemptOutcome::Granted { token }
+}
+
+/// What became of a hold that is not there. Other readers or permits are no reason for this one to be gone.
+fn gone(mode: crate::Mode, taken: bool) -> ExtendOutcome {
+    if mode == crate::Mode::Exclusive && taken {
+        ExtendOutcome::TakenOver
+    } else {
+        ExtendOutcome::Missing
+    }
 }
 
 fn refuse_latch(target: &LockTarget) -> Result<(), BackendError> {

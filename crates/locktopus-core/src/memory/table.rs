@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
-use super::error;
-use crate::backend_error::{BackendError, BackendErrorKind};
+use super::NAME;
+use crate::backend_error::BackendError;
 use crate::counter::{CounterAction, CounterOutcome};
 use crate::kind::{LockKind, LockTarget};
 use crate::lock_state::Mode;
@@ -75,8 +75,16 @@ impl Default for Table {
 }
 
 impl Table {
-    /// The entry of a target, without what has expired. Another kind on the same key is refused, as Redis does
-    /// by type.
+    /// Whether the key of a target is in use as another kind.
+    pub(super) fn is_other(&mut self, target: &LockTarget) -> bool {
+        let entry = self.entries.get_mut(&key(target));
+        entry.is_some_and(|entry| {
+            entry.expire();
+            family(&entry.target) != family(target) && !entry.is_empty()
+        })
+    }
+
+    /// The entry of a target, without what has expired. Another kind on the same key is refused.
     pub(super) fn entry(&mut self, target: &LockTarget) -> Result<&mut Entry, BackendError> {
         self.sweep();
         let key = key(target);
@@ -91,8 +99,11 @@ impl Table {
         entry.expire();
         if family(&entry.target) != family(target) {
             if !entry.is_empty() {
-                let message = format!("{key:?} is in use as a {}", entry.target.kind().as_str());
-                return Err(error(BackendErrorKind::Refused, message));
+                let found = match entry.target.kind() {
+                    LockKind::Read | LockKind::Write => "rw_lock",
+                    kind => kind.as_str(),
+                };
+                return Err(BackendError::other_kind(NAME, target, found));
             }
             entry.target = target.clone();
         }
@@ -317,14 +328,15 @@ impl Entry {
         let before = self.number;
         let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let mut answer = None;
+        // Where the number is gone those who held permits still do: what they hold is not free again, and comes back.
         match action {
             CounterAction::Read => {}
             CounterAction::Initialise(value) => {
-                self.number = before.or_else(|| Some(signed(value)));
+                self.number = before.or_else(|| Some(signed(value).saturating_sub(held)));
             }
             CounterAction::Resize(total) => self.number = Some(signed(total).saturating_sub(held)),
             CounterAction::Add(more) => {
-                self.number = Some(before.unwrap_or(0).saturating_add(more));
+                self.number = Some(before.unwrap_or(-held).saturating_add(more));
             }
             CounterAction::Drain => {
                 let free = before.unwrap_or(0).max(0);
@@ -334,7 +346,10 @@ impl Entry {
             CounterAction::CountDown => {
                 self.number = before.map(|count| count - 1).filter(|count| *count > 0);
             }
-            CounterAction::Delete => self.number = None,
+            CounterAction::Delete => {
+                self.number = None;
+                self.holders.clear();
+            }
         }
         let outcome = CounterOutcome {
             value: answer.or(self.number).or(match action {

@@ -9,9 +9,10 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::collect::Taken;
 use super::set::Member;
 use crate::acquire::{Plan, Wait};
-use crate::backend_error::Executed;
+use crate::backend_error::{BackendError, Executed, OtherKind};
 use crate::clock::{self, timer_in};
 use crate::error::{LockError, Phase};
+use crate::kind::LockTarget;
 use crate::lock_request::hold;
 use crate::reaper::Debt;
 use crate::request::{AcquireAttempt, GroupOutcome};
@@ -97,7 +98,7 @@ impl<'a> GroupAttempt<'a> {
                     self.unsettled = None;
                 }
                 self.late = true;
-                let target = attempts[0].target.clone();
+                let target = blamed(&source).unwrap_or(&attempts[0].target).clone();
                 let phase = Phase::Acquire;
                 Err(LockError::Backend {
                     target,
@@ -107,6 +108,13 @@ impl<'a> GroupAttempt<'a> {
             }
         }
     }
+}
+
+/// The member that an error names.
+fn blamed(error: &BackendError) -> Option<&LockTarget> {
+    let source = std::error::Error::source(error)?;
+    let other: &OtherKind = source.downcast_ref()?;
+    Some(&other.asked)
 }
 
 impl Drop for GroupAttempt<'_> {

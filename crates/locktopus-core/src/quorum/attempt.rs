@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::claim::Claim;
 use super::fan::Fan;
 use super::panel::{Panel, SPARE};
-use super::silence::{NAME, Silence, no_quorum};
+use super::silence::{NAME, Silence, no_quorum, other_kind};
 use crate::backend_error::{BackendError, BackendErrorKind, Executed};
 use crate::clock;
 use crate::request::{AcquireAttempt, AttemptOutcome};
@@ -331,6 +331,14 @@ impl<'a> Round<'a> {
     }
 
     fn no_quorum(&self) -> BackendError {
+        let silences = self.tally.votes.iter().filter_map(|vote| match vote {
+            Vote::Silent(silence) => Some(silence),
+            _ => None,
+        });
+        let nodes = self.panel.nodes.len();
+        if let Some(error) = other_kind(&self.attempt.target, nodes, silences) {
+            return error;
+        }
         let labels = self.panel.nodes.iter().map(|node| &node.label);
         let (what, needed) = ("the lock", self.tally.majority);
         no_quorum(what, needed, Executed::No, labels.zip(self.tally.told()))

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::backend_error::{BackendError, BackendErrorKind, Executed};
+use crate::backend_error::{BackendError, BackendErrorKind, Executed, OtherKind};
+use crate::kind::LockTarget;
 
 /// The name of quorums in errors and reports.
 pub(super) const NAME: &str = "quorum";
@@ -13,6 +14,8 @@ pub(super) const NAME: &str = "quorum";
 pub(super) struct Silence {
     reason: String,
     executed: Executed,
+    /// What the name is in use as on this node, if that is why.
+    found: Option<String>,
 }
 
 impl Silence {
@@ -21,6 +24,7 @@ impl Silence {
         Self {
             reason: reason.into(),
             executed: Executed::No,
+            found: None,
         }
     }
 
@@ -29,6 +33,7 @@ impl Silence {
         Self {
             reason: reason.into(),
             executed: Executed::Maybe,
+            found: None,
         }
     }
 
@@ -54,6 +59,9 @@ impl From<BackendError> for Silence {
         Self {
             reason: error.to_string(),
             executed: error.executed(),
+            found: std::error::Error::source(&error)
+                .and_then(|source| source.downcast_ref())
+                .map(|other: &OtherKind| other.found.clone()),
         }
     }
 }
@@ -62,6 +70,19 @@ impl fmt::Display for Silence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.reason)
     }
+}
+
+/// The error that the name is in use as another kind, if that is so on so many nodes that no majority is left.
+pub(super) fn other_kind<'a>(
+    asked: &LockTarget,
+    nodes: usize,
+    silences: impl Iterator<Item = &'a Silence>,
+) -> Option<BackendError> {
+    let found: Vec<_> = silences
+        .filter_map(|silence| silence.found.as_deref())
+        .collect();
+    let blocked = found.len() >= nodes - nodes / 2;
+    blocked.then(|| BackendError::other_kind(NAME, asked, found[0]))
 }
 
 /// The error that says what each node did.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::fan::Fan;
 use super::node::Node;
 use super::panel::Panel;
-use super::silence::{Silence, no_quorum};
+use super::silence::{Silence, no_quorum, other_kind};
 use crate::backend_error::{BackendError, Executed};
 use crate::kind::LockTarget;
 use crate::lock_state::{Eviction, HolderState, LockPage, LockState, ScanCursor};
@@ -59,10 +59,16 @@ fn majority<T>(
     panel: &Panel,
     what: &str,
     executed: Executed,
+    target: Option<&LockTarget>,
     answers: Answers<T>,
 ) -> Result<Vec<T>, BackendError> {
     if answers.iter().flatten().count() >= panel.majority() {
         return Ok(answers.into_iter().flatten().collect());
+    }
+    let silences = answers.iter().filter_map(|answer| answer.as_ref().err());
+    let other = target.and_then(|target| other_kind(target, panel.nodes.len(), silences));
+    if let Some(error) = other {
+        return Err(error);
     }
     let did = |answer: &Result<T, Silence>| match answer {
         Ok(_) => "answered".to_owned(),
@@ -81,7 +87,13 @@ pub(super) async fn inspect(
 ) -> Result<LockState, BackendError> {
     panel.ready()?;
     let answers = states(panel, target, deadline).await;
-    let states = majority(panel, "the state of a lock", Executed::No, answers)?;
+    let states = majority(
+        panel,
+        "the state of a lock",
+        Executed::No,
+        Some(target),
+        answers,
+    )?;
     let mut votes: HashMap<OwnerId, Vec<HolderState>> = HashMap::new();
     for holder in states.iter().flat_map(|state| &state.holders) {
         let votes = votes.entry(holder.owner.clone()).or_default();
@@ -153,7 +165,13 @@ pub(super) async fn evict(
         async move { node.backend.evict(&target, deadline).await }
     })
     .await;
-    let evictions = majority(panel, "a forced release", Executed::Maybe, answers)?;
+    let evictions = majority(
+        panel,
+        "a forced release",
+        Executed::Maybe,
+        Some(target),
+        answers,
+    )?;
     let mut evicted: Vec<OwnerId> = Vec::new();
     for owner in evictions.iter().flat_map(|eviction| &eviction.evicted) {
         if !evicted.contains(owner) {
@@ -219,7 +237,7 @@ pub(super) async fn scan(
             *answer = Err(Silence::not_asked("it failed at an earlier page"));
         }
     }
-    let pages = majority(panel, "a list of locks", Executed::No, answers)?;
+    let pages = majority(panel, "a list of locks", Executed::No, None, answers)?;
     let mut locks: Vec<_> = pages.into_iter().flat_map(|page| page.locks).collect();
     locks.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     locks.dedup();

@@ -1,5 +1,6 @@
 -- Direct hand-off: what became free goes to those first in the queue, and they are told.
--- Needs `publish`; `first`, `parse`, `call`, `leave` of the queue; `exclusive`, `standing`, `take` of the kind; `reserve`.
+-- Needs `publish`; `first`, `parse`, `call`, `leave` of the queue; `exclusive`, `letters`, `standing`, `take` of the kind;
+-- `reserve`.
 -- Defines `hand_on`, `say`.
 
 -- Tells a waiter's process something about that waiter: a token is a grant, 0 says: look.
@@ -44,8 +45,11 @@ local function hand_on(self)
     if owner == self then
       return 'self', granted
     end
-    if record then
-      local _, lease, tokens, permits, mode, inbox = parse(record)
+    local _, lease, tokens, permits, mode, inbox = parse(record or '')
+    if mode and not string.find(letters, mode, 1, true) then
+      -- Waits for another kind of this name, and is told so when it looks.
+      skip = skip + 1
+    elseif record then
       permits = tonumber(permits)
       if not exclusive and standing(owner, mode, permits) ~= 0 then
         return 'busy', granted

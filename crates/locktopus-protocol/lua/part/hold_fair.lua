@@ -1,2 +1,2 @@
 -- A hold of the fair lock: as any other of Redisson's, but everybody stands in the queue, so nobody needs a turn.
-turns = false
+turns, letters, parity = false, 'f', 1

@@ -1,22 +1,44 @@
 -- A hold kept as Redisson keeps its RLock: KEYS[1] is a hash with one field, the owner, and the lease as its expiry.
--- Defines `exclusive` (one holder at a time), `turns` (others may want it who cannot queue), `came_back` (something became
--- free in this script by itself: never), `standing`, `take`, `renew`, `drop`, `announcement`.
-local exclusive, turns, came_back = true, true, false
+-- A lock and a fair lock look the same; the numbers in the owners' ids are even for one and odd for the other. Of Java's
+-- holders nobody can tell.
+-- Needs `wrong_type`. Defines `exclusive` (one holder at a time), `turns` (others may want it who cannot queue), `letters`
+-- (of those who wait for this kind), `came_back` (something became free in this script by itself: never), `standing`, `other`, `take`, `renew`,
+-- `drop`, `announcement`.
+local exclusive, turns, came_back, letters, parity = true, true, false, 'x', 0
 
 local function native(owner)
   return string.sub(owner, 15, 23) == '8c70-a705'
 end
 
--- 0 free, 1 held by this owner, 2 held by another; the remaining lease in ms (-1: no expiry); 1 if that other one
--- is another library's.
+-- Whether these fields are those of a lock of this kind.
+local function ours(fields)
+  local holder = fields[1]
+  if wrong_type(fields) or fields[2] or not string.find(holder, '^[%x-]+:%-?%d+$') then
+    return false
+  end
+  return not native(holder) or string.byte(holder, -1) % 2 == parity
+end
+
+-- Whether the name is in use as something else.
+local function other()
+  local fields = redis.pcall('HKEYS', KEYS[1])
+  return (fields.err or fields[1]) and not ours(fields)
+end
+
+-- 0 free, 1 held by this owner, 2 held by another, 4 in use as something else; the remaining lease in ms (-1: no expiry);
+-- 1 if that other one is another library's.
 local function standing(owner)
   local remaining = redis.call('PTTL', KEYS[1])
   if remaining == -2 then
     return 0
   end
-  local holder = redis.call('HKEYS', KEYS[1])[1]
+  local fields = redis.pcall('HKEYS', KEYS[1])
+  local holder = fields[1]
   if holder == owner then
     return 1
+  end
+  if not ours(fields) then
+    return 4
   end
   return 2, remaining, native(holder) and 0 or 1
 end
@@ -35,7 +57,8 @@ end
 
 -- HDEL removes the key with its only field, and runs even when the server is out of memory.
 local function drop(owner)
-  return redis.call('HDEL', KEYS[1], owner) == 1
+  local dropped = redis.pcall('HDEL', KEYS[1], owner)
+  return not wrong_type(dropped) and dropped == 1
 end
 
 -- What to tell everybody after so many were handed the lock; nil: nothing.

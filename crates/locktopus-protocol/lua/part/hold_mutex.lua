@@ -1,19 +1,36 @@
 -- A hold kept as one plain string, as SET key value NX PX does: KEYS[1] holds the owner.
--- Defines `exclusive` (one holder at a time), `turns` (others may want it who cannot queue), `came_back` (something became
--- free in this script by itself: never), `standing`, `take`, `renew`, `drop`, `announcement`.
-local exclusive, turns, came_back = true, true, false
+-- Needs `wrong_type`. Defines `exclusive` (one holder at a time), `turns` (others may want it who cannot queue), `letters`
+-- (of those who wait for this kind), `came_back` (something became free in this script by itself: never), `standing`, `other`, `take`, `renew`,
+-- `drop`, `announcement`.
+local exclusive, turns, came_back, letters = true, true, false, 'm'
 
--- 0 free, 1 held by this owner, 2 held by another; the remaining lease in ms (-1: no expiry); never a word about
--- other libraries, whose holders look the same and whose releases ring no bell.
+-- Whether this value, with this time left, is something else's. A number that never ends is the one inside a semaphore or
+-- a latch; other libraries' holders may be any text, and one with an end is taken for a holder.
+local function foreign_to_mutex(value, remaining)
+  return wrong_type(value) or remaining == -1 and #value < 18 and string.find(value, '^%-?%d+$') ~= nil
+end
+
+-- Whether the name is in use as something else.
+local function other()
+  local value = redis.pcall('GET', KEYS[1])
+  return value and foreign_to_mutex(value, redis.call('PTTL', KEYS[1]))
+end
+
+-- 0 free, 1 held by this owner, 2 held by another, 4 in use as something else; the remaining lease in ms (-1: no expiry);
+-- never a word about other libraries, whose holders look the same and whose releases ring no bell.
 local function standing(owner)
-  local holder = redis.call('GET', KEYS[1])
+  local holder = redis.pcall('GET', KEYS[1])
   if not holder then
     return 0
   end
   if holder == owner then
     return 1
   end
-  return 2, redis.call('PTTL', KEYS[1]), 0
+  local remaining = redis.call('PTTL', KEYS[1])
+  if foreign_to_mutex(holder, remaining) then
+    return 4
+  end
+  return 2, remaining, 0
 end
 
 local function take(owner, lease)
@@ -28,7 +45,8 @@ local function renew(_, lease)
 end
 
 local function drop(owner)
-  if redis.call('GET', KEYS[1]) ~= owner then
+  local holder = redis.pcall('GET', KEYS[1])
+  if wrong_type(holder) or holder ~= owner then
     return false
   end
   redis.call('DEL', KEYS[1])

@@ -1,9 +1,23 @@
 -- Permits kept as Redisson keeps its RPermitExpirableSemaphore: KEYS[1] is the number of free ones, KEYS[5] those held
 -- (sorted set: sixteen raw bytes -> server time in ms at which they come back). The permits of one acquisition differ
 -- in the last two bytes, which are the number of each.
--- Defines `exclusive`, `turns`, `came_back` (this script took back permits whose lease had ended), `standing`, `take`, `renew`,
--- `drop`, `announcement`.
-local exclusive, turns, came_back = false, 'counted', false
+-- KEYS[6] is the mark that says of which kind the number is, KEYS[7] where the other kind of permits keeps its holders.
+-- Needs `counted_as`. Defines `exclusive`, `turns`, `came_back` (this script took back permits whose lease had ended), `letters`,
+-- `standing`, `other`, `give`, `take`, `renew`, `drop`, `announcement`.
+local exclusive, turns, came_back, letters = false, 'counted', false, 'p'
+
+-- What the name is in use as: see `counted_as`. Looked up once in a script.
+local KIND = 'permit_semaphore'
+local used
+local function used_as()
+  used = used or counted_as(KIND, KEYS[6], KEYS[7])
+  return used
+end
+
+-- Whether the name is in use as something else.
+local function other()
+  return used_as() == 'other'
+end
 
 local function permit(owner, number)
   return string.sub(owner, 1, 14) .. string.char(math.floor(number / 256), number % 256)
@@ -26,14 +40,14 @@ end
 
 local function give(permits)
   -- A semaphore that was deleted does not come back with the permits of its last holders.
-  if permits > 0 and redis.call('EXISTS', KEYS[1]) == 1 then
+  if permits > 0 and used_as() == 'ours' then
     redis.call('INCRBY', KEYS[1], permits)
   end
 end
 
 -- The number of free ones, which wakes as many.
 local function announcement()
-  local value = tonumber(redis.call('GET', KEYS[1]) or 0) or 0
+  local value = used_as() == 'ours' and tonumber(redis.call('GET', KEYS[1]) or 0) or 0
   return value > 0 and string.format('%.0f', value) or nil
 end
 
@@ -51,7 +65,7 @@ local function reap()
   if over[1] then
     give(redis.call('ZREM', KEYS[5], unpack(over)))
     tell()
-    came_back = true
+    came_back = used_as() == 'ours'
   end
 end
 
@@ -64,8 +78,12 @@ local function first_end()
   return math.max(0, math.ceil(entry[2] - now / 1000))
 end
 
--- 0 enough are free, 1 held by this owner, 2 too few are free; the time until the first lease ends in ms (-1: none does).
+-- 0 enough are free, 1 held by this owner, 2 too few are free, 4 in use as something else; the time until the first lease
+-- ends in ms (-1: none does).
 local function standing(owner, _, permits)
+  if other() then
+    return 4
+  end
   reap()
   if redis.call('ZSCORE', KEYS[5], permit(owner, 0)) then
     return 1

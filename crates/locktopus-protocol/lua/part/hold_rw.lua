@@ -2,8 +2,9 @@
 -- '<owner>' for each reader and '<owner>:write' for the writer. Each reader has its own expiry, in a key of its own:
 -- KEYS[5] .. ':<owner>:rwlock_timeout:1'. The hash lives as long as the longest of them. No further fields: other
 -- clients count them.
--- Defines `exclusive`, `turns`, `came_back` (never), `standing`, `take`, `renew`, `drop`, `announcement`.
-local exclusive, turns, came_back = false, true, false
+-- Needs `wrong_type`. Defines `exclusive`, `turns`, `letters`, `came_back` (never), `standing`, `other`, `take`,
+-- `renew`, `drop`, `announcement`.
+local exclusive, turns, came_back, letters = false, true, false, 'rw'
 
 local function timeout_key(owner, hold)
   return KEYS[5] .. ':' .. owner .. ':rwlock_timeout:' .. (hold or 1)
@@ -15,12 +16,26 @@ local function lengthen(key, lease)
   end
 end
 
+-- How it is held: 'read', 'write' or nil; and whether the name is in use as something else.
+local function held_in()
+  local now_in = redis.pcall('HGET', KEYS[1], 'mode')
+  if now_in == 'read' or now_in == 'write' then
+    return now_in, false
+  end
+  return nil, wrong_type(now_in) or redis.call('EXISTS', KEYS[1]) == 1
+end
+
+-- Whether the name is in use as something else.
+local function other()
+  return select(2, held_in())
+end
+
 -- 0 free, 1 held by this owner in this mode, 2 not to be had, 3 free for this owner whoever waits (a writer may read
--- what it writes); the remaining lease in ms (-1: no expiry).
+-- what it writes), 4 in use as something else; the remaining lease in ms (-1: no expiry).
 local function standing(owner, mode)
-  local now_in = redis.call('HGET', KEYS[1], 'mode')
+  local now_in, used = held_in()
   if not now_in then
-    return 0
+    return used and 4 or 0
   end
   if now_in == 'write' then
     if redis.call('HEXISTS', KEYS[1], owner .. ':write') == 1 then
@@ -66,7 +81,8 @@ end
 
 local function drop_reader(owner)
   local own = redis.call('PTTL', timeout_key(owner))
-  if redis.call('HDEL', KEYS[1], owner) == 0 then
+  local dropped = redis.pcall('HDEL', KEYS[1], owner)
+  if wrong_type(dropped) or dropped == 0 then
     return false
   end
   redis.call('DEL', timeout_key(owner))
@@ -90,7 +106,8 @@ local function drop(owner, mode)
   if mode == 'r' then
     return drop_reader(owner)
   end
-  if redis.call('HDEL', KEYS[1], owner .. ':write') == 0 then
+  local dropped = redis.pcall('HDEL', KEYS[1], owner .. ':write')
+  if wrong_type(dropped) or dropped == 0 then
     return false
   end
   if redis.call('HLEN', KEYS[1]) == 1 then
@@ -104,7 +121,7 @@ end
 -- '1' lets all waiters of other clients look, '0' one. What a writer leaves is for all readers; what a reader leaves, if
 -- it was the last one, is for one writer.
 local function announcement(_, mode)
-  local now_in = redis.call('HGET', KEYS[1], 'mode')
+  local now_in = held_in()
   if mode == 'r' then
     return not now_in and '0' or nil
   end

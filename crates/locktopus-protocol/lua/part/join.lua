@@ -1,5 +1,5 @@
 -- What is in the way of taking a lock, and waiting behind it, before anything is defined that only giving needs.
--- Needs `late`, `standing`, `ask_back`, `enter`; KEYS and ARGV of acquire. Defines `owner`, `lease`, `mode`, `permits`,
+-- Needs `late`, `standing`, `misplaced`, `ask_back`, `enter`; KEYS and ARGV of acquire. Defines `owner`, `lease`, `mode`, `permits`,
 -- `tokens`, `floor`, `wait`, and `code`, `remaining`, `foreign` as `standing` returns them.
 local owner, lease, mode, permits = ARGV[1], ARGV[2], ARGV[5], tonumber(ARGV[6])
 local tokens, floor = tonumber(ARGV[7]), tonumber(ARGV[8])
@@ -22,4 +22,7 @@ local code, remaining, foreign = standing(owner, mode, permits)
 if code == 2 and not came_back then
   ask_back()
   return wait(remaining, foreign)
+end
+if code == 4 then
+  return misplaced(KEYS[6])
 end

@@ -1,8 +1,13 @@
 -- The usual case of releasing a lock, before anything else is even defined: nobody waits for it, and nothing is noted
 -- beside it. Defines `released`. HDEL removes the key with its only field, and runs even when the server is out of
 -- memory.
-local released = redis.call('HDEL', KEYS[1], ARGV[1]) == 1
+local dropped = redis.pcall('HDEL', KEYS[1], ARGV[1])
+local released = dropped == 1
 if released and (not KEYS[3] or redis.call('EXISTS', KEYS[3], KEYS[4]) == 0) then
   local receivers = redis.pcall(publish, channel, '0')
   return type(receivers) == 'number' and receivers or -1
+end
+-- Of another type, it is not this owner's, who may have a place in the queue all the same.
+if type(dropped) == 'table' and not string.find(dropped.err, '^WRONGTYPE') then
+  return dropped
 end

@@ -1,6 +1,7 @@
 -- The usual case of releasing a mutex, before anything else is even defined: nobody waits for it, and nothing is noted
 -- beside it. Defines `released`.
-local released = redis.call('GET', KEYS[1]) == ARGV[1]
+local holder = redis.pcall('GET', KEYS[1])
+local released = holder == ARGV[1]
 if released then
   redis.call('DEL', KEYS[1])
   if publish == '' then
@@ -10,4 +11,8 @@ if released then
     local receivers = redis.pcall(publish, channel, '0')
     return type(receivers) == 'number' and receivers or -1
   end
+end
+-- Of another type, it is not this owner's, who may have a place in the queue all the same.
+if type(holder) == 'table' and not string.find(holder.err, '^WRONGTYPE') then
+  return holder
 end

@@ -8,8 +8,8 @@ if released and KEYS[3] and publish ~= '' then
   heir = now % 16 ~= 0 and redis.call('ZRANGE', KEYS[3], 0, 0)[1]
   local record = heir and redis.call('HGET', KEYS[4], heir)
   if record then
-    local until_ms, lease, tokens, inbox = string.match(record, '^(%d+) (%d+) (%d+) %d+ %a (.*)$')
-    if until_ms and until_ms * 1000 > now then
+    local until_ms, lease, tokens, mode, inbox = string.match(record, '^(%d+) (%d+) (%d+) %d+ (%a) (.*)$')
+    if until_ms and until_ms * 1000 > now and mode == ARGV[2] then
       -- Counted before anything is given or said: see the long way, which also knows what to do with those who do not listen.
       local counts = publish ~= 'publish'
         and redis.pcall('PUBSUB', publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', inbox)

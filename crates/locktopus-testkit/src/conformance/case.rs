@@ -7,8 +7,8 @@ use super::ctx::Ctx;
 use super::flavour::Flavour;
 use super::{
     api_count, api_hold, api_queue, api_rw, api_share, api_wait, blocks, contention, counter,
-    errors, evict, exclusion, expiry, extension, fencing, group, hand_off, idempotence, latch,
-    looking, names, permits, queue, queue_end, readers, recall, release, rw, scan, wakeup,
+    errors, evict, exclusion, expiry, extension, fencing, group, hand_off, idempotence, kinds,
+    latch, looking, names, permits, queue, queue_end, readers, recall, release, rw, scan, wakeup,
 };
 
 /// A case under way.
@@ -140,6 +140,7 @@ fn of_queues() -> Vec<Case> {
         hand_off on Flavour::QUEUED => a_release_makes_the_first_waiter_holder, a_handed_lease_counts_in_full,
             a_cancelled_waiter_is_skipped, a_grant_that_is_given_up_goes_on, a_repeated_release_hands_on_once;
         evict on Flavour::QUEUED => an_eviction_hands_on;
+        kinds on Flavour::ONE_QUEUE => a_queue_belongs_to_its_kind;
         api_queue on QUEUEING => waiters_are_served_in_order, a_confirmed_grant_is_a_grant,
             a_wait_that_ends_lets_the_next_one_in;
     }
@@ -173,6 +174,10 @@ fn of_kinds() -> Vec<Case> {
         counter on Flavour::COUNTED => permits_are_given_once, permits_are_added_and_drained,
             a_total_may_fall_below_what_is_held, an_operation_counts_once, more_permits_go_to_waiters,
             permits_can_be_forgotten;
+        counter on Flavour::COUNTED => a_number_that_is_lost_makes_no_more_permits;
+        kinds on &Flavour::ALL => another_kind_is_refused_and_changes_nothing, a_waiter_for_another_kind_is_told_at_once,
+            a_name_that_is_free_again_may_be_another_kind;
+        kinds on Flavour::GROUPED => a_group_with_another_kind_is_not_taken;
         latch on LATCH => a_latch_counts_down, zero_wakes_everybody, below_zero_is_harmless,
             a_count_counts_once, a_latch_is_deleted_and_set_again, a_latch_is_not_held;
     }

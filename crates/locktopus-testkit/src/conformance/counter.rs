@@ -1,9 +1,9 @@
 //! The number of permits changes as it is told to, once for each operation.
 
-use locktopus_core::{CounterAction, CounterOutcome, OwnerId};
+use locktopus_core::{CounterAction, CounterOutcome, ExtendOutcome, OwnerId};
 
 use super::permits::{clients, free, lacks, returns, takes, wants};
-use super::{Ctx, Rule, Waiter};
+use super::{Client, Ctx, LONG, Rule, Waiter};
 
 fn said(outcome: CounterOutcome, value: i64, changed: bool, what: &str) {
     Rule::Counter.check(
@@ -141,4 +141,49 @@ pub async fn permits_can_be_forgotten(ctx: Ctx) {
     clients(&ctx, 1).await;
     let one = takes(&b, &ctx.owner(), 1).await;
     returns(&b, &one).await;
+}
+
+/// Where the number is gone and given anew, those who held permits hold part of it: what they give back makes no more.
+pub async fn a_number_that_is_lost_makes_no_more_permits(ctx: Ctx) {
+    let (a, b) = clients(&ctx, 3).await;
+    for forgotten in [false, true] {
+        for given in [
+            CounterAction::Initialise(3),
+            CounterAction::Resize(3),
+            CounterAction::Add(3),
+        ] {
+            let held = [
+                takes(&a, &ctx.owner(), 2).await,
+                takes(&b, &ctx.owner(), 1).await,
+            ];
+            if forgotten {
+                let _ = b.count(CounterAction::Delete).await;
+                let extended = a.try_extend(&held[0].owner, LONG).await;
+                Rule::Permits.check(
+                    extended.is_ok_and(|outcome| outcome != ExtendOutcome::Extended),
+                    "permits of a semaphore that was forgotten were extended",
+                );
+            } else if !ctx.wipe().await {
+                continue;
+            }
+            let _ = b.count(given).await;
+            whole(&b, 3, given, "was given").await;
+            for attempt in &held {
+                let _ = a.release_of(attempt).await;
+                whole(&b, 3, given, "was given, and permits came back").await;
+            }
+            free(&a, 3, "after all").await;
+        }
+    }
+}
+
+/// What is free and what is held are so many together.
+async fn whole(client: &Client, total: i64, given: CounterAction, when: &str) {
+    let state = client.state().await;
+    let held: u64 = state.holders.iter().map(|holder| holder.holds).sum();
+    let free = state.available.unwrap_or_default();
+    Rule::Permits.check(
+        i64::try_from(held).is_ok_and(|held| held + free == total),
+        format_args!("after {given:?} {when}, {held} permits are held and {free} are free, not {total} together"),
+    );
 }

@@ -187,6 +187,14 @@ impl Ctx {
         }
     }
 
+    /// Everything that is stored under the names of this case, if the suite was told how to see it.
+    pub async fn picture(&self) -> String {
+        match self.suite.painter() {
+            Some(picture) => picture(self.name.clone()).await,
+            None => String::new(),
+        }
+    }
+
     /// Says why the case does not apply.
     pub fn skip(&self, reason: impl Into<String>) {
         let _ = self.skipped.set(reason.into());

@@ -38,6 +38,10 @@ impl Flavour {
         &[Lock, Mutex, SingleKey, Fair, ReadWrite, Semaphore, Permits];
     /// Those with at most one holder.
     pub const EXCLUSIVE: &'static [Self] = &[Lock, Mutex, SingleKey, Fair, ReadWrite];
+    /// Those of which several can be taken together everywhere.
+    pub const GROUPED: &'static [Self] = &[Lock, Mutex];
+    /// Those with one queue for whatever kind the name is in use as, where nobody has a turn of his own.
+    pub const ONE_QUEUE: &'static [Self] = &[Lock, Mutex, ReadWrite];
     /// Those with a queue.
     pub const QUEUED: &'static [Self] = &[Lock, Mutex, Fair, ReadWrite, Semaphore, Permits];
     /// Those whose holders can ask to be told that others want them.

@@ -53,6 +53,7 @@ pub mod fencing;
 pub mod group;
 pub mod hand_off;
 pub mod idempotence;
+pub mod kinds;
 pub mod latch;
 pub mod looking;
 pub mod names;

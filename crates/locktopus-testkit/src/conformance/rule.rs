@@ -42,6 +42,8 @@ pub enum Rule {
     Admin,
     /// A name means one lock, or is refused.
     Names,
+    /// A name is in use as one kind at a time.
+    Kinds,
     /// What [`inspect`](locktopus_core::LockBackend::inspect) says is what is.
     Inspection,
     /// What [`Locktopus`](locktopus_core::Locktopus) promises its users.

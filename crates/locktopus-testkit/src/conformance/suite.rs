@@ -20,6 +20,7 @@ use super::flavour::Flavour;
 use super::report::{Outcome, Report, Verdict};
 
 type Connect = dyn Fn() -> Pin<Box<dyn Future<Output = DynBackend> + Send>> + Send + Sync;
+type Picture = dyn Fn(String) -> Pin<Box<dyn Future<Output = String> + Send>> + Send + Sync;
 type Wipe = dyn Fn(LockTarget) -> CaseFuture + Send + Sync;
 
 /// How many clients the cases share. A few more are connected by the cases that close theirs.
@@ -38,6 +39,7 @@ const EXCHANGES_WITHIN_SHORT: u32 = 8;
 pub struct Suite {
     connect: Arc<Connect>,
     wipe: Option<Arc<Wipe>>,
+    picture: Option<Arc<Picture>>,
     clients: Arc<[OnceCell<DynBackend>; CLIENTS]>,
     flavours: Vec<Flavour>,
     only: Option<String>,
@@ -61,6 +63,7 @@ impl Suite {
         Self {
             connect: Arc::new(move || Box::pin(connect())),
             wipe: None,
+            picture: None,
             clients: Arc::default(),
             flavours: Flavour::ALL.to_vec(),
             only: std::env::var("LOCKTOPUS_CONFORMANCE").ok(),
@@ -81,6 +84,18 @@ impl Suite {
         Fut: Future<Output = ()> + Send + 'static,
     {
         self.wipe = Some(Arc::new(move |target| Box::pin(wipe(target))));
+        self
+    }
+
+    /// Adds a way to see everything that is stored under names with this in them, as text that is the same if nothing was
+    /// written in between. Without it, that nothing was written is judged by what the backend shows.
+    #[must_use]
+    pub fn picture<F, Fut>(mut self, picture: F) -> Self
+    where
+        F: Fn(String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = String> + Send + 'static,
+    {
+        self.picture = Some(Arc::new(move |name| Box::pin(picture(name))));
         self
     }
 
@@ -181,6 +196,10 @@ impl Suite {
 
     pub(super) async fn fresh(&self) -> DynBackend {
         (self.connect)().await
+    }
+
+    pub(super) fn painter(&self) -> Option<&Picture> {
+        self.picture.as_deref()
     }
 
     pub(super) fn wiper(&self) -> Option<&Wipe> {

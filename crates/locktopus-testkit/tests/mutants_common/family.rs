@@ -90,14 +90,18 @@ impl LockBackend for Family {
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         self.remember(attempt);
-        self.mutant_attempt(attempt.clone()).await
+        let answer = self.mutant_attempt(attempt.clone()).await;
+        self.mixed_attempt(answer)
     }
 
     async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
-        self.mutant_group(attempts).await
+        self.mixed_group(self.mutant_group(attempts).await)
     }
 
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
+        if self.is(Mutation::OtherKindIsReleased) && self.is_other(&request.target).await {
+            return Ok(ReleaseOutcome::Released);
+        }
         self.mutant_release(request).await
     }
 
@@ -123,7 +127,8 @@ impl LockBackend for Family {
         target: &LockTarget,
         deadline: Instant,
     ) -> Result<LockState, BackendError> {
-        let mut state = self.inner.inspect(target, deadline).await?;
+        let state = self.inner.inspect(target, deadline).await;
+        let mut state = self.mixed_state(state)?;
         for holder in &mut state.holders {
             if self.is(Mutation::HandedLeaseIsOld)
                 && let Some(since) = self.queued_since(&holder.owner)
@@ -138,7 +143,7 @@ impl LockBackend for Family {
     }
 
     async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
-        self.mutant_counter(request.clone()).await
+        self.mixed_count(self.mutant_counter(request.clone()).await)
     }
 
     async fn evict(
@@ -146,7 +151,7 @@ impl LockBackend for Family {
         target: &LockTarget,
         deadline: Instant,
     ) -> Result<Eviction, BackendError> {
-        self.mutant_evict(target, deadline).await
+        self.mixed_eviction(self.mutant_evict(target, deadline).await)
     }
 
     async fn scan(

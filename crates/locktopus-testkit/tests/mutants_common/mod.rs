@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod family;
+mod kinds;
 mod mutation;
 mod numbers;
 mod requests;

@@ -81,6 +81,15 @@ pub(crate) enum Mutation {
     AddsForNobody,
     BelowZero,
     LatchIsHeld,
+    // Kinds of one name.
+    OtherKindIsHeld,
+    OtherKindQueues,
+    OtherKindIsTransient,
+    OtherKindIsShown,
+    OtherKindCounts,
+    OtherKindIsEvicted,
+    OtherKindIsReleased,
+    OtherKindInGroups,
     // Evictions and lists.
     EvictsNobody,
     EvictsInSilence,

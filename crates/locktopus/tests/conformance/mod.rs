@@ -111,7 +111,7 @@ fn suite(
     clients: &'static [&'static str],
 ) -> Suite {
     let turn = Arc::new(AtomicUsize::new(0));
-    let (servers, at) = (Arc::clone(place), Arc::clone(place));
+    let [servers, at, seen] = [(); 3].map(|()| Arc::clone(place));
     Suite::new(move || {
         let client = clients[turn.fetch_add(1, Ordering::Relaxed) % clients.len()];
         let options = format!("client={client}&{options}");
@@ -119,6 +119,39 @@ fn suite(
         async move { open(&url).await }
     })
     .wipe(move |target| delete(Arc::clone(&at), target))
+    .picture(move |name| picture(Arc::clone(&seen), name))
+}
+
+/// Every key of a server that matches, with its value and the moment at which it ends.
+const PICTURE: &str = "local seen = {} \
+    for _, key in ipairs(redis.call('KEYS', ARGV[1])) do \
+      seen[#seen + 1] = key .. ' ' .. redis.call('PEXPIRETIME', key) .. ' ' .. redis.sha1hex(redis.call('DUMP', key)) \
+    end \
+    table.sort(seen) \
+    return table.concat(seen, '\\n')";
+
+/// Everything that primaries keep under names with this in them.
+async fn picture(place: Arc<Deployment>, name: String) -> String {
+    let pattern = format!("*{}*", literal(&name));
+    let mut seen = Vec::new();
+    for node in place.nodes() {
+        // Replicas have no say in what is there, and sentinels have no keys.
+        let role = node.command(&["ROLE"]).await.unwrap();
+        if role
+            .items()
+            .first()
+            .is_some_and(|role| role.text() == "master")
+        {
+            let keys = node.command(&["EVAL", PICTURE, "0", &pattern]).await;
+            seen.push(keys.unwrap().text());
+        }
+    }
+    seen.concat()
+}
+
+/// A name as a pattern that matches only itself.
+fn literal(name: &str) -> String {
+    name.replace('[', "\\[").replace(']', "\\]")
 }
 
 async fn open(url: &str) -> DynBackend {

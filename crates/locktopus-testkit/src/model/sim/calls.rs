@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use locktopus_protocol::scripts::{PERMITS_COUNTER, SEMAPHORE_COUNTER, Script};
+use locktopus_protocol::scripts::{
+    LATCH, LATCH_READ, PERMITS_COUNTER, PERMITS_READ, SEMAPHORE_COUNTER, SEMAPHORE_READ, Script,
+};
 
 use super::Kind;
 use super::ask::{Ask, Mode, Owner};
@@ -14,6 +16,8 @@ use crate::model::redis::Unsupported;
 /// One call of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
+    /// The script's name.
+    pub script: &'static str,
     /// The script's text.
     pub source: String,
     /// Its keys.
@@ -111,8 +115,10 @@ impl Calls {
             _ => return self.other(rng, mode, false),
         };
         let process = usize::try_from(process).unwrap_or(0);
-        let (source, keys, arguments) = self.wire.text(process, &ask);
+        let (script, keys, arguments) = self.wire.text(process, &ask);
+        let (script, source) = known(script);
         Call {
+            script,
             source,
             keys,
             arguments,
@@ -120,20 +126,23 @@ impl Calls {
     }
 
     fn owner(&self, rng: &mut Rng, process: u64) -> Owner {
-        let serial = 7 + rng.below(2) * 5;
+        let serial = 4 + rng.below(2) * 2;
         if self.kind == Kind::Permits {
             return Rc::from(format!("{process:06}-{serial:07}\0\0"));
         }
         Rc::from(format!(
-            "{process:08x}-0000-8c70-a705-000000000000:{serial}"
+            "{process:08x}-0001-8c70-a705-000000000000:{}",
+            self.kind.number(serial)
         ))
     }
 
     /// Looks at the lock, or ends all holds.
     fn other(&self, rng: &mut Rng, mode: Mode, evict: bool) -> Call {
         let evict = evict && rng.permille(400);
-        let (source, keys, arguments) = self.wire.other_text(mode, evict);
+        let (script, keys, arguments) = self.wire.other_text(mode, evict);
+        let (script, source) = known(Some(script));
         Call {
+            script,
             source,
             keys,
             arguments,
@@ -142,20 +151,59 @@ impl Calls {
 
     /// Changes the number of a semaphore; of other kinds, looks at the lock.
     fn counted(&self, rng: &mut Rng) -> Call {
-        let script: &Script = match self.kind {
-            Kind::Semaphore => &SEMAPHORE_COUNTER,
-            Kind::Permits => &PERMITS_COUNTER,
+        let scripts: [&Script; 2] = match self.kind {
+            Kind::Semaphore => [&SEMAPHORE_READ, &SEMAPHORE_COUNTER],
+            Kind::Permits => [&PERMITS_READ, &PERMITS_COUNTER],
             _ => return self.other(rng, Mode::Exclusive, false),
         };
-        let words = ["read", "init", "init", "resize", "add", "add", "drain"];
+        let words = [
+            "read", "init", "init", "resize", "add", "add", "drain", "delete",
+        ];
         let word = *rng.pick(&words);
+        let script = scripts[usize::from(word != "read")];
         let (keys, arguments) = self
             .wire
             .counter_text(word, rng.between(-1, 3), rng.below(4));
         Call {
+            script: script.name,
             source: script.source.to_owned(),
             keys,
             arguments,
         }
     }
+
+    /// Changes the number of a semaphore; nothing for other kinds.
+    pub(super) fn counter(&self, word: &str, number: i64, operation: u64) -> Option<Call> {
+        let script = match self.kind {
+            Kind::Semaphore => &SEMAPHORE_COUNTER,
+            Kind::Permits => &PERMITS_COUNTER,
+            _ => return None,
+        };
+        let (keys, arguments) = self.wire.counter_text(word, number, operation);
+        Some(Call {
+            script: script.name,
+            source: script.source.to_owned(),
+            keys,
+            arguments,
+        })
+    }
+
+    /// Reads or changes a latch of the same name.
+    pub(super) fn latch(&self, rng: &mut Rng) -> Call {
+        let word = *rng.pick(&["read", "init", "count_down", "delete"]);
+        let script: &Script = if word == "read" { &LATCH_READ } else { &LATCH };
+        let (keys, arguments) = self.wire.latch_text(word, rng.below(4));
+        Call {
+            script: script.name,
+            source: script.source.to_owned(),
+            keys,
+            arguments,
+        }
+    }
+}
+
+fn known(script: Option<&'static Script>) -> (&'static str, String) {
+    script.map_or(("", String::new()), |script| {
+        (script.name, script.source.to_owned())
+    })
 }

@@ -16,6 +16,9 @@ impl World<'_> {
         for _ in 0..faults.crashes {
             self.plan(Fault::Crash);
         }
+        for _ in 0..faults.strangers {
+            self.plan(Fault::Stranger);
+        }
         for _ in 0..faults.pauses {
             let pause = self.rng.between(MS, faults.longest_pause);
             self.plan(Fault::Pause(pause));
@@ -76,6 +79,7 @@ impl World<'_> {
         self.trace.note(now, || format!("FAULT {fault:?}"));
         match fault {
             Fault::Crash => self.crash(),
+            Fault::Stranger => self.meet(),
             Fault::Pause(length) => self.pause(length),
             Fault::Cut(notice) => self.cut(notice),
             Fault::Step(by) => self.nodes.iter_mut().for_each(|node| node.offset += by),

@@ -21,10 +21,11 @@ const MORE: usize = 4;
 /// For how long a lock is left to those who cannot queue, in microseconds, with what a script takes until it reads the
 /// clock.
 const OPEN: i64 = 31_000;
+/// What says of which kind a number is.
+const MARK: usize = 5;
 
 impl Layout {
-    pub(super) fn new(kind: Kind, mut keys: Vec<Vec<u8>>) -> Self {
-        keys.truncate(MORE + 1);
+    pub(super) fn new(kind: Kind, keys: Vec<Vec<u8>>) -> Self {
         Self { kind, keys }
     }
 
@@ -62,7 +63,15 @@ impl Layout {
         if self.kind.is_counted() {
             let total = total.to_string().into_bytes();
             server.command(&[b"SET".to_vec(), self.keys[LOCK].clone(), total])?;
+            let word = self.kind.word().as_bytes().to_vec();
+            server.command(&[b"SET".to_vec(), self.keys[MARK].clone(), word])?;
         }
+        Ok(())
+    }
+
+    /// Deletes what the lock itself is, as an operator does.
+    pub(super) fn lose(&self, server: &mut Server) -> Result<(), Unsupported> {
+        server.command(&[b"DEL".to_vec(), self.keys[LOCK].clone()])?;
         Ok(())
     }
 
@@ -156,7 +165,7 @@ impl Layout {
     pub(super) fn immortal(&self, server: &Server) -> Vec<String> {
         let meant: &[usize] = match self.kind {
             Kind::Fair => &[QUEUE, MORE],
-            Kind::Semaphore | Kind::Permits => &[LOCK, MORE],
+            Kind::Semaphore | Kind::Permits => &[LOCK, MORE, MARK],
             Kind::Lock | Kind::Mutex | Kind::ReadWrite => &[],
         };
         let immortal = server.keys.iter(server.now()).filter(|(key, entry)| {
@@ -232,10 +241,10 @@ fn waiter(owner: Owner, record: &str) -> Option<Waiter> {
     let mut next = || parts.next()?.parse::<i64>().ok();
     let (alive_until, lease_ms, tokens, permits) = (next()?, next()?, next()?, next()?);
     let mode = match parts.next()? {
-        "x" => Mode::Exclusive,
+        "x" | "m" | "f" => Mode::Exclusive,
         "r" => Mode::Read,
         "w" => Mode::Write,
-        "p" => Mode::Permits,
+        "s" | "p" => Mode::Permits,
         _ => return None,
     };
     let inbox = parts.next()?.as_bytes().to_vec();

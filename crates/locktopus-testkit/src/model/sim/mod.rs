@@ -18,6 +18,7 @@ mod patch;
 mod rules;
 mod runner;
 mod setup;
+mod strangers;
 mod trace;
 mod wire;
 mod world;
@@ -57,6 +58,23 @@ impl Kind {
         Self::Permits,
     ];
 
+    /// The word that says of which kind a number is.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Lock => "lock",
+            Self::Mutex => "mutex",
+            Self::Fair => "fair_lock",
+            Self::ReadWrite => "rw_lock",
+            Self::Semaphore => "semaphore",
+            Self::Permits => "permit_semaphore",
+        }
+    }
+
+    /// What the number of an acquisition becomes in its owner's id: even for a lock, odd for a fair lock.
+    fn number(self, serial: u64) -> u64 {
+        serial * 2 + u64::from(self == Self::Fair)
+    }
+
     /// Whether it is counted in permits.
     fn is_counted(self) -> bool {
         matches!(self, Self::Semaphore | Self::Permits)
@@ -71,6 +89,8 @@ pub struct Config {
     /// Primaries die and replicas that lag behind take over. Then locks may be lost, so that only what is promised
     /// even then is judged: tokens, and everything that one server does by itself.
     pub failovers: bool,
+    /// Others take the name for another kind of lock, and operators lose the number of a semaphore.
+    pub strangers: bool,
     /// What clients do wrong.
     pub flaw: Option<Flaw>,
     /// How scripts are changed.
@@ -84,6 +104,7 @@ impl Config {
         Self {
             kind,
             failovers: false,
+            strangers: false,
             flaw: None,
             patch: None,
         }
@@ -94,6 +115,15 @@ impl Config {
     pub fn with_failovers(self) -> Self {
         Self {
             failovers: true,
+            ..self
+        }
+    }
+
+    /// With others who take the name for another kind.
+    #[must_use]
+    pub fn with_strangers(self) -> Self {
+        Self {
+            strangers: true,
             ..self
         }
     }
@@ -132,6 +162,8 @@ pub struct Counts {
     pub handed: u64,
     /// Times that a process took up a lease that it had kept.
     pub again: u64,
+    /// Times that somebody asked for the name, which was in use, as another kind.
+    pub strange: u64,
 }
 
 impl Counts {
@@ -142,5 +174,6 @@ impl Counts {
         self.pushed += other.pushed;
         self.handed += other.handed;
         self.again += other.again;
+        self.strange += other.strange;
     }
 }

@@ -32,21 +32,22 @@ pub fn mutants() -> Vec<Mutant> {
             name,
             kind,
             failovers,
+            strangers,
             script,
             from,
             to,
             more,
         } = *wrong;
-        let config = Config::new(kind).with_patch(Patch {
+        let patch = Patch {
             script,
             from,
             to,
             more,
-        });
-        let config = if failovers {
-            config.with_failovers()
-        } else {
-            config
+        };
+        let config = Config {
+            failovers,
+            strangers,
+            ..Config::new(kind).with_patch(patch)
         };
         mutants.push(Mutant { name, config });
     }
@@ -106,6 +107,7 @@ struct Wrong {
     name: &'static str,
     kind: Kind,
     failovers: bool,
+    strangers: bool,
     script: &'static str,
     from: &'static str,
     to: &'static str,
@@ -130,6 +132,7 @@ const fn wrong(
         name,
         kind,
         failovers: false,
+        strangers: false,
         script,
         from,
         to,
@@ -146,20 +149,34 @@ const TOKEN_FIRST: [&str; 2] = [
      leave(owner)\n        take(owner, lease, mode, permits)\n",
 ];
 
+/// Noticed only where others take the name for another kind, or lose a number.
+const fn mixed(
+    name: &'static str,
+    kind: Kind,
+    script: &'static str,
+    from: &'static str,
+    to: &'static str,
+) -> Wrong {
+    Wrong {
+        strangers: true,
+        ..wrong(name, kind, script, from, to)
+    }
+}
+
 const PATCHES: &[Wrong] = &[
     wrong(
         "a lock is released whoever asks",
         Kind::Lock,
         "_release",
-        "local released = redis.call('HDEL', KEYS[1], ARGV[1]) == 1",
-        "local released = redis.call('DEL', KEYS[1]) == 1",
+        "local dropped = redis.pcall('HDEL', KEYS[1], ARGV[1])",
+        "local dropped = redis.pcall('DEL', KEYS[1])",
     ),
     wrong(
         "a mutex is released whoever asks",
         Kind::Mutex,
         "_release",
-        "local released = redis.call('GET', KEYS[1]) == ARGV[1]",
-        "local released = redis.call('EXISTS', KEYS[1]) == 1",
+        "local released = holder == ARGV[1]",
+        "local released = holder",
     ),
     wrong(
         "a lock is extended whoever asks",
@@ -221,7 +238,7 @@ const PATCHES: &[Wrong] = &[
         "a newcomer goes before the queue",
         Kind::Lock,
         "_acquire",
-        "if KEYS[3] and code == 0 and first(0) then",
+        "if KEYS[3] and code == 0 then",
         "if false then",
     ),
     wrong(
@@ -242,8 +259,8 @@ const PATCHES: &[Wrong] = &[
         "the lock is handed to the dead",
         Kind::Lock,
         "_release",
-        "if until_ms and until_ms * 1000 > now then",
-        "if until_ms then",
+        "if until_ms and until_ms * 1000 > now and",
+        "if until_ms and",
     ),
     wrong(
         "the lock is handed to the dead, the long way",
@@ -381,8 +398,8 @@ const PATCHES: &[Wrong] = &[
         "a cancelled attempt that was granted is left alone",
         Kind::Lock,
         "_release",
-        "local released = redis.call('HDEL', KEYS[1], ARGV[1]) == 1",
-        "local released = redis.call('EXISTS', KEYS[3]) == 0 and redis.call('HDEL', KEYS[1], ARGV[1]) == 1",
+        "local dropped = redis.pcall('HDEL', KEYS[1], ARGV[1])",
+        "local dropped = redis.call('EXISTS', KEYS[3]) == 0 and redis.pcall('HDEL', KEYS[1], ARGV[1])",
     ),
     wrong(
         "a cancelled place is kept",
@@ -451,6 +468,7 @@ const PATCHES: &[Wrong] = &[
         name: "tokens are counted",
         kind: Kind::Lock,
         failovers: true,
+        strangers: false,
         script: "_acquire",
         from: "local token = math.max(now, floor)",
         to: "local token = math.max(1, floor)",
@@ -490,5 +508,82 @@ const PATCHES: &[Wrong] = &[
         "_release",
         "local channel = ARGV[5]",
         "local channel = ARGV[5] redis.call('GET', KEYS[1] .. ':more')",
+    ),
+    mixed(
+        "a read-write lock is taken on a lock that is held",
+        Kind::Lock,
+        "read_lock_acquire",
+        "return nil, wrong_type(now_in) or redis.call('EXISTS', KEYS[1]) == 1",
+        "return nil, wrong_type(now_in)",
+    ),
+    mixed(
+        "a held lock is evicted as a read-write lock",
+        Kind::Fair,
+        "read_lock_evict",
+        "if other() then\n  return misplaced(KEYS[6])\nend",
+        "",
+    ),
+    mixed(
+        "a fair lock waits for a lock",
+        Kind::Lock,
+        "fair_lock_acquire",
+        "return not native(holder) or string.byte(holder, -1) % 2 == parity",
+        "return true",
+    ),
+    mixed(
+        "a read-write lock that is held is shown as a lock",
+        Kind::ReadWrite,
+        "fair_lock_inspect",
+        "if other() then\n  return misplaced(KEYS[6])\nend",
+        "",
+    ),
+    mixed(
+        "a number is given to a mutex that is held",
+        Kind::Mutex,
+        "semaphore_counter",
+        "if other() then\n  return misplaced(KEYS[6])\nend",
+        "",
+    ),
+    mixed(
+        "a latch is set on a mutex that is held",
+        Kind::Mutex,
+        "latch",
+        "if counted_as('latch', KEYS[2], KEYS[3], KEYS[4]) == 'other' then\n  return misplaced(KEYS[2])\nend",
+        "",
+    ),
+    mixed(
+        "a mutex waits for a semaphore",
+        Kind::Semaphore,
+        "mutex_acquire",
+        "remaining == -1 and #value < 18",
+        "false and #value < 18",
+    ),
+    mixed(
+        "permits with ids are taken from a semaphore",
+        Kind::Semaphore,
+        "permit_semaphore_acquire",
+        "return said == kind and 'ours' or 'other'",
+        "return 'ours'",
+    ),
+    mixed(
+        "the mark of a number is not read",
+        Kind::Permits,
+        "semaphore_counter",
+        "local said = value and redis.call('GET', mark)",
+        "local said",
+    ),
+    mixed(
+        "a number that is lost is given anew as if nobody held permits",
+        Kind::Semaphore,
+        "semaphore_counter",
+        "after = before or number - held()",
+        "after = before or number",
+    ),
+    mixed(
+        "permits with ids that are held count as free in a new number",
+        Kind::Permits,
+        "permits_counter",
+        "after = before or number - held()",
+        "after = before or number",
     ),
 ];

@@ -22,13 +22,21 @@ pub struct Patch {
 impl Patch {
     /// The text of a script after the change.
     pub(super) fn apply(&self, script: &Script) -> Result<Cow<'static, str>, Unsupported> {
-        if !script.name.ends_with(self.script) {
-            return Ok(script.source.into());
+        self.apply_to(script.name, script.source)
+    }
+
+    /// As [`apply`](Self::apply), by the script's name and text.
+    pub(super) fn apply_to<'a>(
+        &self,
+        name: &str,
+        source: &'a str,
+    ) -> Result<Cow<'a, str>, Unsupported> {
+        if !name.ends_with(self.script) {
+            return Ok(source.into());
         }
-        let mut source = script.source.to_owned();
+        let mut source = source.to_owned();
         for (from, to) in std::iter::once(&(self.from, self.to)).chain(self.more) {
             if source.matches(from).count() != 1 {
-                let name = script.name;
                 let what = format!("the patch: {name} does not contain {from:?} exactly once");
                 return Err(Unsupported { what });
             }

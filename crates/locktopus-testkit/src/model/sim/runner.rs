@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::judge::Violation;
+use super::strangers::Strangers;
 use super::wire::Wire;
 use super::world::World;
 use super::{Config, Counts};
@@ -159,6 +160,7 @@ struct Runner<'a> {
     config: &'a Config,
     lua: Interpreter,
     wire: Wire,
+    strangers: Option<Strangers>,
 }
 
 impl<'a> Runner<'a> {
@@ -167,11 +169,18 @@ impl<'a> Runner<'a> {
             what: error.to_string(),
         })?;
         let wire = Wire::new(&lua, config.kind, config.patch.as_ref())?;
-        Ok(Self { config, lua, wire })
+        let strangers = Strangers::of(config)?;
+        Ok(Self {
+            config,
+            lua,
+            wire,
+            strangers,
+        })
     }
 
     fn run(&self, seed: u64, trace: bool) -> Result<Report, Unsupported> {
         let mut world = World::new(&self.lua, &self.wire, self.config, seed, trace);
+        world.strangers = self.strangers.as_ref();
         let verdict = world.run()?;
         let counts = world.counts;
         let trace = world.into_trace();

@@ -45,6 +45,8 @@ pub(super) struct Faults {
     pub(super) changes: u64,
     /// Subscriptions in a thousand that end up on the replica.
     pub(super) misplaced: u64,
+    /// Somebody takes the name for another kind, or loses the number of a semaphore.
+    pub(super) strangers: u64,
 }
 
 /// What a schedule is about.
@@ -166,7 +168,10 @@ impl Setup {
                 ScriptTime::Advances(150),
             ]),
             end: length,
-            faults: faults(rng, config, climate, &rules),
+            faults: Faults {
+                strangers: if config.strangers { 40 } else { 0 },
+                ..faults(rng, config, climate, &rules)
+            },
             strangers: rng.permille(300),
             rules,
         }
@@ -353,5 +358,6 @@ fn faults(rng: &mut Rng, config: &Config, climate: Climate, rules: &Rules) -> Fa
         failovers,
         changes: if config.failovers { 0 } else { rng.below(2) },
         misplaced,
+        ..Faults::default()
     }
 }

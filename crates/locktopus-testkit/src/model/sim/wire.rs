@@ -31,6 +31,8 @@ pub(super) struct Wire {
     /// A read-write lock has one for each half.
     programs: Vec<(Mode, Programs)>,
     channels: RefCell<BTreeMap<usize, Rc<[Vec<u8>; 3]>>>,
+    /// The keys of a latch of the same name.
+    latch: Vec<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -70,6 +72,20 @@ impl Kind {
         }
     }
 
+    /// The letter by which scripts know a kind and how it is wanted.
+    pub(super) fn letter(self, mode: Mode) -> Vec<u8> {
+        let letter: &[u8] = match (self, mode) {
+            (Self::Lock, _) => b"x",
+            (Self::Mutex, _) => b"m",
+            (Self::Fair, _) => b"f",
+            (Self::ReadWrite, Mode::Read) => b"r",
+            (Self::ReadWrite, _) => b"w",
+            (Self::Semaphore, _) => b"s",
+            (Self::Permits, _) => b"p",
+        };
+        letter.to_vec()
+    }
+
     /// The scripts for each mode.
     fn scripts(self) -> Vec<(Mode, &'static KindScripts)> {
         match self {
@@ -93,6 +109,8 @@ impl Wire {
         let name = LockName::new("it").map_err(|error| Unsupported {
             what: error.to_string(),
         })?;
+        let bytes = |names: Vec<String>| names.into_iter().map(String::into_bytes).collect();
+        let latch = Keys::of(&LockTarget::new(name.clone(), LockKind::Latch));
         let names = Keys::of(&LockTarget::new(name, kind.target()));
         let load = |script: &Script| match patch {
             Some(patch) => lua.load(&patch.apply(script)?),
@@ -107,11 +125,7 @@ impl Wire {
             };
             Ok((mode, programs))
         };
-        let keys = names
-            .names
-            .iter()
-            .map(|key| key.clone().into_bytes())
-            .collect();
+        let keys = bytes(names.names.clone());
         Ok(Self {
             layout: Layout::new(kind, keys),
             announced: names.channel.as_deref().unwrap_or_default().to_vec(),
@@ -123,6 +137,7 @@ impl Wire {
                 .map(load_all)
                 .collect::<Result<_, _>>()?,
             channels: RefCell::default(),
+            latch: bytes(latch.names),
         })
     }
 
@@ -184,7 +199,7 @@ impl Wire {
             } => {
                 let arguments = vec![
                     bytes(owner),
-                    mode.letter(),
+                    self.layout.kind().letter(*mode),
                     number(*permits),
                     b"PUBLISH".to_vec(),
                     self.announced.clone(),
@@ -214,31 +229,35 @@ impl Wire {
         }
     }
 
-    /// The text of the script of a request, its keys and its arguments.
-    pub(super) fn text(&self, process: usize, ask: &Ask) -> (String, Vec<Vec<u8>>, Vec<Vec<u8>>) {
-        let source = match ask {
-            Ask::Acquire { mode, .. } => self.programs(*mode).scripts.acquire.source,
-            Ask::Release { mode, .. } => self.programs(*mode).scripts.release.source,
-            Ask::Extend { mode, .. } => self.programs(*mode).scripts.extend.source,
-            Ask::Subscribe | Ask::Unsubscribe => "",
+    /// The script of a request, its keys and its arguments.
+    pub(super) fn text(
+        &self,
+        process: usize,
+        ask: &Ask,
+    ) -> (Option<&'static Script>, Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let script = match ask {
+            Ask::Acquire { mode, .. } => Some(&self.programs(*mode).scripts.acquire),
+            Ask::Release { mode, .. } => Some(&self.programs(*mode).scripts.release),
+            Ask::Extend { mode, .. } => Some(&self.programs(*mode).scripts.extend),
+            Ask::Subscribe | Ask::Unsubscribe => None,
         };
         let (keys, arguments) = self
             .call(process, ask)
             .map(|(_, keys, arguments)| (keys, arguments))
             .unwrap_or_default();
-        (source.to_owned(), keys, arguments)
+        (script, keys, arguments)
     }
 
-    /// The text of the script that ends all holds, or that looks at the lock.
+    /// The script that ends all holds, or that looks at the lock.
     pub(super) fn other_text(
         &self,
         mode: Mode,
         evict: bool,
-    ) -> (String, Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    ) -> (&'static Script, Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let scripts = self.programs(mode).scripts;
         let keys = self.layout.keys().to_vec();
         if !evict {
-            return (scripts.inspect.source.to_owned(), keys, Vec::new());
+            return (&scripts.inspect, keys, Vec::new());
         }
         let tokens = number(i64::from(mode.has_tokens()));
         let publish = b"PUBLISH".to_vec();
@@ -248,7 +267,24 @@ impl Wire {
             number(KEEP_TOKEN_MS),
             tokens,
         ];
-        (scripts.evict.source.to_owned(), keys, arguments)
+        (&scripts.evict, keys, arguments)
+    }
+
+    /// Keys and arguments of the script for a latch of the same name.
+    pub(super) fn latch_text(&self, word: &str, operation: u64) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let mut keys = self.latch.clone();
+        if word == "read" {
+            return (keys, Vec::new());
+        }
+        keys.push(format!("locktopus_done:{{it}}:latch:{operation}").into_bytes());
+        let arguments = vec![
+            word.as_bytes().to_vec(),
+            number(2),
+            b"PUBLISH".to_vec(),
+            self.announced.clone(),
+            number(120_000),
+        ];
+        (keys, arguments)
     }
 
     /// Keys and arguments of the script that changes the number of a semaphore.
@@ -259,9 +295,10 @@ impl Wire {
         operation: u64,
     ) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let mut keys = self.layout.keys().to_vec();
-        if word != "read" {
-            keys.push(format!("locktopus_done:{{it}}:{operation}").into_bytes());
+        if word == "read" {
+            return (keys, Vec::new());
         }
+        keys.push(format!("locktopus_done:{{it}}:{operation}").into_bytes());
         let arguments = vec![
             word.as_bytes().to_vec(),
             number(change),
@@ -298,7 +335,7 @@ impl Wire {
             number(*lease_ms),
             number(KEEP_TOKEN_MS),
             number(*not_after),
-            mode.letter(),
+            self.layout.kind().letter(*mode),
             number(*permits),
             number(*tokens),
             number(*floor),
@@ -405,18 +442,6 @@ impl Ran {
             published: Vec::new(),
             reply: Reply::Nil,
         }
-    }
-}
-
-impl Mode {
-    fn letter(self) -> Vec<u8> {
-        let letter: &[u8] = match self {
-            Self::Exclusive => b"x",
-            Self::Read => b"r",
-            Self::Write => b"w",
-            Self::Permits => b"p",
-        };
-        letter.to_vec()
     }
 }
 

@@ -12,12 +12,13 @@ use super::net::{LOCAL, Net};
 use super::node::Node;
 use super::rules::{MS, Micros, Rules};
 use super::setup::Setup;
+use super::strangers::Strangers;
 use super::trace::Trace;
 use super::wire::Wire;
 use super::{Config, Counts};
 use crate::model::Rng;
 use crate::model::lua::Interpreter;
-use crate::model::redis::{Keyspace, Role, Unsupported};
+use crate::model::redis::{Keyspace, Published, Role, Unsupported};
 
 /// Something that will happen.
 #[derive(Debug)]
@@ -65,6 +66,8 @@ pub(super) enum Fault {
     Cut(Option<Micros>),
     Step(Micros),
     Drought(bool),
+    /// Somebody takes the name for another kind, or loses the number of a semaphore.
+    Stranger,
     /// The primary dies; a replica takes over after a while.
     Die {
         outage: Micros,
@@ -105,7 +108,7 @@ pub(super) struct World<'a> {
     pub(super) rules: Rc<Rules>,
     pub(super) habits: Rc<Habits>,
     pub(super) now: Micros,
-    serial: u64,
+    pub(super) serial: u64,
     events: BTreeMap<(Micros, u64), Event>,
     pub(super) rng: Rng,
     pub(super) net: Net,
@@ -117,6 +120,9 @@ pub(super) struct World<'a> {
     pub(super) trace: Trace,
     pub(super) counts: Counts,
     pub(super) ended: bool,
+    pub(super) strangers: Option<&'a Strangers>,
+    /// What the model lacked for a fault.
+    pub(super) lacking: Option<Unsupported>,
 }
 
 /// How far behind a replica is at most.
@@ -154,6 +160,8 @@ impl<'a> World<'a> {
             trace: Trace::new(trace),
             counts: Counts::default(),
             ended: false,
+            strangers: None,
+            lacking: None,
             setup,
             rules,
             habits,
@@ -181,6 +189,9 @@ impl<'a> World<'a> {
                 break;
             }
             self.happen(event)?;
+            if let Some(lacking) = self.lacking.take() {
+                return Err(lacking);
+            }
             if let Some(violation) = self.judge.violation() {
                 return Ok(Err(violation));
             }
@@ -334,17 +345,22 @@ impl<'a> World<'a> {
         let lag = self.rng.between(100, LONGEST_LAG);
         let replicated = self.nodes[node].replicate(now + lag);
         self.answer(process, call, ran.answer.clone(), ran.micros);
-        for published in &ran.published {
+        self.tell(node, replicated, &ran.published);
+        Ok(())
+    }
+
+    /// Sends what was published to those who listen; those on the replica hear it when that has what was written.
+    pub(super) fn tell(&mut self, node: usize, replicated: Micros, published: &[Published]) {
+        for published in published {
             let heard = Input::Heard(self.wire.heard(published));
             let [here, at_replica] = self.nodes[node].who_hears(self.wire, &published.channel);
             for process in here {
-                self.reach_later(process, now, &heard);
+                self.reach_later(process, self.now, &heard);
             }
             for process in at_replica {
                 self.reach_later(process, replicated, &heard);
             }
         }
-        Ok(())
     }
 
     fn answer(&mut self, process: usize, call: u64, answer: Answer, micros: Option<i64>) {

@@ -293,8 +293,9 @@ impl Process {
             return Rc::from(format!("{:05x}-{serial:08x}\0\0", self.id));
         }
         Rc::from(format!(
-            "{:08x}-0000-8c70-a705-000000000000:{serial}",
-            self.id
+            "{:08x}-0000-8c70-a705-000000000000:{}",
+            self.id,
+            self.rules.kind.number(serial)
         ))
     }
 

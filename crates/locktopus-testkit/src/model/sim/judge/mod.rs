@@ -14,6 +14,7 @@ use super::ask::{Ask, Holder, Mode, Owner, Waiter};
 use super::node::Node;
 use super::rules::Micros;
 use super::setup::Setup;
+use super::strangers::Heard;
 use super::wire::{Ran, Wire};
 pub(super) use beliefs::Belief;
 use stalls::Stalls;
@@ -55,6 +56,8 @@ pub enum Invariant {
     HandedOn,
     /// A request that comes too late does nothing.
     LateRefused,
+    /// Asked for as another kind, a name in use is refused, and nothing changes.
+    KindsApart,
     /// Scripts touch the keys they were given.
     DeclaredKeys,
     /// Scripts read the clock once at most: it may go on meanwhile, and what one reading decided the next would undo.
@@ -199,6 +202,22 @@ impl Judge {
             now_ms: server.clock / 1_000,
             micros: server.clock,
         }
+    }
+
+    /// Whether the name is in use: somebody holds it, or there is a number.
+    pub(super) fn is_in_use(&self, wire: &Wire, node: &Node) -> bool {
+        let seen = self.look(wire, node);
+        seen.free.is_some() || seen.live().next().is_some()
+    }
+
+    /// Judges what came of asking for the name as another kind.
+    pub(super) fn met(&mut self, now: Micros, heard: &Heard, before: &str, after: &str) {
+        self.check(heard.is_turned_away(), now, Invariant::KindsApart, || {
+            format!("a name in use as another kind answered {heard:?}")
+        });
+        self.check(before == after, now, Invariant::KindsApart, || {
+            format!("{heard:?} changed\n{before}\nto\n{after}")
+        });
     }
 
     /// Judges a script by what it did.

@@ -2,6 +2,7 @@
 
 use super::{Before, Execution, Invariant, Judge, SCRIPT};
 use crate::model::sim::ask::{Answer, Ask, Holder, Owner};
+use crate::model::sim::rules::Micros;
 
 impl Judge {
     /// Whether it ran as scripts should.
@@ -70,17 +71,20 @@ impl Judge {
                 );
             }
         }
-        if let Some(free) = after.free {
-            let held: i64 = after.holders.iter().map(|holder| holder.permits).sum();
-            let total = self.total;
-            let kept = free >= 0 && held + free == total;
-            self.check(kept, now, Invariant::PermitsKept, || {
-                format!(
-                    "after {:?} {held} of {total} are held and {free} are free",
-                    run.ask
-                )
-            });
-        }
+        self.counted(now, after);
+    }
+
+    /// Whether permits are all there and no more.
+    pub(in crate::model::sim) fn counted(&mut self, now: Micros, after: &Before) {
+        let Some(free) = after.free else {
+            return;
+        };
+        let held: i64 = after.holders.iter().map(|holder| holder.permits).sum();
+        let total = self.total;
+        let kept = free >= 0 && held + free == total;
+        self.check(kept, now, Invariant::PermitsKept, || {
+            format!("{held} of {total} are held and {free} are free")
+        });
     }
 
     /// A new holder asked for it, or had waited for it.

@@ -1,0 +1,32 @@
+-- The answer to those who ask for a name as one kind while it is in use as another.
+-- Needs `wrong_type`. Defines `misplaced`.
+
+-- 'WRONGKIND <which of a group, from 0> <what is there>'. `mark` is the key beside a number that says of which kind it is.
+local function misplaced(mark, index, word)
+  local text = not word and redis.pcall('GET', KEYS[1])
+  if word then
+    -- Known already.
+  elseif not text then
+    word = mark and 'a semaphore whose number is gone' or 'nothing'
+  elseif not wrong_type(text) then
+    if #text < 18 and string.find(text, '^%-?%d+$') then
+      word = mark and redis.call('GET', mark) or 'a number (semaphore, permit_semaphore or latch)'
+    else
+      word = string.sub(text, 15, 23) == '8c70-a705' and 'mutex' or 'a text'
+    end
+  else
+    local fields = redis.pcall('HKEYS', KEYS[1])
+    word = 'something that is no lock'
+    if not wrong_type(fields) then
+      local owner = fields[1]
+      if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
+        word = 'rw_lock'
+      elseif #fields == 1 and string.sub(owner, 15, 23) == '8c70-a705' then
+        word = string.byte(owner, -1) % 2 == 1 and 'fair_lock' or 'lock'
+      elseif #fields == 1 and string.find(owner, '^[%x-]+:%-?%d+$') then
+        word = 'lock or fair_lock'
+      end
+    end
+  end
+  return redis.error_reply(string.format('WRONGKIND %d %s', index or 0, word))
+end

@@ -1,0 +1,28 @@
+-- Keeping apart the kinds that are one number: a mark beside it says of which kind it is. Redisson writes none; then
+-- those who hold permits tell, and what cannot be told is taken for what was asked for.
+-- Needs `wrong_type`, `now`. Defines `counted_as`.
+
+-- Whether anybody holds permits in this sorted set of deadlines.
+local function counts_holders(key)
+  local found = redis.pcall('ZRANGE', key, string.format('(%.0f', now / 1000), '+inf', 'BYSCORE', 'LIMIT', 0, 1)
+  return not wrong_type(found) and found[1] ~= nil
+end
+
+-- 'ours' if KEYS[1] is a number of this kind, 'other' if the name is in use as something else, 'none' if it is free.
+-- `mark` is the key of the mark, the others are where other kinds keep their holders.
+local function counted_as(kind, mark, ...)
+  local value = redis.pcall('GET', KEYS[1])
+  if wrong_type(value) or value and not (#value < 18 and string.find(value, '^%-?%d+$')) then
+    return 'other'
+  end
+  local said = value and redis.call('GET', mark)
+  if said then
+    return said == kind and 'ours' or 'other'
+  end
+  for _, key in ipairs({...}) do
+    if counts_holders(key) then
+      return 'other'
+    end
+  end
+  return value and 'ours' or 'none'
+end

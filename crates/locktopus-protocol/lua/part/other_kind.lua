@@ -1,0 +1,12 @@
+-- Keeping apart the kinds of one name, where a key is of another type, or has another shape. Defines `wrong_type`.
+
+-- Whether an answer is the error of a command on a key of another type. Any other error ends the script.
+local function wrong_type(answer)
+  if type(answer) ~= 'table' or not answer.err then
+    return false
+  end
+  if string.find(answer.err, '^WRONGTYPE') then
+    return true
+  end
+  error(answer)
+end

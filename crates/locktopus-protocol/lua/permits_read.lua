@@ -1,0 +1,16 @@
+-- Reads the number of free permits with ids. Writes nothing, so it goes on when the server is out of memory.
+--
+-- KEYS  as for changing it, without the answer
+-- ARGV  none
+-- Reply {value or '', 0}
+--       error WRONGKIND: the name is in use as another kind
+read_clock()
+if other() then
+  return misplaced(KEYS[6])
+end
+local value = tonumber(redis.call('GET', KEYS[1]) or '')
+if value then
+  -- Free too, though nobody has taken them back yet: those whose lease has ended.
+  value = value + #redis.call('ZRANGE', KEYS[5], '-inf', string.format('%.0f', now / 1000), 'BYSCORE')
+end
+return {value or '', 0}

@@ -1,0 +1,46 @@
+//! Scripts find a name in use as another kind: `WRONGKIND <which of a group, from 0> <what is there>`.
+
+use locktopus_core::{BackendError, BackendErrorKind, LockTarget};
+
+/// The word that such an error begins with. Nothing was done.
+pub(crate) const CODE: &str = "WRONGKIND";
+
+/// Puts into words what a script said about the name of a target; other errors stay as they are.
+pub(crate) fn tell<'a>(
+    error: BackendError,
+    target: impl FnOnce(usize) -> &'a LockTarget,
+) -> BackendError {
+    let said = error.message().strip_prefix(CODE);
+    let said = said.and_then(|said| said.trim_start().split_once(' '));
+    let Some((index, found)) = said.filter(|_| error.kind() == BackendErrorKind::OtherKind) else {
+        return error;
+    };
+    let target = target(index.parse().unwrap_or(0));
+    BackendError::other_kind(error.backend(), target, found)
+}
+
+#[cfg(test)]
+mod tests {
+    use locktopus_core::{Executed, LockKind, LockName};
+
+    use super::*;
+
+    #[test]
+    fn what_is_there_and_what_was_asked_for_are_said() {
+        let kinds = [LockKind::Reentrant, LockKind::Semaphore];
+        let targets = kinds.map(|kind| LockTarget::new(LockName::new("it").unwrap(), kind));
+        let error = |kind, message| BackendError::new("test", kind, Executed::No, message);
+        let kind = BackendErrorKind::OtherKind;
+        let told = tell(error(kind, "WRONGKIND 1 rw_lock"), |index| &targets[index]);
+        let text = told.to_string();
+        assert!(
+            text.contains("rw_lock") && text.contains("semaphore"),
+            "{text}"
+        );
+        assert_eq!(told.executed(), Executed::No);
+        let other = tell(error(BackendErrorKind::Refused, "WRONGKIND 0 x"), |_| {
+            &targets[0]
+        });
+        assert_eq!(other.message(), "WRONGKIND 0 x");
+    }
+}
