@@ -173,7 +173,8 @@ impl Locktopus {
     ///
     /// Cancel safe: a probe lock that was taken lapses after a second.
     pub async fn diagnose(&self) -> Result<Diagnosis, BackendError> {
-        let deadline = timer_in(self.services.call_timeout());
+        // Several calls one after the other, and a server that hangs takes as long as one may.
+        let deadline = timer_in(self.services.call_timeout().saturating_mul(3));
         self.services.backend.diagnose(deadline).await
     }
 

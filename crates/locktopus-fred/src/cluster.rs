@@ -1,6 +1,7 @@
 //! Commands on a cluster: find the node, follow redirects, keep the slot table fresh.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use futures_util::future::join_all;
@@ -15,6 +16,7 @@ use crate::node::Node;
 use crate::request::Request;
 use crate::shards::Placements;
 use crate::slots::{self, SlotMap};
+use crate::strangers::Strangers;
 use crate::survey;
 
 /// How many refusals in a row a command follows before they are reported.
@@ -31,33 +33,38 @@ pub(crate) struct Shared {
     pub(crate) seeds: Vec<HostPort>,
     pub(crate) events: UnboundedSender<PushEvent>,
     pub(crate) placements: Placements,
+    pub(crate) strangers: Strangers,
     pub(crate) stale: Notify,
     /// Counts finished surveys.
     pub(crate) surveys: watch::Sender<u64>,
+    /// Whether the next survey has to wait for the end of a pause.
+    pub(crate) resting: AtomicBool,
     pub(crate) closed: CancellationToken,
     map: RwLock<Arc<SlotMap>>,
 }
 
 impl Cluster {
-    /// Asks `seeds` for the slot table and starts to keep it fresh.
+    /// Asks `seeds` for the slot table and starts to keep it fresh. Says why if nobody knew it.
     pub(crate) async fn connect(
         dialer: Arc<Dialer>,
         seeds: Vec<HostPort>,
         events: UnboundedSender<PushEvent>,
-    ) -> Result<Self, String> {
+    ) -> (Self, Option<String>) {
         let shared = Arc::new(Shared {
             dialer,
             seeds,
             events,
             placements: Placements::default(),
+            strangers: Strangers::default(),
             stale: Notify::new(),
             surveys: watch::Sender::new(0),
+            resting: AtomicBool::new(false),
             closed: CancellationToken::new(),
             map: RwLock::new(Arc::new(SlotMap::empty())),
         });
-        survey::once(&shared, 0).await?;
+        let failure = survey::once(&shared, 0).await.err();
         tokio::spawn(survey::run(Arc::clone(&shared)));
-        Ok(Self { shared })
+        (Self { shared }, failure)
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -71,6 +78,9 @@ impl Cluster {
         words: &[&[u8]],
     ) -> Result<Reply, ClientError> {
         let mut node = self.shared.find(route).await?;
+        if route == Route::Any {
+            return self.anywhere(words).await;
+        }
         let mut refusals = 0;
         loop {
             let conn = match node.commands().conn().await {
@@ -111,6 +121,22 @@ impl Cluster {
                 }
             }
         }
+    }
+
+    /// Sends a command that any primary can answer to the first one that can be reached, beginning with those that
+    /// are up: one that is away must not fail what any other one could do.
+    async fn anywhere(&self, words: &[&[u8]]) -> Result<Reply, ClientError> {
+        let mut nodes = self.shared.map().nodes().to_vec();
+        nodes.sort_by_key(|node| node.commands().current().is_none());
+        let mut problem = ClientError::NotSent("the cluster has no primary".to_owned());
+        for node in nodes {
+            match node.commands().conn().await {
+                Ok(conn) => return conn.send(Request::new(words)?).await,
+                Err(unreachable) => problem = unreachable,
+            }
+        }
+        self.shared.stale.notify_one();
+        Err(problem)
     }
 
     /// Sends several commands at once to the node that `route` names, over a connection of their own.
@@ -154,17 +180,15 @@ impl Cluster {
     ) -> Result<Vec<NodeReply>, ClientError> {
         Request::new(words)?;
         let map = self.shared.map();
+        if map.nodes().is_empty() {
+            self.shared.stale.notify_one();
+            let nobody = "no primary of the cluster is known";
+            return Err(ClientError::NotSent(nobody.to_owned()));
+        }
         let replies = map.nodes().iter().map(|node| async move {
-            let reply = match node.commands().conn().await {
-                Ok(conn) => match Request::new(words) {
-                    Ok(request) => conn.send(request).await,
-                    Err(failure) => Err(failure),
-                },
-                Err(failure) => Err(failure),
-            };
             NodeReply {
                 node: node.address().to_string(),
-                reply,
+                reply: self.in_time(node, words).await,
             }
         });
         Ok(join_all(replies).await)
@@ -182,6 +206,22 @@ impl Cluster {
         {
             link.drop_current();
         }
+    }
+
+    /// One node that hangs must not hide what the others say.
+    async fn in_time(&self, node: &Node, words: &[&[u8]]) -> Result<Reply, ClientError> {
+        let limit = self.shared.dialer.budget().answer();
+        let answer = async {
+            let conn = node.commands().conn().await?;
+            conn.send(Request::new(words)?).await
+        };
+        let answer = tokio::time::timeout(limit, answer).await;
+        answer.unwrap_or_else(|_elapsed| {
+            node.suspect();
+            Err(ClientError::MaybeExecuted(format!(
+                "nothing heard in {limit:?}"
+            )))
+        })
     }
 
     /// Has the connection to the node behind `route` checked, and the slot table too.
@@ -203,6 +243,7 @@ impl Cluster {
         for node in self.shared.map().nodes() {
             node.close();
         }
+        self.shared.strangers.close();
     }
 }
 
@@ -232,8 +273,13 @@ impl Shared {
         *map = Arc::new(change(&map));
     }
 
-    /// A node that the table does not have yet.
+    /// A node that the table is about to have.
     pub(crate) fn make(&self, address: &HostPort) -> Arc<Node> {
+        let met = self.strangers.take(address);
+        met.unwrap_or_else(|| self.new_node(address))
+    }
+
+    fn new_node(&self, address: &HostPort) -> Arc<Node> {
         Arc::new(Node::new(
             address.clone(),
             Arc::clone(&self.dialer),
@@ -252,14 +298,20 @@ impl Shared {
     fn node(&self, address: &HostPort) -> Arc<Node> {
         let map = self.map();
         let known = map.nodes().iter().find(|node| node.address() == address);
-        known.map_or_else(|| self.make(address), Arc::clone)
+        known.map_or_else(
+            || self.strangers.visit(address, || self.new_node(address)),
+            Arc::clone,
+        )
     }
 
-    /// Waits until the slot table was checked once more.
+    /// Waits until the slot table was checked once more. In the pause after a check nobody waits: the table is
+    /// fresh, as far as it could be, and whoever needs a better one asks again.
     pub(crate) async fn resurvey(&self) {
         let mut done = self.surveys.subscribe();
         self.stale.notify_one();
-        let _closed = done.changed().await;
+        if !self.resting.load(Ordering::Acquire) {
+            let _closed = done.changed().await;
+        }
     }
 
     async fn find(&self, route: Route) -> Result<Arc<Node>, ClientError> {

@@ -6,6 +6,7 @@
 //! When the connection fails, its queue dies with it, and [`Link`](crate::link::Link) dials a new one.
 
 use std::fmt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub(crate) struct Conn {
     client: Client,
     router: AbortHandle,
     dead: CancellationToken,
+    /// Why it was given up, if it was.
+    verdict: OnceLock<String>,
     entered: AtomicU64,
     answered: AtomicU64,
     /// Set once a subscription was confirmed: from then on the loss of this connection matters.
@@ -40,6 +43,7 @@ impl Conn {
             client,
             router: router.abort_handle(),
             dead: dead.clone(),
+            verdict: OnceLock::new(),
             entered: AtomicU64::new(0),
             answered: AtomicU64::new(0),
             subscribed: AtomicBool::new(false),
@@ -141,6 +145,19 @@ impl Conn {
     pub(crate) fn kill(&self) {
         self.dead.cancel();
         self.router.abort();
+    }
+
+    /// As [`Self::kill`]; callers of the link hear why until there is a connection that lasts.
+    pub(crate) fn give_up(&self, why: impl Into<String>) {
+        let _first = self.verdict.set(why.into());
+        self.kill();
+    }
+
+    /// Why it ended.
+    pub(crate) fn verdict(&self) -> &str {
+        self.verdict
+            .get()
+            .map_or("the connection was lost", |why| why)
     }
 
     pub(crate) fn is_dead(&self) -> bool {

@@ -14,7 +14,8 @@ use crate::single::Single;
 /// Connects to the servers that `options` names.
 ///
 /// Returns once the primary (in a cluster: any node that knows the slots) has accepted the login, and
-/// otherwise gives up after one attempt per address. Later failures are repaired in the background.
+/// otherwise gives up after one attempt per address, unless [`ConnectOptions::lazy`] is set. Later failures are
+/// repaired in the background.
 ///
 /// # Errors
 ///
@@ -78,25 +79,33 @@ async fn single(
 ) -> Result<FredClient, ConnectError> {
     let (events, receiver) = unbounded_channel();
     let single = Single::new(dialer, target.clone(), events);
-    let mut reason = String::new();
-    for _attempt in 0..attempts {
-        match single.ready().await {
-            Ok(()) => {
-                let servers = client::Servers::Single(single);
-                return Ok(FredClient::new(
-                    deployment,
-                    servers,
-                    Arc::clone(dialer),
-                    receiver,
-                ));
-            }
-            Err(ClientError::NotSent(why)) => reason = why,
-            Err(other) => reason = other.to_string(),
-        }
+    let failure = single.ready(attempts).await.err();
+    let error = failure.map(|failure| unreachable(&target, failure));
+    match error {
+        Some(error) if !dialer.lazy() => return Err(error),
+        Some(error) => tracing::warn!(%error, "{WAITING}"),
+        None => {}
     }
+    let servers = client::Servers::Single(single);
+    Ok(FredClient::new(
+        deployment,
+        servers,
+        Arc::clone(dialer),
+        receiver,
+    ))
+}
+
+/// What a lazy client says when it begins without a server.
+const WAITING: &str = "nobody answers yet; connected to when somebody does";
+
+fn unreachable(target: &Target, failure: ClientError) -> ConnectError {
+    let reason = match failure {
+        ClientError::NotSent(why) => why,
+        other => other.to_string(),
+    };
     let prefix = format!("cannot connect to {target}: ");
     let reason = reason.strip_prefix(&prefix).unwrap_or(&reason).to_owned();
-    let target = match &target {
+    let target = match target {
         Target::Node(node) => node.to_string(),
         Target::Primary {
             sentinels,
@@ -108,26 +117,29 @@ async fn single(
             )
         }
     };
-    Err(ConnectError::Unreachable { target, reason })
+    ConnectError::Unreachable { target, reason }
 }
 
 async fn cluster(dialer: Arc<Dialer>, seeds: &[HostPort]) -> Result<FredClient, ConnectError> {
     let (events, receiver) = unbounded_channel();
-    match Cluster::connect(Arc::clone(&dialer), seeds.to_vec(), events).await {
-        Ok(cluster) => {
-            let servers = client::Servers::Cluster(cluster);
-            Ok(FredClient::new(
-                Deployment::Cluster,
-                servers,
-                dialer,
-                receiver,
-            ))
-        }
-        Err(reason) => Err(ConnectError::Unreachable {
+    let (cluster, failure) = Cluster::connect(Arc::clone(&dialer), seeds.to_vec(), events).await;
+    if let Some(reason) = failure {
+        let error = ConnectError::Unreachable {
             target: format!("cluster {}", list(seeds)),
             reason,
-        }),
+        };
+        if !dialer.lazy() {
+            return Err(error);
+        }
+        tracing::warn!(%error, "{WAITING}");
     }
+    let servers = client::Servers::Cluster(cluster);
+    Ok(FredClient::new(
+        Deployment::Cluster,
+        servers,
+        dialer,
+        receiver,
+    ))
 }
 
 fn list(addresses: &[HostPort]) -> String {

@@ -12,7 +12,7 @@ use fred::types::config::{
     Config, ConnectionConfig, PerformanceConfig, Server, ServerConfig, TcpConfig,
 };
 use locktopus_protocol::{Budget, ClientError, ConnectOptions, Credentials, Discretion, HostPort};
-
+use socket2::TcpKeepalive;
 use tokio::task::JoinError;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -22,6 +22,9 @@ use crate::request::Request;
 
 /// Messages that may wait between fred and our forwarding task before fred starts to drop them.
 const MESSAGE_BACKLOG: usize = 4096;
+
+/// How long a peer may be silent before the kernel asks whether it is still there.
+const SILENCE: Duration = Duration::from_secs(5);
 
 /// Where to connect to.
 #[derive(Debug, Clone)]
@@ -86,6 +89,11 @@ impl Dialer {
             #[cfg(feature = "tls")]
             tls,
         }
+    }
+
+    /// Whether a client may begin without a server.
+    pub(crate) fn lazy(&self) -> bool {
+        self.options.lazy
     }
 
     /// How many connections it has begun to make.
@@ -211,10 +219,7 @@ impl Dialer {
             max_redirections: 0,
             auto_client_setname: false,
             reconnect_on_auth_error: false,
-            tcp: TcpConfig {
-                nodelay: Some(true),
-                ..TcpConfig::default()
-            },
+            tcp: tcp(),
             ..ConnectionConfig::default()
         }
     }
@@ -230,6 +235,20 @@ impl Dialer {
             },
             ..PerformanceConfig::default()
         }
+    }
+}
+
+/// The kernel notices a peer that is gone without a word, also on a connection that nobody uses.
+fn tcp() -> TcpConfig {
+    let keepalive = TcpKeepalive::new()
+        .with_time(SILENCE)
+        .with_interval(SILENCE / 2);
+    TcpConfig {
+        nodelay: Some(true),
+        keepalive: Some(keepalive),
+        #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+        user_timeout: Some(SILENCE * 2),
+        ..TcpConfig::default()
     }
 }
 

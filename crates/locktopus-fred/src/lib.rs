@@ -38,6 +38,7 @@ mod request;
 mod shards;
 mod single;
 mod slots;
+mod strangers;
 mod survey;
 #[cfg(feature = "tls")]
 mod tls;

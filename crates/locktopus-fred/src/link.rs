@@ -1,13 +1,14 @@
 //! Keeps one connection to one target alive, by dialling again whenever it dies.
 //!
 //! A link never queues: a caller either gets a connection that is up, or waits for the outcome of the
-//! dialling in progress with nothing sent.
+//! dialling in progress with nothing sent, or hears in the pause after a failure what that was.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use locktopus_protocol::backoff::Redial;
 use locktopus_protocol::{ClientError, PushEvent};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, watch};
@@ -19,10 +20,6 @@ use crate::dial::{Dialer, Purpose, Target};
 use crate::error;
 use crate::messages;
 
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_millis(200);
-/// A connection that lasted this long was a good one: the next is dialled without a pause.
-const SETTLED: Duration = Duration::from_secs(1);
 /// An idle subscription connection is pinged this often; nothing else would notice its death.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
@@ -36,8 +33,10 @@ pub(crate) struct Link {
 #[derive(Default)]
 struct State {
     conn: Option<Arc<Conn>>,
-    failures: u64,
+    failures: usize,
     why: String,
+    /// In the pause after a failure.
+    paused: bool,
     closed: bool,
 }
 
@@ -91,13 +90,27 @@ impl Link {
         }
     }
 
-    /// The connection that is up, or the outcome of the dialling in progress.
+    /// The connection that is up, or the outcome of the dialling in progress. In the pause after a failed attempt,
+    /// what that one said.
     pub(crate) async fn conn(&self) -> Result<Arc<Conn>, ClientError> {
         if let Some(conn) = self.current() {
             return Ok(conn);
         }
+        let seen = self.state.borrow().failures;
+        self.conn_unless(|state| state.paused || state.failures > seen)
+            .await
+    }
+
+    /// The connection, however many attempts it takes up to `attempts`.
+    pub(crate) async fn conn_within(&self, attempts: usize) -> Result<Arc<Conn>, ClientError> {
+        self.conn_unless(|state| state.failures >= attempts).await
+    }
+
+    async fn conn_unless(
+        &self,
+        given_up: impl Fn(&State) -> bool + Send + Sync,
+    ) -> Result<Arc<Conn>, ClientError> {
         let mut state = self.state.clone();
-        let seen = state.borrow_and_update().failures;
         loop {
             {
                 let now = state.borrow_and_update();
@@ -107,7 +120,7 @@ impl Link {
                 if let Some(conn) = now.conn.as_ref().filter(|conn| !conn.is_dead()) {
                     return Ok(Arc::clone(conn));
                 }
-                if now.failures > seen {
+                if given_up(&now) {
                     return Err(ClientError::NotSent(now.why.clone()));
                 }
             }
@@ -130,7 +143,7 @@ impl Link {
     /// Drops the connection, which is replaced.
     pub(crate) fn drop_current(&self) {
         if let Some(conn) = self.current() {
-            conn.kill();
+            conn.give_up("its subscriptions were in the wrong place");
         }
     }
 
@@ -174,29 +187,32 @@ struct Keeper {
 impl Keeper {
     async fn keep(&self) {
         let mut attempt = 0;
-        let mut pause = FIRST_PAUSE;
+        let mut redial = Redial::new();
         let mut lost_subscriptions = false;
         loop {
             match self.dialer.dial(&self.target, self.purpose, attempt).await {
                 Ok(conn) => {
-                    let born = Instant::now();
+                    redial.connected(Instant::now());
                     lost_subscriptions = self.live(Arc::new(conn), lost_subscriptions).await;
-                    if born.elapsed() >= SETTLED {
-                        pause = FIRST_PAUSE;
-                        continue;
-                    }
+                    redial.lost(Instant::now());
+                    attempt += usize::from(redial.wait(Instant::now()).is_some());
                 }
                 Err(why) => {
                     tracing::debug!(target = %self.target, %why, "cannot connect");
+                    redial.failed(Instant::now());
+                    attempt += 1;
                     self.publish.send_modify(|state| {
                         state.failures += 1;
                         state.why = format!("cannot connect to {}: {why}", self.target);
+                        state.paused = true;
                     });
                 }
             }
-            attempt += 1;
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            if let Some(pause) = redial.wait(Instant::now()) {
+                self.publish.send_modify(|state| state.paused = true);
+                tokio::time::sleep(pause).await;
+            }
+            self.publish.send_modify(|state| state.paused = false);
         }
     }
 
@@ -212,7 +228,10 @@ impl Keeper {
         }
         self.watch_over(&conn).await;
         conn.kill();
-        self.publish.send_modify(|state| state.conn = None);
+        self.publish.send_modify(|state| {
+            state.conn = None;
+            state.why = format!("{}: {}", self.target, conn.verdict());
+        });
         let lost = conn.subscribed.load(Ordering::SeqCst);
         if lost {
             self.disrupted("subscription connection lost");
@@ -237,6 +256,7 @@ impl Keeper {
             };
             if !good {
                 tracing::debug!(target = %self.target, "the connection does not serve any more, replacing it");
+                conn.give_up("the server does not serve any more");
                 return;
             }
         }

@@ -37,7 +37,7 @@ pub(crate) async fn subscribe_plain(conn: &Conn, channels: &[Bytes]) -> Result<(
         Ok(_) => Err(out_of_step(conn)),
         Err(failure) if is_denial(failure.details()) => {
             // The refusal was meant for SUBSCRIBE; from here on fred pairs answers wrongly.
-            conn.kill();
+            conn.give_up(failure.details());
             Err(ClientError::rejected(failure.details()))
         }
         Err(failure) => Err(error::maybe_executed(&failure)),

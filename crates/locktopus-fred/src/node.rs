@@ -1,10 +1,12 @@
 //! One primary of a cluster and the connections to it.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::future::{Future as _, poll_fn};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::Poll;
 
+use futures_util::future::join;
 use locktopus_protocol::{ClientError, HostPort, PushEvent, Reply};
-use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::dial::{Dialer, Target};
@@ -15,7 +17,7 @@ use crate::request::Request;
 pub(crate) struct Node {
     address: HostPort,
     dialer: Arc<Dialer>,
-    commands: Link,
+    commands: OnceLock<Link>,
     events: UnboundedSender<PushEvent>,
     messages: OnceLock<Link>,
     asking: OnceLock<(Mutex<()>, Link)>,
@@ -28,11 +30,10 @@ impl Node {
         dialer: Arc<Dialer>,
         events: UnboundedSender<PushEvent>,
     ) -> Self {
-        let commands = Link::for_commands(Arc::clone(&dialer), Target::Node(address.clone()));
         Self {
             address,
             dialer,
-            commands,
+            commands: OnceLock::new(),
             events,
             messages: OnceLock::new(),
             asking: OnceLock::new(),
@@ -44,9 +45,12 @@ impl Node {
         &self.address
     }
 
-    /// The link that commands use.
+    /// The link that commands use, opened on first use: a node may be there only to be sent on to.
     pub(crate) fn commands(&self) -> &Link {
-        &self.commands
+        self.commands.get_or_init(|| {
+            let target = Target::Node(self.address.clone());
+            Link::for_commands(Arc::clone(&self.dialer), target)
+        })
     }
 
     /// The link that subscriptions use, opened on first use.
@@ -64,8 +68,8 @@ impl Node {
 
     /// Sends one command behind `ASKING`.
     ///
-    /// ASKING counts for the next command on its connection only, so these commands have a connection
-    /// of their own and take turns.
+    /// ASKING counts for the next command on its connection only, so these pairs have a connection of their own, and
+    /// none gets between the two of another. Nobody waits for the answer to another one's pair.
     pub(crate) async fn ask(&self, words: &[&[u8]]) -> Result<Reply, ClientError> {
         let request = Request::new(words)?;
         let (turns, link) = self.asking.get_or_init(|| {
@@ -75,13 +79,23 @@ impl Node {
                 Link::for_commands(Arc::clone(&self.dialer), target),
             )
         });
-        let _turn = turns.lock().await;
         let conn = link.conn().await?;
-        // Whatever goes wrong with ASKING, the command itself has not been sent.
-        conn.send(Request::of("ASKING", Vec::new()))
-            .await
-            .map_err(|failure| ClientError::NotSent(format!("ASKING failed: {failure}")))?;
-        conn.send(request).await
+        let asking = conn.send(Request::of("ASKING", Vec::new()));
+        let mut pair = Box::pin(join(asking, conn.send(request)));
+        let begun = poll_fn(|context| {
+            let _turn = turns.lock().unwrap_or_else(PoisonError::into_inner);
+            // Both are queued when they are polled for the first time.
+            Poll::Ready(pair.as_mut().poll(context))
+        });
+        let (asked, answer) = match begun.await {
+            Poll::Ready(answers) => answers,
+            Poll::Pending => pair.await,
+        };
+        match asked {
+            // Then the command was refused as well: the slot is not this node's yet.
+            Err(refusal @ ClientError::Rejected { .. }) => Err(refusal),
+            Ok(_) | Err(_) => answer,
+        }
     }
 
     /// The link for what may block, opened on first use.
@@ -101,14 +115,16 @@ impl Node {
 
     /// Has the connections for commands checked, after somebody waited in vain.
     pub(crate) fn suspect(&self) {
-        self.commands.suspect();
+        self.commands().suspect();
         if let Some(lane) = self.lane.get() {
             lane.suspect();
         }
     }
 
     pub(crate) fn close(&self) {
-        self.commands.close();
+        if let Some(commands) = self.commands.get() {
+            commands.close();
+        }
         if let Some(lane) = self.lane.get() {
             lane.close();
         }
@@ -125,7 +141,7 @@ impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Node")
             .field("address", &format_args!("{}", self.address))
-            .field("commands", &self.commands)
+            .field("commands", &self.commands.get())
             .finish_non_exhaustive()
     }
 }

@@ -13,6 +13,9 @@ use crate::link::Link;
 use crate::messages;
 use crate::request::Request;
 
+/// Why a connection to a demoted primary is given up.
+const READONLY: &str = "it is not the primary (READONLY)";
+
 /// The one primary.
 #[derive(Debug)]
 pub(crate) struct Single {
@@ -42,9 +45,9 @@ impl Single {
         }
     }
 
-    /// Waits for the outcome of one attempt to connect.
-    pub(crate) async fn ready(&self) -> Result<(), ClientError> {
-        self.commands.conn().await.map(drop)
+    /// Waits until there is a connection, or for the outcome of so many attempts to make one.
+    pub(crate) async fn ready(&self, attempts: usize) -> Result<(), ClientError> {
+        self.commands.conn_within(attempts).await.map(drop)
     }
 
     pub(crate) async fn command(&self, words: &[&[u8]]) -> Result<Reply, ClientError> {
@@ -56,7 +59,7 @@ impl Single {
         {
             // A demoted primary. Whoever is the primary now is found by dialling again. Subscriptions are likely to be
             // on the same server.
-            conn.kill();
+            conn.give_up(READONLY);
             self.messages.suspect();
         }
         outcome
@@ -71,7 +74,7 @@ impl Single {
         let answers = conn.send_each(requests).await?;
         let demoted = |reply: &Result<Reply, ClientError>| matches!(reply, Err(ClientError::Rejected { code, .. }) if code == "READONLY");
         if answers.replies.iter().any(demoted) {
-            conn.kill();
+            conn.give_up(READONLY);
             self.messages.suspect();
         }
         Ok(answers)

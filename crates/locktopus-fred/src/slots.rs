@@ -67,6 +67,15 @@ impl SlotMap {
         next
     }
 
+    /// Whether both say the same of every slot.
+    pub(crate) fn agrees_with(&self, other: &Self) -> bool {
+        let addresses = |map: &Self| -> Vec<HostPort> {
+            let nodes = map.nodes.iter();
+            nodes.map(|node| node.address().clone()).collect()
+        };
+        self.owners == other.owners && addresses(self) == addresses(other)
+    }
+
     /// The node that serves `slot`.
     pub(crate) fn owner(&self, slot: u16) -> Option<&Arc<Node>> {
         self.nodes

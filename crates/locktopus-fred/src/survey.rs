@@ -4,10 +4,14 @@
 //! away. Comparing the table with the places of the subscriptions finds that out.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::select_ok;
+use locktopus_protocol::backoff::{Backoff, SETTLED};
 use locktopus_protocol::{HostPort, PushEvent, Reply};
+use tokio::time::Instant;
 
 use crate::cluster::Shared;
 use crate::conn::Conn;
@@ -18,8 +22,8 @@ use crate::slots::{self, Range};
 /// While shard channels are subscribed, or a node is down.
 const OFTEN: Duration = Duration::from_secs(1);
 const SELDOM: Duration = Duration::from_secs(15);
-/// However many suspicions there are, no two surveys come closer than this.
-const BREATH: Duration = Duration::from_millis(50);
+/// Seeds asked at the same time: a frozen one then costs no time.
+const ASKED_AT_ONCE: usize = 3;
 
 /// Surveys until the client is closed.
 pub(crate) async fn run(shared: Arc<Shared>) {
@@ -33,26 +37,33 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 
 async fn survey_for_ever(shared: &Shared) {
     let mut turn = 1;
+    let mut backoff = Backoff::new();
     loop {
+        let quiet = Instant::now();
         tokio::select! {
             () = shared.stale.notified() => {}
             () = tokio::time::sleep(period(shared)) => {}
         }
-        if let Err(why) = once(shared, turn).await {
-            tracing::debug!(%why, "no node gave the cluster's slot table");
+        match once(shared, turn).await {
+            Ok(news) if news || quiet.elapsed() >= SETTLED => backoff.reset(),
+            // However many suspicions there are; the more surveys told nothing new, the longer.
+            Ok(_) => {}
+            Err(why) => tracing::debug!(%why, "no node gave the cluster's slot table"),
         }
+        // Before those who wait for this survey can ask for another one.
+        shared.resting.store(true, Ordering::Release);
         shared.surveys.send_modify(|count| *count += 1);
         turn += 1;
-        tokio::time::sleep(BREATH).await;
+        tokio::time::sleep(backoff.pause()).await;
+        shared.resting.store(false, Ordering::Release);
     }
 }
 
 fn period(shared: &Shared) -> Duration {
     let map = shared.map();
-    let all_up = map
-        .nodes()
-        .iter()
-        .all(|node| node.commands().current().is_some());
+    let mut nodes = map.nodes().iter();
+    // None at all: nobody has answered yet.
+    let all_up = !map.nodes().is_empty() && nodes.all(|node| node.commands().current().is_some());
     if all_up && !shared.placements.any_sharded() {
         SELDOM
     } else {
@@ -60,8 +71,9 @@ fn period(shared: &Shared) -> Duration {
     }
 }
 
-/// Asks one node after the other, beginning at another one each `turn`, until one knows the slots.
-pub(crate) async fn once(shared: &Shared, turn: usize) -> Result<(), String> {
+/// Asks one node after the other, beginning at another one each `turn`, until one knows the slots. Says whether
+/// that told anything new.
+pub(crate) async fn once(shared: &Shared, turn: usize) -> Result<bool, String> {
     let nodes = shared.map().nodes().to_vec();
     let count = nodes.len();
     for node in nodes.iter().cycle().skip(turn % count.max(1)).take(count) {
@@ -69,23 +81,28 @@ pub(crate) async fn once(shared: &Shared, turn: usize) -> Result<(), String> {
             continue;
         };
         match ask(shared, &conn, node.address()).await {
-            Ok(ranges) => return adopt(shared, &ranges),
+            Ok(ranges) => return Ok(adopt(shared, &ranges)),
             Err(_silent) => node.commands().suspect(),
         }
     }
     let mut why = "no seed address was given".to_owned();
-    for seed in &shared.seeds {
-        let target = Target::Node(seed.clone());
-        let outcome = match shared.dialer.dial(&target, Purpose::Commands, 0).await {
-            Ok(conn) => ask(shared, &conn, seed).await,
-            Err(failure) => Err(failure),
-        };
-        match outcome {
-            Ok(ranges) => return adopt(shared, &ranges),
-            Err(failure) => why = format!("{seed}: {failure}"),
+    for some in shared.seeds.chunks(ASKED_AT_ONCE) {
+        let asked = some.iter().map(|seed| Box::pin(ask_seed(shared, seed)));
+        match select_ok(asked).await {
+            Ok((ranges, _slower)) => return Ok(adopt(shared, &ranges)),
+            Err(failure) => why = failure,
         }
     }
     Err(why)
+}
+
+async fn ask_seed(shared: &Shared, seed: &HostPort) -> Result<Vec<Range>, String> {
+    let target = Target::Node(seed.clone());
+    let answer = match shared.dialer.dial(&target, Purpose::Commands, 0).await {
+        Ok(conn) => ask(shared, &conn, seed).await,
+        Err(failure) => Err(failure),
+    };
+    answer.map_err(|failure| format!("{seed}: {failure}"))
 }
 
 async fn ask(shared: &Shared, conn: &Conn, address: &HostPort) -> Result<Vec<Range>, String> {
@@ -99,9 +116,10 @@ async fn ask(shared: &Shared, conn: &Conn, address: &HostPort) -> Result<Vec<Ran
     slots::parse_slots(&reply, address).ok_or_else(|| "it knows of no slots".to_owned())
 }
 
-#[allow(clippy::unnecessary_wraps, reason = "ends a chain of attempts")]
-fn adopt(shared: &Shared, ranges: &[Range]) -> Result<(), String> {
+fn adopt(shared: &Shared, ranges: &[Range]) -> bool {
+    let before = shared.map();
     shared.update(|map| map.replaced_by(ranges, |address| shared.make(address)));
+    shared.strangers.sweep();
     let map = shared.map();
     if shared.placements.any_moved(&map) {
         // The receiver is gone only if nobody listens.
@@ -109,5 +127,5 @@ fn adopt(shared: &Shared, ranges: &[Range]) -> Result<(), String> {
             reason: "a hash slot moved",
         });
     }
-    Ok(())
+    !map.agrees_with(&before)
 }

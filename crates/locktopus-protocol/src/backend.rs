@@ -91,8 +91,7 @@ impl RedisBackend {
     ///
     /// # Errors
     ///
-    /// If the flavour of pub/sub has to be found out and the server cannot be asked, or if sharded pub/sub
-    /// was asked for outside a cluster, or if the safety mode cannot be had.
+    /// If sharded pub/sub was asked for outside a cluster, or if the safety mode cannot be had.
     ///
     /// # Cancel safety
     ///
@@ -687,17 +686,11 @@ async fn flavour(
                 .client()
                 .command(Route::Any, &[b"PUBSUB", b"SHARDNUMSUB"]);
             match tokio::time::timeout(options.call_timeout, probe).await {
-                Ok(Ok(_)) => Ok(ChannelFlavour::Sharded),
-                // Not allowed to ask; every server this library supports has it.
-                Ok(Err(ClientError::Rejected { code, .. })) if code == "NOPERM" => {
-                    Ok(ChannelFlavour::Sharded)
+                Ok(Err(ClientError::Rejected { code, .. })) if code != "NOPERM" => {
+                    Ok(ChannelFlavour::Plain)
                 }
-                Ok(Err(ClientError::Rejected { .. })) => Ok(ChannelFlavour::Plain),
-                Ok(Err(error)) => Err(executor.read_error(error)),
-                Err(_) => {
-                    let message = "no answer to the question whether sharded pub/sub exists";
-                    Err(executor.error(BackendErrorKind::Timeout, Executed::No, message))
-                }
+                // Not allowed to ask, or nobody answers yet: every server this library supports has it.
+                Ok(Ok(_) | Err(_)) | Err(_) => Ok(ChannelFlavour::Sharded),
             }
         }
     }

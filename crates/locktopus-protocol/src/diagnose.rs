@@ -1,5 +1,6 @@
 //! Connect-time checks: what silently breaks locks on a Redis or Valkey server.
 
+use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 use locktopus_core::{
@@ -10,7 +11,7 @@ use locktopus_core::{
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::backend::RedisBackend;
-use crate::client::{ClientError, Reply};
+use crate::client::{ClientError, Reply, Route};
 use crate::executor::Executor;
 use crate::safety::Safety;
 use crate::token_keys::{self, Room};
@@ -22,6 +23,10 @@ const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
 const PROBE_TURN: u32 = 2;
 /// How many answers, as slow as they may be, the probe is held and waited for should nobody give it back.
 const PROBE_ANSWERS: u32 = 2;
+/// The check that a server which does not answer fails.
+const AWAY: &str = "reach";
+/// How many names there are for the probe: enough for one on every primary of most clusters.
+const PROBES: u8 = 32;
 
 pub(crate) async fn run(
     backend: &RedisBackend,
@@ -30,13 +35,22 @@ pub(crate) async fn run(
 ) -> Result<Diagnosis, BackendError> {
     let mut diagnosis = Diagnosis::default();
     let quarantine = matches!(backend.safety(), Safety::Quarantine(_));
-    let rooms = look_at_info(executor, quarantine, deadline, &mut diagnosis).await?;
+    // At once: a server that hangs takes its time for each.
+    let before = SystemTime::now();
+    let (infos, times) = tokio::join!(
+        ask_all(executor, &[b"INFO"], deadline),
+        ask_all(executor, &[b"TIME"], deadline)
+    );
+    let asked = SystemTime::now();
+    let rooms = look_at_info(executor, infos?, quarantine, &mut diagnosis)?;
     let piled_up = token_keys::look(backend, executor, &rooms, deadline).await?;
     diagnosis.findings.extend(piled_up);
-    look_at_clocks(executor, deadline, &mut diagnosis).await?;
+    look_at_clocks(times?, before..asked, &mut diagnosis);
+    let found = |check| diagnosis.findings.iter().any(|found| found.check == check);
     // A replica refuses every lock, and would be asked again until the deadline.
-    if !diagnosis.findings.iter().any(|found| found.check == "role") {
-        look_at_permissions(backend, deadline, &mut diagnosis).await;
+    if !found("role") {
+        let some_away = found(AWAY);
+        look_at_permissions(backend, some_away, deadline, &mut diagnosis).await;
     }
     diagnosis
         .findings
@@ -56,11 +70,14 @@ pub(crate) fn finding(
     }
 }
 
+/// What each server said.
+type Answers = Vec<(String, Result<Reply, ClientError>)>;
+
 pub(crate) async fn ask_all(
     executor: &Executor,
     args: &[&[u8]],
     deadline: Instant,
-) -> Result<Vec<(String, Result<Reply, ClientError>)>, BackendError> {
+) -> Result<Answers, BackendError> {
     let answers = timeout_at(deadline, executor.client().command_on_primaries(args)).await;
     let answers = answers.map_err(|_| {
         let message = "the servers did not answer the connect-time checks in time";
@@ -77,14 +94,21 @@ pub(crate) async fn ask_all(
         .collect())
 }
 
-async fn look_at_info(
+fn look_at_info(
     executor: &Executor,
+    answers: Answers,
     quarantine: bool,
-    deadline: Instant,
     out: &mut Diagnosis,
 ) -> Result<Vec<(String, Room)>, BackendError> {
     let mut rooms = Vec::new();
-    for (node, reply) in ask_all(executor, &[b"INFO"], deadline).await? {
+    let away = |reply: &Result<Reply, ClientError>| {
+        matches!(
+            reply,
+            Err(ClientError::NotSent(_) | ClientError::MaybeExecuted(_))
+        )
+    };
+    let nobody = answers.iter().all(|(_, reply)| away(reply));
+    for (node, reply) in answers {
         let text = match reply {
             Ok(Reply::Bytes(text)) => String::from_utf8_lossy(&text).into_owned(),
             Ok(_) => String::new(),
@@ -98,7 +122,16 @@ async fn look_at_info(
                     .push(finding(Severity::Note, "permission", message));
                 continue;
             }
-            Err(error) => return Err(executor.read_error(error)),
+            Err(error) if nobody => return Err(executor.read_error(error)),
+            Err(error) => {
+                out.nodes.push(node.clone());
+                let message = format!(
+                    "{node}: does not answer, so nothing of it could be checked; locks in its slots fail until it is back or \
+                     another server serves them, all others work ({error})"
+                );
+                out.findings.push(finding(Severity::Warning, AWAY, message));
+                continue;
+            }
         };
         let field = |name: &str| {
             text.lines()
@@ -154,14 +187,9 @@ async fn look_at_info(
     Ok(rooms)
 }
 
-async fn look_at_clocks(
-    executor: &Executor,
-    deadline: Instant,
-    out: &mut Diagnosis,
-) -> Result<(), BackendError> {
-    let before = SystemTime::now();
-    let answers = ask_all(executor, &[b"TIME"], deadline).await?;
-    let after = SystemTime::now();
+/// `asked`: from before the first question until after the last answer.
+fn look_at_clocks(answers: Answers, asked: Range<SystemTime>, out: &mut Diagnosis) {
+    let (before, after) = (asked.start, asked.end);
     for (node, reply) in answers {
         let Some(server) = reply.ok().as_ref().and_then(server_time) else {
             continue;
@@ -179,7 +207,6 @@ async fn look_at_clocks(
                 .push(finding(Severity::Warning, "clock", message));
         }
     }
-    Ok(())
 }
 
 fn server_time(reply: &Reply) -> Option<SystemTime> {
@@ -203,8 +230,18 @@ fn server_time(reply: &Reply) -> Option<SystemTime> {
 
 /// Takes and gives back a lock that nobody else uses, and waits for it. What a restricted user must not do shows up
 /// here, at connect, instead of at the first wait or the first lost release.
-async fn look_at_permissions(backend: &RedisBackend, deadline: Instant, out: &mut Diagnosis) {
-    let Some(target) = probe(backend) else {
+async fn look_at_permissions(
+    backend: &RedisBackend,
+    some_away: bool,
+    deadline: Instant,
+    out: &mut Diagnosis,
+) {
+    let target = if some_away {
+        probe_within_reach(backend, deadline).await
+    } else {
+        probe(backend, 0)
+    };
+    let Some(target) = target else {
         return;
     };
     let owner = target.kind().new_owner();
@@ -326,8 +363,27 @@ fn probe_lease(info: &BackendInfo) -> Duration {
     .max(MIN_LEASE)
 }
 
-/// One name for all: a token key is kept for each name, and probes must not pile them up.
-fn probe(backend: &RedisBackend) -> Option<LockTarget> {
-    let name = LockName::in_namespace(backend.probe_prefix(), "locktopus:probe").ok()?;
+/// A few names for all: a token key is kept for each name, and probes must not pile them up. The first is the usual one.
+fn probe(backend: &RedisBackend, number: u8) -> Option<LockTarget> {
+    let name = match number {
+        0 => "locktopus:probe".to_owned(),
+        number => format!("locktopus:probe:{number}"),
+    };
+    let name = LockName::in_namespace(backend.probe_prefix(), &name).ok()?;
     Some(LockTarget::new(name, LockKind::Reentrant))
+}
+
+/// A probe in a slot that is served: others would be tried until the deadline, and say nothing about rights.
+async fn probe_within_reach(backend: &RedisBackend, deadline: Instant) -> Option<LockTarget> {
+    let client = backend.executor().client();
+    for number in 0..PROBES {
+        let target = probe(backend, number)?;
+        let route = Route::Slot(backend.keys(&target).slot());
+        let turn = backend.info().call_timeout / PROBE_TURN;
+        let patience = deadline.min(Instant::now() + turn);
+        if let Ok(Ok(_)) = timeout_at(patience, client.command(route, &[b"PING"])).await {
+            return Some(target);
+        }
+    }
+    None
 }

@@ -175,7 +175,10 @@ impl Executor {
         self.client.timed_out(route);
         let message = match patience.refused_before {
             None => "no answer before the deadline".to_owned(),
-            Some(refusal) => format!("no answer before the deadline; before that {refusal}"),
+            Some(refusal) => {
+                let refusal = explained(&refusal);
+                format!("no answer before the deadline; before that {refusal}")
+            }
         };
         self.error(BackendErrorKind::Timeout, Executed::Maybe, message)
     }
@@ -300,7 +303,7 @@ impl Patience {
             refusal @ (ClientError::Rejected { .. } | ClientError::NotSent(_)) => {
                 if Instant::now() + self.pause >= self.deadline {
                     let kind = BackendErrorKind::Unavailable;
-                    return Err(executor.error(kind, Executed::No, refusal.to_string()));
+                    return Err(executor.error(kind, Executed::No, explained(&refusal)));
                 }
                 self.refused_before = Some(refusal);
             }
@@ -309,6 +312,24 @@ impl Patience {
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         Ok(())
     }
+}
+
+/// A refusal that did not go away in time, with what it means.
+fn explained(refusal: &ClientError) -> String {
+    let hint = match refusal {
+        ClientError::Rejected { code, .. } => match code.as_str() {
+            "TRYAGAIN" | "ASK" => {
+                "; the slot of this lock is being moved to another node of the cluster, and until that is done locks in it are \
+                 kept but not given; ask again"
+            }
+            "CLUSTERDOWN" => {
+                "; no node serves the slot of this lock, or the cluster has no majority"
+            }
+            _ => "",
+        },
+        ClientError::NotSent(_) | ClientError::MaybeExecuted(_) => "",
+    };
+    format!("{refusal}{hint}")
 }
 
 /// How the errors begin with which our scripts refuse something before their first write.

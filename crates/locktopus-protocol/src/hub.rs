@@ -27,6 +27,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
+use crate::backoff::Backoff;
 use crate::called::CalledByName;
 use crate::client::{Channel, ChannelFlavour, ClientError, PushEvent, RedisClient};
 
@@ -39,7 +40,8 @@ pub(crate) use topic::Listened;
 const LINGER: Duration = Duration::from_secs(2);
 /// How often shard channels are subscribed again unasked: one client says nothing when a slot moves away.
 const REFRESH: Duration = Duration::from_secs(5);
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
+/// How long a channel may go without a subscription once its server is back. Trying costs a server nothing while it is
+/// away: connections have pauses of their own.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// How many channels are subscribed at once where each is tried by itself.
 const ONE_BY_ONE: usize = 64;
@@ -279,7 +281,7 @@ impl Shared {
     /// because messages may be missing, and once more when a channel is confirmed again. Returns the
     /// generation it served.
     async fn recover(&self) -> u64 {
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::up_to(LONGEST_PAUSE);
         for topic in self.all_topics() {
             topic.group.resync();
         }
@@ -292,8 +294,7 @@ impl Shared {
             if missing.is_empty() || self.resubscribe(missing, generation).await {
                 return generation;
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            sleep(backoff.pause()).await;
         }
     }
 

@@ -4,6 +4,7 @@
 //! An adapter implements [`RedisClient`] and nothing else.
 
 mod backend;
+pub mod backoff;
 mod budget;
 mod called;
 pub mod client;

@@ -28,10 +28,12 @@ pub struct ConnectOptions {
     pub command_timeout: Duration,
     /// `CLIENT SETNAME` value, so that an operator can tell who is connected.
     pub client_name: Option<String>,
+    /// Come up although no server answers. Until one does, commands fail as not sent.
+    pub lazy: bool,
 }
 
 impl ConnectOptions {
-    /// Settings with the defaults: connect 1 s, command 1 s, database 0, no login, no TLS.
+    /// Settings with the defaults: connect 1 s, command 1 s, database 0, no login, no TLS, not lazy.
     #[must_use]
     pub fn new(servers: Servers) -> Self {
         let command_timeout = Duration::from_secs(1);
@@ -44,6 +46,7 @@ impl ConnectOptions {
             connect_timeout: Budget::usual_connect_timeout(command_timeout),
             command_timeout,
             client_name: None,
+            lazy: false,
         }
     }
 }

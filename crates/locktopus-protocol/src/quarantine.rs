@@ -42,7 +42,7 @@ impl Quarantine {
     ///
     /// # Errors
     ///
-    /// If the servers do not tell their replication ids.
+    /// If the servers may not be asked for their replication ids.
     pub(crate) async fn begin(
         executor: &Executor,
         max_lease: Duration,
@@ -55,7 +55,12 @@ impl Quarantine {
             cluster,
             limit: call_timeout,
         };
-        watched.note(look.at_servers().await?, Instant::now());
+        match look.at_servers().await {
+            Ok(found) => watched.note(found, Instant::now()),
+            Err(error) if error.kind() == BackendErrorKind::Denied => return Err(error),
+            // Who was not seen yet is vouched for by nobody, so nothing is granted too early.
+            Err(error) => tracing::debug!(%error, "cannot look whose slots are where yet"),
+        }
         let every = (max_lease / 8).clamp(OFTENEST, SELDOMEST);
         let watcher = tokio::spawn(watch(look, Arc::clone(&watched), every)).abort_handle();
         Ok(Self {
@@ -223,7 +228,8 @@ impl Look {
 
     async fn ask(&self, command: &[&[u8]]) -> Result<Vec<NodeReply>, BackendError> {
         let client = self.executor.client();
-        match timeout(self.limit, client.command_on_primaries(command)).await {
+        // Each server has as long as a call; together they need a moment more.
+        match timeout(self.limit * 2, client.command_on_primaries(command)).await {
             Ok(answers) => answers.map_err(|error| self.executor.read_error(error)),
             Err(_) => {
                 let message = "the servers did not tell their replication ids in time";

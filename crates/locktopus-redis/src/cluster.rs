@@ -5,22 +5,25 @@
 //! to any node while the right one is away; and it hides which node failed. Here each node has its
 //! own [`Link`], and the map is refreshed beside the traffic.
 
+mod refresh;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use futures_util::future::{join_all, select_ok};
+use futures_util::future::join_all;
 use locktopus_protocol::{ClientError, HostPort, NodeReply, Pipelined, Reply, Route};
 use tokio::sync::{Notify, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::dial::Dialer;
 use crate::link::{Link, Target};
 use crate::locked::locked;
 use crate::slots::{SlotMap, redirect};
 
-/// Nodes asked for their map at the same time: a frozen one then costs no time.
-const ASKED_AT_ONCE: usize = 3;
+/// How long the connection to a node without slots is kept after the last command was sent on to it.
+const GUESTS_STAY: Duration = Duration::from_secs(60);
 
 /// The nodes of a cluster.
 #[derive(Debug)]
@@ -31,12 +34,15 @@ pub(crate) struct Cluster {
     links: Mutex<HashMap<HostPort, Arc<Link>>>,
     /// Connections for what may block, made for the primaries that were asked for one.
     lanes: Mutex<HashMap<HostPort, Arc<Link>>>,
+    /// Nodes without slots that commands were sent on to, because they are being given some, and when that was last.
+    guests: Mutex<HashMap<HostPort, Instant>>,
     clues: Mutex<Clues>,
     stale: AtomicBool,
     refreshing: tokio::sync::Mutex<()>,
     closed: AtomicBool,
     turn: AtomicUsize,
     wanted: Notify,
+    redirected: Notify,
     /// Counts maps, and nodes that were found not to be primaries.
     unrest: watch::Sender<u64>,
 }
@@ -68,18 +74,24 @@ impl Cluster {
             })),
             links: Mutex::default(),
             lanes: Mutex::default(),
+            guests: Mutex::default(),
             clues: Mutex::default(),
             stale: AtomicBool::new(false),
             refreshing: tokio::sync::Mutex::default(),
             closed: AtomicBool::new(false),
             turn: AtomicUsize::new(0),
             wanted: Notify::new(),
+            redirected: Notify::new(),
             unrest: watch::Sender::new(0),
         }
     }
 
     pub(crate) async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
-        let link = self.link_for(route)?;
+        let slot = match route {
+            Route::Slot(slot) => slot,
+            Route::Any => return self.anywhere(args).await,
+        };
+        let link = self.link_for(slot)?;
         let answer = send(&link, args, false).await;
         let Err(error) = &answer else { return answer };
         let Some((to, asking)) = self.learn(error, &link) else {
@@ -87,6 +99,9 @@ impl Cluster {
         };
         // The first node refused, so nothing has run; the second one's answer stands.
         let link = self.link_to(&to);
+        if asking {
+            locked(&self.guests).insert(to, Instant::now());
+        }
         let answer = send(&link, args, asking).await;
         if let Err(error) = &answer {
             self.learn(error, &link);
@@ -99,7 +114,13 @@ impl Cluster {
         route: Route,
         commands: &[&[&[u8]]],
     ) -> Result<Pipelined, ClientError> {
-        let link = self.link_for(route)?;
+        let link = match route {
+            Route::Slot(slot) => self.link_for(slot)?,
+            Route::Any => self
+                .links_for_any()
+                .next()
+                .ok_or_else(|| self.nobody("any slot"))?,
+        };
         let Some(server) = link.server() else {
             return Err(self.nobody("it"));
         };
@@ -137,7 +158,7 @@ impl Cluster {
             .iter()
             .zip(&table.links)
             .map(|(server, link)| async {
-                let reply = send(link, args, false).await;
+                let reply = self.in_time(link, args).await;
                 if let Err(error) = &reply {
                     self.learn(error, link);
                 }
@@ -149,10 +170,23 @@ impl Cluster {
         Ok(join_all(answers).await)
     }
 
+    /// One node that hangs must not hide what the others say.
+    async fn in_time(&self, link: &Arc<Link>, args: &[&[u8]]) -> Result<Reply, ClientError> {
+        let limit = self.dialer.budget().answer();
+        timeout(limit, send(link, args, false))
+            .await
+            .unwrap_or_else(|_| {
+                link.doubt();
+                Err(ClientError::MaybeExecuted(format!(
+                    "nothing heard in {limit:?}"
+                )))
+            })
+    }
+
     pub(crate) fn timed_out(&self, route: Route) {
         match route {
-            Route::Slot(_) => {
-                if let Ok(link) = self.link_for(route) {
+            Route::Slot(slot) => {
+                if let Ok(link) = self.link_for(slot) {
                     link.doubt();
                     self.doubt_lane(&link);
                     self.suspect(&link);
@@ -183,104 +217,19 @@ impl Cluster {
         self.wanted.notify_one();
     }
 
-    /// Refreshes the map if something happened that makes it doubtful. Waits for a refresh that is
-    /// under way, which may know a better node to ask than a second one would.
-    pub(crate) async fn freshen(&self) {
-        let _turn = self.refreshing.lock().await;
-        if self.stale.swap(false, Ordering::AcqRel)
-            && let Err(error) = self.refresh().await
-        {
-            self.stale.store(true, Ordering::Release);
-            tracing::debug!(%error, "the slot map could not be refreshed");
-        }
-    }
-
-    /// Counts events after which a node may not be the right one for its channels any more.
-    pub(crate) fn unrest(&self) -> watch::Receiver<u64> {
-        self.unrest.subscribe()
-    }
-
-    /// Waits until somebody wants the map refreshed.
-    pub(crate) async fn refresh_wanted(&self) {
-        self.wanted.notified().await;
-    }
-
-    /// A refusal that names a better node.
-    pub(crate) fn moved(&self, message: &str, refused: &HostPort) {
-        if let Some(better) = redirect(message, refused) {
-            locked(&self.clues).better = Some(better);
-        }
-        self.mark_stale();
-    }
-
-    /// Replaces the map by what some node answers now.
-    pub(crate) async fn refresh(&self) -> Result<(), ClientError> {
-        let map = self.current_map().await?;
-        self.adopt(map);
-        Ok(())
-    }
-
-    async fn current_map(&self) -> Result<SlotMap, ClientError> {
-        let clues = std::mem::take(&mut *locked(&self.clues));
-        let mut problem = ClientError::NotSent("no cluster node is known".to_owned());
-        if let Some(better) = &clues.better {
-            match self.ask(better).await {
-                Ok(map) => return Ok(map),
-                Err(error) => problem = error,
-            }
-        }
-        for some in self.candidates(&clues.doubtful).chunks(ASKED_AT_ONCE) {
-            match select_ok(some.iter().map(|server| Box::pin(self.ask(server)))).await {
-                Ok((map, _)) => return Ok(map),
-                Err(error) => problem = error,
-            }
-        }
-        Err(problem)
-    }
-
-    /// Whom to ask for the map: every known node, the doubtful ones last, and not always the same
-    /// one first, because a node that was cut off answers quickly and wrongly.
-    fn candidates(&self, doubtful: &HashSet<HostPort>) -> Vec<HostPort> {
-        let mut nodes = self.table().map.primaries().to_vec();
-        for seed in &self.seeds {
-            if !nodes.contains(seed) {
-                nodes.push(seed.clone());
-            }
-        }
-        if !nodes.is_empty() {
-            let turn = self.turn.fetch_add(1, Ordering::Relaxed) % nodes.len();
-            nodes.rotate_left(turn);
-        }
-        nodes.sort_by_key(|node| doubtful.contains(node));
-        nodes
-    }
-
-    async fn ask(&self, server: &HostPort) -> Result<SlotMap, ClientError> {
-        let link = self.link_to(server);
-        let Ok(answer) = timeout(
-            self.dialer.budget().answer_of_anybody(),
-            send(&link, &[b"CLUSTER", b"SLOTS"], false),
-        )
-        .await
-        else {
-            link.doubt();
-            return Err(ClientError::NotSent(format!(
-                "{server} does not tell the slot map"
-            )));
-        };
-        SlotMap::parse(&answer?, server).ok_or_else(|| {
-            ClientError::NotSent(format!("{server} knows no cluster node with slots"))
-        })
-    }
-
     fn adopt(&self, map: SlotMap) {
         let links: Vec<_> = map
             .primaries()
             .iter()
             .map(|server| self.link_to(server))
             .collect();
-        locked(&self.links)
-            .retain(|server, _| map.primaries().contains(server) || self.seeds.contains(server));
+        let mut guests = locked(&self.guests);
+        guests.retain(|_, last| last.elapsed() < GUESTS_STAY);
+        locked(&self.links).retain(|server, _| {
+            map.primaries().contains(server)
+                || self.seeds.contains(server)
+                || guests.contains_key(server)
+        });
         locked(&self.lanes).retain(|server, _| map.primaries().contains(server));
         *locked(&self.table) = Arc::new(Table { map, links });
         self.unrest.send_modify(|count| *count += 1);
@@ -290,35 +239,37 @@ impl Cluster {
         Arc::clone(&locked(&self.table))
     }
 
-    fn link_for(&self, route: Route) -> Result<Arc<Link>, ClientError> {
-        let table = self.table();
-        match route {
-            Route::Slot(slot) => table
-                .map
-                .owner(slot)
-                .and_then(|at| table.links.get(at))
-                .cloned(),
-            Route::Any => {
-                let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-                let mut links = table
-                    .links
-                    .iter()
-                    .cycle()
-                    .skip(turn % table.links.len().max(1));
-                let first = links.next();
-                // A node that is away must not fail what any other one could do.
-                let others = links.take(table.links.len().saturating_sub(1));
-                let connected = first
-                    .into_iter()
-                    .chain(others)
-                    .find(|link| link.peek().is_some());
-                connected.or(first).cloned()
+    /// Sends a command that any primary can answer to the first one that can be reached.
+    async fn anywhere(&self, args: &[&[u8]]) -> Result<Reply, ClientError> {
+        let mut problem = None;
+        for link in self.links_for_any() {
+            let answer = send(&link, args, false).await;
+            if let Err(error) = &answer {
+                self.learn(error, &link);
+            }
+            match answer {
+                Err(error @ ClientError::NotSent(_)) => problem = Some(error),
+                answer => return answer,
             }
         }
-        .ok_or_else(|| match route {
-            Route::Slot(slot) => self.nobody(&format!("slot {slot}")),
-            Route::Any => self.nobody("any slot"),
-        })
+        Err(problem.unwrap_or_else(|| self.nobody("any slot")))
+    }
+
+    /// All primaries, beginning at another one each time, those with a connection first: one that is away must not
+    /// fail what any other one could do.
+    fn links_for_any(&self) -> impl Iterator<Item = Arc<Link>> + use<> {
+        let mut links = self.table().links.clone();
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % links.len().max(1);
+        links.rotate_left(turn);
+        links.sort_by_key(|link| link.peek().is_none());
+        links.into_iter()
+    }
+
+    fn link_for(&self, slot: u16) -> Result<Arc<Link>, ClientError> {
+        let table = self.table();
+        let owner = table.map.owner(slot);
+        let link = owner.and_then(|at| table.links.get(at)).cloned();
+        link.ok_or_else(|| self.nobody(&format!("slot {slot}")))
     }
 
     fn link_to(&self, server: &HostPort) -> Arc<Link> {

@@ -17,7 +17,7 @@ use crate::topology::Topology;
 /// Connects to the servers that `options` name.
 ///
 /// Returns once the primary was reached and accepted the login; in a cluster, once a node has told
-/// which primaries there are. Must be called inside a tokio runtime, which then drives the
+/// which primaries there are. With [`ConnectOptions::lazy`] also if nobody answers. Must be called inside a tokio runtime, which then drives the
 /// connections.
 ///
 /// # Errors
@@ -69,6 +69,11 @@ pub async fn connect(options: &ConnectOptions) -> Result<RedisRsClient, ConnectE
     };
     match topology.begin().await {
         Ok(()) => Ok(RedisRsClient::new(topology, dialer)),
+        Err(error) if options.lazy => {
+            let error = unreachable(options, &error);
+            tracing::warn!(%error, "nobody answers yet; connected to when somebody does");
+            Ok(RedisRsClient::new(topology, dialer))
+        }
         Err(error) => Err(unreachable(options, &error)),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use locktopus_protocol::HostPort;
 use redis::{PushInfo, PushKind};
@@ -31,6 +31,8 @@ pub(crate) trait Listener: Send + Sync {
 pub(crate) struct Health {
     server: HostPort,
     dead: AtomicBool,
+    /// Why it is dead.
+    reason: OnceLock<&'static str>,
     checking: AtomicBool,
     listener: Option<Arc<dyn Listener>>,
     keepalive: Mutex<Option<AbortHandle>>,
@@ -42,6 +44,7 @@ impl Health {
         Arc::new(Self {
             server,
             dead: AtomicBool::new(false),
+            reason: OnceLock::new(),
             checking: AtomicBool::new(false),
             listener,
             keepalive: Mutex::new(None),
@@ -64,6 +67,7 @@ impl Health {
 
     /// Declares the connection unusable; the next caller makes a new one.
     pub(crate) fn kill(&self, reason: &'static str) {
+        let _first = self.reason.set(reason);
         if self.retire() {
             tracing::debug!(server = %self.server, reason, "connection given up");
             if let Some(listener) = &self.listener {
@@ -86,6 +90,11 @@ impl Health {
         if let Some(action) = action {
             action();
         }
+    }
+
+    /// Why it is no longer used.
+    pub(crate) fn reason(&self) -> &'static str {
+        self.reason.get().unwrap_or(&"the connection was lost")
     }
 
     /// Like [`Self::kill`], but on purpose, so that nobody is told. False if it was dead already.

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use locktopus_protocol::backoff::Redial;
 use locktopus_protocol::{ClientError, HostPort};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::dial::Dialer;
 use crate::health::{Health, Listener};
@@ -28,7 +30,30 @@ pub(crate) struct Link {
     target: Target,
     dialer: Arc<Dialer>,
     listener: Option<Arc<dyn Listener>>,
-    state: Mutex<State>,
+    place: Mutex<Place>,
+}
+
+/// What is in the place, and when it may be filled again.
+struct Place {
+    state: State,
+    redial: Redial,
+    /// Why there is no connection, as the last attempt said.
+    why: String,
+}
+
+impl Place {
+    /// A connection that is dead makes room for another one.
+    fn note_loss(&mut self) {
+        let State::Ready(live) = &self.state else {
+            return;
+        };
+        let health = live.health();
+        if health.is_dead() {
+            self.why = format!("{}: {}", health.server(), health.reason());
+            self.redial.lost(Instant::now());
+            self.state = State::Idle;
+        }
+    }
 }
 
 type Attempt = watch::Receiver<Option<Result<Live, ClientError>>>;
@@ -53,23 +78,25 @@ impl Link {
             target,
             dialer,
             listener,
-            state: Mutex::new(State::Idle),
+            place: Mutex::new(Place {
+                state: State::Idle,
+                redial: Redial::new(),
+                why: "the connection was lost".to_owned(),
+            }),
         })
     }
 
-    /// The connection, made first if there is none.
+    /// The connection, made first if there is none. In the pause after a failed attempt, what that one said.
     pub(crate) async fn get(self: &Arc<Self>) -> Result<Live, ClientError> {
         let mut attempt = {
-            let mut state = locked(&self.state);
-            match &*state {
+            let place = &mut *locked(&self.place);
+            match &place.state {
                 State::Ready(live) if !live.health().is_dead() => return Ok(live.clone()),
                 State::Closed => return Err(closed()),
                 // Without a sender the attempt ended together with the runtime it ran on.
                 State::Dialing(attempt) if attempt.has_changed().is_ok() => attempt.clone(),
                 State::Idle | State::Dialing(_) | State::Ready(_) => {
-                    let attempt = self.start();
-                    *state = State::Dialing(attempt.clone());
-                    attempt
+                    self.dial_unless_paused(place)?
                 }
             }
         };
@@ -91,7 +118,7 @@ impl Link {
 
     /// The connection, if there is one.
     pub(crate) fn peek(&self) -> Option<Live> {
-        match &*locked(&self.state) {
+        match &locked(&self.place).state {
             State::Ready(live) if !live.health().is_dead() => Some(live.clone()),
             State::Idle | State::Dialing(_) | State::Ready(_) | State::Closed => None,
         }
@@ -113,7 +140,8 @@ impl Link {
 
     /// Drops the connection for good.
     pub(crate) fn close(&self) {
-        if let State::Ready(live) = std::mem::replace(&mut *locked(&self.state), State::Closed) {
+        let before = std::mem::replace(&mut locked(&self.place).state, State::Closed);
+        if let State::Ready(live) = before {
             live.health().retire();
         }
     }
@@ -129,19 +157,43 @@ impl Link {
         attempt
     }
 
+    fn dial_unless_paused(self: &Arc<Self>, place: &mut Place) -> Result<Attempt, ClientError> {
+        place.note_loss();
+        if let Some(wait) = place.redial.wait(Instant::now()) {
+            return Err(ClientError::NotSent(format!(
+                "{}; the next attempt is made in {} ms",
+                place.why,
+                wait.as_millis()
+            )));
+        }
+        let attempt = self.start();
+        place.state = State::Dialing(attempt.clone());
+        Ok(attempt)
+    }
+
     fn settle(self: &Arc<Self>, outcome: Result<Live, ClientError>) -> Result<Live, ClientError> {
-        let mut state = locked(&self.state);
-        if matches!(*state, State::Closed) {
+        let mut place = locked(&self.place);
+        if matches!(place.state, State::Closed) {
             if let Ok(live) = &outcome {
                 live.health().retire();
             }
             return Err(closed());
         }
-        *state = match &outcome {
-            Ok(live) => State::Ready(live.clone()),
-            Err(_) => State::Idle,
-        };
-        drop(state);
+        match &outcome {
+            Ok(live) => {
+                place.redial.connected(Instant::now());
+                place.state = State::Ready(live.clone());
+            }
+            Err(error) => {
+                place.redial.failed(Instant::now());
+                place.why = match error {
+                    ClientError::NotSent(why) => why.clone(),
+                    other => other.to_string(),
+                };
+                place.state = State::Idle;
+            }
+        }
+        drop(place);
         if let Ok(live) = &outcome {
             let link = Arc::downgrade(self);
             live.health().when_killed(move || {
@@ -155,10 +207,7 @@ impl Link {
 
     /// Closes a connection that is dead: the server must not go on sending to it until somebody needs another one.
     fn let_go(&self) {
-        let mut state = locked(&self.state);
-        if matches!(&*state, State::Ready(live) if live.health().is_dead()) {
-            *state = State::Idle;
-        }
+        locked(&self.place).note_loss();
     }
 
     async fn dial(&self) -> Result<Live, ClientError> {

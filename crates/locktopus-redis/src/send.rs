@@ -6,7 +6,7 @@ use redis::{Cmd, Pipeline, RedisError, Value};
 use std::sync::Arc;
 
 use crate::dial::Driver;
-use crate::error::unanswered;
+use crate::error::{rejected, unanswered};
 use crate::health::Health;
 use crate::reply::reply_of;
 
@@ -48,15 +48,15 @@ impl Live {
     pub(crate) async fn send_asking(&mut self, args: &[&[u8]]) -> Result<Reply, ClientError> {
         let mut pipeline = Pipeline::with_capacity(2);
         pipeline.cmd("ASKING").add_command(packed(args));
-        let answer = self.send_all(&pipeline).await?.pop();
-        answer.map_or_else(
-            || {
-                Err(ClientError::MaybeExecuted(
-                    "the server's answer is missing".to_owned(),
-                ))
-            },
-            reply_of,
-        )
+        let mut answers = self.send_all(&pipeline).await?.into_iter();
+        match (answers.next(), answers.next()) {
+            // Then the command was refused as well: the slot is not this node's yet.
+            (Some(Value::ServerError(refusal)), _) => Err(rejected(&refusal)),
+            (Some(_), Some(answer)) => reply_of(answer),
+            _ => Err(ClientError::MaybeExecuted(
+                "the server's answer is missing".to_owned(),
+            )),
+        }
     }
 
     /// Sends several commands in one write, and tells what was answered to each.

@@ -63,10 +63,10 @@ impl Single {
         let live = self.lane.get().await?;
         let answers = live.clone().send_each(commands).await?;
         let wrong = |answer: &Result<Reply, ClientError>| {
-            code_of(answer).is_some_and(|code| self.means_wrong_server(code))
+            code_of(answer).and_then(|code| self.means_wrong_server(code))
         };
-        if answers.replies.iter().any(wrong) {
-            self.wrong_server(&live);
+        if let Some(reason) = answers.replies.iter().find_map(wrong) {
+            self.wrong_server(&live, reason);
         }
         Ok(answers)
     }
@@ -113,26 +113,27 @@ impl Single {
             Err(error) => return (None, Err(error)),
         };
         let answer = live.send(args).await;
-        if code_of(&answer).is_some_and(|code| self.means_wrong_server(code)) {
-            self.wrong_server(&live);
+        if let Some(reason) = code_of(&answer).and_then(|code| self.means_wrong_server(code)) {
+            self.wrong_server(&live, reason);
         }
         (Some(live), answer)
     }
 
     /// Gives up a connection for commands. Subscriptions are likely to be on the same server.
-    fn wrong_server(&self, live: &Live) {
-        live.health().kill("the server is not the primary");
+    fn wrong_server(&self, live: &Live, reason: &'static str) {
+        live.health().kill(reason);
         self.unrest.send_modify(|count| *count += 1);
     }
 
-    /// Whether the next command should look for the primary again.
-    fn means_wrong_server(&self, code: &str) -> bool {
+    /// Why the next command should look for the primary again, if it should.
+    fn means_wrong_server(&self, code: &str) -> Option<&'static str> {
         match (&self.target, code) {
             // A host name may lead elsewhere by now.
-            (_, "READONLY") => true,
+            (_, "READONLY") => Some("it is not the primary (READONLY)"),
             // A primary that just started again is about to be replaced, if the sentinels saw it die.
-            (Target::Primary(_), "LOADING" | "MASTERDOWN") => true,
-            (Target::Primary(_) | Target::Server(_), _) => false,
+            (Target::Primary(_), "LOADING") => Some("it was started again (LOADING)"),
+            (Target::Primary(_), "MASTERDOWN") => Some("it has lost its primary (MASTERDOWN)"),
+            (Target::Primary(_) | Target::Server(_), _) => None,
         }
     }
 }

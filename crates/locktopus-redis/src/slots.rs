@@ -7,7 +7,7 @@ use locktopus_protocol::{HostPort, Reply};
 const NOBODY: u16 = u16::MAX;
 
 /// The primaries and their slots.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SlotMap {
     primaries: Vec<HostPort>,
     owners: Vec<u16>,

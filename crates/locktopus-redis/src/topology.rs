@@ -3,19 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktopus_protocol::backoff::{Backoff, SETTLED};
 use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{
     Channel, ClientError, Deployment, HostPort, NodeReply, Pipelined, Reply, Route,
 };
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::cluster::Cluster;
 use crate::link::Target;
 use crate::single::Single;
 
-/// Pause between two refreshes of the slot map, however many callers want one.
-const REFRESH_PAUSE: Duration = Duration::from_millis(20);
+/// Pause before the next refresh even if slots are known to have moved: seldom a single one does.
+const AFTER_REDIRECTS: Duration = Duration::from_millis(20);
 
 /// How old the slot map of a quiet client gets.
 const REFRESH_ROUTINE: Duration = Duration::from_secs(30);
@@ -50,7 +51,7 @@ impl Topology {
     pub(crate) async fn begin(&self) -> Result<(), ClientError> {
         match self {
             Self::Single(single) => single.link().get().await.map(drop),
-            Self::Cluster(cluster) => cluster.refresh().await,
+            Self::Cluster(cluster) => cluster.refresh().await.map(drop),
         }
     }
 
@@ -151,7 +152,9 @@ pub(crate) async fn keep_fresh(topology: Arc<Topology>) {
     let Topology::Cluster(cluster) = &*topology else {
         return;
     };
+    let mut backoff = Backoff::new();
     loop {
+        let quiet = Instant::now();
         // Without a reason as well: a subscriber that sends no commands gets no refusals.
         if timeout(REFRESH_ROUTINE, cluster.refresh_wanted())
             .await
@@ -159,7 +162,12 @@ pub(crate) async fn keep_fresh(topology: Arc<Topology>) {
         {
             cluster.mark_stale();
         }
-        cluster.freshen().await;
-        sleep(REFRESH_PAUSE).await;
+        if cluster.freshen().await || quiet.elapsed() >= SETTLED {
+            backoff.reset();
+        }
+        // However many callers want it refreshed, and the more often that told nothing new, the longer.
+        if timeout(backoff.pause(), cluster.redirected()).await.is_ok() {
+            sleep(AFTER_REDIRECTS).await;
+        }
     }
 }

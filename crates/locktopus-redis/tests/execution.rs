@@ -7,6 +7,7 @@ mod common;
 use std::time::Duration;
 
 use common::*;
+use locktopus_protocol::backoff::SETTLED;
 use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{ClientError, ConnectOptions, RedisClient, Reply, Route, Servers};
 use locktopus_testkit::topology::TopologyKind;
@@ -187,7 +188,9 @@ async fn a_connection_lost_in_silence_is_replaced_before_the_next_command() {
     let servers = servers(TopologyKind::Standalone).await;
     let client = client(&servers).await;
     let node = &servers.nodes()[0];
-    for _ in 0..20 {
+    for _ in 0..4 {
+        // Replacing connections that do not last is not hurried.
+        sleep(SETTLED).await;
         let Ok(Reply::Int(id)) = call(&client, "k", &["CLIENT", "ID"]).await else {
             panic!("no id")
         };

@@ -6,7 +6,7 @@ use locktopus_core::{DynBackend, Locktopus, LocktopusBuilder, Severity};
 use tokio::time::Instant;
 
 use crate::connect_error::ConnectError;
-use crate::url::{BackendUrl, Checks};
+use crate::url::{BackendUrl, Begin, Checks};
 
 /// Connects to the place that a URL names. [The tables](mod@crate::url) say what may be written.
 ///
@@ -113,6 +113,10 @@ async fn open(url: &BackendUrl) -> Result<DynBackend, ConnectError> {
     let deadline = Instant::now() + time_for_checks(url.options.timeout);
     let diagnosis = match backend.diagnose(deadline).await {
         Ok(diagnosis) => diagnosis,
+        Err(error) if url.options.begin == Begin::Lazy => {
+            tracing::warn!(backend = %url, %error, "the connect-time checks were not made; call diagnose later");
+            return Ok(backend);
+        }
         Err(source) => {
             backend.close().await;
             return Err(ConnectError::Backend {

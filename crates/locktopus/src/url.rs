@@ -21,6 +21,7 @@
 //! | `connect_timeout` | duration | `timeout`, at least `1s` | longest wait for one connection with TLS and login, which takes four or five exchanges with the server |
 //! | `pubsub` | `auto`, `plain`, `sharded` | `auto` | which pub/sub announces releases; must be the same for all who share locks |
 //! | `checks` | `off`, `warn`, `refuse` | `warn` | what to do about findings of the connect-time checks: nothing (and do not look), log them, or refuse if locks could be lost silently |
+//! | `connect` | `now`, `lazy` | `now` | whether connecting fails if no server answers; with `lazy` locks fail as not taken until one does, and the checks are made only if one does at once |
 //! | `namespace` | text | empty | put in front of every lock name |
 //! | `watchdog` | duration | `30s` | lease of locks asked for without one; renewed after a third |
 //! | `token_retention` | duration from `1m`, `forever` | `1d` | how long a token key stays after the last grant ([`TokenRetention`](crate::TokenRetention)); `forever` if Java services use `RFencedLock` on the same names |
@@ -53,6 +54,7 @@ pub use redacted::UrlError;
 
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub(crate) use authority::Authority;
+pub(crate) use options::Begin;
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub(crate) use options::PubSub;
 pub(crate) use parse::Place;

@@ -6,14 +6,16 @@
     reason = "helpers of tests are tests too, and cases share a thread"
 )]
 
+#[path = "checks/absent.rs"]
+mod absent;
 mod common;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use common::{
-    CLIENTS, Cases, LONG, chain, close, connect, eventually, locks, servers, servers_with, unique,
-    url, url_for,
+    CLIENTS, Cases, LONG, ONE_SENTINEL, SHARDS, chain, close, connect, eventually, locks, servers,
+    servers_with, unique, url, url_for,
 };
 use locktopus::{ConnectError, Severity};
 use locktopus_testkit::topology::{Deployment, Knobs, Role, TopologyKind};
@@ -113,6 +115,47 @@ async fn replica_is_found((place, client): At) -> String {
     assert!(chain(&error).contains("READONLY"), "{}", chain(&error));
     close(locks).await;
     format!("after {took:.2?}: {said}")
+}
+
+/// One primary is dead or frozen and has no replica. All others serve their slots.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_primary_away() {
+    for away in absent::WAYS {
+        let knobs = Knobs {
+            full_coverage: false,
+            ..Knobs::default()
+        };
+        let place = Arc::new(servers_with(SHARDS, knobs).await);
+        absent::take_away(&place, away).await;
+        let mut cases = Cases::new();
+        for client in CLIENTS {
+            for checks in ["off", "warn", "refuse"] {
+                for host in ["127.0.0.1", "localhost"] {
+                    let at = (Arc::clone(&place), client);
+                    cases.add(
+                        format!("{away:?} {client} checks={checks} {host}"),
+                        absent::others_serve(at, checks, host),
+                    );
+                }
+            }
+        }
+        cases.all_pass().await;
+    }
+}
+
+/// A program that is asked to begins before its servers do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_come_later() {
+    let mut cases = Cases::new();
+    for kind in [TopologyKind::Standalone, ONE_SENTINEL, SHARDS] {
+        for client in CLIENTS {
+            cases.add(
+                format!("{kind} {client} lazy"),
+                absent::begins_without(kind, client),
+            );
+        }
+    }
+    cases.all_pass().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -10,6 +10,8 @@
 mod acl;
 mod common;
 mod conformance;
+#[path = "security/listed.rs"]
+mod listed;
 #[path = "security/minimal.rs"]
 mod minimal;
 #[path = "security/modes.rs"]
@@ -18,8 +20,6 @@ mod modes;
 mod odd;
 #[path = "security/operations.rs"]
 mod operations;
-#[path = "security/recipe.rs"]
-mod recipe;
 #[path = "security/secrets.rs"]
 mod secrets;
 #[path = "security/tls.rs"]
@@ -27,7 +27,7 @@ mod tls;
 
 use std::sync::Arc;
 
-use common::{CLIENTS, Cases, ONE_SENTINEL, SHARDS, servers, servers_with};
+use common::{CLIENTS, Cases, ONE_SENTINEL, SHARDS, recipe, servers, servers_with};
 use locktopus_testkit::topology::{Deployment, Knobs, TopologyKind};
 
 /// Servers and the client to use on them.
@@ -59,6 +59,7 @@ async fn users_with_few_rights() {
     for kind in [TopologyKind::Standalone, ONE_SENTINEL, SHARDS] {
         let knobs = Knobs {
             users: acl::users(kind),
+            sentinel_users: acl::sentinel_users(),
             ..Knobs::default()
         };
         let place = Arc::new(servers_with(kind, knobs).await);
@@ -67,6 +68,12 @@ async fn users_with_few_rights() {
             let at = || (Arc::clone(&place), client);
             let name = |what: &str| format!("{kind} {client} {what}");
             cases.add(name("recipe suffices"), acl::recipe_suffices(at()));
+            if kind == TopologyKind::Standalone {
+                cases.add(name("database"), acl::another_database(at()));
+            }
+            if kind == ONE_SENTINEL {
+                cases.add(name("sentinels"), acl::sentinels_have_users(at()));
+            }
             cases.add(name("foreign keys"), acl::foreign_keys_are_denied(at()));
             cases.add(name("missing rights"), acl::missing_rights_are_found(at()));
         }

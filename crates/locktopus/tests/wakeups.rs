@@ -20,6 +20,8 @@ mod handed;
 mod killed;
 #[path = "wakeups/moved.rs"]
 mod moved;
+#[path = "wakeups/moving.rs"]
+mod moving;
 #[path = "wakeups/others.rs"]
 mod others;
 #[path = "wakeups/paused.rs"]
@@ -28,9 +30,9 @@ mod paused;
 use std::sync::Arc;
 
 use common::raw::Raw;
-use common::{CLIENTS, Cases, SHARDS, SOON, eventually, servers};
+use common::{CLIENTS, Cases, SHARDS, SOON, eventually, servers, servers_with};
 use locktopus::Locktopus;
-use locktopus_testkit::topology::{Deployment, TopologyKind};
+use locktopus_testkit::topology::{Deployment, Knobs, TopologyKind};
 
 /// Kills every subscription connection on the servers, so it has them to itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -65,6 +67,34 @@ async fn slots_moved() {
             format!("{client} handed over half-way"),
             moved::with_its_queue_half_way(at()),
         );
+    }
+    cases.all_pass().await;
+}
+
+/// A slot goes to a node that has none, as when a cluster grows, and takes its time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slots_moving_to_a_new_node() {
+    let mut places = Vec::new();
+    for _ in CLIENTS {
+        let knobs = Knobs {
+            full_coverage: false,
+            ..Knobs::default()
+        };
+        let place = Arc::new(servers_with(SHARDS, knobs).await);
+        moving::empty_the_last(&place).await;
+        places.push(place);
+    }
+    let each = || places.iter().map(Arc::clone).zip(CLIENTS);
+    let mut cases = Cases::new();
+    for at in each() {
+        let name = format!("{} held while its slot moves", at.1);
+        cases.add(name, moving::is_held_throughout(at));
+    }
+    cases.all_pass().await;
+    let mut cases = Cases::new();
+    for at in each() {
+        let name = format!("{} a crowd sent on", at.1);
+        cases.add(name, moving::needs_few_connections(at));
     }
     cases.all_pass().await;
 }

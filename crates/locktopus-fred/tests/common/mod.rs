@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod hub;
+#[path = "../../../locktopus/tests/security/recipe.rs"]
+mod recipe;
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -11,7 +13,7 @@ use bytes::Bytes;
 use locktopus_fred::FredClient;
 use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{
-    ClientError, ConnectOptions, HostPort, RedisClient, Reply, Route, Servers,
+    ClientError, ConnectOptions, Credentials, HostPort, RedisClient, Reply, Route, Secret, Servers,
 };
 use locktopus_testkit::topology::{Deployment, Knobs, Node, ProviderKind, Spec, TopologyKind};
 
@@ -27,7 +29,20 @@ pub(crate) async fn servers(kind: TopologyKind) -> Deployment {
     start(Spec::new(kind)).await
 }
 
+/// The user of these tests has just the rights that locks need, and those to the data of the tests themselves.
+const USER: &str = "suite-user";
+const PASSWORD: &str = "suite-secret";
+const DATA: &str = "~* &* +@read +@write +@scripting +client +acl|whoami +debug";
+
 pub(crate) async fn start(spec: Spec) -> Deployment {
+    let mut knobs = spec.knobs().clone();
+    let rules = recipe::of_the_suite(spec.kind());
+    let user = format!("{USER} on >{PASSWORD} {rules} {DATA}");
+    knobs.users.push(user);
+    let rules = recipe::of_sentinels();
+    let user = format!("{USER} on >{PASSWORD} {rules}");
+    knobs.sentinel_users.push(user);
+    let spec = spec.with_knobs(knobs);
     locktopus_testkit::topology::start(ProviderKind::Plain, &spec)
         .await
         .unwrap()
@@ -51,6 +66,11 @@ pub(crate) fn options(deployment: &Deployment) -> ConnectOptions {
         _ => Servers::Standalone(nodes().remove(0)),
     });
     options.client_name = Some(NAME.to_owned());
+    options.credentials = Some(Credentials {
+        username: Some(USER.to_owned()),
+        password: Secret::new(PASSWORD),
+    });
+    options.sentinel_credentials = options.credentials.clone();
     options
 }
 

@@ -2,13 +2,16 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
 
+#[path = "../../../locktopus/tests/security/recipe.rs"]
+mod recipe;
+
 use std::time::Duration;
 
 use bytes::Bytes;
 use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{
-    Channel, ChannelFlavour, ClientError, ConnectOptions, HostPort, PushEvent, RedisClient, Reply,
-    Route, Servers,
+    Channel, ChannelFlavour, ClientError, ConnectOptions, Credentials, HostPort, PushEvent,
+    RedisClient, Reply, Route, Secret, Servers,
 };
 use locktopus_redis::RedisRsClient;
 use locktopus_testkit::topology::{
@@ -39,7 +42,18 @@ pub async fn servers(kind: TopologyKind) -> Deployment {
     servers_with(kind, Knobs::default()).await
 }
 
-pub async fn servers_with(kind: TopologyKind, knobs: Knobs) -> Deployment {
+/// The user of these tests has just the rights that locks need, and those to the data of the tests themselves.
+const USER: &str = "suite-user";
+const PASSWORD: &str = "suite-secret";
+const DATA: &str = "~* &* +@read +@write +@scripting +client +acl|whoami +debug";
+
+pub async fn servers_with(kind: TopologyKind, mut knobs: Knobs) -> Deployment {
+    let rules = recipe::of_the_suite(kind);
+    let user = format!("{USER} on >{PASSWORD} {rules} {DATA}");
+    knobs.users.push(user);
+    let rules = recipe::of_sentinels();
+    let user = format!("{USER} on >{PASSWORD} {rules}");
+    knobs.sentinel_users.push(user);
     start(ProviderKind::Plain, &Spec::new(kind).with_knobs(knobs))
         .await
         .unwrap()
@@ -54,14 +68,20 @@ pub fn address(node: &Node) -> HostPort {
 
 pub fn options(deployment: &Deployment) -> ConnectOptions {
     let nodes: Vec<_> = deployment.nodes().iter().map(address).collect();
-    ConnectOptions::new(match deployment.kind() {
+    let mut options = ConnectOptions::new(match deployment.kind() {
         TopologyKind::Cluster { .. } => Servers::Cluster(nodes),
         TopologyKind::Sentinel { .. } => Servers::Sentinel {
             sentinels: deployment.sentinels().iter().map(address).collect(),
             master_name: deployment.master_name().to_owned(),
         },
         _ => Servers::Standalone(nodes[0].clone()),
-    })
+    });
+    options.credentials = Some(Credentials {
+        username: Some(USER.to_owned()),
+        password: Secret::new(PASSWORD),
+    });
+    options.sentinel_credentials = options.credentials.clone();
+    options
 }
 
 pub async fn client(deployment: &Deployment) -> RedisRsClient {

@@ -20,6 +20,8 @@ pub struct Knobs {
     /// `app on >secret ~lock:* +@all`. The default user stays open unless listed here; leave it
     /// open, because the harness itself uses it.
     pub users: Vec<String>,
+    /// The same for the sentinels, which have users of their own.
+    pub sentinel_users: Vec<String>,
     /// More arguments for every data server, appended last so that they win.
     pub extra_args: Vec<String>,
 }
@@ -34,6 +36,7 @@ impl Default for Knobs {
             appendonly: false,
             settable_clock: false,
             users: Vec::new(),
+            sentinel_users: Vec::new(),
             extra_args: Vec::new(),
         }
     }

@@ -179,6 +179,9 @@ fn sentinel(spec: &Spec, place: &Place<'_>, first: u16, index: u16) -> NodePlan 
     }
     conf.line("sentinel", &["announce-ip", "127.0.0.1"]);
     conf.line("sentinel", &["announce-port", &public_port.to_string()]);
+    for user in &knobs.sentinel_users {
+        conf.raw("user", user);
+    }
     NodePlan {
         name,
         sentinel: true,

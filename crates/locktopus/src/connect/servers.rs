@@ -9,7 +9,7 @@ use locktopus_protocol::{
 };
 
 use crate::connect_error::ConnectError;
-use crate::url::{Authority, BackendUrl, ClientChoice, PubSub, Shape};
+use crate::url::{Authority, BackendUrl, Begin, ClientChoice, PubSub, Shape};
 
 pub(super) async fn open(
     url: &BackendUrl,
@@ -123,6 +123,7 @@ fn connect_options(
             .unwrap_or_else(|| Budget::usual_connect_timeout(options.timeout)),
         command_timeout: options.timeout,
         client_name: options.client_name.clone(),
+        lazy: options.begin == Begin::Lazy,
         ..ConnectOptions::new(servers)
     }
 }

@@ -29,6 +29,16 @@ pub enum Checks {
     Refuse,
 }
 
+/// Whether connecting needs a server that answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Begin {
+    /// Connecting fails unless a server answers.
+    #[default]
+    Now,
+    /// Connecting succeeds all the same.
+    Lazy,
+}
+
 /// Which pub/sub announces releases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum PubSub {
@@ -46,6 +56,7 @@ pub(crate) struct UrlOptions {
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) pubsub: PubSub,
     pub(crate) checks: Checks,
+    pub(crate) begin: Begin,
     pub(crate) namespace: String,
     pub(crate) watchdog: Option<Duration>,
     pub(crate) token_retention: TokenRetention,
@@ -67,6 +78,7 @@ impl Default for UrlOptions {
             connect_timeout: None,
             pubsub: PubSub::default(),
             checks: Checks::default(),
+            begin: Begin::default(),
             namespace: String::new(),
             watchdog: None,
             token_retention: TokenRetention::default(),
@@ -128,6 +140,10 @@ impl UrlOptions {
         if options.cert.is_some() != options.key.is_some() {
             return Err(url.error("options \"cert\" and \"key\"", "must be given together"));
         }
+        if options.begin == Begin::Lazy && options.checks == Checks::Refuse {
+            let problem = "exclude each other: what does not answer cannot be checked";
+            return Err(url.error("options connect=lazy and checks=refuse", problem));
+        }
         options.safety = safety.mode(options.timeout, options.watchdog, url)?;
         Ok(options)
     }
@@ -169,6 +185,13 @@ impl UrlOptions {
                     "warn" => Checks::Warn,
                     "refuse" => Checks::Refuse,
                     _ => return Err(choose("must be off, warn or refuse")),
+                };
+            }
+            "connect" => {
+                self.begin = match value {
+                    "now" => Begin::Now,
+                    "lazy" => Begin::Lazy,
+                    _ => return Err(choose("must be now or lazy")),
                 };
             }
             "namespace" => value.clone_into(&mut self.namespace),

@@ -10,6 +10,8 @@
 
 pub mod cases;
 pub mod raw;
+#[path = "../security/recipe.rs"]
+pub mod recipe;
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -64,7 +66,14 @@ pub async fn servers(kind: TopologyKind) -> Deployment {
     servers_with(kind, Knobs::default()).await
 }
 
-pub async fn servers_with(kind: TopologyKind, knobs: Knobs) -> Deployment {
+/// With users of just the rights that locks need, as which [`url_for`] logs in.
+pub async fn servers_with(kind: TopologyKind, mut knobs: Knobs) -> Deployment {
+    let rules = recipe::of_the_suite(kind);
+    knobs.users.push(format!("{USER} on >{PASSWORD} {rules}"));
+    let rules = recipe::of_sentinels();
+    knobs
+        .sentinel_users
+        .push(format!("{USER} on >{PASSWORD} {rules}"));
     let spec = Spec::new(kind).with_knobs(knobs);
     match start(ProviderKind::Plain, &spec).await {
         Ok(deployment) => deployment,
@@ -78,10 +87,29 @@ pub fn url(base: &str, options: &str) -> String {
     format!("{base}{joint}{options}")
 }
 
-/// The URL of a deployment for one client.
+/// Who [`url_for`] logs in as, on servers and on sentinels.
+const USER: &str = "suite-user";
+const PASSWORD: &str = "suite-secret";
+
+/// The login of a user with just the rights that locks need.
+pub const LOGIN: &str = "suite-user:suite-secret@";
+
+/// The URL of a deployment for one client, logged in as a user with just the rights that locks need.
+pub fn url_for(deployment: &Deployment, client: &str) -> String {
+    let url = plain_url_for(deployment, client).replacen("://", &format!("://{LOGIN}"), 1);
+    match deployment.kind() {
+        TopologyKind::Sentinel { .. } => {
+            format!("{url}&sentinel_user={USER}&sentinel_password={PASSWORD}")
+        }
+        _ => url,
+    }
+}
+
+/// The URL of a deployment for one client, for whoever needs no login.
+///
 /// A server that nobody takes over from may take its time on a busy machine. Where one does, clients must turn to the
 /// other one as soon as they do by default.
-pub fn url_for(deployment: &Deployment, client: &str) -> String {
+pub fn plain_url_for(deployment: &Deployment, client: &str) -> String {
     let patience = match deployment.kind() {
         TopologyKind::Sentinel { replicas: 1.., .. }
         | TopologyKind::Cluster {

@@ -11,9 +11,9 @@ use std::time::Duration;
 use locktopus::{DynBackend, LockTarget};
 use locktopus_protocol::Keys;
 use locktopus_testkit::conformance::{Report, Setting, Suite};
-use locktopus_testkit::topology::{Deployment, TopologyKind};
+use locktopus_testkit::topology::{Deployment, ProviderKind, TopologyKind};
 
-use crate::common::{chain, url};
+use crate::common::{LOGIN, chain, url};
 
 /// Which clients the suite's connections use, in turn.
 pub(crate) const ONE: [&[&str]; 2] = [&["redis"], &["fred"]];
@@ -29,7 +29,7 @@ pub(crate) const BOTH: &[&str] = &["redis", "fred"];
 
 /// Runs every case, records what came of it, and fails with the names of the rules that are broken.
 pub(crate) async fn passes(place: &Arc<Deployment>, clients: &'static [&'static str]) {
-    let report = suite("", PATIENCE, place, clients).run().await;
+    let report = suite(login(place), PATIENCE, place, clients).run().await;
     report.record(&setting(place, clients)).unwrap();
     passed(&report, place, clients);
 }
@@ -50,7 +50,7 @@ pub(crate) async fn passes_with(
     place: &Arc<Deployment>,
     clients: &'static [&'static str],
 ) {
-    let report = suite("", options, place, clients).run().await;
+    let report = suite(login(place), options, place, clients).run().await;
     passed(&report, place, clients);
 }
 
@@ -65,6 +65,14 @@ pub(crate) async fn passes_far(
     let report = suite.round_trip(round_trip).run().await;
     println!("      {round_trip:?} away:");
     passed(&report, place, clients);
+}
+
+/// The suite's own user has just the rights that locks need. Containers are started elsewhere, without it.
+fn login(place: &Deployment) -> &'static str {
+    match place.provider() {
+        ProviderKind::Plain => LOGIN,
+        _ => "",
+    }
 }
 
 /// The row in the table of who conforms.

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use crate::common::raw::Raw;
 use crate::common::{
-    CLIENTS, LONG, chain, close, connect, eventually, servers, servers_with, unique, unique_of,
-    url_for,
+    CLIENTS, LONG, chain, close, connect, eventually, plain_url_for, servers, servers_with, unique,
+    unique_of, url_for,
 };
 use crate::moved;
 
@@ -157,7 +157,7 @@ pub(crate) async fn without_info() {
     };
     let place = servers_with(TopologyKind::Standalone, knobs).await;
     for client in CLIENTS {
-        let url = url_for(&place, client).replace("://", "://blind:secret@");
+        let url = plain_url_for(&place, client).replace("://", "://blind:secret@");
         let url = format!("{url}&safety=quarantine");
         let error = locktopus::connect(&url).await.unwrap_err();
         let ConnectError::Backend { source, .. } = &error else {

@@ -9,9 +9,9 @@ use locktopus::{
 use locktopus_testkit::topology::{Deployment, TopologyKind};
 
 use crate::At;
-use crate::common::{close, connect, unique, url_for};
+use crate::common::{chain, close, connect, plain_url_for, recipe, unique};
 use crate::operations;
-use crate::recipe::{self, PARTS, rules};
+use crate::recipe::{PARTS, rules};
 
 /// The users of the tests, in the server's syntax.
 pub(crate) fn users(kind: TopologyKind) -> Vec<String> {
@@ -28,14 +28,68 @@ pub(crate) fn users(kind: TopologyKind) -> Vec<String> {
         ("deaf", channels),
         ("tokenless", tokens),
         ("queueless", queues),
+        (
+            "select",
+            format!("{} {}", rules(&recipe::all(kind)), recipe::DATABASE),
+        ),
     ]
     .map(|(name, rules)| format!("{name} on >secret {rules}"))
     .to_vec()
 }
 
+/// Users of the sentinels: with all rights that they need there, and with one of them only.
+pub(crate) fn sentinel_users() -> Vec<String> {
+    let all: Vec<_> = recipe::WATCHERS.split(' ').collect();
+    [
+        ("watcher", recipe::WATCHERS),
+        ("blind", all[1]),
+        ("alone", all[0]),
+    ]
+    .map(|(name, rights)| format!("{name} on >secret {}", rules(&[rights.to_owned()])))
+    .to_vec()
+}
+
+/// A database other than 0 needs a right of its own, and no other.
+pub(crate) async fn another_database((place, client): At) -> String {
+    let in_database = |user| url_of(&place, client, user).replacen('?', "/1?", 1);
+    let locks = connect(&in_database("select")).await;
+    let name = unique("database");
+    let guard = locks.lock(&name).acquire().await.unwrap();
+    guard.release().await.unwrap();
+    close(locks).await;
+    let refused = locktopus::connect(&in_database("app")).await;
+    let said = chain(&refused.map(drop).unwrap_err());
+    assert!(said.contains("select"), "{said}");
+    said
+}
+
+/// The sentinels' own user needs two rights, one of them for fred alone.
+pub(crate) async fn sentinels_have_users((place, client): At) -> String {
+    let by = |user| {
+        let url = url_of(&place, client, "app");
+        format!("{url}&sentinel_user={user}&sentinel_password=secret&connect_timeout=5s")
+    };
+    let by = |user| by(user).replacen("&connect_timeout=5s", "", 1);
+    let locks = connect(&by("watcher")).await;
+    let guard = locks.lock(unique("watched")).acquire().await.unwrap();
+    guard.release().await.unwrap();
+    close(locks).await;
+    let mut said = Vec::new();
+    for user in ["blind", "alone"] {
+        match locktopus::connect(&by(user)).await {
+            Ok(locks) => {
+                assert_eq!((client, user), ("redis", "alone"), "a right is not missed");
+                close(locks).await;
+            }
+            Err(error) => said.push(chain(&error)),
+        }
+    }
+    said.join("; ")
+}
+
 /// The URL for a user, with a namespace.
 pub(crate) fn url_of(place: &Deployment, client: &str, user: &str) -> String {
-    let url = url_for(place, client).replace("://", &format!("://{user}:secret@"));
+    let url = plain_url_for(place, client).replace("://", &format!("://{user}:secret@"));
     format!("{url}&namespace=app:")
 }
 

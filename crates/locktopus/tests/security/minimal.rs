@@ -14,8 +14,9 @@ use crate::operations;
 use crate::recipe::{self, PARTS, Part, rules};
 
 /// Rights whose absence is felt only later: connections are checked when they have been idle, channels are
-/// given up when nobody waits any more. (fred needs PING at once for plain subscriptions.)
-const FELT_LATER: [&str; 3] = ["+ping", "+unsubscribe", "+sunsubscribe"];
+/// given up when nobody waits any more. (fred needs PING at once for plain subscriptions.) Slots move seldom; the tests of
+/// that need the right and log in as the same user.
+const FELT_LATER: [&str; 4] = ["+ping", "+unsubscribe", "+sunsubscribe", "+asking"];
 
 /// Of this part, beyond what every user needs.
 pub(crate) async fn nothing_to_spare(place: Arc<Deployment>, part: &'static Part) -> String {

@@ -1,8 +1,9 @@
-//! The least that a user must be allowed, by what it is for. `docs/acl.md` says the same in prose.
+//! The least that a user must be allowed, by what it is for. `docs/acl.md` says the same in prose; `listed.rs` checks
+//! that, and that no script calls anything else. Every test program logs in as such a user, other crates' included.
+#![allow(dead_code, reason = "each test program uses its part")]
 
 use std::collections::BTreeSet;
 
-use locktopus_protocol::scripts::{self, Script};
 use locktopus_testkit::topology::TopologyKind;
 
 /// Rights that one use of the library needs.
@@ -103,7 +104,7 @@ pub(crate) const QUARANTINE: Mode = Mode {
 };
 
 /// Asked in a cluster under quarantine, which does without otherwise.
-const WATCHED: &str = "+cluster|nodes";
+pub(crate) const WATCHED: &str = "+cluster|nodes";
 
 /// For the messages that wake waiters, outside a cluster.
 const PLAIN_MESSAGES: &str = "+publish +subscribe +unsubscribe";
@@ -111,15 +112,27 @@ const PLAIN_MESSAGES: &str = "+publish +subscribe +unsubscribe";
 /// More where sentinels are asked: whether the server they name is really the primary.
 const SENTINEL: &str = "+role";
 
-/// For a cluster: sharded messages, and the map of slots.
-const CLUSTER: &str = "+spublish +ssubscribe +sunsubscribe +cluster|slots";
+/// For a cluster: sharded messages, the map of slots, and following a slot that is being moved.
+const CLUSTER: &str = "+spublish +ssubscribe +sunsubscribe +cluster|slots +asking";
+
+/// For a database other than 0.
+pub(crate) const DATABASE: &str = "+select";
+
+/// For a user of the sentinels themselves.
+pub(crate) const WATCHERS: &str = "+sentinel|get-master-addr-by-name +sentinel|sentinels";
+
+/// Worth having: what the checks at connecting look at, and how many listen, of any library.
+pub(crate) const WORTH_HAVING: &str = "+info +pubsub|numsub +pubsub|shardnumsub";
+
+/// For waiters of other libraries at the same locks.
+pub(crate) const FOR_OTHERS: &str = "+lindex +lpush +linsert";
 
 /// What scripts ask if they may, and do without otherwise.
-const OPTIONAL: [&str; 1] = ["pubsub"];
+pub(crate) const OPTIONAL: [&str; 1] = ["pubsub"];
 
 /// Called only where another library's clients wait: for a fair lock, behind somebody who does not listen; for a
 /// mutex, at a list.
-const WITH_OTHERS: [&str; 3] = ["lindex", "linsert", "lpush"];
+pub(crate) const WITH_OTHERS: [&str; 3] = ["lindex", "linsert", "lpush"];
 
 impl Part {
     /// Its rights, one word each.
@@ -161,112 +174,28 @@ pub(crate) fn rules(words: &[String]) -> String {
     format!("resetchannels -@all {}", words.join(" "))
 }
 
-/// Runs cannot reach every branch of a script, so its text is searched as well.
-#[test]
-fn scripts_call_nothing_else() {
-    for (what, scripts) in [
-        ("locks", &scripts::LOCK),
-        ("mutexes", &scripts::MUTEX),
-        ("mutexes", &scripts::BELL_MUTEX),
-        ("fair locks", &scripts::FAIR),
-        ("read-write locks", &scripts::READ),
-        ("read-write locks", &scripts::WRITE),
-        ("semaphores", &scripts::SEMAPHORE),
-        ("semaphores", &scripts::PERMITS),
-    ] {
-        let of_kind = [
-            &scripts.acquire,
-            &scripts.release,
-            &scripts.extend,
-            &scripts.inspect,
-            &scripts.evict,
-        ];
-        for script in of_kind {
-            covered(what, script);
-        }
-    }
-    for (what, script) in [
-        ("semaphores", &scripts::SEMAPHORE_COUNTER),
-        ("semaphores", &scripts::PERMITS_COUNTER),
-        ("latches", &scripts::LATCH),
-        ("semaphores", &scripts::SEMAPHORE_READ),
-        ("semaphores", &scripts::PERMITS_READ),
-        ("latches", &scripts::LATCH_READ),
-        ("locks", &scripts::GROUP_ACQUIRE),
-        ("guarded writes", &scripts::GUARDED_WRITE),
-        ("lists of locks", &scripts::CLASSIFY),
-        ("locks", &scripts::MARK),
-    ] {
-        covered(what, script);
-    }
-    let (held_back, usual): (Vec<_>, Vec<_>) =
-        scripts::all().partition(|script| script.name.starts_with("quarantined_"));
-    assert_eq!(usual.len(), 8 * 5 + 10, "a script is not listed here");
-    for script in held_back {
-        let like = script.name.trim_start_matches("quarantined_");
-        let like = usual.iter().find(|usual| usual.name == like).unwrap();
-        let more = &called(script.source) - &called(like.source);
-        let known = ["info", "hmget", "hset"];
-        assert!(
-            more.iter().all(|command| known.contains(&command.as_str())),
-            "{} calls {more:?}",
-            script.name
-        );
-    }
+/// The user that tests of everything else log in as: all of the recipe, in no namespace.
+pub(crate) fn of_the_suite(kind: TopologyKind) -> String {
+    let more = [
+        // Also for a cluster with `pubsub=plain`.
+        PLAIN_MESSAGES,
+        REPLICATED.rights,
+        QUARANTINE.rights,
+        WATCHED,
+        DATABASE,
+        WORTH_HAVING,
+        FOR_OTHERS,
+    ];
+    let more = more.iter().flat_map(|rights| rights.split(' '));
+    let mut words = all(kind);
+    words.extend(more.map(str::to_owned));
+    // Without a prefix names may be anything.
+    words.retain(|word| !word.starts_with('~'));
+    words.push("~*".to_owned());
+    rules(&words).replace("app:", "")
 }
 
-fn covered(what: &str, script: &Script) {
-    let part = PARTS.iter().find(|part| part.what == what).unwrap();
-    let words = [PARTS[0].words(), part.words()].concat();
-    let spared = [&OPTIONAL[..], &WITH_OTHERS].concat();
-    let called = called(script.source);
-    assert!(!called.is_empty(), "{}", script.name);
-    for command in called {
-        let right = format!("+{command}");
-        assert!(
-            words.contains(&right) || spared.contains(&command.as_str()),
-            "{} calls {command}, which {what} do not list",
-            script.name
-        );
-    }
-}
-
-/// The commands that a script names where it calls one.
-fn called(source: &str) -> BTreeSet<String> {
-    let calls = ["redis.call('", "redis.pcall('"];
-    let after = calls.iter().flat_map(|call| source.split(call).skip(1));
-    after
-        .filter_map(|rest| rest.split('\'').next())
-        .map(str::to_lowercase)
-        .collect()
-}
-
-/// The page for users lists the same rights, and no others.
-#[test]
-fn the_page_says_the_same() {
-    let page = include_str!("../../../../docs/acl.md");
-    let is_right = |word: &&str| word.starts_with(['+', '~', '&']) && word.len() > 1;
-    let said: BTreeSet<_> = page
-        .split([' ', '\n', '`'])
-        .filter(is_right)
-        .map(str::to_owned)
-        .collect();
-    let cluster = TopologyKind::CLUSTER;
-    let mut needed: BTreeSet<_> = all(cluster).into_iter().collect();
-    needed.extend(all(TopologyKind::SENTINEL));
-    for mode in [REPLICATED, QUARANTINE] {
-        needed.extend(mode.rights.split(' ').map(str::to_owned));
-    }
-    needed.extend(
-        [
-            WATCHED,
-            "+lindex",
-            "+linsert",
-            "+lpush",
-            "+pubsub|numsub",
-            "+pubsub|shardnumsub",
-        ]
-        .map(str::to_owned),
-    );
-    assert_eq!(said, needed);
+/// The same for sentinels.
+pub(crate) fn of_sentinels() -> String {
+    rules(&[WATCHERS.to_owned()])
 }

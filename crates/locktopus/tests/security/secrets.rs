@@ -8,7 +8,9 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::common::{CLIENTS, ONE_SENTINEL, SHARDS, chain, connect, servers_with, unique, url_for};
+use crate::common::{
+    CLIENTS, ONE_SENTINEL, SHARDS, chain, connect, plain_url_for, servers_with, unique,
+};
 
 /// Easy to find, and hard to contain by chance.
 const RIGHT: &str = "Right0Horse1Battery2Staple3";
@@ -97,7 +99,7 @@ pub(crate) async fn never_shown() {
         let place = servers_with(kind, knobs).await;
         for client in CLIENTS {
             let url = |password: &str| {
-                let plain = url_for(&place, client);
+                let plain = plain_url_for(&place, client);
                 plain.replace("://", &format!("://app:{password}@"))
             };
             let error = locktopus::connect(&url(WRONG)).await.map(drop).unwrap_err();

@@ -93,7 +93,7 @@ async fn scenario((place, client): At, strategy: WaitStrategy, when: Released) -
 static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 
 /// A slot on its way, by the steps that every cluster tool takes.
-struct Migration<'a> {
+pub(crate) struct Migration<'a> {
     _turn: MutexGuard<'static, ()>,
     place: &'a Deployment,
     from: &'a Node,
@@ -104,21 +104,23 @@ struct Migration<'a> {
 impl<'a> Migration<'a> {
     /// Opens the slot and moves its keys.
     async fn begin(place: &'a Deployment, name: &str) -> Self {
-        let turn = ONE_AT_A_TIME.lock().await;
         let from = place.primary_for(name).await.unwrap();
         let other = |node: &&Node| node.name() != from.name();
         let to = place.nodes().iter().find(other).unwrap();
+        let migration = Self::open(place, name, to).await;
+        while migration.move_a_key().await {}
+        migration
+    }
+
+    /// Opens the slot; its keys stay for now.
+    pub(crate) async fn open(place: &'a Deployment, name: &str, to: &'a Node) -> Self {
+        let turn = ONE_AT_A_TIME.lock().await;
+        let from = place.primary_for(name).await.unwrap();
         let slot = slot_of(name).to_string();
         let (from_id, to_id) = (id(from).await, id(to).await);
         let set = |state, id| ["CLUSTER", "SETSLOT", &slot, state, id];
         to.command(&set("IMPORTING", &from_id)).await.unwrap();
         from.command(&set("MIGRATING", &to_id)).await.unwrap();
-        let port = to.addr().port().to_string();
-        let listed = ["CLUSTER", "GETKEYSINSLOT", &slot, "100"];
-        for key in from.command(&listed).await.unwrap().items() {
-            let words = ["MIGRATE", "127.0.0.1", &port, &key.text(), "0", "2000"];
-            from.command(&words).await.unwrap();
-        }
         Self {
             _turn: turn,
             place,
@@ -128,8 +130,21 @@ impl<'a> Migration<'a> {
         }
     }
 
+    /// Moves one key; false if there was none left.
+    pub(crate) async fn move_a_key(&self) -> bool {
+        let port = self.to.addr().port().to_string();
+        let listed = ["CLUSTER", "GETKEYSINSLOT", &self.slot, "1"];
+        let keys = self.from.command(&listed).await.unwrap();
+        let Some(key) = keys.items().first() else {
+            return false;
+        };
+        let words = ["MIGRATE", "127.0.0.1", &port, &key.text(), "0", "2000"];
+        self.from.command(&words).await.unwrap();
+        true
+    }
+
     /// Hands the slot over: the new owner first, the old one next.
-    async fn end(self) {
+    pub(crate) async fn end(self) {
         let to_id = id(self.to).await;
         let assign = ["CLUSTER", "SETSLOT", &self.slot, "NODE", &to_id];
         self.to.command(&assign).await.unwrap();

@@ -136,6 +136,8 @@ fn errors_name_the_input() {
         ("redis://h?timeot=1s", "\"timeot\""),
         ("redis://h?timeout=1s&timeout=2s", "twice"),
         ("redis://h?ca=/x", "rediss"),
+        ("redis://h?connect=later", "now or lazy"),
+        ("redis://h?connect=lazy&checks=refuse", "cannot be checked"),
         ("rediss://h?cert=/x", "together"),
         ("redis://h?sentinel_password=x", "without sentinels"),
         ("memory:?client=redis", "memory:"),

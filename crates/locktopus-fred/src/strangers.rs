@@ -1,0 +1,56 @@
+//! Nodes that the slot table does not have, kept because commands are sent on to them.
+//!
+//! A node that is being given its first slot serves nothing yet, so no table names it, and every command for a lock
+//! whose slot is on its way is sent on to it. With a new connection each time there would be thousands of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use locktopus_protocol::HostPort;
+use tokio::time::Instant;
+
+use crate::node::Node;
+
+/// How long a node is kept that nothing was sent on to.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// The nodes, each with the time of its last use.
+#[derive(Default)]
+pub(crate) struct Strangers {
+    nodes: Mutex<HashMap<HostPort, (Arc<Node>, Instant)>>,
+}
+
+impl Strangers {
+    /// The node at `address`, made if it is not kept yet.
+    pub(crate) fn visit(&self, address: &HostPort, make: impl FnOnce() -> Arc<Node>) -> Arc<Node> {
+        let now = Instant::now();
+        let mut nodes = self.lock();
+        let (node, used) = nodes
+            .entry(address.clone())
+            .or_insert_with(|| (make(), now));
+        *used = now;
+        Arc::clone(node)
+    }
+
+    /// Hands out a node that the table is about to have.
+    pub(crate) fn take(&self, address: &HostPort) -> Option<Arc<Node>> {
+        self.lock().remove(address).map(|(node, _)| node)
+    }
+
+    /// Lets go of those that were not used for long.
+    pub(crate) fn sweep(&self) {
+        let now = Instant::now();
+        self.lock()
+            .retain(|_, (_, used)| now.saturating_duration_since(*used) < KEPT);
+    }
+
+    pub(crate) fn close(&self) {
+        self.lock().drain().for_each(|(_, (node, _))| node.close());
+    }
+
+    /// A panic cannot leave the map half written, so poison is ignored.
+    fn lock(&self) -> MutexGuard<'_, HashMap<HostPort, (Arc<Node>, Instant)>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

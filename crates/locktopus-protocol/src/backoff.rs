@@ -1,0 +1,204 @@
+//! When to try again what failed: connecting, asking sentinels, refreshing a slot map, subscribing again.
+//!
+//! One rule for all of them, in both adapters and in the hub. The first try after a loss is made at once. From
+//! then on pauses grow by half each time, from 20 ms to two seconds, and each is shortened by chance by up to a half,
+//! so that thousands of clients do not come back to a server at the same moment. A pause is about a third of the
+//! outage so far, so connecting again is late by no more than that.
+//!
+//! Nobody waits for the end of a pause: whoever calls meanwhile is told at once what the last attempt said, and the
+//! layers above, which know their callers' deadlines, ask again.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+const FIRST: Duration = Duration::from_millis(20);
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// What worked for this long was good: after it, everything begins anew.
+pub const SETTLED: Duration = Duration::from_secs(1);
+
+/// Growing, random pauses.
+#[derive(Debug, Clone)]
+pub struct Backoff {
+    next: Duration,
+    longest: Duration,
+    random: fn() -> u64,
+}
+
+impl Backoff {
+    /// Pauses of up to two seconds.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::up_to(LONGEST)
+    }
+
+    /// Pauses of up to `longest`, for what costs a server nothing while it is away.
+    #[must_use]
+    pub fn up_to(longest: Duration) -> Self {
+        Self {
+            next: FIRST.min(longest),
+            longest,
+            random: || RandomState::new().hash_one(()),
+        }
+    }
+
+    /// With this source of 64 random bits, for tests.
+    #[must_use]
+    pub fn with_random(mut self, random: fn() -> u64) -> Self {
+        self.random = random;
+        self
+    }
+
+    /// How long to pause now.
+    pub fn pause(&mut self) -> Duration {
+        let full = self.next;
+        self.next = (full + full / 2).min(self.longest);
+        let share = u32::try_from((self.random)() >> 32).unwrap_or(u32::MAX);
+        full / 2 + (full / 2).mul_f64(f64::from(share) / f64::from(u32::MAX))
+    }
+
+    /// It worked: the next failure is a first one.
+    pub fn reset(&mut self) {
+        self.next = FIRST.min(self.longest);
+    }
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// When one connection may be made again.
+#[derive(Debug, Clone, Default)]
+pub struct Redial {
+    backoff: Backoff,
+    not_before: Option<Instant>,
+    connected: Option<Instant>,
+    /// A connection was lost as soon as it was made, and none has lasted since.
+    short_lived: bool,
+}
+
+impl Redial {
+    /// A place that was never connected: the first attempt may begin at once.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With this source of 64 random bits, for tests.
+    #[must_use]
+    pub fn with_random(mut self, random: fn() -> u64) -> Self {
+        self.backoff = self.backoff.with_random(random);
+        self
+    }
+
+    /// How much longer no attempt may begin; `None` if one may now.
+    #[must_use]
+    pub fn wait(&self, now: Instant) -> Option<Duration> {
+        let left = self.not_before?.saturating_duration_since(now);
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// An attempt failed.
+    pub fn failed(&mut self, now: Instant) {
+        self.connected = None;
+        self.not_before = Some(now + self.backoff.pause());
+    }
+
+    /// An attempt succeeded.
+    pub fn connected(&mut self, now: Instant) {
+        self.connected = Some(now);
+        self.not_before = None;
+    }
+
+    /// The connection is gone. A server that accepts connections and closes them again, because it has too many or
+    /// stands for one that is down, is as good as one that refuses them.
+    pub fn lost(&mut self, now: Instant) {
+        let since = self.connected.take();
+        if since.is_some_and(|since| now.saturating_duration_since(since) >= SETTLED) {
+            self.backoff.reset();
+            self.short_lived = false;
+        } else if std::mem::replace(&mut self.short_lived, true) {
+            self.failed(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> u64 {
+        u64::MAX
+    }
+
+    fn half() -> u64 {
+        0
+    }
+
+    fn millis(pauses: &[Duration]) -> Vec<u128> {
+        pauses.iter().map(Duration::as_millis).collect()
+    }
+
+    #[test]
+    fn pauses_grow_up_to_a_bound_and_begin_anew() {
+        let mut backoff = Backoff::new().with_random(full);
+        let pauses: Vec<_> = (0..14).map(|_| backoff.pause()).collect();
+        let said = millis(&pauses);
+        assert_eq!(said[..5], [20, 30, 45, 67, 101]);
+        assert_eq!(said[12..], [2000, 2000]);
+        backoff.reset();
+        assert_eq!(backoff.pause().as_millis(), 20);
+        let mut short = Backoff::up_to(Duration::from_millis(50)).with_random(full);
+        let pauses: Vec<_> = (0..4).map(|_| short.pause()).collect();
+        assert_eq!(millis(&pauses), [20, 30, 45, 50]);
+    }
+
+    #[test]
+    fn chance_takes_up_to_a_half() {
+        let mut least = Backoff::new().with_random(half);
+        let pauses: Vec<_> = (0..14).map(|_| least.pause()).collect();
+        assert_eq!(millis(&pauses[..3]), [10, 15, 22]);
+        assert_eq!(pauses[13], LONGEST / 2);
+        let (mut a, mut b) = (Backoff::new(), Backoff::new());
+        let differ = (0..20).any(|_| a.pause() != b.pause());
+        assert!(differ, "two clients pause for different times");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lost_connection_is_replaced_at_once_and_a_failed_attempt_is_paused_after() {
+        let begin = Instant::now();
+        let at = |millis| begin + Duration::from_millis(millis);
+        let mut redial = Redial::new().with_random(full);
+        assert_eq!(redial.wait(at(0)), None);
+        redial.connected(at(0));
+        redial.lost(at(1000));
+        assert_eq!(redial.wait(at(1000)), None);
+        redial.failed(at(1000));
+        assert_eq!(redial.wait(at(1000)), Some(Duration::from_millis(20)));
+        assert_eq!(redial.wait(at(1020)), None);
+        redial.failed(at(1020));
+        assert_eq!(redial.wait(at(1020)), Some(Duration::from_millis(30)));
+        // A connection that lasts makes good for everything before.
+        redial.connected(at(1050));
+        redial.lost(at(2050));
+        redial.failed(at(2050));
+        assert_eq!(redial.wait(at(2050)), Some(Duration::from_millis(20)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_that_do_not_last_are_failures_but_for_the_first() {
+        let begin = Instant::now();
+        let mut redial = Redial::new().with_random(full);
+        let mut waits = Vec::new();
+        for _ in 0..4 {
+            redial.connected(begin);
+            redial.lost(begin);
+            waits.push(redial.wait(begin).unwrap_or_default());
+        }
+        assert_eq!(millis(&waits), [0, 20, 30, 45]);
+    }
+}
