@@ -124,7 +124,9 @@ impl Town {
         it.round += 1;
         let (native, number, round) = (it.native, it.number, it.round);
         it.owner = if native {
-            format!("{number:08x}-0000-8c70-a705-000000000000:{serial}")
+            // Odd, as all owners of fair locks.
+            let id = 2 * serial + 1;
+            format!("{number:08x}-0000-8c70-a705-000000000000:{id}")
         } else {
             format!("71b96ce8-2746-4c1a-9b6e-0d2c1f0a9d11:{number}")
         };
@@ -160,7 +162,7 @@ impl Town {
             }
             return;
         }
-        let texts = [&owner, LEASE, KEEP, "0", "x", "1", "1", "0", "PUBLISH"];
+        let texts = [&owner, LEASE, KEEP, "0", "f", "1", "1", "0", "PUBLISH"];
         let mut args: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
         args.extend([place.to_string(), self.inbox(person), self.channel()]);
         let reply = self.eval_ours(|scripts| &scripts.acquire, &args);
@@ -202,7 +204,7 @@ impl Town {
             let (channel, keep) = (self.channel(), KEEP.to_owned());
             let args = [
                 owner,
-                "x".into(),
+                "f".into(),
                 "1".into(),
                 "PUBLISH".into(),
                 channel,
