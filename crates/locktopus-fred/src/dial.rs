@@ -1,6 +1,6 @@
 //! Makes one connection: TCP, TLS, login, database, name; all within a limit.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -174,6 +174,7 @@ impl Dialer {
 
     fn config(&self, target: &Target, attempt: usize) -> Config {
         let (username, password) = login(self.options.credentials.as_ref());
+        let (username, password) = (username.map(inline), password.map(inline));
         Config {
             fail_fast: true,
             version: RespVersion::RESP3,
@@ -263,11 +264,50 @@ fn server(node: &HostPort) -> Server {
     Server::new(node.host.as_str(), node.port)
 }
 
+/// A word as servers read it in a command that is one line, which is how fred sends `HELLO`: a space or a quote in a
+/// password would otherwise end it, and a line break would begin another command.
+fn inline(word: String) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"'\\".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word;
+    }
+    let mut quoted = String::from("\"");
+    for byte in word.bytes() {
+        match char::from(byte) {
+            letter if letter.is_ascii_alphanumeric() => quoted.push(letter),
+            _ => {
+                let _ = write!(quoted, "\\x{byte:02x}");
+            }
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
 fn login(credentials: Option<&Credentials>) -> (Option<String>, Option<String>) {
     match credentials {
         Some(Credentials { username, password }) => {
             (username.clone(), Some(password.expose().to_owned()))
         }
         None => (None, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::inline;
+
+    #[test]
+    fn a_word_stays_one_word() {
+        for (word, line) in [
+            ("s3cret!#%+", "s3cret!#%+"),
+            ("", "\"\""),
+            ("two words", "\"two\\x20words\""),
+            ("a\"b'c\\", "\"a\\x22b\\x27c\\x5c\""),
+            ("x\r\nFLUSHALL", "\"x\\x0d\\x0aFLUSHALL\""),
+            ("\u{416}", "\"\\xd0\\x96\""),
+        ] {
+            assert_eq!(inline(word.to_owned()), line);
+        }
     }
 }
