@@ -517,9 +517,10 @@ const PATCHES: &[Wrong] = &[
         "return nil, wrong_type(now_in)",
     ),
     mixed(
-        "a held lock is evicted as a read-write lock",
+        // Both halves of a read-write lock, as they have one text.
+        "a held lock is evicted as another kind of lock",
         Kind::Fair,
-        "read_lock_evict",
+        "_lock_evict",
         "if other() then\n  return misplaced(KEYS[6])\nend",
         "",
     ),
