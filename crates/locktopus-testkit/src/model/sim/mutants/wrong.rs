@@ -1,0 +1,63 @@
+//! One mistake in the text of scripts.
+
+use super::super::Kind;
+
+pub(super) struct Wrong {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) failovers: bool,
+    pub(super) strangers: bool,
+    pub(super) script: &'static str,
+    pub(super) from: &'static str,
+    pub(super) to: &'static str,
+    pub(super) more: &'static [(&'static str, &'static str)],
+}
+
+impl Wrong {
+    /// With a further change.
+    pub(super) const fn and(self, more: &'static [(&'static str, &'static str)]) -> Self {
+        Self { more, ..self }
+    }
+}
+
+pub(super) const fn wrong(
+    name: &'static str,
+    kind: Kind,
+    script: &'static str,
+    from: &'static str,
+    to: &'static str,
+) -> Wrong {
+    Wrong {
+        name,
+        kind,
+        failovers: false,
+        strangers: false,
+        script,
+        from,
+        to,
+        more: &[],
+    }
+}
+
+/// Noticed only where others take the name for another kind, or lose a number.
+pub(super) const fn mixed(
+    name: &'static str,
+    kind: Kind,
+    script: &'static str,
+    from: &'static str,
+    to: &'static str,
+) -> Wrong {
+    Wrong {
+        strangers: true,
+        ..wrong(name, kind, script, from, to)
+    }
+}
+
+/// A token is published, and only those who were counted hearing it are given the lock.
+pub(super) const TOKEN_FIRST: [&str; 2] = [
+    "      if listens(inbox, owner) then\n        local token = reserve(math.max(1, tonumber(tokens)), 0)\n        \
+     leave(owner)\n        take(owner, lease, mode, permits)\n        say(inbox, string.format('%.0f', token), owner)\n",
+    "      local token = reserve(math.max(1, tonumber(tokens)), 0)\n      \
+     if say(inbox, string.format('%.0f', token), owner) ~= 0 then\n        \
+     leave(owner)\n        take(owner, lease, mode, permits)\n",
+];
