@@ -74,7 +74,7 @@ impl InUse {
         Self { client, holder }
     }
 
-    async fn unchanged(&self, before: &str, picture: &str, what: impl Debug) {
+    async fn unchanged(&self, before: &str, picture: &str, what: impl Debug + Send + Sync) {
         let (client, kind) = (&self.client, self.client.target.kind());
         let said = |problem: &str| format!("{what:?} on a {} in use: {problem}", kind.as_str());
         if let Some(holder) = &self.holder {

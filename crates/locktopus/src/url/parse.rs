@@ -189,7 +189,7 @@ fn database(path: &str, url: &Redacted) -> Result<u32, UrlError> {
 
 impl fmt::Display for BackendUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.redacted.as_str())
+        f.write_str(self.redacted.as_str())
     }
 }
 

@@ -44,7 +44,7 @@ async fn refused(request: LockRequest) -> String {
         request.clone().try_acquire().await.map(drop).unwrap_err(),
         request.inspect().await.map(drop).unwrap_err(),
     ];
-    errors.iter().map(told).last().unwrap()
+    errors.iter().map(told).next_back().unwrap()
 }
 
 /// What such an error says.
