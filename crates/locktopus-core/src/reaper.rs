@@ -69,21 +69,32 @@ impl Services {
     /// Gives back until it is certain that nothing is left, or the lease has ended. Whatever takes time on the way, a server
     /// that is away or a lane that is full, it takes no longer than that.
     async fn give_back(&self, debt: &Debt) {
-        let mut limit = debt.until;
-        if debt.late_attempt {
-            // For the second look, however short the lease.
-            limit = limit + self.call_timeout() * 2;
+        let patience = self.call_timeout();
+        let mut given_back = if debt.late_attempt {
+            // One release has the time for its answer, however short the lease.
+            let limit = debt.until.max(clock::now() + patience);
+            self.give_back_until(debt, limit).await
+        } else {
+            self.give_back_until(debt, debt.until).await
+        };
+        if given_back && debt.late_attempt {
+            // Whatever this release found, an attempt that was on its way may have come after it.
+            tokio::time::sleep(patience).await;
+            let limit = debt.until.max(clock::now() + patience);
+            given_back = self.give_back_until(debt, limit).await;
         }
-        let given_back = timeout_at(limit.timer(), self.try_to_give_back(debt, limit)).await;
-        if given_back != Ok(true) {
+        if !given_back {
             tracing::warn!(lock = %debt.target, "background release given up; the lease has ended");
         }
+    }
+
+    async fn give_back_until(&self, debt: &Debt, limit: BootInstant) -> bool {
+        timeout_at(limit.timer(), self.try_to_give_back(debt, limit)).await == Ok(true)
     }
 
     /// False: it took until `limit`.
     async fn try_to_give_back(&self, debt: &Debt, limit: BootInstant) -> bool {
         let mut pause = FIRST_PAUSE;
-        let mut look_again = debt.late_attempt;
         loop {
             let lane = self.releases.lane(self.backend.shard(&debt.target));
             let permit = lane.acquire().await;
@@ -94,12 +105,6 @@ impl Services {
             let answer = self.give_back_once(debt).await;
             drop(permit);
             match answer {
-                // Whatever this release found, an attempt that was on its way may have come after it.
-                Ok(_) if look_again => {
-                    look_again = false;
-                    tokio::time::sleep(self.call_timeout()).await;
-                    continue;
-                }
                 Ok(_) => return true,
                 Err(error) => {
                     tracing::debug!(lock = %debt.target, %error, "background release failed");
