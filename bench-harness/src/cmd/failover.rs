@@ -26,7 +26,7 @@ const OBSERVE: &str = include_str!("../../failover/observe.toml");
 /// Arguments of `failover`.
 #[derive(Debug, Args)]
 pub struct FailoverArgs {
-    /// The quick matrix, the default: about ten minutes.
+    /// The quick matrix, the default: about twelve minutes.
     #[arg(long, group = "plan")]
     quick: bool,
     /// Every fault on every topology; see --failovers.

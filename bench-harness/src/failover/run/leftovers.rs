@@ -39,7 +39,7 @@ pub(super) async fn tidy(cell: &Cell, url: &str, prefix: &str) -> Result<(), Run
     let locks = locktopus::connect(&url)
         .await
         .map_err(|error| failed(&error))?;
-    for name in meant_to_stay(cell, prefix) {
+    for name in semaphores(cell, prefix) {
         locks
             .semaphore(name)
             .delete()
@@ -83,13 +83,19 @@ async fn once(cell: &Cell, place: &Deployment, prefix: &str) -> Result<Leftovers
     Ok(left)
 }
 
-/// A semaphore's permits are its state, and stay until somebody deletes them.
+/// A semaphore's permits are its state, and stay until somebody deletes them, with the mark of whose number it is.
 fn meant_to_stay(cell: &Cell, prefix: &str) -> HashSet<String> {
+    let names = semaphores(cell, prefix);
+    names
+        .flat_map(|name| [format!("locktopus_kind:{{{name}}}"), name])
+        .collect()
+}
+
+fn semaphores(cell: &Cell, prefix: &str) -> impl Iterator<Item = String> {
     let lanes = cell.scenario.lanes.iter();
     lanes
         .filter(|lane| lane.kind == Kind::Semaphore)
         .flat_map(|lane| lane.lock_names(prefix))
-        .collect()
 }
 
 /// Counters of tokens outlive their locks, so that tokens keep growing. The queue of a fair lock is Redisson's, who

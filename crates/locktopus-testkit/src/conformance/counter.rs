@@ -164,6 +164,10 @@ pub async fn a_number_that_is_lost_makes_no_more_permits(ctx: Ctx) {
                     "permits of a semaphore that was forgotten were extended",
                 );
             } else if !ctx.wipe().await {
+                // Nobody but the backend itself can lose the number here.
+                for attempt in &held {
+                    returns(&a, attempt).await;
+                }
                 continue;
             }
             let _ = b.count(given).await;

@@ -18,9 +18,13 @@ const SECRETIVE: [&str; 5] = ["pass", "pwd", "secret", "auth", "cred"];
 /// What stands for something that is not shown.
 const HIDDEN: &str = "***";
 
+/// The option whose name may be shown, and whose value may not.
+const SECRET_OPTION: &str = "sentinel_password";
+
 /// Options whose values may be shown.
-const PLAIN_OPTIONS: [&str; 18] = [
+const PLAIN_OPTIONS: [&str; 19] = [
     "client",
+    "connect",
     "timeout",
     "connect_timeout",
     "pubsub",
@@ -182,11 +186,16 @@ fn hidden_from(text: &str) -> Option<usize> {
             .map_or((option, None), |(n, v)| (n, Some(v)));
         if !name.is_empty() && !PLAIN_OPTIONS.contains(&name) {
             let small = name.to_ascii_lowercase();
-            let shown = match value {
+            let secretive = SECRETIVE.iter();
+            let secretive = secretive.filter_map(|word| Some(small.find(word)? + word.len()));
+            let shown = match (value, secretive.min()) {
                 _ if !name.chars().all(is_of_a_name) => 0,
-                Some(_) => name.len() + "=".len(),
-                None if SECRETIVE.iter().any(|word| small.contains(word)) => 0,
-                None => name.len(),
+                (Some(_), _) if name == SECRET_OPTION => name.len() + "=".len(),
+                // Where a `=` was forgotten, the one that is there belongs to the secret.
+                (Some(_), Some(end)) if end < name.len() => end,
+                (Some(_), _) => name.len() + "=".len(),
+                (None, Some(_)) => 0,
+                (None, None) => name.len(),
             };
             return Some(at + shown);
         }
