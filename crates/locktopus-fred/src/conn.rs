@@ -75,7 +75,7 @@ impl Conn {
 
     /// Sends several commands, each behind the other, and tells what was answered to each.
     pub(crate) async fn send_each(&self, requests: Vec<Request>) -> Result<Pipelined, ClientError> {
-        let node = self.server();
+        let before = self.server();
         // In this order: each is queued when it is polled for the first time.
         let answers = join_all(requests.into_iter().map(|request| self.send(request))).await;
         let replies = answers.into_iter().map(|answer| match answer {
@@ -83,6 +83,12 @@ impl Conn {
             Err(refused @ ClientError::Rejected { .. }) => Ok(Err(refused)),
             Err(failed) => Err(failed),
         });
+        // fred lists a connection a moment after it can be used, and until it is lost.
+        let node = if before.is_empty() {
+            self.server()
+        } else {
+            before
+        };
         Ok(Pipelined {
             node,
             replies: replies.collect::<Result<_, _>>()?,

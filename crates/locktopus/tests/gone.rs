@@ -104,7 +104,7 @@ impl Crowd {
     }
 
     /// Everybody gets a lock once the holder lets go.
-    async fn is_served(self) -> Duration {
+    async fn served(self) -> Duration {
         let begun = Instant::now();
         for guard in self.held {
             guard.release().await.unwrap();
@@ -196,7 +196,7 @@ async fn thrown_out(place: Arc<Deployment>, client: &'static str) -> String {
     let all = knocks - before;
     assert!(all <= KNOCKS * 6, "{all} connections altogether");
     door.open();
-    let served = crowd.is_served().await;
+    let served = crowd.served().await;
     format!(
         "{begun} attempts in {COUNTED:?}, {all} in {:?}, all served {served:.2?} after the release; callers hear: {said}",
         LONG_AWAY + COUNTED

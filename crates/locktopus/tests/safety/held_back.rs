@@ -20,9 +20,10 @@ const LEASE: Duration = Duration::from_secs(30);
 
 /// Scripts that give nothing to anybody, whatever the server may have forgotten: they extend what is held, look, write
 /// what is guarded by tokens, or count for those who wait for a number.
-const GIVE_NOTHING: [&str; 6] = [
+const GIVE_NOTHING: [&str; 7] = [
     "_extend",
     "_inspect",
+    "_read",
     "guarded_write",
     "classify",
     "mark",
