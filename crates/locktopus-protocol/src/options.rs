@@ -22,7 +22,7 @@ pub struct ConnectOptions {
     /// TLS settings; `None` means plain TCP. Redirects and sentinel answers never fall back to plain TCP.
     pub tls: Option<TlsOptions>,
     /// Longest time for one connection: TCP and TLS handshake, login, database and client name. What other steps may
-    /// take follows from it and from `command_timeout`: see [`Budget`](crate::Budget).
+    /// take follows from it and from `command_timeout`: see [`Budget`].
     pub connect_timeout: Duration,
     /// Longest time for one command. The backend enforces it; clients set theirs a little longer.
     pub command_timeout: Duration,
