@@ -27,6 +27,8 @@ pub(crate) struct Conn {
     client: Client,
     router: AbortHandle,
     dead: CancellationToken,
+    /// The server, once fred has told it.
+    peer: OnceLock<String>,
     /// Why it was given up, if it was.
     verdict: OnceLock<String>,
     entered: AtomicU64,
@@ -43,6 +45,7 @@ impl Conn {
             client,
             router: router.abort_handle(),
             dead: dead.clone(),
+            peer: OnceLock::new(),
             verdict: OnceLock::new(),
             entered: AtomicU64::new(0),
             answered: AtomicU64::new(0),
@@ -63,9 +66,11 @@ impl Conn {
     /// `host:port` of the server at the other end.
     pub(crate) fn server(&self) -> String {
         let servers = self.client.active_connections();
-        servers
-            .first()
-            .map_or_else(String::new, ToString::to_string)
+        // fred does not list a connection all the time, and this is only ever connected to one server.
+        match servers.first() {
+            Some(server) => self.peer.get_or_init(|| server.to_string()).clone(),
+            None => self.peer.get().cloned().unwrap_or_default(),
+        }
     }
 
     /// Sends one command and waits for its answer. Nothing is ever sent twice.
@@ -75,7 +80,7 @@ impl Conn {
 
     /// Sends several commands, each behind the other, and tells what was answered to each.
     pub(crate) async fn send_each(&self, requests: Vec<Request>) -> Result<Pipelined, ClientError> {
-        let before = self.server();
+        let node = self.server();
         // In this order: each is queued when it is polled for the first time.
         let answers = join_all(requests.into_iter().map(|request| self.send(request))).await;
         let replies = answers.into_iter().map(|answer| match answer {
@@ -83,12 +88,6 @@ impl Conn {
             Err(refused @ ClientError::Rejected { .. }) => Ok(Err(refused)),
             Err(failed) => Err(failed),
         });
-        // fred lists a connection a moment after it can be used, and until it is lost.
-        let node = if before.is_empty() {
-            self.server()
-        } else {
-            before
-        };
         Ok(Pipelined {
             node,
             replies: replies.collect::<Result<_, _>>()?,
