@@ -27,8 +27,8 @@ pub(crate) struct Conn {
     client: Client,
     router: AbortHandle,
     dead: CancellationToken,
-    /// The server, once fred has told it.
-    peer: OnceLock<String>,
+    /// What it was told to connect to.
+    target: String,
     /// Why it was given up, if it was.
     verdict: OnceLock<String>,
     entered: AtomicU64,
@@ -39,13 +39,17 @@ pub(crate) struct Conn {
 
 impl Conn {
     /// Adopts a connected client together with the task that drives it.
-    pub(crate) fn new<T: Send + 'static>(client: Client, router: JoinHandle<T>) -> Self {
+    pub(crate) fn new<T: Send + 'static>(
+        client: Client,
+        router: JoinHandle<T>,
+        target: String,
+    ) -> Self {
         let dead = CancellationToken::new();
         let conn = Self {
             client,
             router: router.abort_handle(),
             dead: dead.clone(),
-            peer: OnceLock::new(),
+            target,
             verdict: OnceLock::new(),
             entered: AtomicU64::new(0),
             answered: AtomicU64::new(0),
@@ -63,14 +67,13 @@ impl Conn {
         &self.client
     }
 
-    /// `host:port` of the server at the other end.
+    /// `host:port` of the server at the other end, or in words what it is.
     pub(crate) fn server(&self) -> String {
         let servers = self.client.active_connections();
-        // fred does not list a connection all the time, and this is only ever connected to one server.
-        match servers.first() {
-            Some(server) => self.peer.get_or_init(|| server.to_string()).clone(),
-            None => self.peer.get().cloned().unwrap_or_default(),
-        }
+        // fred lists only connections whose number it may ask for (CLIENT ID), which not every user may.
+        servers
+            .first()
+            .map_or_else(|| self.target.clone(), ToString::to_string)
     }
 
     /// Sends one command and waits for its answer. Nothing is ever sent twice.

@@ -145,7 +145,7 @@ impl Dialer {
             ended = &mut router => return Err(ending(ended)),
             _connected = up.recv() => {}
         }
-        let conn = Conn::new(client, router.detach());
+        let conn = Conn::new(client, router.detach(), target.to_string());
         self.prepare(&conn).await?;
         if purpose == Purpose::Messages && conn.is_replica().await.map_err(|e| e.to_string())? {
             return Err("the server is a replica".to_owned());
