@@ -70,18 +70,16 @@ impl Services {
     /// that is away or a lane that is full, it takes no longer than that.
     async fn give_back(&self, debt: &Debt) {
         let patience = self.call_timeout();
-        let mut given_back = if debt.late_attempt {
-            // One release has the time for its answer, however short the lease.
-            let limit = debt.until.max(clock::now() + patience);
-            self.give_back_until(debt, limit).await
-        } else {
-            self.give_back_until(debt, debt.until).await
+        // After a late attempt each release has the time for its answer, however short the lease.
+        let limit = || match debt.late_attempt {
+            true => debt.until.max(clock::now() + patience),
+            false => debt.until,
         };
+        let mut given_back = self.give_back_until(debt, limit()).await;
         if given_back && debt.late_attempt {
             // Whatever this release found, an attempt that was on its way may have come after it.
             tokio::time::sleep(patience).await;
-            let limit = debt.until.max(clock::now() + patience);
-            given_back = self.give_back_until(debt, limit).await;
+            given_back = self.give_back_until(debt, limit()).await;
         }
         if !given_back {
             tracing::warn!(lock = %debt.target, "background release given up; the lease has ended");

@@ -168,3 +168,23 @@ async fn debts_end_with_the_lease_they_are_owed_for() {
     assert_eq!(locks.background_tasks(), 0, "their leases are over");
     assert!(script.calls("release").len() <= 3 * 64 + 64);
 }
+
+/// A release that was never answered has no second look to make, so an attempt without an answer gains it no time.
+#[tokio::test(start_paused = true)]
+async fn debts_of_attempts_without_an_answer_end_with_their_lease_too() {
+    let script = Scripted::with_call_timeout(CALL);
+    let locks = script.locks();
+    let lease = Duration::from_secs(20);
+    script.always("attempt", Fate::LoseReply);
+    script.always("release", Fate::Refuse);
+    let _unknown = locks
+        .lock("a")
+        .lease(lease)
+        .try_acquire()
+        .await
+        .unwrap_err();
+    sleep(lease / 2).await;
+    assert_eq!(locks.background_tasks(), 1, "it may hold the lock");
+    sleep(lease / 2 + CALL + Duration::from_secs(1)).await;
+    assert_eq!(locks.background_tasks(), 0, "the lease is over");
+}
