@@ -247,3 +247,21 @@ fn safety_modes() {
         assert_eq!(mode(text), expected, "{text}");
     }
 }
+
+#[test]
+fn a_secret_without_its_equals_sign_is_no_name() {
+    // The sign that is there belongs to the secret.
+    for url in [
+        "redis://h?sentinel_passwordhunter2=&",
+        "redis://h?&Sentinel_Passhunter2=x",
+        "redis-sentinel://h:1/m?secrethunter2=",
+    ] {
+        let error = url.parse::<BackendUrl>().unwrap_err();
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
+    let error = "redis://h?sentinel_pass=hunter2".parse::<BackendUrl>();
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("\"sentinel_pass\""), "{error}");
+    assert!(!error.contains("hunter2"), "{error}");
+}
