@@ -14,9 +14,13 @@ local token = tonumber(ARGV[2])
 if not token or not (token >= 1 and token < 9007199254740992) then -- also refuses nan
   return redis.error_reply('BADTOKEN nothing was written: the token is not a number from 1 to 2^53 - 1')
 end
-local fence = redis.call('HMGET', KEYS[2], 'lock', 'token', 'holder')
+local fence = redis.pcall('HMGET', KEYS[2], 'lock', 'token', 'holder')
+local foreign = fence.err and string.find(fence.err, '^WRONGTYPE')
+if fence.err and not foreign then
+  return fence
+end
 local lock, newest, holder = fence[1], tonumber(fence[2] or 0), fence[3]
-if lock or fence[2] then
+if lock or fence[2] or foreign then
   if not lock or not newest or not (newest >= 1 and newest < 9007199254740992) then
     return redis.error_reply('BADTOKEN nothing was written: the fence of this key is not one, or somebody changed it')
   end

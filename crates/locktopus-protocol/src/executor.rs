@@ -201,7 +201,7 @@ impl Executor {
         };
         let hint = match code {
             "WRONGTYPE" => {
-                "; the name is in use for something else, perhaps a lock of another kind"
+                "; a key that this lock needs beside its own is in use for something else"
             }
             "OOM" => "; the server is out of memory",
             "NOHISTORY" => ", by which a failover is known; grant +info to this user",
@@ -340,9 +340,9 @@ const UNTOUCHED: &str = "nothing was written: ";
 fn was_refused(code: &str, message: &str) -> bool {
     // The server looks at these before a script's first write, and never again.
     let by_server = matches!(code, "OOM" | "NOAUTH" | "WRONGPASS");
-    // The name is in use as something else, which every script looks at first.
-    let by_type = code == "WRONGTYPE" || code == other_kind::CODE;
-    by_server || by_type || message.starts_with(UNTOUCHED)
+    // Our scripts' own answer, before their first write, when the lock's key is in use as something else. The server's
+    // WRONGTYPE says less: a key beside the lock may be found to be something else after a write.
+    by_server || code == other_kind::CODE || message.starts_with(UNTOUCHED)
 }
 
 /// Refusals that go away by themselves. The node did not run the script: servers look at these, too, before the first

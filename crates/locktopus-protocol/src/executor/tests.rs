@@ -169,7 +169,6 @@ async fn a_refusal_that_does_not_pass_was_not_executed() {
 #[tokio::test(start_paused = true)]
 async fn final_refusals_are_reported_at_once() {
     for (line, kind, executed) in [
-        ("WRONGTYPE x", BackendErrorKind::Refused, Executed::No),
         ("OOM x", BackendErrorKind::Refused, Executed::No),
         ("NOAUTH x", BackendErrorKind::Denied, Executed::No),
         (
@@ -191,6 +190,7 @@ async fn final_refusals_are_reported_at_once() {
         ("BADTOKEN x", BackendErrorKind::Protocol, Executed::Maybe),
         ("NOPERM x", BackendErrorKind::Denied, Executed::Maybe),
         ("ERR x", BackendErrorKind::Refused, Executed::Maybe),
+        ("WRONGTYPE x", BackendErrorKind::Refused, Executed::Maybe),
         (
             "ERR The user executing the script can't run this command",
             BackendErrorKind::Denied,

@@ -248,7 +248,7 @@ async fn refusals_of_the_script_are_as_without_wait() {
         .map(|sent| sent[0].clone())
         .collect();
     assert_eq!(firsts, ["EVALSHA", "EVAL", "EVAL"]);
-    let error = bench.run([refused("WRONGTYPE x")]).await.unwrap_err();
+    let error = bench.run([refused("OOM x")]).await.unwrap_err();
     assert_eq!(error.executed(), Executed::No);
     let error = bench.run([]).await.unwrap_err();
     assert_eq!(

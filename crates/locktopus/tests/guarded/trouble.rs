@@ -13,7 +13,7 @@ pub(crate) async fn no_fence(at: At) -> String {
     let (client, writer) = writer(&at).await;
     let mut last = String::new();
     for (command, kind) in [
-        (&["SET", "KEY", "x"][..], BackendErrorKind::Refused),
+        (&["SET", "KEY", "x"][..], BackendErrorKind::Protocol),
         (
             &["HSET", "KEY", "lock", "lock:a"],
             BackendErrorKind::Protocol,
