@@ -30,7 +30,7 @@ test-model SCHEDULES='1000000':
 
 # MultiLock at length, on real servers and in memory: random subsets for 10^5 rounds.
 soak ROUNDS='100000':
-    LOCKTOPUS_ROUNDS={{ROUNDS}} cargo test --package locktopus --all-features --test multi_lock -- --nocapture
+    LOCKTOPUS_ROUNDS={{ROUNDS}} cargo test --package locktopus-tests --all-features --test multi_lock -- --nocapture
     LOCKTOPUS_ROUNDS={{ROUNDS}} cargo test --package locktopus-core --test multi -- --nocapture random_subsets
 
 # What CI runs.

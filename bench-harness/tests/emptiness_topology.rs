@@ -5,7 +5,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use bench_harness::failover::model;
-use locktopus_testkit::topology::{self, Knobs, ProviderKind, Spec, TopologyKind};
+use locktopus_testbed::topology::{self, Knobs, ProviderKind, Spec, TopologyKind};
 
 const MEASUREMENT: Option<i32> = Some(6);
 

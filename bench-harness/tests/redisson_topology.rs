@@ -9,8 +9,8 @@ use std::process::Command;
 
 use bench_harness::model::{self, Report, op};
 use bench_harness::worker::monotonic_ns;
-use locktopus_testkit::peers::redisson::{Jar, Redisson, jar_or_skip};
-use locktopus_testkit::topology::{ProviderKind, Spec, TopologyKind, start};
+use locktopus_testbed::peers::redisson::{Jar, Redisson, jar_or_skip};
+use locktopus_testbed::topology::{ProviderKind, Spec, TopologyKind, start};
 
 /// Two machines of Java for the hot lock, and one for the rest.
 const SCENARIOS: &str = r#"

@@ -53,7 +53,7 @@ pub enum CommandError {
     Place(#[from] crate::run::PlaceError),
     /// The servers could not be started or stopped.
     #[error(transparent)]
-    Topology(#[from] locktopus_testkit::topology::TopologyError),
+    Topology(#[from] locktopus_testbed::topology::TopologyError),
     /// A measurement could not be made.
     #[error(transparent)]
     Run(#[from] crate::run::RunError),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use locktopus_testkit::topology::{ProviderKind, ServerImage, Spec, TopologyError};
+use locktopus_testbed::topology::{ProviderKind, ServerImage, Spec, TopologyError};
 
 use super::report::Format;
 use super::{CommandError, TextArgs, peers, report};

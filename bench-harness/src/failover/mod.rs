@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Nothing is believed that a lock says of itself: workers write down what they did and believed, and the checker
-//! of `locktopus_testkit::history` judges that afterwards.
+//! of `locktopus_history` judges that afterwards.
 
 pub mod model;
 pub mod page;

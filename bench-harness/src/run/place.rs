@@ -1,7 +1,7 @@
 //! Where a measurement happens: servers that were started for it, or that were there.
 
 use clap::ValueEnum;
-use locktopus_testkit::topology::{
+use locktopus_testbed::topology::{
     self, Deployment, ProviderKind, Spec, TopologyError, TopologyKind,
 };
 
@@ -176,7 +176,7 @@ fn systems(topology: Topology, deployment: &Deployment) -> Vec<String> {
     }
 }
 
-/// The testkit's kind for a topology of the model.
+/// The kind of servers for a topology of the model.
 #[must_use]
 pub fn kind(topology: Topology) -> Option<TopologyKind> {
     match topology {

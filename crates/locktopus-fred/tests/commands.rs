@@ -13,7 +13,7 @@ use locktopus_protocol::{
     ClientError, ConnectOptions, Credentials, Deployment, HostPort, RedisClient, Reply, Route,
     Secret, Servers, TlsOptions,
 };
-use locktopus_testkit::topology::{Knobs, Spec, TopologyKind};
+use locktopus_testbed::topology::{Knobs, Spec, TopologyKind};
 use tokio::time::timeout;
 
 /// Every kind of answer, on keys of several nodes.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::{client, read_int, route};
 use locktopus_protocol::{ClientError, RedisClient};
-use locktopus_testkit::topology::TopologyKind;
+use locktopus_testbed::topology::TopologyKind;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const SCRIPT: &[u8] = b"redis.call('incr', KEYS[1]); return redis.call('rpush', KEYS[2], 'x')";

@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::*;
 use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{RedisClient, Reply};
-use locktopus_testkit::topology::{Deployment, Knobs, TopologyKind};
+use locktopus_testbed::topology::{Deployment, Knobs, TopologyKind};
 use tokio::time::{Instant, sleep};
 
 /// Writes until a write is accepted again, and checks that the promoted server has it.
@@ -220,7 +220,7 @@ async fn a_whole_cluster_restarts() {
     client.close().await;
 }
 
-async fn errors(node: &locktopus_testkit::topology::Node, code: &str) -> String {
+async fn errors(node: &locktopus_testbed::topology::Node, code: &str) -> String {
     let counted = node
         .info("errorstats", &format!("errorstat_{code}"))
         .await

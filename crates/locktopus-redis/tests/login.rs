@@ -8,7 +8,7 @@ use common::*;
 use locktopus_protocol::{
     Channel, ChannelFlavour, ClientError, Credentials, RedisClient, Reply, Secret,
 };
-use locktopus_testkit::topology::{Knobs, TopologyKind};
+use locktopus_testbed::topology::{Knobs, TopologyKind};
 
 const PASSWORD: &str = "correct-horse";
 

@@ -7,7 +7,7 @@ mod common;
 use common::*;
 use locktopus_protocol::TlsOptions;
 use locktopus_redis::ConnectError;
-use locktopus_testkit::topology::TopologyKind;
+use locktopus_testbed::topology::TopologyKind;
 
 #[cfg(not(feature = "tls"))]
 #[tokio::test]

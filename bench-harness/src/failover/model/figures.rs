@@ -1,6 +1,6 @@
 //! What is counted in a cell.
 
-use locktopus_testkit::history::{OverlapCount, Quantiles, Rate, SetLoss};
+use locktopus_history::{OverlapCount, Quantiles, Rate, SetLoss};
 use serde::{Deserialize, Serialize};
 
 /// What was counted.

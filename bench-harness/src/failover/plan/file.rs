@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use locktopus_testkit::topology::Knobs;
+use locktopus_testbed::topology::Knobs;
 use serde::Deserialize;
 
 use super::lane::bounds;

@@ -3,7 +3,7 @@
 //! A version is its predecessor and one element more, so that writing back a whole set costs a word. Whatever is not
 //! among the predecessors of the newest version at the end, somebody overwrote.
 
-use locktopus_testkit::history::{LockingSet, SetLoss};
+use locktopus_history::{LockingSet, SetLoss};
 
 /// Versions of one set. Number 0 is the empty one.
 #[derive(Debug, Default)]

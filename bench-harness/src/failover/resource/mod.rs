@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use locktopus::{Fence, FenceGate};
-use locktopus_testkit::history::{LostUpdates, SetLoss};
+use locktopus_history::{LostUpdates, SetLoss};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::broadcast;

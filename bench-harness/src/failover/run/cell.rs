@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use locktopus_testkit::history::Recorder;
-use locktopus_testkit::topology::{self, Deployment, ProviderKind, Spec, Vip};
+use locktopus_history::Recorder;
+use locktopus_testbed::topology::{self, Deployment, ProviderKind, Spec, Vip};
 
 use super::super::model::CellReport;
 use super::super::plan::{Cell, Place, Verb};

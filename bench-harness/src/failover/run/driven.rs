@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use locktopus_testkit::history::{Leftovers, LostUpdates};
+use locktopus_history::{Leftovers, LostUpdates};
 
 use super::child::Finished;
 use super::stage::Marked;

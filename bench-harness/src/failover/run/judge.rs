@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
-use locktopus_testkit::history::{
+use locktopus_history::{
     Checker, Event, History, Leftovers, LostUpdates, Outcome, Property, Quantiles, Verdict,
 };
 

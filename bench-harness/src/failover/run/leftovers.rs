@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use locktopus_testkit::history::Leftovers;
-use locktopus_testkit::topology::{Deployment, Node, Resp, Role, TopologyError};
+use locktopus_history::Leftovers;
+use locktopus_testbed::topology::{Deployment, Node, Resp, Role, TopologyError};
 use tokio::time::Instant;
 
 use super::super::plan::{Cell, Kind};

@@ -14,7 +14,7 @@ mod timeline;
 
 use std::path::PathBuf;
 
-use locktopus_testkit::topology::{ProviderKind, ServerImage, TopologyError};
+use locktopus_testbed::topology::{ProviderKind, ServerImage, TopologyError};
 
 pub use cell::{Outcome, run};
 

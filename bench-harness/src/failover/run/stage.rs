@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use locktopus_testkit::history::{Clock, WorkerLog};
-use locktopus_testkit::topology::{Deployment, Node, Vip};
+use locktopus_history::{Clock, WorkerLog};
+use locktopus_testbed::topology::{Deployment, Node, Vip};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 

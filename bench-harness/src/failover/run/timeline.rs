@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use locktopus_testkit::history::{Event, History, Mode, Verdict};
+use locktopus_history::{Event, History, Mode, Verdict};
 
 use super::super::model::{Grant, Mark, Timeline};
 use super::super::plan::Cell;

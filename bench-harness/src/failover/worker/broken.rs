@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use locktopus::{Fence, FencingToken, LockKind, LockName, LockTarget, OwnerId};
+use locktopus_history::{Clock, FailReason, ReleaseOutcome};
 use locktopus_protocol::{RedisClient, Reply, Route, slot};
-use locktopus_testkit::history::{Clock, FailReason, ReleaseOutcome};
 
 use super::super::plan::Subject as Whose;
 use super::job::Job;

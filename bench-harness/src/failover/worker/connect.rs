@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use locktopus_testkit::history::Clock;
+use locktopus_history::Clock;
 
 use super::super::plan::Subject as Whose;
 use super::job::Job;

@@ -13,7 +13,7 @@ mod turn;
 
 use std::time::Duration;
 
-use locktopus_testkit::history::Clock;
+use locktopus_history::Clock;
 
 pub(super) use job::{Answer, Assignment, Job};
 pub(super) use serve::STOP;

@@ -9,7 +9,7 @@ use locktopus::{
     AnyGuard, BackendError, BackendErrorKind, Executed, Fence, LockError, LockGuard, LockRequest,
     Locktopus, LostCause, QuorumBackend, WriteGuard,
 };
-use locktopus_testkit::history::{AttemptLog, Clock, FailReason, Mode, ReleaseOutcome};
+use locktopus_history::{AttemptLog, Clock, FailReason, Mode, ReleaseOutcome};
 
 use super::super::plan::{Kind, Lane};
 use super::job::Job;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use locktopus::Fence;
-use locktopus_testkit::history::{Clock, FailReason, ReleaseOutcome};
+use locktopus_history::{Clock, FailReason, ReleaseOutcome};
 
 use super::super::plan::Subject as Whose;
 use super::job::Job;

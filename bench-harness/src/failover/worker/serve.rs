@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, Write as _};
 
 use locktopus::CancellationToken;
-use locktopus_testkit::history::Recorder;
+use locktopus_history::Recorder;
 use tokio::task::JoinSet;
 
 use super::connect;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use locktopus::Fence;
-use locktopus_testkit::history::{AttemptLog, FailReason, Mode, ReleaseOutcome};
+use locktopus_history::{AttemptLog, FailReason, Mode, ReleaseOutcome};
 
 use super::super::plan::Lane;
 

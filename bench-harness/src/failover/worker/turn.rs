@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus::CancellationToken;
-use locktopus_testkit::history::{
+use locktopus_history::{
     AttemptLog, Clock, FailReason, Grant, Mode, RecordError, Recorder, Rules, WorkerLog,
     WriteOutcome,
 };

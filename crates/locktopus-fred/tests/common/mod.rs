@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod hub;
-#[path = "../../../locktopus/tests/security/recipe.rs"]
+#[path = "../../../locktopus-tests/tests/security/recipe.rs"]
 mod recipe;
 
 use std::future::Future;
@@ -15,7 +15,7 @@ use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{
     ClientError, ConnectOptions, Credentials, HostPort, RedisClient, Reply, Route, Secret, Servers,
 };
-use locktopus_testkit::topology::{Deployment, Knobs, Node, ProviderKind, Spec, TopologyKind};
+use locktopus_testbed::topology::{Deployment, Knobs, Node, ProviderKind, Spec, TopologyKind};
 
 pub(crate) use hub::Hub;
 
@@ -43,7 +43,7 @@ pub(crate) async fn start(spec: Spec) -> Deployment {
     let user = format!("{USER} on >{PASSWORD} {rules}");
     knobs.sentinel_users.push(user);
     let spec = spec.with_knobs(knobs);
-    locktopus_testkit::topology::start(ProviderKind::Plain, &spec)
+    locktopus_testbed::topology::start(ProviderKind::Plain, &spec)
         .await
         .unwrap()
 }

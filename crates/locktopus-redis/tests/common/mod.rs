@@ -2,7 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
 
-#[path = "../../../locktopus/tests/security/recipe.rs"]
+#[path = "../../../locktopus-tests/tests/security/recipe.rs"]
 mod recipe;
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use locktopus_protocol::{
     RedisClient, Reply, Route, Secret, Servers,
 };
 use locktopus_redis::RedisRsClient;
-use locktopus_testkit::topology::{
+use locktopus_testbed::topology::{
     Deployment, Knobs, Node, ProviderKind, Spec, TopologyKind, start,
 };
 use tokio::sync::mpsc::UnboundedReceiver;

@@ -1,6 +1,6 @@
 //! What happens to connections and scripts.
 
-use locktopus_testkit::topology::TopologyError;
+use locktopus_testbed::topology::TopologyError;
 
 use super::super::RunError;
 use super::super::stage::Stage;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktopus_testkit::topology::{Isolation, Node, Resp, TopologyError};
+use locktopus_testbed::topology::{Isolation, Node, Resp, TopologyError};
 use tokio::time::Instant;
 
 use super::super::super::plan::Place;

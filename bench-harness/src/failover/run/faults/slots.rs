@@ -1,6 +1,6 @@
 //! Slots that move while their locks are wanted.
 
-use locktopus_testkit::topology::{Node, Resp, Role, slot_of};
+use locktopus_testbed::topology::{Node, Resp, Role, slot_of};
 
 use super::super::RunError;
 use super::super::stage::Stage;

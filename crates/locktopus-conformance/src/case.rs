@@ -1,0 +1,45 @@
+//! What a case is.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::ctx::Ctx;
+use crate::flavour::Flavour;
+
+/// A case under way.
+pub type CaseFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// One rule, tried out. Panics if the rule is broken.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) flavours: &'static [Flavour],
+    pub(crate) queue: bool,
+    pub(crate) run: fn(Ctx) -> CaseFuture,
+}
+
+impl Case {
+    /// Module and name, for example `exclusion::one_owner_at_a_time`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The flavours it is about.
+    #[must_use]
+    pub fn flavours(&self) -> &'static [Flavour] {
+        self.flavours
+    }
+
+    /// Whether it is about waiters in a queue, and does not apply to a backend without one.
+    #[must_use]
+    pub fn needs_queue(&self) -> bool {
+        self.queue
+    }
+
+    /// Starts it.
+    #[must_use]
+    pub fn run(&self, ctx: Ctx) -> CaseFuture {
+        (self.run)(ctx)
+    }
+}

@@ -1,0 +1,195 @@
+//! Holding a lock, as users of `Locktopus` see it.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktopus_core::{LockError, LostCause};
+use tokio::time::{Instant, timeout};
+
+use crate::ctx::until;
+use crate::{Ctx, LONG, Rule};
+
+/// A lease that the watchdog renews several times while a case runs; long enough that a busy machine is in time.
+const RENEWED: Duration = Duration::from_millis(2_400);
+
+/// The watchdog keeps a lock past several leases, and stops with the release.
+pub async fn the_watchdog_renews(ctx: Ctx) {
+    // The nodes of a quorum have a tenth of the lease for their answers.
+    let renewed = RENEWED * if ctx.is_quorum() { 3 } else { 1 };
+    let (a, b) = (ctx.locks(0).await, ctx.second().await);
+    let guard = ctx.request(&a).watchdog(renewed).acquire().await;
+    let guard = Rule::Api.ok(guard, "acquiring");
+    let end = Instant::now() + renewed * 2;
+    while Instant::now() < end {
+        b.refused(&ctx.owner()).await;
+        Rule::Api.ok(guard.ensure_valid(), "a renewed lock");
+        tokio::time::sleep(renewed / 10).await;
+    }
+    let owner = guard.owner().clone();
+    Rule::Api.ok(guard.release().await, "a release after renewals");
+    let next = ctx.owner();
+    b.take(&next, LONG).await;
+    tokio::time::sleep(renewed).await;
+    Rule::Ownership.check(owner != next, "owner ids repeat");
+    b.holder(&next).await;
+    b.give_back(&next).await;
+}
+
+/// A lease that is not to be renewed ends on time, on both sides: the holder knows before the server.
+pub async fn an_explicit_lease_ends_on_time(ctx: Ctx) {
+    let slack = ctx.slack();
+    let short = ctx.short();
+    let (a, b) = (ctx.locks(0).await, ctx.second().await);
+    let sent = Instant::now();
+    let guard = ctx.request(&a).lease(short).acquire().await;
+    let guard = Rule::Api.ok(guard, "acquiring");
+    let until = guard.valid_until();
+    Rule::Lease.check(
+        until >= sent && until.saturating_duration_since(sent) < short + slack,
+        "the deadline is out of place",
+    );
+    let cause = timeout(short + slack, guard.lost()).await;
+    let late = Instant::now().saturating_duration_since(until);
+    Rule::Api.check(
+        cause == Ok(LostCause::Expired),
+        format_args!("an explicit lease ended with {cause:?}"),
+    );
+    Rule::Api.check(
+        late < slack,
+        format_args!("the end of a lease was told {late:?} late"),
+    );
+    super::expiry::take_over(&b, &ctx.owner(), short).await;
+    let released = guard.release().await;
+    Rule::Api.check(
+        matches!(released, Err(LockError::Lost { .. })),
+        format_args!("releasing an ended lease gave {released:?}"),
+    );
+}
+
+/// A renewed lock ends at its maximum hold time.
+pub async fn a_hold_ends_at_its_maximum(ctx: Ctx) {
+    let slack = ctx.slack();
+    let short = ctx.short();
+    let a = ctx.locks(0).await;
+    // The lease alone would outlast the maximum, so that a slow renewal is not taken for it.
+    let request = ctx.request(&a).watchdog(short * 3).max_hold(short * 2);
+    let started = Instant::now();
+    let guard = Rule::Api.ok(request.acquire().await, "acquiring");
+    let cause = timeout(short * 2 + slack, guard.lost()).await;
+    Rule::Api.check(
+        cause == Ok(LostCause::MaxHold)
+            && started.elapsed() + Duration::from_millis(1) >= short * 2,
+        format_args!(
+            "a hold with a maximum ended with {cause:?} after {:?}",
+            started.elapsed()
+        ),
+    );
+    drop(guard);
+    let b = ctx.locks(1).await;
+    let next = timeout(slack, ctx.request(&b).acquire()).await;
+    Rule::Api.check(
+        matches!(next, Ok(Ok(_))),
+        "a hold that ended at its maximum still blocks others",
+    );
+}
+
+/// The holder of a deleted lock is told at the next renewal.
+pub async fn a_deleted_lock_is_lost(ctx: Ctx) {
+    let slack = ctx.slack();
+    let a = ctx.locks(0).await;
+    let guard = ctx.request(&a).watchdog(RENEWED).acquire().await;
+    let guard = Rule::Api.ok(guard, "acquiring");
+    if !ctx.wipe().await {
+        return;
+    }
+    let cause = timeout(RENEWED + slack, guard.lost()).await;
+    Rule::Api.check(
+        cause == Ok(LostCause::Missing),
+        format_args!("a deleted lock ended with {cause:?}"),
+    );
+    let released = guard.release().await;
+    Rule::Api.check(
+        matches!(released, Err(LockError::Lost { .. })),
+        format_args!("releasing a deleted lock gave {released:?}"),
+    );
+}
+
+/// `run` drops the work where it stands when the lock is lost.
+pub async fn work_is_dropped_when_the_lock_is_lost(ctx: Ctx) {
+    let slack = ctx.slack();
+    let short = ctx.short();
+    let a = ctx.locks(0).await;
+    let alive = Arc::new(());
+    let work = Arc::clone(&alive);
+    let run = ctx.request(&a).lease(short).run(|_lease| async move {
+        pending::<()>().await;
+        drop(work);
+    });
+    let done = timeout(short + slack, run).await;
+    let lost = matches!(
+        done,
+        Ok(Err(LockError::Lost {
+            cause: LostCause::Expired,
+            ..
+        }))
+    );
+    Rule::Api.check(
+        lost,
+        format_args!("work under a lost lock ended with {done:?}"),
+    );
+    Rule::Api.check(
+        Arc::strong_count(&alive) == 1,
+        "the work was not dropped with the lock",
+    );
+}
+
+/// `run` does the work under the lock, gives its result, and gives the lock back.
+pub async fn work_is_done_under_the_lock(ctx: Ctx) {
+    let (a, b) = (ctx.locks(0).await, ctx.second().await);
+    let (client, stranger) = (b.clone(), ctx.owner());
+    let run = ctx.request(&a).run(|lease| async move {
+        client.refused(&stranger).await;
+        lease.ensure_valid().map(|()| lease.token())
+    });
+    let token = Rule::Api.ok(Rule::Api.ok(run.await, "running"), "the lease");
+    Rule::Tokens.check(
+        token.is_some() == ctx.flavour().has_tokens(),
+        "the work has no token",
+    );
+    let next = ctx.owner();
+    b.take(&next, LONG).await;
+    b.give_back(&next).await;
+}
+
+/// `extend` moves the deadline of both sides out.
+pub async fn an_extension_counts(ctx: Ctx) {
+    let (a, b) = (ctx.locks(0).await, ctx.second().await);
+    let guard = ctx.request(&a).lease(LONG / 3).acquire().await;
+    let guard = Rule::Api.ok(guard, "acquiring");
+    let before = guard.valid_until();
+    let after = Rule::Api.ok(guard.extend(LONG).await, "extending");
+    Rule::Lease.check(
+        after > before + LONG / 3 && guard.valid_until() == after,
+        "an extension did not move the deadline out",
+    );
+    Rule::Lease.check(
+        b.remaining(guard.owner()).await > LONG / 2,
+        "an extension did not reach the store",
+    );
+    Rule::Api.ok(guard.release().await, "a release");
+}
+
+/// A dropped guard gives its lock back in the background, long before its lease would end.
+pub async fn a_dropped_guard_gives_back(ctx: Ctx) {
+    let (a, b) = (ctx.locks(0).await, ctx.second().await);
+    drop(Rule::Api.ok(ctx.request(&a).acquire().await, "acquiring"));
+    until(
+        Rule::Api,
+        ctx.settling().await,
+        "a dropped guard keeps its lock",
+        || async { b.state().await.holder().is_none() && a.background_tasks() == 0 },
+    )
+    .await;
+    Rule::Api.check(a.held() == 0, "a dropped guard counts as held");
+}

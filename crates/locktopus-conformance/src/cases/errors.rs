@@ -1,0 +1,200 @@
+//! Errors say what happened, deadlines are kept, and dropped calls do no harm.
+
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::join_all;
+use locktopus_core::{
+    AttemptOutcome, BackendError, BackendErrorKind, Executed, LockTarget, ReleaseOutcome,
+};
+use tokio::time::Instant;
+
+use crate::ctx::{ROUNDING, until};
+use crate::{Client, Ctx, Flavour, LONG, Rule, SLACK};
+
+/// A call whose deadline is over is answered soon, and an error tells the truth about its effect.
+pub async fn a_spent_deadline_is_answered_soon(ctx: Ctx) {
+    let (a, b) = (ctx.first().await, ctx.second().await);
+    let owner = ctx.owner();
+    let mut attempt = a.attempt_of(&owner, LONG);
+    attempt.deadline = Instant::now();
+    let answer = in_time(a.backend.attempt(&attempt)).await;
+    match answer {
+        Ok(AttemptOutcome::Granted { .. }) => {
+            b.holder(&owner).await;
+        }
+        Ok(_) => Rule::Exclusion.broken("a lock that was never held was refused"),
+        Err(error) => {
+            Rule::Deadlines.check(
+                error.kind() == BackendErrorKind::Timeout,
+                format_args!("a spent deadline is an error of kind {:?}", error.kind()),
+            );
+            let held = b.state().await.holder().is_some();
+            Rule::Errors.check(
+                !(held && error.executed() == Executed::No),
+                "an attempt took the lock and was answered Executed::No",
+            );
+        }
+    }
+    let _ = in_time(a.backend.inspect(&ctx.target(), Instant::now())).await;
+    let _ = in_time(a.backend.subscribe(&ctx.target(), Instant::now())).await;
+    let _ = in_time(a.backend.diagnose(Instant::now())).await;
+    let _ = a.release(&owner).await;
+}
+
+/// After `close` every call fails with kind `Closed`, and closing again is fine.
+pub async fn a_closed_client_says_so(ctx: Ctx) {
+    let backend = ctx.fresh().await;
+    let client = ctx.prepared(Client::new(backend, ctx.target())).await;
+    let owner = ctx.owner();
+    client.take(&owner, LONG).await;
+    let stream = match ctx.wakes().await {
+        true => Some(client.subscribe().await),
+        false => None,
+    };
+    in_time(client.backend.close()).await;
+    drop(stream);
+    in_time(client.backend.close()).await;
+    closed(
+        in_time(client.try_attempt(&ctx.owner(), LONG)).await,
+        "an attempt",
+    );
+    closed(in_time(client.try_release(&owner)).await, "a release");
+    closed(
+        in_time(client.try_extend(&owner, LONG)).await,
+        "an extension",
+    );
+    let (target, deadline) = (ctx.target(), client.deadline());
+    closed(
+        in_time(client.backend.inspect(&target, deadline)).await,
+        "an inspection",
+    );
+    closed(
+        in_time(client.backend.subscribe(&target, deadline)).await,
+        "a subscription",
+    );
+    ctx.first().await.give_back(&owner).await;
+}
+
+/// Closing one client disturbs no other client of the same store.
+pub async fn closing_one_client_leaves_others(ctx: Ctx) {
+    let (a, other) = (ctx.first().await, ctx.fresh().await);
+    let owner = ctx.owner();
+    a.take(&owner, LONG).await;
+    other.close().await;
+    a.holder(&owner).await;
+    a.give_back(&owner).await;
+}
+
+/// Calls may be dropped at any point. A release of the same owner then leaves at most what one lease keeps.
+pub async fn dropped_futures_leave_nothing_for_long(ctx: Ctx) {
+    let short = ctx.short();
+    let a = ctx.first().await;
+    for polls in 0..6 {
+        let owner = ctx.owner();
+        let call = a.try_attempt(&owner, short);
+        poll_some(polls, call).await;
+        let _ = a.release(&owner).await;
+        poll_some(polls, a.try_release(&owner)).await;
+        poll_some(polls, a.try_extend(&owner, short)).await;
+        let target = ctx.target();
+        poll_some(polls, a.backend.subscribe(&target, a.deadline())).await;
+    }
+    let next = ctx.owner();
+    until(
+        Rule::CancelSafety,
+        short,
+        "a dropped attempt keeps the lock",
+        || async { matches!(a.attempt(&next, LONG).await, AttemptOutcome::Granted { .. }) },
+    )
+    .await;
+    a.give_back(&next).await;
+}
+
+/// Hundreds of calls under way at once are all answered.
+pub async fn many_calls_at_once(ctx: Ctx) {
+    let a = ctx.first().await;
+    let locks = (0..200).map(|i| {
+        let (lock, owner) = (a.on(ctx.target_with(&format!("-{i}"))), ctx.owner());
+        let ctx = &ctx;
+        async move {
+            let lock = ctx.prepared(lock).await;
+            lock.take(&owner, LONG).await;
+            lock.holder(&owner).await;
+            lock.release(&owner).await == ReleaseOutcome::Released
+        }
+    });
+    let released = join_all(locks).await;
+    Rule::Ownership.check(
+        released.into_iter().all(|yes| yes),
+        "one of many locks was gone",
+    );
+}
+
+/// A diagnosis of a healthy store works and names its nodes.
+pub async fn a_diagnosis_names_nodes(ctx: Ctx) {
+    let slack = ctx.slack();
+    let a = ctx.first().await;
+    let deadline = Instant::now() + slack;
+    let diagnosis = Rule::Errors.ok(a.backend.diagnose(deadline).await, "a diagnosis");
+    Rule::Inspection.check(!diagnosis.nodes.is_empty(), "a diagnosis without nodes");
+    let info = a.backend.info();
+    Rule::Api.check(
+        !info.name.is_empty() && !info.description.is_empty() && !info.call_timeout.is_zero(),
+        format_args!("the description is incomplete: {info:?}"),
+    );
+}
+
+/// Another kind on a name in use is refused, or does not touch the first.
+pub async fn two_kinds_on_one_name_do_no_harm(ctx: Ctx) {
+    let a = ctx.first().await;
+    let holder = ctx.owner();
+    a.take(&holder, LONG).await;
+    let other = match ctx.flavour() {
+        Flavour::Mutex | Flavour::SingleKey => Flavour::Lock,
+        _ => Flavour::Mutex,
+    };
+    let b = a.on(LockTarget::new(ctx.target().name().clone(), other.kind()));
+    let stranger = other.owner();
+    let attempted = b.try_attempt(&stranger, LONG).await;
+    let released = b.try_release(&stranger).await;
+    let extended = b.try_extend(&stranger, LONG * 4).await;
+    let errors = [attempted.err(), released.err(), extended.err()];
+    for error in errors.into_iter().flatten() {
+        Rule::Errors.check(
+            error.executed() == Executed::No && !error.is_transient(),
+            format_args!("a name in use as another kind is the error {error:?}"),
+        );
+    }
+    let left = a.remaining(&holder).await;
+    Rule::Ownership.check(left <= LONG + ROUNDING, "another kind extended the lease");
+    a.give_back(&holder).await;
+}
+
+fn closed<T>(answer: Result<T, BackendError>, what: &str) {
+    let kind = answer.err().map(|error| error.kind());
+    Rule::Errors.check(
+        kind == Some(BackendErrorKind::Closed),
+        format_args!("after close {what} ends with {kind:?}, not with Closed"),
+    );
+}
+
+async fn in_time<T>(call: impl Future<Output = T> + Send) -> T {
+    let answer = tokio::time::timeout(SLACK, call).await;
+    answer.unwrap_or_else(|_| {
+        Rule::Deadlines.broken(format_args!(
+            "a call whose deadline was over is not answered after {SLACK:?}"
+        ))
+    })
+}
+
+/// Polls a call a few times, with a moment between, and drops it.
+async fn poll_some<T>(polls: usize, call: impl Future<Output = T> + Send) {
+    let mut call = std::pin::pin!(call);
+    for _ in 0..polls {
+        if call.as_mut().now_or_never().is_some() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_micros(300)).await;
+    }
+}

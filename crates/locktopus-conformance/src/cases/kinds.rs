@@ -1,0 +1,397 @@
+//! A name is in use as one kind: asking for it as another is an error at once, and changes nothing. All pairs are tried.
+
+use std::error::Error as _;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use locktopus_core::{
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, CounterAction, Executed,
+    ExtendOutcome, GroupOutcome, LockKind, LockTarget, Mode, MutexProfile, OtherKind, OwnerId,
+    ReleaseOutcome,
+};
+use tokio::time::timeout;
+
+use crate::ctx::until;
+use crate::{Client, Ctx, Flavour, LONG, Rule, SHORT, SLACK};
+
+/// Every kind, with the profiles of mutexes that differ in what they keep.
+fn kinds() -> Vec<LockKind> {
+    let mutex = |profile| LockKind::Mutex(Arc::new(profile));
+    vec![
+        LockKind::Reentrant,
+        LockKind::Fair,
+        mutex(MutexProfile::default()),
+        mutex(MutexProfile::single_key()),
+        mutex(MutexProfile::redis_py().with_side_keys()),
+        LockKind::Read,
+        LockKind::Write,
+        LockKind::Semaphore,
+        LockKind::Permits,
+        LockKind::Latch,
+    ]
+}
+
+/// What belongs together: the halves of a read-write lock, and mutexes, whatever their profiles.
+fn family(kind: &LockKind) -> &'static str {
+    match kind {
+        LockKind::Read | LockKind::Write => "rw_lock",
+        kind => kind.as_str(),
+    }
+}
+
+/// The other kinds that this backend has for such a name.
+fn others(of: &Client) -> Vec<Client> {
+    let kinds = kinds().into_iter();
+    let others = kinds.filter(|kind| family(kind) != family(of.target.kind()));
+    let others = others.map(|kind| of.as_kind(kind));
+    others
+        .filter(|other| other.backend.check(&other.target).is_ok())
+        .collect()
+}
+
+/// What is in use: a lock that is held, or a number.
+struct InUse {
+    client: Client,
+    holder: Option<OwnerId>,
+}
+
+impl InUse {
+    /// The flavour's own kind, or the other half of it.
+    async fn begin(ctx: &Ctx, kind: LockKind) -> Self {
+        let client = ctx.bare(0).await.as_kind(kind);
+        if matches!(client.target.kind(), LockKind::Latch) || ctx.flavour().is_counted() {
+            let _ = client.count(CounterAction::Initialise(3)).await;
+        }
+        let holder = match client.target.kind() {
+            LockKind::Latch => None,
+            kind => {
+                let owner = kind.new_owner();
+                // Every kind is asked for meanwhile, which takes long on a busy server.
+                client.take(&owner, LONG * 10).await;
+                Some(owner)
+            }
+        };
+        Self { client, holder }
+    }
+
+    async fn unchanged(&self, before: &str, picture: &str, what: impl Debug + Send + Sync) {
+        let (client, kind) = (&self.client, self.client.target.kind());
+        let said = |problem: &str| format!("{what:?} on a {} in use: {problem}", kind.as_str());
+        if let Some(holder) = &self.holder {
+            let state = client.state().await;
+            Rule::Kinds.check(
+                state.holders.len() == 1 && state.waiters.is_empty(),
+                said("holders or waiters changed"),
+            );
+            Rule::Kinds.check(
+                state.holders.iter().all(|it| it.owner == *holder),
+                said("the holder changed"),
+            );
+        }
+        let number = match kind {
+            LockKind::Latch => Some(3),
+            LockKind::Semaphore | LockKind::Permits => Some(2),
+            _ => None,
+        };
+        if number.is_some() {
+            Rule::Kinds.check(client.number().await == number, said("the number changed"));
+        }
+        let same = before == picture;
+        let shown = format_args!("{what:?} wrote: before {before}, after {picture}");
+        Rule::Kinds.check(same, shown);
+    }
+
+    async fn end(self) {
+        if let Some(holder) = &self.holder {
+            self.client.give_back(holder).await;
+        }
+        if self.holder.is_none() || self.client.target.kind().mode() == Mode::Permits {
+            let _ = self.client.count(CounterAction::Delete).await;
+        }
+    }
+}
+
+/// The kinds as which a flavour is in use, one after the other.
+fn halves(ctx: &Ctx) -> Vec<LockKind> {
+    match ctx.flavour() {
+        Flavour::ReadWrite => vec![LockKind::Read, LockKind::Write],
+        flavour => vec![flavour.kind()],
+    }
+}
+
+/// Whatever is asked of a name as another kind is refused with a word about what is there, and changes nothing.
+pub async fn another_kind_is_refused_and_changes_nothing(ctx: Ctx) {
+    for kind in halves(&ctx) {
+        let used = InUse::begin(&ctx, kind).await;
+        let before = ctx.picture().await;
+        for other in others(&used.client) {
+            asked(&ctx, &used, &other, &before).await;
+            counted(&ctx, &used, &other, &before).await;
+            released(&ctx, &used, &other, &before).await;
+        }
+        used.end().await;
+    }
+}
+
+/// Attempts of every form, alone and in groups, looking, and ending by force.
+async fn asked(ctx: &Ctx, used: &InUse, other: &Client, before: &str) {
+    let kind = other.target.kind();
+    if matches!(kind, LockKind::Latch) {
+        return;
+    }
+    let attempt = || other.attempt_of(&kind.new_owner(), LONG);
+    for attempt in [
+        attempt(),
+        AcquireAttempt {
+            place: Some(LONG),
+            ..attempt()
+        },
+        AcquireAttempt {
+            recall: true,
+            tokens: 16,
+            ..attempt()
+        },
+    ] {
+        let answer = other.backend.attempt(&attempt).await;
+        refused(other, answer, "an attempt");
+    }
+    if other.backend.group(&other.target).is_some() {
+        let answer = other.backend.attempt_all(&[attempt()]).await;
+        refused(other, answer, "a group");
+    }
+    let deadline = other.deadline();
+    let answer = other.backend.inspect(&other.target, deadline).await;
+    refused(other, answer, "an inspection");
+    let answer = other.backend.evict(&other.target, deadline).await;
+    refused(other, answer, "an eviction");
+    used.unchanged(before, &ctx.picture().await, ("being asked for as", kind))
+        .await;
+}
+
+/// Every operation on the number that the other kind has inside.
+async fn counted(ctx: &Ctx, used: &InUse, other: &Client, before: &str) {
+    let actions: &[CounterAction] = match other.target.kind() {
+        LockKind::Latch => &[
+            CounterAction::Read,
+            CounterAction::Initialise(7),
+            CounterAction::CountDown,
+            CounterAction::Delete,
+        ],
+        LockKind::Semaphore | LockKind::Permits => &[
+            CounterAction::Read,
+            CounterAction::Initialise(7),
+            CounterAction::Resize(7),
+            CounterAction::Add(7),
+            CounterAction::Add(-7),
+            CounterAction::Drain,
+            CounterAction::Delete,
+        ],
+        _ => &[],
+    };
+    for action in actions {
+        let answer = other.try_count(&OwnerId::generate(), *action).await;
+        refused(other, answer, &format!("{action:?}"));
+    }
+    if !actions.is_empty() {
+        let what = ("being counted as", other.target.kind());
+        used.unchanged(before, &ctx.picture().await, what).await;
+    }
+}
+
+/// Whoever releases or extends as another kind holds nothing, also under the holder's own id.
+async fn released(ctx: &Ctx, used: &InUse, other: &Client, before: &str) {
+    let kind = other.target.kind();
+    if matches!(kind, LockKind::Latch) {
+        return;
+    }
+    // Owner ids are never the same in two acquisitions, so the holder's own is not tried where it is kept alike.
+    let alike =
+        |kind: &LockKind| matches!(kind, LockKind::Reentrant | LockKind::Fair | LockKind::Read);
+    let own = used.holder.iter().cloned();
+    let own = own.filter(|_| !alike(kind) || !alike(used.client.target.kind()));
+    for owner in own.chain([kind.new_owner()]) {
+        let extended = other.extend(&owner, LONG * 40).await;
+        Rule::Kinds.check(
+            extended != ExtendOutcome::Extended,
+            format_args!("a {kind:?} was extended on a name in use as something else"),
+        );
+        let outcome = other.release(&owner).await;
+        Rule::Kinds.check(
+            outcome == ReleaseOutcome::NotHeld,
+            format_args!("a {kind:?} was released on a name in use as something else"),
+        );
+    }
+    used.unchanged(before, &ctx.picture().await, ("being released as", kind))
+        .await;
+}
+
+fn refused<T: Debug>(other: &Client, answer: Result<T, BackendError>, what: &str) {
+    let asked = other.target.kind();
+    let error = match answer {
+        Err(error) => error,
+        Ok(outcome) => Rule::Kinds.broken(format_args!(
+            "{what} as {asked:?} on a name in use as something else was answered {outcome:?}"
+        )),
+    };
+    let source = error.source().and_then(|source| source.downcast_ref());
+    let told = source.is_some_and(|told: &OtherKind| {
+        told.asked == other.target && !told.found.is_empty() && told.found != asked.as_str()
+    });
+    Rule::Kinds.check(
+        told && error.kind() == BackendErrorKind::OtherKind
+            && error.executed() == Executed::No
+            && !error.is_transient(),
+        format_args!("{what} as {asked:?} on a name in use as something else ended with {error:?}"),
+    );
+}
+
+/// One member of a group that is in use as something else keeps all from being taken, and is named.
+pub async fn a_group_with_another_kind_is_not_taken(ctx: Ctx) {
+    let first = ctx.bare(0).await;
+    let free = first.on(ctx.target_with("/free"));
+    let used = first.on(ctx.target_with("/used"));
+    let group = first.backend.group(&free.target);
+    if group.is_none() || first.backend.group(&used.target) != group {
+        return ctx.skip("no locks that can be taken together");
+    }
+    for other in others(&used).iter().filter(|other| holds_alone(other)) {
+        let holder = other.target.kind().new_owner();
+        other.take(&holder, LONG).await;
+        let owners = [ctx.owner(), ctx.owner()];
+        let attempts = [
+            free.attempt_of(&owners[0], LONG),
+            used.attempt_of(&owners[1], LONG),
+        ];
+        match first.backend.attempt_all(&attempts).await {
+            Ok(GroupOutcome::Granted { .. }) => {
+                Rule::Kinds.broken("a group was granted with a name in use as something else")
+            }
+            answer => refused(&used, answer, "a group"),
+        }
+        Rule::Group.check(
+            !free.is_held_by(&owners[0]).await,
+            "a group that was refused left a lock taken",
+        );
+        other.give_back(&holder).await;
+    }
+}
+
+fn holds_alone(client: &Client) -> bool {
+    let kind = client.target.kind();
+    kind.mode() != Mode::Permits && !matches!(kind, LockKind::Latch)
+}
+
+/// Those who ask to wait are told at once, as those who do not.
+pub async fn a_waiter_for_another_kind_is_told_at_once(ctx: Ctx) {
+    let locks = ctx.locks(0).await;
+    for kind in halves(&ctx) {
+        let used = InUse::begin(&ctx, kind).await;
+        let wanted = Flavour::ALL.iter().filter(|flavour| {
+            let asked = LockTarget::new(ctx.target().name().clone(), flavour.kind());
+            **flavour != Flavour::Latch
+                && family(asked.kind()) != family(used.client.target.kind())
+                && used.client.backend.check(&asked).is_ok()
+        });
+        for flavour in wanted {
+            let request = flavour.request(&locks, ctx.name());
+            let Ok(answer) = timeout(SLACK, request.acquire()).await else {
+                Rule::Kinds.broken(format_args!(
+                    "{flavour:?} was waited for on a name in use as something else"
+                ))
+            };
+            let told = answer.as_ref().err().and_then(|error| error.other_kind());
+            Rule::Kinds.check(
+                told.is_some(),
+                format_args!("acquiring as {flavour:?} ended with {answer:?}"),
+            );
+        }
+        if ctx.flavour() != Flavour::Latch {
+            let latch = locks.latch(ctx.name());
+            let asked = LockTarget::new(ctx.target().name().clone(), LockKind::Latch);
+            if used.client.backend.check(&asked).is_ok() {
+                let Ok(answer) = timeout(SLACK, latch.wait().into_future()).await else {
+                    Rule::Kinds.broken("a latch was waited for on a name in use as something else")
+                };
+                Rule::Kinds.check(
+                    answer.is_err_and(|error| error.other_kind().is_some()),
+                    "waiting for a latch on a name in use as something else did not say so",
+                );
+            }
+        }
+        used.end().await;
+    }
+}
+
+/// What nobody uses any more may be used as anything.
+pub async fn a_name_that_is_free_again_may_be_another_kind(ctx: Ctx) {
+    for kind in halves(&ctx) {
+        let of = ctx.bare(0).await.as_kind(kind.clone());
+        for other in others(&of) {
+            InUse::begin(&ctx, kind.clone()).await.end().await;
+            let number = match other.target.kind() {
+                LockKind::Latch => true,
+                kind => kind.mode() == Mode::Permits,
+            };
+            if number {
+                let set = other.count(CounterAction::Initialise(1)).await;
+                Rule::Kinds.check(
+                    set.changed,
+                    "a name that was free could not be given a number",
+                );
+            }
+            if !matches!(other.target.kind(), LockKind::Latch) {
+                let owner = other.target.kind().new_owner();
+                other.take(&owner, LONG).await;
+                other.give_back(&owner).await;
+            }
+            if number {
+                let _ = other.count(CounterAction::Delete).await;
+            }
+        }
+    }
+}
+
+/// A name that is free but waited for belongs to those who wait: their lock is not given to another kind.
+pub async fn a_queue_belongs_to_its_kind(ctx: Ctx) {
+    let a = ctx.first().await;
+    let (dead, waiter) = (ctx.owner(), ctx.owner());
+    a.take(&dead, SHORT).await;
+    let place = AcquireAttempt {
+        place: Some(LONG),
+        ..a.attempt_of(&waiter, LONG)
+    };
+    let queued = a.send(&place).await;
+    Rule::Queue.check(
+        matches!(queued, AttemptOutcome::Queued { .. }),
+        format_args!("a place behind a holder was answered {queued:?}"),
+    );
+    until(Rule::Lease, SHORT, "a lease does not end", || async {
+        !a.is_held_by(&dead).await
+    })
+    .await;
+    // Mutexes of other libraries see no queue, and a fair lock has its own.
+    let queues = |other: &Client| match other.target.kind() {
+        LockKind::Reentrant | LockKind::Write | LockKind::Semaphore => true,
+        LockKind::Mutex(profile) => profile.is_native(),
+        _ => false,
+    };
+    for other in others(&a).iter().filter(|other| queues(other)) {
+        if other.target.kind().mode() == Mode::Permits {
+            let answer = other
+                .try_count(&OwnerId::generate(), CounterAction::Initialise(1))
+                .await;
+            refused(other, answer, "Initialise");
+        } else {
+            let answer = other
+                .try_attempt(&other.target.kind().new_owner(), LONG)
+                .await;
+            refused(other, answer, "an attempt");
+        }
+    }
+    let granted = a.send(&place).await;
+    Rule::Queue.check(
+        matches!(granted, AttemptOutcome::Granted { .. }),
+        format_args!("the first of the queue was answered {granted:?}"),
+    );
+    a.give_back(&waiter).await;
+}

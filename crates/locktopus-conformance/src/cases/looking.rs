@@ -1,0 +1,44 @@
+//! Looking at a lock changes nothing for anybody.
+
+use std::time::Duration;
+
+use locktopus_core::AttemptOutcome;
+use tokio::time::timeout;
+
+use super::permits::{clients, wants};
+use crate::ctx::until;
+use crate::{Ctx, LONG, Rule, SLACK};
+
+/// Permits that come back by themselves are announced by whoever finds them. One who only looked before has not found them:
+/// it tells nobody, so they must still be there to be found.
+pub async fn permits_that_come_back_are_announced_whoever_looked(ctx: Ctx) {
+    let short = ctx.short();
+    let (a, b) = clients(&ctx, 1).await;
+    let mut attempt = wants(&a, &ctx.owner(), 1);
+    attempt.lease = short;
+    let _ = a.send(&attempt).await;
+    let mut listener = b.subscribe().await;
+    until(Rule::Lease, short, "a lease does not end", || async {
+        a.state().await.available == Some(1) && a.number().await == Some(1)
+    })
+    .await;
+    while timeout(Duration::from_millis(20), listener.next())
+        .await
+        .is_ok()
+    {}
+    let _ = (a.state().await, a.number().await);
+    // Who wants more than there are finds what came back, and must say so to those who want less.
+    let outcome = a.send(&wants(&a, &ctx.owner(), 2)).await;
+    Rule::Permits.check(
+        matches!(outcome, AttemptOutcome::Held { .. }),
+        format_args!("two permits of one were answered {outcome:?}"),
+    );
+    Rule::Wakes.check(
+        timeout(SLACK, listener.next()).await.is_ok(),
+        "a permit that came back is announced to nobody after somebody has looked",
+    );
+    let mut next = wants(&b, &ctx.owner(), 1);
+    next.lease = LONG;
+    let _ = b.send(&next).await;
+    let _ = b.release_of(&next).await;
+}

@@ -1,0 +1,191 @@
+//! The list of cases; each module has those about one subject.
+
+pub mod api_count;
+pub mod api_hold;
+pub mod api_queue;
+pub mod api_rw;
+pub mod api_share;
+pub mod api_wait;
+pub mod blocks;
+pub mod contention;
+pub mod counter;
+pub mod errors;
+pub mod evict;
+pub mod exclusion;
+pub mod expiry;
+pub mod extension;
+pub mod fencing;
+pub mod group;
+pub mod hand_off;
+pub mod idempotence;
+pub mod kinds;
+pub mod latch;
+pub mod looking;
+pub mod names;
+pub mod permits;
+pub mod queue;
+pub mod queue_end;
+pub mod readers;
+pub mod recall;
+pub mod release;
+pub mod rw;
+pub mod scan;
+pub mod wakeup;
+
+use crate::case::Case;
+use crate::flavour::Flavour;
+
+macro_rules! list {
+    ($($module:ident on $flavours:expr => $($name:ident),+;)+) => {
+        list! { queue: false; $($module on $flavours => $($name),+;)+ }
+    };
+    (queue: $queue:literal; $($module:ident on $flavours:expr => $($name:ident),+;)+) => {
+        vec![$($(Case {
+            name: concat!(stringify!($module), "::", stringify!($name)),
+            flavours: $flavours,
+            queue: $queue,
+            run: |ctx| Box::pin($module::$name(ctx)),
+        }),+),+]
+    };
+}
+
+const API: &[Flavour] = &[
+    Flavour::Lock,
+    Flavour::Mutex,
+    Flavour::SingleKey,
+    Flavour::Fair,
+];
+/// As users ask for them, with messages.
+const QUEUEING: &[Flavour] = &[
+    Flavour::Lock,
+    Flavour::Mutex,
+    Flavour::Fair,
+    Flavour::Semaphore,
+    Flavour::Permits,
+];
+const ASKED: &[Flavour] = &[
+    Flavour::Lock,
+    Flavour::Mutex,
+    Flavour::SingleKey,
+    Flavour::Fair,
+    Flavour::Semaphore,
+    Flavour::Permits,
+];
+const RW: &[Flavour] = &[Flavour::ReadWrite];
+const LATCH: &[Flavour] = &[Flavour::Latch];
+
+/// Every case.
+#[must_use]
+pub fn all() -> Vec<Case> {
+    let mut cases = basic();
+    cases.extend(of_holders());
+    cases.extend(of_queues());
+    cases.extend(of_kinds());
+    cases.extend(of_users());
+    cases
+}
+
+fn basic() -> Vec<Case> {
+    list! {
+        exclusion on Flavour::HELD => one_owner_at_a_time, names_are_independent, one_of_many_wins,
+            a_refusal_tells_what_is_left;
+        expiry on Flavour::HELD => a_lease_ends_by_itself_and_not_early, an_ended_hold_is_gone,
+            leases_of_any_length;
+        expiry on Flavour::EXCLUSIVE => a_former_holder_cannot_touch_its_successor, a_deleted_lock_is_missing;
+        extension on Flavour::HELD => an_extension_moves_the_end, an_extension_never_shortens,
+            an_extension_never_creates;
+        extension on Flavour::EXCLUSIVE => an_extension_needs_the_owner, batches_answer_in_order;
+        release on Flavour::HELD => a_release_frees, a_release_needs_the_owner, a_release_of_nothing_is_not_held;
+        idempotence on Flavour::HELD => a_repeated_attempt_is_one_grant, a_repeated_attempt_never_shortens,
+            a_repeated_attempt_may_lengthen, a_repeated_release_is_not_held;
+        fencing on Flavour::HELD => tokens_exist_where_promised;
+        fencing on Flavour::WITH_TOKENS => tokens_grow_over_grants, tokens_grow_after_expiry,
+            tokens_grow_after_deletion;
+        fencing on Flavour::EXCLUSIVE => the_state_shows_holder_and_token;
+        blocks on Flavour::WITH_TOKENS => a_grant_reserves_what_was_asked_for, a_repeated_block_is_the_same,
+            a_floor_raises, a_repetition_raises_to_its_floor;
+        wakeup on Flavour::QUEUED => a_release_wakes_a_subscriber, every_client_is_woken,
+            an_unused_hint_is_passed_on, a_dropped_subscription_harms_nobody, two_subscribers_two_releases,
+            who_joins_the_listeners_misses_nothing;
+        errors on Flavour::HELD => a_spent_deadline_is_answered_soon, a_closed_client_says_so,
+            dropped_futures_leave_nothing_for_long, many_calls_at_once, closing_one_client_leaves_others;
+        errors on Flavour::EXCLUSIVE => a_diagnosis_names_nodes, two_kinds_on_one_name_do_no_harm;
+        names on Flavour::HELD => unusual_names_are_locks_or_refused, long_names_are_locks_or_refused;
+    }
+}
+
+fn of_queues() -> Vec<Case> {
+    list! {
+        queue: true;
+        blocks on Flavour::WITH_TOKENS => a_waiter_reserves_its_block;
+        queue on Flavour::QUEUED => first_come_first_served, a_place_keeps_its_order, a_place_is_counted,
+            a_release_gives_up_a_place, nobody_overtakes_a_waiter, a_refusal_leaves_no_place;
+        queue_end on Flavour::QUEUED => a_place_lapses_and_not_early, a_repeated_place_stays,
+            a_dead_waiter_is_passed, many_dead_waiters_are_passed_together,
+            a_head_that_leaves_a_free_lock_lets_the_next_in, the_last_that_leaves_a_free_lock_tells_the_others;
+        hand_off on Flavour::QUEUED => a_release_makes_the_first_waiter_holder, a_handed_lease_counts_in_full,
+            a_cancelled_waiter_is_skipped, a_grant_that_is_given_up_goes_on, a_repeated_release_hands_on_once;
+        evict on Flavour::QUEUED => an_eviction_hands_on;
+        kinds on Flavour::ONE_QUEUE => a_queue_belongs_to_its_kind;
+        api_queue on QUEUEING => waiters_are_served_in_order, a_confirmed_grant_is_a_grant,
+            a_wait_that_ends_lets_the_next_one_in;
+    }
+}
+
+fn of_holders() -> Vec<Case> {
+    list! {
+        group on Flavour::QUEUED => a_group_is_taken_together, a_group_is_all_or_nothing,
+            a_repeated_group_is_one_grant, a_group_overtakes_nobody;
+        recall on Flavour::KEPT => a_holder_that_asked_is_told, a_waiter_tells_the_holder, a_group_tells_the_holder,
+            an_eviction_tells_the_holder, a_holder_that_did_not_ask_is_not_told, a_former_holder_is_not_told;
+        recall on Flavour::HELD => asking_to_be_told_changes_nothing_else;
+        evict on Flavour::QUEUED => an_eviction_ends_the_hold, an_eviction_of_nothing_is_harmless;
+        evict on Flavour::WITH_TOKENS => an_eviction_fences;
+        scan on Flavour::WITH_TOKENS => held_locks_are_found, a_prefix_is_not_a_pattern;
+    }
+}
+
+fn of_kinds() -> Vec<Case> {
+    list! {
+        rw on RW => readers_share, a_writer_is_alone, a_writer_may_go_on_as_reader,
+            waiting_readers_go_together, a_waiting_writer_holds_back_readers,
+            a_writer_that_goes_lets_readers_in, the_gone_are_told;
+        readers on RW => each_reader_has_its_own_end, a_writer_waits_for_the_last_reader,
+            a_reader_is_released_once, a_repeated_reader_is_one_reader, an_extension_is_for_one_reader;
+        permits on Flavour::COUNTED => nothing_is_had_before_there_are_permits, permits_are_counted,
+            a_release_returns_all_permits, a_repetition_takes_and_returns_once, a_big_request_is_not_starved, a_big_request_that_goes_lets_others_in,
+            several_waiters_go_at_once, a_lease_that_ends_returns_its_permits, permits_end_one_by_one,
+            an_extension_keeps_the_permits, an_eviction_returns_permits, a_crowd_shares_the_permits;
+        looking on Flavour::COUNTED => permits_that_come_back_are_announced_whoever_looked;
+        counter on Flavour::COUNTED => permits_are_given_once, permits_are_added_and_drained,
+            a_total_may_fall_below_what_is_held, an_operation_counts_once, more_permits_go_to_waiters,
+            permits_can_be_forgotten;
+        counter on Flavour::COUNTED => a_number_that_is_lost_makes_no_more_permits;
+        kinds on &Flavour::ALL => another_kind_is_refused_and_changes_nothing, a_waiter_for_another_kind_is_told_at_once,
+            a_name_that_is_free_again_may_be_another_kind;
+        kinds on Flavour::GROUPED => a_group_with_another_kind_is_not_taken;
+        latch on LATCH => a_latch_counts_down, zero_wakes_everybody, below_zero_is_harmless,
+            a_count_counts_once, a_latch_is_deleted_and_set_again, a_latch_is_not_held;
+    }
+}
+
+fn of_users() -> Vec<Case> {
+    list! {
+        api_wait on ASKED => a_try_does_not_wait, a_wait_ends_in_time, a_cancelled_wait_ends, a_waiter_gets_the_lock,
+            a_waiter_gets_an_expired_lock, a_dropped_waiter_leaves_nothing, waiters_get_their_turns;
+        api_queue on QUEUEING => every_strategy_gets_its_turn;
+        api_hold on ASKED => the_watchdog_renews, an_explicit_lease_ends_on_time, a_hold_ends_at_its_maximum,
+            work_is_dropped_when_the_lock_is_lost, work_is_done_under_the_lock, an_extension_counts,
+            a_dropped_guard_gives_back;
+        api_hold on API => a_deleted_lock_is_lost;
+        api_share on API => guards_enter_again, owners_enter_again, tickets_are_adopted, a_late_ticket_is_refused,
+            namespaces_keep_apart, the_state_is_readable;
+        api_share on ASKED => a_shutdown_gives_back;
+        api_rw on RW => readers_read_together, a_writer_writes_alone, a_writer_becomes_a_reader,
+            an_owner_reads_what_it_writes, waiting_halves_take_turns;
+        api_count on Flavour::COUNTED => permits_are_shared_out, a_waiter_gets_permits_that_are_given,
+            a_wait_for_permits_can_be_dropped, permits_of_a_dead_holder_come_back;
+        api_count on LATCH => a_latch_is_waited_for, a_wait_for_a_latch_ends;
+        contention on ASKED => a_crowd_is_serialised;
+    }
+}

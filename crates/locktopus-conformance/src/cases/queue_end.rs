@@ -1,0 +1,153 @@
+//! Places lapse on time, and those who are gone do not stay in the way.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use locktopus_core::AcquireAttempt;
+use tokio::time::{Instant, timeout};
+
+use crate::ctx::{ROUNDING, until};
+use crate::{Client, Ctx, LONG, Rule, Waiter};
+
+/// A crowd that would take far longer than a case if its members were waited for one by one.
+const CROWD: usize = 100;
+/// A lease that others have time to queue behind.
+const ENOUGH: Duration = Duration::from_secs(3);
+
+/// A place that is not repeated is kept as long as was asked for, and no longer.
+pub async fn a_place_lapses_and_not_early(ctx: Ctx) {
+    let short = ctx.short();
+    let (a, b) = (ctx.first().await, ctx.second().await);
+    let (holder, silent) = (ctx.owner(), ctx.owner());
+    a.take(&holder, LONG).await;
+    let sent = Instant::now();
+    let _ = b.send(&mortal(&b, &silent, short)).await;
+    let shown = a.state().await.position(&silent).is_some();
+    Rule::Queue.check(
+        shown || sent.elapsed() > short,
+        "a place that was just given is not shown",
+    );
+    until(
+        Rule::Queue,
+        short,
+        "a place that is not repeated does not lapse",
+        || async { a.state().await.position(&silent).is_none() },
+    )
+    .await;
+    let kept = sent.elapsed();
+    Rule::Queue.check(
+        kept + ROUNDING >= short,
+        format_args!("a place for {short:?} was kept for {kept:?}"),
+    );
+    a.give_back(&holder).await;
+    let next = ctx.owner();
+    a.take(&next, LONG).await;
+    a.give_back(&next).await;
+}
+
+/// A place that is repeated outlasts the time for which it was first given.
+pub async fn a_repeated_place_stays(ctx: Ctx) {
+    let short = ctx.short();
+    let (a, b) = (ctx.first().await, ctx.second().await);
+    let holder = ctx.owner();
+    a.take(&holder, LONG).await;
+    let mut attempt = b.attempt_of(&ctx.owner(), LONG);
+    attempt.place = Some(short * 2);
+    let begun = Instant::now();
+    let mut first = Waiter::join_with(&b, attempt).await;
+    let second = Waiter::join(&a, &ctx.owner()).await;
+    while begun.elapsed() < short * 3 {
+        let sent = Instant::now();
+        Rule::Queue.check(first.repeat().await.is_none(), "a held lock was granted");
+        // On a machine that stood still for that long the place may have lapsed.
+        let shown = (first.position().await, second.position().await);
+        Rule::Queue.check(
+            shown == (Some(0), Some(1)) || sent.elapsed() + short / 4 > short * 2,
+            format_args!("repeated in time, the places shown are {shown:?}"),
+        );
+        tokio::time::sleep(short / 4).await;
+    }
+    let _ = second.leaves().await;
+    let _ = first.leaves().await;
+    a.give_back(&holder).await;
+}
+
+/// A waiter that is not heard of any more does not hold up those behind it beyond its place and its lease.
+pub async fn a_dead_waiter_is_passed(ctx: Ctx) {
+    passed(&ctx, 1).await;
+}
+
+/// So do a hundred of them: all together, not one after the other.
+pub async fn many_dead_waiters_are_passed_together(ctx: Ctx) {
+    passed(&ctx, CROWD).await;
+}
+
+async fn passed(ctx: &Ctx, count: usize) {
+    let short = ctx.short();
+    let slack = ctx.slack();
+    let (a, b) = (ctx.first().await, ctx.second().await);
+    let holder = ctx.owner();
+    a.take(&holder, LONG).await;
+    let dead: Vec<_> = (0..count)
+        .map(|_| mortal(&b, &ctx.owner(), short))
+        .collect();
+    join_all(dead.iter().map(|attempt| b.send(attempt))).await;
+    let mut waiter = Waiter::join(&a, &ctx.owner()).await;
+    a.give_back(&holder).await;
+    let begun = Instant::now();
+    // One of the dead may be handed the lock just before its place lapses; then its lease counts, too.
+    let bound = short * 2;
+    while waiter.repeat().await.is_none() {
+        Rule::Queue.check(
+            begun.elapsed() < bound + slack,
+            format_args!("{count} dead waiters hold up a live one for more than {bound:?}"),
+        );
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    waiter.gives_back().await;
+}
+
+/// A lease ends while waiters stand in the queue. The first of them gives up without having looked: the next one is told, as
+/// after a release, and does not have to find out by itself.
+pub async fn a_head_that_leaves_a_free_lock_lets_the_next_in(ctx: Ctx) {
+    let (a, b) = (ctx.first().await, ctx.second().await);
+    a.take(&ctx.owner(), ENOUGH).await;
+    let first = Waiter::join(&a, &ctx.owner()).await;
+    let mut second = Waiter::join(&b, &ctx.owner()).await;
+    ended(&a).await;
+    let _ = first.leaves().await;
+    second.handed().await;
+    second.gives_back().await;
+}
+
+/// The only waiter of the queue gives up in the same way: those who wait without a place are told.
+pub async fn the_last_that_leaves_a_free_lock_tells_the_others(ctx: Ctx) {
+    let (a, b) = (ctx.first().await, ctx.second().await);
+    a.take(&ctx.owner(), ENOUGH).await;
+    let last = Waiter::join(&a, &ctx.owner()).await;
+    ended(&a).await;
+    let mut other = b.subscribe().await;
+    let _ = last.leaves().await;
+    Rule::Wakes.check(
+        timeout(crate::SLACK, other.next()).await.is_ok(),
+        "the queue of a free lock became empty, and nobody was told",
+    );
+    let next = ctx.owner();
+    b.take(&next, LONG).await;
+    b.give_back(&next).await;
+}
+
+/// Waits until nobody holds the lock any more, by looking.
+async fn ended(client: &Client) {
+    until(Rule::Lease, ENOUGH, "a lease does not end", || async {
+        client.state().await.holders.is_empty()
+    })
+    .await;
+}
+
+/// Queues once, for a short lease, and is not heard of again.
+fn mortal(client: &Client, owner: &locktopus_core::OwnerId, short: Duration) -> AcquireAttempt {
+    let mut attempt = client.attempt_of(owner, short);
+    attempt.place = Some(short);
+    attempt
+}

@@ -1,0 +1,187 @@
+//! A holder that asked for it is told when somebody else wants its lock.
+
+use std::time::Duration;
+
+use locktopus_core::{AcquireAttempt, AttemptOutcome, OwnerId, Wake, WakeStream};
+use tokio::time::timeout;
+
+use crate::{Client, Ctx, LONG, Rule, SLACK, Waiter};
+
+/// How long a message is waited for that must not come, from a store nearby.
+const SILENCE: Duration = Duration::from_millis(100);
+
+/// A holder that listens.
+struct Holder {
+    client: Client,
+    attempt: AcquireAttempt,
+    heard: WakeStream,
+    silence: Duration,
+}
+
+impl Holder {
+    /// Listens, then takes the lock. `None`, and the case is skipped, where nobody can be told.
+    async fn take(ctx: &Ctx, client: &Client, recall: bool) -> Option<Self> {
+        if !client.backend.info().recalls {
+            ctx.skip("this backend does not tell holders that they are wanted");
+            return None;
+        }
+        let heard = client.subscribe().await;
+        let attempt = AcquireAttempt {
+            recall,
+            ..client.attempt_of(&ctx.owner(), LONG)
+        };
+        heard.claim(&attempt.owner);
+        granted(client, &attempt).await;
+        let client = client.clone();
+        Some(Self {
+            client,
+            attempt,
+            heard,
+            silence: SILENCE + ctx.far(),
+        })
+    }
+
+    fn owner(&self) -> &OwnerId {
+        &self.attempt.owner
+    }
+
+    async fn is_told(&mut self) {
+        loop {
+            match timeout(SLACK, self.heard.next()).await {
+                Ok(Wake::Wanted) => return,
+                Ok(_) => {}
+                Err(_) => Rule::Recall.broken("others want the lock, and its holder was not told"),
+            }
+        }
+    }
+
+    async fn hears_nothing(&mut self, why: &str) {
+        while let Ok(wake) = timeout(self.silence, self.heard.next()).await {
+            Rule::Recall.check(
+                wake != Wake::Wanted,
+                format_args!("a holder was told that it is wanted, {why}"),
+            );
+        }
+    }
+}
+
+async fn granted(client: &Client, attempt: &AcquireAttempt) {
+    let answer = client.send(attempt).await;
+    Rule::Exclusion.check(
+        matches!(answer, AttemptOutcome::Granted { .. }),
+        format_args!("a free lock, or the owner's own, was answered {answer:?}"),
+    );
+}
+
+/// One attempt of another client is enough; what the holder does itself says nothing.
+pub async fn a_holder_that_asked_is_told(ctx: Ctx) {
+    let (a, b) = (ctx.first().await, ctx.second().await);
+    let Some(mut holder) = Holder::take(&ctx, &a, true).await else {
+        return;
+    };
+    granted(&a, &holder.attempt).await;
+    let _ = a.extend(holder.owner(), LONG).await;
+    let _ = b.state().await;
+    holder.hears_nothing("by nobody else").await;
+    b.refused(&ctx.owner()).await;
+    holder.is_told().await;
+    a.give_back(holder.owner()).await;
+}
+
+/// So does a waiter, who then gets the lock by its release; and once more after that, if it asked as well.
+pub async fn a_waiter_tells_the_holder(ctx: Ctx) {
+    let (a, b) = (ctx.first().await, ctx.second().await);
+    for client in [&a, &b, &a] {
+        let Some(mut holder) = Holder::take(&ctx, client, true).await else {
+            return;
+        };
+        let mut waiter = Waiter::join(&b, &ctx.owner()).await;
+        holder.is_told().await;
+        client.give_back(holder.owner()).await;
+        waiter.handed().await;
+        waiter.gives_back().await;
+    }
+}
+
+/// So does a group that wants it, among others.
+pub async fn a_group_tells_the_holder(ctx: Ctx) {
+    let (a, b) = (ctx.first().await, ctx.second().await);
+    let Some(mut holder) = Holder::take(&ctx, &a, true).await else {
+        return;
+    };
+    let free = b.on(ctx.target_with(":free"));
+    let attempts = if b.backend.group(&free.target) == b.backend.group(&b.target) {
+        vec![
+            free.attempt_of(&ctx.owner(), LONG),
+            b.attempt_of(&ctx.owner(), LONG),
+        ]
+    } else {
+        vec![b.attempt_of(&ctx.owner(), LONG)]
+    };
+    if b.backend.group(&b.target).is_some() {
+        let answer = b.backend.attempt_all(&attempts).await;
+        let _ = Rule::Errors.ok(answer, "an attempt for a group");
+        holder.is_told().await;
+    }
+    a.give_back(holder.owner()).await;
+}
+
+/// So does whoever takes the lock away.
+pub async fn an_eviction_tells_the_holder(ctx: Ctx) {
+    let (a, b) = (ctx.first().await, ctx.second().await);
+    let Some(mut holder) = Holder::take(&ctx, &a, true).await else {
+        return;
+    };
+    let _ = b.evict().await;
+    holder.is_told().await;
+}
+
+/// Nobody else is told.
+pub async fn a_holder_that_did_not_ask_is_not_told(ctx: Ctx) {
+    let (a, b) = (ctx.first().await, ctx.second().await);
+    let Some(mut holder) = Holder::take(&ctx, &a, false).await else {
+        return;
+    };
+    b.refused(&ctx.owner()).await;
+    let waiter = Waiter::join(&b, &ctx.owner()).await;
+    holder.hears_nothing("and did not ask to be").await;
+    let _ = waiter.leaves().await;
+    a.give_back(holder.owner()).await;
+}
+
+/// A holder that is gone is not told what concerns its successor, nor the successor in its place.
+pub async fn a_former_holder_is_not_told(ctx: Ctx) {
+    let (a, b) = (ctx.first().await, ctx.second().await);
+    let Some(mut former) = Holder::take(&ctx, &a, true).await else {
+        return;
+    };
+    a.give_back(former.owner()).await;
+    let Some(mut holder) = Holder::take(&ctx, &b, false).await else {
+        return;
+    };
+    a.refused(&ctx.owner()).await;
+    former.hears_nothing("and holds it no longer").await;
+    holder.hears_nothing("and did not ask to be").await;
+    let _ = former.client.release(former.owner()).await;
+    b.give_back(holder.owner()).await;
+}
+
+/// A backend or a kind that tells nobody takes the attempt as any other.
+pub async fn asking_to_be_told_changes_nothing_else(ctx: Ctx) {
+    let (a, b) = (ctx.first().await, ctx.second().await);
+    for place in [None, Some(LONG)] {
+        let attempt = AcquireAttempt {
+            recall: true,
+            place: place.filter(|_| a.backend.info().queues && ctx.flavour().kind().hands_off()),
+            ..a.attempt_of(&ctx.owner(), LONG)
+        };
+        granted(&a, &attempt).await;
+        a.holder(&attempt.owner).await;
+        b.refused(&ctx.owner()).await;
+        granted(&a, &attempt).await;
+        a.give_back(&attempt.owner).await;
+        let next = ctx.owner();
+        b.take(&next, LONG).await;
+        b.give_back(&next).await;
+    }
+}

@@ -1,0 +1,49 @@
+//! The conformance suite: every rule of the contract of [`LockBackend`](locktopus_core::LockBackend), and the
+//! behaviour that users of [`Locktopus`](locktopus_core::Locktopus) see on top of it.
+//!
+//! Written for those who write backends. The suite needs one thing: a way to connect another client to the
+//! same store, because most rules are about two clients.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() {
+//! use std::sync::Arc;
+//! use locktopus_core::{DynBackend, MemoryBackend};
+//! use locktopus_conformance::Suite;
+//!
+//! let store = MemoryBackend::new();
+//! let suite = Suite::new(move || {
+//!     let client = store.another_client();
+//!     async move { Arc::new(client) as DynBackend }
+//! });
+//! suite.shared_waiters().only("expiry").run().await.assert_passed();
+//! # }
+//! ```
+//!
+//! Start servers once, then [`Suite::run`] every case on them at the same time: each case uses lock names of
+//! its own. A failed case names the rule that it breaks. Those who have a test runner of their own take
+//! [`Suite::trials`]. Set `LOCKTOPUS_CONFORMANCE` to a part of a case's name to run only some of them.
+//!
+//! Not stable API: cases are added and tightened without a new major version.
+
+mod case;
+mod client;
+mod ctx;
+mod flavour;
+mod record;
+mod report;
+mod rule;
+mod suite;
+mod waiter;
+
+pub mod cancel;
+pub mod cases;
+
+pub use case::{Case, CaseFuture};
+pub use client::Client;
+pub use ctx::{Ctx, LONG, SHORT, SLACK};
+pub use flavour::Flavour;
+pub use record::Setting;
+pub use report::{Outcome, Report, Verdict};
+pub use rule::Rule;
+pub use suite::{Suite, Trial};
+pub use waiter::{Handed, Waiter};

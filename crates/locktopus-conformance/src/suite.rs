@@ -1,0 +1,294 @@
+//! What the suite must know about a store, and how it runs.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::{FutureExt as _, StreamExt as _};
+use locktopus_core::{DynBackend, LockTarget, process_uuid};
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::case::CaseFuture;
+use super::cases;
+use super::ctx::{Ctx, DISTANCE, SHORT};
+use super::flavour::Flavour;
+use super::report::{Outcome, Report, Verdict};
+
+type Connect = dyn Fn() -> Pin<Box<dyn Future<Output = DynBackend> + Send>> + Send + Sync;
+type Picture = dyn Fn(String) -> Pin<Box<dyn Future<Output = String> + Send>> + Send + Sync;
+type Wipe = dyn Fn(LockTarget) -> CaseFuture + Send + Sync;
+
+/// How many clients the cases share. A few more are connected by the cases that close theirs.
+const CLIENTS: usize = 3;
+/// How much longer short leases of a quorum are.
+const QUORUM_FACTOR: u32 = 10;
+/// Longer than any case takes on a healthy store nearby.
+const CASE_LIMIT: Duration = Duration::from_secs(60);
+/// More exchanges than any case makes one after the other.
+const EXCHANGES: u32 = 400;
+/// Exchanges that a short lease must outlast: a case that takes something for a short while looks at it before the end.
+const EXCHANGES_WITHIN_SHORT: u32 = 8;
+
+/// The suite, pointed at one store. Cheap to clone; clones share their clients.
+#[derive(Clone)]
+pub struct Suite {
+    connect: Arc<Connect>,
+    wipe: Option<Arc<Wipe>>,
+    picture: Option<Arc<Picture>>,
+    clients: Arc<[OnceCell<DynBackend>; CLIENTS]>,
+    flavours: Vec<Flavour>,
+    only: Option<String>,
+    shared_waiters: bool,
+    quorum: bool,
+    far: Duration,
+    concurrency: usize,
+    prefix: String,
+}
+
+impl Suite {
+    /// A suite on the store that `connect` connects to, with another client each time.
+    pub fn new<F, Fut>(connect: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = DynBackend> + Send + 'static,
+    {
+        static RUNS: AtomicU64 = AtomicU64::new(0);
+        // Names of their own let several runs share a store that keeps data of earlier runs.
+        let run = RUNS.fetch_add(1, Ordering::Relaxed);
+        Self {
+            connect: Arc::new(move || Box::pin(connect())),
+            wipe: None,
+            picture: None,
+            clients: Arc::default(),
+            flavours: Flavour::ALL.to_vec(),
+            only: std::env::var("LOCKTOPUS_CONFORMANCE").ok(),
+            shared_waiters: false,
+            quorum: false,
+            far: Duration::ZERO,
+            concurrency: 32,
+            prefix: format!("conformance:{}:{run}", &process_uuid()[..8]),
+        }
+    }
+
+    /// Adds a way to delete a lock behind the backend's back, as an operator or an eviction does. Without
+    /// it the cases about vanished locks are skipped.
+    #[must_use]
+    pub fn wipe<F, Fut>(mut self, wipe: F) -> Self
+    where
+        F: Fn(LockTarget) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.wipe = Some(Arc::new(move |target| Box::pin(wipe(target))));
+        self
+    }
+
+    /// Adds a way to see everything that is stored under names with this in them, as text that is the same if nothing was
+    /// written in between. Without it, that nothing was written is judged by what the backend shows.
+    #[must_use]
+    pub fn picture<F, Fut>(mut self, picture: F) -> Self
+    where
+        F: Fn(String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = String> + Send + 'static,
+    {
+        self.picture = Some(Arc::new(move |name| Box::pin(picture(name))));
+        self
+    }
+
+    /// Runs the cases on these flavours only.
+    #[must_use]
+    pub fn flavours(mut self, flavours: &[Flavour]) -> Self {
+        self.flavours = flavours.to_vec();
+        self
+    }
+
+    /// Runs only the cases with this in their names.
+    #[must_use]
+    pub fn only(mut self, part: impl Into<String>) -> Self {
+        self.only = Some(part.into());
+        self
+    }
+
+    /// Says that a release wakes one waiter of all clients together, not one of each: true for stores that
+    /// live in this process.
+    #[must_use]
+    pub fn shared_waiters(mut self) -> Self {
+        self.shared_waiters = true;
+        self
+    }
+
+    /// Says that the store is a quorum of nodes. Of attempts at the same moment none may be granted, because each may
+    /// have some of the nodes; and since a node must answer within a part of the lease, no lease is short.
+    #[must_use]
+    pub fn quorum(mut self) -> Self {
+        self.quorum = true;
+        self
+    }
+
+    /// Says that an exchange with the store takes this long even if nothing is in its way. Leases that cases wait for, and
+    /// their bounds, grow by a fixed number of exchanges, so that a store that makes more of them than it should, or
+    /// waits for a heartbeat, is still found out.
+    #[must_use]
+    pub fn round_trip(mut self, round_trip: Duration) -> Self {
+        self.far = round_trip;
+        self
+    }
+
+    /// Runs this many cases at a time. Default 32.
+    #[must_use]
+    pub fn concurrency(mut self, cases: usize) -> Self {
+        self.concurrency = cases.max(1);
+        self
+    }
+
+    /// Every case on every flavour, for test runners that want to run them one by one.
+    #[must_use]
+    pub fn trials(&self) -> Vec<Trial> {
+        let mut trials = Vec::new();
+        for case in cases::all() {
+            let about = |flavour: &&Flavour| case.flavours().contains(*flavour);
+            for &flavour in self.flavours.iter().filter(about) {
+                let name = format!("{}[{}]", case.name(), flavour.as_str());
+                if self.only.as_ref().is_none_or(|part| name.contains(part)) {
+                    let ctx = Ctx::new(self.clone(), flavour, format!("{}:{name}", self.prefix));
+                    trials.push(Trial { name, case, ctx });
+                }
+            }
+        }
+        trials
+    }
+
+    /// Runs every case, many at a time, and closes the clients.
+    ///
+    /// Each case is a task of its own: in one task for all, a case that computes for long would keep the others from
+    /// looking at their answers until the deadlines of their calls have passed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe; locks that cases hold at that moment lapse.
+    pub async fn run(&self) -> Report {
+        let started = Instant::now();
+        let outcomes = futures_util::stream::iter(self.trials())
+            .map(|trial| AbortOnDropHandle::new(tokio::spawn(trial.run())))
+            .buffer_unordered(self.concurrency)
+            .map(|ended| ended.expect("a case's panic is its verdict, and nobody aborts it"))
+            .collect()
+            .await;
+        self.close().await;
+        Report::new(outcomes, started.elapsed(), self.only.is_some())
+    }
+
+    /// Closes the clients that the cases share. [`run`](Self::run) does this by itself.
+    pub async fn close(&self) {
+        for client in self.clients.iter().filter_map(OnceCell::get) {
+            client.close().await;
+        }
+    }
+
+    pub(super) async fn client(&self, index: usize) -> DynBackend {
+        let client = self.clients[index % CLIENTS].get_or_init(|| self.fresh());
+        Arc::clone(client.await)
+    }
+
+    pub(super) async fn fresh(&self) -> DynBackend {
+        (self.connect)().await
+    }
+
+    pub(super) fn painter(&self) -> Option<&Picture> {
+        self.picture.as_deref()
+    }
+
+    pub(super) fn wiper(&self) -> Option<&Wipe> {
+        self.wipe.as_deref()
+    }
+
+    pub(super) fn has_shared_waiters(&self) -> bool {
+        self.shared_waiters
+    }
+
+    pub(super) fn is_quorum(&self) -> bool {
+        self.quorum
+    }
+
+    /// How long leases are that cases wait for the end of.
+    pub(super) fn short(&self) -> Duration {
+        let nearby = SHORT * if self.quorum { QUORUM_FACTOR } else { 1 };
+        nearby + self.far * EXCHANGES_WITHIN_SHORT
+    }
+
+    /// How far away the store is.
+    pub(super) fn far(&self) -> Duration {
+        self.far
+    }
+
+    pub(super) fn case_limit(&self) -> Duration {
+        CASE_LIMIT + self.far * EXCHANGES
+    }
+}
+
+impl fmt::Debug for Suite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Suite")
+            .field("flavours", &self.flavours)
+            .field("only", &self.only)
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One case on one flavour, ready to run.
+#[derive(Debug)]
+pub struct Trial {
+    name: String,
+    case: super::Case,
+    ctx: Ctx,
+}
+
+impl Trial {
+    /// For example `exclusion::one_owner_at_a_time[mutex]`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs it. A panic of the case is a verdict, not a panic of this call.
+    pub async fn run(self) -> Outcome {
+        let started = Instant::now();
+        let case = DISTANCE.scope(self.ctx.far(), run(self.case, self.ctx.clone()));
+        let case = AssertUnwindSafe(case).catch_unwind();
+        let limit = self.ctx.case_limit();
+        let verdict = match tokio::time::timeout(limit, case).await {
+            Ok(Ok(())) => match self.ctx.skipped() {
+                Some(reason) => Verdict::Skipped(reason),
+                None => Verdict::Passed,
+            },
+            Ok(Err(panic)) => Verdict::Failed(text(&*panic)),
+            Err(_) => Verdict::Failed(format!("not finished after {limit:?}")),
+        };
+        Outcome {
+            flavour: self.ctx.flavour(),
+            name: self.name,
+            verdict,
+            took: started.elapsed(),
+        }
+    }
+}
+
+async fn run(case: super::Case, ctx: Ctx) {
+    if case.needs_queue() && !ctx.backend(0).await.info().queues {
+        return ctx.skip("no queue");
+    }
+    case.run(ctx).await;
+}
+
+fn text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("a panic without text")
+        .to_owned()
+}

@@ -1,0 +1,71 @@
+//! The embedded backend keeps the contract, and so does a quorum of several.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktopus_conformance::{Flavour, Report, Suite};
+use locktopus_core::{DynBackend, LockTarget, MemoryBackend, QuorumBackend};
+
+/// Longer than any lease that a case asks for.
+const LONGEST: Duration = Duration::from_secs(2 * 24 * 60 * 60);
+
+fn suite() -> Suite {
+    let store = MemoryBackend::new();
+    let wiped = store.clone();
+    Suite::new(move || {
+        let client = store.another_client();
+        async move { Arc::new(client) as DynBackend }
+    })
+    .wipe(move |target: LockTarget| {
+        let gone = wiped.forget(&target);
+        async move { assert!(gone, "{target} was not there to be deleted") }
+    })
+    .shared_waiters()
+}
+
+async fn run() -> Report {
+    suite().run().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_memory_backend_conforms_on_the_paused_clock() {
+    run().await.assert_passed();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_memory_backend_conforms_in_real_time() {
+    run().await.assert_passed();
+}
+
+/// A quorum of three embedded backends is a backend like any other, for the flavours that it offers.
+fn quorum() -> Suite {
+    let nodes = [(); 3].map(|()| MemoryBackend::new());
+    let wiped = nodes.clone();
+    Suite::new(move || {
+        let labelled = ["a", "b", "c"].into_iter().zip(&nodes);
+        let builder = QuorumBackend::builder().max_lease(LONGEST);
+        let builder = labelled.fold(builder, |builder, (label, node)| {
+            builder.node(label, Arc::new(node.another_client()))
+        });
+        let quorum = builder.node_timeout(Duration::from_secs(5)).build();
+        async move { Arc::new(quorum.unwrap()) as DynBackend }
+    })
+    .wipe(move |target: LockTarget| {
+        let gone = wiped.iter().filter(|node| node.forget(&target)).count();
+        async move { assert!(gone > 1, "{target} was not there to be deleted") }
+    })
+    .flavours(&[Flavour::Mutex, Flavour::SingleKey])
+    .quorum()
+    .shared_waiters()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quorum_conforms_on_the_paused_clock() {
+    quorum().run().await.assert_passed();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_quorum_conforms_in_real_time() {
+    quorum().run().await.assert_passed();
+}

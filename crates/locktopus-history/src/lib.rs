@@ -1,0 +1,98 @@
+//! What happened to the locks: workers record it, the checker judges it.
+//!
+//! A lock that grants twice rarely says so. Each worker of a test therefore writes down what it
+//! did and believed ([`Recorder`]), with one clock for all of them ([`Clock`]). Afterwards the
+//! files are read together ([`History`]) and checked ([`Checker`]), whatever the lock claims. The
+//! [`Verdict`] states every [`Property`] as passed, failed or not judged. Used by the validation
+//! of failovers and by stress tests, of this library's locks and of others.
+//!
+//! ```
+//! use std::time::Duration;
+//! use locktopus_history::{Checker, Grant, Mode, Property, Recorder, ReleaseOutcome};
+//!
+//! # fn main() -> Result<(), locktopus_history::RecordError> {
+//! let recorder = Recorder::in_memory();
+//! for number in 1..=2 {
+//!     let worker = recorder.worker(number);
+//!     let attempt = worker.start("invoice:42")?;
+//!     // ... acquire ...
+//!     attempt.granted(Grant {
+//!         token: Some(u64::from(number)),
+//!         valid_until: recorder.clock().after(Duration::from_secs(10)),
+//!         mode: Mode::Exclusive,
+//!         safety: "plain".to_owned(),
+//!     })?;
+//!     attempt.use_started()?;
+//!     // ... the critical section ...
+//!     attempt.use_ended()?;
+//!     attempt.release_started()?;
+//!     // ... release ...
+//!     attempt.release_ended(ReleaseOutcome::Ok)?;
+//! }
+//! recorder.close()?;
+//! let history = recorder.history().expect("recorded to memory");
+//! let verdict = Checker::new().check(&history);
+//! assert!(verdict.passed(Property::ValidityOverlap), "{verdict}");
+//! assert!(verdict.violations().is_empty());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What counts as proof
+//!
+//! Only what is certain is reported. A process that was killed has written down less than it did;
+//! what it left unfinished stays open-ended, as in Jepsen: an unfinished use is believed up to the
+//! last record of its worker, an attempt without an answer may have been granted or not. Two
+//! things that overlap in time have no order.
+//!
+//! *Validity* runs from the moment a grant was received to the end that the lock promised, that
+//! the loss was signalled, or that the release began, whichever is first. *Use* is the critical
+//! section itself. Overlaps of validity are the lock's fault; overlaps of use may also come from
+//! holders that slept through the end of their lease, and are what fencing tokens are for.
+
+#![cfg(unix)]
+
+mod assemble;
+mod attempt;
+mod check;
+mod clock;
+mod event;
+mod fenwick;
+mod leftovers;
+mod locking_set;
+mod malformed;
+mod offence;
+mod options;
+mod overlap;
+mod property;
+mod quantiles;
+mod reader;
+mod recorder;
+mod render;
+mod verdict;
+mod wilson;
+mod worker_log;
+
+pub use check::Checker;
+pub use clock::{Clock, ClockKind};
+pub use event::{
+    AttemptId, Event, FailReason, Grant, Mode, Record, ReleaseOutcome, Rules, Write, WriteOutcome,
+};
+pub use leftovers::Leftovers;
+pub use locking_set::{CounterLoss, LockingSet, LostUpdates, SetLoss};
+pub use malformed::Malformed;
+pub use offence::Offence;
+pub use options::Options;
+pub use overlap::{
+    Access, Conflict, Excess, Overlaps, Span, WeightedSpan, find_excess, find_overlaps,
+};
+pub use property::{Judgement, Outcome, Property};
+pub use quantiles::Quantiles;
+pub use reader::{Damage, History, ReadError};
+pub use recorder::{RecordError, Recorder};
+pub use verdict::{
+    AfterEnd, Facts, FaultEffect, FencedWrites, Lateness, Order, Outage, OverlapCount, Tokens,
+    VerbEffect, Verdict, Violation,
+};
+pub use wilson::Rate;
+pub use worker_log::{AttemptLog, WorkerLog};

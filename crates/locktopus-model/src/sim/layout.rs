@@ -1,0 +1,269 @@
+//! What the keys of a lock say: who holds it, who waits for it. The judge reads them as no client would.
+
+use std::borrow::Cow;
+
+use super::Kind;
+use super::ask::{Holder, Mode, Owner, Waiter};
+use crate::redis::{Entry, Server, Unsupported, Value};
+
+/// The keys of one lock, in the order in which scripts get them.
+#[derive(Debug)]
+pub(super) struct Layout {
+    kind: Kind,
+    keys: Vec<Vec<u8>>,
+}
+
+const LOCK: usize = 0;
+const QUEUE: usize = 2;
+const WAITERS: usize = 3;
+/// What only some kinds have.
+const MORE: usize = 4;
+/// For how long a lock is left to those who cannot queue, in microseconds, with what a script takes until it reads the
+/// clock.
+const OPEN: i64 = 31_000;
+/// What says of which kind a number is.
+const MARK: usize = 5;
+
+impl Layout {
+    pub(super) fn new(kind: Kind, keys: Vec<Vec<u8>>) -> Self {
+        Self { kind, keys }
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(super) fn keys(&self) -> &[Vec<u8>] {
+        &self.keys
+    }
+
+    /// The keys that the extend script gets.
+    pub(super) fn extended(&self, mode: Mode, owner: &Owner) -> Vec<Vec<u8>> {
+        match mode {
+            Mode::Read => vec![self.keys[LOCK].clone(), self.own_key(owner)],
+            Mode::Permits => vec![self.keys[MORE].clone()],
+            Mode::Exclusive | Mode::Write => vec![self.keys[LOCK].clone()],
+        }
+    }
+
+    /// The key whose expiry is that of one reader.
+    fn own_key(&self, owner: &str) -> Vec<u8> {
+        let prefix = self.keys[MORE].as_slice();
+        [prefix, b":", owner.as_bytes(), b":rwlock_timeout:1"].concat()
+    }
+
+    /// Whether a script may touch a key that it was not given: those of readers have names of their own.
+    pub(super) fn may_touch(&self, key: &[u8]) -> bool {
+        let rest = || key.strip_prefix(self.keys[MORE].as_slice());
+        self.kind == Kind::ReadWrite && rest().is_some_and(|rest| rest.starts_with(b":"))
+    }
+
+    /// Puts there what must be there before anybody comes.
+    pub(super) fn prepare(&self, server: &mut Server, total: i64) -> Result<(), Unsupported> {
+        if self.kind.is_counted() {
+            let total = total.to_string().into_bytes();
+            server.command(&[b"SET".to_vec(), self.keys[LOCK].clone(), total])?;
+            let word = self.kind.word().as_bytes().to_vec();
+            server.command(&[b"SET".to_vec(), self.keys[MARK].clone(), word])?;
+        }
+        Ok(())
+    }
+
+    /// Deletes what the lock itself is, as an operator does.
+    pub(super) fn lose(&self, server: &mut Server) -> Result<(), Unsupported> {
+        server.command(&[b"DEL".to_vec(), self.keys[LOCK].clone()])?;
+        Ok(())
+    }
+
+    /// The free permits of a semaphore.
+    pub(super) fn free(&self, server: &Server) -> Option<i64> {
+        match &self.entry(server, LOCK)?.value {
+            Value::Text(free) if self.kind.is_counted() => words(free).parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// Those who hold the lock on a server now.
+    pub(super) fn holders(&self, server: &Server) -> Vec<Holder> {
+        let place = if self.kind.is_counted() { MORE } else { LOCK };
+        let Some(entry) = self.entry(server, place) else {
+            return Vec::new();
+        };
+        let whole = |owner: &[u8]| holder(text(owner), Mode::Exclusive, expiry(entry));
+        match (self.kind, &entry.value) {
+            (Kind::Lock | Kind::Fair, Value::Hash(fields)) => {
+                fields.iter().map(|(owner, _)| whole(owner)).collect()
+            }
+            (Kind::Mutex, Value::Text(owner)) => vec![whole(owner)],
+            (Kind::ReadWrite, Value::Hash(fields)) => {
+                let names = fields.iter().map(|(name, _)| words(name));
+                let names = names.filter(|name| name != "mode");
+                names
+                    .map(|name| self.reader_or_writer(server, entry, &name))
+                    .collect()
+            }
+            (Kind::Semaphore, Value::Sorted(members)) => members
+                .iter()
+                .filter_map(|(at, member)| leased(server, *at, &words(member)))
+                .collect(),
+            (Kind::Permits, Value::Sorted(members)) => permits(server, members),
+            _ => Vec::new(),
+        }
+    }
+
+    fn reader_or_writer(&self, server: &Server, lock: &Entry, name: &str) -> Holder {
+        if let Some(owner) = name.strip_suffix(":write") {
+            return holder(owner.into(), Mode::Write, expiry(lock));
+        }
+        let own = server.keys.peek(&self.own_key(name), server.now());
+        let mut reader = holder(name.into(), Mode::Read, own.and_then(expiry));
+        reader.over = own.is_none();
+        reader
+    }
+
+    /// Those who have a place in the queue on a server now, in order, the dead included.
+    pub(super) fn waiters(&self, server: &Server) -> Vec<Waiter> {
+        let (Some(queue), Some(waiters)) = (self.entry(server, QUEUE), self.entry(server, WAITERS))
+        else {
+            return Vec::new();
+        };
+        let Value::Hash(records) = &waiters.value else {
+            return Vec::new();
+        };
+        let record = |owner: &Vec<u8>| {
+            let record = records.iter().find(|(name, _)| name == owner)?;
+            waiter(text(owner), &words(&record.1))
+        };
+        match &queue.value {
+            Value::Sorted(queue) => queue
+                .iter()
+                .filter_map(|(_, owner)| record(owner))
+                .collect(),
+            Value::List(queue) => queue.iter().filter_map(record).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether the lock is left to those who cannot queue. Never for longer than for a moment, whatever is written down:
+    /// the clock by which it was written may have been set back since.
+    pub(super) fn is_open(&self, server: &Server) -> bool {
+        let Some(Entry {
+            value: Value::Hash(records),
+            ..
+        }) = self.entry(server, WAITERS)
+        else {
+            return false;
+        };
+        let open = records.iter().find(|(name, _)| name == b"!open");
+        let until: Option<i64> = open.and_then(|(_, until)| words(until).parse().ok());
+        let left = until.unwrap_or(0) * 1_000 - server.clock;
+        (1..=OPEN).contains(&left)
+    }
+
+    /// Keys without expiry that should have one, or they would be there for ever. Redisson's own have none: the
+    /// queue of its fair lock, the number of a semaphore and those who hold it.
+    pub(super) fn immortal(&self, server: &Server) -> Vec<String> {
+        let meant: &[usize] = match self.kind {
+            Kind::Fair => &[QUEUE, MORE],
+            Kind::Semaphore | Kind::Permits => &[LOCK, MORE, MARK],
+            Kind::Lock | Kind::Mutex | Kind::ReadWrite => &[],
+        };
+        let immortal = server.keys.iter(server.now()).filter(|(key, entry)| {
+            let meant = meant.iter().any(|place| self.keys[*place] == *key);
+            entry.expires_at.is_none() && !meant
+        });
+        immortal.map(|(key, _)| text(key).to_string()).collect()
+    }
+
+    fn entry<'a>(&self, server: &'a Server, place: usize) -> Option<&'a Entry> {
+        server.keys.peek(self.keys.get(place)?, server.now())
+    }
+}
+
+fn holder(owner: Owner, mode: Mode, expires_at: Option<i64>) -> Holder {
+    Holder {
+        owner,
+        mode,
+        permits: 1,
+        expires_at,
+        over: false,
+    }
+}
+
+/// A key is there to the end of the millisecond at which it expires.
+fn expiry(entry: &Entry) -> Option<i64> {
+    entry.expires_at.map(|ms| (ms + 1) * 1_000)
+}
+
+/// A lease written down as server time in milliseconds; it is over at that moment.
+#[allow(clippy::cast_possible_truncation, reason = "milliseconds since 1970")]
+fn score_micros(score: f64) -> i64 {
+    score as i64 * 1_000
+}
+
+/// `<permits> <owner>`.
+fn leased(server: &Server, score: f64, member: &str) -> Option<Holder> {
+    let (permits, owner) = member.split_once(' ')?;
+    let at = score_micros(score);
+    let over = at <= server.clock;
+    let permits = permits.parse().ok()?;
+    Some(Holder {
+        owner: owner.into(),
+        mode: Mode::Permits,
+        permits,
+        expires_at: Some(at),
+        over,
+    })
+}
+
+/// The permits of one owner differ in their last two bytes, and end together.
+fn permits(server: &Server, members: &[(f64, Vec<u8>)]) -> Vec<Holder> {
+    let mut holders: Vec<Holder> = Vec::new();
+    for (score, member) in members {
+        let prefix = &member[..member.len().saturating_sub(2)];
+        let owner = text(&[prefix, b"\0\0"].concat());
+        let at = score_micros(*score);
+        if let Some(holder) = holders.iter_mut().find(|holder| holder.owner == owner) {
+            holder.permits += 1;
+            holder.expires_at = holder.expires_at.map(|first| first.min(at));
+            continue;
+        }
+        let mut new = holder(owner, Mode::Permits, Some(at));
+        new.over = at <= server.clock;
+        holders.push(new);
+    }
+    holders
+}
+
+/// A record is `<alive until, ms> <lease, ms> <tokens> <permits> <mode> <inbox channel>`.
+fn waiter(owner: Owner, record: &str) -> Option<Waiter> {
+    let mut parts = record.splitn(6, ' ');
+    let mut next = || parts.next()?.parse::<i64>().ok();
+    let (alive_until, lease_ms, tokens, permits) = (next()?, next()?, next()?, next()?);
+    let mode = match parts.next()? {
+        "x" | "m" | "f" => Mode::Exclusive,
+        "r" => Mode::Read,
+        "w" => Mode::Write,
+        "s" | "p" => Mode::Permits,
+        _ => return None,
+    };
+    let inbox = parts.next()?.as_bytes().to_vec();
+    Some(Waiter {
+        owner,
+        alive_until,
+        lease_ms,
+        tokens,
+        permits,
+        mode,
+        inbox,
+    })
+}
+
+fn text(bytes: &[u8]) -> Owner {
+    words(bytes).as_ref().into()
+}
+
+/// As text. Nearly all of it is, so that what need not be copied is not.
+fn words(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
+}

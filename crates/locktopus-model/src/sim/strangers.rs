@@ -1,0 +1,198 @@
+//! Clients that take the name for another kind of lock: whatever they ask while it is in use, nothing changes and they are
+//! told. And operators who lose the number of a semaphore and give it anew.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::calls::{Call, Calls};
+use super::patch::Patch;
+use super::world::{LONGEST_LAG, World};
+use super::{Config, Kind};
+use crate::Rng;
+use crate::lua::{Interpreter, Program};
+use crate::redis::{Published, Reply, Server, Unsupported};
+
+/// Their calls, and the scripts that were loaded for them.
+#[derive(Debug)]
+pub(super) struct Strangers {
+    others: Vec<Calls>,
+    own: Calls,
+    patch: Option<Patch>,
+    programs: RefCell<HashMap<String, Rc<Program>>>,
+}
+
+/// A call and what came of it.
+#[derive(Debug)]
+pub(super) struct Heard {
+    pub(super) script: &'static str,
+    pub(super) reply: Reply,
+}
+
+impl Heard {
+    /// Whether the answer is one for somebody who has no business with the name.
+    pub(super) fn is_turned_away(&self) -> bool {
+        if self.script.ends_with("_release") {
+            return self.reply.items().first().and_then(Reply::as_int) == Some(0);
+        }
+        if self.script.ends_with("_extend") {
+            let answers = self.reply.items().iter().map(Reply::as_int);
+            return self.reply.items().len() == 1 && answers.flatten().all(|it| it < 1);
+        }
+        // A request that comes too late, or finds no memory, is told that.
+        let late = self.reply.items().first().and_then(Reply::as_int) == Some(2);
+        late || matches!(&self.reply, Reply::Error(error) if error.starts_with("WRONGKIND ") || error.starts_with("OOM "))
+    }
+}
+
+impl Strangers {
+    /// None, unless the configuration has them.
+    pub(super) fn of(config: &Config) -> Result<Option<Self>, Unsupported> {
+        if !config.strangers {
+            return Ok(None);
+        }
+        let others = Kind::ALL.into_iter().filter(|kind| *kind != config.kind);
+        Ok(Some(Self {
+            others: others.map(Calls::new).collect::<Result<_, _>>()?,
+            own: Calls::new(config.kind)?,
+            patch: config.patch,
+            programs: RefCell::default(),
+        }))
+    }
+
+    /// Somebody asks for the name as another kind.
+    pub(super) fn ask(
+        &self,
+        lua: &Interpreter,
+        server: &mut Server,
+        rng: &mut Rng,
+    ) -> Result<Heard, Unsupported> {
+        let calls = rng.pick(&self.others);
+        let call = if rng.permille(100) {
+            calls.latch(rng)
+        } else {
+            calls.next(rng, server.clock)
+        };
+        self.run(lua, server, call)
+    }
+
+    /// Somebody gives a semaphore this many permits.
+    pub(super) fn give(
+        &self,
+        lua: &Interpreter,
+        server: &mut Server,
+        total: i64,
+        operation: u64,
+    ) -> Result<Option<Heard>, Unsupported> {
+        let call = self.own.counter("init", total, operation);
+        call.map(|call| self.run(lua, server, call)).transpose()
+    }
+
+    fn run(
+        &self,
+        lua: &Interpreter,
+        server: &mut Server,
+        call: Call,
+    ) -> Result<Heard, Unsupported> {
+        let Call {
+            script,
+            source,
+            keys,
+            arguments,
+        } = call;
+        let known = self.programs.borrow().get(&source).cloned();
+        let program = match known {
+            Some(program) => program,
+            None => {
+                let text = match &self.patch {
+                    Some(patch) => patch.apply_to(script, &source)?,
+                    None => source.as_str().into(),
+                };
+                let program = Rc::new(lua.load(&text)?);
+                self.programs
+                    .borrow_mut()
+                    .insert(source, Rc::clone(&program));
+                program
+            }
+        };
+        let evaluation = lua.eval(server, &program, &keys, &arguments)?;
+        Ok(Heard {
+            script,
+            reply: evaluation.reply,
+        })
+    }
+}
+
+impl World<'_> {
+    /// Somebody takes the name for another kind, or loses the number of a semaphore and gives it anew.
+    pub(super) fn meet(&mut self) {
+        let node = self.primary();
+        let Some(strangers) = self
+            .strangers
+            .filter(|_| self.nodes[node].up && !self.ended)
+        else {
+            return;
+        };
+        let now = self.now;
+        self.nodes[node].at(now);
+        self.nodes[node].count_listeners(self.wire, self.setup.strangers);
+        let lost = self.rules.kind.is_counted() && self.rng.permille(300);
+        let met = if lost {
+            self.lose_number(node, strangers)
+        } else {
+            self.mistake(node, strangers)
+        };
+        self.nodes[node].at(now);
+        let lag = self.rng.between(100, LONGEST_LAG);
+        let replicated = self.nodes[node].replicate(now + lag);
+        match met {
+            Ok(published) => self.tell(node, replicated, &published),
+            Err(lacking) => self.lacking = Some(lacking),
+        }
+    }
+
+    fn mistake(
+        &mut self,
+        node: usize,
+        strangers: &Strangers,
+    ) -> Result<Vec<Published>, Unsupported> {
+        let now = self.now;
+        if !self.judge.is_in_use(self.wire, &self.nodes[node]) {
+            return Ok(Vec::new());
+        }
+        self.counts.strange += 1;
+        let server = &mut self.nodes[node].server;
+        let before = server.dump();
+        let heard = strangers.ask(self.lua, server, &mut self.rng)?;
+        let published = server.take_published();
+        self.nodes[node].at(now);
+        let after = self.nodes[node].server.dump();
+        self.trace.note(now, || format!("STRANGER {heard:?}"));
+        self.judge.met(now, &heard, &before, &after);
+        Ok(published)
+    }
+
+    fn lose_number(
+        &mut self,
+        node: usize,
+        strangers: &Strangers,
+    ) -> Result<Vec<Published>, Unsupported> {
+        let (now, total) = (self.now, self.rules.total);
+        self.serial += 1;
+        let operation = self.serial;
+        let server = &mut self.nodes[node].server;
+        if server.out_of_memory {
+            return Ok(Vec::new());
+        }
+        self.wire.layout.lose(server)?;
+        let heard = strangers.give(self.lua, server, total, operation)?;
+        let published = server.take_published();
+        self.nodes[node].at(now);
+        self.trace.note(now, || {
+            format!("THE NUMBER IS LOST and given anew: {heard:?}")
+        });
+        let after = self.judge.look(self.wire, &self.nodes[node]);
+        self.judge.counted(now, &after);
+        Ok(published)
+    }
+}

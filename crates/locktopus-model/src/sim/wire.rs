@@ -1,0 +1,454 @@
+//! What the simulated clients and the judge know of scripts, keys and channels. Nothing else in the model does.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use locktopus_core::{LockKind, LockName, LockTarget};
+use locktopus_protocol::Keys;
+use locktopus_protocol::scripts::{
+    FAIR, KindScripts, LOCK, MUTEX, PERMITS, READ, SEMAPHORE, Script, WRITE,
+};
+
+use super::Kind;
+use super::ask::{Answer, Ask, Extension, Heard, Mode, Owner};
+use super::layout::Layout;
+use super::patch::Patch;
+use crate::lua::{Interpreter, Program};
+use crate::redis::{Published, Reply, Server, Unsupported};
+
+/// How long a token stays after its last grant.
+const KEEP_TOKEN_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
+
+/// One lock on a server: its names and its scripts.
+#[derive(Debug)]
+pub(super) struct Wire {
+    pub(super) layout: Layout,
+    announced: Vec<u8>,
+    inbox: Vec<u8>,
+    native: Vec<u8>,
+    /// A read-write lock has one for each half.
+    programs: Vec<(Mode, Programs)>,
+    channels: RefCell<BTreeMap<usize, Rc<[Vec<u8>; 3]>>>,
+    /// The keys of a latch of the same name.
+    latch: Vec<Vec<u8>>,
+}
+
+#[derive(Debug)]
+struct Programs {
+    scripts: &'static KindScripts,
+    acquire: Program,
+    release: Program,
+    extend: Program,
+}
+
+/// What a script came to.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) answer: Answer,
+    /// The server's clock as the answer tells it, in microseconds.
+    pub(super) micros: Option<i64>,
+    /// Keys touched without having been declared.
+    pub(super) undeclared: Vec<Vec<u8>>,
+    /// How often it read the server's clock.
+    pub(super) clock_readings: usize,
+    pub(super) published: Vec<Published>,
+    pub(super) reply: Reply,
+}
+
+/// The script of a request, its keys and its arguments.
+type Call<'p> = (&'p Program, Vec<Vec<u8>>, Vec<Vec<u8>>);
+
+impl Kind {
+    fn target(self) -> LockKind {
+        match self {
+            Self::Lock => LockKind::Reentrant,
+            Self::Mutex => LockKind::Mutex(Arc::default()),
+            Self::Fair => LockKind::Fair,
+            Self::ReadWrite => LockKind::Write,
+            Self::Semaphore => LockKind::Semaphore,
+            Self::Permits => LockKind::Permits,
+        }
+    }
+
+    /// The letter by which scripts know a kind and how it is wanted.
+    pub(super) fn letter(self, mode: Mode) -> Vec<u8> {
+        let letter: &[u8] = match (self, mode) {
+            (Self::Lock, _) => b"x",
+            (Self::Mutex, _) => b"m",
+            (Self::Fair, _) => b"f",
+            (Self::ReadWrite, Mode::Read) => b"r",
+            (Self::ReadWrite, _) => b"w",
+            (Self::Semaphore, _) => b"s",
+            (Self::Permits, _) => b"p",
+        };
+        letter.to_vec()
+    }
+
+    /// The scripts for each mode.
+    fn scripts(self) -> Vec<(Mode, &'static KindScripts)> {
+        match self {
+            Self::Lock => vec![(Mode::Exclusive, &LOCK)],
+            Self::Mutex => vec![(Mode::Exclusive, &MUTEX)],
+            Self::Fair => vec![(Mode::Exclusive, &FAIR)],
+            Self::ReadWrite => vec![(Mode::Read, &READ), (Mode::Write, &WRITE)],
+            Self::Semaphore => vec![(Mode::Permits, &SEMAPHORE)],
+            Self::Permits => vec![(Mode::Permits, &PERMITS)],
+        }
+    }
+}
+
+impl Wire {
+    /// Loads the scripts of a kind, changed by `patch` if it is about one of them.
+    pub(super) fn new(
+        lua: &Interpreter,
+        kind: Kind,
+        patch: Option<&Patch>,
+    ) -> Result<Self, Unsupported> {
+        let name = LockName::new("it").map_err(|error| Unsupported {
+            what: error.to_string(),
+        })?;
+        let bytes = |names: Vec<String>| names.into_iter().map(String::into_bytes).collect();
+        let latch = Keys::of(&LockTarget::new(name.clone(), LockKind::Latch));
+        let names = Keys::of(&LockTarget::new(name, kind.target()));
+        let load = |script: &Script| match patch {
+            Some(patch) => lua.load(&patch.apply(script)?),
+            None => lua.load(script.source),
+        };
+        let load_all = |(mode, scripts): (Mode, &'static KindScripts)| {
+            let programs = Programs {
+                scripts,
+                acquire: load(&scripts.acquire)?,
+                release: load(&scripts.release)?,
+                extend: load(&scripts.extend)?,
+            };
+            Ok((mode, programs))
+        };
+        let keys = bytes(names.names.clone());
+        Ok(Self {
+            layout: Layout::new(kind, keys),
+            announced: names.channel.as_deref().unwrap_or_default().to_vec(),
+            inbox: names.inbox.unwrap_or_default().into_bytes(),
+            native: names.native.as_deref().unwrap_or_default().to_vec(),
+            programs: kind
+                .scripts()
+                .into_iter()
+                .map(load_all)
+                .collect::<Result<_, _>>()?,
+            channels: RefCell::default(),
+            latch: bytes(latch.names),
+        })
+    }
+
+    /// The channel on which releases are announced to everybody.
+    pub(super) fn announced(&self) -> &[u8] {
+        &self.announced
+    }
+
+    /// The channels that a process listens to: announcements, its inbox, and the one that marks natives.
+    pub(super) fn channels(&self, process: usize) -> Rc<[Vec<u8>; 3]> {
+        let mut channels = self.channels.borrow_mut();
+        let known = channels.entry(process).or_insert_with(|| {
+            let inbox = [self.inbox.as_slice(), format!("{process:032x}").as_bytes()].concat();
+            Rc::new([self.announced.clone(), inbox, self.native.clone()])
+        });
+        Rc::clone(known)
+    }
+
+    /// Runs on a server what a process asks for.
+    pub(super) fn run(
+        &self,
+        lua: &Interpreter,
+        server: &mut Server,
+        process: usize,
+        ask: &Ask,
+    ) -> Result<Ran, Unsupported> {
+        let Some((program, keys, arguments)) = self.call(process, ask) else {
+            return Ok(Ran::nothing());
+        };
+        let evaluation = lua.eval(server, program, &keys, &arguments)?;
+        let (answer, micros) = decode(ask, &evaluation.reply);
+        let mut undeclared = evaluation.undeclared;
+        undeclared.retain(|key| !self.layout.may_touch(key));
+        Ok(Ran {
+            answer,
+            micros,
+            undeclared,
+            clock_readings: evaluation.clock_readings,
+            published: server.take_published(),
+            reply: evaluation.reply,
+        })
+    }
+
+    /// The script of a request, its keys and its arguments.
+    fn call(&self, process: usize, ask: &Ask) -> Option<Call<'_>> {
+        match ask {
+            Ask::Acquire { mode, .. } => {
+                let keys = self.layout.keys().to_vec();
+                Some((
+                    &self.programs(*mode).acquire,
+                    keys,
+                    self.acquire_arguments(process, ask),
+                ))
+            }
+            Ask::Release {
+                owner,
+                mode,
+                permits,
+            } => {
+                let arguments = vec![
+                    bytes(owner),
+                    self.layout.kind().letter(*mode),
+                    number(*permits),
+                    b"PUBLISH".to_vec(),
+                    self.announced.clone(),
+                    number(KEEP_TOKEN_MS),
+                    self.native.clone(),
+                ];
+                Some((
+                    &self.programs(*mode).release,
+                    self.layout.keys().to_vec(),
+                    arguments,
+                ))
+            }
+            Ask::Extend {
+                owner,
+                mode,
+                permits,
+                lease_ms,
+            } => {
+                let mut arguments = vec![number(*lease_ms), bytes(owner)];
+                if *mode == Mode::Permits {
+                    arguments.push(number(*permits));
+                }
+                let keys = self.layout.extended(*mode, owner);
+                Some((&self.programs(*mode).extend, keys, arguments))
+            }
+            Ask::Subscribe | Ask::Unsubscribe => None,
+        }
+    }
+
+    /// The script of a request, its keys and its arguments.
+    pub(super) fn text(
+        &self,
+        process: usize,
+        ask: &Ask,
+    ) -> (Option<&'static Script>, Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let script = match ask {
+            Ask::Acquire { mode, .. } => Some(&self.programs(*mode).scripts.acquire),
+            Ask::Release { mode, .. } => Some(&self.programs(*mode).scripts.release),
+            Ask::Extend { mode, .. } => Some(&self.programs(*mode).scripts.extend),
+            Ask::Subscribe | Ask::Unsubscribe => None,
+        };
+        let (keys, arguments) = self
+            .call(process, ask)
+            .map(|(_, keys, arguments)| (keys, arguments))
+            .unwrap_or_default();
+        (script, keys, arguments)
+    }
+
+    /// The script that ends all holds, or that looks at the lock.
+    pub(super) fn other_text(
+        &self,
+        mode: Mode,
+        evict: bool,
+    ) -> (&'static Script, Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let scripts = self.programs(mode).scripts;
+        let keys = self.layout.keys().to_vec();
+        if !evict {
+            return (&scripts.inspect, keys, Vec::new());
+        }
+        let tokens = number(i64::from(mode.has_tokens()));
+        let publish = b"PUBLISH".to_vec();
+        let arguments = vec![
+            publish,
+            self.announced.clone(),
+            number(KEEP_TOKEN_MS),
+            tokens,
+        ];
+        (&scripts.evict, keys, arguments)
+    }
+
+    /// Keys and arguments of the script for a latch of the same name.
+    pub(super) fn latch_text(&self, word: &str, operation: u64) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let mut keys = self.latch.clone();
+        if word == "read" {
+            return (keys, Vec::new());
+        }
+        keys.push(format!("locktopus_done:{{it}}:latch:{operation}").into_bytes());
+        let arguments = vec![
+            word.as_bytes().to_vec(),
+            number(2),
+            b"PUBLISH".to_vec(),
+            self.announced.clone(),
+            number(120_000),
+        ];
+        (keys, arguments)
+    }
+
+    /// Keys and arguments of the script that changes the number of a semaphore.
+    pub(super) fn counter_text(
+        &self,
+        word: &str,
+        change: i64,
+        operation: u64,
+    ) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let mut keys = self.layout.keys().to_vec();
+        if word == "read" {
+            return (keys, Vec::new());
+        }
+        keys.push(format!("locktopus_done:{{it}}:{operation}").into_bytes());
+        let arguments = vec![
+            word.as_bytes().to_vec(),
+            number(change),
+            b"PUBLISH".to_vec(),
+            self.announced.clone(),
+            number(120_000),
+            number(KEEP_TOKEN_MS),
+        ];
+        (keys, arguments)
+    }
+
+    fn programs(&self, mode: Mode) -> &Programs {
+        let wanted = self.programs.iter().find(|(known, _)| *known == mode);
+        &wanted.unwrap_or(&self.programs[0]).1
+    }
+
+    fn acquire_arguments(&self, process: usize, ask: &Ask) -> Vec<Vec<u8>> {
+        let Ask::Acquire {
+            owner,
+            mode,
+            permits,
+            lease_ms,
+            not_after,
+            tokens,
+            floor,
+            place_ms,
+            recall,
+        } = ask
+        else {
+            return Vec::new();
+        };
+        let mut arguments = vec![
+            bytes(owner),
+            number(*lease_ms),
+            number(KEEP_TOKEN_MS),
+            number(*not_after),
+            self.layout.kind().letter(*mode),
+            number(*permits),
+            number(*tokens),
+            number(*floor),
+            b"PUBLISH".to_vec(),
+        ];
+        if let Some(place) = place_ms {
+            arguments.extend([number(*place), self.channels(process)[1].clone()]);
+        }
+        if self.layout.kind() == Kind::Fair {
+            arguments.resize(11, Vec::new());
+            arguments.push(self.announced.clone());
+        }
+        if *recall && matches!(self.layout.kind(), Kind::Lock | Kind::Mutex) {
+            arguments.resize(10, Vec::new());
+            let inbox = self.channels(process)[1].clone();
+            arguments.extend([inbox, Vec::new(), b"1".to_vec()]);
+        }
+        arguments
+    }
+
+    /// What a message means for the process that listens.
+    pub(super) fn heard(&self, published: &Published) -> Heard {
+        if published.channel == self.announced {
+            return Heard::Released;
+        }
+        let text = String::from_utf8_lossy(&published.message);
+        match text.split_once(' ') {
+            Some(("0", owner)) => Heard::Look {
+                owner: owner.into(),
+            },
+            Some(("d", owner)) => Heard::PassedOver {
+                owner: owner.into(),
+            },
+            Some(("w", owner)) => Heard::Wanted {
+                owner: owner.into(),
+            },
+            Some((token, owner)) => match token.parse() {
+                Ok(token) => Heard::Granted {
+                    owner: owner.into(),
+                    token,
+                },
+                Err(_) => Heard::Nonsense,
+            },
+            None => Heard::Nonsense,
+        }
+    }
+}
+
+fn decode(ask: &Ask, reply: &Reply) -> (Answer, Option<i64>) {
+    if let Reply::Error(error) = reply {
+        return (Answer::Error(error.clone()), None);
+    }
+    if let Some(number) = reply.as_int() {
+        return match ask {
+            Ask::Acquire { tokens, .. } if number > 0 => {
+                let token = if *tokens > 0 { number } else { 0 };
+                (Answer::Granted { token }, Some(number))
+            }
+            Ask::Release { .. } if number >= -1 => (Answer::Released(true), None),
+            _ => (Answer::Nonsense, None),
+        };
+    }
+    let ints: Vec<i64> = reply.items().iter().filter_map(Reply::as_int).collect();
+    let whole = ints.len() == reply.items().len();
+    let remaining = |ms: i64| (ms >= 0).then_some(ms);
+    match (ask, ints.as_slice()) {
+        _ if !whole => (Answer::Nonsense, None),
+        (Ask::Acquire { .. }, [0, ms, micros]) => (
+            Answer::Held {
+                remaining_ms: remaining(*ms),
+            },
+            Some(*micros),
+        ),
+        (Ask::Acquire { .. }, [1, token, micros]) => {
+            (Answer::Granted { token: *token }, Some(*micros))
+        }
+        (Ask::Acquire { .. }, [2, _, micros]) => (Answer::Late, Some(*micros)),
+        (Ask::Acquire { .. }, [3, ms, micros, ahead, fence, _]) => {
+            let (remaining_ms, ahead, fence) = (remaining(*ms), *ahead, *fence);
+            (
+                Answer::Queued {
+                    remaining_ms,
+                    ahead,
+                    fence,
+                },
+                Some(*micros),
+            )
+        }
+        (Ask::Release { .. }, [0]) => (Answer::Released(false), None),
+        (Ask::Extend { .. }, [1]) => (Answer::Extended(Extension::Extended), None),
+        (Ask::Extend { .. }, [0]) => (Answer::Extended(Extension::Missing), None),
+        (Ask::Extend { .. }, [-1]) => (Answer::Extended(Extension::TakenOver), None),
+        _ => (Answer::Nonsense, None),
+    }
+}
+
+impl Ran {
+    fn nothing() -> Self {
+        Self {
+            answer: Answer::Done,
+            micros: None,
+            undeclared: Vec::new(),
+            clock_readings: 0,
+            published: Vec::new(),
+            reply: Reply::Nil,
+        }
+    }
+}
+
+fn bytes(owner: &Owner) -> Vec<u8> {
+    owner.as_bytes().to_vec()
+}
+
+fn number(number: i64) -> Vec<u8> {
+    number.to_string().into_bytes()
+}

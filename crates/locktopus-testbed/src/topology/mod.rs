@@ -1,0 +1,186 @@
+//! Real servers for tests and benchmarks: started, watched until ready, broken on purpose, and
+//! always removed.
+//!
+//! [`start`] takes a [`Spec`] and a [`ProviderKind`] and returns a [`Deployment`], whose nodes are
+//! reached at literal loopback addresses whichever way they run. Containers need the cargo
+//! feature `pod`.
+//!
+//! ```no_run
+//! use locktopus_testbed::topology::{ProviderKind, Spec, TopologyKind, start};
+//! use std::time::Duration;
+//!
+//! # async fn example() -> Result<(), locktopus_testbed::topology::TopologyError> {
+//! let deployment = start(ProviderKind::Plain, &Spec::new(TopologyKind::SENTINEL)).await?;
+//! deployment.primary().await?.crash().await?;
+//! let next = deployment.wait_writable("any", Duration::from_secs(15)).await?;
+//! println!("{} took over at {}", next.name(), next.addr());
+//! deployment.stop().await
+//! # }
+//! ```
+//!
+//! # What it runs
+//!
+//! Processes: [`Spec::with_binary`], else the program that `LOCKTOPUS_SERVER_BIN` names, else
+//! `redis-server` or `valkey-server` from `PATH`. Containers: [`Spec::with_image`]; images that are
+//! not on the machine are not fetched, `scripts/build-images` makes them.
+//!
+//! # What is left behind
+//!
+//! Nothing: not after a panic, not after Ctrl-C, and with the plain provider not even after the
+//! harness was killed outright. Containers of a killed harness are removed by the next start.
+
+mod admin;
+mod deployment;
+mod error;
+mod form;
+mod host;
+mod kind;
+mod knobs;
+mod launch;
+mod line;
+mod node;
+mod plain;
+mod plan;
+#[cfg(feature = "pod")]
+mod pod;
+mod poll;
+mod ports;
+mod provider;
+mod ready;
+mod resp;
+mod slot;
+mod spec;
+mod teardown;
+mod tls;
+mod urls;
+mod view;
+mod vip;
+
+pub use deployment::Deployment;
+pub use error::TopologyError;
+pub use kind::TopologyKind;
+pub use knobs::Knobs;
+pub use node::{Node, Role};
+pub use provider::{Caps, Isolation, ProviderKind};
+pub use resp::Resp;
+pub use slot::slot_of;
+pub use spec::{ServerImage, Spec};
+pub use tls::TlsFiles;
+pub use vip::Vip;
+
+use tokio::sync::OnceCell;
+
+use launch::Launched;
+use ports::PortBlock;
+
+/// Blocks of ports to try before giving up: another program may take a port between the probe and
+/// the server's start.
+const PORT_ATTEMPTS: usize = 5;
+
+/// Lines of a server's output that errors show.
+const LOG_LINES: usize = 15;
+
+/// Starts a topology and waits until it is complete.
+///
+/// # Errors
+///
+/// [`TopologyError::NoServerProgram`], [`TopologyError::ImageMissing`] or
+/// [`TopologyError::Engine`] when there is nothing to run it with; [`TopologyError::ServerEnded`]
+/// with its last output when a server refuses its options; [`TopologyError::NotReached`] when it
+/// does not become ready; [`TopologyError::Unsupported`] when the provider is not compiled in.
+/// Whatever had been started by then is removed again.
+///
+/// # Cancel safety
+///
+/// Dropping the future removes what had been started.
+pub async fn start(provider: ProviderKind, spec: &Spec) -> Result<Deployment, TopologyError> {
+    spec.kind().check()?;
+    if spec.round_trip().is_some() && provider != ProviderKind::Plain {
+        return Err(TopologyError::Unsupported {
+            verb: "put servers far away".to_owned(),
+            provider,
+            needs: "the plain provider: proxies outside a container are not where its servers look for each other"
+                .to_owned(),
+        });
+    }
+    sweep_once(provider).await;
+    let bus = matches!(spec.kind(), TopologyKind::Cluster { .. });
+    let mut attempt = 1;
+    let launched = loop {
+        let ports = PortBlock::reserve(plan::ports_of(spec), bus)?;
+        match launch_on(provider, spec, ports).await {
+            Err(error) if error.is_address_in_use() && attempt < PORT_ATTEMPTS => attempt += 1,
+            outcome => break outcome?,
+        }
+    };
+    let deployment = Deployment::settle(spec.kind(), launched, spec.ready_within()).await?;
+    deployment.set_round_trip(spec.round_trip().unwrap_or_default());
+    Ok(deployment)
+}
+
+/// What deployments of this provider can do on this machine, without starting one.
+///
+/// # Errors
+///
+/// [`TopologyError::Engine`] when the container engine does not answer, [`TopologyError::Unsupported`] when the provider
+/// is not compiled in, or when `LOCKTOPUS_FAKETIME` names what is not there.
+#[cfg_attr(
+    not(feature = "pod"),
+    allow(clippy::unused_async, reason = "an engine is asked, processes are not")
+)]
+pub async fn caps(provider: ProviderKind) -> Result<Caps, TopologyError> {
+    match provider {
+        ProviderKind::Plain => plain::caps(),
+        #[cfg(feature = "pod")]
+        ProviderKind::Pod => pod::caps().await,
+        #[cfg(not(feature = "pod"))]
+        ProviderKind::Pod => Err(not_compiled_in(provider)),
+    }
+}
+
+#[cfg(not(feature = "pod"))]
+fn not_compiled_in(provider: ProviderKind) -> TopologyError {
+    TopologyError::Unsupported {
+        verb: "start".to_owned(),
+        provider,
+        needs: "the cargo feature `pod` of locktopus-testbed".to_owned(),
+    }
+}
+
+async fn launch_on(
+    provider: ProviderKind,
+    spec: &Spec,
+    ports: PortBlock,
+) -> Result<Launched, TopologyError> {
+    match provider {
+        ProviderKind::Plain => plain::launch(spec, ports).await,
+        #[cfg(feature = "pod")]
+        ProviderKind::Pod => pod::launch(spec, ports).await,
+        #[cfg(not(feature = "pod"))]
+        ProviderKind::Pod => Err(not_compiled_in(provider)),
+    }
+}
+
+/// Once per process is enough: what dies later is found by the next process. A sweep that fails
+/// must not stop a start that can succeed.
+async fn sweep_once(provider: ProviderKind) {
+    static FILES: OnceCell<()> = OnceCell::const_new();
+    #[cfg(feature = "pod")]
+    if provider == ProviderKind::Pod {
+        static CONTAINERS: OnceCell<()> = OnceCell::const_new();
+        CONTAINERS.get_or_init(pod::sweep).await;
+    }
+    #[cfg(not(feature = "pod"))]
+    let _ = provider;
+    FILES
+        .get_or_init(|| async {
+            let _ = tokio::task::spawn_blocking(plain::sweep).await;
+        })
+        .await;
+}
+
+/// The end of a log.
+fn log_tail(log: &str) -> String {
+    let lines: Vec<_> = log.lines().collect();
+    lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+}

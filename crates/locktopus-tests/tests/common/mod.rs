@@ -1,0 +1,194 @@
+//! What the integration tests share: servers, locks on them, and cases that run side by side.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    clippy::unwrap_used,
+    clippy::future_not_send,
+    reason = "helpers of tests are tests too, cases share a thread, and each test program uses its part"
+)]
+
+pub mod cases;
+pub mod raw;
+#[path = "../security/recipe.rs"]
+pub mod recipe;
+
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use locktopus::{CohortSettings, Locktopus, WaitStrategy};
+use locktopus_testbed::topology::{
+    Deployment, Knobs, ProviderKind, Spec, TopologyKind, slot_of, start,
+};
+use tokio::time::{Instant, sleep};
+
+pub use cases::Cases;
+
+/// Every client library, as the option `client` of a URL names it.
+pub const CLIENTS: [&str; 2] = ["redis", "fred"];
+
+/// Longest wait for something that should happen at once. Generous, because the machine may be busy;
+/// every heartbeat that must not be what woke somebody is longer.
+pub const SOON: Duration = Duration::from_secs(5);
+
+/// Longest wait for a fail-over and everything that follows from it.
+pub const LONG: Duration = Duration::from_secs(40);
+
+/// Three primaries and no replicas: enough where no server is killed.
+pub const SHARDS: TopologyKind = TopologyKind::Cluster {
+    primaries: 3,
+    replicas_each: 0,
+};
+
+/// A primary and somebody to ask for it: enough where no server is killed.
+pub const ONE_SENTINEL: TopologyKind = TopologyKind::Sentinel {
+    replicas: 0,
+    sentinels: 1,
+};
+
+/// A strategy whose heartbeat cannot be what wakes a waiter within a test.
+pub const ONLY_MESSAGES: WaitStrategy = WaitStrategy::Notify {
+    heartbeat: Duration::from_secs(90),
+};
+
+/// A strategy for the queue whose heartbeat cannot be what serves a waiter within a test, if its lease is
+/// [`HANDED_LEASE`].
+pub const HANDED: WaitStrategy = WaitStrategy::HandOff {
+    heartbeat: Duration::from_secs(90),
+    confirm: false,
+};
+
+/// Heartbeats are shortened for short leases, because a pushed grant is worth what is left since the last one.
+pub const HANDED_LEASE: Duration = Duration::from_secs(90 * 12);
+
+pub async fn servers(kind: TopologyKind) -> Deployment {
+    servers_with(kind, Knobs::default()).await
+}
+
+/// With users of just the rights that locks need, as which [`url_for`] logs in.
+pub async fn servers_with(kind: TopologyKind, mut knobs: Knobs) -> Deployment {
+    let rules = recipe::of_the_suite(kind);
+    knobs.users.push(format!("{USER} on >{PASSWORD} {rules}"));
+    let rules = recipe::of_sentinels();
+    knobs
+        .sentinel_users
+        .push(format!("{USER} on >{PASSWORD} {rules}"));
+    let spec = Spec::new(kind).with_knobs(knobs);
+    match start(ProviderKind::Plain, &spec).await {
+        Ok(deployment) => deployment,
+        Err(error) => panic!("{kind}: {error}"),
+    }
+}
+
+/// `base` with options such as `client=fred&checks=off` behind it.
+pub fn url(base: &str, options: &str) -> String {
+    let joint = if base.contains('?') { '&' } else { '?' };
+    format!("{base}{joint}{options}")
+}
+
+/// Who [`url_for`] logs in as, on servers and on sentinels.
+const USER: &str = "suite-user";
+const PASSWORD: &str = "suite-secret";
+
+/// The login of a user with just the rights that locks need.
+pub const LOGIN: &str = "suite-user:suite-secret@";
+
+/// The URL of a deployment for one client, logged in as a user with just the rights that locks need.
+pub fn url_for(deployment: &Deployment, client: &str) -> String {
+    let url = plain_url_for(deployment, client).replacen("://", &format!("://{LOGIN}"), 1);
+    match deployment.kind() {
+        TopologyKind::Sentinel { .. } => {
+            format!("{url}&sentinel_user={USER}&sentinel_password={PASSWORD}")
+        }
+        _ => url,
+    }
+}
+
+/// The URL of a deployment for one client, for whoever needs no login.
+///
+/// A server that nobody takes over from may take its time on a busy machine. Where one does, clients must turn to the
+/// other one as soon as they do by default.
+pub fn plain_url_for(deployment: &Deployment, client: &str) -> String {
+    let patience = match deployment.kind() {
+        TopologyKind::Sentinel { replicas: 1.., .. }
+        | TopologyKind::Cluster {
+            replicas_each: 1.., ..
+        } => "",
+        _ => "&connect_timeout=5s",
+    };
+    url(&deployment.url(), &format!("client={client}{patience}"))
+}
+
+pub async fn locks(deployment: &Deployment, client: &str) -> Locktopus {
+    connect(&url_for(deployment, client)).await
+}
+
+/// As [`locks`], but tasks pass no lock to each other: every waiter asks the server itself.
+pub async fn locks_apart(deployment: &Deployment, client: &str) -> Locktopus {
+    let apart = CohortSettings {
+        turns: 1,
+        ..CohortSettings::default()
+    };
+    let url = url_for(deployment, client);
+    locktopus::connect_with(&url, |builder| builder.cohort(apart))
+        .await
+        .unwrap()
+}
+
+pub async fn connect(url: &str) -> Locktopus {
+    locktopus::connect(url)
+        .await
+        .unwrap_or_else(|error| panic!("{url}: {}", chain(&error)))
+}
+
+/// Ends a `Locktopus` and checks that nothing of it is left behind.
+pub async fn close(locks: Locktopus) {
+    assert_eq!(locks.shutdown(SOON).await.abandoned, 0, "releases left");
+}
+
+/// A name that no other case uses.
+pub fn unique(what: &str) -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("{what}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A unique name that a cluster of `primaries` keeps on its primary number `node` at first.
+pub fn unique_of(primaries: usize, node: usize, what: &str) -> String {
+    loop {
+        let name = unique(what);
+        if usize::from(slot_of(&name)) * primaries / 16_384 == node {
+            return name;
+        }
+    }
+}
+
+/// Repeats `attempt` until it succeeds; its last failure is shown if that takes too long.
+pub async fn eventually<T, E: Debug>(
+    what: &str,
+    within: Duration,
+    mut attempt: impl AsyncFnMut() -> Result<T, E>,
+) -> T {
+    let deadline = Instant::now() + within;
+    loop {
+        match attempt().await {
+            Ok(value) => return value,
+            Err(error) if Instant::now() > deadline => {
+                panic!("{what}: not within {within:?}, last {error:?}")
+            }
+            Err(_) => sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+/// An error with everything it came from, as a user would log it.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}

@@ -1,0 +1,178 @@
+//! The conformance suite on servers, through one client library or several.
+
+#![allow(dead_code, reason = "each test program uses its part")]
+
+pub(crate) mod quorum;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use locktopus::{DynBackend, LockTarget};
+use locktopus_conformance::{Report, Setting, Suite};
+use locktopus_protocol::Keys;
+use locktopus_testbed::topology::{Deployment, ProviderKind, TopologyKind};
+
+use crate::common::{LOGIN, chain, url};
+
+/// Which clients the suite's connections use, in turn.
+pub(crate) const ONE: [&[&str]; 2] = [&["redis"], &["fred"]];
+
+/// How long a call, or a connection, may take: the suite asks what the answers are, not how soon a busy machine gets to them.
+const PATIENCE: &str = "timeout=5s&connect_timeout=5s";
+
+/// How long one answer of a server far away may take on a busy machine. Everything else is to follow from it.
+const ONE_ANSWER: &str = "timeout=5s";
+
+/// Both at once, contending for the same locks.
+pub(crate) const BOTH: &[&str] = &["redis", "fred"];
+
+/// Runs every case, records what came of it, and fails with the names of the rules that are broken.
+pub(crate) async fn passes(place: &Arc<Deployment>, clients: &'static [&'static str]) {
+    let report = suite(login(place), PATIENCE, place, clients).run().await;
+    report.record(&setting(place, clients)).unwrap();
+    passed(&report, place, clients);
+}
+
+/// As [`passes`], with a login such as `user:password@`, and without a record.
+pub(crate) async fn passes_as(
+    login: &'static str,
+    place: &Arc<Deployment>,
+    clients: &'static [&'static str],
+) {
+    let report = suite(login, PATIENCE, place, clients).run().await;
+    passed(&report, place, clients);
+}
+
+/// As [`passes`], with options of its own instead of a long timeout, and without a record.
+pub(crate) async fn passes_with(
+    options: &'static str,
+    place: &Arc<Deployment>,
+    clients: &'static [&'static str],
+) {
+    let report = suite(login(place), options, place, clients).run().await;
+    passed(&report, place, clients);
+}
+
+/// As [`passes`], on servers that are this far away, with a connection that may take as long as follows from the
+/// timeout, and without a record.
+pub(crate) async fn passes_far(
+    place: &Arc<Deployment>,
+    clients: &'static [&'static str],
+    round_trip: Duration,
+) {
+    let suite = suite("", ONE_ANSWER, place, clients);
+    let report = suite.round_trip(round_trip).run().await;
+    println!("      {round_trip:?} away:");
+    passed(&report, place, clients);
+}
+
+/// The suite's own user has just the rights that locks need. Containers are started elsewhere, without it.
+fn login(place: &Deployment) -> &'static str {
+    match place.provider() {
+        ProviderKind::Plain => LOGIN,
+        _ => "",
+    }
+}
+
+/// The row in the table of who conforms.
+fn setting(place: &Deployment, clients: &[&str]) -> Setting {
+    let topology = match place.kind() {
+        TopologyKind::Cluster {
+            replicas_each: 0, ..
+        } => "cluster without replicas".to_owned(),
+        // They know nothing of each other, and the suite runs on the first.
+        TopologyKind::Quorum { .. } => "one node of a quorum".to_owned(),
+        kind => kind.to_string(),
+    };
+    Setting {
+        backend: "redis".to_owned(),
+        topology,
+        provider: place.provider().to_string(),
+        client: clients.join(" + ").replace("redis", "redis-rs"),
+        server: place.server_version().to_owned(),
+    }
+}
+
+fn passed(report: &Report, place: &Deployment, clients: &[&str]) {
+    let what = format!(
+        "{} {} on {}, by {}",
+        place.provider(),
+        place.kind(),
+        place.server_version(),
+        clients.join(" and ")
+    );
+    let failures: Vec<_> = report.failures().collect();
+    assert!(failures.is_empty(), "{what}: {failures:#?}");
+    assert!(!report.outcomes().is_empty(), "{what}: nothing was run");
+    let summary = report.to_string();
+    println!(
+        "ok    {what}: {}",
+        summary.lines().last().unwrap_or_default()
+    );
+}
+
+fn suite(
+    login: &'static str,
+    options: &'static str,
+    place: &Arc<Deployment>,
+    clients: &'static [&'static str],
+) -> Suite {
+    let turn = Arc::new(AtomicUsize::new(0));
+    let [servers, at, seen] = [(); 3].map(|()| Arc::clone(place));
+    Suite::new(move || {
+        let client = clients[turn.fetch_add(1, Ordering::Relaxed) % clients.len()];
+        let options = format!("client={client}&{options}");
+        let url = url(&servers.url(), &options).replace("://", &format!("://{login}"));
+        async move { open(&url).await }
+    })
+    .wipe(move |target| delete(Arc::clone(&at), target))
+    .picture(move |name| picture(Arc::clone(&seen), name))
+}
+
+/// Every key of a server that matches, with its value and the moment at which it ends.
+const PICTURE: &str = "local seen = {} \
+    for _, key in ipairs(redis.call('KEYS', ARGV[1])) do \
+      seen[#seen + 1] = key .. ' ' .. redis.call('PEXPIRETIME', key) .. ' ' .. redis.sha1hex(redis.call('DUMP', key)) \
+    end \
+    table.sort(seen) \
+    return table.concat(seen, '\\n')";
+
+/// Everything that primaries keep under names with this in them.
+async fn picture(place: Arc<Deployment>, name: String) -> String {
+    let pattern = format!("*{}*", literal(&name));
+    let mut seen = Vec::new();
+    for node in place.nodes() {
+        // Replicas have no say in what is there, and sentinels have no keys.
+        let role = node.command(&["ROLE"]).await.unwrap();
+        if role
+            .items()
+            .first()
+            .is_some_and(|role| role.text() == "master")
+        {
+            let keys = node.command(&["EVAL", PICTURE, "0", &pattern]).await;
+            seen.push(keys.unwrap().text());
+        }
+    }
+    seen.concat()
+}
+
+/// A name as a pattern that matches only itself.
+fn literal(name: &str) -> String {
+    name.replace('[', "\\[").replace(']', "\\]")
+}
+
+async fn open(url: &str) -> DynBackend {
+    match locktopus::connect_backend(url).await {
+        Ok(backend) => backend,
+        Err(error) => panic!("{url}: {}", chain(&error)),
+    }
+}
+
+/// What an operator with a command line does to a lock.
+async fn delete(place: Arc<Deployment>, target: LockTarget) {
+    let key = Keys::of(&target).main().to_owned();
+    let node = place.primary_for(&key).await.unwrap();
+    let deleted = node.command(&["DEL", &key]).await.unwrap();
+    assert_eq!(deleted.text(), "1", "{target} was not there to be deleted");
+}

@@ -1,0 +1,121 @@
+//! Servers far away, with nothing but default settings: what a user meets who writes a plain URL.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{
+    CLIENTS, HANDED, HANDED_LEASE, LONG, ONE_SENTINEL, SHARDS, SOON, close, connect, eventually,
+    unique, url,
+};
+use locktopus::Locktopus;
+use locktopus_testbed::topology::{Deployment, ProviderKind, Spec, TopologyKind, start};
+use tokio::time::timeout;
+
+/// Across an ocean.
+const FARTHEST: Duration = Duration::from_millis(150);
+const FAR: Duration = Duration::from_millis(40);
+
+async fn away(kind: TopologyKind, round_trip: Duration) -> Deployment {
+    let spec = Spec::new(kind).with_round_trip(round_trip);
+    start(ProviderKind::Plain, &spec).await.unwrap()
+}
+
+/// Two processes' worth of clients pass a lock to each other.
+async fn a_lock_goes_round(one: &Locktopus, two: &Locktopus) {
+    let name = unique("far");
+    let first = one.lock(&name).acquire().await.unwrap();
+    let request = two.lock(&name).strategy(HANDED).lease(HANDED_LEASE);
+    let waiting = tokio::spawn(request.into_future());
+    tokio::time::sleep(FARTHEST * 4).await;
+    assert!(!waiting.is_finished(), "two holders");
+    first.release().await.unwrap();
+    let second = timeout(SOON, waiting).await.unwrap();
+    let second = second.unwrap().unwrap();
+    second.release().await.unwrap();
+}
+
+/// A wait shorter than the way there is one for a lock that is held, not one for the answer.
+async fn a_short_wait_takes_a_free_lock(locks: &Locktopus) {
+    let name = unique("free");
+    // To connect is another matter: its server may not have been needed before.
+    let guard = locks.lock(&name).acquire().await.unwrap();
+    guard.release().await.unwrap();
+    let brief = locks.lock(&name).wait_at_most(FAR / 10).acquire();
+    brief.await.unwrap().release().await.unwrap();
+}
+
+async fn with_defaults(kind: TopologyKind) {
+    let place = away(kind, FARTHEST).await;
+    for client in CLIENTS {
+        let url = url(&place.url(), &format!("client={client}"));
+        let (one, two) = tokio::join!(connect(&url), connect(&url));
+        a_lock_goes_round(&one, &two).await;
+        // Further than a busy server in the same room.
+        place.set_round_trip(FAR * 2);
+        a_short_wait_takes_a_free_lock(&one).await;
+        place.set_round_trip(FARTHEST);
+        close(one).await;
+        close(two).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn standalone_with_defaults() {
+    with_defaults(TopologyKind::Standalone).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tls_with_defaults() {
+    with_defaults(TopologyKind::Tls).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sentinel_with_defaults() {
+    with_defaults(ONE_SENTINEL).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cluster_with_defaults() {
+    with_defaults(SHARDS).await;
+}
+
+/// Leases of a second: the nodes were just started, and do not vote before the longest lease is over.
+async fn quorum(round_trip: Duration) {
+    let place = away(TopologyKind::Quorum { nodes: 3 }, round_trip).await;
+    let longest = Duration::from_secs(3);
+    let clients = CLIENTS.iter().cycle();
+    let urls: Vec<_> = std::iter::zip(place.urls(), clients)
+        .map(|(base, client)| url(&base, &format!("client={client}")))
+        .collect();
+    let build = || locktopus::quorum_of(&urls, |builder| builder.max_lease(longest)).unwrap();
+    let (one, two) = (build(), build());
+    let locks = |quorum| Locktopus::builder(quorum).watchdog_lease(longest).build();
+    let (one, two) = (locks(one).unwrap(), locks(two).unwrap());
+    let name = unique("quorum");
+    let first = eventually("the first grant", LONG, async || {
+        one.mutex(&name).acquire().await
+    })
+    .await;
+    let mut waiting = tokio::spawn(two.mutex(&name).into_future());
+    let held = timeout(longest * 2, &mut waiting).await;
+    assert!(held.is_err(), "not kept by its renewals: {held:?}");
+    first.ensure_valid().unwrap();
+    first.release().await.unwrap();
+    let second = timeout(LONG, waiting).await.unwrap().unwrap().unwrap();
+    second.release().await.unwrap();
+    close(one).await;
+    close(two).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quorum_far_away_grants() {
+    quorum(FAR).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quorum_farthest_away_grants() {
+    quorum(FARTHEST).await;
+}

@@ -1,0 +1,199 @@
+//! RedLock on five real servers, which different client libraries speak to.
+#![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
+
+mod common;
+
+use std::time::Duration;
+
+use locktopus::{
+    BackendErrorKind, LockBackend as _, LockError, Locktopus, MutexProfile, quorum_of,
+};
+use locktopus_testbed::topology::{Deployment, Resp, TopologyKind};
+use tokio::time::Instant;
+
+use crate::common::{CLIENTS, SOON, close, eventually, servers, unique, url};
+
+const LEASE: Duration = Duration::from_secs(2);
+
+/// One URL for each node, clients in turn.
+fn urls(place: &Deployment) -> Vec<String> {
+    place
+        .nodes()
+        .iter()
+        .enumerate()
+        .map(|(at, node)| {
+            let client = CLIENTS[at % CLIENTS.len()];
+            url(
+                &format!("redis://{}", node.addr()),
+                &format!("client={client}"),
+            )
+        })
+        .collect()
+}
+
+/// Locks whose longest lease is two seconds, so that a restarted node is back soon.
+fn locks(place: &Deployment) -> Locktopus {
+    let quorum = quorum_of(&urls(place), |builder| builder.max_lease(LEASE)).unwrap();
+    Locktopus::builder(quorum)
+        .watchdog_lease(LEASE)
+        .max_lease(LEASE)
+        .outage(Duration::from_secs(1))
+        .build()
+        .unwrap()
+}
+
+/// Servers that were started a moment ago do not vote yet.
+async fn until_all_vote(locks: &Locktopus) {
+    eventually("every node votes", SOON * 2, async || {
+        let guard = locks.mutex(unique("warm")).try_acquire().await;
+        match guard {
+            Ok(Some(guard)) => guard.release().await.map_err(|error| error.to_string()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_of_five_may_die_and_three_may_not() {
+    let place = servers(TopologyKind::QUORUM).await;
+    let (a, b) = (locks(&place), locks(&place));
+    until_all_vote(&a).await;
+    until_all_vote(&b).await;
+    let name = unique("redlock");
+    let guard = a.mutex(&name).acquire().await.unwrap();
+    let first = guard.token().expect("written back to a majority");
+    assert!(b.mutex(&name).try_acquire().await.unwrap().is_none());
+
+    for node in &place.nodes()[..2] {
+        node.crash().await.unwrap();
+    }
+    // Renewed by the three that are left, for longer than its lease.
+    let until = Instant::now() + LEASE + LEASE / 2;
+    while Instant::now() < until {
+        guard.ensure_valid().unwrap();
+        assert!(b.mutex(&name).try_acquire().await.unwrap().is_none());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    guard.release().await.unwrap();
+    let guard = b.mutex(&name).wait_at_most(SOON).acquire().await.unwrap();
+    assert!(guard.token().unwrap() > first, "tokens grow");
+
+    place.nodes()[2].crash().await.unwrap();
+    let lost = tokio::time::timeout(LEASE + SOON, guard.lost()).await;
+    assert!(lost.is_ok(), "two of five cannot renew");
+    drop(guard);
+    let refused = a.mutex(unique("none")).try_acquire().await.unwrap_err();
+    let LockError::Backend { source, .. } = &refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(source.kind(), BackendErrorKind::NoQuorum, "{refused:?}");
+    for node in place.nodes() {
+        let address = node.addr().to_string();
+        assert!(
+            source.message().contains(&address),
+            "{address} is missing in {}",
+            source.message()
+        );
+    }
+    // What cannot be released lapses; the servers are gone.
+    let _ = a.shutdown(Duration::ZERO).await;
+    let _ = b.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_node_does_not_vote_until_every_lease_it_forgot_is_over() {
+    let place = servers(TopologyKind::Quorum { nodes: 3 }).await;
+    let (a, b) = (locks(&place), locks(&place));
+    until_all_vote(&a).await;
+    until_all_vote(&b).await;
+    let name = unique("amnesia");
+    // Held by two of three.
+    place.nodes()[2].crash().await.unwrap();
+    let guard = a.mutex(&name).lease(LEASE).acquire().await.unwrap();
+    let granted = Instant::now();
+    // The third is back and knows nothing; one of the two restarts and knows nothing either.
+    place.nodes()[2].start().await.unwrap();
+    place.nodes()[1].crash().await.unwrap();
+    place.nodes()[1].start().await.unwrap();
+    while guard.ensure_valid().is_ok() {
+        let second = b.mutex(&name).try_acquire().await;
+        assert!(
+            !matches!(second, Ok(Some(_))) || guard.ensure_valid().is_err(),
+            "granted twice {:?} after the first grant",
+            granted.elapsed()
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let again = b.mutex(&name).wait_at_most(SOON * 2).acquire().await;
+    again.unwrap().release().await.unwrap();
+    drop(guard);
+    close(a).await;
+    close(b).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_starts_while_a_minority_is_down() {
+    let place = servers(TopologyKind::Quorum { nodes: 3 }).await;
+    place.nodes()[0].crash().await.unwrap();
+    let locks = locks(&place);
+    until_all_vote(&locks).await;
+    let guard = locks.mutex(unique("late")).acquire().await.unwrap();
+    place.nodes()[0].start().await.unwrap();
+    guard.release().await.unwrap();
+    close(locks).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_look_as_to_other_redlocks() {
+    let place = servers(TopologyKind::Quorum { nodes: 3 }).await;
+    let locks = locks(&place);
+    until_all_vote(&locks).await;
+    let name = unique("shared");
+    let guard = locks
+        .mutex_as(&name, MutexProfile::single_key())
+        .acquire()
+        .await
+        .unwrap();
+    // A majority is granted at once; what was sent to the others may still be on its way, or be too late.
+    let mut holders = 0;
+    for node in place.nodes() {
+        let value = node.command(&["GET", &name]).await.unwrap();
+        if value == Resp::Nil {
+            continue;
+        }
+        holders += 1;
+        assert_eq!(value.text().as_bytes(), guard.owner().expose());
+        let left = node.command(&["PTTL", &name]).await.unwrap().text();
+        assert!(left.parse::<i64>().unwrap() > 0, "{left}");
+    }
+    assert!(holders >= 2, "{holders} of 3 have it");
+    guard.release().await.unwrap();
+    eventually("released everywhere", SOON, async || {
+        for node in place.nodes() {
+            let there = node.command(&["EXISTS", &name]).await.unwrap().text();
+            if there != "0" {
+                return Err(there);
+            }
+        }
+        Ok(())
+    })
+    .await;
+    close(locks).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_kinds_and_other_deployments_are_refused() {
+    let place = servers(TopologyKind::Quorum { nodes: 3 }).await;
+    let quorum = quorum_of(&urls(&place), |builder| builder).unwrap();
+    assert!(!quorum.info().queues);
+    let locks = Locktopus::builder(quorum).build().unwrap();
+    let error = locks.fair_lock("f").try_acquire().await.unwrap_err();
+    assert!(error.to_string().contains("quorum"), "{error}");
+    let error =
+        locktopus::connect_quorum(&["redis-cluster://127.0.0.1:1", "redis://b", "redis://c"])
+            .await
+            .unwrap_err();
+    assert!(error.to_string().contains("standalone"), "{error}");
+    close(locks).await;
+}

@@ -1,0 +1,32 @@
+//! Moving a slot to another primary, by the steps that every cluster tool takes.
+
+use locktopus_testbed::topology::{Deployment, Node, slot_of};
+
+/// Moves the slot of this name, with its keys, and returns the node it went to.
+pub(crate) async fn slot_with<'a>(place: &'a Deployment, name: &str) -> &'a Node {
+    let from = place.primary_for(name).await.unwrap();
+    // Primaries come first.
+    let to = place.nodes()[..3]
+        .iter()
+        .find(|node| node.name() != from.name())
+        .unwrap();
+    let slot = slot_of(name).to_string();
+    let (from_id, to_id) = (id(from).await, id(to).await);
+    let set = |state, id| ["CLUSTER", "SETSLOT", &slot, state, id];
+    to.command(&set("IMPORTING", &from_id)).await.unwrap();
+    from.command(&set("MIGRATING", &to_id)).await.unwrap();
+    let port = to.addr().port().to_string();
+    let listed = ["CLUSTER", "GETKEYSINSLOT", &slot, "100"];
+    for key in from.command(&listed).await.unwrap().items() {
+        let words = ["MIGRATE", "127.0.0.1", &port, &key.text(), "0", "2000"];
+        from.command(&words).await.unwrap();
+    }
+    let assign = ["CLUSTER", "SETSLOT", &slot, "NODE", &to_id];
+    to.command(&assign).await.unwrap();
+    from.command(&assign).await.unwrap();
+    to
+}
+
+async fn id(node: &Node) -> String {
+    node.command(&["CLUSTER", "MYID"]).await.unwrap().text()
+}

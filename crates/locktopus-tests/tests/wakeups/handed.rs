@@ -1,0 +1,178 @@
+//! What a contended acquisition costs, by everything that a server was told meanwhile.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use locktopus::{AnyGuard, LockGuard, LockRequest, WriteGuard};
+use locktopus_protocol::scripts::{self, KindScripts};
+use locktopus_testbed::topology::{Deployment, Node};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::common::raw::Raw;
+use crate::common::{HANDED, HANDED_LEASE, LONG, close, locks_apart, unique};
+
+/// Of each of two processes.
+const TASKS: usize = 3;
+const TURNS: usize = 20;
+
+/// Two commands for each acquisition, however long it waits.
+pub(crate) async fn cost(place: Arc<Deployment>, clients: [&str; 2]) -> String {
+    let (a, b) = (
+        locks_apart(&place, clients[0]).await,
+        locks_apart(&place, clients[1]).await,
+    );
+    let both = [&a, &b];
+    let name = || unique("handed");
+    let (permits, ids) = (name(), name());
+    a.semaphore(&permits).initialise(1).await.unwrap();
+    a.permit_semaphore(&ids).initialise(1).await.unwrap();
+    let (lock, mutex, fair, write) = (name(), name(), name(), name());
+    let mut all = 0;
+    for (scripts, name, requests) in [
+        (&scripts::LOCK, &lock, both.map(|l| l.lock(&lock))),
+        (&scripts::MUTEX, &mutex, both.map(|l| l.mutex(&mutex))),
+        (&scripts::FAIR, &fair, both.map(|l| l.fair_lock(&fair))),
+        (
+            &scripts::SEMAPHORE,
+            &permits,
+            both.map(|l| l.semaphore(&permits).permits(1)),
+        ),
+        (
+            &scripts::PERMITS,
+            &ids,
+            both.map(|l| l.permit_semaphore(&ids).permits(1)),
+        ),
+    ] {
+        all += counted(&place, scripts, name, requests).await;
+    }
+    let writers = both.map(|l| l.rw_lock(&write).write());
+    all += counted(&place, &scripts::WRITE, &write, writers).await;
+    close(a).await;
+    close(b).await;
+    format!("{all} contended acquisitions by two scripts each")
+}
+
+trait Back: AnyGuard {
+    fn back(self) -> impl Future<Output = ()> + Send;
+}
+
+impl Back for LockGuard {
+    async fn back(self) {
+        self.release().await.unwrap();
+    }
+}
+
+impl Back for WriteGuard {
+    async fn back(self) {
+        self.release().await.unwrap();
+    }
+}
+
+/// Returns how many acquisitions there were.
+async fn counted<G: Back + Send + 'static>(
+    place: &Deployment,
+    scripts: &KindScripts,
+    name: &str,
+    requests: [LockRequest<G>; 2],
+) -> usize {
+    let requests = requests.map(|request| request.strategy(HANDED).lease(HANDED_LEASE));
+    let mut monitor = Monitor::start(place.primary_for(name).await.unwrap(), scripts).await;
+    let holder = requests[0].clone().acquire().await.unwrap();
+    // The first waiter of a process subscribes and then asks once more; later ones find it listening.
+    let mut waiters = JoinSet::new();
+    for request in &requests {
+        let request = request.clone();
+        waiters.spawn(async move { request.acquire().await.unwrap().back().await });
+    }
+    monitor.until(|seen| seen.acquired == 5).await;
+
+    for request in requests.iter().cycle().take(2 * TASKS) {
+        let request = request.clone();
+        waiters.spawn(async move {
+            for _ in 0..TURNS {
+                request.clone().acquire().await.unwrap().back().await;
+            }
+        });
+    }
+    let acquisitions = 2 * TASKS * TURNS;
+    // All of them wait, and will be served one after the other.
+    monitor.until(|seen| seen.acquired == 5 + 2 * TASKS).await;
+    holder.back().await;
+    timeout(LONG, waiters.join_all()).await.expect("served");
+
+    let mark = unique("mark");
+    let node = place.primary_for(name).await.unwrap();
+    node.command(&["ECHO", &mark]).await.unwrap();
+    monitor.until(|seen| seen.last.contains(&mark)).await;
+    let seen = &monitor.seen;
+    assert_eq!(seen.acquired, 5 + acquisitions, "{name} {seen:?}");
+    assert_eq!(seen.released, 3 + acquisitions, "{name} {seen:?}");
+    assert!(seen.others.is_empty(), "{name} {seen:?}");
+    acquisitions
+}
+
+/// Sees every command that clients send to a node.
+struct Monitor {
+    raw: Raw,
+    acquire: String,
+    release: String,
+    seen: Seen,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    acquired: usize,
+    released: usize,
+    /// Commands that have nothing to do here, by name.
+    others: BTreeMap<String, usize>,
+    last: String,
+}
+
+/// Of connections and subscriptions, at the beginning and every now and then; a script that the server did not know
+/// yet; the end of the count.
+const HARMLESS: [&str; 9] = [
+    "hello",
+    "info",
+    "client",
+    "cluster",
+    "ping",
+    "subscribe",
+    "ssubscribe",
+    "eval",
+    "echo",
+];
+
+impl Monitor {
+    async fn start(node: &Node, scripts: &KindScripts) -> Self {
+        let mut raw = Raw::to(node).await;
+        assert_eq!(raw.say(&["MONITOR"]).await.text(), "OK");
+        Self {
+            raw,
+            acquire: scripts.acquire.digest().to_owned(),
+            release: scripts.release.digest().to_owned(),
+            seen: Seen::default(),
+        }
+    }
+
+    async fn until(&mut self, enough: impl Fn(&Seen) -> bool) {
+        while !enough(&self.seen) {
+            let line = self.raw.hear().await.text();
+            // `1700000000.000000 [0 127.0.0.1:4711] "evalsha" "..."`, or `[0 lua]` for what a script calls.
+            let (from, words) = line.split_once("] ").unwrap();
+            if from.ends_with(" lua") {
+                continue;
+            }
+            let mut words = words.split('"').skip(1).step_by(2);
+            let command = words.next().unwrap().to_lowercase();
+            let digest = words.next().unwrap_or_default();
+            match command.as_str() {
+                "evalsha" if digest == self.acquire => self.seen.acquired += 1,
+                "evalsha" if digest == self.release => self.seen.released += 1,
+                harmless if HARMLESS.contains(&harmless) => {}
+                _ => *self.seen.others.entry(command).or_default() += 1,
+            }
+            self.seen.last = line;
+        }
+    }
+}
