@@ -9,8 +9,8 @@ use locktopus_core::{
 };
 use tokio::time::Instant;
 
-use super::ctx::LONG;
 use super::rule::Rule;
+use super::timing::LONG;
 
 /// A client on one lock. Its methods fail the case where a healthy store must answer.
 #[derive(Debug, Clone)]

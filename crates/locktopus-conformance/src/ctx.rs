@@ -1,6 +1,5 @@
 //! What a case has in hand.
 
-use std::future::Future;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -8,39 +7,26 @@ use locktopus_core::{
     CounterAction, DynBackend, LockName, LockRequest, LockTarget, Locktopus, LocktopusBuilder,
     OwnerId, WaitStrategy,
 };
-use tokio::time::Instant;
 
 use super::client::Client;
 use super::flavour::Flavour;
-use super::rule::Rule;
-use super::suite::Suite;
-
-/// A lease that a case waits for on a store nearby: see [`Ctx::short`]. Long enough for a busy server in a container.
-pub const SHORT: Duration = Duration::from_millis(400);
-/// A lease that does not end while a case runs.
-pub const LONG: Duration = Duration::from_secs(30);
-/// Servers count whole milliseconds, and so may round.
-pub(crate) const ROUNDING: Duration = Duration::from_millis(2);
-/// How much later than planned things may happen on a busy machine, on a store nearby: see [`Ctx::slack`].
-pub const SLACK: Duration = Duration::from_secs(3);
-
-/// How often waiters look by themselves: never while a case runs.
-pub(crate) const HEARTBEAT: Duration = Duration::from_secs(50);
+use super::store::Store;
+use super::timing::{HEARTBEAT, SLACK};
 
 /// One case on one flavour: names, owners and clients of its own. Clones are the same.
 #[derive(Debug, Clone)]
 pub struct Ctx {
-    suite: Suite,
+    store: Store,
     flavour: Flavour,
     name: String,
     skipped: Arc<OnceLock<String>>,
 }
 
 impl Ctx {
-    pub(super) fn new(suite: Suite, flavour: Flavour, name: String) -> Self {
+    pub(super) fn new(store: Store, flavour: Flavour, name: String) -> Self {
         let skipped = Arc::default();
         Self {
-            suite,
+            store,
             flavour,
             name,
             skipped,
@@ -109,12 +95,12 @@ impl Ctx {
 
     /// One of the clients that all cases share.
     pub async fn backend(&self, index: usize) -> DynBackend {
-        self.suite.client(index).await
+        self.store.client(index).await
     }
 
     /// A client of this case alone, which it may close.
     pub async fn fresh(&self) -> DynBackend {
-        self.suite.fresh().await
+        self.store.fresh().await
     }
 
     /// How long things may go on in the background: a request that nobody waited for may be under way for as long as a
@@ -131,7 +117,7 @@ impl Ctx {
     /// Whether the store is a quorum, where nobody may win if several try at the same moment.
     #[must_use]
     pub fn is_quorum(&self) -> bool {
-        self.suite.is_quorum()
+        self.store.quorum
     }
 
     /// Whether `again` is what a holder of `token` must get when it repeats its attempt: the same, but of a quorum
@@ -141,41 +127,41 @@ impl Ctx {
         again == token || through_another && self.is_quorum() && again > token
     }
 
-    /// A lease that the case waits for: [`SHORT`], or longer where a call takes longer.
+    /// A lease that the case waits for: [`SHORT`](crate::SHORT), or longer where a call takes longer.
     #[must_use]
     pub fn short(&self) -> Duration {
-        self.suite.short()
+        self.store.short()
     }
 
     /// How much later than planned things may happen: [`SLACK`], and a score of round trips, which is more than any
     /// acquisition takes and far less than any heartbeat.
     #[must_use]
     pub fn slack(&self) -> Duration {
-        SLACK + self.suite.far() * 20
+        SLACK + self.store.far * 20
     }
 
     /// Lets a client that was just started get something done that takes `nearby` on a store nearby, and up to three
     /// round trips: to ask, to listen, and to ask again.
     pub async fn let_it_act(&self, nearby: Duration) {
-        tokio::time::sleep(nearby + self.suite.far() * 3).await;
+        tokio::time::sleep(nearby + self.store.far * 3).await;
     }
 
     /// How far away the store is: what an exchange takes beyond what it takes nearby.
     #[must_use]
     pub fn far(&self) -> Duration {
-        self.suite.far()
+        self.store.far
     }
 
     /// Whether all clients together count as one process for wake-ups.
     #[must_use]
     pub fn has_shared_waiters(&self) -> bool {
-        self.suite.has_shared_waiters()
+        self.store.shared_waiters
     }
 
     /// Deletes the lock behind the backend's back. False, and the case counts as skipped, if the suite was
     /// not told how.
     pub async fn wipe(&self) -> bool {
-        match self.suite.wiper() {
+        match self.store.wiper() {
             Some(wipe) => {
                 wipe(self.target()).await;
                 true
@@ -189,7 +175,7 @@ impl Ctx {
 
     /// Everything that is stored under the names of this case, if the suite was told how to see it.
     pub async fn picture(&self) -> String {
-        match self.suite.painter() {
+        match self.store.painter() {
             Some(picture) => picture(self.name.clone()).await,
             None => String::new(),
         }
@@ -201,7 +187,7 @@ impl Ctx {
     }
 
     pub(super) fn case_limit(&self) -> Duration {
-        self.suite.case_limit()
+        self.store.case_limit()
     }
 
     pub(super) fn skipped(&self) -> Option<String> {
@@ -240,31 +226,5 @@ impl Ctx {
     /// A request for the lock of this case.
     pub fn request(&self, locks: &Locktopus) -> LockRequest {
         self.flavour.request(locks, &self.name)
-    }
-}
-
-tokio::task_local! {
-    /// How far away the store is, for helpers that are not handed a [`Ctx`]. A case is one task.
-    pub(crate) static DISTANCE: Duration;
-}
-
-/// A score of round trips.
-fn further() -> Duration {
-    DISTANCE.try_with(|far| *far * 20).unwrap_or_default()
-}
-
-/// Waits until `check` holds; fails the case if it does not within [`Ctx::slack`] after `limit`.
-pub(super) async fn until<F, Fut>(rule: Rule, limit: Duration, what: &str, mut check: F)
-where
-    F: FnMut() -> Fut + Send,
-    Fut: Future<Output = bool> + Send,
-{
-    let end = Instant::now() + limit + SLACK + further();
-    while !check().await {
-        rule.check(
-            Instant::now() < end,
-            format_args!("{what}: not within {limit:?}"),
-        );
-        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

@@ -32,7 +32,9 @@ mod flavour;
 mod record;
 mod report;
 mod rule;
+mod store;
 mod suite;
+mod timing;
 mod waiter;
 
 pub mod cancel;
@@ -40,10 +42,11 @@ pub mod cases;
 
 pub use case::{Case, CaseFuture};
 pub use client::Client;
-pub use ctx::{Ctx, LONG, SHORT, SLACK};
+pub use ctx::Ctx;
 pub use flavour::Flavour;
 pub use record::Setting;
 pub use report::{Outcome, Report, Verdict};
 pub use rule::Rule;
 pub use suite::{Suite, Trial};
+pub use timing::{LONG, SHORT, SLACK};
 pub use waiter::{Handed, Waiter};

@@ -1,52 +1,29 @@
-//! What the suite must know about a store, and how it runs.
+//! What is to be run on a store, and how.
 
 use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
 use locktopus_core::{DynBackend, LockTarget, process_uuid};
-use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::case::CaseFuture;
 use super::cases;
-use super::ctx::{Ctx, DISTANCE, SHORT};
+use super::ctx::Ctx;
 use super::flavour::Flavour;
 use super::report::{Outcome, Report, Verdict};
-
-type Connect = dyn Fn() -> Pin<Box<dyn Future<Output = DynBackend> + Send>> + Send + Sync;
-type Picture = dyn Fn(String) -> Pin<Box<dyn Future<Output = String> + Send>> + Send + Sync;
-type Wipe = dyn Fn(LockTarget) -> CaseFuture + Send + Sync;
-
-/// How many clients the cases share. A few more are connected by the cases that close theirs.
-const CLIENTS: usize = 3;
-/// How much longer short leases of a quorum are.
-const QUORUM_FACTOR: u32 = 10;
-/// Longer than any case takes on a healthy store nearby.
-const CASE_LIMIT: Duration = Duration::from_secs(60);
-/// More exchanges than any case makes one after the other.
-const EXCHANGES: u32 = 400;
-/// Exchanges that a short lease must outlast: a case that takes something for a short while looks at it before the end.
-const EXCHANGES_WITHIN_SHORT: u32 = 8;
+use super::store::Store;
+use super::timing::DISTANCE;
 
 /// The suite, pointed at one store. Cheap to clone; clones share their clients.
 #[derive(Clone)]
 pub struct Suite {
-    connect: Arc<Connect>,
-    wipe: Option<Arc<Wipe>>,
-    picture: Option<Arc<Picture>>,
-    clients: Arc<[OnceCell<DynBackend>; CLIENTS]>,
+    store: Store,
     flavours: Vec<Flavour>,
     only: Option<String>,
-    shared_waiters: bool,
-    quorum: bool,
-    far: Duration,
     concurrency: usize,
     prefix: String,
 }
@@ -62,15 +39,9 @@ impl Suite {
         // Names of their own let several runs share a store that keeps data of earlier runs.
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         Self {
-            connect: Arc::new(move || Box::pin(connect())),
-            wipe: None,
-            picture: None,
-            clients: Arc::default(),
+            store: Store::new(connect),
             flavours: Flavour::ALL.to_vec(),
             only: std::env::var("LOCKTOPUS_CONFORMANCE").ok(),
-            shared_waiters: false,
-            quorum: false,
-            far: Duration::ZERO,
             concurrency: 32,
             prefix: format!("conformance:{}:{run}", &process_uuid()[..8]),
         }
@@ -84,7 +55,7 @@ impl Suite {
         F: Fn(LockTarget) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        self.wipe = Some(Arc::new(move |target| Box::pin(wipe(target))));
+        self.store.set_wipe(wipe);
         self
     }
 
@@ -96,7 +67,7 @@ impl Suite {
         F: Fn(String) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = String> + Send + 'static,
     {
-        self.picture = Some(Arc::new(move |name| Box::pin(picture(name))));
+        self.store.set_picture(picture);
         self
     }
 
@@ -118,7 +89,7 @@ impl Suite {
     /// live in this process.
     #[must_use]
     pub fn shared_waiters(mut self) -> Self {
-        self.shared_waiters = true;
+        self.store.shared_waiters = true;
         self
     }
 
@@ -126,7 +97,7 @@ impl Suite {
     /// have some of the nodes; and since a node must answer within a part of the lease, no lease is short.
     #[must_use]
     pub fn quorum(mut self) -> Self {
-        self.quorum = true;
+        self.store.quorum = true;
         self
     }
 
@@ -135,7 +106,7 @@ impl Suite {
     /// waits for a heartbeat, is still found out.
     #[must_use]
     pub fn round_trip(mut self, round_trip: Duration) -> Self {
-        self.far = round_trip;
+        self.store.far = round_trip;
         self
     }
 
@@ -155,7 +126,11 @@ impl Suite {
             for &flavour in self.flavours.iter().filter(about) {
                 let name = format!("{}[{}]", case.name(), flavour.as_str());
                 if self.only.as_ref().is_none_or(|part| name.contains(part)) {
-                    let ctx = Ctx::new(self.clone(), flavour, format!("{}:{name}", self.prefix));
+                    let ctx = Ctx::new(
+                        self.store.clone(),
+                        flavour,
+                        format!("{}:{name}", self.prefix),
+                    );
                     trials.push(Trial { name, case, ctx });
                 }
             }
@@ -185,49 +160,7 @@ impl Suite {
 
     /// Closes the clients that the cases share. [`run`](Self::run) does this by itself.
     pub async fn close(&self) {
-        for client in self.clients.iter().filter_map(OnceCell::get) {
-            client.close().await;
-        }
-    }
-
-    pub(super) async fn client(&self, index: usize) -> DynBackend {
-        let client = self.clients[index % CLIENTS].get_or_init(|| self.fresh());
-        Arc::clone(client.await)
-    }
-
-    pub(super) async fn fresh(&self) -> DynBackend {
-        (self.connect)().await
-    }
-
-    pub(super) fn painter(&self) -> Option<&Picture> {
-        self.picture.as_deref()
-    }
-
-    pub(super) fn wiper(&self) -> Option<&Wipe> {
-        self.wipe.as_deref()
-    }
-
-    pub(super) fn has_shared_waiters(&self) -> bool {
-        self.shared_waiters
-    }
-
-    pub(super) fn is_quorum(&self) -> bool {
-        self.quorum
-    }
-
-    /// How long leases are that cases wait for the end of.
-    pub(super) fn short(&self) -> Duration {
-        let nearby = SHORT * if self.quorum { QUORUM_FACTOR } else { 1 };
-        nearby + self.far * EXCHANGES_WITHIN_SHORT
-    }
-
-    /// How far away the store is.
-    pub(super) fn far(&self) -> Duration {
-        self.far
-    }
-
-    pub(super) fn case_limit(&self) -> Duration {
-        CASE_LIMIT + self.far * EXCHANGES
+        self.store.close().await;
     }
 }
 

@@ -6,7 +6,7 @@ mod tenure;
 use std::collections::{HashMap, HashSet};
 
 use super::attempt::{Answer, Attempt, Held, Tenure};
-use super::recorder::FORMAT;
+use super::journal::FORMAT;
 use super::{AttemptId, ClockKind, Event, History, Malformed, Mode, Record, Rules};
 
 /// A history by locks and attempts.

@@ -58,6 +58,7 @@ mod check;
 mod clock;
 mod event;
 mod fenwick;
+mod journal;
 mod leftovers;
 mod locking_set;
 mod malformed;
@@ -78,6 +79,7 @@ pub use clock::{Clock, ClockKind};
 pub use event::{
     AttemptId, Event, FailReason, Grant, Mode, Record, ReleaseOutcome, Rules, Write, WriteOutcome,
 };
+pub use journal::RecordError;
 pub use leftovers::Leftovers;
 pub use locking_set::{CounterLoss, LockingSet, LostUpdates, SetLoss};
 pub use malformed::Malformed;
@@ -89,7 +91,7 @@ pub use overlap::{
 pub use property::{Judgement, Outcome, Property};
 pub use quantiles::Quantiles;
 pub use reader::{Damage, History, ReadError};
-pub use recorder::{RecordError, Recorder};
+pub use recorder::Recorder;
 pub use verdict::{
     AfterEnd, Facts, FaultEffect, FencedWrites, Lateness, Order, Outage, OverlapCount, Tokens,
     VerbEffect, Verdict, Violation,

@@ -1,77 +1,14 @@
 //! Writes down what the workers of one process do.
-//!
-//! Records gather in a buffer, which goes to the file when it is full and with every event that
-//! must survive the process (see [`Event::is_written_through`]). What was handed to the kernel
-//! survives SIGKILL; nothing is synced to the disk, so a crash of the machine is not survived.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
 
-use super::{Clock, Event, History, Record, WorkerLog};
-
-/// Version of the format, in every [`Event::Opened`].
-pub(super) const FORMAT: u32 = 1;
-/// Some hundred records: few system calls, little to lose.
-const BUFFER: usize = 32 * 1024;
-
-/// Why something was not recorded. The history is incomplete then, and proves nothing.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RecordError {
-    /// The file could not be made; an older history is never overwritten.
-    #[error("cannot create the history {path}: {source}")]
-    Create {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The file could not be written.
-    #[error("cannot write the history {path}: {source}")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Recorded after [`Recorder::close`], or after a write failed.
-    #[error("the history is closed, or could not be written before; nothing can be added")]
-    Closed,
-}
+use super::journal::Journal;
+use super::{Clock, History, RecordError, WorkerLog};
 
 /// The history of one process. Cheap to clone; clones write to the same place.
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    clock: Clock,
-    inner: Arc<Mutex<Inner>>,
-}
-
-#[derive(Debug)]
-struct Inner {
-    sink: Sink,
-    workers: BTreeMap<u32, Worker>,
-    closed: bool,
-}
-
-#[derive(Debug, Default)]
-struct Worker {
-    opened: bool,
-    /// Shared by all logs of the worker, so that no number is given twice.
-    attempts: Arc<AtomicU64>,
-}
-
-#[derive(Debug)]
-enum Sink {
-    File {
-        file: File,
-        path: PathBuf,
-        buffer: Vec<u8>,
-    },
-    Memory(Vec<Record>),
+    journal: Journal,
 }
 
 impl Recorder {
@@ -81,51 +18,28 @@ impl Recorder {
     ///
     /// [`RecordError::Create`], also if there is such a file already.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, RecordError> {
-        let path = path.as_ref().to_owned();
-        let file = File::create_new(&path).map_err(|source| RecordError::Create {
-            path: path.clone(),
-            source,
-        })?;
-        let buffer = Vec::with_capacity(BUFFER + BUFFER / 4);
-        Ok(Self::to(Sink::File { file, path, buffer }))
+        let journal = Journal::create(path.as_ref())?;
+        Ok(Self { journal })
     }
 
     /// Records to memory, for tests in one process.
     #[must_use]
     pub fn in_memory() -> Self {
-        Self::to(Sink::Memory(Vec::new()))
-    }
-
-    fn to(sink: Sink) -> Self {
-        let inner = Inner {
-            sink,
-            workers: BTreeMap::new(),
-            closed: false,
-        };
-        Self {
-            clock: Clock::new(),
-            inner: Arc::new(Mutex::new(inner)),
-        }
+        let journal = Journal::in_memory();
+        Self { journal }
     }
 
     /// The clock of the records.
     #[must_use]
     pub const fn clock(&self) -> Clock {
-        self.clock
+        self.journal.clock()
     }
 
     /// What one worker does. `number` must be used once in the whole history: a worker that was
     /// killed and started anew takes another one.
     #[must_use]
     pub fn worker(&self, number: u32) -> WorkerLog {
-        let attempts = self
-            .inner()
-            .workers
-            .entry(number)
-            .or_default()
-            .attempts
-            .clone();
-        WorkerLog::new(self.clone(), number, attempts)
+        WorkerLog::new(self.journal.clone(), number)
     }
 
     /// Hands everything to the kernel.
@@ -134,7 +48,7 @@ impl Recorder {
     ///
     /// [`RecordError::Write`].
     pub fn flush(&self) -> Result<(), RecordError> {
-        self.inner().flush()
+        self.journal.flush()
     }
 
     /// States that every worker has finished, and writes the rest.
@@ -147,124 +61,12 @@ impl Recorder {
     /// [`RecordError::Write`], and [`RecordError::Closed`] if it is closed already or a write
     /// failed before.
     pub fn close(&self) -> Result<(), RecordError> {
-        let mut inner = self.inner();
-        if inner.closed {
-            return Err(RecordError::Closed);
-        }
-        for (number, worker) in std::mem::take(&mut inner.workers) {
-            if worker.opened {
-                inner.append(self.clock, number, Event::Closed)?;
-            }
-        }
-        inner.flush()?;
-        inner.closed = true;
-        Ok(())
+        self.journal.close()
     }
 
     /// What was recorded to memory so far; `None` for a file, see [`History::read`].
     #[must_use]
     pub fn history(&self) -> Option<History> {
-        match &self.inner().sink {
-            Sink::Memory(records) => Some(History::from_records(records.clone())),
-            Sink::File { .. } => None,
-        }
-    }
-
-    pub(super) fn record(&self, worker: u32, event: Event) -> Result<(), RecordError> {
-        let mut inner = self.inner();
-        let opened = &mut inner.workers.entry(worker).or_default().opened;
-        if !std::mem::replace(opened, true) {
-            let opened = Event::Opened {
-                format: FORMAT,
-                clock: self.clock.kind(),
-            };
-            inner.append(self.clock, worker, opened)?;
-        }
-        inner.append(self.clock, worker, event)
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Inner {
-    /// The clock is read under the mutex, so that a file is in order.
-    fn append(&mut self, clock: Clock, worker: u32, event: Event) -> Result<(), RecordError> {
-        if self.closed {
-            return Err(RecordError::Closed);
-        }
-        let through = event.is_written_through();
-        let record = Record {
-            at: clock.now_ns(),
-            worker,
-            event,
-        };
-        match &mut self.sink {
-            Sink::Memory(records) => {
-                records.push(record);
-                Ok(())
-            }
-            Sink::File { path, buffer, .. } => {
-                serde_json::to_writer(&mut *buffer, &record).map_err(|error| {
-                    RecordError::Write {
-                        path: path.clone(),
-                        source: error.into(),
-                    }
-                })?;
-                buffer.push(b'\n');
-                if through || buffer.len() >= BUFFER {
-                    self.flush()
-                } else {
-                    Ok(())
-                }
-            }
-        }
-    }
-
-    fn flush(&mut self) -> Result<(), RecordError> {
-        if let Sink::File { file, path, buffer } = &mut self.sink
-            && !buffer.is_empty()
-        {
-            let written = file.write_all(buffer);
-            buffer.clear();
-            written.map_err(|source| {
-                // Part of a line may be in the file: nothing may follow it.
-                self.closed = true;
-                RecordError::Write {
-                    path: path.clone(),
-                    source,
-                }
-            })?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        // Without close() this is the history of a process that stopped: nobody to tell.
-        let _ = self.flush();
-    }
-}
-
-#[cfg(test)]
-#[cfg(target_os = "linux")]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_full_disk_is_told_and_ends_the_history() {
-        let path = PathBuf::from("/dev/full");
-        let file = File::options().write(true).open(&path).unwrap();
-        let buffer = Vec::new();
-        let recorder = Recorder::to(Sink::File { file, path, buffer });
-        let worker = recorder.worker(1);
-        let error = worker.fault("kill", "node-1").unwrap_err();
-        assert!(matches!(error, RecordError::Write { .. }), "{error}");
-        assert!(error.to_string().contains("/dev/full"), "{error}");
-        let error = worker.start("a").unwrap_err();
-        assert!(matches!(error, RecordError::Closed), "{error}");
-        assert!(recorder.close().is_err());
+        self.journal.records().map(History::from_records)
     }
 }

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{
-    Event, FailReason, Grant, RecordError, Recorder, ReleaseOutcome, Rules, Write, WriteOutcome,
-};
+use super::journal::Journal;
+use super::{Event, FailReason, Grant, RecordError, ReleaseOutcome, Rules, Write, WriteOutcome};
 
 /// What one worker does. Cheap to clone.
 ///
@@ -14,15 +13,17 @@ use super::{
 /// record could not be written or the recorder is closed.
 #[derive(Clone, Debug)]
 pub struct WorkerLog {
-    recorder: Recorder,
+    journal: Journal,
     number: u32,
     attempts: Arc<AtomicU64>,
 }
 
 impl WorkerLog {
-    pub(super) fn new(recorder: Recorder, number: u32, attempts: Arc<AtomicU64>) -> Self {
+    pub(super) fn new(journal: Journal, number: u32) -> Self {
+        // Shared by all logs of the worker, so that no number is given twice.
+        let attempts = journal.attempts_of(number);
         Self {
-            recorder,
+            journal,
             number,
             attempts,
         }
@@ -35,7 +36,7 @@ impl WorkerLog {
     /// See [`WorkerLog`].
     pub fn declare(&self, lock: &str, rules: Rules) -> Result<(), RecordError> {
         let lock = lock.to_owned();
-        self.recorder
+        self.journal
             .record(self.number, Event::Declared { lock, rules })
     }
 
@@ -46,7 +47,7 @@ impl WorkerLog {
     /// See [`WorkerLog`].
     pub fn fault(&self, verb: &str, target: &str) -> Result<(), RecordError> {
         let (verb, target) = (verb.to_owned(), target.to_owned());
-        self.recorder
+        self.journal
             .record(self.number, Event::Fault { verb, target })
     }
 
@@ -77,9 +78,9 @@ impl WorkerLog {
             lock,
             holder,
         };
-        self.recorder.record(self.number, started)?;
+        self.journal.record(self.number, started)?;
         Ok(AttemptLog {
-            recorder: self.recorder.clone(),
+            journal: self.journal.clone(),
             worker: self.number,
             attempt,
         })
@@ -91,7 +92,7 @@ impl WorkerLog {
 /// All methods fail as those of [`WorkerLog`].
 #[derive(Clone, Debug)]
 pub struct AttemptLog {
-    recorder: Recorder,
+    journal: Journal,
     worker: u32,
     attempt: u64,
 }
@@ -103,7 +104,7 @@ impl AttemptLog {
     ///
     /// See [`WorkerLog`].
     pub fn enqueued(&self, by: Option<u64>) -> Result<(), RecordError> {
-        let by = by.unwrap_or_else(|| self.recorder.clock().now_ns());
+        let by = by.unwrap_or_else(|| self.journal.clock().now_ns());
         let attempt = self.attempt;
         self.record(Event::Enqueued { attempt, by })
     }
@@ -241,6 +242,6 @@ impl AttemptLog {
     }
 
     fn record(&self, event: Event) -> Result<(), RecordError> {
-        self.recorder.record(self.worker, event)
+        self.journal.record(self.worker, event)
     }
 }

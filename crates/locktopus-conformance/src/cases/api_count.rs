@@ -6,7 +6,7 @@ use locktopus_core::{CancellationToken, LockError, Locktopus, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use super::api_queue::queued;
-use crate::ctx::until;
+use crate::timing::until;
 use crate::{Ctx, Flavour, Rule};
 
 /// A semaphore of so many permits, through two clients.

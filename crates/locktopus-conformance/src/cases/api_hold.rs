@@ -7,7 +7,7 @@ use std::time::Duration;
 use locktopus_core::{LockError, LostCause};
 use tokio::time::{Instant, timeout};
 
-use crate::ctx::until;
+use crate::timing::until;
 use crate::{Ctx, LONG, Rule};
 
 /// A lease that the watchdog renews several times while a case runs; long enough that a busy machine is in time.

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use locktopus_core::{CancellationToken, LockError, LockRequest, WaitStrategy};
 use tokio::time::timeout;
 
-use crate::ctx::{HEARTBEAT, until};
+use crate::timing::{HEARTBEAT, until};
 use crate::{Client, Ctx, LONG, Rule};
 
 /// Waiters get the lock in the order in which they came.

@@ -6,7 +6,7 @@ use locktopus_core::{LockKind, Owner, RwLock};
 use tokio::time::timeout;
 
 use super::api_queue::queued;
-use crate::ctx::until;
+use crate::timing::until;
 use crate::{Ctx, Rule};
 
 async fn locks(ctx: &Ctx) -> (RwLock, RwLock) {

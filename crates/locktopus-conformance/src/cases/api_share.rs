@@ -3,7 +3,7 @@
 use locktopus_core::{LeaseTicket, LockError, Locktopus, LostCause, Owner};
 use tokio::time::{Duration, timeout};
 
-use crate::ctx::until;
+use crate::timing::until;
 use crate::{Ctx, LONG, Rule};
 
 /// A guard may be entered again if its kind is reentrant; the lock is free with the last guard.

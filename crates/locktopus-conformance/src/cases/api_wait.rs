@@ -5,7 +5,7 @@ use std::time::Duration;
 use locktopus_core::{CancellationToken, LockError};
 use tokio::time::{Instant, timeout};
 
-use crate::ctx::until;
+use crate::timing::until;
 use crate::{Ctx, LONG, Rule};
 
 /// `try_acquire` of a held lock is `None` at once; of a free one a guard.

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use locktopus_core::{FencingToken, Locktopus, WaitStrategy};
 use tokio::time::Instant;
 
-use crate::ctx::HEARTBEAT;
+use crate::timing::HEARTBEAT;
 use crate::{Ctx, LONG, Rule};
 
 const TASKS: usize = 100;

@@ -9,7 +9,7 @@ use locktopus_core::{
 };
 use tokio::time::Instant;
 
-use crate::ctx::{ROUNDING, until};
+use crate::timing::{ROUNDING, until};
 use crate::{Client, Ctx, Flavour, LONG, Rule, SLACK};
 
 /// A call whose deadline is over is answered soon, and an error tells the truth about its effect.

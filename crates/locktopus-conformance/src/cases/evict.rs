@@ -2,7 +2,7 @@
 
 use locktopus_core::{ExtendOutcome, ReleaseOutcome};
 
-use crate::ctx::ROUNDING;
+use crate::timing::ROUNDING;
 use crate::{Ctx, LONG, Rule, Waiter};
 
 /// The holder is gone in every respect, and the eviction says who it was.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::future::join_all;
 use locktopus_core::AttemptOutcome;
 
-use crate::ctx::ROUNDING;
+use crate::timing::ROUNDING;
 use crate::{Client, Ctx, LONG, Rule};
 
 /// A held lock is refused to everybody else, from every client, until its release.

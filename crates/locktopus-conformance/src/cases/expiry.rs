@@ -5,7 +5,7 @@ use std::time::Duration;
 use locktopus_core::{AttemptOutcome, ExtendOutcome, ReleaseOutcome};
 use tokio::time::Instant;
 
-use crate::ctx::{ROUNDING, until};
+use crate::timing::{ROUNDING, until};
 use crate::{Client, Ctx, LONG, Rule};
 
 /// A lease that nobody extends ends, and not before its time.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use locktopus_core::{ExtendOutcome, ExtendRequest, LockTarget, OwnerId};
 
-use crate::ctx::ROUNDING;
+use crate::timing::ROUNDING;
 use crate::{Client, Ctx, LONG, Rule};
 
 /// A lease that a case extends in time.

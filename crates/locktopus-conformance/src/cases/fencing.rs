@@ -3,7 +3,7 @@
 use locktopus_core::FencingToken;
 
 use super::expiry::take_over;
-use crate::ctx::ROUNDING;
+use crate::timing::ROUNDING;
 use crate::{Ctx, LONG, Rule};
 
 /// A token comes with every grant of a kind that has tokens, and with no other.

@@ -2,7 +2,7 @@
 
 use locktopus_core::{AcquireAttempt, FencingToken, GroupOutcome, LockTarget, OwnerId};
 
-use crate::ctx::{ROUNDING, until};
+use crate::timing::{ROUNDING, until};
 use crate::{Client, Ctx, LONG, Rule, Waiter};
 
 /// How many locks the cases take together.

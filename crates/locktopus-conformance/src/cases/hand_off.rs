@@ -5,7 +5,7 @@ use std::time::Duration;
 use locktopus_core::ReleaseOutcome;
 use tokio::time::Instant;
 
-use crate::ctx::ROUNDING;
+use crate::timing::ROUNDING;
 use crate::{Ctx, LONG, Rule, Waiter};
 
 /// A backend may leave a release now and then to clients that cannot queue, and only tell the waiter to look.

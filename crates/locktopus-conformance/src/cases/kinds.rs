@@ -11,7 +11,7 @@ use locktopus_core::{
 };
 use tokio::time::timeout;
 
-use crate::ctx::until;
+use crate::timing::until;
 use crate::{Client, Ctx, Flavour, LONG, Rule, SHORT, SLACK};
 
 /// Every kind, with the profiles of mutexes that differ in what they keep.

@@ -6,7 +6,7 @@ use locktopus_core::AttemptOutcome;
 use tokio::time::timeout;
 
 use super::permits::{clients, wants};
-use crate::ctx::until;
+use crate::timing::until;
 use crate::{Ctx, LONG, Rule, SLACK};
 
 /// Permits that come back by themselves are announced by whoever finds them. One who only looked before has not found them:

@@ -9,7 +9,7 @@ use locktopus_core::{
 };
 use tokio::time::Instant;
 
-use crate::ctx::{ROUNDING, until};
+use crate::timing::{ROUNDING, until};
 use crate::{Client, Ctx, LONG, Rule, Waiter};
 
 /// Two clients on a semaphore of so many permits.

@@ -2,7 +2,7 @@
 
 use locktopus_core::{AttemptOutcome, GroupOutcome};
 
-use crate::ctx::until;
+use crate::timing::until;
 use crate::{Client, Ctx, LONG, Rule, Waiter};
 
 /// Waiters of several clients get the lock in the order in which they came.

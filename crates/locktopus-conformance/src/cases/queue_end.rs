@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use locktopus_core::AcquireAttempt;
 use tokio::time::{Instant, timeout};
 
-use crate::ctx::{ROUNDING, until};
+use crate::timing::{ROUNDING, until};
 use crate::{Client, Ctx, LONG, Rule, Waiter};
 
 /// A crowd that would take far longer than a case if its members were waited for one by one.

@@ -6,7 +6,7 @@ use locktopus_core::{ExtendOutcome, ReleaseOutcome};
 use tokio::time::Instant;
 
 use super::rw::{eventually, halves, held_by};
-use crate::ctx::{ROUNDING, until};
+use crate::timing::{ROUNDING, until};
 use crate::{Ctx, LONG, Rule, Waiter};
 
 /// One reader's lease ends while another's goes on, whichever came first.

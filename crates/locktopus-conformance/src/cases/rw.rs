@@ -2,7 +2,7 @@
 
 use locktopus_core::{AttemptOutcome, ExtendOutcome, LockKind, Mode, OwnerId, ReleaseOutcome};
 
-use crate::ctx::until;
+use crate::timing::until;
 use crate::{Client, Ctx, LONG, Rule, Waiter};
 
 /// Both halves of the lock of a case, through one client.

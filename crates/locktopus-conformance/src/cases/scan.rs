@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use futures_util::future::join_all;
 
-use crate::ctx::until;
+use crate::timing::until;
 use crate::{Client, Ctx, LONG, Rule};
 
 /// More than backends put on one page.

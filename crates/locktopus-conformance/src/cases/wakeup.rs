@@ -5,7 +5,7 @@ use std::time::Duration;
 use locktopus_core::{AttemptOutcome, OwnerId, WakeStream};
 use tokio::time::timeout;
 
-use crate::ctx::until;
+use crate::timing::until;
 use crate::{Client, Ctx, LONG, Rule};
 
 /// Far longer than any hint takes, far shorter than any lease in these cases.
