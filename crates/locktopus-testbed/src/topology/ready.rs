@@ -33,8 +33,9 @@ pub(crate) async fn complete(
                 all_primaries(nodes).await
             }
             TopologyKind::Sentinel { .. } => {
-                one_primary(nodes).await?;
+                let primary = one_primary(nodes).await?;
                 for node in sentinels {
+                    of_primary(node, primary).await?;
                     sentinel(node, nodes.len() - 1, sentinels.len() - 1).await?;
                 }
                 Ok(())
@@ -55,7 +56,7 @@ pub(crate) async fn replicas_linked(nodes: &[Node], within: Duration) -> Result<
     poll::until(
         || "links of all replicas".to_owned(),
         within,
-        async || one_primary(nodes).await,
+        async || one_primary(nodes).await.map(drop),
     )
     .await
 }
@@ -70,19 +71,34 @@ async fn all_primaries(nodes: &[Node]) -> Seen {
     Ok(())
 }
 
-async fn one_primary(nodes: &[Node]) -> Seen {
-    let mut primaries = 0;
+async fn one_primary(nodes: &[Node]) -> Seen<&Node> {
+    let mut primaries = Vec::new();
     for node in nodes {
         match node.role().await.map_err(seen)? {
-            Role::Primary => primaries += 1,
+            Role::Primary => primaries.push(node),
             Role::Replica { linked: true } => {}
             role => return Err(format!("{} is {role:?}", node.name())),
         }
     }
-    if primaries == 1 {
+    match primaries[..] {
+        [primary] => Ok(primary),
+        _ => Err(format!("{} primaries", primaries.len())),
+    }
+}
+
+/// Whether a sentinel watches this primary, finds it well, and is not replacing it.
+async fn of_primary(sentinel: &Node, primary: &Node) -> Seen {
+    let watched = sentinel
+        .command(&["SENTINEL", "MASTER", MASTER_NAME])
+        .await
+        .map_err(seen)?;
+    let field = |name| watched.field(name).unwrap_or_default();
+    let (address, flags) = (format!("{}:{}", field("ip"), field("port")), field("flags"));
+    if address == primary.addr().to_string() && flags == "master" {
         Ok(())
     } else {
-        Err(format!("{primaries} primaries"))
+        let name = sentinel.name();
+        Err(format!("{name} sees the primary at {address}: {flags}"))
     }
 }
 
