@@ -7,7 +7,8 @@
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() {
 //! use std::sync::Arc;
-//! use locktopus_core::{DynBackend, MemoryBackend};
+//! use locktopus_core::DynBackend;
+//! use locktopus_memory::MemoryBackend;
 //! use locktopus_conformance::Suite;
 //!
 //! let store = MemoryBackend::new();

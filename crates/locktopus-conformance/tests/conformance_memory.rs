@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus_conformance::{Flavour, Report, Suite};
-use locktopus_core::{DynBackend, LockTarget, MemoryBackend, QuorumBackend};
+use locktopus_core::{DynBackend, LockTarget};
+use locktopus_memory::MemoryBackend;
+use locktopus_quorum::QuorumBackend;
 
 /// Longer than any lease that a case asks for.
 const LONGEST: Duration = Duration::from_secs(2 * 24 * 60 * 60);

@@ -7,7 +7,8 @@ mod table;
 use std::sync::Arc;
 
 use locktopus_conformance::{Flavour, Setting, Suite};
-use locktopus_core::{DynBackend, MemoryBackend};
+use locktopus_core::DynBackend;
+use locktopus_memory::MemoryBackend;
 use table::{Table, wanted};
 
 /// Lines as of a run that passed, for every place that the check asks for.

@@ -12,8 +12,9 @@ use std::time::Duration;
 use common::{Fate, Scripted, until};
 use locktopus_core::{
     CohortSettings, FencingToken, LockBackend, LockError, LockGuard, Locktopus, LostCause,
-    MemoryBackend, WaitStrategy,
+    WaitStrategy,
 };
+use locktopus_memory::MemoryBackend;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use common::{Fate, Scripted};
 use locktopus_core::{
-    CohortSettings, LockRequest, Locktopus, LocktopusBuilder, MemoryBackend, QuorumBackend,
-    QuorumBuilder, ValidityMargin, WaitStrategy,
+    CohortSettings, LockRequest, Locktopus, LocktopusBuilder, ValidityMargin, WaitStrategy,
 };
+use locktopus_memory::MemoryBackend;
+use locktopus_quorum::{QuorumBackend, QuorumBuilder};
 use tokio::time::timeout;
 
 const MOMENT: Duration = Duration::from_millis(700);

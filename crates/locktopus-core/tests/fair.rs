@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::until;
-use locktopus_core::{
-    CancellationToken, LockError, Locktopus, MemoryBackend, WaitEstimate, WaitStrategy,
-};
+use locktopus_core::{CancellationToken, LockError, Locktopus, WaitEstimate, WaitStrategy};
+use locktopus_memory::MemoryBackend;
 use tokio::time::{sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -8,11 +8,11 @@
     reason = "not every method of the modules under test plays a part"
 )]
 
-#[path = "../src/cohort/line.rs"]
-mod line;
-#[path = "../src/cohort/slot.rs"]
+#[path = "../src/engine/acquisition/local_queue.rs"]
+mod local_queue;
+#[path = "../src/engine/acquisition/slot.rs"]
 mod slot;
-#[path = "../src/cohort/stage.rs"]
+#[path = "../src/engine/acquisition/stage.rs"]
 mod stage;
 
 mod sync {
@@ -27,7 +27,7 @@ mod sync {
 use std::future::poll_fn;
 use std::time::Duration;
 
-use line::{Arrival, Begun, Glance, Line};
+use local_queue::{Arrival, Begun, Glance, Line};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use slot::{Slot, Turn, Turned};
 use stage::{Leavings, Next, Passed};

@@ -5,7 +5,8 @@ mod common;
 use std::time::Duration;
 
 use common::{Fate, Scripted, until};
-use locktopus_core::{CancellationToken, LockError, Locktopus, MemoryBackend};
+use locktopus_core::{CancellationToken, LockError, Locktopus};
+use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use common::{Fate, Scripted, until};
 use locktopus_core::{
-    CohortSettings, LockError, LockGuard, LockRequest, Locktopus, LostCause, MemoryBackend,
-    MutexProfile, WaitStrategy,
+    CohortSettings, LockError, LockGuard, LockRequest, Locktopus, LostCause, MutexProfile,
+    WaitStrategy,
 };
+use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep};
 
 const MS: Duration = Duration::from_millis(1);

@@ -8,11 +8,11 @@
     reason = "not every method of the modules under test plays a part, and helpers of tests are tests too"
 )]
 
-#[path = "../src/cohort/line.rs"]
-mod line;
-#[path = "../src/cohort/slot.rs"]
+#[path = "../src/engine/acquisition/local_queue.rs"]
+mod local_queue;
+#[path = "../src/engine/acquisition/slot.rs"]
 mod slot;
-#[path = "../src/cohort/stage.rs"]
+#[path = "../src/engine/acquisition/stage.rs"]
 mod stage;
 
 mod sync {
@@ -28,7 +28,7 @@ use std::collections::BTreeSet;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use line::{Arrival, Begun, Line};
+use local_queue::{Arrival, Begun, Line};
 use slot::{Slot, Turned};
 use stage::{Leavings, Next, Passed};
 use sync::Arc;
@@ -193,7 +193,7 @@ impl Walk {
                 self.patrols.extend(look_at);
                 self.leader = Some((number, since, Some(until)));
             }
-            Err(line::Deposed) => self.leader = None,
+            Err(local_queue::Deposed) => self.leader = None,
         }
     }
 

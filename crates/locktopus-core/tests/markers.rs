@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus_core::*;
+use locktopus_memory::MemoryBackend;
 
 fn everywhere<T: Send + Sync + 'static>() {}
 fn sent<T: Send>(_: &T) {}

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use locktopus_core::{CohortSettings, Locktopus, MemoryBackend};
+use locktopus_core::{CohortSettings, Locktopus};
+use locktopus_memory::MemoryBackend;
 use tokio::time::{advance, sleep};
 
 const HOLD: Duration = Duration::from_millis(200);

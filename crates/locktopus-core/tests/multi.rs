@@ -1,6 +1,7 @@
 //! Several locks, all or nothing: order, waiting, loss, and what is left behind.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
+#[path = "../../locktopus-quorum/tests/quorum_common/mod.rs"]
 mod quorum_common;
 
 use std::sync::Arc;
@@ -9,8 +10,9 @@ use std::time::Duration;
 
 use locktopus_core::{
     CancellationToken, DynBackend, LockBackend, LockError, LockTarget, Locktopus, LostCause,
-    MemoryBackend, MultiGuard, MultiLock, forward_backend,
+    MultiGuard, MultiLock, forward_backend,
 };
+use locktopus_memory::MemoryBackend;
 use quorum_common::{Peer, cut, locks as quorum_locks, next, peer, peers, trusted, until};
 use tokio::time::{Instant, sleep, timeout};
 

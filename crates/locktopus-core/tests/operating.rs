@@ -9,8 +9,9 @@ use std::time::Duration;
 use common::{Fate, Scripted};
 use locktopus_core::{
     CohortSettings, FencingToken, LockError, LockKind, Locktopus, LostCause, MAX_NAME_BYTES,
-    MemoryBackend, NameEncoding, Phase,
+    NameEncoding, Phase,
 };
+use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep, timeout};
 
 const MOMENT: Duration = Duration::from_millis(50);

@@ -9,7 +9,8 @@ mod common;
 use std::sync::{Arc, Mutex};
 
 use common::until;
-use locktopus_core::{Locktopus, MemoryBackend};
+use locktopus_core::Locktopus;
+use locktopus_memory::MemoryBackend;
 
 /// Collects what is logged as a warning.
 #[derive(Clone, Default)]

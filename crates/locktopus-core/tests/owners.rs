@@ -6,7 +6,8 @@ mod common;
 use std::time::Duration;
 
 use common::{Scripted, until};
-use locktopus_core::{LockError, Locktopus, LostCause, MemoryBackend, Owner};
+use locktopus_core::{LockError, Locktopus, LostCause, Owner};
+use locktopus_memory::MemoryBackend;
 use tokio::time::sleep;
 
 fn locks() -> Locktopus {

@@ -5,7 +5,8 @@ mod common;
 use std::time::Duration;
 
 use common::{Fate, Scripted, until};
-use locktopus_core::{LockError, Locktopus, LostCause, MemoryBackend, Phase};
+use locktopus_core::{LockError, Locktopus, LostCause, Phase};
+use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep};
 
 #[tokio::test(start_paused = true)]

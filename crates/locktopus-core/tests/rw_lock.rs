@@ -6,7 +6,8 @@ mod common;
 use std::time::Duration;
 
 use common::{Fate, Scripted, until};
-use locktopus_core::{LockError, Locktopus, LostCause, MemoryBackend, Mode, Owner};
+use locktopus_core::{LockError, Locktopus, LostCause, Mode, Owner};
+use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep, timeout};
 
 const MOMENT: Duration = Duration::from_millis(50);

@@ -6,9 +6,8 @@ mod common;
 use std::time::Duration;
 
 use common::{Fate, Scripted};
-use locktopus_core::{
-    Executed, LockError, LockGuard, Locktopus, MemoryBackend, ReplicaNeed, SafetyMode,
-};
+use locktopus_core::{Executed, LockError, LockGuard, Locktopus, ReplicaNeed, SafetyMode};
+use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);

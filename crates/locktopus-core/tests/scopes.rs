@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use locktopus_core::{LockError, Locktopus, MemoryBackend, MultiLock, Owner};
+use locktopus_core::{LockError, Locktopus, MultiLock, Owner};
+use locktopus_memory::MemoryBackend;
 use tokio::time::timeout;
 
 const HOUR: Duration = Duration::from_secs(3600);

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use common::{Fate, Scripted, until};
 use locktopus_core::{
-    Executed, LockError, Locktopus, MAX_PERMITS, MAX_TOTAL, MemoryBackend, Owner, Phase, Semaphore,
+    Executed, LockError, Locktopus, MAX_PERMITS, MAX_TOTAL, Owner, Phase, Semaphore,
 };
+use locktopus_memory::MemoryBackend;
 use tokio::time::{sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);

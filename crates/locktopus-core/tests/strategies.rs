@@ -6,7 +6,8 @@ mod common;
 use std::time::Duration;
 
 use common::{Scripted, until};
-use locktopus_core::{LockError, LockGuard, LockRequest, Locktopus, MemoryBackend, WaitStrategy};
+use locktopus_core::{LockError, LockGuard, LockRequest, Locktopus, WaitStrategy};
+use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -9,9 +9,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use common::{Fate, Scripted, until};
-use locktopus_core::{
-    CohortSettings, LockError, LockGuard, LockRequest, Locktopus, MemoryBackend, WaitStrategy,
-};
+use locktopus_core::{CohortSettings, LockError, LockGuard, LockRequest, Locktopus, WaitStrategy};
+use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep, timeout};
 
 /// How long a turn waits to be fetched, and a little for the wheel.

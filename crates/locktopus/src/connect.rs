@@ -188,7 +188,8 @@ mod memory {
     use std::collections::HashMap;
     use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
-    use locktopus_core::{DynBackend, MemoryBackend};
+    use locktopus_core::DynBackend;
+    use locktopus_memory::MemoryBackend;
 
     /// The clients of each store. Only looked at, not kept alive: a store ends with its last client.
     static STORES: LazyLock<Mutex<HashMap<String, Vec<Weak<MemoryBackend>>>>> =

@@ -28,8 +28,11 @@ pub use connect::{connect, connect_backend, connect_with};
 pub use connect_error::ConnectError;
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub use locktopus_protocol::{GuardedOutcome, GuardedWriter};
-// All of the core is public here: this crate only adds the ways to connect.
+// All of the core and of the backends without a client is public here: this crate only adds the ways to connect.
 pub use locktopus_core::*;
+#[cfg(feature = "memory")]
+pub use locktopus_memory::*;
+pub use locktopus_quorum::*;
 
 /// What most programs need: `use locktopus::prelude::*;`
 pub mod prelude {

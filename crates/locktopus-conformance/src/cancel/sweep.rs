@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktopus_core::{DynBackend, Locktopus, MemoryBackend};
+use locktopus_core::{DynBackend, Locktopus};
+use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, timeout};
 
 use super::faults::Faults;

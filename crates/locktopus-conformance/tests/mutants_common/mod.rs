@@ -18,9 +18,10 @@ use family::Family;
 use locktopus_conformance::{Flavour, Suite};
 use locktopus_core::{
     AcquireAttempt, AttemptOutcome, BackendError, DynBackend, ExtendOutcome, ExtendRequest,
-    LockBackend, LockState, LockTarget, MemoryBackend, OwnerId, ReleaseOutcome, ReleaseRequest,
-    WakeGroup, WakeStream, forward_backend,
+    LockBackend, LockState, LockTarget, OwnerId, ReleaseOutcome, ReleaseRequest, WakeGroup,
+    WakeStream, forward_backend,
 };
+use locktopus_memory::MemoryBackend;
 pub(crate) use mutation::Mutation;
 use requests::{error, far, folded, renamed};
 use tokio::time::Instant;

@@ -13,10 +13,10 @@ use async_trait::async_trait;
 use locktopus_core::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CounterOutcome,
     CounterRequest, DynBackend, Eviction, Executed, ExtendOutcome, ExtendRequest, LockBackend,
-    LockPage, LockState, LockTarget, Locktopus, LocktopusBuilder, MemoryBackend, NameError,
-    OwnerId, ReleaseOutcome, ReleaseRequest, SafetyMode, ScanCursor, WakeGroup, WakeStream,
-    forward_backend,
+    LockPage, LockState, LockTarget, Locktopus, LocktopusBuilder, NameError, OwnerId,
+    ReleaseOutcome, ReleaseRequest, SafetyMode, ScanCursor, WakeGroup, WakeStream, forward_backend,
 };
+use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep};
 
 /// What happens to a call.

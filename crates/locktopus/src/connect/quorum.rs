@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use locktopus_core::{DynBackend, Locktopus, NodeProbe, QuorumBackend, QuorumBuilder};
+use locktopus_core::NodeProbe;
+use locktopus_core::{DynBackend, Locktopus};
+use locktopus_quorum::{QuorumBackend, QuorumBuilder};
 
 use super::deferred::Deferred;
 use crate::connect_error::ConnectError;

@@ -1,0 +1,219 @@
+//! The contract between the locks and whatever stores them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::Instant;
+
+use crate::contract::backend_error::BackendError;
+use crate::contract::counter::{CounterOutcome, CounterRequest};
+use crate::contract::diagnosis::Diagnosis;
+use crate::contract::kind::LockTarget;
+use crate::contract::lock_state::{Eviction, LockPage, LockState, ScanCursor};
+use crate::contract::name::NameError;
+use crate::contract::request::{
+    AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, GroupOutcome, ReleaseOutcome,
+    ReleaseRequest,
+};
+use crate::contract::safety_mode::SafetyMode;
+use crate::contract::wake::WakeStream;
+
+/// A place where locks are kept.
+///
+/// Implemented by those who write backends; those who use locks call [`Locktopus`](crate::Locktopus).
+/// There are no default methods, so that a wrapper (tracing, timeout, quorum) cannot forget to forward one.
+///
+/// # Contract
+///
+/// * **Exclusion.** Between a `Granted` answer and the end of that lease, a release or an expiry, no other
+///   owner is granted the same target. A lease is measured by the backend's own clock, from the moment it
+///   executed the request.
+/// * **Idempotence.** Every request may be executed twice for the same owner with the effect of once. A
+///   repeated attempt of the holder is answered `Granted` with the same token; a repeated release is
+///   answered `NotHeld`. Holds are not counted: one owner holds a lock once.
+/// * **Ownership.** Only a request with the holder's id changes or ends a hold. An extension never creates
+///   a lock that is not there.
+/// * **Tokens** grow strictly over the grants of a name and are never zero. A grant reserves as many as the
+///   attempt says.
+/// * **The queue** is served first come first served. An attempt that asks for a place keeps it, and keeps its
+///   order, as long as it is repeated in time; a release takes the place away. Whoever releases hands the lock
+///   to the first waiters that can have it and pushes the grant to them ([`WakeStream`]); so does whoever gives up a
+///   place while the lock is free, and whoever finds permits whose lease has ended. An attempt never
+///   overtakes a waiter that is alive, whether it queues or not. A backend without a queue answers
+///   [`Held`](AttemptOutcome::Held) to every attempt and says so in [`BackendInfo::queues`].
+/// * **Kinds.** A name is in use as one kind from when it is held, waited for or given a number, until that is over. Then an
+///   attempt, a group, an operation on the number, an eviction and an inspection as another kind are errors of kind
+///   [`OtherKind`](crate::BackendErrorKind::OtherKind) and change nothing. A release and an extension are answered as
+///   for an owner that holds nothing, because that is what ends the hold of one whose name was taken for something else.
+/// * **Recall.** A grant that answers an attempt with [`recall`](AcquireAttempt::recall) makes its owner one who is
+///   told: the next attempt of another owner, alone or in a group, that finds this hold in the way, or an eviction
+///   of it, sends [`Wake::Wanted`](crate::Wake::Wanted) to the stream that [claims](WakeStream::claim) the owner. Once
+///   is enough, the message may be lost, and the promise ends with the lease that was asked for, renewed or not. It
+///   is made for locks and mutexes that have a queue, by a backend that says [`BackendInfo::recalls`]; elsewhere the
+///   flag changes nothing.
+/// * **`Err` says whether it ran.** [`Executed::No`](crate::Executed) only if the request certainly had no
+///   effect. With [`Executed::Maybe`](crate::Executed) the core repeats the request with the same owner, or
+///   releases. A backend repeats a request by itself only if it certainly did not run, and only before the
+///   deadline.
+/// * **Deadlines** are given as instants of `tokio::time`. An answer after the deadline is useless; return
+///   an error of kind `Timeout` soon after it at the latest.
+/// * **Safety.** [`BackendInfo::safety`] says what is done so that a server that fails gives no lock to two. A grant that
+///   is answered counts under that mode; what was granted and does not count is given back before the error is returned,
+///   or the error says [`Executed::Maybe`](crate::Executed).
+/// * **Units.** Leases are whole milliseconds, at least one.
+/// * **Cancel safety.** Any returned future may be dropped at any time; then the request may or may not run.
+///   The core follows a dropped attempt with a release of the same owner. That release may overtake the
+///   attempt: a backend that can tell that an attempt arrives late refuses it.
+/// * **Runtime.** Methods are called on a tokio runtime with time and I/O enabled.
+#[async_trait]
+pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
+    /// What this backend is and what it can promise. Constant for its whole life.
+    fn info(&self) -> &BackendInfo;
+
+    /// Says whether this backend can place this target, before anything is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`NameError::Refused`] with the rule that the name breaks; [`NameError::Ambiguous`] if
+    /// [`LockTarget::check_name`] says so; [`NameError::UnsupportedKind`] if there are no locks of this kind.
+    fn check(&self, target: &LockTarget) -> Result<(), NameError>;
+
+    /// The group of locks this one is extended with. Requests of one [`extend`](Self::extend) call share a
+    /// shard; different shards are extended in parallel and cannot delay each other.
+    fn shard(&self, target: &LockTarget) -> u32;
+
+    /// Tries once to take a lock. Does not wait for it.
+    async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError>;
+
+    /// The targets that [`attempt_all`](Self::attempt_all) can take together: those of one group. `None`: this
+    /// one only alone.
+    fn group(&self, target: &LockTarget) -> Option<u32>;
+
+    /// Tries once to take several different locks of one group, all or nothing.
+    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError>;
+
+    /// Ends a hold, and undoes whatever an unanswered attempt of this owner did.
+    async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError>;
+
+    /// Extends several locks of one shard. One answer for each request, in order; one failure does not
+    /// hide the other answers.
+    async fn extend(
+        &self,
+        batch: &[ExtendRequest],
+        deadline: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>>;
+
+    /// Reads the state of a lock from where it is written, never from a replica. Changes nothing: what has ended is left
+    /// for those to find who tell the others.
+    async fn inspect(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<LockState, BackendError>;
+
+    /// Reads or changes the number inside a semaphore or a latch.
+    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError>;
+
+    /// Ends every hold of a lock whoever has it, fences its tokens, and hands the lock on. Places in the queue
+    /// stay.
+    async fn evict(&self, target: &LockTarget, deadline: Instant)
+    -> Result<Eviction, BackendError>;
+
+    /// Lists locks that are held and whose names begin with `prefix`, a page at a time. Never blocks the backend
+    /// for long.
+    async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        deadline: Instant,
+    ) -> Result<LockPage, BackendError>;
+
+    /// Joins those who listen for this target, if this process listens already and has missed nothing since.
+    /// Sends nothing.
+    fn listen(&self, target: &LockTarget) -> Option<WakeStream>;
+
+    /// Listens for hints that the target may have become free, and for grants pushed to owners of this process.
+    ///
+    /// Once this returns, a release that starts later reaches the owner it hands the lock to, or wakes at least
+    /// one of the waiters of this process. Both may be lost, hints may be false. After anything that can lose
+    /// them, every stream yields [`Wake::Resync`](crate::Wake).
+    async fn subscribe(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<WakeStream, BackendError>;
+
+    /// Looks for what silently breaks locks: eviction, old servers, missing permissions, wrong clocks.
+    async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError>;
+
+    /// Closes connections and ends background tasks. Later calls fail with kind `Closed`.
+    async fn close(&self);
+}
+
+/// A shared backend of any type.
+pub type DynBackend = Arc<dyn LockBackend>;
+
+/// What a backend is and what it can promise.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct BackendInfo {
+    /// Short name for errors, metrics and reports, for example `redis-rs`.
+    pub name: &'static str,
+    /// Where the locks are, without credentials, for example `redis-rs (cluster)`.
+    pub description: String,
+    /// Whether [`LockBackend::subscribe`] gives hints. Otherwise waiters poll.
+    pub wakes: bool,
+    /// Whether [`LockBackend::attempt`] gives places in a queue. Otherwise waiters ask again when woken.
+    pub queues: bool,
+    /// Whether a holder can ask to be [told](crate::Wake::Wanted) that its lock is wanted. Otherwise leases are never
+    /// kept after a release.
+    pub recalls: bool,
+    /// How long the core waits for one answer before it counts the request as perhaps executed.
+    pub call_timeout: Duration,
+    /// What its grants are worth when a server fails.
+    pub safety: SafetyMode,
+}
+
+impl BackendInfo {
+    /// A description with the given answers.
+    #[must_use]
+    pub fn new(
+        name: &'static str,
+        description: impl Into<String>,
+        wakes: bool,
+        call_timeout: Duration,
+    ) -> Self {
+        Self {
+            name,
+            description: description.into(),
+            wakes,
+            queues: false,
+            recalls: false,
+            call_timeout,
+            safety: SafetyMode::Plain,
+        }
+    }
+
+    /// Says that attempts get places in a queue.
+    #[must_use]
+    pub fn with_queues(mut self) -> Self {
+        self.queues = true;
+        self
+    }
+
+    /// Says what its grants are worth when a server fails.
+    #[must_use]
+    pub fn with_safety(mut self, safety: SafetyMode) -> Self {
+        self.safety = safety;
+        self
+    }
+
+    /// Says that holders who ask for it are told when their lock is wanted.
+    #[must_use]
+    pub fn with_recalls(mut self) -> Self {
+        self.recalls = true;
+        self
+    }
+}

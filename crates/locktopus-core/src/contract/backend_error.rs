@@ -1,0 +1,169 @@
+//! Errors of backends.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::contract::kind::LockTarget;
+
+/// What went wrong in a backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BackendErrorKind {
+    /// No connection, or the server said that it cannot serve right now.
+    Unavailable,
+    /// No answer before the deadline.
+    Timeout,
+    /// The server refused the request and will refuse it again, for example because it is out of memory.
+    Refused,
+    /// Login or permission problem.
+    Denied,
+    /// The name is in use as another kind of lock, or for something else. The [source](Error::source) is an
+    /// [`OtherKind`] that says what is there.
+    OtherKind,
+    /// The answer makes no sense. Other software may be writing these keys.
+    Protocol,
+    /// The backend cannot do this at all.
+    Unsupported,
+    /// The backend was closed.
+    Closed,
+    /// Too few nodes of a quorum agreed in time. The message says what each of them did.
+    NoQuorum,
+    /// Too few replicas confirmed in time. The [source](Error::source) is a
+    /// [`NotReplicated`](crate::NotReplicated) with the numbers.
+    NotReplicated,
+}
+
+/// What a name is in use as, when it was asked for as something else. The source of errors of kind
+/// [`OtherKind`](BackendErrorKind::OtherKind).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("in use as {found}, asked for as {}", asked.kind().as_str())]
+#[non_exhaustive]
+pub struct OtherKind {
+    /// What is there: a [kind's word](crate::LockKind::as_str), `rw_lock`, or a few words where it is no lock or that
+    /// cannot be told.
+    pub found: String,
+    /// What was asked for.
+    pub asked: LockTarget,
+}
+
+/// Whether the request may have taken effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Executed {
+    /// Certainly not: it was refused before any write, or never sent.
+    No,
+    /// Nobody knows: the connection failed or no answer came. Repeat it with the same owner, or release.
+    Maybe,
+}
+
+/// A backend did not do what it was asked to.
+///
+/// [`BackendError::executed`] tells what happened to the lock, [`BackendError::is_transient`] whether
+/// asking again can help.
+#[derive(Debug)]
+pub struct BackendError {
+    kind: BackendErrorKind,
+    executed: Executed,
+    backend: &'static str,
+    message: Box<str>,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl BackendError {
+    /// An error of `backend` (its short name). The message must hold no secret.
+    #[must_use]
+    pub fn new(
+        backend: &'static str,
+        kind: BackendErrorKind,
+        executed: Executed,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            executed,
+            backend,
+            message: message.into().into_boxed_str(),
+            source: None,
+        }
+    }
+
+    /// The name that was asked for is in use as something else, which `found` names. Nothing was done.
+    #[must_use]
+    pub fn other_kind(backend: &'static str, asked: &LockTarget, found: impl Into<String>) -> Self {
+        let (found, asked) = (found.into(), asked.clone());
+        let message = format!(
+            "{:?} is in use as {found} and cannot be a {} too; nothing was changed. Give one of them another name",
+            asked.name().as_str(),
+            asked.kind().as_str()
+        );
+        let kind = BackendErrorKind::OtherKind;
+        Self::new(backend, kind, Executed::No, message).with_source(OtherKind { found, asked })
+    }
+
+    /// Adds the error this one came from. It is shown by error chains, not by this error's text.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// The same error of a request of which an earlier part may have taken effect.
+    #[must_use]
+    pub fn after_a_part(mut self) -> Self {
+        self.executed = Executed::Maybe;
+        self
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn kind(&self) -> BackendErrorKind {
+        self.kind
+    }
+
+    /// Whether the request may have taken effect.
+    #[must_use]
+    pub fn executed(&self) -> Executed {
+        self.executed
+    }
+
+    /// The short name of the backend.
+    #[must_use]
+    pub fn backend(&self) -> &'static str {
+        self.backend
+    }
+
+    /// What happened, without the backend's name.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Whether the same request may succeed a little later without anybody changing anything.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        matches!(
+            self.kind,
+            BackendErrorKind::Unavailable
+                | BackendErrorKind::Timeout
+                | BackendErrorKind::NoQuorum
+                | BackendErrorKind::NotReplicated
+        )
+    }
+}
+
+impl fmt::Display for BackendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.backend, self.message)?;
+        if self.executed == Executed::Maybe {
+            f.write_str(" (the request may have taken effect)")?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for BackendError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source
+            .as_deref()
+            .map(|source| source as &(dyn Error + 'static))
+    }
+}

@@ -1,0 +1,27 @@
+//! The error of an option with an impossible value.
+
+use std::fmt;
+
+/// An option with an impossible value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{option} = {value}: {rule}")]
+pub struct OptionError {
+    /// Which option.
+    pub option: &'static str,
+    /// The value that was given.
+    pub value: String,
+    /// What it must be.
+    pub rule: String,
+}
+
+impl OptionError {
+    /// An error for `option`, given as `value`, that must follow `rule`.
+    #[must_use]
+    pub fn new(option: &'static str, value: impl fmt::Debug, rule: impl Into<String>) -> Self {
+        Self {
+            option,
+            value: format!("{value:?}"),
+            rule: rule.into(),
+        }
+    }
+}

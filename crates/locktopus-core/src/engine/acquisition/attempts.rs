@@ -1,0 +1,375 @@
+//! The one loop that takes locks from the backend: attempt, wait, attempt again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::engine::Engine;
+use super::member::Lead;
+use super::plan::{Plan, Wait};
+use super::state::{Place, Stand, Terms};
+use crate::contract::backend_error::{BackendError, BackendErrorKind, Executed};
+use crate::contract::clock::{self, BootInstant, timer_after};
+use crate::contract::kind::LockKind;
+use crate::contract::request::{AcquireAttempt, AttemptOutcome};
+use crate::engine::error::{LockError, Phase};
+use crate::engine::holding::held::Held;
+use crate::engine::settings::WaitStrategy;
+
+/// Short leases do not make waiters ask more often than this.
+pub(super) const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(50);
+
+/// Why an acquisition ended without an answer.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Failed(LockError),
+    /// It showed no life for too long, and somebody else leads those who wait in this process.
+    Deposed,
+}
+
+impl From<LockError> for Stop {
+    fn from(error: LockError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// One acquisition under way. Dropping it at any point gives back whatever an attempt may have taken, or leaves it
+/// to whoever leads next.
+pub(crate) struct Acquisition<'a> {
+    pub(super) engine: &'a Arc<Engine>,
+    pub(super) plan: &'a Plan,
+    started: Instant,
+    pub(super) limit: Option<Instant>,
+    pub(super) stand: Stand,
+    pub(super) pauses: u32,
+    /// The last subscription failed.
+    pub(super) deaf: bool,
+    /// Others of this process wait behind it.
+    pub(super) lead: Option<Lead>,
+}
+
+/// What the last attempt said, for the error if time runs out.
+#[derive(Debug)]
+pub(super) enum Obstacle {
+    Held(Option<Duration>),
+    Queued {
+        remaining: Option<Duration>,
+        ahead: u64,
+    },
+    Failed(BackendError),
+}
+
+impl Obstacle {
+    fn is_held(&self) -> bool {
+        !matches!(self, Self::Failed(_))
+    }
+}
+
+impl<'a> Acquisition<'a> {
+    pub(crate) fn new(
+        engine: &'a Arc<Engine>,
+        plan: &'a Plan,
+        started: Instant,
+        mut lead: Option<Lead>,
+    ) -> Self {
+        let left_behind = lead.as_mut().and_then(Lead::take_stand);
+        let mut acquisition = Self {
+            engine,
+            plan,
+            started,
+            limit: plan.wait.limit(started),
+            stand: Stand::new(plan.target.kind().new_owner()),
+            pauses: 0,
+            deaf: false,
+            lead,
+        };
+        acquisition.stand.terms = acquisition.terms();
+        if let Some(mut stand) = left_behind {
+            stand.failing_since = stand.failing_since.map(|since| since.max(started));
+            if stand.terms.same_but_tokens(&acquisition.stand.terms) {
+                acquisition.stand = *stand;
+            } else {
+                acquisition.stand.failing_since = stand.failing_since;
+                stand.give_up(engine, &plan.target);
+            }
+        }
+        acquisition
+    }
+
+    pub(crate) async fn run(mut self) -> Result<Option<Held>, Stop> {
+        self.make_way().await?;
+        if self.stand.terms.recall && self.stand.hints.is_none() {
+            // Whoever is to be told must listen before it can be.
+            self.stand.hints = self.listen();
+            if self.stand.hints.is_none() {
+                // Half of the time is left for the attempt itself.
+                let within = self.deadline().saturating_duration_since(Instant::now()) / 2;
+                self.stand.hints = self.subscribe(Instant::now() + within).await?;
+            }
+        }
+        if self.listens() && self.stand.hints.is_none() {
+            // If this process listens already, a grant may come right after the answer to the first attempt.
+            self.stand.hints = self.listen();
+        }
+        loop {
+            let obstacle = match self.attempt().await? {
+                Ok(guard) => return Ok(Some(guard)),
+                Err(obstacle) => obstacle,
+            };
+            self.report(&obstacle);
+            if self.plan.wait == Wait::Not && obstacle.is_held() {
+                return Ok(None);
+            }
+            if !self.time_left() {
+                return Err(self.out_of_time(obstacle).into());
+            }
+            if self.listens() && self.stand.hints.is_none() && obstacle.is_held() {
+                // Subscribe first, then look again: what happens between the two would otherwise be missed.
+                let stands_aside = !self.takes_place();
+                self.stand.hints = self.subscribe(self.deadline()).await?;
+                self.deaf = self.stand.hints.is_none();
+                if (!self.deaf || stands_aside) && self.time_left() {
+                    continue;
+                }
+            }
+            if self.time_left()
+                && let Some(token) = self.pause(&obstacle).await?
+                && let Some(guard) = self.believe(token)?
+            {
+                return Ok(Some(guard));
+            }
+            // An attempt without time for its answer would tell less than the last one did, and would
+            // have to be cleaned up after.
+            if !self.time_left() {
+                return Err(self.out_of_time(obstacle).into());
+            }
+        }
+    }
+
+    /// Gives back a lease that the line kept, and that would be in the way of the attempt.
+    async fn make_way(&mut self) -> Result<(), Stop> {
+        if !self.lead.as_ref().is_some_and(Lead::has_kept) {
+            return Ok(());
+        }
+        let deadline = self.deadline();
+        self.lives_until(deadline)?;
+        if let Some(kept) = self.lead.as_mut().and_then(Lead::take_kept) {
+            // Nobody believed in it, so it does not matter how that goes. If it takes too long, it goes on in the
+            // background.
+            let _ = tokio::time::timeout_at(deadline, kept.give_back(None)).await;
+        }
+        Ok(())
+    }
+
+    /// Tells those who watch this wait, or one behind it, where it stands.
+    fn report(&self, obstacle: &Obstacle) {
+        let (ahead, remaining) = match *obstacle {
+            Obstacle::Held(remaining) => (None, remaining),
+            Obstacle::Queued { remaining, ahead } => (Some(ahead), remaining),
+            Obstacle::Failed(_) => return,
+        };
+        if let Some(progress) = &self.plan.progress {
+            progress.report(ahead, remaining, self.plan.lease);
+        }
+        if let Some(lead) = &self.lead {
+            lead.tell(ahead, remaining);
+        }
+    }
+
+    pub(super) fn time_left(&self) -> bool {
+        self.limit.is_none_or(|limit| Instant::now() < limit)
+    }
+
+    async fn attempt(&mut self) -> Result<Result<Held, Obstacle>, Stop> {
+        let begun = Instant::now();
+        let deadline = self.deadline_from(begun);
+        self.lives_until(deadline)?;
+        let sent = clock::now();
+        // What this attempt is granted, no earlier one was.
+        let recall = self.stand.terms.recall
+            && self.stand.hints.is_some()
+            && self.stand.place.is_none()
+            && !self.stand.late_attempt;
+        let attempt = AcquireAttempt {
+            recall,
+            permits: self.plan.permits,
+            place: self.stand.terms.place.filter(|_| self.takes_place()),
+            tokens: self.stand.terms.tokens,
+            token_retention: self.stand.terms.retention,
+            ..AcquireAttempt::new(
+                self.plan.target.clone(),
+                self.stand.owner.clone(),
+                self.plan.lease,
+                deadline,
+            )
+        };
+        self.stand.unsettled = Some(self.engine.attempts.token());
+        self.stand.in_flight = true;
+        let answer = self.engine.attempt(&attempt).await;
+        self.stand.in_flight = false;
+        match answer {
+            Ok(AttemptOutcome::Granted { token }) => {
+                let granted_at = clock::now();
+                if self.valid_until(sent) <= granted_at {
+                    // The answer came too late to be of use: give the grant back and start afresh.
+                    self.give_up_owner();
+                    let name = self.engine.backend.info().name;
+                    let message = "the grant came after its validity was spent; the backend is slower than the lease";
+                    let slow =
+                        BackendError::new(name, BackendErrorKind::Timeout, Executed::No, message);
+                    return Ok(Err(self.failed(slow, begun)?));
+                }
+                self.take(sent, granted_at, token, recall).map(Ok)
+            }
+            Ok(AttemptOutcome::Held { remaining }) => {
+                self.stand.failing_since = None;
+                self.stand.settled();
+                // An owner id that does not queue and that nothing is held under is worth nothing to its owner, but a
+                // quorum may have nodes that are closed to it.
+                if self.stand.terms.place.is_none() && !self.stand.late_attempt {
+                    self.stand.owner = self.plan.target.kind().new_owner();
+                }
+                Ok(Err(Obstacle::Held(remaining)))
+            }
+            Ok(AttemptOutcome::Queued {
+                remaining,
+                ahead,
+                fence,
+            }) => {
+                // `unsettled` stays: a place in the queue must be given up too.
+                self.stand.failing_since = None;
+                self.stand.place = Some(Place { sent, fence });
+                Ok(Err(Obstacle::Queued { remaining, ahead }))
+            }
+            Err(error) => Ok(Err(self.failed(error, begun)?)),
+        }
+    }
+
+    /// What attempts ask for. The next leader may go on under the same owner id if it asks for the same.
+    fn terms(&self) -> Terms {
+        let place = self.queues();
+        let keeps = !self.plan.keep.is_zero();
+        Terms {
+            lease: self.plan.lease,
+            place: place.then(|| self.heartbeat() * 3 + self.engine.call_timeout()),
+            permits: self.plan.permits,
+            tokens: self
+                .lead
+                .as_ref()
+                .map_or(1, |lead| lead.tokens_to_ask(keeps)),
+            recall: self.lead.is_some() && keeps,
+            retention: self.plan.retention,
+        }
+    }
+
+    /// Whether the next attempt asks for a place in the queue, if it asks for one at all. In the queue of a fair lock
+    /// only somebody who listens does: a waiter that cannot be told is passed over. One that cannot subscribe stands in
+    /// line all the same.
+    fn takes_place(&self) -> bool {
+        *self.plan.target.kind() != LockKind::Fair
+            || !self.listens()
+            || self.stand.hints.is_some()
+            || self.deaf
+    }
+
+    /// Whether attempts ask for a place in the queue. Waiters of a fair lock stand in it whatever their strategy,
+    /// which then only says how they notice that it is their turn.
+    pub(super) fn queues(&self) -> bool {
+        let kind = self.plan.target.kind();
+        let by_choice = matches!(self.plan.strategy, WaitStrategy::HandOff { .. });
+        self.plan.wait != Wait::Not
+            && self.engine.backend.info().queues
+            && (by_choice && kind.hands_off() || *kind == LockKind::Fair)
+    }
+
+    /// Decides whether to go on after the error of an attempt begun at `begun`.
+    fn failed(&mut self, error: BackendError, begun: Instant) -> Result<Obstacle, LockError> {
+        let stand = &mut self.stand;
+        if error.executed() == Executed::Maybe {
+            stand.late_attempt = true;
+        } else if stand.place.is_none() && !stand.late_attempt {
+            stand.unsettled = None;
+        }
+        let since = *stand.failing_since.get_or_insert(begun);
+        if error.kind() == BackendErrorKind::NoQuorum {
+            // What is not surely given back closes nodes to this owner id, for it alone and perhaps for ever.
+            self.give_up_owner();
+        }
+        let patience_over = since.elapsed() >= self.engine.settings.outage;
+        let may_wait = self.plan.wait != Wait::Not;
+        if error.is_transient() && may_wait && !patience_over {
+            tracing::debug!(lock = %self.plan.target, %error, "attempt failed, will try again");
+            return Ok(Obstacle::Failed(error));
+        }
+        if let (Some(lead), true) = (&self.lead, error.is_transient() && may_wait) {
+            lead.tell_outage(&error);
+        }
+        Err(LockError::Backend {
+            target: self.plan.target.clone(),
+            phase: Phase::Acquire,
+            source: error,
+        })
+    }
+
+    fn give_up_owner(&mut self) {
+        let mut fresh = Stand::new(self.plan.target.kind().new_owner());
+        fresh.terms = self.stand.terms;
+        fresh.failing_since = self.stand.failing_since;
+        fresh.hints = self.stand.hints.take();
+        std::mem::replace(&mut self.stand, fresh).give_up(self.engine, &self.plan.target);
+    }
+
+    /// Shows those who wait behind that this acquisition is alive, and will be again by `until`. To be said before
+    /// everything that takes time: a leader that says nothing is soon deposed.
+    pub(super) fn lives_until(&self, until: Instant) -> Result<(), Stop> {
+        let Some(lead) = &self.lead else {
+            return Ok(());
+        };
+        // Generous: a busy runtime is no reason to lose the place in the queue, which is kept for three heartbeats.
+        let spare = self.heartbeat().max(SHORTEST_HEARTBEAT) * 2;
+        let asks = (&self.stand.owner, self.stand.lasts(self.engine));
+        lead.lives_until(BootInstant::of_timer(until) + spare, asks)
+    }
+
+    /// A single attempt may take the backend's call timeout; with a wait limit, attempts end with it. Only
+    /// the first one always has a moment, or a short limit could not take a lock that is free.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline_from(Instant::now())
+    }
+
+    fn deadline_from(&self, now: Instant) -> Instant {
+        let deadline = timer_after(now, self.engine.call_timeout());
+        match (self.plan.wait, self.limit) {
+            (Wait::AtMost(_), Some(limit)) => {
+                deadline.min(limit.max(self.started + self.engine.first_answer()))
+            }
+            _ => deadline,
+        }
+    }
+
+    fn out_of_time(&self, obstacle: Obstacle) -> LockError {
+        let (holder_remaining, source) = match obstacle {
+            Obstacle::Held(remaining) | Obstacle::Queued { remaining, .. } => (remaining, None),
+            Obstacle::Failed(error) => (None, Some(error)),
+        };
+        let (target, waited) = (self.plan.target.clone(), self.started.elapsed());
+        LockError::WaitTimeout {
+            target,
+            waited,
+            holder_remaining,
+            source,
+        }
+    }
+}
+
+impl Drop for Acquisition<'_> {
+    fn drop(&mut self) {
+        let fresh = Stand::new(self.stand.owner.clone());
+        let stand = std::mem::replace(&mut self.stand, fresh);
+        match self.lead.take() {
+            Some(lead) => lead.leave(stand),
+            None => stand.give_up(self.engine, &self.plan.target),
+        }
+    }
+}

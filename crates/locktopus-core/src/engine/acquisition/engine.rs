@@ -1,0 +1,36 @@
+//! What everything made by one `Locktopus` shares.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use super::cohort::Cohorts;
+use crate::contract::backend::DynBackend;
+use crate::engine::holding::services::Services;
+use crate::engine::settings::Settings;
+
+/// What acquisitions need: the [services](Services) of held leases, to which it dereferences, and who of this process
+/// waits for what.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    services: Arc<Services>,
+    pub(crate) cohorts: Arc<Cohorts>,
+}
+
+impl Engine {
+    pub(crate) fn start(backend: DynBackend, settings: Settings, runtime: Handle) -> Arc<Self> {
+        Arc::new(Self {
+            services: Services::start(backend, settings, runtime),
+            cohorts: Arc::default(),
+        })
+    }
+}
+
+impl Deref for Engine {
+    type Target = Arc<Services>;
+
+    fn deref(&self) -> &Arc<Services> {
+        &self.services
+    }
+}

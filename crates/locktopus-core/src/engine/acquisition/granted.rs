@@ -1,0 +1,108 @@
+//! From a grant of the backend to a held lease.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::attempts::{Acquisition, Stop};
+use super::recall::RecallSubscription;
+use crate::contract::clock::{self, BootInstant};
+use crate::contract::token::FencingToken;
+use crate::engine::error::LockError;
+use crate::engine::holding::grant::Grant;
+use crate::engine::holding::held::Held;
+use crate::engine::holding::lease::LeaseState;
+use crate::engine::settings::WaitStrategy;
+
+impl Acquisition<'_> {
+    pub(super) fn valid_until(&self, sent: BootInstant) -> BootInstant {
+        let margin = &self.engine.settings.margin;
+        margin.valid_until(sent, self.plan.lease)
+    }
+
+    /// The lock is ours, by an attempt or a heartbeat sent at `sent`, as was seen at `granted_at`. With `recall` we hear if
+    /// others want it.
+    pub(super) fn take(
+        &mut self,
+        sent: BootInstant,
+        granted_at: BootInstant,
+        token: Option<FencingToken>,
+        recall: bool,
+    ) -> Result<Held, Stop> {
+        self.stand.failing_since = None;
+        let plan = self.plan;
+        let grant = Grant {
+            target: plan.target.clone(),
+            owner: self.stand.owner.clone(),
+            token: token.filter(|_| plan.target.kind().has_tokens()),
+            permits: plan.permits,
+            turns: self.stand.terms.tokens,
+            lease: plan.lease,
+            renewed: plan.renewed,
+            hold_until: plan.max_hold.map(|hold| sent + hold),
+            granted_at,
+            valid_until: self.valid_until(sent),
+            late_attempt: self.stand.late_attempt,
+            safety: self.engine.safety(),
+            retention: plan.retention,
+        };
+        let recall = self.stand.hints.take_if(|_| recall).map(|mut hints| {
+            hints.hold();
+            let keep = plan.keep;
+            RecallSubscription { hints, keep }
+        });
+        // Where this fails, dropping `self` gives the grant back.
+        let held = match self.lead.as_mut() {
+            Some(lead) => {
+                let held = lead.won(grant, recall)?;
+                // The way is the line's again; there is nothing to leave to the next one.
+                self.lead = None;
+                held
+            }
+            None => {
+                let state = Arc::new(LeaseState::new(grant));
+                let watch = self.engine.watch(&state);
+                let watch = watch.ok_or(LockError::ShutDown)?;
+                Held::new(Arc::clone(self.engine), state, watch)
+            }
+        };
+        self.stand.settled();
+        self.stand.late_attempt = false;
+        self.stop_listening();
+        Ok(held)
+    }
+
+    /// Decides whether a pushed grant may be used without asking the backend.
+    ///
+    /// The message may be old, or forged, or the waiter may not have been heard of for long. It is believed if its token
+    /// is newer than the last answer to this owner (so it is no leftover of an earlier grant), and validity
+    /// counts from when that answer's attempt was sent, which was before the grant. Source: the model that
+    /// broke every weaker rule.
+    pub(super) fn believe(&mut self, token: FencingToken) -> Result<Option<Held>, Stop> {
+        let WaitStrategy::HandOff { confirm: false, .. } = self.plan.strategy else {
+            return Ok(None);
+        };
+        if self.engine.safety().confirms_pushes() {
+            return Ok(None);
+        }
+        let Some(place) = self.stand.place.filter(|place| token.get() > place.fence) else {
+            return Ok(None);
+        };
+        let now = clock::now();
+        let left = self.valid_until(place.sent).since(now);
+        if left < least_validity(self.plan.lease, self.plan.renewed) {
+            return Ok(None);
+        }
+        // The time for which it may be held counts from then too, which may have used it up: an attempt begins it anew.
+        if let Some(most) = self.plan.max_hold
+            && now.since(place.sent) > most / 10
+        {
+            return Ok(None);
+        }
+        self.take(place.sent, now, Some(token), false).map(Some)
+    }
+}
+
+/// How much of a lease must be left for it to be as good as one that was just granted.
+pub(crate) fn least_validity(lease: Duration, renewed: bool) -> Duration {
+    if renewed { lease / 2 } else { lease * 9 / 10 }
+}

@@ -1,0 +1,89 @@
+//! How a lock is acquired, from top to bottom.
+//!
+//! | file | step |
+//! |---|---|
+//! | `mod` | begins: within the process if others of it hold the lock or wait for it, else at the backend |
+//! | `plan` | what was asked for, checked |
+//! | `cohort`, `member` | tasks of this process that want the same lock: one of them asks the backend for all |
+//! | `local_queue`, `slot`, `stage` | their queue, without a network |
+//! | `shared_lease`, `recall`, `lease_cache` | the lease that they pass to each other, and keep for a moment |
+//! | `attempts` | the one loop that takes locks from the backend: attempt, wait, attempt again |
+//! | `waiting` | how that loop waits: pushed grants, wake-ups, heartbeats, polling |
+//! | `state` | what the loop may have at the backend, and who answers for it |
+//! | `granted` | from a grant to a held lease |
+
+mod attempts;
+pub(crate) mod cohort;
+mod engine;
+mod granted;
+pub(crate) mod lease_cache;
+mod local_progress;
+mod local_queue;
+mod member;
+mod plan;
+mod recall;
+mod shared_lease;
+mod slot;
+mod stage;
+mod state;
+mod sync;
+mod waiting;
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use self::attempts::{Acquisition, Stop};
+use self::cohort::{Asker, PATIENCE};
+pub(crate) use self::engine::Engine;
+use self::member::Lead;
+pub(crate) use self::plan::{Plan, Wait};
+use self::shared_lease::Session;
+use self::state::Stand;
+pub(crate) use self::waiting::jitter;
+use crate::contract::clock::BootInstant;
+use crate::contract::owner::OwnerId;
+use crate::engine::error::LockError;
+use crate::engine::holding::held::Held;
+
+/// Takes the lock, or says why not. `Ok(None)`: one attempt was allowed and somebody else holds the lock.
+///
+/// Within the process first, where others may hold the lock or be on the way to it; else from the backend.
+pub(crate) async fn acquire(engine: &Arc<Engine>, plan: &Plan) -> Result<Option<Held>, LockError> {
+    let started = Instant::now();
+    if cohort::serves(engine, plan) {
+        return member::acquire(engine, plan, started).await;
+    }
+    alone(engine, plan, started).await
+}
+
+/// Takes the lock from the backend, for nobody else.
+pub(crate) async fn alone(
+    engine: &Arc<Engine>,
+    plan: &Plan,
+    started: Instant,
+) -> Result<Option<Held>, LockError> {
+    // Boxed: those who wait in a line of this process need no room for this.
+    match Box::pin(from_backend(engine, plan, started, None)).await {
+        Ok(held) => Ok(held),
+        Err(Stop::Failed(error)) => Err(error),
+        // Only those who lead others are deposed.
+        Err(Stop::Deposed) => Ok(None),
+    }
+}
+
+/// Takes the lock from the backend, as the leader of those who wait in this process if there is a `lead`. The wait
+/// limit counts from `started`.
+pub(crate) async fn from_backend(
+    engine: &Arc<Engine>,
+    plan: &Plan,
+    started: Instant,
+    lead: Option<Lead>,
+) -> Result<Option<Held>, Stop> {
+    tokio::select! {
+        biased;
+        () = engine.closing.cancelled() => Err(LockError::ShutDown.into()),
+        () = plan.cancelled() => Err(plan.cancellation().into()),
+        outcome = Acquisition::new(engine, plan, started, lead).run() => outcome,
+    }
+}

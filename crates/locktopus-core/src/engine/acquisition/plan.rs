@@ -1,0 +1,82 @@
+//! What an acquisition is to do.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::contract::clock::{LONGEST, timer_after};
+use crate::contract::kind::LockTarget;
+use crate::contract::token_retention::TokenRetention;
+use crate::engine::error::LockError;
+use crate::engine::settings::WaitStrategy;
+use crate::engine::wait_progress::Reporter;
+
+/// Everything a request decided, checked.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) target: LockTarget,
+    pub(crate) permits: u32,
+    pub(crate) lease: Duration,
+    pub(crate) renewed: bool,
+    pub(crate) max_hold: Option<Duration>,
+    /// For how long to keep the lease after a release; zero: not at all.
+    pub(crate) keep: Duration,
+    pub(crate) strategy: WaitStrategy,
+    pub(crate) wait: Wait,
+    pub(crate) cancel: Option<CancellationToken>,
+    pub(crate) retention: Option<TokenRetention>,
+    /// Who wants to know how the wait goes on.
+    pub(crate) progress: Option<Reporter>,
+}
+
+impl Plan {
+    /// Completes when the caller's token is cancelled; never without one.
+    pub(crate) async fn cancelled(&self) {
+        match &self.cancel {
+            Some(token) => token.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    pub(crate) fn cancellation(&self) -> LockError {
+        let target = self.target.clone();
+        LockError::Cancelled { target }
+    }
+
+    /// The error of a wait that reached its limit in this process.
+    pub(crate) fn out_of_time(&self, started: Instant) -> LockError {
+        LockError::WaitTimeout {
+            target: self.target.clone(),
+            waited: started.elapsed(),
+            holder_remaining: None,
+            source: None,
+        }
+    }
+}
+
+/// How long to wait for a lock that somebody else holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// One attempt.
+    Not,
+    /// At most this long.
+    AtMost(Duration),
+    /// For ever.
+    Forever,
+}
+
+impl Wait {
+    /// As long as a user says. Longer than anybody waits is not longer than [`LONGEST`].
+    pub(crate) fn at_most(limit: Duration) -> Self {
+        Self::AtMost(limit.min(LONGEST))
+    }
+
+    pub(crate) fn limit(self, from: Instant) -> Option<Instant> {
+        match self {
+            Self::Not => Some(from),
+            Self::AtMost(limit) => Some(timer_after(from, limit)),
+            Self::Forever => None,
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Lease caching: a session that the line keeps while nobody of this process has it.
+//!
+//! The backend knows whom to tell since the grant itself ([`AcquireAttempt::recall`](crate::AcquireAttempt::recall)),
+//! and this process listened before it asked, so nothing that was said is missed. When the lease is released for
+//! the first time, a task begins to listen. It ends the keeping when somebody else wants the lock, when a message may
+//! have been lost, or when the time is over; or ends with the lease.
+//!
+//! The time counts from the first release, not from the latest, so that those who cannot ask for the lock wait for a
+//! bounded time however often it is taken again. It ends at the latest when the backend may have forgotten whom to
+//! tell.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use super::shared_lease::Session;
+use crate::contract::clock::BootInstant;
+use crate::contract::sync::lock;
+use crate::contract::wake::WakeStream;
+use crate::engine::holding::services::Services;
+use futures_util::FutureExt as _;
+
+/// What it takes to keep a lease after its release.
+pub(crate) struct RecallSubscription {
+    /// Hears that the lock is wanted.
+    pub(crate) hints: WakeStream,
+    /// For how long.
+    pub(crate) keep: Duration,
+}
+
+/// A session that is kept.
+pub(super) struct Keeping {
+    /// Until the first release.
+    subscription: Mutex<Option<RecallSubscription>>,
+    /// Until when the backend certainly knows whom to tell: for the lease that it granted, renewals not counted.
+    known_until: BootInstant,
+    /// Set by the first release.
+    until: OnceLock<BootInstant>,
+    /// Somebody else wants the lock, or the time is over.
+    over: AtomicBool,
+}
+
+impl Keeping {
+    pub(super) fn new(subscription: RecallSubscription, known_until: BootInstant) -> Self {
+        Self {
+            subscription: Mutex::new(Some(subscription)),
+            known_until,
+            until: OnceLock::new(),
+            over: AtomicBool::new(false),
+        }
+    }
+
+    /// Until when the lease is kept; `None` before the first release, and when keeping is over.
+    pub(super) fn until(&self) -> Option<BootInstant> {
+        let over = self.over.load(Ordering::Acquire);
+        self.until.get().copied().filter(|_| !over)
+    }
+
+    /// Begins with the first release. What comes back must run, for as long as the lease is kept.
+    pub(super) fn begin(
+        &self,
+        session: &Arc<Session>,
+        services: &Arc<Services>,
+        now: BootInstant,
+    ) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let RecallSubscription { mut hints, keep } = lock(&self.subscription).take()?;
+        // What was said while the lock was held.
+        if hints.wanted().now_or_never().is_some() {
+            return None;
+        }
+        let until = *self
+            .until
+            .get_or_init(|| (now + keep).min(self.known_until));
+        let (session, services) = (Arc::clone(session), Arc::clone(services));
+        Some(async move {
+            let ended = session.core.signal().clone();
+            tokio::select! {
+                biased;
+                () = ended.cancelled() => return,
+                () = hints.wanted() => {}
+                () = tokio::time::sleep_until(until.timer()) => {}
+            }
+            session.end_keeping(&services);
+        })
+    }
+
+    /// From now on the lease is not kept. Whoever looks under the line's lock after this sees it.
+    pub(super) fn end(&self) {
+        self.over.store(true, Ordering::Release);
+        lock(&self.subscription).take();
+    }
+}

@@ -1,0 +1,113 @@
+//! What an acquisition has at the backend, or may have: an owner id, attempts under way, a place in the queue.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use crate::contract::clock::{self, BootInstant};
+use crate::contract::kind::LockTarget;
+use crate::contract::owner::OwnerId;
+use crate::contract::token_retention::TokenRetention;
+use crate::contract::wake::WakeStream;
+use crate::engine::holding::reaper::PendingRelease;
+use crate::engine::holding::services::Services;
+
+/// Where an acquisition stands with the backend. Whoever has it answers for it.
+#[derive(Debug)]
+pub(crate) struct Stand {
+    pub(super) owner: OwnerId,
+    pub(super) terms: Terms,
+    /// An attempt of `owner` may hold the lock, or a place in the queue. The token makes a shutdown wait until
+    /// this has been handed to the reaper.
+    pub(super) unsettled: Option<TaskTrackerToken>,
+    /// An attempt is under way.
+    pub(super) in_flight: bool,
+    /// An earlier attempt of `owner` got no answer; it may still arrive.
+    pub(super) late_attempt: bool,
+    /// The place in the queue that the last answered attempt confirmed.
+    pub(super) place: Option<Place>,
+    pub(super) hints: Option<WakeStream>,
+    pub(super) failing_since: Option<Instant>,
+}
+
+/// What every attempt of one owner id asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Terms {
+    pub(super) lease: Duration,
+    /// For how long to keep a place in the queue, if one is wanted.
+    pub(super) place: Option<Duration>,
+    pub(super) permits: u32,
+    pub(super) tokens: u32,
+    /// Whether to be told when a lock that is held is wanted.
+    pub(super) recall: bool,
+    /// How long to remember the token, if the request said so.
+    pub(super) retention: Option<TokenRetention>,
+}
+
+impl Terms {
+    /// Whether somebody who asks for these can go on where somebody who asked for the others stood. With fewer tokens
+    /// than it would have asked for it passes the lock on less often, which is no harm.
+    pub(super) fn same_but_tokens(&self, others: &Self) -> bool {
+        let tokens = others.tokens;
+        Self { tokens, ..*self } == *others
+    }
+}
+
+/// A confirmed place in the queue, and what a pushed grant must be measured by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// When the attempt that confirmed it was sent. A grant pushed later happened later, so validity may count
+    /// from here.
+    pub(super) sent: BootInstant,
+    /// The last token at that time. A grant with a token that is not greater is an old message.
+    pub(super) fence: u64,
+}
+
+impl Stand {
+    pub(super) fn new(owner: OwnerId) -> Self {
+        Self {
+            owner,
+            terms: Terms::default(),
+            unsettled: None,
+            in_flight: false,
+            late_attempt: false,
+            place: None,
+            hints: None,
+            failing_since: None,
+        }
+    }
+
+    /// The backend has neither a hold nor a place that nobody answers for.
+    pub(super) fn settled(&mut self) {
+        (self.unsettled, self.place) = (None, None);
+    }
+
+    /// Makes it fit to be taken up by somebody else: an attempt whose answer nobody waits for may arrive late.
+    pub(crate) fn left_behind(mut self) -> Self {
+        self.late_attempt |= std::mem::take(&mut self.in_flight);
+        self
+    }
+
+    /// For how long the backend may keep what an attempt that is sent now takes.
+    pub(super) fn lasts(&self, services: &Services) -> Duration {
+        let place = self.terms.place.unwrap_or_default();
+        self.terms.lease + place + services.call_timeout()
+    }
+
+    /// Leaves what there may be to the reaper.
+    pub(crate) fn give_up(self, services: &Arc<Services>, target: &LockTarget) {
+        if self.unsettled.is_none() && !self.late_attempt {
+            return;
+        }
+        services.reap(PendingRelease {
+            target: target.clone(),
+            permits: self.terms.permits,
+            until: clock::now() + self.lasts(services),
+            owner: self.owner,
+            late_attempt: self.in_flight || self.late_attempt,
+            retention: self.terms.retention,
+        });
+    }
+}

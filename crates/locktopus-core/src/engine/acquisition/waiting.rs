@@ -1,0 +1,151 @@
+//! How an acquisition waits for its turn at the backend.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::attempts::{Acquisition, Obstacle, SHORTEST_HEARTBEAT, Stop};
+use super::plan::Wait;
+use crate::contract::kind::LockKind;
+use crate::contract::lock_state::Mode;
+use crate::contract::owner;
+use crate::contract::token::FencingToken;
+use crate::contract::wake::{Wake, WakeStream};
+use crate::engine::settings::WaitStrategy;
+
+impl Acquisition<'_> {
+    /// Whether to be told of what happens. Who stands in the queue of a fair lock must be: it looks when its strategy says
+    /// so, but is passed over if nobody listens for it.
+    pub(super) fn listens(&self) -> bool {
+        self.plan.wait != Wait::Not
+            && self.plan.target.kind().announces()
+            && self.engine.backend.info().wakes
+            && (!matches!(self.plan.strategy, WaitStrategy::Poll { .. })
+                || *self.plan.target.kind() == LockKind::Fair)
+    }
+
+    pub(super) fn listen(&self) -> Option<WakeStream> {
+        let hints = self.engine.backend.listen(&self.plan.target)?;
+        hints.claim(&self.stand.owner);
+        Some(hints)
+    }
+
+    pub(super) async fn subscribe(&self, deadline: Instant) -> Result<Option<WakeStream>, Stop> {
+        self.lives_until(deadline)?;
+        match self.engine.subscribe(&self.plan.target, deadline).await {
+            Ok(hints) => {
+                hints.claim(&self.stand.owner);
+                Ok(Some(hints))
+            }
+            Err(error) => {
+                tracing::debug!(lock = %self.plan.target, %error, "cannot listen for releases, polling");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Stops listening as the winner. Where several can hold at once the hint goes on to the next waiter, for whom
+    /// there may be room too.
+    pub(super) fn stop_listening(&mut self) {
+        if let Some(hints) = self.stand.hints.take()
+            && self.plan.target.kind().mode() == Mode::Exclusive
+        {
+            hints.won();
+        }
+    }
+
+    /// Waits until it is time to look again. The token of a pushed grant, if one came.
+    pub(super) async fn pause(
+        &mut self,
+        obstacle: &Obstacle,
+    ) -> Result<Option<FencingToken>, Stop> {
+        let pause = self.next_pause(self.stand.hints.is_some(), obstacle);
+        let until = Instant::now() + pause;
+        let until = self.limit.map_or(until, |limit| limit.min(until));
+        self.lives_until(until)?;
+        let Some(hints) = &mut self.stand.hints else {
+            tokio::time::sleep_until(until).await;
+            return Ok(None);
+        };
+        // The owner may be a new one since the last time.
+        hints.claim(&self.stand.owner);
+        Ok(match tokio::time::timeout_at(until, hints.next()).await {
+            Ok(Wake::Granted { token }) => Some(token),
+            Ok(_) | Err(_) => None,
+        })
+    }
+
+    /// How often to look without being told. A pushed grant is worth what is left since the last look, so in a
+    /// queue that must not be long ago compared with the lease.
+    pub(super) fn heartbeat(&self) -> Duration {
+        let often = (self.plan.lease / 12).max(SHORTEST_HEARTBEAT);
+        match self.plan.strategy {
+            WaitStrategy::HandOff { heartbeat, .. } => heartbeat.min(often),
+            WaitStrategy::Notify { heartbeat: pause } | WaitStrategy::Poll { max: pause, .. } => {
+                if self.queues() {
+                    pause.min(often)
+                } else {
+                    pause
+                }
+            }
+        }
+    }
+
+    fn next_pause(&mut self, listening: bool, obstacle: &Obstacle) -> Duration {
+        let strategy = if listening {
+            self.plan.strategy
+        } else {
+            self.polling()
+        };
+        let pause = match strategy {
+            WaitStrategy::HandOff { .. } | WaitStrategy::Notify { .. } => {
+                let heartbeat = self.heartbeat();
+                jitter(heartbeat * 3 / 4, heartbeat * 5 / 4)
+            }
+            WaitStrategy::Poll { min, max } => {
+                let top = min
+                    .saturating_mul(2_u32.saturating_pow(self.pauses.min(16)))
+                    .min(max);
+                self.pauses += 1;
+                jitter(min / 2, top)
+            }
+        };
+        // A place in the queue is lost without heartbeats, and a grant with its lease if nobody looks.
+        let pause = match obstacle {
+            Obstacle::Queued { .. } => pause.min(self.heartbeat() * 5 / 4),
+            Obstacle::Held(_) | Obstacle::Failed(_) => pause,
+        };
+        match obstacle {
+            // Others are ahead: when the lease in the way ends, it is their turn to notice.
+            Obstacle::Queued { ahead: 1.., .. } => pause,
+            // The holder's lease may be all that stands in the way; the jitter keeps a crowd apart.
+            Obstacle::Held(Some(remaining))
+            | Obstacle::Queued {
+                remaining: Some(remaining),
+                ..
+            } => pause.min(*remaining + jitter(Duration::from_millis(1), Duration::from_millis(5))),
+            Obstacle::Held(None)
+            | Obstacle::Queued {
+                remaining: None, ..
+            } => pause,
+            Obstacle::Failed(_) => pause.min(jitter(
+                Duration::from_millis(20),
+                Duration::from_millis(200),
+            )),
+        }
+    }
+
+    fn polling(&self) -> WaitStrategy {
+        match self.plan.strategy {
+            WaitStrategy::HandOff { .. } | WaitStrategy::Notify { .. } => WaitStrategy::POLL,
+            poll @ WaitStrategy::Poll { .. } => poll,
+        }
+    }
+}
+
+/// A random duration between the two.
+pub(crate) fn jitter(low: Duration, high: Duration) -> Duration {
+    let spread = high.saturating_sub(low).as_nanos();
+    let random = u128::from(u64::from_le_bytes(owner::random()));
+    low + Duration::from_nanos(u64::try_from((spread * (random >> 32)) >> 32).unwrap_or(u64::MAX))
+}

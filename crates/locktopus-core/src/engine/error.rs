@@ -1,0 +1,246 @@
+//! Errors of the lock API.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::contract::backend_error::{BackendError, BackendErrorKind, Executed, OtherKind};
+use crate::contract::kind::LockTarget;
+use crate::contract::name::NameError;
+use crate::contract::option_error::OptionError;
+use crate::contract::safety_mode::NotReplicated;
+
+/// Why an operation on a lock did not do what it was asked to.
+///
+/// Held by someone, lost, cancelled, out of time and backend down are different variants, because they
+/// call for different reactions.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// The name cannot be used. Nothing was sent.
+    #[error(transparent)]
+    Name(#[from] NameError),
+
+    /// An option has an impossible value. Nothing was sent.
+    #[error(transparent)]
+    Option(#[from] OptionError),
+
+    /// The lock did not become free in time. You do not hold it.
+    ///
+    /// The source, if any, is the backend error that the last attempt ended with.
+    #[error("{target} was not free within {waited:?}; you do not hold it")]
+    WaitTimeout {
+        /// Which lock.
+        target: LockTarget,
+        /// How long the call waited.
+        waited: Duration,
+        /// What is left of the present holder's lease, if the last answer told.
+        holder_remaining: Option<Duration>,
+        /// What the last attempt failed with, if it was not that somebody else holds the lock.
+        #[source]
+        source: Option<BackendError>,
+    },
+
+    /// The caller's cancellation token was triggered. You do not hold the lock.
+    #[error("waiting for {target} was cancelled; you do not hold it")]
+    Cancelled {
+        /// Which lock.
+        target: LockTarget,
+    },
+
+    /// You held the lock and do not any more. Whatever it protects may be changing under you: stop.
+    #[error("{target} is lost: {cause}")]
+    Lost {
+        /// Which lock.
+        target: LockTarget,
+        /// What happened to it.
+        cause: LostCause,
+    },
+
+    /// The backend failed.
+    #[error("{phase} {target} failed; {}", phase.consequence(source.executed()))]
+    Backend {
+        /// Which lock.
+        target: LockTarget,
+        /// What was being done.
+        phase: Phase,
+        /// What the backend said.
+        source: BackendError,
+    },
+
+    /// The same owner asked for a lock that it holds already and cannot enter again: a mutex, or any lock as one of
+    /// several that are taken together. Waiting would never end.
+    #[error(
+        "{target}: this owner holds it already and cannot enter it again (a mutex never, other locks not as one of several \
+         taken together); release it first"
+    )]
+    NotReentrant {
+        /// Which lock.
+        target: LockTarget,
+    },
+
+    /// The ticket does not belong to this lock, or its text is damaged.
+    #[error("the ticket cannot be used: {reason}")]
+    Ticket {
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// [`Locktopus::shutdown`](crate::Locktopus::shutdown) was called.
+    #[error("this Locktopus was shut down; build a new one")]
+    ShutDown,
+
+    /// The same owner reads what it wants to write; waiting would never end.
+    #[error(
+        "{target}: this owner holds the lock for reading, and reading cannot become writing; release the read lock first, \
+         or begin with the write lock and downgrade it"
+    )]
+    UpgradeRefused {
+        /// Which lock.
+        target: LockTarget,
+    },
+}
+
+impl LockError {
+    /// Whether too few nodes of a quorum agreed. The [source](std::error::Error::source) says what each of them did.
+    #[must_use]
+    pub fn is_no_quorum(&self) -> bool {
+        let source = self.backend_error();
+        source.is_some_and(|source| source.kind() == BackendErrorKind::NoQuorum)
+    }
+
+    /// How many replicas confirmed and how many had to, if it failed because too few did.
+    #[must_use]
+    pub fn not_replicated(&self) -> Option<&NotReplicated> {
+        std::error::Error::source(self.backend_error()?)?.downcast_ref()
+    }
+
+    /// What the name is in use as, if it failed because that is another kind than was asked for.
+    #[must_use]
+    pub fn other_kind(&self) -> Option<&OtherKind> {
+        std::error::Error::source(self.backend_error()?)?.downcast_ref()
+    }
+
+    fn backend_error(&self) -> Option<&BackendError> {
+        match self {
+            Self::Backend { source, .. } => Some(source),
+            Self::WaitTimeout { source, .. } => source.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+/// Which operation a backend error belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Phase {
+    /// Taking a lock.
+    Acquire,
+    /// Pushing its expiry out.
+    Extend,
+    /// Giving it back.
+    Release,
+    /// Reading its state.
+    Inspect,
+    /// Changing the number inside a semaphore or a latch.
+    Count,
+    /// Taking it away from its holder.
+    Evict,
+}
+
+impl Phase {
+    fn consequence(self, executed: Executed) -> &'static str {
+        match (self, executed) {
+            (Self::Acquire, Executed::No) => "you do not hold it",
+            (Self::Acquire, Executed::Maybe) => {
+                "you do not hold it, and what the attempt may have left is being released in the background"
+            }
+            (Self::Extend, _) => "it is held until the deadline it had before",
+            (Self::Release, _) => {
+                "releasing goes on in the background, and at the latest its lease ends"
+            }
+            (Self::Inspect, _) => "its state is unknown",
+            (Self::Count | Self::Evict, Executed::No) => "nothing was changed",
+            (Self::Count, Executed::Maybe) => {
+                "it may have been changed; look before doing it again"
+            }
+            (Self::Evict, Executed::Maybe) => {
+                "its holder may have lost it; look before doing it again"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Acquire => "acquiring",
+            Self::Extend => "extending",
+            Self::Release => "releasing",
+            Self::Inspect => "inspecting",
+            Self::Count => "counting",
+            Self::Evict => "releasing by force",
+        })
+    }
+}
+
+/// Why a lease ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LostCause {
+    /// The lease ran out; it was not to be renewed.
+    Expired,
+    /// The lease ran out because it could not be renewed in time.
+    Unreachable {
+        /// What the last renewal failed with.
+        detail: String,
+    },
+    /// The backend does not know the lock any more: deleted, evicted, or lost with a server.
+    Missing,
+    /// Somebody else holds the lock.
+    TakenOver,
+    /// The maximum hold time is over.
+    MaxHold,
+    /// The `Locktopus` was shut down and gave its locks back.
+    ShutDown,
+    /// You released it.
+    Released,
+    /// You turned the guard into a ticket.
+    Transferred,
+    /// It was released by force, in this process.
+    Evicted {
+        /// The reason that was given.
+        reason: String,
+    },
+    /// It was taken together with others, of which this one was lost, and was given back.
+    Together {
+        /// The lock that was lost first.
+        lock: String,
+    },
+}
+
+impl fmt::Display for LostCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Expired => f.write_str("its lease ran out"),
+            Self::Unreachable { detail } => write!(
+                f,
+                "its lease ran out because it could not be renewed ({detail})"
+            ),
+            Self::Missing => f.write_str(
+                "the backend does not know it any more (deleted, evicted, or lost with a server)",
+            ),
+            Self::TakenOver => f.write_str("somebody else holds it"),
+            Self::MaxHold => f.write_str("its maximum hold time is over"),
+            Self::ShutDown => f.write_str("its Locktopus was shut down"),
+            Self::Released => f.write_str("it was released"),
+            Self::Transferred => f.write_str("it was turned into a ticket"),
+            Self::Evicted { reason } => write!(f, "it was released by force ({reason})"),
+            Self::Together { lock } => {
+                write!(
+                    f,
+                    "it was given back because {lock}, taken together with it, is lost"
+                )
+            }
+        }
+    }
+}

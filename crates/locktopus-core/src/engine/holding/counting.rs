@@ -1,0 +1,74 @@
+//! Operations on the number inside a semaphore or a latch: each runs once, however often it is sent.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::contract::backend_error::{BackendError, Executed};
+use crate::contract::clock::timer_in;
+use crate::contract::counter::{CounterAction, CounterOutcome, CounterRequest};
+use crate::contract::kind::LockTarget;
+use crate::contract::owner::OwnerId;
+use crate::engine::error::{LockError, Phase};
+use crate::engine::holding::services::Services;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+impl Services {
+    /// Reads or changes the number. A backend that cannot be reached is asked again under the same operation id for
+    /// as long as a waiter would put up with it.
+    pub(crate) async fn count(
+        &self,
+        target: LockTarget,
+        action: CounterAction,
+    ) -> Result<CounterOutcome, LockError> {
+        let operation = OwnerId::generate();
+        let limit = timer_in(self.settings.outage);
+        let (mut pause, mut may_have_run) = (FIRST_PAUSE, false);
+        let source = loop {
+            if self.closing.is_cancelled() {
+                return Err(LockError::ShutDown);
+            }
+            let request = CounterRequest {
+                target: target.clone(),
+                operation: operation.clone(),
+                action,
+                deadline: timer_in(self.call_timeout()),
+            };
+            let error = match self.counter(&request).await {
+                Ok(outcome) => return Ok(outcome),
+                Err(error) => error,
+            };
+            may_have_run |= error.executed() == Executed::Maybe;
+            if !error.is_transient() || Instant::now() + pause >= limit {
+                break error;
+            }
+            tracing::debug!(lock = %target, %error, "counting failed, will try again");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        };
+        let phase = match action {
+            CounterAction::Read => Phase::Inspect,
+            _ => Phase::Count,
+        };
+        Err(LockError::Backend {
+            target,
+            phase,
+            source: if may_have_run {
+                perhaps_executed(source)
+            } else {
+                source
+            },
+        })
+    }
+}
+
+/// The last error may say that this request did not run; an earlier one may have.
+fn perhaps_executed(error: BackendError) -> BackendError {
+    if error.executed() == Executed::Maybe {
+        return error;
+    }
+    let message = error.message().to_owned();
+    BackendError::new(error.backend(), error.kind(), Executed::Maybe, message).with_source(error)
+}

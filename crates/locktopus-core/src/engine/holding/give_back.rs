@@ -1,0 +1,110 @@
+//! What is owed to the backend when a lease has ended, and the release that gives it back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use crate::contract::backend_error::Executed;
+use crate::contract::clock::timer_in;
+use crate::contract::request::{ReleaseOutcome, ReleaseRequest};
+use crate::engine::error::{LockError, LostCause, Phase};
+use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::services::Services;
+use crate::engine::holding::shared_owner::SharedOwner;
+
+/// A lease that nobody of this process has any more, and that the backend must be given back. Dropping it leaves that
+/// to the reaper, so whatever happens on the way, it is done.
+#[must_use = "dropping it gives the lease back in the background"]
+pub(crate) struct Owed {
+    services: Arc<Services>,
+    state: Arc<LeaseState>,
+    open: bool,
+    /// A shutdown waits for it. Dropped last, after the reaper has taken over.
+    _under_way: TaskTrackerToken,
+}
+
+impl Owed {
+    pub(crate) fn new(services: Arc<Services>, state: Arc<LeaseState>) -> Self {
+        Self {
+            _under_way: services.attempts.token(),
+            services,
+            state,
+            open: true,
+        }
+    }
+
+    /// Another process goes on with the lease.
+    pub(crate) fn left_to_others(mut self) {
+        self.open = false;
+    }
+
+    /// Gives it back to the backend, and waits for the answer. If the future is dropped, the reaper goes on.
+    pub(crate) async fn give_back(
+        mut self,
+        lost_before: Option<LostCause>,
+    ) -> Result<(), LockError> {
+        let state = Arc::clone(&self.state);
+        let deadline = timer_in(self.services.call_timeout());
+        let request = ReleaseRequest {
+            target: state.target.clone(),
+            owner: state.owner.clone(),
+            permits: state.permits,
+            deadline,
+            token_retention: state.retention,
+        };
+        let mut pause = Duration::from_millis(5);
+        let mut may_have_run = false;
+        let outcome = loop {
+            match self.services.release(&request).await {
+                Ok(outcome) => break outcome,
+                Err(source) => {
+                    may_have_run |= source.executed() == Executed::Maybe;
+                    if !source.is_transient() || Instant::now() + pause >= deadline {
+                        // Dropping `self` hands the rest to the reaper.
+                        let target = state.target.clone();
+                        if let Some(cause) = lost_before {
+                            return Err(LockError::Lost { target, cause });
+                        }
+                        return Err(LockError::Backend {
+                            target,
+                            phase: Phase::Release,
+                            source,
+                        });
+                    }
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                }
+            }
+        };
+        // An attempt that may still arrive is the reaper's.
+        if !state.late_attempt {
+            self.open = false;
+            SharedOwner::returned_by(&state);
+        }
+        let cause = match (lost_before, outcome) {
+            (Some(cause), _) => cause,
+            (None, ReleaseOutcome::Released) => return Ok(()),
+            // The first try did it; only its answer was lost.
+            (None, ReleaseOutcome::NotHeld) if may_have_run => return Ok(()),
+            (None, ReleaseOutcome::NotHeld) => LostCause::Missing,
+        };
+        Err(LockError::Lost {
+            target: state.target.clone(),
+            cause,
+        })
+    }
+}
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        if !self.open {
+            return;
+        }
+        let pending = self.services.pending_release_of(&self.state);
+        let state = Arc::clone(&self.state);
+        self.services
+            .reap_then(pending, move || SharedOwner::returned_by(&state));
+    }
+}

@@ -1,0 +1,29 @@
+//! What the backend granted.
+
+use std::time::Duration;
+
+use crate::contract::clock::BootInstant;
+use crate::contract::kind::LockTarget;
+use crate::contract::owner::OwnerId;
+use crate::contract::safety_mode::SafetyMode;
+use crate::contract::token::FencingToken;
+use crate::contract::token_retention::TokenRetention;
+
+/// What a grant comes with.
+pub(crate) struct Grant {
+    pub(crate) target: LockTarget,
+    pub(crate) owner: OwnerId,
+    pub(crate) token: Option<FencingToken>,
+    pub(crate) permits: u32,
+    /// How many tokens were reserved from `token` on: how many members of a cohort may have a turn.
+    pub(crate) turns: u32,
+    pub(crate) lease: Duration,
+    pub(crate) renewed: bool,
+    pub(crate) hold_until: Option<BootInstant>,
+    pub(crate) granted_at: BootInstant,
+    pub(crate) valid_until: BootInstant,
+    pub(crate) late_attempt: bool,
+    pub(crate) safety: SafetyMode,
+    /// How long to remember tokens, if the request said so.
+    pub(crate) retention: Option<TokenRetention>,
+}

@@ -1,0 +1,161 @@
+//! The reaper: gives back in the background what a dropped guard or future left behind.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::timeout_at;
+
+use crate::contract::backend_error::BackendError;
+use crate::contract::clock::{self, BootInstant, timer_in};
+use crate::contract::kind::LockTarget;
+use crate::contract::owner::OwnerId;
+use crate::contract::request::{ReleaseOutcome, ReleaseRequest};
+use crate::contract::sync::lock;
+use crate::contract::token_retention::TokenRetention;
+use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::services::Services;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Something to give back.
+#[derive(Debug)]
+pub(crate) struct PendingRelease {
+    pub(crate) target: LockTarget,
+    pub(crate) owner: OwnerId,
+    pub(crate) permits: u32,
+    /// After this instant the backend has forgotten the lock by itself.
+    pub(crate) until: BootInstant,
+    /// An attempt may still be on its way and arrive after the release: look once more.
+    pub(crate) late_attempt: bool,
+    pub(crate) retention: Option<TokenRetention>,
+}
+
+impl Services {
+    /// Takes over a pending. Never blocks and never panics; without a live runtime the lease lapses instead.
+    pub(crate) fn reap(self: &Arc<Self>, pending: PendingRelease) {
+        self.reap_then(pending, || ());
+    }
+
+    /// As [`reap`](Self::reap), and does `settled` when nothing of the pending is left, unless everything ends before.
+    pub(crate) fn reap_then(
+        self: &Arc<Self>,
+        pending: PendingRelease,
+        settled: impl FnOnce() + Send + 'static,
+    ) {
+        let services = Arc::clone(self);
+        let settle = async move {
+            tokio::select! {
+                biased;
+                () = services.closed.cancelled() => {}
+                () = services.give_back(&pending) => settled(),
+            }
+        };
+        self.tasks.spawn_on(settle, &self.runtime);
+    }
+
+    /// What must be given back when a lease ends without an answered release. Its end is not that of its
+    /// validity: a renewal whose answer was lost, or one longer than the maximum hold time, keeps the lock
+    /// on the server.
+    pub(crate) fn pending_release_of(&self, state: &LeaseState) -> PendingRelease {
+        PendingRelease {
+            target: state.target.clone(),
+            owner: state.owner.clone(),
+            permits: state.permits,
+            until: clock::now() + state.longest_lease() + self.call_timeout(),
+            late_attempt: state.late_attempt,
+            retention: state.retention,
+        }
+    }
+
+    /// Gives back until it is certain that nothing is left, or the lease has ended. Whatever takes time on the way, a server
+    /// that is away or a lane that is full, it takes no longer than that.
+    async fn give_back(&self, pending: &PendingRelease) {
+        let patience = self.call_timeout();
+        // After a late attempt each release has the time for its answer, however short the lease.
+        let limit = || match pending.late_attempt {
+            true => pending.until.max(clock::now() + patience),
+            false => pending.until,
+        };
+        let mut given_back = self.give_back_until(pending, limit()).await;
+        if given_back && pending.late_attempt {
+            // Whatever this release found, an attempt that was on its way may have come after it.
+            tokio::time::sleep(patience).await;
+            given_back = self.give_back_until(pending, limit()).await;
+        }
+        if !given_back {
+            tracing::warn!(lock = %pending.target, "background release given up; the lease has ended");
+        }
+    }
+
+    async fn give_back_until(&self, pending: &PendingRelease, limit: BootInstant) -> bool {
+        timeout_at(limit.timer(), self.try_to_give_back(pending, limit)).await == Ok(true)
+    }
+
+    /// False: it took until `limit`.
+    async fn try_to_give_back(&self, pending: &PendingRelease, limit: BootInstant) -> bool {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let lane = self.releases.lane(self.backend.shard(&pending.target));
+            let permit = lane.acquire().await;
+            // Many waited for their turn in the lane until now, and each of them would send one request more.
+            if clock::now() >= limit {
+                return false;
+            }
+            let answer = self.give_back_once(pending).await;
+            drop(permit);
+            match answer {
+                Ok(_) => return true,
+                Err(error) => {
+                    tracing::debug!(lock = %pending.target, %error, "background release failed");
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn give_back_once(
+        &self,
+        pending: &PendingRelease,
+    ) -> Result<ReleaseOutcome, BackendError> {
+        let deadline = timer_in(self.call_timeout());
+        self.release(&ReleaseRequest {
+            target: pending.target.clone(),
+            owner: pending.owner.clone(),
+            permits: pending.permits,
+            deadline,
+            token_retention: pending.retention,
+        })
+        .await
+    }
+}
+
+/// Bounds how many background releases are under way at once, so that a burst of drops is no flood. Each
+/// shard has a lane of its own: those that wait for a dead node hold up nobody else.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    lanes: Mutex<HashMap<u32, Weak<Semaphore>>>,
+}
+
+/// Releases under way in one lane.
+const LANE: usize = 64;
+/// Forgotten lanes are cleared away when there are this many.
+const MANY_LANES: usize = 1024;
+
+impl Lanes {
+    fn lane(&self, shard: u32) -> Arc<Semaphore> {
+        let mut lanes = lock(&self.lanes);
+        if let Some(lane) = lanes.get(&shard).and_then(Weak::upgrade) {
+            return lane;
+        }
+        if lanes.len() >= MANY_LANES {
+            lanes.retain(|_, lane| lane.strong_count() > 0);
+        }
+        let lane = Arc::new(Semaphore::new(LANE));
+        lanes.insert(shard, Arc::downgrade(&lane));
+        lane
+    }
+}

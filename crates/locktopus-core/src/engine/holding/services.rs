@@ -1,0 +1,88 @@
+//! What the leases of one `Locktopus` share: the backend, the settings, and what runs in the background.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::contract::backend::DynBackend;
+use crate::contract::clock::LONGEST;
+use crate::contract::safety_mode::SafetyMode;
+use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::reaper::Lanes;
+use crate::engine::holding::watchdog::{self, Watchdog};
+use crate::engine::settings::Settings;
+
+/// Even a backend in the same room may be busy.
+const SHORTEST_FIRST_ANSWER: Duration = Duration::from_millis(50);
+/// Across an ocean, with time to spare; beyond it a short limit is kept although the lock may be free.
+const LONGEST_FIRST_ANSWER: Duration = Duration::from_millis(250);
+
+/// What it takes to keep leases and to give them back.
+#[derive(Debug)]
+pub(crate) struct Services {
+    pub(crate) backend: DynBackend,
+    pub(crate) settings: Settings,
+    pub(crate) watchdog: Arc<Watchdog>,
+    /// Background tasks run here even if a guard is dropped on a thread that knows no runtime.
+    pub(crate) runtime: Handle,
+    pub(crate) tasks: TaskTracker,
+    /// Attempts under way, which may leave something for the reaper.
+    pub(crate) attempts: TaskTracker,
+    /// Cancelled by `shutdown`: no new acquisitions.
+    pub(crate) closing: CancellationToken,
+    /// Cancelled when the grace time is over: everything ends now.
+    pub(crate) closed: CancellationToken,
+    /// Bounds the releases under way in the background.
+    pub(crate) releases: Lanes,
+}
+
+impl Services {
+    pub(crate) fn start(backend: DynBackend, settings: Settings, runtime: Handle) -> Arc<Self> {
+        let services = Arc::new(Self {
+            watchdog: Arc::default(),
+            backend,
+            settings,
+            runtime,
+            tasks: TaskTracker::new(),
+            attempts: TaskTracker::new(),
+            closing: CancellationToken::new(),
+            closed: CancellationToken::new(),
+            releases: Lanes::default(),
+        });
+        // Not tracked: it ends when the last handle, guard and request are gone, or on `closed`.
+        let (watchdog, closed) = (Arc::clone(&services.watchdog), services.closed.clone());
+        services
+            .runtime
+            .spawn(watchdog.run(Arc::downgrade(&services), closed));
+        services
+    }
+
+    /// Starts watching a lease; `None`, and the lease has ended, after a shutdown.
+    pub(crate) fn watch(&self, lease: &Arc<LeaseState>) -> Option<watchdog::Ticket> {
+        self.watchdog.watch(lease)
+    }
+
+    pub(crate) fn safety(&self) -> SafetyMode {
+        self.backend.info().safety
+    }
+
+    pub(crate) fn call_timeout(&self) -> Duration {
+        self.backend.info().call_timeout.min(LONGEST)
+    }
+
+    /// The time that a first attempt has for its answer, however short the wait limit: a limit shorter than the way to the
+    /// backend could otherwise not take a lock that is free. Call timeouts are four times as long as that or more. On a
+    /// backend that hangs it is what the shortest wait takes, so it is short however patient the calls are.
+    pub(crate) fn first_answer(&self) -> Duration {
+        (self.call_timeout() / 4).clamp(SHORTEST_FIRST_ANSWER, LONGEST_FIRST_ANSWER)
+    }
+}
+
+impl Drop for Services {
+    fn drop(&mut self) {
+        self.closed.cancel();
+    }
+}

@@ -1,0 +1,53 @@
+//! What has fallen due.
+
+use std::sync::{Arc, Weak};
+
+use tokio::time::Instant;
+
+use super::Patrolled;
+use crate::contract::clock::BootInstant;
+use crate::engine::holding::lease::{LeaseState, Over};
+
+/// What one look at the wheel found.
+#[derive(Debug)]
+pub(super) struct Due {
+    pub(super) now: BootInstant,
+    pub(super) renew: Vec<Watched>,
+    pub(super) over: Vec<Over>,
+    pub(super) patrols: Vec<Weak<dyn Patrolled>>,
+    pub(super) next: Next,
+}
+
+/// When to look again, unless something is put in that falls due before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// There was too much for one look.
+    AtOnce,
+    /// At this instant of tokio's clock.
+    At(Instant),
+    Never,
+}
+
+/// A lease that is due for renewal, and where it sits. The place alone does not name it: it may belong to
+/// another lease by the time the answer comes.
+#[derive(Debug)]
+pub(super) struct Watched {
+    pub(super) slot: usize,
+    pub(super) lease: Arc<LeaseState>,
+}
+
+impl Due {
+    pub(super) fn new(now: BootInstant) -> Self {
+        Self {
+            now,
+            renew: Vec::new(),
+            over: Vec::new(),
+            patrols: Vec::new(),
+            next: Next::Never,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.renew.is_empty() && self.over.is_empty() && self.patrols.is_empty()
+    }
+}

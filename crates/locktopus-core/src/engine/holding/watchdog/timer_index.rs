@@ -1,0 +1,172 @@
+//! What is to be done when: places of leases by the millisecond in which they fall due.
+//!
+//! Renewals fall due on a grid, so many leases share a millisecond, and there are few that are not empty. Putting a
+//! lease in and taking it out is a step in a small tree and one in a list. A timer for each lease, as tokio's or those
+//! of `DelayQueue`, costs a registration for each move, and a lease moves twice with every renewal.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::time::Duration;
+
+use crate::contract::clock::BootInstant;
+
+/// A millisecond, counted from when the agenda was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Moment(u64);
+
+impl Moment {
+    /// Before everything.
+    pub(super) const FIRST: Self = Self(0);
+    /// After everything.
+    pub(super) const NEVER: Self = Self(u64::MAX);
+}
+
+/// Where something stands in an agenda.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Spot {
+    at: Moment,
+    index: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct TimerIndex<T> {
+    origin: BootInstant,
+    moments: BTreeMap<Moment, Vec<T>>,
+}
+
+impl<T> TimerIndex<T> {
+    pub(super) fn new(origin: BootInstant) -> Self {
+        Self {
+            origin,
+            moments: BTreeMap::new(),
+        }
+    }
+
+    /// What the moments and the grid of renewals count from.
+    pub(super) fn origin(&self) -> BootInstant {
+        self.origin
+    }
+
+    /// The first moment that is not before this instant: what falls due then is due by the time it is found.
+    pub(super) fn moment(&self, at: BootInstant) -> Moment {
+        let since = at.since(self.origin);
+        let whole = since + Duration::from_nanos(999_999);
+        Moment(u64::try_from(whole.as_millis()).unwrap_or(u64::MAX - 1))
+    }
+
+    /// When this moment is.
+    pub(super) fn instant(&self, moment: Moment) -> BootInstant {
+        self.origin + Duration::from_millis(moment.0)
+    }
+
+    /// The earliest moment at which there is something.
+    pub(super) fn first(&self) -> Option<Moment> {
+        self.moments.keys().next().copied()
+    }
+
+    pub(super) fn insert(&mut self, at: Moment, item: T) -> Spot {
+        let items = self.moments.entry(at).or_default();
+        items.push(item);
+        let index = items.len() - 1;
+        Spot { at, index }
+    }
+
+    /// Takes out what stands in a spot. What has moved there instead, if anything, is told.
+    pub(super) fn remove(&mut self, spot: Spot) -> Option<&T> {
+        let Entry::Occupied(mut items) = self.moments.entry(spot.at) else {
+            return None;
+        };
+        if spot.index < items.get().len() {
+            items.get_mut().swap_remove(spot.index);
+        }
+        if items.get().is_empty() {
+            items.remove();
+            return None;
+        }
+        items.into_mut().get(spot.index)
+    }
+
+    /// Takes out one of those that are due at `now`.
+    pub(super) fn pop(&mut self, now: BootInstant) -> Option<T> {
+        let past = now.since(self.origin).as_millis();
+        let mut first = self.moments.first_entry()?;
+        if u128::from(first.key().0) > past {
+            return None;
+        }
+        let item = first.get_mut().pop();
+        if first.get().is_empty() {
+            first.remove();
+        }
+        item
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.moments.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::clock;
+
+    #[test]
+    fn nothing_is_early_and_nothing_is_late() {
+        let origin = clock::now();
+        let mut agenda = TimerIndex::new(origin);
+        let micros = |micros| origin + Duration::from_micros(micros);
+        let due = [0, 1, 999, 1_000, 1_001, 5_500];
+        for at in due {
+            agenda.insert(agenda.moment(micros(at)), at);
+        }
+        for now in 0..7_000 {
+            while let Some(at) = agenda.pop(micros(now)) {
+                assert!((at..=at + 999).contains(&now), "{at} at {now}");
+            }
+        }
+        assert_eq!(agenda.first(), None);
+        assert_eq!(agenda.pop(micros(7_000)), None);
+    }
+
+    #[test]
+    fn spots_follow_what_moves() {
+        let origin = clock::now();
+        let mut agenda = TimerIndex::new(origin);
+        let mut spots = [None; 64];
+        let mut dice = 1_u64;
+        for step in 0..20_000 {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let item = usize::try_from(dice >> 58).unwrap();
+            match spots[item].take() {
+                None => {
+                    let at = agenda.moment(origin + Duration::from_millis(dice >> 40 & 7));
+                    spots[item] = Some(agenda.insert(at, item));
+                }
+                Some(spot) => {
+                    if let Some(&moved) = agenda.remove(spot) {
+                        spots[moved] = Some(spot);
+                    }
+                }
+            }
+            let mut found: Vec<usize> = agenda.moments.values().flatten().copied().collect();
+            found.sort_unstable();
+            let expected: Vec<usize> = (0..64).filter(|&item| spots[item].is_some()).collect();
+            assert_eq!(found, expected, "step {step}");
+            for (item, spot) in spots.iter().enumerate() {
+                if let Some(spot) = spot {
+                    assert_eq!(agenda.moments[&spot.at][spot.index], item, "step {step}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_far_away_stays() {
+        let origin = clock::now();
+        let mut agenda = TimerIndex::new(origin);
+        let far = agenda.moment(origin + Duration::from_secs(100 * 365 * 24 * 60 * 60));
+        agenda.insert(far, ());
+        assert_eq!(agenda.pop(origin + Duration::from_secs(3_600)), None);
+        assert!(agenda.first() == Some(far) && far < Moment::NEVER && far > Moment::FIRST);
+    }
+}

@@ -1,0 +1,212 @@
+//! The leases that are watched, and what is to be done for each of them next.
+
+use std::sync::{Arc, Weak};
+
+use super::due::{Due, Next, Watched};
+use super::timer_index::{Moment, Spot, TimerIndex};
+use super::timing::renewal;
+use super::{LOOK, Patrolled, TICK};
+use crate::contract::clock::{self, BootInstant};
+use crate::engine::holding::lease::LeaseState;
+use slab::Slab;
+
+#[derive(Debug)]
+pub(super) struct Wheel {
+    leases: Slab<Entry>,
+    agenda: TimerIndex<usize>,
+    patrols: TimerIndex<Weak<dyn Patrolled>>,
+    /// When the watchdog will look.
+    awake_at: Moment,
+    pub(super) closed: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) lease: Arc<LeaseState>,
+    spot: Spot,
+    pub(super) renew_at: Option<BootInstant>,
+    pub(super) in_flight: bool,
+    /// Renewals that failed since the last one that did not.
+    pub(super) failures: Option<Box<Failures>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Failures {
+    pub(super) count: u32,
+    /// What the last one failed with.
+    pub(super) detail: String,
+}
+
+impl Entry {
+    /// The next instant at which something must be done. While a renewal is under way, that is the deadline, which
+    /// is then `valid_until`.
+    fn next(&self, valid_until: BootInstant) -> BootInstant {
+        match self.renew_at {
+            Some(at) if !self.in_flight => at.min(valid_until),
+            _ => valid_until,
+        }
+    }
+}
+
+/// Whether the watchdog must be woken, because it would look too late.
+#[must_use]
+pub(super) struct Sooner(pub(super) bool);
+
+impl Wheel {
+    pub(super) fn new(origin: BootInstant) -> Self {
+        Self {
+            leases: Slab::new(),
+            agenda: TimerIndex::new(origin),
+            patrols: TimerIndex::new(origin),
+            awake_at: Moment::NEVER,
+            closed: false,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.leases.len()
+    }
+
+    pub(super) fn leases(&self) -> impl Iterator<Item = (usize, &Arc<LeaseState>)> {
+        self.leases.iter().map(|(slot, entry)| (slot, &entry.lease))
+    }
+
+    /// The entry of this lease, unless it is gone and its place taken.
+    pub(super) fn get(&mut self, slot: usize, lease: &Arc<LeaseState>) -> Option<&mut Entry> {
+        self.leases
+            .get_mut(slot)
+            .filter(|entry| Arc::ptr_eq(&entry.lease, lease))
+    }
+
+    /// What the grid of renewals counts from.
+    pub(super) fn origin(&self) -> BootInstant {
+        self.agenda.origin()
+    }
+
+    /// Puts in a lease that was confirmed at `now`.
+    pub(super) fn insert(&mut self, lease: &Arc<LeaseState>, now: BootInstant) -> (usize, Sooner) {
+        let renew_at = lease
+            .renewed
+            .then(|| renewal(self.origin(), now, lease.lease()));
+        let valid_until = lease.valid_until();
+        let at = renew_at.map_or(valid_until, |at| at.min(valid_until));
+        let place = self.leases.vacant_entry();
+        let (slot, at) = (place.key(), self.agenda.moment(at));
+        place.insert(Entry {
+            lease: Arc::clone(lease),
+            spot: self.agenda.insert(at, slot),
+            renew_at,
+            in_flight: false,
+            failures: None,
+        });
+        (slot, self.is_sooner(at))
+    }
+
+    /// Puts in a look after a line.
+    pub(super) fn insert_patrol(&mut self, cohort: Weak<dyn Patrolled>, at: BootInstant) -> Sooner {
+        let at = self.patrols.moment(at);
+        self.patrols.insert(at, cohort);
+        self.is_sooner(at)
+    }
+
+    fn is_sooner(&mut self, at: Moment) -> Sooner {
+        let sooner = at < self.awake_at;
+        if sooner {
+            self.awake_at = at;
+        }
+        Sooner(sooner)
+    }
+
+    /// Takes a lease out.
+    pub(super) fn remove(&mut self, slot: usize) -> Option<Entry> {
+        let entry = self.leases.try_remove(slot)?;
+        self.unlist(entry.spot);
+        Some(entry)
+    }
+
+    fn unlist(&mut self, spot: Spot) {
+        if let Some(&moved) = self.agenda.remove(spot)
+            && let Some(entry) = self.leases.get_mut(moved)
+        {
+            entry.spot = spot;
+        }
+    }
+
+    /// Puts a lease where it belongs now, after something about it has changed.
+    pub(super) fn put_right(&mut self, slot: usize, valid_until: BootInstant) -> Sooner {
+        let Some(entry) = self.leases.get(slot) else {
+            return Sooner(false);
+        };
+        let (before, at) = (entry.spot, self.agenda.moment(entry.next(valid_until)));
+        self.unlist(before);
+        let spot = self.agenda.insert(at, slot);
+        if let Some(entry) = self.leases.get_mut(slot) {
+            entry.spot = spot;
+        }
+        self.is_sooner(at)
+    }
+
+    /// Everything that is due now, or as much of it as is good for one look; it has its next place already.
+    pub(super) fn look(&mut self) -> Due {
+        let mut due = Due::new(clock::now());
+        for _ in 0..LOOK {
+            if let Some(slot) = self.agenda.pop(due.now) {
+                self.fired(slot, &mut due);
+            } else if let Some(cohort) = self.patrols.pop(due.now) {
+                due.patrols.push(cohort);
+            } else {
+                due.next = self.next_look(due.now);
+                return due;
+            }
+        }
+        (self.awake_at, due.next) = (Moment::FIRST, Next::AtOnce);
+        due
+    }
+
+    fn next_look(&mut self, now: BootInstant) -> Next {
+        // Timers do not count the time for which the machine is asleep; so it is looked for it while there are leases.
+        let tick = (!self.leases.is_empty()).then(|| self.agenda.moment(now + TICK));
+        let firsts = [self.agenda.first(), self.patrols.first(), tick];
+        let Some(at) = firsts.into_iter().flatten().min() else {
+            self.awake_at = Moment::NEVER;
+            return Next::Never;
+        };
+        self.awake_at = at;
+        Next::At(self.agenda.instant(at).timer())
+    }
+
+    /// Handles a lease that was taken off the agenda, and puts it in again.
+    fn fired(&mut self, slot: usize, due: &mut Due) {
+        let Some(entry) = self.leases.get_mut(slot) else {
+            return;
+        };
+        if !entry.lease.is_active() {
+            self.leases.remove(slot);
+            return;
+        }
+        // Here and not later: what is taken out of the wheel and then passed on would be renewed by nobody.
+        let failed = entry.failures.as_deref();
+        let failed = failed.map(|failures| failures.detail.as_str());
+        if let Some(over) = entry.lease.judge(due.now, failed) {
+            self.leases.remove(slot);
+            due.over.push(over);
+            return;
+        }
+        let valid_until = entry.lease.valid_until();
+        if !entry.in_flight && entry.renew_at.is_some_and(|at| at <= due.now) {
+            entry.in_flight = true;
+            let lease = Arc::clone(&entry.lease);
+            due.renew.push(Watched { slot, lease });
+        }
+        let at = self.agenda.moment(entry.next(valid_until));
+        entry.spot = self.agenda.insert(at, slot);
+    }
+
+    /// Takes everything out for good.
+    pub(super) fn close(&mut self) -> Vec<Arc<LeaseState>> {
+        self.closed = true;
+        self.agenda.clear();
+        self.patrols.clear();
+        self.leases.drain().map(|entry| entry.lease).collect()
+    }
+}

@@ -1,0 +1,14 @@
+//! The engine: how a lock is acquired, kept and given back. It knows backends by their contract alone, and nothing of
+//! the guards and requests that users have in hand.
+//!
+//! * `holding`: leases that are held. Renewal, loss, release, and every call to the backend.
+//! * `acquisition`: how a lease is come by, alone or together with others of this process.
+//!
+//! Layers, lowest first: error, cohort_settings, settings, wait_progress, holding, acquisition.
+
+pub(crate) mod acquisition;
+pub(crate) mod cohort_settings;
+pub(crate) mod error;
+pub(crate) mod holding;
+pub(crate) mod settings;
+pub(crate) mod wait_progress;

@@ -1,0 +1,157 @@
+//! What is the same for all locks of one `Locktopus`.
+
+use std::time::Duration;
+
+use crate::contract::name::NameEncoding;
+use crate::contract::option_error::OptionError;
+use crate::contract::token_retention::TokenRetention;
+use crate::contract::validity::ValidityMargin;
+use crate::engine::cohort_settings::CohortSettings;
+
+/// Shortest lease that can be asked for: 20 ms. A shorter one is used up by the way to the server.
+pub const MIN_LEASE: Duration = Duration::from_millis(20);
+
+/// Bound for `max_lease`: ten years.
+pub(crate) const LONGEST_LEASE: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) namespace: String,
+    pub(crate) names: NameEncoding,
+    pub(crate) watchdog_lease: Duration,
+    pub(crate) max_lease: Duration,
+    /// The longest lease that the backend's safety mode allows.
+    pub(crate) longest_lease: Option<Duration>,
+    pub(crate) margin: ValidityMargin,
+    pub(crate) strategy: WaitStrategy,
+    pub(crate) outage: Duration,
+    pub(crate) cohort: CohortSettings,
+    /// For how long a lease is kept after a release; zero: not at all.
+    pub(crate) lease_cache: Duration,
+    /// How long tokens are remembered, unless the backend's own setting counts.
+    pub(crate) token_retention: Option<TokenRetention>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            namespace: String::new(),
+            names: NameEncoding::default(),
+            watchdog_lease: Duration::from_secs(30),
+            max_lease: Duration::from_secs(24 * 60 * 60),
+            longest_lease: None,
+            margin: ValidityMargin::default(),
+            strategy: WaitStrategy::default(),
+            outage: Duration::from_secs(10),
+            cohort: CohortSettings::default(),
+            lease_cache: Duration::ZERO,
+            token_retention: None,
+        }
+    }
+}
+
+impl Settings {
+    /// Checks a lease and cuts it to whole milliseconds.
+    pub(crate) fn check_lease(
+        &self,
+        option: &'static str,
+        lease: Duration,
+    ) -> Result<Duration, OptionError> {
+        if lease < MIN_LEASE || self.margin.validity(lease).is_zero() {
+            return Err(OptionError::new(
+                option,
+                lease,
+                format!(
+                    "a lease must be at least {MIN_LEASE:?} and longer than the validity margin"
+                ),
+            ));
+        }
+        if lease > self.max_lease {
+            let rule = format!("a lease must be at most {:?} (max_lease)", self.max_lease);
+            return Err(OptionError::new(option, lease, rule));
+        }
+        if let Some(longest) = self.longest_lease.filter(|longest| lease > *longest) {
+            let rule = format!(
+                "a lease must be at most {longest:?} (quarantine_max_lease), because after a failover nothing is \
+                 granted for that long and a longer one could outlive it"
+            );
+            return Err(OptionError::new(option, lease, rule));
+        }
+        Ok(Duration::from_millis(
+            u64::try_from(lease.as_millis()).unwrap_or(u64::MAX),
+        ))
+    }
+}
+
+/// How long a pause between two looks may be.
+pub(crate) fn heartbeat_bounds() -> std::ops::RangeInclusive<Duration> {
+    Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60)
+}
+
+/// How to wait for a lock that somebody else holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WaitStrategy {
+    /// Stand in the backend's queue and be handed the lock. The default, with a heartbeat of one second.
+    ///
+    /// A grant that is pushed is used at once, without asking, if the waiter's last heartbeat leaves enough of
+    /// the lease: half of one that is renewed, nine tenths of one that is not. Otherwise, or with `confirm`,
+    /// the backend is asked first, which costs a round trip. Where the kind or the backend has no queue, this
+    /// is [`Notify`](Self::Notify).
+    HandOff {
+        /// How often to tell the backend that the waiter is alive, give or take a quarter; the place in the
+        /// queue is lost after three heartbeats of silence. Shortened to a tenth of the lease.
+        heartbeat: Duration,
+        /// Never believe a pushed grant, for networks in which others could forge one.
+        confirm: bool,
+    },
+    /// Sleep until the backend says that the lock was released, then ask again, and look by yourself every now
+    /// and then in case the message was lost. Waiters in a queue are served first.
+    Notify {
+        /// How long to sleep at most, give or take a quarter.
+        heartbeat: Duration,
+    },
+    /// Spin: ask again after a random pause that doubles from `min` to `max`. For locks shared with libraries
+    /// that send no message. Waiters in a queue are served first.
+    Poll {
+        /// Bound for the first pause.
+        min: Duration,
+        /// Bound for later pauses.
+        max: Duration,
+    },
+}
+
+impl Default for WaitStrategy {
+    fn default() -> Self {
+        Self::HandOff {
+            heartbeat: Duration::from_secs(1),
+            confirm: false,
+        }
+    }
+}
+
+impl WaitStrategy {
+    /// What a waiter does that cannot be woken.
+    pub(crate) const POLL: Self = Self::Poll {
+        min: Duration::from_millis(5),
+        max: Duration::from_millis(100),
+    };
+
+    pub(crate) fn check(self) -> Result<Self, OptionError> {
+        let bounds = heartbeat_bounds();
+        let good = match self {
+            Self::HandOff { heartbeat, .. } | Self::Notify { heartbeat } => {
+                bounds.contains(&heartbeat)
+            }
+            Self::Poll { min, max } => bounds.contains(&min) && bounds.contains(&max) && max >= min,
+        };
+        if good {
+            return Ok(self);
+        }
+        Err(OptionError::new(
+            "strategy",
+            self,
+            "pauses must be between 1 ms and a day, and max not below min",
+        ))
+    }
+}

@@ -1,0 +1,39 @@
+//! What a request turns into: the guard of its kind.
+
+use std::sync::Arc;
+
+use crate::engine::acquisition::Engine;
+use crate::handles::guard::LockGuard;
+use crate::handles::owner_handle::Owner;
+
+/// A guard that a [`LockRequest`](crate::LockRequest) can turn into: [`LockGuard`] or
+/// [`WriteGuard`](crate::WriteGuard). Cannot be implemented elsewhere.
+pub trait AnyGuard: sealed::Sealed + Sized + Send + Sync + 'static {}
+
+impl AnyGuard for LockGuard {}
+
+/// A lock that was just taken, and the owner it was taken for: always somebody, if it is a writer.
+#[derive(Debug)]
+pub struct Taken {
+    pub(crate) guard: LockGuard,
+    pub(crate) owner: Option<(Owner, Arc<Engine>)>,
+}
+
+pub(crate) mod sealed {
+    use super::{LockGuard, Taken};
+
+    pub trait Sealed {
+        fn from_taken(taken: Taken) -> Self;
+        fn into_lock_guard(self) -> LockGuard;
+    }
+
+    impl Sealed for LockGuard {
+        fn from_taken(taken: Taken) -> Self {
+            taken.guard
+        }
+
+        fn into_lock_guard(self) -> LockGuard {
+            self
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The check at a resource that lives in this process.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{Fence, FencedLock, HolderMark};
+use crate::contract::kind::LockTarget;
+use crate::contract::token::FencingToken;
+
+/// Stands before a resource and turns away holders that have been overtaken.
+///
+/// It remembers the newest token that came by of each lock, and refuses older ones, and the same one from another
+/// holder. One gate belongs to one resource: whatever goes through it runs one at a time.
+///
+/// ```
+/// use locktopus_core::{Fence, FenceGate, FencingToken, LockKind, LockName, LockTarget};
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
+/// let fence = |token| Fence::new(&target, FencingToken::new(token).expect("in range"));
+/// let (gate, total) = (FenceGate::new(), AtomicU32::new(0));
+///
+/// gate.with(&fence(8), || total.store(80, Ordering::Relaxed))?;
+/// // The holder before that one wakes up and goes on where it was.
+/// let late = gate.with(&fence(7), || total.store(70, Ordering::Relaxed));
+/// assert_eq!(late.unwrap_err().newest().get(), 8);
+/// assert_eq!(total.load(Ordering::Relaxed), 80);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// What it has seen is gone with the process: a resource that outlives it keeps the newest token where it keeps
+/// its data (`docs/fencing.md`).
+#[derive(Debug)]
+pub struct FenceGate {
+    state: Mutex<State>,
+    limit: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    seen: HashMap<FencedLock, Seen>,
+    /// The newest token of any lock that was forgotten, or 0.
+    floor: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    token: FencingToken,
+    holder: Option<HolderMark>,
+}
+
+impl Default for FenceGate {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FenceGate {
+    /// A gate that forgets nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::bounded(usize::MAX)
+    }
+
+    /// A gate that remembers about this many locks, at least one, and forgets those with the oldest tokens.
+    ///
+    /// A lock it does not know must then come with a token newer than all it has forgotten. So it still lets no
+    /// overtaken holder in; it may refuse one that has held its lock for long and comes here for the first time
+    /// ([`StaleCause::Forgotten`]). Choose a limit well above the number of locks that are held at a time.
+    #[must_use]
+    pub fn bounded(locks: usize) -> Self {
+        Self {
+            state: Mutex::default(),
+            limit: locks.max(1),
+        }
+    }
+
+    /// Checks a fence and remembers it. For what is written afterwards this is no protection: a newer holder can
+    /// come in between. Use it for the first sign of a new holder, and [`with`](Self::with) for writes.
+    ///
+    /// # Errors
+    ///
+    /// [`StaleFence`]; then nothing is remembered.
+    pub fn admit(&self, fence: &Fence) -> Result<(), StaleFence> {
+        self.with(fence, || ())
+    }
+
+    /// Checks a fence and writes, with nobody else in between.
+    ///
+    /// `write` must not use this gate, or it waits for itself, and should not take long. If it panics the fence
+    /// stays admitted.
+    ///
+    /// # Errors
+    ///
+    /// [`StaleFence`]; then nothing is remembered and `write` did not run.
+    pub fn with<R>(&self, fence: &Fence, write: impl FnOnce() -> R) -> Result<R, StaleFence> {
+        self.with_all(std::slice::from_ref(fence), write)
+    }
+
+    /// As [`with`](Self::with), for what several locks protect together: all fences are good, or nothing happens.
+    ///
+    /// # Errors
+    ///
+    /// [`StaleFence`] for the first one that is not good.
+    pub fn with_all<R>(
+        &self,
+        fences: &[Fence],
+        write: impl FnOnce() -> R,
+    ) -> Result<R, StaleFence> {
+        let mut state = self.state();
+        for fence in fences {
+            state.check(fence)?;
+            for other in fences.iter().filter(|other| other.lock == fence.lock) {
+                overtaken(fence, other.token, other.holder)?;
+            }
+        }
+        state.remember(fences);
+        state.forget(self.limit, fences);
+        // Still locked: this is what makes check and write one.
+        Ok(write())
+    }
+
+    /// The newest token that came by of this lock; `None` if none did or it was forgotten.
+    #[must_use]
+    pub fn newest(&self, target: &LockTarget) -> Option<FencingToken> {
+        let lock = FencedLock {
+            kind: target.kind().as_str().into(),
+            name: target.name().clone(),
+        };
+        self.state().seen.get(&lock).map(|seen| seen.token)
+    }
+
+    /// Also after a panic in somebody's `write`: the state is complete before that runs.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn check(&self, fence: &Fence) -> Result<(), StaleFence> {
+        match self.seen.get(&fence.lock) {
+            Some(seen) => overtaken(fence, seen.token, seen.holder),
+            None if fence.token.get() > self.floor => Ok(()),
+            None => Err(StaleFence {
+                fence: fence.clone(),
+                newest: FencingToken::new(self.floor).unwrap_or(fence.token),
+                cause: StaleCause::Forgotten,
+            }),
+        }
+    }
+
+    fn remember(&mut self, fences: &[Fence]) {
+        for fence in fences {
+            let seen = self.seen.get(&fence.lock);
+            // Once the holder of a token is known, a fence without a mark does not make it unknown.
+            let holder = seen.filter(|seen| seen.token == fence.token);
+            let holder = fence.holder.or_else(|| holder.and_then(|seen| seen.holder));
+            let token = fence.token;
+            self.seen.insert(fence.lock.clone(), Seen { token, holder });
+        }
+    }
+
+    /// Forgets an eighth more than it must, so that it need not look at everything each time.
+    fn forget(&mut self, limit: usize, except: &[Fence]) {
+        let Some(excess) = self.seen.len().checked_sub(limit).filter(|n| *n > 0) else {
+            return;
+        };
+        let mut tokens: Vec<u64> = self.seen.values().map(|seen| seen.token.get()).collect();
+        let last = (excess + limit / 8).min(tokens.len()) - 1;
+        let (_, oldest, _) = tokens.select_nth_unstable(last);
+        let floor = self.floor.max(*oldest);
+        self.floor = floor;
+        self.seen.retain(|lock, seen| {
+            seen.token.get() > floor || except.iter().any(|fence| fence.lock == *lock)
+        });
+    }
+}
+
+/// Whether somebody with that token and mark has overtaken this fence.
+fn overtaken(
+    fence: &Fence,
+    newest: FencingToken,
+    holder: Option<HolderMark>,
+) -> Result<(), StaleFence> {
+    let cause = if fence.token < newest {
+        StaleCause::Overtaken
+    } else if fence.token == newest && holder.zip(fence.holder).is_some_and(|(a, b)| a != b) {
+        StaleCause::SharedToken
+    } else {
+        return Ok(());
+    };
+    Err(StaleFence {
+        fence: fence.clone(),
+        newest,
+        cause,
+    })
+}
+
+/// A fence was refused: do not write, you do not hold the lock any more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("token {} of {} \"{}\" is stale: {cause} (newest {newest})", fence.token, fence.lock.kind, fence.lock.name)]
+pub struct StaleFence {
+    fence: Fence,
+    newest: FencingToken,
+    cause: StaleCause,
+}
+
+impl StaleFence {
+    /// What was refused.
+    #[must_use]
+    pub fn fence(&self) -> &Fence {
+        &self.fence
+    }
+
+    /// The token it was compared with.
+    #[must_use]
+    pub fn newest(&self) -> FencingToken {
+        self.newest
+    }
+
+    /// Why it was refused.
+    #[must_use]
+    pub fn cause(&self) -> StaleCause {
+        self.cause
+    }
+}
+
+/// Why a fence was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StaleCause {
+    /// A holder with a greater token has been here.
+    Overtaken,
+    /// Another holder with the same token has been here: a server forgot a grant and repeated its token. One of
+    /// the two must not write, and nobody knows which, so the first to come is believed.
+    SharedToken,
+    /// The gate has forgotten newer tokens than this one, and cannot tell whether one was of this lock.
+    Forgotten,
+}
+
+impl fmt::Display for StaleCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Overtaken => "a later holder has been here",
+            Self::SharedToken => "another holder with the same token has been here",
+            Self::Forgotten => "newer tokens, perhaps of this lock, were forgotten to save memory",
+        })
+    }
+}

@@ -1,0 +1,45 @@
+//! Holders, recognisable but not impersonable.
+
+use std::fmt;
+
+use crate::contract::owner::OwnerId;
+
+/// A hash of an [`OwnerId`]: tells holders apart where the id itself must not be shown, because whoever knows
+/// it can release the lock. Sixteen hex digits as text.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HolderMark(u64);
+
+/// How many digits the text has.
+const DIGITS: usize = 16;
+
+impl HolderMark {
+    /// The mark of an owner: the first 64 bits of a SHA-1 hash. At least 64 bits of an id are random and
+    /// unknown to others, and nobody can find them within a lease.
+    #[must_use]
+    pub fn of(owner: &OwnerId) -> Self {
+        let mut hash = sha1_smol::Sha1::from("locktopus holder mark:");
+        hash.update(owner.expose());
+        let [a, b, c, d, e, f, g, h, ..] = hash.digest().bytes();
+        Self(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
+    }
+
+    /// Reads what [`Display`](fmt::Display) writes, and nothing else.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let digits = text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        (digits && text.len() == DIGITS)
+            .then(|| u64::from_str_radix(text, 16).ok().map(Self))
+            .flatten()
+    }
+}
+
+impl fmt::Display for HolderMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:0DIGITS$x}", self.0)
+    }
+}
+
+impl fmt::Debug for HolderMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HolderMark({self})")
+    }
+}

@@ -1,0 +1,127 @@
+//! Fencing on the side that is protected: tokens that say which lock they are of, and who may still write.
+//!
+//! A holder calls `LockGuard::fence` and sends the [`Fence`] along with what it writes. A resource inside this
+//! process checks it with a [`FenceGate`]; `docs/fencing.md` has the same check for databases, Redis, object
+//! stores and services.
+
+mod encoding;
+mod gate;
+mod mark;
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+pub use encoding::FenceParseError;
+pub use gate::{FenceGate, StaleCause, StaleFence};
+pub use mark::HolderMark;
+
+use crate::contract::kind::LockTarget;
+use crate::contract::name::LockName;
+use crate::contract::owner::OwnerId;
+use crate::contract::token::FencingToken;
+
+/// A fencing token that says which lock it is of, and of which holder.
+///
+/// Bound to kind and name, so that one lock's token cannot be used for another. Fences of different locks have
+/// no order, and neither have those of two holders with the same token, who should not exist.
+///
+/// As text it is one word of printable ASCII, fit for a header, a column or a log line:
+/// `locktopus-fence1.<kind>.<name in base64url>.<token>`, and behind another dot the [mark](HolderMark) of the
+/// holder if it is known. It is no secret, and no proof either: whoever may write to the resource could make
+/// one up.
+///
+/// ```
+/// use locktopus_core::{Fence, FencingToken, LockKind, LockName, LockTarget};
+/// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
+/// let fence = Fence::new(&target, FencingToken::new(17).expect("in range"));
+/// assert_eq!(fence.to_string(), "locktopus-fence1.lock.aW52b2ljZTo0Mg.17");
+///
+/// let received: Fence = fence.to_string().parse()?;
+/// assert!(received.is_for(&target));
+/// assert!(received < Fence::new(&target, FencingToken::new(18).expect("in range")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Fence {
+    lock: FencedLock,
+    token: FencingToken,
+    holder: Option<HolderMark>,
+}
+
+/// The lock a fence is of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct FencedLock {
+    /// A word instead of a `LockKind`, because the protected side knows nothing of profiles and may be older
+    /// than the newest kind.
+    kind: Cow<'static, str>,
+    name: LockName,
+}
+
+impl Fence {
+    /// Binds a token to the lock it was given for.
+    #[must_use]
+    pub fn new(target: &LockTarget, token: FencingToken) -> Self {
+        let lock = FencedLock {
+            kind: target.kind().as_str().into(),
+            name: target.name().clone(),
+        };
+        Self {
+            lock,
+            token,
+            holder: None,
+        }
+    }
+
+    /// Adds whose token it is, so that two holders can be told apart even if a server gave both the same.
+    #[must_use]
+    pub fn held_by(mut self, owner: &OwnerId) -> Self {
+        self.holder = Some(HolderMark::of(owner));
+        self
+    }
+
+    /// The kind of the lock, as [`LockKind::as_str`](crate::LockKind::as_str) has it.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        &self.lock.kind
+    }
+
+    /// The name of the lock, namespace included.
+    #[must_use]
+    pub fn name(&self) -> &LockName {
+        &self.lock.name
+    }
+
+    /// The number to compare and to store.
+    #[must_use]
+    pub fn token(&self) -> FencingToken {
+        self.token
+    }
+
+    /// The mark of the holder, if it is known.
+    #[must_use]
+    pub fn holder(&self) -> Option<HolderMark> {
+        self.holder
+    }
+
+    /// Whether this fence is of that lock. A resource that is protected by one lock should ask.
+    #[must_use]
+    pub fn is_for(&self, target: &LockTarget) -> bool {
+        self.lock.kind == target.kind().as_str() && self.lock.name == *target.name()
+    }
+}
+
+impl PartialOrd for Fence {
+    /// Which grant came later. `None` for different locks, and for different holders with one token.
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        if self.lock != other.lock {
+            return None;
+        }
+        match self.token.cmp(&other.token) {
+            Ordering::Equal => (self.holder == other.holder).then_some(Ordering::Equal),
+            order => Some(order),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,270 @@
+//! Guards: proof that a lock is held, and the way to give it back.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::contract::clock::{self, timer_in};
+use crate::contract::kind::LockTarget;
+use crate::contract::name::LockName;
+use crate::contract::owner::OwnerId;
+use crate::contract::request::{ExtendOutcome, ExtendRequest};
+use crate::contract::safety_mode::SafetyMode;
+use crate::contract::token::FencingToken;
+use crate::engine::error::{LockError, LostCause, Phase};
+use crate::engine::holding::held::Held;
+use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::services::Services;
+use crate::engine::holding::watchdog;
+use crate::handles::fence::Fence;
+use crate::handles::lease::Lease;
+use crate::handles::ticket::LeaseTicket;
+
+/// A held lock.
+///
+/// **Dropping it does not release the lock at once.** Drop stops renewal now and hands the release to a
+/// background task; it never blocks and never panics, also outside a runtime. If that task cannot run any
+/// more, the lock is free when its lease has ended. [`release`](Self::release) is the reliable way, and
+/// the only one that tells whether the lock was held to the end.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use locktopus_core::Locktopus;
+/// use locktopus_memory::MemoryBackend;
+/// let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+/// let guard = locks.lock("invoice:42").acquire().await?;
+/// guard.ensure_valid()?; // right before each side effect
+/// let fence = guard.token().expect("a lock always has a token");
+/// // ... write to a resource that refuses tokens smaller than `fence` ...
+/// guard.release().await?;
+/// # Ok(()) }
+/// ```
+#[must_use = "if unused the lock is released again immediately"]
+#[clippy::has_significant_drop]
+pub struct LockGuard {
+    held: Held,
+}
+
+impl LockGuard {
+    /// The guard of a hold.
+    pub(crate) fn new(held: Held) -> Self {
+        Self { held }
+    }
+
+    pub(crate) fn services(&self) -> &Arc<Services> {
+        self.held.services()
+    }
+
+    pub(crate) fn state(&self) -> &Arc<LeaseState> {
+        self.held.state()
+    }
+
+    pub(crate) fn watch(&self) -> watchdog::Ticket {
+        self.held.watch()
+    }
+
+    /// A read-only view of the lease, to be passed to whatever works under the lock.
+    #[must_use]
+    pub fn lease(&self) -> Lease {
+        Lease::new(Arc::clone(self.state()))
+    }
+
+    pub(crate) fn target(&self) -> &LockTarget {
+        &self.state().target
+    }
+
+    /// The lock's name, namespace included.
+    #[must_use]
+    pub fn name(&self) -> &LockName {
+        self.state().target.name()
+    }
+
+    /// The id under which the lock is held. A secret: it is all that is needed to release the lock.
+    #[must_use]
+    pub fn owner(&self) -> &OwnerId {
+        &self.state().owner
+    }
+
+    /// The fencing token of this grant; `None` for readers, permits and a
+    /// [single-key mutex](crate::MutexProfile::single_key).
+    #[must_use]
+    pub fn token(&self) -> Option<FencingToken> {
+        self.state().token
+    }
+
+    /// The token bound to this lock and this holder. See [`Lease::fence`].
+    #[must_use]
+    pub fn fence(&self) -> Option<Fence> {
+        self.lease().fence()
+    }
+
+    /// The mode under which it was granted: what it is worth when a server fails.
+    #[must_use]
+    pub fn safety(&self) -> SafetyMode {
+        self.state().safety()
+    }
+
+    /// How many permits of a semaphore are held; 1 for locks.
+    #[must_use]
+    pub fn permits(&self) -> u32 {
+        self.state().permits
+    }
+
+    /// See [`Lease::valid_until`].
+    #[must_use]
+    pub fn valid_until(&self) -> Instant {
+        self.state().valid_until().timer()
+    }
+
+    /// See [`Lease::remaining`].
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.lease().remaining()
+    }
+
+    /// Checks that the lock may still be believed in. See [`Lease::ensure_valid`].
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] with the cause.
+    pub fn ensure_valid(&self) -> Result<(), LockError> {
+        self.lease().ensure_valid()
+    }
+
+    /// Waits until the lock is lost, and says why. See [`Lease::lost`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn lost(&self) -> LostCause {
+        self.lease().lost().await
+    }
+
+    /// A token that is cancelled when the lock is lost. See [`Lease::lost_token`].
+    #[must_use]
+    pub fn lost_token(&self) -> CancellationToken {
+        self.lease().lost_token()
+    }
+
+    /// How many guards share this lease.
+    #[must_use]
+    pub fn hold_count(&self) -> usize {
+        self.state().holds()
+    }
+
+    /// Enters the lock again: another guard on the same lease and token, without asking the backend. The
+    /// lock is released with the last guard.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] if the lease has ended, [`LockError::NotReentrant`] for a mutex.
+    pub fn reenter(&self) -> Result<Self, LockError> {
+        let target = self.target();
+        if !target.kind().is_reentrant() {
+            let target = target.clone();
+            return Err(LockError::NotReentrant { target });
+        }
+        self.ensure_valid()?;
+        let Some(held) = self.held.again() else {
+            return Err(LockError::Lost {
+                target: target.clone(),
+                cause: LostCause::Released,
+            });
+        };
+        Ok(Self { held })
+    }
+
+    /// Makes the lease last at least `lease` from now, and returns until when it may be believed in.
+    ///
+    /// Never shortens a lease. If the watchdog renews this lock, it goes on with the new lease. An
+    /// extension does not reach past the maximum hold time.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] if the lock was lost before or turns out to be; [`LockError::Backend`] if the
+    /// backend failed, in which case the deadline is unchanged; [`LockError::Option`] for a bad lease.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the extension may or may not happen; the guard's deadline only moves if it is known to
+    /// have happened.
+    pub async fn extend(&self, lease: Duration) -> Result<Instant, LockError> {
+        let (services, state, watch) = (self.services(), self.state(), self.watch());
+        let lease = services.settings.check_lease("extend", lease)?;
+        self.ensure_valid()?;
+        let sent = clock::now();
+        state.asked_for(lease);
+        let request = ExtendRequest {
+            target: state.target.clone(),
+            owner: state.owner.clone(),
+            lease,
+            permits: state.permits,
+        };
+        let deadline = timer_in(services.call_timeout());
+        let cause = match services.extend_one(request, deadline).await {
+            Ok(ExtendOutcome::Extended) => {
+                state.extended(lease, services.settings.margin.valid_until(sent, lease));
+                services.watchdog.extended(watch, state.core());
+                self.ensure_valid()?;
+                return Ok(self.valid_until());
+            }
+            Ok(ExtendOutcome::Missing) => LostCause::Missing,
+            Ok(ExtendOutcome::TakenOver) => LostCause::TakenOver,
+            Err(source) => {
+                return Err(LockError::Backend {
+                    target: state.target.clone(),
+                    phase: Phase::Extend,
+                    source,
+                });
+            }
+        };
+        state.core().end(cause.clone());
+        services.watchdog.forget(watch, state.core());
+        Err(LockError::Lost {
+            target: state.target.clone(),
+            cause,
+        })
+    }
+
+    /// Gives the lock back and waits for the answer. If other guards share the lease, only this hold ends. If a task of
+    /// this process goes on with the lease, or it is [kept](crate::LockRequest::lease_cache), the backend is not asked.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] if the lock had been lost before: what was done under it may have overlapped
+    /// with another holder. [`LockError::Backend`] if the backend gave no definite answer within its call
+    /// timeout; releasing then goes on in the background until the lease has ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: if the future is dropped, releasing goes on in the background.
+    pub async fn release(self) -> Result<(), LockError> {
+        self.held.release().await
+    }
+
+    /// Turns the guard into a ticket with which another process can take over the lease, by
+    /// [`LockRequest::adopt`](crate::LockRequest::adopt). Renewal stops now; whoever adopts the ticket must
+    /// do so before the lease ends.
+    ///
+    /// # Errors
+    ///
+    /// Gives the guard back if the lease is lost or shared with other guards, or if a read-write lock is held for
+    /// reading and for writing at once.
+    pub fn into_ticket(self) -> Result<LeaseTicket, Self> {
+        let shared = self.state().shared_owner();
+        if self.ensure_valid().is_err() || shared.is_some_and(|shared| !shared.is_over()) {
+            return Err(self);
+        }
+        let state = self.held.transfer().map_err(|held| Self { held })?;
+        Ok(LeaseTicket::new(&state))
+    }
+}
+
+impl fmt::Debug for LockGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LockGuard").field(&self.held).finish()
+    }
+}

@@ -1,0 +1,76 @@
+//! What this process holds.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::contract::kind::LockTarget;
+use crate::contract::safety_mode::SafetyMode;
+use crate::contract::token::FencingToken;
+use crate::engine::holding::watchdog::Watchdog;
+use crate::handles::lease::Lease;
+
+/// A lock held by this process. From [`Locktopus::held_locks`](crate::Locktopus::held_locks).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use locktopus_core::Locktopus;
+/// # use locktopus_memory::MemoryBackend;
+/// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+/// let guard = locks.lock("job").acquire().await?;
+/// let [held] = locks.held_locks().try_into().expect("one lock");
+/// assert_eq!(held.target.to_string(), "lock \"job\"");
+/// assert_eq!((held.token, held.renewed, held.holds), (guard.token(), true, 1));
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct HeldLock {
+    /// Its kind, and its name with the namespace.
+    pub target: LockTarget,
+    /// For how long it has been held.
+    pub held_for: Duration,
+    /// Until when it may be believed in, as things stand. Renewal moves it.
+    pub valid_until: Instant,
+    /// Its fencing token, if it has one.
+    pub token: Option<FencingToken>,
+    /// Whether the watchdog renews it.
+    pub renewed: bool,
+    /// How many guards share it. 0: nobody holds it, but this process [keeps](crate::LockRequest::lease_cache) it at
+    /// the backend, or is passing it on.
+    pub holds: usize,
+    /// How many permits of a semaphore; 1 for locks.
+    pub permits: u32,
+    /// The mode under which it was granted.
+    pub safety: SafetyMode,
+    /// The lease, to be told when it ends.
+    pub lease: Lease,
+}
+
+impl HeldLock {
+    pub(crate) fn all(watchdog: &Watchdog) -> Vec<Self> {
+        let leases = watchdog.leases();
+        let mut held: Vec<Self> = leases
+            .into_iter()
+            .filter(|(_, state)| state.is_active())
+            .map(|(_, state)| {
+                let (state, holds) = state.in_use();
+                let lease = Lease::new(state.clone());
+                Self {
+                    target: state.target.clone(),
+                    held_for: lease.held_for(),
+                    valid_until: lease.valid_until(),
+                    token: lease.token(),
+                    renewed: state.renewed,
+                    holds,
+                    permits: state.permits,
+                    safety: state.safety(),
+                    lease,
+                }
+            })
+            .collect();
+        held.sort_by_key(|lock| Reverse(lock.held_for));
+        held
+    }
+}

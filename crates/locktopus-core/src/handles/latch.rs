@@ -1,0 +1,139 @@
+//! Count-down latches: waiting until something has happened a number of times.
+
+mod wait;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use wait::LatchWait;
+
+use crate::contract::counter::{CounterAction, CounterOutcome};
+use crate::contract::kind::LockKind;
+use crate::contract::option_error::OptionError;
+use crate::contract::token::TOKEN_LIMIT;
+use crate::engine::acquisition::Engine;
+use crate::engine::error::LockError;
+use crate::handles::lock_request::Named;
+
+/// A count that others wait for to reach zero. Made by [`Locktopus::latch`](crate::Locktopus::latch). On Redis it is
+/// Redisson's `RCountDownLatch`.
+///
+/// A latch without a count is open: waiting for it ends at once. So set the count before those who wait can ask. At
+/// zero the count is gone, and the latch may be used again with a new one; those who had not noticed the zero by then
+/// wait for the new count as well.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// use locktopus_core::Locktopus;
+/// use locktopus_memory::MemoryBackend;
+/// let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+/// let shards = locks.latch("rebuild");
+/// shards.initialise(2).await?;
+/// for _ in 0..2 {
+///     let shards = shards.clone();
+///     tokio::spawn(async move { shards.count_down().await });
+/// }
+/// shards.wait().at_most(Duration::from_secs(5)).await?;
+/// assert_eq!(shards.count().await?, 0);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// All methods fail with [`LockError::Name`] and [`LockError::Option`] before anything is sent, with
+/// [`LockError::ShutDown`] after a shutdown, and with [`LockError::Backend`] if the backend refuses or cannot be reached
+/// for as long as [`LocktopusBuilder::outage`](crate::LocktopusBuilder::outage) says. Operations that may have run
+/// are repeated under one id and have the effect of once.
+#[derive(Clone)]
+#[must_use = "a latch does nothing until it is counted or waited for"]
+pub struct Latch {
+    engine: Arc<Engine>,
+    name: Named,
+}
+
+impl Latch {
+    pub(crate) fn new(engine: Arc<Engine>, name: Named) -> Self {
+        Self { engine, name }
+    }
+
+    /// Sets the count, at least 1, unless there is one; says whether it did.
+    ///
+    /// # Errors
+    ///
+    /// See [above](Self#errors); zero, and 2^53 or more, are bad options.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not have happened if the future is dropped. Doing it again does no harm while the count is not
+    /// zero.
+    pub async fn initialise(&self, count: u64) -> Result<bool, LockError> {
+        if !(1..TOKEN_LIMIT).contains(&count) {
+            let rule = "a latch counts from at least 1 and less than 2^53";
+            return Err(OptionError::new("initialise", count, rule).into());
+        }
+        Ok(self.change(CounterAction::Initialise(count)).await?.changed)
+    }
+
+    /// Counts one down and returns what is left. At zero everybody who waits goes on. Counting an open latch down does
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// See [above](Self#errors).
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not have happened if the future is dropped; doing it again would count twice.
+    pub async fn count_down(&self) -> Result<u64, LockError> {
+        Ok(left(self.change(CounterAction::CountDown).await?))
+    }
+
+    /// How much is left to count; zero if it is open.
+    ///
+    /// # Errors
+    ///
+    /// See [above](Self#errors).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe; reads only.
+    pub async fn count(&self) -> Result<u64, LockError> {
+        Ok(left(self.change(CounterAction::Read).await?))
+    }
+
+    /// Forgets the count; says whether there was one. The latch is open then, but those who wait may notice only with
+    /// their next heartbeat.
+    ///
+    /// # Errors
+    ///
+    /// See [above](Self#errors).
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not have happened if the future is dropped. Doing it again does no harm.
+    pub async fn delete(&self) -> Result<bool, LockError> {
+        Ok(self.change(CounterAction::Delete).await?.changed)
+    }
+
+    /// Waits until the count is zero. Nothing happens until the result is awaited.
+    pub fn wait(&self) -> LatchWait {
+        LatchWait::new(self.clone())
+    }
+
+    async fn change(&self, action: CounterAction) -> Result<CounterOutcome, LockError> {
+        let target = self.name.target(&self.engine, &LockKind::Latch)?;
+        self.engine.count(target, action).await
+    }
+}
+
+fn left(outcome: CounterOutcome) -> u64 {
+    let count = outcome.value.unwrap_or_default();
+    u64::try_from(count).unwrap_or_default()
+}
+
+impl fmt::Debug for Latch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Latch").field(&self.name).finish()
+    }
+}

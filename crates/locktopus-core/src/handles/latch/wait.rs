@@ -1,0 +1,180 @@
+//! Waiting for a latch.
+//!
+//! A message that the latch opened is only a reason to look. Whoever waits also looks by itself with every heartbeat,
+//! so that a message that is lost costs a heartbeat and not for ever.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::Latch;
+use crate::contract::clock::{timer_after, timer_in};
+use crate::contract::kind::{LockKind, LockTarget};
+use crate::contract::option_error::OptionError;
+use crate::contract::wake::WakeStream;
+use crate::engine::acquisition::jitter;
+use crate::engine::error::LockError;
+use crate::engine::settings::{WaitStrategy, heartbeat_bounds};
+
+/// The first pause of a waiter that cannot be told.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+
+/// A wait for a latch. Made by [`Latch::wait`]; await it.
+///
+/// Without options it waits for as long as it takes, and looks by itself every second, give or take a quarter, in
+/// case a message was lost.
+#[derive(Debug, Clone)]
+#[must_use = "nothing is waited for until this is awaited"]
+pub struct LatchWait {
+    latch: Latch,
+    limit: Option<Duration>,
+    heartbeat: Option<Duration>,
+    cancel: Option<CancellationToken>,
+}
+
+impl LatchWait {
+    pub(super) fn new(latch: Latch) -> Self {
+        Self {
+            latch,
+            limit: None,
+            heartbeat: None,
+            cancel: None,
+        }
+    }
+
+    /// Gives up with [`LockError::WaitTimeout`] after this time. The first look always has a quarter
+    /// of the backend's call timeout for its answer, but at least 50 and at most 250 ms.
+    pub fn at_most(mut self, wait: Duration) -> Self {
+        self.limit = Some(wait);
+        self
+    }
+
+    /// How often to look without being told, give or take a quarter: at least 1 ms, at most a day. Default: that of
+    /// the `Locktopus`' [strategy](crate::LocktopusBuilder::strategy), one second.
+    pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
+        self.heartbeat = Some(heartbeat);
+        self
+    }
+
+    /// Gives up with [`LockError::Cancelled`] when this token is cancelled.
+    pub fn cancel_on(mut self, token: CancellationToken) -> Self {
+        self.cancel = Some(token);
+        self
+    }
+
+    async fn run(self) -> Result<(), LockError> {
+        let latch = &self.latch;
+        let target = latch.name.target(&latch.engine, &LockKind::Latch)?;
+        let heartbeat = self.checked_heartbeat()?;
+        let started = Instant::now();
+        // A look always has a moment for its answer, or a short limit could not find the latch open.
+        let moment = latch.engine.first_answer();
+        let limit = self
+            .limit
+            .map(|limit| timer_after(started, limit.max(moment)));
+        let out_of_time = async {
+            match limit {
+                Some(limit) => tokio::time::sleep_until(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        let cancelled = async {
+            match &self.cancel {
+                Some(token) => token.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = latch.engine.closing.cancelled() => Err(LockError::ShutDown),
+            () = cancelled => Err(LockError::Cancelled { target: target.clone() }),
+            opened = self.opened(&target, heartbeat) => opened,
+            () = out_of_time => Err(LockError::WaitTimeout {
+                target: target.clone(),
+                waited: started.elapsed(),
+                holder_remaining: None,
+                source: None,
+            }),
+        }
+    }
+
+    /// Completes when a look finds the count at zero.
+    async fn opened(&self, target: &LockTarget, heartbeat: Duration) -> Result<(), LockError> {
+        let mut hints: Option<WakeStream> = None;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            if self.latch.count().await? == 0 {
+                return Ok(());
+            }
+            if hints.is_none() {
+                hints = self.subscribe(target).await;
+                // Subscribe first, then look again: what happens between the two would otherwise be missed.
+                if hints.is_some() {
+                    continue;
+                }
+            }
+            match &mut hints {
+                Some(hints) => {
+                    let until = jitter(heartbeat * 3 / 4, heartbeat * 5 / 4);
+                    // Whatever it says, or nothing: look.
+                    let _ = tokio::time::timeout(until, hints.next()).await;
+                }
+                None => {
+                    tokio::time::sleep(jitter(pause / 2, pause)).await;
+                    pause = (pause * 2).min(heartbeat);
+                }
+            }
+        }
+    }
+
+    async fn subscribe(&self, target: &LockTarget) -> Option<WakeStream> {
+        let services = &self.latch.engine;
+        if !services.backend.info().wakes {
+            return None;
+        }
+        let deadline = timer_in(services.call_timeout());
+        let hints = services.subscribe(target, deadline).await;
+        hints
+            .inspect_err(|error| {
+                tracing::debug!(lock = %target, %error, "cannot listen for the latch, polling");
+            })
+            .ok()
+    }
+
+    fn checked_heartbeat(&self) -> Result<Duration, OptionError> {
+        let heartbeat = match (self.heartbeat, self.latch.engine.settings.strategy) {
+            (Some(heartbeat), _)
+            | (
+                None,
+                WaitStrategy::HandOff { heartbeat, .. } | WaitStrategy::Notify { heartbeat },
+            ) => heartbeat,
+            (None, WaitStrategy::Poll { max, .. }) => max,
+        };
+        if heartbeat_bounds().contains(&heartbeat) {
+            return Ok(heartbeat);
+        }
+        let rule = "pauses must be between 1 ms and a day";
+        Err(OptionError::new("heartbeat", heartbeat, rule))
+    }
+}
+
+impl IntoFuture for LatchWait {
+    type Output = Result<(), LockError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    /// Waits until the count is zero.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::WaitTimeout`] and [`LockError::Cancelled`] as asked for; else as all of [`Latch`](Latch#errors).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only looks.
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}

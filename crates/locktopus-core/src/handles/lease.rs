@@ -1,0 +1,159 @@
+//! The read-only view of a held lock.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::contract::clock;
+use crate::contract::name::LockName;
+use crate::contract::owner::OwnerId;
+use crate::contract::safety_mode::SafetyMode;
+use crate::contract::token::FencingToken;
+use crate::engine::error::{LockError, LostCause};
+use crate::engine::holding::lease::LeaseState;
+use crate::handles::fence::Fence;
+
+/// A read-only view of a held lock, to be passed to whatever works under it.
+///
+/// Cheap to clone and independent of the guard: when the guard is released or dropped, the lease ends with
+/// [`LostCause::Released`].
+#[derive(Clone)]
+pub struct Lease {
+    state: Arc<LeaseState>,
+}
+
+impl Lease {
+    pub(crate) fn new(state: Arc<LeaseState>) -> Self {
+        Self { state }
+    }
+
+    /// The lock's name, namespace included.
+    #[must_use]
+    pub fn name(&self) -> &LockName {
+        self.state.target.name()
+    }
+
+    /// The id under which the lock is held. A secret: it is all that is needed to release the lock.
+    #[must_use]
+    pub fn owner(&self) -> &OwnerId {
+        &self.state.owner
+    }
+
+    /// The fencing token of this grant; `None` for readers, permits and a
+    /// [single-key mutex](crate::MutexProfile::single_key).
+    #[must_use]
+    pub fn token(&self) -> Option<FencingToken> {
+        self.state.token
+    }
+
+    /// The token bound to this lock and this holder, to be sent along with what is written under the lock;
+    /// `None` if there is no [token](Self::token).
+    #[must_use]
+    pub fn fence(&self) -> Option<Fence> {
+        let token = self.state.token?;
+        Some(Fence::new(&self.state.target, token).held_by(&self.state.owner))
+    }
+
+    /// The mode under which it was granted: what it is worth when a server fails.
+    #[must_use]
+    pub fn safety(&self) -> SafetyMode {
+        self.state.safety()
+    }
+
+    /// How many permits of a semaphore are held; 1 for locks.
+    #[must_use]
+    pub fn permits(&self) -> u32 {
+        self.state.permits
+    }
+
+    /// The instant up to which the lock may be believed in, as things stand. Renewal moves it.
+    #[must_use]
+    pub fn valid_until(&self) -> Instant {
+        self.state.valid_until().timer()
+    }
+
+    /// What is left until [`valid_until`](Self::valid_until); zero once the lease has ended.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        if self.state.lost().is_some() {
+            return Duration::ZERO;
+        }
+        self.state.valid_until().since(clock::now())
+    }
+
+    /// How long the lock has been held.
+    #[must_use]
+    pub fn held_for(&self) -> Duration {
+        clock::now().since(self.state.granted_at)
+    }
+
+    /// Checks that the lock may still be believed in. Call it right before a side effect.
+    ///
+    /// Looks at the clock, not at a flag, so it is right even if this task was stopped for a minute just
+    /// before the call. It cannot help if the task is stopped just after; only a fencing token can.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] with the cause.
+    pub fn ensure_valid(&self) -> Result<(), LockError> {
+        self.ensure_valid_for(Duration::ZERO)
+    }
+
+    /// Checks that the lock may be believed in for at least `ahead` from now without renewal.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] if it is lost; with cause [`LostCause::Expired`] also if it is only too short,
+    /// in which case the lease itself is untouched.
+    pub fn ensure_valid_for(&self, ahead: Duration) -> Result<(), LockError> {
+        let state = &self.state;
+        let cause = match state.lost() {
+            Some(cause) => cause.clone(),
+            None if state.valid_until().since(clock::now()) > ahead => {
+                return Ok(());
+            }
+            None if ahead.is_zero() => {
+                state.expire();
+                match state.lost() {
+                    Some(cause) => cause.clone(),
+                    // It was extended at this moment.
+                    None => return Ok(()),
+                }
+            }
+            None => LostCause::Expired,
+        };
+        Err(LockError::Lost {
+            target: state.target.clone(),
+            cause,
+        })
+    }
+
+    /// Waits until the lease ends, however that happens, and says why.
+    ///
+    /// Completes at the latest when the local deadline passes, whatever the network does. Returns at once
+    /// if the lease has ended already.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn lost(&self) -> LostCause {
+        self.state.signal().cancelled().await;
+        self.state.lost().cloned().unwrap_or(LostCause::Expired)
+    }
+
+    /// A token that is cancelled when the lease ends, for code that already knows `CancellationToken`s.
+    /// Cancelling it has no effect on the lock.
+    #[must_use]
+    pub fn lost_token(&self) -> CancellationToken {
+        self.state.signal().child_token()
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.state.fmt(f)
+    }
+}

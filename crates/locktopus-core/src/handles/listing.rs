@@ -1,0 +1,119 @@
+//! Lists of locks, as operators want them: by prefix, a page at a time.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::contract::backend_error::BackendError;
+use crate::contract::clock::timer_in;
+use crate::contract::kind::LockKind;
+use crate::contract::lock_state::ScanCursor;
+use crate::contract::name::{LockName, RawName};
+use crate::engine::acquisition::Engine;
+use crate::engine::error::LockError;
+use crate::handles::lock_request::{LockRequest, Named};
+
+/// The locks of a namespace that are held. Made by [`Locktopus::list`](crate::Locktopus::list).
+#[must_use = "nothing is listed until `next_page` is awaited"]
+pub struct LockList {
+    engine: Arc<Engine>,
+    prefix: String,
+    cursor: Option<ScanCursor>,
+    done: bool,
+}
+
+impl LockList {
+    pub(crate) fn new(engine: &Arc<Engine>, prefix: &RawName) -> Result<Self, LockError> {
+        let settings = &engine.settings;
+        let prefix = if prefix.as_ref().is_empty() {
+            settings.namespace.clone()
+        } else {
+            let prefix = settings.names.encode(&settings.namespace, prefix)?;
+            prefix.as_str().to_owned()
+        };
+        Ok(Self {
+            engine: Arc::clone(engine),
+            prefix,
+            cursor: None,
+            done: false,
+        })
+    }
+
+    /// The next page; `None` after the last one. A page may be empty, and a lock may come twice. Locks that are taken or
+    /// released meanwhile may or may not come. Names longer than [`MAX_NAME_BYTES`](crate::MAX_NAME_BYTES), which this
+    /// library cannot have made, are left out.
+    ///
+    /// # Errors
+    ///
+    /// What the backend says. The same page can be asked for again.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a page that was not returned comes with the next call.
+    pub async fn next_page(&mut self) -> Result<Option<Vec<ListedLock>>, BackendError> {
+        if self.done {
+            return Ok(None);
+        }
+        let deadline = timer_in(self.engine.call_timeout());
+        let scan = self
+            .engine
+            .scan(&self.prefix, self.cursor.clone(), deadline);
+        let page = scan.await?;
+        self.done = page.next.is_none();
+        self.cursor = page.next;
+        let listed = page.locks.into_iter().filter_map(|found| {
+            Some(ListedLock {
+                engine: Arc::clone(&self.engine),
+                name: LockName::new(found.name).ok()?,
+                kind: found.kind,
+            })
+        });
+        Ok(Some(listed.collect()))
+    }
+}
+
+impl fmt::Debug for LockList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockList")
+            .field("prefix", &self.prefix)
+            .field("done", &self.done)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A lock that was held when it was listed.
+#[derive(Clone)]
+pub struct ListedLock {
+    engine: Arc<Engine>,
+    name: LockName,
+    kind: LockKind,
+}
+
+impl ListedLock {
+    /// Its name, namespace included.
+    #[must_use]
+    pub fn name(&self) -> &LockName {
+        &self.name
+    }
+
+    /// What its bytes look like. Kinds that share a layout cannot be told apart.
+    #[must_use]
+    pub fn kind(&self) -> &LockKind {
+        &self.kind
+    }
+
+    /// A request for this lock, to [inspect](LockRequest::inspect) it or to
+    /// [release it by force](LockRequest::force_release).
+    pub fn request(&self) -> LockRequest {
+        let name = Named::Stored(self.name.clone());
+        LockRequest::new(Arc::clone(&self.engine), name, self.kind.clone())
+    }
+}
+
+impl fmt::Debug for ListedLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListedLock")
+            .field("name", &self.name)
+            .field("kind", &self.kind.as_str())
+            .finish_non_exhaustive()
+    }
+}

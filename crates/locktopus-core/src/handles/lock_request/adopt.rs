@@ -1,0 +1,110 @@
+//! Taking over a lease from another process.
+
+use std::sync::Arc;
+
+use super::LockRequest;
+use crate::contract::clock::{self, BootInstant, timer_in};
+use crate::contract::kind::LockKind;
+use crate::contract::owner::OwnerId;
+use crate::contract::request::{ExtendOutcome, ExtendRequest};
+use crate::contract::token::FencingToken;
+use crate::engine::acquisition::{Plan, Wait};
+use crate::engine::error::{LockError, LostCause, Phase};
+use crate::engine::holding::grant::Grant;
+use crate::engine::holding::held::Held;
+use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::services::Services;
+use crate::handles::any_guard::{AnyGuard, Taken};
+use crate::handles::guard::LockGuard;
+use crate::handles::owner_handle::Owner;
+use crate::handles::ticket::LeaseTicket;
+
+impl<G: AnyGuard> LockRequest<G> {
+    /// Takes over a lease from another process, with the same owner id and fencing token. The request must be for
+    /// the same lock, of the same kind and with the same number of permits.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Ticket`] if the ticket is for another lock; [`LockError::Lost`] if its lease has ended
+    /// meanwhile; [`LockError::Backend`] if the backend failed, in which case the ticket can be tried again.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the lease may or may not have been extended, and nobody renews it.
+    pub async fn adopt(self, ticket: &LeaseTicket) -> Result<G, LockError> {
+        let plan = self.plan(Wait::Not)?;
+        ticket.check(&plan.target, plan.permits)?;
+        let engine = self.engine;
+        // What is adopted is nobody's yet; but a writer must be able to read. Its gate is locked before anything is held:
+        // after that there is no point at which this could be dropped.
+        let owner = (plan.target.kind() == &LockKind::Write).then(Owner::new);
+        let gate = owner
+            .as_ref()
+            .map(|owner| owner.gate(&engine, &plan.target));
+        let mut inside = match &gate {
+            Some(gate) => Some(gate.lock().await),
+            None => None,
+        };
+        let sent = clock::now();
+        let request = ExtendRequest {
+            target: plan.target.clone(),
+            owner: ticket.owner().clone(),
+            lease: plan.lease,
+            permits: plan.permits,
+        };
+        let deadline = timer_in(engine.call_timeout());
+        let cause = match engine.extend_one(request, deadline).await {
+            Ok(ExtendOutcome::Extended) => {
+                let guard = hold(&engine, &plan, ticket.owner(), ticket.token(), sent, false)?;
+                if let Some(inside) = &mut inside {
+                    inside.entered(&guard);
+                }
+                guard.ensure_valid()?;
+                drop(inside);
+                let owner = owner.map(|owner| (owner, Arc::clone(&engine)));
+                return Ok(G::from_taken(Taken { guard, owner }));
+            }
+            Ok(ExtendOutcome::Missing) => LostCause::Missing,
+            Ok(ExtendOutcome::TakenOver) => LostCause::TakenOver,
+            Err(source) => {
+                return Err(LockError::Backend {
+                    target: plan.target,
+                    phase: Phase::Extend,
+                    source,
+                });
+            }
+        };
+        let target = plan.target;
+        Err(LockError::Lost { target, cause })
+    }
+}
+
+/// Starts watching a lease that `owner` got by a request sent at `sent`. `late_attempt`: an earlier one got no
+/// answer.
+pub(crate) fn hold(
+    services: &Arc<Services>,
+    plan: &Plan,
+    owner: &OwnerId,
+    token: Option<FencingToken>,
+    sent: BootInstant,
+    late_attempt: bool,
+) -> Result<LockGuard, LockError> {
+    let state = Arc::new(LeaseState::new(Grant {
+        target: plan.target.clone(),
+        owner: owner.clone(),
+        token,
+        permits: plan.permits,
+        turns: 1,
+        lease: plan.lease,
+        renewed: plan.renewed,
+        hold_until: plan.max_hold.map(|hold| sent + hold),
+        granted_at: clock::now(),
+        valid_until: services.settings.margin.valid_until(sent, plan.lease),
+        late_attempt,
+        safety: services.safety(),
+        retention: plan.retention,
+    }));
+    let watch = services.watch(&state).ok_or(LockError::ShutDown)?;
+    let held = Held::new(Arc::clone(services), state, watch);
+    Ok(LockGuard::new(held))
+}

@@ -1,0 +1,114 @@
+//! Taking a lock for an owner, who may be inside already.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::LockRequest;
+use crate::contract::kind::LockKind;
+use crate::contract::lock_state::Mode;
+use crate::engine::acquisition::{self, Plan, Wait};
+use crate::engine::error::LockError;
+use crate::handles::any_guard::{AnyGuard, Taken};
+use crate::handles::guard::LockGuard;
+use crate::handles::owner_handle::{Inside, Owner};
+use crate::handles::rw_lock::read_as_writer;
+
+impl<G: AnyGuard> LockRequest<G> {
+    pub(super) async fn enter(&self, wait: Wait) -> Result<Option<Taken>, LockError> {
+        let plan = self.plan(wait)?;
+        let Some(owner) = self.owner_in_force() else {
+            let held = acquisition::acquire(&self.engine, &plan).await?;
+            return Ok(held.map(|held| Taken {
+                guard: LockGuard::new(held),
+                owner: None,
+            }));
+        };
+        // Boxed: the many waiters without an owner need no room for this.
+        Box::pin(self.enter_as(owner, plan)).await
+    }
+
+    async fn enter_as(&self, owner: Owner, mut plan: Plan) -> Result<Option<Taken>, LockError> {
+        let gate = owner.gate(&self.engine, &plan.target);
+        let started = Instant::now();
+        // Another task of the same owner may be acquiring; what it gets is shared.
+        let mut inside = tokio::select! {
+            biased;
+            inside = gate.lock() => inside,
+            error = self.interrupted(&plan, started) => return error.map_or(Ok(None), Err),
+        };
+        let guard = match self.enter_again(&plan, &inside)? {
+            Some(guard) => guard,
+            None => {
+                if let Wait::AtMost(limit) = plan.wait {
+                    plan.wait = Wait::AtMost(limit.saturating_sub(started.elapsed()));
+                }
+                let Some(guard) = self.take(&plan, &inside).await? else {
+                    return Ok(None);
+                };
+                inside.entered(&guard);
+                guard
+            }
+        };
+        let owner = Some((owner, Arc::clone(&self.engine)));
+        Ok(Some(Taken { guard, owner }))
+    }
+
+    /// Who asks. A writer always is somebody, because it may read what it writes.
+    fn owner_in_force(&self) -> Option<Owner> {
+        if self.kind.mode() == Mode::Permits {
+            return None;
+        }
+        let owner = self.owner.clone().or_else(Owner::current);
+        owner.or_else(|| (self.kind == LockKind::Write).then(Owner::new))
+    }
+
+    /// Another guard, if the owner is inside already; an error if asking makes no sense then.
+    fn enter_again(&self, plan: &Plan, inside: &Inside) -> Result<Option<LockGuard>, LockError> {
+        let target = || plan.target.clone();
+        // Only looked at: a guard of a moment would be a hold, and perhaps the last one.
+        if !self.kind.is_reentrant() && inside.holds(&self.kind) {
+            return Err(LockError::NotReentrant { target: target() });
+        }
+        if let Some(guard) = inside.enter_again(&self.engine, &self.kind) {
+            guard.ensure_valid()?;
+            return Ok(Some(guard));
+        }
+        if self.kind == LockKind::Write && inside.holds(&LockKind::Read) {
+            return Err(LockError::UpgradeRefused { target: target() });
+        }
+        Ok(None)
+    }
+
+    async fn take(&self, plan: &Plan, inside: &Inside) -> Result<Option<LockGuard>, LockError> {
+        if self.kind == LockKind::Read
+            && let Some(writer) = inside.enter_again(&self.engine, &LockKind::Write)
+        {
+            return read_as_writer(&self.engine, plan, &writer).await.map(Some);
+        }
+        let held = acquisition::acquire(&self.engine, plan).await?;
+        Ok(held.map(LockGuard::new))
+    }
+
+    /// Completes when a wait behind another task of the same owner must end without the lock.
+    async fn interrupted(&self, plan: &Plan, started: Instant) -> Option<LockError> {
+        let target = plan.target.clone();
+        tokio::select! {
+            () = self.engine.closing.cancelled() => Some(LockError::ShutDown),
+            () = plan.cancelled() => Some(LockError::Cancelled { target }),
+            () = out_of_time(plan, started) => (plan.wait != Wait::Not).then(|| LockError::WaitTimeout {
+                target,
+                waited: started.elapsed(),
+                holder_remaining: None,
+                source: None,
+            }),
+        }
+    }
+}
+
+async fn out_of_time(plan: &Plan, started: Instant) {
+    match plan.wait.limit(started) {
+        Some(limit) => tokio::time::sleep_until(limit).await,
+        None => std::future::pending().await,
+    }
+}

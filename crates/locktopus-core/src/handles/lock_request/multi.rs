@@ -1,0 +1,57 @@
+//! What locks that are taken together need of their requests.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::LockRequest;
+use crate::contract::option_error::OptionError;
+use crate::engine::acquisition::Engine;
+use crate::engine::acquisition::{Plan, Wait};
+use crate::engine::error::LockError;
+use crate::handles::any_guard::AnyGuard;
+use crate::handles::guard::LockGuard;
+
+impl<G: AnyGuard> LockRequest<G> {
+    /// The same request for a plain guard. An owner is refused: what it may enter again is not taken anew, so there
+    /// would be nothing to order.
+    pub(crate) fn for_many(self) -> Result<LockRequest, LockError> {
+        if self.owner.is_some() {
+            let rule =
+                "a lock that is taken together with others cannot be entered again by an owner";
+            return Err(OptionError::new("owner", &self.name, rule).into());
+        }
+        if self.lease_cache.is_some_and(|keep| !keep.is_zero()) {
+            let rule = "a lock that is taken together with others is not kept after its release";
+            return Err(OptionError::new("lease_cache", self.lease_cache, rule).into());
+        }
+        Ok(LockRequest {
+            engine: self.engine,
+            name: self.name,
+            kind: self.kind,
+            lease: self.lease,
+            watchdog: self.watchdog,
+            max_hold: self.max_hold,
+            lease_cache: Some(Duration::ZERO),
+            wait: None,
+            strategy: self.strategy,
+            cancel: self.cancel,
+            owner: None,
+            permits: self.permits,
+            token_retention: self.token_retention,
+            progress: self.progress,
+            guard: PhantomData::<fn() -> LockGuard>,
+        })
+    }
+}
+
+impl LockRequest {
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// Everything this request decided, checked.
+    pub(crate) fn plan_for(&self, wait: Wait) -> Result<Plan, LockError> {
+        self.plan(wait)
+    }
+}

@@ -1,0 +1,40 @@
+//! What a request is for: a name that was given, or one as it is stored.
+
+use std::fmt;
+
+use crate::contract::kind::{LockKind, LockTarget};
+use crate::contract::name::{LockName, RawName};
+use crate::engine::acquisition::Engine;
+use crate::engine::error::LockError;
+
+/// The name of a lock before it is checked.
+#[derive(Clone)]
+pub(crate) enum Named {
+    /// As the caller gave it: to be encoded and put behind the namespace.
+    Given(RawName),
+    /// As the backend stores it, namespace included.
+    Stored(LockName),
+}
+
+impl Named {
+    /// Checks the name and pairs it with a kind.
+    pub(crate) fn target(&self, engine: &Engine, kind: &LockKind) -> Result<LockTarget, LockError> {
+        let settings = &engine.settings;
+        let name = match self {
+            Self::Given(name) => settings.names.encode_given(&settings.namespace, name)?,
+            Self::Stored(name) => name.clone(),
+        };
+        let target = LockTarget::new(name, kind.clone());
+        engine.backend.check(&target)?;
+        Ok(target)
+    }
+}
+
+impl fmt::Debug for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Given(name) => name.fmt(f),
+            Self::Stored(name) => name.fmt(f),
+        }
+    }
+}

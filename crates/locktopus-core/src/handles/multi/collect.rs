@@ -1,0 +1,342 @@
+//! Taking several locks: group after group in order, holding what there is, giving everything back on failure.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{join_all, select_all};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::gates::Gates;
+use super::group::{Group, GroupAttempt};
+use super::guard::first_lost;
+use super::set::{Member, Unit};
+use crate::contract::kind::LockTarget;
+use crate::contract::owner;
+use crate::engine::acquisition::{self, Wait};
+use crate::engine::error::{LockError, LostCause};
+use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::services::Services;
+use crate::handles::guard::LockGuard;
+use crate::handles::lease::Lease;
+
+/// How often a group is tried at once before its locks are waited for one by one.
+const GROUP_ROUNDS: u32 = 3;
+/// What a fixed lease may have lost of its validity while the other locks were taken: a tenth.
+const FRESH: (u32, u32) = (9, 10);
+
+/// A lock that was taken, held while the others are.
+pub(super) struct Taken {
+    pub(super) backend: Arc<str>,
+    pub(super) guard: LockGuard,
+    pub(super) state: Arc<LeaseState>,
+    pub(super) services: Arc<Services>,
+    lease: Lease,
+}
+
+impl Taken {
+    pub(super) fn new(member: &Member, guard: LockGuard) -> Self {
+        let (state, services) = (Arc::clone(guard.state()), Arc::clone(guard.services()));
+        Self {
+            backend: Arc::clone(&member.backend),
+            lease: guard.lease(),
+            guard,
+            state,
+            services,
+        }
+    }
+
+    /// Until when it can wait for the other locks without being extended; `None` if the watchdog sees to it.
+    fn due(&self) -> Option<Instant> {
+        let half = self.state.lease() / 2;
+        (!self.state.renewed).then(|| self.state.valid_until().before(half).timer())
+    }
+
+    async fn extend(&self) -> Result<Instant, LockError> {
+        self.guard.extend(self.state.lease()).await
+    }
+
+    /// Makes sure that a fixed lease begins about when the last lock was taken.
+    async fn refresh(&self) -> Result<(), LockError> {
+        let full = self.services.settings.margin.validity(self.state.lease());
+        if !self.state.renewed && self.guard.remaining() < full * FRESH.0 / FRESH.1 {
+            self.extend().await?;
+        }
+        self.guard.ensure_valid()
+    }
+}
+
+/// How far one step got.
+enum Step {
+    Taken,
+    /// One attempt was allowed, and somebody holds it.
+    Held,
+    /// A lock that was taken before is lost.
+    Lost(LockTarget, LostCause),
+}
+
+/// Takes all locks. `Ok(None)`: one attempt was allowed and one of them is held.
+pub(super) async fn collect(
+    units: &[Unit],
+    wait: Wait,
+    cancel: Option<CancellationToken>,
+) -> Result<Option<Vec<Taken>>, LockError> {
+    let members = units.iter().flat_map(|unit| &unit.members);
+    let mut cancels: Vec<_> = cancel.into_iter().collect();
+    for member in members {
+        cancels.extend(member.cancels()?);
+    }
+    let collector = Collector::new(wait);
+    tokio::select! {
+        biased;
+        () = any_cancelled(&cancels) => {
+            let target = units[0].members[0].target.clone();
+            Err(LockError::Cancelled { target })
+        }
+        outcome = collector.run(units) => outcome,
+    }
+}
+
+async fn any_cancelled(tokens: &[CancellationToken]) {
+    if tokens.is_empty() {
+        return std::future::pending().await;
+    }
+    select_all(tokens.iter().map(|token| Box::pin(token.cancelled()))).await;
+}
+
+struct Collector {
+    wait: Wait,
+    started: Instant,
+}
+
+impl Collector {
+    fn new(wait: Wait) -> Self {
+        let started = Instant::now();
+        Self { wait, started }
+    }
+
+    async fn run(&self, units: &[Unit]) -> Result<Option<Vec<Taken>>, LockError> {
+        let Some(gates) = Gates::enter(units, self.wait, self.started).await? else {
+            return Ok(None);
+        };
+        loop {
+            let mut taken = Vec::new();
+            let (target, cause) = match self.pass(&mut taken, units).await? {
+                Step::Taken => match refresh(&taken).await {
+                    Ok(()) => {
+                        gates.entered(&taken);
+                        return Ok(Some(taken));
+                    }
+                    Err(LockError::Lost { target, cause }) => (target, cause),
+                    Err(error) => return Err(error),
+                },
+                Step::Held => return Ok(None),
+                Step::Lost(target, cause) => (target, cause),
+            };
+            // Nothing was done under it yet, so the loss is only a reason to begin again.
+            tracing::debug!(lock = %target, %cause, "lost while others were taken, beginning again");
+            drop(taken);
+            if self.wait == Wait::Not {
+                return Err(LockError::Lost { target, cause });
+            }
+            self.pause(&target).await?;
+        }
+    }
+
+    async fn pass(&self, taken: &mut Vec<Taken>, units: &[Unit]) -> Result<Step, LockError> {
+        for unit in units {
+            let step = match &unit.members[..] {
+                [only] => self.one(taken, only, self.wait).await?,
+                _ => self.unit(taken, unit).await?,
+            };
+            if !matches!(step, Step::Taken) {
+                return Ok(step);
+            }
+        }
+        Ok(Step::Taken)
+    }
+
+    /// Takes the locks of a group, by one request if that can be had.
+    ///
+    /// The one that is in the way is waited for in its queue while nothing else of the group is held; then the others
+    /// must be free at that moment. If they never are, the locks are waited for one after the other, in the order
+    /// that everybody keeps, which takes longer but always ends.
+    async fn unit(&self, taken: &mut Vec<Taken>, unit: &Unit) -> Result<Step, LockError> {
+        let before = taken.len();
+        let mut in_the_way: Option<usize> = None;
+        let (mut rounds, mut failing_since) = (0, None);
+        while rounds < GROUP_ROUNDS {
+            if let Some(index) = in_the_way {
+                let step = self.one(taken, &unit.members[index], self.wait).await?;
+                if !matches!(step, Step::Taken) {
+                    return Ok(step);
+                }
+            }
+            match self
+                .rest(taken, unit, in_the_way, &mut failing_since)
+                .await?
+            {
+                Group::Taken => return Ok(Step::Taken),
+                Group::Held(_) if self.wait == Wait::Not => return Ok(Step::Held),
+                Group::Held(index) => {
+                    taken.truncate(before);
+                    (in_the_way, rounds) = (Some(index), rounds + 1);
+                }
+                Group::Failed => {
+                    taken.truncate(before);
+                    in_the_way = None;
+                    self.pause(&unit.members[0].target).await?;
+                }
+            }
+        }
+        for member in &unit.members {
+            let step = self.one(taken, member, self.wait).await?;
+            if !matches!(step, Step::Taken) {
+                return Ok(step);
+            }
+        }
+        Ok(Step::Taken)
+    }
+
+    /// Takes one lock, waiting for it in its queue, and keeps those that were taken before.
+    async fn one(
+        &self,
+        taken: &mut Vec<Taken>,
+        member: &Member,
+        wait: Wait,
+    ) -> Result<Step, LockError> {
+        let plan = member.plan(self.left(wait, taken, &member.target)?)?;
+        let step = tokio::select! {
+            biased;
+            (cause, index) = first_lost(taken.iter().map(|t| &t.lease)) => {
+                return Ok(Step::Lost(taken[index].state.target.clone(), cause));
+            }
+            never = keep(taken) => match never {},
+            held = acquisition::acquire(member.engine(), &plan) => held,
+        };
+        match step {
+            Ok(Some(held)) => {
+                taken.push(Taken::new(member, LockGuard::new(held)));
+                Ok(Step::Taken)
+            }
+            Ok(None) => Ok(Step::Held),
+            Err(error) => Err(self.whole_wait(error)),
+        }
+    }
+
+    /// Takes the locks of a group except one that is held already, without waiting.
+    async fn rest(
+        &self,
+        taken: &mut Vec<Taken>,
+        unit: &Unit,
+        except: Option<usize>,
+        failing_since: &mut Option<Instant>,
+    ) -> Result<Group, LockError> {
+        let others = (0..unit.members.len()).filter(|index| Some(*index) != except);
+        let rest: Vec<usize> = others.collect();
+        let begun = Instant::now();
+        match self.rest_once(taken, unit, &rest).await {
+            Err(LockError::Backend { target, source, .. })
+                if source.is_transient()
+                    && self.wait != Wait::Not
+                    && failing_since.get_or_insert(begun).elapsed()
+                        < unit.members[0].engine().settings.outage =>
+            {
+                tracing::debug!(lock = %target, error = %source, "attempt failed, will try again");
+                Ok(Group::Failed)
+            }
+            Ok(group) => {
+                *failing_since = None;
+                Ok(group)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn rest_once(
+        &self,
+        taken: &mut Vec<Taken>,
+        unit: &Unit,
+        rest: &[usize],
+    ) -> Result<Group, LockError> {
+        if let [index] = rest {
+            let step = self.one(taken, &unit.members[*index], Wait::Not).await?;
+            return Ok(match step {
+                Step::Taken => Group::Taken,
+                Step::Held => Group::Held(*index),
+                Step::Lost(..) => Group::Failed,
+            });
+        }
+        let wait = self.left(self.wait, taken, &unit.members[rest[0]].target)?;
+        let members: Vec<&Member> = rest.iter().map(|index| &unit.members[*index]).collect();
+        let attempt = GroupAttempt::new(&members, wait, self.started)?;
+        Ok(match attempt.run(taken).await? {
+            Group::Held(index) => Group::Held(rest[index]),
+            group => group,
+        })
+    }
+
+    /// How long may still be waited. The first lock is always tried.
+    fn left(&self, wait: Wait, taken: &[Taken], target: &LockTarget) -> Result<Wait, LockError> {
+        let Wait::AtMost(limit) = wait else {
+            return Ok(wait);
+        };
+        let left = limit.saturating_sub(self.started.elapsed());
+        if left.is_zero() && !(taken.is_empty() && limit.is_zero()) {
+            return Err(self.out_of_time(target));
+        }
+        Ok(Wait::AtMost(left))
+    }
+
+    fn out_of_time(&self, target: &LockTarget) -> LockError {
+        LockError::WaitTimeout {
+            target: target.clone(),
+            waited: self.started.elapsed(),
+            holder_remaining: None,
+            source: None,
+        }
+    }
+
+    /// A short random pause, so that those who failed together do not try again together.
+    async fn pause(&self, target: &LockTarget) -> Result<(), LockError> {
+        let millis = 5 + u64::from(owner::random::<1>()[0]) / 8;
+        let until = Instant::now() + Duration::from_millis(millis);
+        let limit = self.wait.limit(self.started);
+        tokio::time::sleep_until(limit.map_or(until, |limit| limit.min(until))).await;
+        if limit.is_some_and(|limit| limit <= Instant::now()) {
+            return Err(self.out_of_time(target));
+        }
+        Ok(())
+    }
+
+    /// The caller waited for all locks, not only for the last one.
+    fn whole_wait(&self, mut error: LockError) -> LockError {
+        if let LockError::WaitTimeout { waited, .. } = &mut error {
+            *waited = self.started.elapsed();
+        }
+        error
+    }
+}
+
+/// Extends fixed leases that were taken early.
+async fn keep(taken: &[Taken]) -> Infallible {
+    loop {
+        let Some(due) = taken.iter().filter_map(Taken::due).min() else {
+            return std::future::pending().await;
+        };
+        // A failed extension is tried again soon; if the lease ends first, that is noticed elsewhere.
+        let soon = Instant::now() + Duration::from_millis(5);
+        tokio::time::sleep_until(due.max(soon)).await;
+        let now = Instant::now();
+        let due = taken
+            .iter()
+            .filter(|t| t.due().is_some_and(|due| due <= now));
+        join_all(due.map(Taken::extend)).await;
+    }
+}
+
+async fn refresh(taken: &[Taken]) -> Result<(), LockError> {
+    let refreshed = join_all(taken.iter().map(Taken::refresh)).await;
+    refreshed.into_iter().collect()
+}

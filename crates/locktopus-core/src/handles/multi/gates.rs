@@ -1,0 +1,84 @@
+//! Several locks taken in the scope of an owner: they are the owner's, as single ones are.
+//!
+//! What the owner holds already is not entered again as one of several, because there would be nothing to take in order,
+//! and taken anew it would wait for itself. What is taken here can be entered again by the owner, one by one.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio::sync::OwnedMutexGuard;
+use tokio::time::{Instant, timeout_at};
+
+use super::collect::Taken;
+use super::set::{Member, Unit};
+use crate::contract::kind::LockKind;
+use crate::contract::lock_state::Mode;
+use crate::engine::acquisition::Wait;
+use crate::engine::error::LockError;
+use crate::handles::owner_handle::{GateKey, Inside, Owner};
+
+/// What an owner has of these locks, locked while they are taken. Nothing outside of an owner's scope.
+pub(super) struct Gates {
+    inside: HashMap<GateKey, OwnedMutexGuard<Inside>>,
+}
+
+impl Gates {
+    /// Locks them in the order in which the locks are taken, so that two tasks of one owner do not wait for each other in a
+    /// circle. `None`: one attempt was allowed, and another task of the same owner is taking one of them.
+    pub(super) async fn enter(
+        units: &[Unit],
+        wait: Wait,
+        started: Instant,
+    ) -> Result<Option<Self>, LockError> {
+        let mut inside = HashMap::new();
+        let Some(owner) = Owner::current() else {
+            return Ok(Some(Self { inside }));
+        };
+        let members = units.iter().flat_map(|unit| &unit.members);
+        for member in members.filter(|member| member.target.kind().mode() != Mode::Permits) {
+            let gate = owner.gate(member.engine(), &member.target);
+            let entered = match wait.limit(started) {
+                None => gate.lock_owned().await,
+                Some(limit) => match timeout_at(limit, gate.lock_owned()).await {
+                    Ok(entered) => entered,
+                    Err(_) if wait == Wait::Not => return Ok(None),
+                    Err(_) => return Err(out_of_time(member, started.elapsed())),
+                },
+            };
+            not_inside(member, &entered)?;
+            inside.insert(Owner::key(member.engine(), &member.target), entered);
+        }
+        Ok(Some(Self { inside }))
+    }
+
+    /// Notes what was taken.
+    pub(super) fn entered(mut self, taken: &[Taken]) {
+        for Taken { guard, .. } in taken {
+            let key = Owner::key(guard.services(), guard.target());
+            if let Some(inside) = self.inside.get_mut(&key) {
+                inside.entered(guard);
+            }
+        }
+    }
+}
+
+fn not_inside(member: &Member, inside: &Inside) -> Result<(), LockError> {
+    let target = member.target.clone();
+    let kind = target.kind();
+    if *kind == LockKind::Write && inside.holds(&LockKind::Read) && !inside.holds(kind) {
+        return Err(LockError::UpgradeRefused { target });
+    }
+    if inside.is_alive() {
+        return Err(LockError::NotReentrant { target });
+    }
+    Ok(())
+}
+
+fn out_of_time(member: &Member, waited: Duration) -> LockError {
+    LockError::WaitTimeout {
+        target: member.target.clone(),
+        waited,
+        holder_remaining: None,
+        source: None,
+    }
+}

@@ -1,0 +1,136 @@
+//! Taking the locks of one group by one request.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::collect::Taken;
+use super::set::Member;
+use crate::contract::backend_error::{BackendError, Executed, OtherKind};
+use crate::contract::clock::{self, timer_in};
+use crate::contract::kind::LockTarget;
+use crate::contract::request::{AcquireAttempt, GroupOutcome};
+use crate::engine::acquisition::{Plan, Wait};
+use crate::engine::error::{LockError, Phase};
+use crate::engine::holding::reaper::PendingRelease;
+use crate::engine::holding::services::Services;
+use crate::handles::lock_request::hold;
+
+/// What a group's request came to.
+pub(super) enum Group {
+    Taken,
+    /// This member is held by somebody.
+    Held(usize),
+    /// It may work later.
+    Failed,
+}
+
+/// One request for several locks. Dropping it at any point gives back whatever it may have taken.
+pub(super) struct GroupAttempt<'a> {
+    services: &'a Arc<Services>,
+    /// Those for which nobody else answers yet.
+    open: VecDeque<(&'a Member, Plan, AcquireAttempt)>,
+    unsettled: Option<TaskTrackerToken>,
+    late: bool,
+}
+
+impl<'a> GroupAttempt<'a> {
+    pub(super) fn new(
+        members: &[&'a Member],
+        wait: Wait,
+        started: Instant,
+    ) -> Result<Self, LockError> {
+        let services = members[0].engine();
+        let deadline = timer_in(services.call_timeout());
+        let deadline = match wait {
+            Wait::AtMost(left) => {
+                deadline.min(timer_in(left).max(started + services.first_answer()))
+            }
+            Wait::Not | Wait::Forever => deadline,
+        };
+        let open = members.iter().map(|member| {
+            let plan = member.plan(Wait::Not)?;
+            let owner = plan.target.kind().new_owner();
+            let attempt = AcquireAttempt {
+                permits: plan.permits,
+                token_retention: plan.retention,
+                ..AcquireAttempt::new(plan.target.clone(), owner, plan.lease, deadline)
+            };
+            Ok((*member, plan, attempt))
+        });
+        Ok(Self {
+            services,
+            open: open.collect::<Result<_, LockError>>()?,
+            unsettled: None,
+            late: true,
+        })
+    }
+
+    pub(super) async fn run(mut self, taken: &mut Vec<Taken>) -> Result<Group, LockError> {
+        let sent = clock::now();
+        let attempts: Vec<_> = self.open.iter().map(|(_, _, a)| a.clone()).collect();
+        self.unsettled = Some(self.services.attempts.token());
+        let answer = self
+            .services
+            .attempt_all(&attempts, attempts[0].deadline)
+            .await;
+        self.late = false;
+        match answer {
+            Ok(GroupOutcome::Granted { tokens }) => {
+                let mut tokens = tokens.into_iter();
+                while let Some((member, plan, attempt)) = self.open.front() {
+                    let token = tokens.next().flatten();
+                    let token = token.filter(|_| plan.target.kind().has_tokens());
+                    let guard = hold(self.services, plan, &attempt.owner, token, sent, false)?;
+                    taken.push(Taken::new(member, guard));
+                    self.open.pop_front();
+                }
+                Ok(Group::Taken)
+            }
+            Ok(GroupOutcome::Held { index, .. }) => {
+                self.unsettled = None;
+                Ok(Group::Held(index.min(attempts.len() - 1)))
+            }
+            Err(source) => {
+                if source.executed() == Executed::No {
+                    self.unsettled = None;
+                }
+                self.late = true;
+                let target = blamed(&source).unwrap_or(&attempts[0].target).clone();
+                let phase = Phase::Acquire;
+                Err(LockError::Backend {
+                    target,
+                    phase,
+                    source,
+                })
+            }
+        }
+    }
+}
+
+/// The member that an error names.
+fn blamed(error: &BackendError) -> Option<&LockTarget> {
+    let source = std::error::Error::source(error)?;
+    let other: &OtherKind = source.downcast_ref()?;
+    Some(&other.asked)
+}
+
+impl Drop for GroupAttempt<'_> {
+    fn drop(&mut self) {
+        if self.unsettled.is_none() {
+            return;
+        }
+        for (_, plan, attempt) in self.open.drain(..) {
+            self.services.reap(PendingRelease {
+                target: plan.target,
+                owner: attempt.owner,
+                permits: plan.permits,
+                until: clock::now() + plan.lease + self.services.call_timeout(),
+                late_attempt: self.late,
+                retention: plan.retention,
+            });
+        }
+    }
+}

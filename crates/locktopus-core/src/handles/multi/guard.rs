@@ -1,0 +1,287 @@
+//! Locks held together, and lost together.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use futures_util::future::{join_all, select_all};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::collect::Taken;
+use crate::contract::kind::LockTarget;
+use crate::contract::name::LockName;
+use crate::contract::sync::lock;
+use crate::contract::token::FencingToken;
+use crate::engine::error::{LockError, LostCause};
+use crate::engine::holding::lease::LeaseState;
+use crate::handles::guard::LockGuard;
+use crate::handles::lease::Lease;
+
+/// Which of several locks: its backend and its name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub struct MemberName {
+    /// What the backend is called: the label it was given, or its description.
+    pub backend: Arc<str>,
+    /// The lock's name, namespace included.
+    pub name: LockName,
+}
+
+/// Several locks that are held together. Made by [`MultiLock::acquire`](crate::MultiLock::acquire).
+///
+/// They are valid as long as all of them are. When one is lost, the others are given back at once, whether anybody
+/// looks or not. Dropping the guard gives all of them back in the background;
+/// [`release`](Self::release) waits for it and tells whether they were held to the end.
+#[must_use = "if unused the locks are released again immediately"]
+#[clippy::has_significant_drop]
+pub struct MultiGuard {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    members: Vec<Member>,
+    /// Taken out by whoever ends the hold: a release, a drop, or a loss.
+    guards: Mutex<Option<Vec<LockGuard>>>,
+    loss: OnceLock<(LockTarget, LostCause)>,
+    /// The hold has ended.
+    ended: CancellationToken,
+}
+
+struct Member {
+    name: MemberName,
+    lease: Lease,
+    state: Arc<LeaseState>,
+}
+
+impl MultiGuard {
+    pub(super) fn new(taken: Vec<Taken>) -> Self {
+        let mut members = Vec::with_capacity(taken.len());
+        let mut guards = Vec::with_capacity(taken.len());
+        let mut runtime = None;
+        for Taken {
+            backend,
+            guard,
+            state,
+            services,
+            ..
+        } in taken
+        {
+            let lease = guard.lease();
+            let name = MemberName {
+                backend,
+                name: lease.name().clone(),
+            };
+            members.push(Member { name, lease, state });
+            guards.push(guard);
+            runtime.get_or_insert_with(|| services.runtime.clone());
+        }
+        let shared = Arc::new(Shared {
+            members,
+            guards: Mutex::new(Some(guards)),
+            loss: OnceLock::new(),
+            ended: CancellationToken::new(),
+        });
+        if let Some(runtime) = runtime {
+            let watched = Arc::clone(&shared);
+            runtime.spawn(async move {
+                tokio::select! {
+                    biased;
+                    () = watched.ended.cancelled() => {}
+                    _ = watched.first_loss() => {}
+                }
+            });
+        }
+        Self { shared }
+    }
+
+    /// The fencing token of each lock; `None` for readers, permits and single-key mutexes. Send along the token of
+    /// the lock that protects the resource.
+    #[must_use]
+    pub fn tokens(&self) -> BTreeMap<MemberName, Option<FencingToken>> {
+        let members = self.members();
+        members
+            .map(|(name, lease)| (name.clone(), lease.token()))
+            .collect()
+    }
+
+    /// The locks, in the order in which they were taken.
+    pub fn members(&self) -> impl Iterator<Item = (&MemberName, &Lease)> {
+        let members = self.shared.members.iter();
+        members.map(|member| (&member.name, &member.lease))
+    }
+
+    /// The instant up to which all locks may be believed in, as things stand. Renewal moves it.
+    #[must_use]
+    pub fn valid_until(&self) -> Instant {
+        let ends = self.members().map(|(_, lease)| lease.valid_until());
+        ends.min().unwrap_or_else(Instant::now)
+    }
+
+    /// What is left until [`valid_until`](Self::valid_until); zero once any lock is lost.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        let left = self.members().map(|(_, lease)| lease.remaining());
+        left.min().unwrap_or_default()
+    }
+
+    /// Checks that all locks may still be believed in. See [`Lease::ensure_valid`].
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] with the lock that was lost first, and its cause.
+    pub fn ensure_valid(&self) -> Result<(), LockError> {
+        for (index, member) in self.shared.members.iter().enumerate() {
+            if let Err(LockError::Lost { cause, .. }) = member.lease.ensure_valid() {
+                self.shared.lose(index, cause);
+            }
+        }
+        match self.shared.loss.get().cloned() {
+            None => Ok(()),
+            Some((target, cause)) => Err(LockError::Lost { target, cause }),
+        }
+    }
+
+    /// Waits until one of the locks is lost, and says which and why. All others are then given back, with cause
+    /// [`LostCause::Together`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn lost(&self) -> (MemberName, LostCause) {
+        let (target, cause) = self.shared.first_loss().await;
+        let lost = |member: &&Member| member.state.target == target;
+        let member = self.shared.members.iter().find(lost);
+        let name = member.map_or_else(
+            || MemberName {
+                backend: "".into(),
+                name: target.name().clone(),
+            },
+            |member| member.name.clone(),
+        );
+        (name, cause)
+    }
+
+    /// A token that is cancelled when the hold ends, however that happens. Cancelling it has no effect on the
+    /// locks.
+    #[must_use]
+    pub fn lost_token(&self) -> CancellationToken {
+        self.shared.ended.child_token()
+    }
+
+    /// Gives all locks back and waits for the answers.
+    ///
+    /// # Errors
+    ///
+    /// Every error that came up: see [`LockGuard::release`]. What could not be released is tried again in the
+    /// background.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: if the future is dropped, releasing goes on in the background.
+    pub async fn release(self) -> Result<(), MultiReleaseError> {
+        let Some(guards) = self.shared.end() else {
+            let (target, cause) = self.shared.first_loss().await;
+            let errors = vec![LockError::Lost { target, cause }];
+            return Err(MultiReleaseError { errors });
+        };
+        let released = join_all(guards.into_iter().map(LockGuard::release)).await;
+        let errors: Vec<_> = released.into_iter().filter_map(Result::err).collect();
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(MultiReleaseError { errors })
+        }
+    }
+}
+
+impl Drop for MultiGuard {
+    fn drop(&mut self) {
+        drop(self.shared.end());
+    }
+}
+
+impl Shared {
+    /// Ends the hold; the guards for the first to do so.
+    fn end(&self) -> Option<Vec<LockGuard>> {
+        let guards = lock(&self.guards).take();
+        self.ended.cancel();
+        guards
+    }
+
+    /// Waits until a lock is lost, and gives the others back.
+    async fn first_loss(&self) -> (LockTarget, LostCause) {
+        let (cause, index) = first_lost(self.members.iter().map(|member| &member.lease)).await;
+        self.lose(index, cause.clone());
+        let member = &self.members[index];
+        let found = || (member.state.target.clone(), cause);
+        self.loss.get().cloned().unwrap_or_else(found)
+    }
+
+    fn lose(&self, index: usize, cause: LostCause) {
+        let Some(guards) = lock(&self.guards).take() else {
+            return;
+        };
+        let target = &self.members[index].state.target;
+        // Before the others end, so that nobody takes one of them for the first.
+        let _ = self.loss.set((target.clone(), cause));
+        for member in &self.members {
+            let lock = target.to_string();
+            member.state.end(LostCause::Together { lock });
+        }
+        self.ended.cancel();
+        drop(guards);
+    }
+}
+
+/// Waits until the first of some leases ends. For ever, if there are none.
+pub(super) async fn first_lost(leases: impl Iterator<Item = &Lease>) -> (LostCause, usize) {
+    let lost: Vec<_> = leases.map(|lease| Box::pin(lease.lost())).collect();
+    if lost.is_empty() {
+        return std::future::pending().await;
+    }
+    let (cause, index, _) = select_all(lost).await;
+    (cause, index)
+}
+
+impl fmt::Display for MemberName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\" on {}", self.name, self.backend)
+    }
+}
+
+impl fmt::Debug for MultiGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let leases: Vec<_> = self.members().map(|(_, lease)| lease).collect();
+        f.debug_tuple("MultiGuard").field(&leases).finish()
+    }
+}
+
+/// Some of several locks were lost before they were released, or could not be released.
+#[derive(Debug)]
+pub struct MultiReleaseError {
+    errors: Vec<LockError>,
+}
+
+impl MultiReleaseError {
+    /// Every error that came up. Never empty.
+    #[must_use]
+    pub fn errors(&self) -> &[LockError] {
+        &self.errors
+    }
+}
+
+impl fmt::Display for MultiReleaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let errors: Vec<_> = self.errors.iter().map(LockError::to_string).collect();
+        f.write_str(&errors.join("; "))
+    }
+}
+
+impl std::error::Error for MultiReleaseError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        // The first one's text is part of this one's, so the chain goes on behind it.
+        self.errors.first().and_then(std::error::Error::source)
+    }
+}

@@ -1,0 +1,215 @@
+//! Several locks at once, on one backend or several: all or nothing.
+//!
+//! | module | why it exists |
+//! |---|---|
+//! | `set` | which locks, each once, and in which order |
+//! | `collect`, `group` | taking them, those of one group by one request |
+//! | `gates` | what the owner holds of them already |
+//! | `guard` | holding them, and losing them together |
+
+mod collect;
+mod gates;
+mod group;
+mod guard;
+mod set;
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+pub use guard::{MemberName, MultiGuard, MultiReleaseError};
+
+use crate::engine::acquisition::Wait;
+use crate::engine::error::LockError;
+use crate::handles::any_guard::AnyGuard;
+use crate::handles::lock_request::LockRequest;
+
+/// Several locks that somebody is about to ask for, all or nothing. Awaiting it is [`acquire`](Self::acquire).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use std::time::Duration;
+/// # use locktopus_core::{Locktopus, MultiLock};
+/// # use locktopus_memory::MemoryBackend;
+/// # let (here, there) = (MemoryBackend::new(), MemoryBackend::new());
+/// let locks = Locktopus::builder(here).build()?;
+/// let both = locks.multi(["account:1", "account:2"]).wait_at_most(Duration::from_secs(5)).acquire().await?;
+/// both.ensure_valid()?;
+/// assert_eq!(both.tokens().len(), 2);
+/// both.release().await?;
+///
+/// // Locks of different kinds and backends. The labels must name the backends alike in every process.
+/// let other = Locktopus::builder(there).build()?;
+/// let guard = MultiLock::new()
+///     .add_on("accounts", locks.lock("account:1"))
+///     .add_on("stock", other.rw_lock("shelf:9").write())
+///     .acquire()
+///     .await?;
+/// guard.release().await?;
+/// # Ok(()) }
+/// ```
+///
+/// # Order
+///
+/// Locks are taken in an order that is the same for everybody, so that those who hold some and wait for others never
+/// wait in a circle: by backend, then by [group](crate::LockBackend::group) of the backend, then by name.
+/// Backends are ordered by their labels, or by their
+/// [descriptions](crate::BackendInfo::description) where none is given. A process that calls the same backend
+/// something else, or reaches it by another client without giving labels, breaks the order; then only wait
+/// limits end a deadlock. The same holds for tasks that hold locks of their own while they wait for these.
+///
+/// Locks of one group are taken by one request: on Redis the `lock`s and `mutex`es of one hash slot, and without a
+/// cluster all of them; other kinds are taken one by one. If one of a group is held, nothing of the group is, until
+/// that one is free; a group that keeps failing is taken lock by lock.
+///
+/// # Each lock once
+///
+/// A lock that is asked for twice is taken once, with the options of the first request. A name that is asked for to
+/// read and to write is taken to write. A name asked for as two kinds that do not exclude each other is refused, and
+/// so are permits of one semaphore asked for twice, and two names that are [one key](crate::LockTarget::key) because a
+/// profile puts something before one of them.
+///
+/// # Owners
+///
+/// In the [scope](crate::Owner::scope) of an owner the locks are the owner's. One that it holds already is not taken
+/// again: the answer is [`LockError::NotReentrant`] at once, because waiting for oneself would never end. Once taken, each can be
+/// entered again by the owner as a single lock.
+///
+/// # Options
+///
+/// Each request keeps its lease, renewal, maximum hold time (which counts from when that lock is taken) and strategy;
+/// wait limits of single requests are not looked at. All are as valid as the one with the least validity, and
+/// when one is lost, the others are given back.
+#[must_use = "a lock request does nothing until `acquire` or `try_acquire` is awaited"]
+#[derive(Default)]
+pub struct MultiLock {
+    /// The first request that could not be added, reported when the locks are asked for.
+    refused: Option<LockError>,
+    wanted: Vec<set::Wanted>,
+    wait: Option<Duration>,
+    cancel: Option<CancellationToken>,
+}
+
+impl MultiLock {
+    /// No locks yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a lock.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "nobody adds locks with a plus sign"
+    )]
+    pub fn add<G: AnyGuard>(self, request: LockRequest<G>) -> Self {
+        self.push(None, request)
+    }
+
+    /// Adds a lock of a backend that goes by this label: in every process that takes locks of it together with
+    /// locks of other backends.
+    pub fn add_on<G: AnyGuard>(self, backend: impl Into<String>, request: LockRequest<G>) -> Self {
+        self.push(Some(backend.into()), request)
+    }
+
+    fn push<G: AnyGuard>(mut self, label: Option<String>, request: LockRequest<G>) -> Self {
+        match request.for_many() {
+            Ok(request) => self.wanted.push(set::Wanted { label, request }),
+            Err(error) => self.refused = self.refused.or(Some(error)),
+        }
+        self
+    }
+
+    /// Holds all locks added so far for this long and no longer. See [`LockRequest::lease`].
+    pub fn lease(self, lease: Duration) -> Self {
+        self.each(|request| request.lease(lease))
+    }
+
+    /// Holds all locks added so far until they are released, by renewed leases. See [`LockRequest::watchdog`].
+    pub fn watchdog(self, lease: Duration) -> Self {
+        self.each(|request| request.watchdog(lease))
+    }
+
+    fn each(mut self, change: impl Fn(LockRequest) -> LockRequest) -> Self {
+        for wanted in &mut self.wanted {
+            wanted.request = change(wanted.request.clone());
+        }
+        self
+    }
+
+    /// Gives up with [`LockError::WaitTimeout`] if not all of them could be taken within this time.
+    pub fn wait_at_most(mut self, wait: Duration) -> Self {
+        self.wait = Some(wait);
+        self
+    }
+
+    /// Gives up with [`LockError::Cancelled`] when this token is cancelled. Locks that are already held are not
+    /// affected.
+    pub fn cancel_on(mut self, token: CancellationToken) -> Self {
+        self.cancel = Some(token);
+        self
+    }
+
+    /// Takes all locks, waiting for them if need be.
+    ///
+    /// # Errors
+    ///
+    /// As [`LockRequest::acquire`], [`LockError::NotReentrant`] or [`LockError::UpgradeRefused`] if the owner in whose
+    /// scope this is awaited holds one of them, and [`LockError::Option`] if the locks do not go together. After an error none is
+    /// held; what was tried is given back in the background, including what may have been taken by a request that
+    /// got no answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: dropping the future leaves no lock, no waiter and no task behind.
+    pub async fn acquire(self) -> Result<MultiGuard, LockError> {
+        let wait = self.wait.map_or(Wait::Forever, Wait::at_most);
+        let taken = self.collect(wait).await?;
+        // Without `Wait::Not` there are only locks and errors.
+        taken.map(MultiGuard::new).ok_or(LockError::ShutDown)
+    }
+
+    /// Takes all locks if they are free right now; `None` if any of them is held. Never waits for one while it holds
+    /// another.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), except that a backend that cannot be reached is an error at once.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, as [`acquire`](Self::acquire).
+    pub async fn try_acquire(self) -> Result<Option<MultiGuard>, LockError> {
+        let taken = self.collect(Wait::Not).await?;
+        Ok(taken.map(MultiGuard::new))
+    }
+
+    async fn collect(self, wait: Wait) -> Result<Option<Vec<collect::Taken>>, LockError> {
+        if let Some(error) = self.refused {
+            return Err(error);
+        }
+        let units = set::units(self.wanted)?;
+        collect::collect(&units, wait, self.cancel).await
+    }
+}
+
+impl IntoFuture for MultiLock {
+    type Output = Result<MultiGuard, LockError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.acquire())
+    }
+}
+
+impl fmt::Debug for MultiLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let requests: Vec<_> = self.wanted.iter().map(|wanted| &wanted.request).collect();
+        f.debug_struct("MultiLock")
+            .field("requests", &requests)
+            .field("wait", &self.wait)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,229 @@
+//! Which locks to take together: each once, in groups, in an order that is the same for everybody.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
+use crate::contract::kind::{LockKind, LockTarget};
+use crate::contract::lock_state::Mode;
+use crate::contract::name::LockName;
+use crate::contract::option_error::OptionError;
+use crate::engine::acquisition::Engine;
+use crate::engine::acquisition::{Plan, Wait};
+use crate::engine::error::LockError;
+use crate::handles::lock_request::LockRequest;
+
+/// A request, and what its backend is called.
+pub(super) struct Wanted {
+    pub(super) label: Option<String>,
+    pub(super) request: LockRequest,
+}
+
+/// One lock to be taken.
+pub(super) struct Member {
+    pub(super) backend: Arc<str>,
+    pub(super) target: LockTarget,
+    request: LockRequest,
+}
+
+impl Member {
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        self.request.engine()
+    }
+
+    /// What to ask for. Cancellation is for all locks together.
+    pub(super) fn plan(&self, wait: Wait) -> Result<Plan, LockError> {
+        let mut plan = self.request.plan_for(wait)?;
+        plan.cancel = None;
+        Ok(plan)
+    }
+
+    pub(super) fn cancels(&self) -> Result<Option<tokio_util::sync::CancellationToken>, LockError> {
+        Ok(self.request.plan_for(Wait::Not)?.cancel)
+    }
+}
+
+/// Locks that are taken by one request, in the order of their names. Never empty.
+pub(super) struct Unit {
+    pub(super) members: Vec<Member>,
+}
+
+/// Where a unit comes in the order. The group comes before the names: if units were ordered by the names that
+/// happen to be wanted, others could wait the other way round for the same groups.
+type Place = (Arc<str>, Group);
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Group {
+    Together(u32),
+    Alone(LockName),
+}
+
+/// Checks the requests and puts them in order.
+pub(super) fn units(wanted: Vec<Wanted>) -> Result<Vec<Unit>, LockError> {
+    if wanted.is_empty() {
+        return Err(OptionError::new("locks", 0, "at least one lock is needed").into());
+    }
+    let mut backends = Vec::new();
+    let mut members: BTreeMap<(Arc<str>, LockName), Member> = BTreeMap::new();
+    for Wanted { label, request } in wanted {
+        let target = request.plan_for(Wait::Not)?.target;
+        if target.kind() == &LockKind::Latch {
+            let rule = "a latch is waited for, not held";
+            return Err(OptionError::new("lock", &target, rule).into());
+        }
+        let backend = called(&mut backends, label, request.engine())?;
+        let key = (Arc::clone(&backend), target.name().clone());
+        let member = Member {
+            backend,
+            target,
+            request,
+        };
+        match members.entry(key) {
+            Entry::Vacant(free) => _ = free.insert(member),
+            Entry::Occupied(mut first) => {
+                if needs_second(&first.get().target, &member.target)? {
+                    first.insert(member);
+                }
+            }
+        }
+    }
+    each_key_once(members.values())?;
+    let mut units: BTreeMap<Place, Unit> = BTreeMap::new();
+    for ((backend, name), member) in members {
+        let group = member.engine().backend.group(&member.target);
+        let group = group.map_or(Group::Alone(name), Group::Together);
+        let unit = units.entry((backend, group));
+        let empty = || Unit {
+            members: Vec::new(),
+        };
+        unit.or_insert_with(empty).members.push(member);
+    }
+    Ok(units.into_values().collect())
+}
+
+/// Two names may be one key, where a mutex is shared with a library that puts something before it. Taken together they
+/// would count as two locks and be one; taken one after the other they would wait for themselves.
+fn each_key_once<'a>(members: impl Iterator<Item = &'a Member>) -> Result<(), OptionError> {
+    let mut keys = BTreeMap::new();
+    for member in members {
+        let target = &member.target;
+        if let Some(first) = keys.insert((&member.backend, target.key()), target) {
+            let rule = format!("both are the key {:?}; ask for one of them", target.key());
+            return Err(OptionError::new(
+                "lock",
+                format!("{first} and {target}"),
+                rule,
+            ));
+        }
+    }
+    Ok(())
+}
+
+type Called = (Arc<str>, Arc<Engine>);
+
+/// What a backend is called. One label, one backend: otherwise there would be no order between two of them.
+fn called(
+    known: &mut Vec<Called>,
+    label: Option<String>,
+    engine: &Arc<Engine>,
+) -> Result<Arc<str>, OptionError> {
+    let description = || engine.backend.info().description.clone();
+    let label: Arc<str> = label.unwrap_or_else(description).into();
+    for (other, theirs) in &*known {
+        let same = Arc::ptr_eq(theirs, engine);
+        if same && *other == label {
+            return Ok(label);
+        }
+        if same {
+            let rule = format!("the same backend is called {other:?} for another lock");
+            return Err(OptionError::new("backend", label, rule));
+        }
+        if *other == label {
+            let rule = "two backends are called so; give each a label of its own with `add_on`, the same in every \
+                        process";
+            return Err(OptionError::new("backend", label, rule));
+        }
+    }
+    known.push((Arc::clone(&label), Arc::clone(engine)));
+    Ok(label)
+}
+
+/// Whether the second request for a name replaces the first.
+fn needs_second(first: &LockTarget, second: &LockTarget) -> Result<bool, OptionError> {
+    let rule = match (first.kind(), second.kind()) {
+        (LockKind::Read, LockKind::Write) => return Ok(true),
+        (LockKind::Write, LockKind::Read) => return Ok(false),
+        (a, b) if a != b => "is asked for as two kinds, which do not exclude each other",
+        (a, _) if a.mode() == Mode::Permits => {
+            "is asked for twice; ask once for all permits that are needed"
+        }
+        _ => return Ok(false),
+    };
+    let names = format!("{first} and {second}");
+    Err(OptionError::new("lock", names, rule))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_backend::TestBackend;
+    use crate::{Locktopus, MutexProfile};
+
+    fn wanted(label: &str, request: LockRequest) -> Wanted {
+        let label = Some(label.to_owned());
+        Wanted { label, request }
+    }
+
+    fn order(units: &[Unit]) -> Vec<Vec<String>> {
+        let name = |member: &Member| format!("{}/{}", member.backend, member.target);
+        let unit = |unit: &Unit| unit.members.iter().map(name).collect();
+        units.iter().map(unit).collect()
+    }
+
+    #[tokio::test]
+    async fn each_lock_once_in_groups_and_in_order() {
+        let (a, b) = (TestBackend::new(), TestBackend::new());
+        let a = Locktopus::builder(a).build().unwrap();
+        let b = Locktopus::builder(b).build().unwrap();
+        let write = b.rw_lock("x").write().for_many().unwrap();
+        let set = units(vec![
+            wanted("b", b.lock("z")),
+            wanted("b", b.rw_lock("x").read()),
+            wanted("a", a.lock("n")),
+            wanted("b", write),
+            wanted("a", a.lock("m")),
+            wanted("a", a.lock("n")),
+        ])
+        .unwrap();
+        let expected = [
+            vec!["a/lock \"m\"", "a/lock \"n\""],
+            vec!["b/write_lock \"x\"", "b/lock \"z\""],
+        ];
+        assert_eq!(order(&set), expected);
+    }
+
+    #[tokio::test]
+    async fn what_has_no_order_is_refused() {
+        let locks = || Locktopus::builder(TestBackend::new()).build().unwrap();
+        let (a, b) = (locks(), locks());
+        let bare = |request| Wanted {
+            label: None,
+            request,
+        };
+        let python = |name| bare(a.mutex_as(name, MutexProfile::python_redis_lock()));
+        for (set, part) in [
+            (vec![], "at least one"),
+            (vec![bare(a.lock("x")), bare(b.lock("y"))], "two backends"),
+            (
+                vec![wanted("l", a.lock("x")), wanted("m", a.lock("y"))],
+                "for another lock",
+            ),
+            (vec![bare(a.lock("x")), bare(a.mutex("x"))], "two kinds"),
+            (vec![bare(a.lock("lock:x")), python("x")], "one of them"),
+            (vec![python("x"), bare(a.mutex("lock:x"))], "one of them"),
+        ] {
+            let error = units(set).err().unwrap().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

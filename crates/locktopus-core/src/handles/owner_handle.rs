@@ -1,0 +1,179 @@
+//! Owner handles: who may enter a reentrant lock again.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, Weak};
+
+use crate::contract::kind::{LockKind, LockTarget};
+use crate::contract::sync::lock;
+use crate::engine::holding::held::Held;
+use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::services::Services;
+use crate::engine::holding::watchdog;
+use crate::handles::guard::LockGuard;
+
+/// An owner of locks that may enter its reentrant locks again.
+///
+/// Re-entry belongs to this handle, not to a thread or a task: pass the handle (it is cheap to clone) to
+/// whatever works on the owner's behalf. Acquiring a lock that the same owner holds gives another guard on
+/// the same lease, at once and without asking the backend.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use locktopus_core::{Locktopus, Owner};
+/// use locktopus_memory::MemoryBackend;
+/// let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+/// let me = Owner::new();
+/// let outer = locks.lock("job").owner(&me).acquire().await?;
+/// let inner = locks.lock("job").owner(&me).acquire().await?;
+/// assert_eq!(inner.hold_count(), 2);
+/// inner.release().await?;
+/// outer.release().await?;
+/// # Ok(()) }
+/// ```
+///
+/// Instead of passing the handle, run the work in its [scope](Self::scope).
+#[derive(Debug, Clone, Default)]
+pub struct Owner {
+    held: Arc<Mutex<HashMap<GateKey, Gate>>>,
+}
+
+tokio::task_local! {
+    static CURRENT: Owner;
+}
+
+/// Which lock of which `Locktopus`, whatever half of it.
+pub(crate) type GateKey = (usize, LockTarget);
+
+/// One lock of one owner. Locked for the whole of an acquisition, so that two tasks of one owner do not
+/// race each other for the same lock.
+pub(crate) type Gate = Arc<tokio::sync::Mutex<Inside>>;
+
+/// The leases behind a gate. The halves of a read-write lock share a gate, because one decides about the other.
+#[derive(Debug, Default)]
+pub(crate) struct Inside {
+    exclusive: Option<Entered>,
+    read: Option<Entered>,
+}
+
+/// A lease that the owner entered.
+#[derive(Debug)]
+struct Entered {
+    state: Weak<LeaseState>,
+    watch: watchdog::Ticket,
+}
+
+impl Owner {
+    /// A new owner that holds nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Runs `work` as this owner: requests awaited in it are this owner's, unless they name another one. The scope
+    /// ends with the work and does not reach into tasks spawned by it.
+    ///
+    /// Futures that are joined in one scope are one owner: they enter its reentrant locks together, and are told
+    /// [`NotReentrant`](crate::LockError::NotReentrant) for its mutexes.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use locktopus_core::{LockError, Locktopus, Owner};
+    /// use locktopus_memory::MemoryBackend;
+    ///
+    /// async fn audit(locks: &Locktopus) -> Result<usize, LockError> {
+    ///     // Called under the lock or not, this works.
+    ///     let guard = locks.lock("account:7").acquire().await?;
+    ///     Ok(guard.hold_count())
+    /// }
+    ///
+    /// let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// Owner::new().scope(async {
+    ///     let _guard = locks.lock("account:7").acquire().await?;
+    ///     assert_eq!(audit(&locks).await?, 2);
+    ///     Ok::<_, LockError>(())
+    /// }).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work.
+    pub async fn scope<F: Future>(&self, work: F) -> F::Output {
+        CURRENT.scope(self.clone(), work).await
+    }
+
+    /// The owner in whose [scope](Self::scope) this is called.
+    #[must_use]
+    pub fn current() -> Option<Self> {
+        CURRENT.try_with(Self::clone).ok()
+    }
+
+    pub(crate) fn gate(&self, services: &Arc<Services>, target: &LockTarget) -> Gate {
+        let mut held = lock(&self.held);
+        // Forget locks that are over and that no acquisition is looking at.
+        held.retain(|_, gate| {
+            Arc::strong_count(gate) > 1 || gate.try_lock().is_ok_and(|inside| inside.is_alive())
+        });
+        Arc::clone(held.entry(Self::key(services, target)).or_default())
+    }
+
+    pub(crate) fn key(services: &Arc<Services>, target: &LockTarget) -> GateKey {
+        let whole = match target.kind() {
+            LockKind::Read => LockTarget::new(target.name().clone(), LockKind::Write),
+            _ => target.clone(),
+        };
+        (Arc::as_ptr(services) as usize, whole)
+    }
+}
+
+impl Inside {
+    /// Another guard on the lease that is held already, lost or not.
+    pub(crate) fn enter_again(
+        &self,
+        services: &Arc<Services>,
+        kind: &LockKind,
+    ) -> Option<LockGuard> {
+        let entered = self.half(kind).as_ref()?;
+        let state = entered.state.upgrade()?;
+        Held::join(services, &state, entered.watch).map(LockGuard::new)
+    }
+
+    /// Whether this half is held.
+    pub(crate) fn holds(&self, kind: &LockKind) -> bool {
+        self.half(kind).as_ref().is_some_and(Entered::is_alive)
+    }
+
+    /// Notes a lease that was taken.
+    pub(crate) fn entered(&mut self, guard: &LockGuard) {
+        let entered = Entered {
+            state: Arc::downgrade(guard.state()),
+            watch: guard.watch(),
+        };
+        match guard.target().kind() {
+            LockKind::Read => self.read = Some(entered),
+            _ => self.exclusive = Some(entered),
+        }
+    }
+
+    fn half(&self, kind: &LockKind) -> &Option<Entered> {
+        match kind {
+            LockKind::Read => &self.read,
+            _ => &self.exclusive,
+        }
+    }
+
+    /// Whether any half is held.
+    pub(crate) fn is_alive(&self) -> bool {
+        [&self.exclusive, &self.read]
+            .into_iter()
+            .flatten()
+            .any(Entered::is_alive)
+    }
+}
+
+impl Entered {
+    fn is_alive(&self) -> bool {
+        self.state.upgrade().is_some_and(|state| state.holds() > 0)
+    }
+}

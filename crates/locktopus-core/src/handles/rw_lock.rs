@@ -1,0 +1,106 @@
+//! Read-write locks: many readers or one writer.
+
+mod downgrade;
+mod read_as_writer;
+mod write_guard;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use downgrade::DowngradeError;
+pub(crate) use read_as_writer::read_as_writer;
+pub use write_guard::WriteGuard;
+
+use crate::contract::kind::LockKind;
+use crate::contract::lock_state::{Eviction, LockState};
+use crate::engine::acquisition::Engine;
+use crate::engine::error::LockError;
+use crate::handles::lock_request::{LockRequest, Named};
+
+/// A lock that many may hold for reading, or one for writing. Made by
+/// [`Locktopus::rw_lock`](crate::Locktopus::rw_lock). On Redis it is Redisson's `RReadWriteLock`.
+///
+/// * **Order.** Readers and writers are served in order of arrival: a reader that comes while a writer waits does not
+///   overtake it, so writers are not starved. Readers next to each other go together.
+/// * **Re-entry** is by [owner](crate::Owner): whoever reads may read again, whoever writes may write again, and
+///   whoever writes may also read, at once. The halves are released in any order.
+/// * **Downgrade.** [`WriteGuard::downgrade`] turns writing into reading with no writer in between; other readers
+///   that wait are let in.
+/// * **No upgrade.** A reader that asks to write would wait for itself. If both are asked for by the same owner, the
+///   answer is [`LockError::UpgradeRefused`]. Without an owner, or its [scope](crate::Owner::scope), nobody can tell
+///   and the request waits.
+///
+/// Writers have fencing tokens, readers have none.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use locktopus_core::Locktopus;
+/// use locktopus_memory::MemoryBackend;
+/// let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+/// let prices = locks.rw_lock("prices");
+/// let one = prices.read().acquire().await?;
+/// let other = prices.read().acquire().await?;
+/// assert!(prices.write().try_acquire().await?.is_none());
+/// one.release().await?;
+/// other.release().await?;
+///
+/// let writing = prices.write().acquire().await?;
+/// let reading = writing.downgrade().await?;
+/// prices.read().acquire().await?.release().await?;
+/// reading.release().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+#[must_use = "a read-write lock does nothing until one half of it is acquired"]
+pub struct RwLock {
+    engine: Arc<Engine>,
+    name: Named,
+}
+
+impl RwLock {
+    pub(crate) fn new(engine: Arc<Engine>, name: Named) -> Self {
+        Self { engine, name }
+    }
+
+    /// The shared half.
+    pub fn read(&self) -> LockRequest {
+        LockRequest::new(Arc::clone(&self.engine), self.name.clone(), LockKind::Read)
+    }
+
+    /// The exclusive half.
+    pub fn write(&self) -> LockRequest<WriteGuard> {
+        LockRequest::new(Arc::clone(&self.engine), self.name.clone(), LockKind::Write)
+    }
+
+    /// Reads the state of both halves. See [`LockRequest::inspect`].
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Name`] and [`LockError::Backend`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe; reads only.
+    pub async fn inspect(&self) -> Result<LockState, LockError> {
+        self.write().inspect().await
+    }
+
+    /// Takes both halves away from whoever holds them. See [`LockRequest::force_release`].
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Name`] and [`LockError::Backend`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Not cancel safe, as [`LockRequest::force_release`].
+    pub async fn force_release(&self, reason: impl Into<String>) -> Result<Eviction, LockError> {
+        self.write().force_release(reason).await
+    }
+}
+
+impl fmt::Debug for RwLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RwLock").field(&self.name).finish()
+    }
+}

@@ -1,0 +1,58 @@
+//! Why a downgrade failed.
+
+use std::fmt;
+
+use super::WriteGuard;
+use crate::engine::error::LockError;
+
+/// A [downgrade](WriteGuard::downgrade) that did not happen.
+#[derive(Debug)]
+pub struct DowngradeError {
+    guard: Option<Box<WriteGuard>>,
+    source: LockError,
+}
+
+impl DowngradeError {
+    pub(super) fn new(guard: WriteGuard, source: LockError) -> Self {
+        Self {
+            guard: Some(Box::new(guard)),
+            source,
+        }
+    }
+
+    /// The write guard was released already.
+    pub(super) fn released(source: LockError) -> Self {
+        Self {
+            guard: None,
+            source,
+        }
+    }
+
+    /// The write guard, to go on writing or to try again. `None` if the lock turned out to be lost.
+    #[must_use]
+    pub fn into_guard(self) -> Option<WriteGuard> {
+        self.guard.map(|guard| *guard)
+    }
+}
+
+impl fmt::Display for DowngradeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.guard {
+            Some(_) => "the write lock was not downgraded; its guard is still there",
+            None => "the write lock was lost before it was downgraded",
+        })
+    }
+}
+
+impl std::error::Error for DowngradeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+impl From<DowngradeError> for LockError {
+    /// The cause. The guard is dropped, which releases the lock in the background.
+    fn from(error: DowngradeError) -> Self {
+        error.source
+    }
+}

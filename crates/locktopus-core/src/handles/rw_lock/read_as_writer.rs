@@ -1,0 +1,181 @@
+//! Reading under the id of a writer.
+//!
+//! Not done by the acquire loop: it is granted at once, so nobody waits or queues, and the owner id is not fresh,
+//! so that giving it up and trying with another one, as that loop does, would block behind the writer for ever.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use crate::contract::backend_error::{BackendError, BackendErrorKind, Executed};
+use crate::contract::clock::{self, timer_in};
+use crate::contract::kind::LockTarget;
+use crate::contract::owner::OwnerId;
+use crate::contract::request::{AcquireAttempt, AttemptOutcome};
+use crate::engine::acquisition::Plan;
+use crate::engine::error::{LockError, LostCause, Phase};
+use crate::engine::holding::reaper::PendingRelease;
+use crate::engine::holding::services::Services;
+use crate::engine::holding::shared_owner::SharedOwner;
+use crate::handles::guard::LockGuard;
+use crate::handles::lock_request::hold;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+/// How many call timeouts it may take in all: a release of an earlier reader comes first.
+const PATIENCE: u32 = 4;
+
+/// Takes the readers' half of a lock whose other half `writer` holds.
+pub(crate) async fn read_as_writer(
+    services: &Arc<Services>,
+    plan: &Plan,
+    writer: &LockGuard,
+) -> Result<LockGuard, LockError> {
+    writer.ensure_valid()?;
+    let target = || plan.target.clone();
+    let reading = tokio::select! {
+        biased;
+        () = services.closing.cancelled() => return Err(LockError::ShutDown),
+        () = plan.cancelled() => return Err(LockError::Cancelled { target: target() }),
+        reading = take(services, plan, writer) => reading?,
+    };
+    // Otherwise somebody else may have written in between, and what was taken is given back.
+    writer.ensure_valid()?;
+    Ok(reading)
+}
+
+async fn take(
+    services: &Arc<Services>,
+    plan: &Plan,
+    writer: &LockGuard,
+) -> Result<LockGuard, LockError> {
+    let limit = timer_in(services.call_timeout() * PATIENCE);
+    let mut unsettled: Option<Unsettled<'_>> = None;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let lent = writer.state().shared_owner();
+        let error = if unsettled.is_none() && lent.is_some_and(|loan| !loan.is_returned()) {
+            still_lent(services)
+        } else {
+            let unsettled = unsettled.get_or_insert_with(|| Unsettled::new(services, plan, writer));
+            match unsettled.attempt(plan, writer).await? {
+                Ok(reading) => return Ok(reading),
+                Err(error) => error,
+            }
+        };
+        if !error.is_transient() || Instant::now() + pause >= limit {
+            return Err(LockError::Backend {
+                target: plan.target.clone(),
+                phase: Phase::Acquire,
+                source: error,
+            });
+        }
+        tracing::debug!(lock = %plan.target, %error, "attempt failed, will try again");
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+    }
+}
+
+fn still_lent(services: &Services) -> BackendError {
+    let message = "an earlier reader under this writer's id is still being given back";
+    let name = services.backend.info().name;
+    BackendError::new(name, BackendErrorKind::Unavailable, Executed::No, message)
+}
+
+fn too_slow(services: &Services) -> BackendError {
+    let message =
+        "the grant came after its validity was spent; the backend is slower than the lease";
+    let name = services.backend.info().name;
+    BackendError::new(name, BackendErrorKind::Timeout, Executed::No, message)
+}
+
+/// Attempts that may leave a hold behind. Dropping it gives that back.
+struct Unsettled<'a> {
+    services: &'a Arc<Services>,
+    target: &'a LockTarget,
+    owner: &'a OwnerId,
+    lease: Duration,
+    loan: Arc<SharedOwner>,
+    /// An attempt without an answer may still arrive.
+    late_attempt: bool,
+    /// Makes a shutdown wait until this has been handed to the reaper. `None` once there is nothing to give back.
+    open: Option<TaskTrackerToken>,
+}
+
+impl<'a> Unsettled<'a> {
+    fn new(services: &'a Arc<Services>, plan: &'a Plan, writer: &'a LockGuard) -> Self {
+        let state = writer.state();
+        let loan = SharedOwner::of(state);
+        state.set_shared_owner(&loan);
+        Self {
+            services,
+            target: &plan.target,
+            owner: writer.owner(),
+            lease: plan.lease,
+            loan,
+            late_attempt: false,
+            open: Some(services.attempts.token()),
+        }
+    }
+
+    async fn attempt(
+        &mut self,
+        plan: &Plan,
+        writer: &LockGuard,
+    ) -> Result<Result<LockGuard, BackendError>, LockError> {
+        let services = self.services;
+        let (sent, deadline) = (clock::now(), timer_in(services.call_timeout()));
+        let (target, owner) = (self.target.clone(), self.owner.clone());
+        let attempt = AcquireAttempt::new(target, owner, plan.lease, deadline);
+        // Until the answer comes; also if the future is dropped here.
+        let was_late = std::mem::replace(&mut self.late_attempt, true);
+        let answer = services.attempt(&attempt).await;
+        self.late_attempt = was_late;
+        match answer {
+            Ok(AttemptOutcome::Granted { .. }) => {
+                let valid_until = services.settings.margin.valid_until(sent, plan.lease);
+                if valid_until <= clock::now() {
+                    return Ok(Err(too_slow(services)));
+                }
+                let reading = hold(services, plan, self.owner, None, sent, was_late)?;
+                reading.state().set_shared_owner(&self.loan);
+                self.open = None;
+                Ok(Ok(reading))
+            }
+            // A writer is never refused, so it is not the writer any more.
+            Ok(AttemptOutcome::Held { .. } | AttemptOutcome::Queued { .. }) => {
+                if !was_late {
+                    self.loan.give_back();
+                    self.open = None;
+                }
+                Err(LockError::Lost {
+                    target: writer.target().clone(),
+                    cause: LostCause::TakenOver,
+                })
+            }
+            Err(error) => {
+                self.late_attempt |= error.executed() == Executed::Maybe;
+                Ok(Err(error))
+            }
+        }
+    }
+}
+
+impl Drop for Unsettled<'_> {
+    fn drop(&mut self) {
+        if self.open.is_some() {
+            let pending = PendingRelease {
+                target: self.target.clone(),
+                owner: self.owner.clone(),
+                permits: 1,
+                until: clock::now() + self.lease + self.services.call_timeout(),
+                late_attempt: self.late_attempt,
+                // Readers hand nothing on that has a token but a write lock, whose waiters ask as this one did.
+                retention: self.services.settings.token_retention,
+            };
+            let loan = Arc::clone(&self.loan);
+            self.services.reap_then(pending, move || loan.give_back());
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The guard of a writer.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::downgrade::DowngradeError;
+use crate::contract::clock;
+use crate::contract::kind::LockKind;
+use crate::engine::acquisition::Engine;
+use crate::engine::error::LockError;
+use crate::handles::any_guard::{AnyGuard, Taken, sealed};
+use crate::handles::guard::LockGuard;
+use crate::handles::lock_request::{LockRequest, Named};
+use crate::handles::owner_handle::Owner;
+use crate::handles::ticket::LeaseTicket;
+
+/// A read-write lock held for writing. Everything a [`LockGuard`] can, and more.
+///
+/// **Dropping it does not release the lock at once**, as with every [`LockGuard`].
+#[derive(Debug)]
+#[must_use = "if unused the lock is released again immediately"]
+#[clippy::has_significant_drop]
+pub struct WriteGuard {
+    guard: LockGuard,
+    owner: Owner,
+    engine: Arc<Engine>,
+}
+
+impl WriteGuard {
+    /// Holds the lock for reading as well, at once: the readers' half under the same owner, with lease, renewal and
+    /// maximum hold time as the writer has them now. Either guard may be released first.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] if the lock was lost; [`LockError::Backend`] if the backend failed. The write guard is
+    /// untouched by either.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: what an attempt under way may still take is given back in the background.
+    pub async fn read(&self) -> Result<LockGuard, LockError> {
+        self.guard.ensure_valid()?;
+        let reading = self.reading().acquire().await?;
+        // The grant only continues the writer's hold if that had not ended before.
+        self.guard.ensure_valid()?;
+        Ok(reading)
+    }
+
+    /// Goes on as a reader: takes the readers' half, then gives up the writers' half, so that nobody writes in
+    /// between. Readers that wait, and are not behind a writer that waits, are let in.
+    ///
+    /// If other guards share the writers' half, it ends with the last of them.
+    ///
+    /// # Errors
+    ///
+    /// [`DowngradeError`] with the write guard, if the readers' half could not be had. With `?` in a function that
+    /// returns [`LockError`], the guard is dropped and the lock released.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives up both halves in the background.
+    pub async fn downgrade(self) -> Result<LockGuard, DowngradeError> {
+        let reading = match self.read().await {
+            Ok(reading) => reading,
+            Err(error) => return Err(DowngradeError::new(self, error)),
+        };
+        let target = self.guard.target().clone();
+        match self.release().await {
+            Ok(()) => Ok(reading),
+            // It was lost before, perhaps before the readers' half was taken.
+            Err(error @ LockError::Lost { .. }) => Err(DowngradeError::released(error)),
+            Err(error) => {
+                // Reading is safe; releasing goes on in the background.
+                tracing::warn!(lock = %target, %error, "downgraded, but other readers may be let in late");
+                Ok(reading)
+            }
+        }
+    }
+
+    /// See [`LockGuard::reenter`].
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] if the lease has ended.
+    pub fn reenter(&self) -> Result<Self, LockError> {
+        Ok(Self {
+            guard: self.guard.reenter()?,
+            owner: self.owner.clone(),
+            engine: Arc::clone(&self.engine),
+        })
+    }
+
+    /// See [`LockGuard::release`].
+    ///
+    /// # Errors
+    ///
+    /// As [`LockGuard::release`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: if the future is dropped, releasing goes on in the background.
+    pub async fn release(self) -> Result<(), LockError> {
+        self.guard.release().await
+    }
+
+    /// See [`LockGuard::into_ticket`].
+    ///
+    /// # Errors
+    ///
+    /// Gives the guard back if the lease is lost or shared with other guards, or if the lock is also held for reading.
+    pub fn into_ticket(self) -> Result<LeaseTicket, Self> {
+        let Self {
+            guard,
+            owner,
+            engine,
+        } = self;
+        guard.into_ticket().map_err(|guard| Self {
+            guard,
+            owner,
+            engine,
+        })
+    }
+
+    /// A request for the readers' half, for the same owner and under the same terms.
+    fn reading(&self) -> LockRequest {
+        let (engine, state) = (Arc::clone(&self.engine), self.guard.state());
+        let name = Named::Stored(state.target.name().clone());
+        let request = LockRequest::new(engine, name, LockKind::Read).owner(&self.owner);
+        let lease = state.lease();
+        let request = if state.renewed {
+            request.watchdog(lease)
+        } else {
+            request.lease(lease)
+        };
+        match state.hold_until() {
+            Some(end) => {
+                let left = end.since(clock::now());
+                request.max_hold(left.max(Duration::from_nanos(1)))
+            }
+            None => request,
+        }
+    }
+}
+
+impl Deref for WriteGuard {
+    type Target = LockGuard;
+
+    fn deref(&self) -> &LockGuard {
+        &self.guard
+    }
+}
+
+impl From<WriteGuard> for LockGuard {
+    /// Forgets that it can be downgraded.
+    fn from(guard: WriteGuard) -> Self {
+        guard.guard
+    }
+}
+
+impl AnyGuard for WriteGuard {}
+
+impl sealed::Sealed for WriteGuard {
+    fn from_taken(Taken { guard, owner }: Taken) -> Self {
+        let (owner, engine) = owner.expect("a writer is taken for an owner");
+        Self {
+            guard,
+            owner,
+            engine,
+        }
+    }
+
+    fn into_lock_guard(self) -> LockGuard {
+        self.guard
+    }
+}

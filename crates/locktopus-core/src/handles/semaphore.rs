@@ -1,0 +1,199 @@
+//! Semaphores: counted permits.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::contract::counter::{CounterAction, CounterOutcome};
+use crate::contract::kind::LockKind;
+use crate::contract::lock_state::LockState;
+use crate::contract::option_error::OptionError;
+use crate::engine::acquisition::Engine;
+use crate::engine::error::LockError;
+use crate::handles::lock_request::{LockRequest, Named};
+
+/// The most permits that a semaphore can have: 2^31 - 1, as other libraries count them.
+pub const MAX_TOTAL: u32 = i32::MAX as u32;
+
+/// A number of permits that is shared out. Made by [`Locktopus::semaphore`](crate::Locktopus::semaphore) and
+/// [`Locktopus::permit_semaphore`](crate::Locktopus::permit_semaphore); on Redis they are Redisson's `RSemaphore` and
+/// `RPermitExpirableSemaphore`.
+///
+/// Somebody must say how many permits there are, by [`initialise`](Self::initialise) or [`resize`](Self::resize);
+/// until then there are none and requests wait. So does a request for more permits than there are in all, because
+/// there may be more one day: bound it with [`wait_at_most`](LockRequest::wait_at_most).
+///
+/// Permits are held by a lease, like locks, in both kinds: renewed by the watchdog for as long as the guard lives, or
+/// [for a fixed time](LockRequest::lease). Those of a crashed holder come back when its lease ends, by the backend's
+/// clock. Waiters are served in order of arrival, so one that wants many permits is not starved by those who want
+/// few. Permits belong to their guard; [owners](crate::Owner) play no part.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use locktopus_core::Locktopus;
+/// use locktopus_memory::MemoryBackend;
+/// let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+/// let workers = locks.semaphore("workers");
+/// workers.initialise(3).await?;
+/// let two = workers.permits(2).acquire().await?;
+/// assert_eq!(workers.available().await?, Some(1));
+/// assert!(workers.permits(2).try_acquire().await?.is_none());
+/// two.release().await?;
+/// assert_eq!(workers.available().await?, Some(3));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// All methods fail with [`LockError::Name`] and [`LockError::Option`] before anything is sent, with
+/// [`LockError::ShutDown`] after a shutdown, and with [`LockError::Backend`] if the backend refuses or cannot be reached
+/// for as long as [`LocktopusBuilder::outage`](crate::LocktopusBuilder::outage) says. Operations that may have run
+/// are repeated under one id and have the effect of once.
+#[derive(Clone)]
+#[must_use = "a semaphore does nothing until permits are acquired or counted"]
+pub struct Semaphore {
+    engine: Arc<Engine>,
+    name: Named,
+    kind: LockKind,
+}
+
+impl Semaphore {
+    pub(crate) fn new(engine: Arc<Engine>, name: Named, kind: LockKind) -> Self {
+        Self { engine, name, kind }
+    }
+
+    /// Asks for this many permits together, all or none: between 1 and [`MAX_PERMITS`](crate::MAX_PERMITS).
+    pub fn permits(&self, permits: u32) -> LockRequest {
+        let (services, name) = (Arc::clone(&self.engine), self.name.clone());
+        LockRequest::new(services, name, self.kind.clone()).with_permits(permits)
+    }
+
+    /// How many permits are free. Negative after a [`resize`](Self::resize) below what is held; `None` if nobody has
+    /// said how many there are.
+    ///
+    /// # Errors
+    ///
+    /// See [above](Self#errors).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe; reads only.
+    pub async fn available(&self) -> Result<Option<i64>, LockError> {
+        Ok(self.count(CounterAction::Read).await?.value)
+    }
+
+    /// Sets the number of permits unless it was set before; says whether it did. If the number was lost while permits are
+    /// held (somebody deleted the key), those are part of the new number.
+    ///
+    /// # Errors
+    ///
+    /// See [above](Self#errors); more than [`MAX_TOTAL`] is a bad option.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not have happened if the future is dropped. Doing it again does no harm.
+    pub async fn initialise(&self, total: u32) -> Result<bool, LockError> {
+        let total = check_total("initialise", total)?;
+        Ok(self.count(CounterAction::Initialise(total)).await?.changed)
+    }
+
+    /// Sets how many permits there are in all, free and held, and returns how many are free then, before
+    /// those who wait take theirs. Nobody loses a permit: if more are held, the number of free ones is negative until
+    /// enough have come back. Permits of a plain semaphore that Redisson's clients hold are not on record and count as
+    /// neither: with four of them out, a resize to ten leaves ten free ones.
+    ///
+    /// # Errors
+    ///
+    /// See [above](Self#errors); more than [`MAX_TOTAL`] is a bad option.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not have happened if the future is dropped. Doing it again does no harm.
+    pub async fn resize(&self, total: u32) -> Result<i64, LockError> {
+        let total = check_total("resize", total)?;
+        let outcome = self.count(CounterAction::Resize(total)).await?;
+        Ok(outcome.value.unwrap_or_default())
+    }
+
+    /// Adds free permits, or takes some away if `more` is negative, and returns how many are free then, before
+    /// those who wait take theirs.
+    ///
+    /// # Errors
+    ///
+    /// See [above](Self#errors).
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not have happened if the future is dropped; doing it again would add twice.
+    pub async fn add(&self, more: i32) -> Result<i64, LockError> {
+        let outcome = self.count(CounterAction::Add(more.into())).await?;
+        Ok(outcome.value.unwrap_or_default())
+    }
+
+    /// Takes all free permits out of the semaphore and returns how many. They belong to nobody and do not come back by
+    /// themselves; [`add`](Self::add) puts them back. None while a quarantine
+    /// ([`SafetyMode::Quarantine`](crate::SafetyMode::Quarantine)) holds free permits back.
+    ///
+    /// # Errors
+    ///
+    /// See [above](Self#errors).
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not have happened if the future is dropped, and then nobody knows how many were taken.
+    pub async fn drain(&self) -> Result<u32, LockError> {
+        let taken = self.count(CounterAction::Drain).await?.value;
+        Ok(taken
+            .and_then(|taken| u32::try_from(taken).ok())
+            .unwrap_or_default())
+    }
+
+    /// Forgets the number of permits, and who holds them; says whether there was one. Requests wait then, as at the
+    /// beginning. Whoever holds permits is told with the next renewal that they are lost, and giving them back changes
+    /// nothing: so wait for that before you initialise it again, if no more than so many may be at work.
+    ///
+    /// # Errors
+    ///
+    /// See [above](Self#errors).
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not have happened if the future is dropped.
+    pub async fn delete(&self) -> Result<bool, LockError> {
+        Ok(self.count(CounterAction::Delete).await?.changed)
+    }
+
+    /// Reads who holds permits, who waits, and how many are free. See [`LockRequest::inspect`].
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Name`] and [`LockError::Backend`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe; reads only.
+    pub async fn inspect(&self) -> Result<LockState, LockError> {
+        self.permits(1).inspect().await
+    }
+
+    async fn count(&self, action: CounterAction) -> Result<CounterOutcome, LockError> {
+        let target = self.name.target(&self.engine, &self.kind)?;
+        self.engine.count(target, action).await
+    }
+}
+
+fn check_total(option: &'static str, total: u32) -> Result<u64, OptionError> {
+    if total > MAX_TOTAL {
+        let rule = format!("a semaphore has at most {MAX_TOTAL} permits");
+        return Err(OptionError::new(option, total, rule));
+    }
+    Ok(total.into())
+}
+
+impl fmt::Debug for Semaphore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Semaphore")
+            .field("name", &self.name)
+            .field("kind", &self.kind.as_str())
+            .finish_non_exhaustive()
+    }
+}

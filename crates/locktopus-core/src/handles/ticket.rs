@@ -1,0 +1,141 @@
+//! Tickets: a live lease on its way to another process.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::contract::kind::LockTarget;
+use crate::contract::owner::OwnerId;
+use crate::contract::request::MAX_PERMITS;
+use crate::contract::token::FencingToken;
+use crate::engine::error::LockError;
+use crate::engine::holding::lease::LeaseState;
+
+/// A lease that nobody renews, ready to be [adopted](crate::LockRequest::adopt).
+///
+/// Whoever has the ticket can take or release the lock: treat its text as a secret. `Debug` does not
+/// show it. Dropping a ticket does nothing; the lock is free when the lease has ended. Adopt it once: two
+/// guards made from copies of one ticket believe in the same lease, and the first release ends both. For a
+/// mutex, adopt it with the profile it was taken with.
+#[must_use = "nobody renews the lease of a ticket; adopt it before the lease ends"]
+#[derive(Clone, PartialEq, Eq)]
+pub struct LeaseTicket {
+    kind: String,
+    name: String,
+    owner: OwnerId,
+    token: Option<FencingToken>,
+    permits: u32,
+}
+
+const VERSION: &str = "locktopus1";
+
+impl LeaseTicket {
+    pub(crate) fn new(state: &LeaseState) -> Self {
+        Self {
+            kind: state.target.kind().as_str().to_owned(),
+            name: state.target.name().as_str().to_owned(),
+            owner: state.owner.clone(),
+            token: state.token,
+            permits: state.permits,
+        }
+    }
+
+    pub(crate) fn owner(&self) -> &OwnerId {
+        &self.owner
+    }
+
+    /// The fencing token that goes with the lease.
+    #[must_use]
+    pub fn token(&self) -> Option<FencingToken> {
+        self.token
+    }
+
+    /// How many permits of a semaphore go with it; 1 for locks. Whoever adopts it asks for as many.
+    #[must_use]
+    pub fn permits(&self) -> u32 {
+        self.permits
+    }
+
+    /// The ticket as one line of printable ASCII, to be sent over a trusted channel and parsed again.
+    #[must_use]
+    pub fn expose(&self) -> String {
+        let token = self.token.map_or(0, FencingToken::get);
+        let (owner, name) = (
+            URL_SAFE_NO_PAD.encode(self.owner.expose()),
+            URL_SAFE_NO_PAD.encode(&self.name),
+        );
+        let mut text = format!("{VERSION}.{}.{name}.{owner}.{token}", self.kind);
+        if self.permits != 1 {
+            text.push_str(&format!(".{}", self.permits));
+        }
+        text
+    }
+
+    pub(crate) fn check(&self, target: &LockTarget, permits: u32) -> Result<(), LockError> {
+        if self.name == target.name().as_str() && self.kind == target.kind().as_str() {
+            if self.permits == permits {
+                return Ok(());
+            }
+            let reason = format!("it is for {} permits, not for {permits}", self.permits);
+            return Err(LockError::Ticket { reason });
+        }
+        let reason = format!("it is for {} {:?}, not for {target}", self.kind, self.name);
+        Err(LockError::Ticket { reason })
+    }
+}
+
+impl FromStr for LeaseTicket {
+    type Err = LockError;
+
+    fn from_str(text: &str) -> Result<Self, LockError> {
+        let damaged = |what: &str| LockError::Ticket {
+            reason: format!("its text is damaged ({what})"),
+        };
+        let mut parts = text.trim().split('.');
+        let mut part = || parts.next();
+        let (version, kind, name, owner, token) = (part(), part(), part(), part(), part());
+        let permits = part();
+        if version != Some(VERSION) || parts.next().is_some() {
+            return Err(damaged("not a ticket of this version"));
+        }
+        let permits = match permits.map(str::parse) {
+            None => 1,
+            Some(Ok(permits)) if permits > 1 && permits <= MAX_PERMITS => permits,
+            Some(_) => return Err(damaged("permits")),
+        };
+        let decode = |part: Option<&str>| part.and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
+        let name = decode(name)
+            .and_then(|name| String::from_utf8(name).ok())
+            .ok_or_else(|| damaged("name"))?;
+        let owner = decode(owner)
+            .filter(|owner| !owner.is_empty())
+            .ok_or_else(|| damaged("owner"))?;
+        let token: u64 = token
+            .and_then(|token| token.parse().ok())
+            .ok_or_else(|| damaged("token"))?;
+        if token != 0 && FencingToken::new(token).is_none() {
+            return Err(damaged("token"));
+        }
+        Ok(Self {
+            kind: kind.unwrap_or_default().to_owned(),
+            name,
+            owner: OwnerId::from_bytes(owner),
+            token: FencingToken::new(token),
+            permits,
+        })
+    }
+}
+
+impl fmt::Debug for LeaseTicket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeaseTicket")
+            .field("kind", &self.kind)
+            .field("name", &self.name)
+            .field("owner", &self.owner)
+            .field("token", &self.token)
+            .field("permits", &self.permits)
+            .finish()
+    }
+}

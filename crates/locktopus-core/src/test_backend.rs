@@ -1,0 +1,169 @@
+//! The least backend that unit tests of this crate can do with: exclusive locks that do not expire, and a queue. The
+//! backends themselves are in crates of their own, which depend on this one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::Instant;
+
+use crate::lock;
+use crate::{
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CounterOutcome,
+    CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest, FencingToken,
+    GroupOutcome, LockBackend, LockPage, LockState, LockTarget, Mode, NameError, OwnerId,
+    ReleaseOutcome, ReleaseRequest, ScanCursor, WaiterState, WakeStream,
+};
+
+#[derive(Debug, Clone)]
+pub(crate) struct TestBackend {
+    info: Arc<BackendInfo>,
+    locks: Arc<Mutex<HashMap<LockTarget, Entry>>>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    holder: Option<OwnerId>,
+    last_token: u64,
+    waiting: Vec<OwnerId>,
+}
+
+impl TestBackend {
+    pub(crate) fn new() -> Self {
+        let info = BackendInfo::new("test", "test", false, Duration::from_millis(100));
+        Self {
+            info: Arc::new(info.with_queues()),
+            locks: Arc::default(),
+        }
+    }
+
+    fn refused<T>(&self) -> Result<T, BackendError> {
+        let (kind, message) = (BackendErrorKind::Refused, "not for unit tests");
+        Err(BackendError::new("test", kind, Executed::No, message))
+    }
+}
+
+#[async_trait]
+impl LockBackend for TestBackend {
+    fn info(&self) -> &BackendInfo {
+        &self.info
+    }
+
+    fn check(&self, _target: &LockTarget) -> Result<(), NameError> {
+        Ok(())
+    }
+
+    fn shard(&self, _target: &LockTarget) -> u32 {
+        0
+    }
+
+    fn group(&self, _target: &LockTarget) -> Option<u32> {
+        Some(0)
+    }
+
+    async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
+        let mut locks = lock(&self.locks);
+        let entry = locks.entry(attempt.target.clone()).or_default();
+        let owner = &attempt.owner;
+        if entry.holder.is_none() || entry.holder.as_ref() == Some(owner) {
+            let token = FencingToken::new(entry.last_token + 1);
+            entry.last_token += u64::from(attempt.tokens);
+            entry.holder = Some(owner.clone());
+            entry.waiting.retain(|waiter| waiter != owner);
+            return Ok(AttemptOutcome::Granted { token });
+        }
+        if attempt.place.is_none() {
+            return Ok(AttemptOutcome::Held { remaining: None });
+        }
+        if !entry.waiting.contains(owner) {
+            entry.waiting.push(owner.clone());
+        }
+        Ok(AttemptOutcome::Queued {
+            remaining: None,
+            ahead: 0,
+            fence: entry.last_token,
+        })
+    }
+
+    async fn attempt_all(
+        &self,
+        _attempts: &[AcquireAttempt],
+    ) -> Result<GroupOutcome, BackendError> {
+        self.refused()
+    }
+
+    async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
+        let mut locks = lock(&self.locks);
+        let entry = locks.entry(request.target.clone()).or_default();
+        entry.waiting.retain(|waiter| *waiter != request.owner);
+        if entry.holder.as_ref() != Some(&request.owner) {
+            return Ok(ReleaseOutcome::NotHeld);
+        }
+        entry.holder = None;
+        Ok(ReleaseOutcome::Released)
+    }
+
+    async fn extend(
+        &self,
+        batch: &[ExtendRequest],
+        _deadline: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        batch.iter().map(|_| Ok(ExtendOutcome::Extended)).collect()
+    }
+
+    async fn inspect(
+        &self,
+        target: &LockTarget,
+        _deadline: Instant,
+    ) -> Result<LockState, BackendError> {
+        let mut locks = lock(&self.locks);
+        let entry = locks.entry(target.clone()).or_default();
+        let waiting = entry.waiting.iter().cloned();
+        Ok(LockState {
+            waiters: waiting
+                .map(|owner| WaiterState::new(owner, Mode::Exclusive, 1, None))
+                .collect(),
+            ..LockState::default()
+        })
+    }
+
+    async fn counter(&self, _request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
+        self.refused()
+    }
+
+    async fn evict(
+        &self,
+        _target: &LockTarget,
+        _deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        self.refused()
+    }
+
+    async fn scan(
+        &self,
+        _prefix: &str,
+        _cursor: Option<ScanCursor>,
+        _deadline: Instant,
+    ) -> Result<LockPage, BackendError> {
+        self.refused()
+    }
+
+    fn listen(&self, _target: &LockTarget) -> Option<WakeStream> {
+        None
+    }
+
+    async fn subscribe(
+        &self,
+        _target: &LockTarget,
+        _deadline: Instant,
+    ) -> Result<WakeStream, BackendError> {
+        self.refused()
+    }
+
+    async fn diagnose(&self, _deadline: Instant) -> Result<Diagnosis, BackendError> {
+        self.refused()
+    }
+
+    async fn close(&self) {}
+}

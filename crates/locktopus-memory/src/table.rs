@@ -1,0 +1,377 @@
+//! The state behind the memory backend: who holds what, who waits, and who can have it next.
+
+use std::collections::{HashMap, VecDeque};
+use std::mem::discriminant;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
+
+use super::NAME;
+use locktopus_core::{
+    AcquireAttempt, BackendError, CounterAction, CounterOutcome, FencingToken, LockKind,
+    LockTarget, Mode, OwnerId, WakeGroup,
+};
+
+/// How many operations on one number are remembered, so that a repetition is recognised.
+const REMEMBERED: usize = 128;
+
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) entries: HashMap<String, Entry>,
+    pub(super) listeners: HashMap<String, Arc<WakeGroup>>,
+    last_token: u64,
+    sweep_at: usize,
+}
+
+/// Everything about one name.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) target: LockTarget,
+    pub(super) holders: Vec<Holder>,
+    pub(super) queue: VecDeque<Place>,
+    /// What is free of a semaphore, or the count of a latch.
+    pub(super) number: Option<i64>,
+    operations: VecDeque<(OwnerId, CounterOutcome)>,
+    /// Permits came back by themselves, and nobody has been told.
+    came_back: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Holder {
+    pub(super) owner: OwnerId,
+    pub(super) mode: Mode,
+    pub(super) permits: u32,
+    pub(super) token: u64,
+    pub(super) expires: Instant,
+    /// It wants to be told when somebody else wants the lock, and has not been.
+    pub(super) recall: bool,
+}
+
+/// A place in the queue.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) attempt: AcquireAttempt,
+    pub(super) until: Instant,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        // Tokens start at the time of day, as on a server, so that a restarted process does not repeat them.
+        let micros = SystemTime::UNIX_EPOCH
+            .elapsed()
+            .map_or(0, |since| since.as_micros());
+        Self {
+            entries: HashMap::new(),
+            listeners: HashMap::new(),
+            last_token: u64::try_from(micros).unwrap_or(0),
+            sweep_at: 0,
+        }
+    }
+}
+
+impl Table {
+    /// Whether the key of a target is in use as another kind.
+    pub(super) fn is_other(&mut self, target: &LockTarget) -> bool {
+        let entry = self.entries.get_mut(&key(target));
+        entry.is_some_and(|entry| {
+            entry.expire();
+            family(&entry.target) != family(target) && !entry.is_empty()
+        })
+    }
+
+    /// The entry of a target, without what has expired. Another kind on the same key is refused.
+    pub(super) fn entry(&mut self, target: &LockTarget) -> Result<&mut Entry, BackendError> {
+        self.sweep();
+        let key = key(target);
+        let entry = self.entries.entry(key.clone()).or_insert_with(|| Entry {
+            target: target.clone(),
+            holders: Vec::new(),
+            queue: VecDeque::new(),
+            number: None,
+            operations: VecDeque::new(),
+            came_back: false,
+        });
+        entry.expire();
+        if family(&entry.target) != family(target) {
+            if !entry.is_empty() {
+                let found = match entry.target.kind() {
+                    LockKind::Read | LockKind::Write => "rw_lock",
+                    kind => kind.as_str(),
+                };
+                return Err(BackendError::other_kind(NAME, target, found));
+            }
+            entry.target = target.clone();
+        }
+        Ok(entry)
+    }
+
+    /// Makes the attempt's owner a holder and returns its first token.
+    pub(super) fn grant(&mut self, attempt: &AcquireAttempt) -> Result<u64, BackendError> {
+        let floor = attempt.floor.map_or(0, FencingToken::get);
+        let token = (self.last_token + 1).max(floor);
+        self.last_token = token + u64::from(attempt.tokens.max(1)) - 1;
+        let entry = self.entry(&attempt.target)?;
+        if let Some(free) = &mut entry.number {
+            *free -= i64::from(attempt.permits);
+        }
+        entry.holders.push(Holder {
+            owner: attempt.owner.clone(),
+            mode: attempt.target.kind().mode(),
+            permits: attempt.permits,
+            token,
+            expires: Instant::now() + attempt.lease,
+            recall: false,
+        });
+        Ok(token)
+    }
+
+    /// Tells those who hold it and asked to be told that somebody else wants it.
+    pub(super) fn ask_back(&mut self, target: &LockTarget) -> Result<(), BackendError> {
+        let Some(group) = self.listeners.get(&key(target)).map(Arc::clone) else {
+            return Ok(());
+        };
+        let holders = self.entry(target)?.holders.iter_mut();
+        for holder in holders.filter(|holder| holder.recall) {
+            holder.recall = !group.want(holder.owner.expose());
+        }
+        Ok(())
+    }
+
+    /// Raises the token of a holder that asks for more.
+    pub(super) fn raise(&mut self, attempt: &AcquireAttempt) -> Result<(), BackendError> {
+        let Some(floor) = attempt.floor.map(FencingToken::get) else {
+            return Ok(());
+        };
+        let last = self.last_token;
+        let entry = self.entry(&attempt.target)?;
+        if let Some(holder) = entry.holding(&attempt.owner, attempt.target.kind().mode())
+            && holder.token < floor
+        {
+            holder.token = floor;
+            self.last_token = last.max(floor + u64::from(attempt.tokens.max(1)) - 1);
+        }
+        Ok(())
+    }
+
+    /// Takes a token that nobody gets, so that all before it are fenced.
+    pub(super) fn skip_token(&mut self) -> Option<FencingToken> {
+        self.last_token += 1;
+        FencingToken::new(self.last_token)
+    }
+
+    pub(super) fn last_token(&self) -> u64 {
+        self.last_token
+    }
+
+    /// Something became free: hands it on, and wakes one of those who are not in the queue if nobody there took it.
+    pub(super) fn freed(&mut self, target: &LockTarget) -> Result<(), BackendError> {
+        if !self.hand_on(target)?
+            && let Some(group) = self.listeners.get(&key(target))
+        {
+            group.wake_one();
+        }
+        Ok(())
+    }
+
+    /// Says what came back by itself since somebody was told. Only looking does without: whoever looks tells nobody.
+    pub(super) fn tell(&mut self, target: &LockTarget) -> Result<(), BackendError> {
+        let entry = self.entry(target)?;
+        if std::mem::take(&mut entry.came_back) {
+            self.freed(target)?;
+        }
+        Ok(())
+    }
+
+    /// Hands the lock to those first in the queue that can have it; true if somebody got it.
+    pub(super) fn hand_on(&mut self, target: &LockTarget) -> Result<bool, BackendError> {
+        let group = self.listeners.get(&key(target)).map(Arc::clone);
+        let mut handed = false;
+        loop {
+            let entry = self.entry(target)?;
+            let Some(place) = entry.queue.front() else {
+                break;
+            };
+            if !entry.admits(&place.attempt) {
+                break;
+            }
+            let Some(Place { attempt, .. }) = entry.queue.pop_front() else {
+                break;
+            };
+            let token = self.grant(&attempt)?;
+            handed = true;
+            if let (Some(group), Some(token)) = (&group, FencingToken::new(token)) {
+                group.grant(attempt.owner.expose(), token);
+            }
+        }
+        Ok(handed)
+    }
+
+    /// Forgets what is over each time the table has doubled, so that names used once cost nothing for ever.
+    fn sweep(&mut self) {
+        if self.entries.len() + self.listeners.len() >= self.sweep_at {
+            self.entries.retain(|_, entry| {
+                entry.expire();
+                !entry.is_empty()
+            });
+            self.listeners
+                .retain(|_, group| !group.is_empty() || Arc::strong_count(group) > 1);
+            self.sweep_at = ((self.entries.len() + self.listeners.len()) * 2).max(1024);
+        }
+    }
+}
+
+impl Entry {
+    fn is_empty(&self) -> bool {
+        self.holders.is_empty() && self.queue.is_empty() && self.number.is_none()
+    }
+
+    fn expire(&mut self) {
+        let now = Instant::now();
+        let mut back = 0;
+        self.holders.retain(|holder| {
+            let live = holder.expires > now;
+            if !live {
+                back += i64::from(holder.permits);
+            }
+            live
+        });
+        if let Some(free) = self.number.as_mut() {
+            *free += back;
+            self.came_back |= back > 0;
+        }
+        self.queue.retain(|place| place.until > now);
+    }
+
+    pub(super) fn holding(&mut self, owner: &OwnerId, mode: Mode) -> Option<&mut Holder> {
+        self.holders
+            .iter_mut()
+            .find(|holder| holder.owner == *owner && holder.mode == mode)
+    }
+
+    /// Whether the present holders leave room for an attempt, whoever else waits.
+    pub(super) fn admits(&self, attempt: &AcquireAttempt) -> bool {
+        match attempt.target.kind().mode() {
+            Mode::Exclusive => self.holders.is_empty(),
+            // A writer may read what it writes.
+            Mode::Read => self
+                .holders
+                .iter()
+                .all(|holder| holder.mode == Mode::Read || holder.owner == attempt.owner),
+            Mode::Permits => self
+                .number
+                .is_some_and(|free| free >= i64::from(attempt.permits)),
+        }
+    }
+
+    /// How many wait ahead of an owner; all of them if it has no place. A writer that goes on as a reader waits
+    /// behind nobody.
+    pub(super) fn ahead(&self, owner: &OwnerId) -> usize {
+        if self.holders.iter().any(|holder| holder.owner == *owner) {
+            return 0;
+        }
+        let place = self
+            .queue
+            .iter()
+            .position(|place| place.attempt.owner == *owner);
+        place.unwrap_or(self.queue.len())
+    }
+
+    /// Gives up a place; false if there was none.
+    pub(super) fn leave(&mut self, owner: &OwnerId) -> bool {
+        let before = self.queue.len();
+        self.queue.retain(|place| place.attempt.owner != *owner);
+        self.queue.len() < before
+    }
+
+    /// Whether somebody could have some of it.
+    pub(super) fn has_room(&self) -> bool {
+        match self.number {
+            Some(free) => free > 0,
+            None => self.holders.iter().all(|holder| holder.mode == Mode::Read),
+        }
+    }
+
+    /// Takes a place at the end of the queue, or keeps the one there is.
+    pub(super) fn enter(&mut self, attempt: &AcquireAttempt, keep: Duration) {
+        let until = Instant::now() + keep;
+        let present = self
+            .queue
+            .iter_mut()
+            .find(|place| place.attempt.owner == attempt.owner);
+        match present {
+            Some(place) => place.until = until,
+            None => self.queue.push_back(Place {
+                attempt: attempt.clone(),
+                until,
+            }),
+        }
+    }
+
+    /// What is left of the lease that ends first.
+    pub(super) fn remaining(&self) -> Option<Duration> {
+        let first = self.holders.iter().map(|holder| holder.expires).min()?;
+        Some(first.saturating_duration_since(Instant::now()))
+    }
+
+    /// Changes the number inside, once for each operation.
+    pub(super) fn count(&mut self, operation: &OwnerId, action: CounterAction) -> CounterOutcome {
+        let done = self.operations.iter().find(|(id, _)| id == operation);
+        if let Some((_, outcome)) = done {
+            return *outcome;
+        }
+        let held: i64 = self.holders.iter().map(|h| i64::from(h.permits)).sum();
+        let before = self.number;
+        let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        let mut answer = None;
+        // Where the number is gone those who held permits still do: what they hold is not free again, and comes back.
+        match action {
+            CounterAction::Read => {}
+            CounterAction::Initialise(value) => {
+                self.number = before.or_else(|| Some(signed(value).saturating_sub(held)));
+            }
+            CounterAction::Resize(total) => self.number = Some(signed(total).saturating_sub(held)),
+            CounterAction::Add(more) => {
+                self.number = Some(before.unwrap_or(-held).saturating_add(more));
+            }
+            CounterAction::Drain => {
+                let free = before.unwrap_or(0).max(0);
+                self.number = before.map(|value| value.saturating_sub(free));
+                answer = Some(free);
+            }
+            CounterAction::CountDown => {
+                self.number = before.map(|count| count - 1).filter(|count| *count > 0);
+            }
+            CounterAction::Delete => {
+                self.number = None;
+                self.holders.clear();
+            }
+        }
+        let outcome = CounterOutcome {
+            value: answer.or(self.number).or(match action {
+                CounterAction::CountDown => Some(0),
+                _ => None,
+            }),
+            changed: self.number != before,
+        };
+        if action != CounterAction::Read {
+            self.operations.push_back((operation.clone(), outcome));
+            if self.operations.len() > REMEMBERED {
+                self.operations.pop_front();
+            }
+        }
+        outcome
+    }
+}
+
+/// What a name can be used as at the same time: readers and writers belong together.
+fn family(target: &LockTarget) -> std::mem::Discriminant<LockKind> {
+    match target.kind() {
+        LockKind::Read => discriminant(&LockKind::Write),
+        kind => discriminant(kind),
+    }
+}
+
+pub(super) fn key(target: &LockTarget) -> String {
+    target.key().into_owned()
+}

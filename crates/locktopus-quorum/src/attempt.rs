@@ -1,0 +1,223 @@
+//! Taking a lock on a majority: one round of attempts, and the fencing token written back.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::claim::Claim;
+use super::fan::Fan;
+use super::panel::{Panel, SPARE};
+use super::silence::{NAME, Silence, no_quorum, other_kind};
+use super::votes::{Answer, Tally, Verdict, Vote};
+use locktopus_core::{
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, Executed, FencingToken, clock,
+};
+
+/// Tries once to take a lock on a majority of the nodes. What a failed try leaves on any node is given back in
+/// the background, and where that is quick, before this returns.
+pub(super) async fn attempt(
+    panel: &Arc<Panel>,
+    attempt: &AcquireAttempt,
+) -> Result<AttemptOutcome, BackendError> {
+    panel.ready()?;
+    panel.check_lease(attempt.lease)?;
+    if attempt.deadline <= Instant::now() {
+        let (kind, executed) = (BackendErrorKind::Timeout, Executed::No);
+        let message = "the deadline was over before any node was asked";
+        return Err(BackendError::new(NAME, kind, executed, message));
+    }
+    let sent = clock::now();
+    let until = attempt.deadline.saturating_duration_since(Instant::now()) + attempt.lease;
+    let (target, owner) = (&attempt.target, &attempt.owner);
+    let nodes = panel.nodes.len();
+    let claim = panel
+        .ledger
+        .want(target, owner, attempt.permits, (nodes, until));
+    let mut round = Round::new(panel, attempt, claim);
+    let outcome = round.run().await;
+    let valid_until = panel.margin.valid_until(sent, attempt.lease);
+    match outcome {
+        Ok(AttemptOutcome::Granted { token }) if clock::now() < valid_until => {
+            round.won(token);
+            Ok(AttemptOutcome::Granted { token })
+        }
+        Ok(AttemptOutcome::Granted { .. }) => {
+            round.lose().await;
+            let message = "the nodes agreed only after the validity of the lease was spent";
+            let (kind, executed) = (BackendErrorKind::Timeout, Executed::No);
+            Err(BackendError::new(NAME, kind, executed, message))
+        }
+        other => {
+            round.lose().await;
+            other
+        }
+    }
+}
+
+/// One round of attempts. Dropped before it is won, it gives everything back.
+struct Round<'a> {
+    panel: &'a Arc<Panel>,
+    attempt: &'a AcquireAttempt,
+    claim: Arc<Claim>,
+    tally: Tally,
+    /// The nodes that did not answer the last time. None if they are more than a minority, and needed.
+    silent: Vec<bool>,
+    over: bool,
+}
+
+impl<'a> Round<'a> {
+    fn new(panel: &'a Arc<Panel>, attempt: &'a AcquireAttempt, claim: Arc<Claim>) -> Self {
+        let tokens = attempt.target.kind().has_tokens();
+        // A repetition that asks for more than it has gets more.
+        let before = claim
+            .token()
+            .filter(|token| attempt.floor.is_none_or(|floor| *token >= floor));
+        let tally = Tally::new(panel.nodes.len(), tokens, before);
+        let mut silent: Vec<_> = panel.nodes.iter().map(|node| node.is_silent()).collect();
+        if silent.iter().filter(|silent| **silent).count() >= panel.majority() {
+            silent.fill(false);
+        }
+        Self {
+            panel,
+            attempt,
+            claim,
+            tally,
+            silent,
+            over: false,
+        }
+    }
+
+    async fn run(&mut self) -> Result<AttemptOutcome, BackendError> {
+        let begun = Instant::now();
+        let mut heard = begun;
+        // Late answers are not waited for, but heard: the fan goes on in the background.
+        let mut fan = Fan::new(self.panel);
+        for node in 0..self.panel.nodes.len() {
+            fan.push(self.ask(node, self.attempt.floor));
+        }
+        loop {
+            match self.tally.verdict() {
+                Verdict::Open => {}
+                Verdict::WriteBack(floor, nodes) => {
+                    for node in nodes {
+                        fan.push(self.ask(node, Some(floor)));
+                    }
+                }
+                Verdict::Granted(token) => return Ok(AttemptOutcome::Granted { token }),
+                Verdict::Held(remaining) => return Ok(AttemptOutcome::Held { remaining }),
+                Verdict::NoQuorum => return Err(self.no_quorum()),
+            }
+            match fan.next(self.patience(begun, heard)).await {
+                Some((node, answer)) => self.tally.put(node, answer),
+                None => return Err(self.no_quorum()),
+            }
+            heard = Instant::now();
+        }
+    }
+
+    /// Until when to wait for the next answer. A node that hangs would make every round as long as its timeout in which
+    /// the others disagree, so it gets as long again as they took.
+    fn patience(&self, begun: Instant, heard: Instant) -> Instant {
+        let expected = |node: &usize| self.tally.awaits(*node) && !self.silent[*node];
+        if (0..self.silent.len()).any(|node| expected(&node)) {
+            return self.attempt.deadline;
+        }
+        let as_long_again = heard + heard.saturating_duration_since(begun) + SPARE;
+        self.attempt.deadline.min(as_long_again)
+    }
+
+    /// One attempt on one node, which outlives the round if it must.
+    fn ask(
+        &self,
+        node: usize,
+        floor: Option<FencingToken>,
+    ) -> impl Future<Output = (usize, Answer)> + Send + 'static {
+        let (panel, claim) = (Arc::clone(self.panel), Arc::clone(&self.claim));
+        let attempt = AcquireAttempt {
+            floor,
+            place: None,
+            recall: false,
+            ..self.attempt.clone()
+        };
+        async move {
+            let answer = ask(&panel, &claim, node, &attempt).await;
+            (node, answer)
+        }
+    }
+
+    fn no_quorum(&self) -> BackendError {
+        let silences = self.tally.votes.iter().filter_map(|vote| match vote {
+            Vote::Silent(silence) => Some(silence),
+            _ => None,
+        });
+        let nodes = self.panel.nodes.len();
+        if let Some(error) = other_kind(&self.attempt.target, nodes, silences) {
+            return error;
+        }
+        let labels = self.panel.nodes.iter().map(|node| &node.label);
+        let (what, needed) = ("the lock", self.tally.majority);
+        no_quorum(what, needed, Executed::No, labels.zip(self.tally.told()))
+    }
+
+    fn won(mut self, token: Option<FencingToken>) {
+        self.claim.granted(token);
+        self.claim.kept_for(self.attempt.lease);
+        self.over = true;
+    }
+
+    /// Gives back what was taken. Waits for nodes that are known to answer, so that the next round of this owner
+    /// does not find its own leavings; the others are dealt with in the background.
+    async fn lose(mut self) {
+        self.over = true;
+        self.panel.give_up(&self.claim);
+        let share = self.panel.share_of(self.attempt.lease);
+        let deadline = self.attempt.deadline.min(Instant::now() + share);
+        for (node, vote) in self.tally.votes.iter().enumerate() {
+            if matches!(vote, Vote::Granted(_)) {
+                self.claim.clean(node, deadline).await;
+            }
+        }
+    }
+}
+
+impl Drop for Round<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            self.panel.give_up(&self.claim);
+        }
+    }
+}
+
+/// One attempt on one node, entered in the claim. It ends with its own deadline or its share of the lease.
+pub(super) async fn ask(
+    panel: &Panel,
+    claim: &Arc<Claim>,
+    node: usize,
+    attempt: &AcquireAttempt,
+) -> Answer {
+    let closed = || {
+        Silence::not_asked(
+            "not asked, because an earlier attempt of this owner is not surely given back",
+        )
+    };
+    let share = panel.share_of(attempt.lease);
+    let soon = attempt.deadline.min(Instant::now() + share);
+    if !claim.clean(node, soon).await {
+        return Err(closed());
+    }
+    let sent = claim.begin(node).ok_or_else(closed)?;
+    let voter = &panel.nodes[node];
+    let call = |deadline| {
+        let (backend, attempt) = (Arc::clone(&voter.backend), attempt.clone());
+        async move {
+            let attempt = AcquireAttempt {
+                deadline,
+                ..attempt
+            };
+            backend.attempt(&attempt).await
+        }
+    };
+    let answer = voter.vote(attempt.deadline, share, call).await;
+    sent.answer(&answer);
+    answer
+}

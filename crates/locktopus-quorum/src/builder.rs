@@ -1,0 +1,199 @@
+//! Putting a quorum together.
+
+use std::collections::HashSet;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::QuorumBackend;
+use super::claim::Ledger;
+use super::node::{Node, Servers};
+use super::panel::{Panel, SPARE};
+use super::silence::NAME;
+use super::standing::Standing;
+use locktopus_core::NodeProbe;
+use locktopus_core::{BackendInfo, DynBackend, OptionError, SafetyMode, ValidityMargin};
+
+/// The longest time for an answer that makes sense.
+const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
+
+/// A node before it is checked: its label, its backend, and who tells how long it has been up.
+type Named = (String, DynBackend, Option<Arc<dyn NodeProbe>>);
+
+/// Builds a [`QuorumBackend`].
+#[derive(Debug)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct QuorumBuilder {
+    nodes: Vec<Named>,
+    node_timeout: Option<Duration>,
+    max_lease: Duration,
+    probe_every: Duration,
+    margin: ValidityMargin,
+}
+
+impl Default for QuorumBuilder {
+    fn default() -> Self {
+        Self {
+            nodes: Vec::new(),
+            node_timeout: None,
+            max_lease: Duration::from_secs(60),
+            probe_every: Duration::from_secs(30),
+            margin: ValidityMargin::default(),
+        }
+    }
+}
+
+impl QuorumBuilder {
+    /// Adds a node that is assumed never to forget a lock before its lease is over, not even when it is restarted:
+    /// a backend in this process, or a server that writes every command to disk before it answers. The label
+    /// names it in errors.
+    pub fn node(mut self, label: impl Into<String>, backend: DynBackend) -> Self {
+        self.nodes.push((label.into(), backend, None));
+        self
+    }
+
+    /// Adds a node that may forget. It votes only once its server has been up for the
+    /// [longest lease](Self::max_lease), which `probe` tells; also after its very first start, since nobody can tell the
+    /// two apart.
+    pub fn probed_node(
+        mut self,
+        label: impl Into<String>,
+        backend: DynBackend,
+        probe: Arc<dyn NodeProbe>,
+    ) -> Self {
+        self.nodes.push((label.into(), backend, Some(probe)));
+        self
+    }
+
+    /// How long to wait for the answer of one node; for leases below four times this long, a quarter of the lease. A node
+    /// that is slower does not count in this round. So the shortest lease that can be had is a little over four times as
+    /// long as an exchange with the nodes takes.
+    ///
+    /// Default: the longest call timeout of the nodes, which the option `timeout` of their URLs sets (1 s if it does not).
+    /// A shorter one than that ends rounds sooner in which a node is down, and counts out nodes that are far away.
+    pub fn node_timeout(mut self, timeout: Duration) -> Self {
+        self.node_timeout = Some(timeout);
+        self
+    }
+
+    /// The longest lease of any client of these nodes; longer ones are refused. A restarted node does not vote
+    /// for this long. Must be the same for all clients. Default 60 s.
+    pub fn max_lease(mut self, lease: Duration) -> Self {
+        self.max_lease = lease;
+        self
+    }
+
+    /// How often to ask a probed node who it is even though nothing happened to it. Needed only where a proxy could
+    /// hide that a connection broke. Default 30 s.
+    pub fn probe_every(mut self, period: Duration) -> Self {
+        self.probe_every = period;
+        self
+    }
+
+    /// How much sooner than the nodes a grant is considered spent. Default as for
+    /// [`LocktopusBuilder::validity_margin`](locktopus_core::LocktopusBuilder::validity_margin), which should be the same.
+    pub fn validity_margin(mut self, margin: ValidityMargin) -> Self {
+        self.margin = margin;
+        self
+    }
+
+    /// Checks the nodes and builds the quorum. Sends nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the number of nodes is even or below three (an even one tolerates no more failures than one node
+    /// less), if labels are empty or not different, if two nodes are one backend, or a duration is impossible.
+    pub fn build(self) -> Result<QuorumBackend, OptionError> {
+        self.check()?;
+        let Self {
+            nodes,
+            node_timeout,
+            max_lease,
+            probe_every,
+            margin,
+        } = self;
+        let slowest = nodes
+            .iter()
+            .map(|(_, backend, _)| backend.info().call_timeout)
+            .max()
+            .unwrap_or_default();
+        let node_timeout = node_timeout.unwrap_or(slowest).min(LONGEST_CALL);
+        let info = BackendInfo::new(NAME, describe(&nodes), false, node_timeout * 2 + SPARE)
+            .with_safety(SafetyMode::Quorum);
+        let servers = Servers::default();
+        let node = |(index, (label, backend, probe)): (usize, Named)| {
+            Arc::new(Node {
+                label: label.into(),
+                backend,
+                probe,
+                index,
+                max_lease,
+                recheck: probe_every,
+                servers: Arc::clone(&servers),
+                standing: Mutex::new(Standing::default()),
+                asking: Arc::default(),
+                timeout: node_timeout,
+                silent: AtomicBool::new(false),
+            })
+        };
+        let panel = Panel {
+            nodes: nodes.into_iter().enumerate().map(node).collect(),
+            node_timeout,
+            max_lease,
+            margin,
+            ledger: Ledger::default(),
+            tasks: TaskTracker::new(),
+            closed: CancellationToken::new(),
+            runtime: OnceLock::new(),
+        };
+        let panel = Arc::new(panel);
+        Ok(QuorumBackend { info, panel })
+    }
+
+    fn check(&self) -> Result<(), OptionError> {
+        let count = self.nodes.len();
+        if count < 3 || count.is_multiple_of(2) {
+            let rule = "a quorum needs an odd number of nodes, at least 3";
+            return Err(OptionError::new("nodes", count, rule));
+        }
+        let (mut labels, mut backends) = (HashSet::new(), HashSet::new());
+        for (label, backend, _) in &self.nodes {
+            if label.is_empty() || !labels.insert(label) {
+                let rule = "every node needs a label of its own";
+                return Err(OptionError::new("node", label, rule));
+            }
+            if !backends.insert(Arc::as_ptr(backend).cast::<()>()) {
+                let rule = "the same backend is a node already; nodes must fail independently";
+                return Err(OptionError::new("node", label, rule));
+            }
+        }
+        let year = Duration::from_secs(365 * 24 * 60 * 60);
+        let node_timeout = self.node_timeout.unwrap_or(LONGEST_CALL);
+        for (option, value, most) in [
+            ("node_timeout", node_timeout, LONGEST_CALL),
+            ("max_lease", self.max_lease, year),
+            ("probe_every", self.probe_every, year),
+        ] {
+            if value < Duration::from_millis(1) || value > most {
+                let rule = format!("must be between 1 ms and {most:?}");
+                return Err(OptionError::new(option, value, rule));
+            }
+        }
+        if self.margin.validity(self.max_lease).is_zero() {
+            let rule = "the validity margin leaves nothing of it";
+            return Err(OptionError::new("max_lease", self.max_lease, rule));
+        }
+        Ok(())
+    }
+}
+
+fn describe(nodes: &[Named]) -> String {
+    let all: Vec<_> = nodes
+        .iter()
+        .map(|(label, backend, _)| format!("{label}: {}", backend.info().description))
+        .collect();
+    format!("quorum of {} ({})", all.len(), all.join(", "))
+}

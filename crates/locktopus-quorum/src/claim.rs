@@ -1,0 +1,405 @@
+//! What the nodes may hold for one owner, and who must give it back.
+//!
+//! A release must never overtake an attempt of the same owner that a majority is counted from, or the majority
+//! would be one vote short and nobody would know. So each node is either open for attempts of an owner or being
+//! cleaned of it, and never both; and once a release may still be on its way, the node is closed to that owner.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use super::silence::Silence;
+use locktopus_core::clock::{self, BootInstant};
+use locktopus_core::{AttemptOutcome, FencingToken, LockTarget, OwnerId, lock};
+
+/// One owner of one lock, on all nodes.
+#[derive(Debug)]
+pub(super) struct Claim {
+    pub(super) target: LockTarget,
+    pub(super) owner: OwnerId,
+    state: Mutex<State>,
+    /// A node is clean, or an attempt is answered.
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    /// An attempt is under way or was granted, and no release has come.
+    wanted: bool,
+    permits: u32,
+    token: Option<FencingToken>,
+    /// When every node has forgotten it by itself.
+    until: BootInstant,
+    marks: Vec<Mark>,
+}
+
+/// What one node may hold.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mark {
+    in_flight: u32,
+    may_hold: bool,
+    /// An attempt got no answer; it may still arrive.
+    late: bool,
+    cleaning: bool,
+    /// A release got no answer; it may still arrive, and would then undo an attempt made after it. The node is no use
+    /// to this owner any more.
+    spoilt: bool,
+}
+
+impl Mark {
+    fn is_clean(self) -> bool {
+        self.in_flight == 0 && !self.may_hold && !self.late && !self.cleaning
+    }
+}
+
+impl Claim {
+    fn new(target: LockTarget, owner: OwnerId, nodes: usize) -> Self {
+        Self {
+            target,
+            owner,
+            state: Mutex::new(State {
+                wanted: false,
+                permits: 1,
+                token: None,
+                until: clock::now(),
+                marks: vec![Mark::default(); nodes],
+            }),
+            changed: Notify::new(),
+        }
+    }
+
+    pub(super) fn is_wanted(&self) -> bool {
+        lock(&self.state).wanted
+    }
+
+    pub(super) fn permits(&self) -> u32 {
+        lock(&self.state).permits
+    }
+
+    pub(super) fn token(&self) -> Option<FencingToken> {
+        lock(&self.state).token
+    }
+
+    pub(super) fn granted(&self, token: Option<FencingToken>) {
+        lock(&self.state).token = token;
+    }
+
+    /// When every node has forgotten it by itself.
+    pub(super) fn until(&self) -> BootInstant {
+        lock(&self.state).until
+    }
+
+    /// Notes that nodes may keep it for so long from now.
+    pub(super) fn kept_for(&self, time: Duration) {
+        let mut state = lock(&self.state);
+        state.until = state.until.max(clock::now() + time);
+    }
+
+    /// Waits until a node is clean; false if it is not by the deadline.
+    pub(super) async fn clean(&self, node: usize, deadline: Instant) -> bool {
+        self.reached(deadline, |state| !state.marks[node].cleaning)
+            .await
+    }
+
+    /// Waits until no attempt is under way on a node.
+    pub(super) async fn landed(&self, node: usize, deadline: Instant) -> bool {
+        self.reached(deadline, |state| state.marks[node].in_flight == 0)
+            .await
+    }
+
+    async fn reached(
+        &self,
+        deadline: Instant,
+        there: impl Fn(&State) -> bool + Send + Sync,
+    ) -> bool {
+        let wait = async {
+            loop {
+                let mut changed = std::pin::pin!(self.changed.notified());
+                changed.as_mut().enable();
+                if there(&lock(&self.state)) {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        timeout_at(deadline, wait).await.is_ok()
+    }
+
+    /// Notes that an attempt is about to be sent. `None` if it must not be.
+    pub(super) fn begin(self: &Arc<Self>, node: usize) -> Option<Sent> {
+        let mut state = lock(&self.state);
+        let wanted = state.wanted;
+        let mark = &mut state.marks[node];
+        if !wanted || mark.cleaning || mark.spoilt {
+            return None;
+        }
+        let held_before = mark.may_hold;
+        mark.in_flight += 1;
+        mark.may_hold = true;
+        let claim = Arc::clone(self);
+        Some(Sent {
+            claim,
+            node,
+            held_before,
+            answered: false,
+        })
+    }
+
+    /// Gives it up. Returns the nodes that must be cleaned, for which the caller answers from now on.
+    pub(super) fn give_up(&self) -> Vec<usize> {
+        let mut state = lock(&self.state);
+        state.wanted = false;
+        let dirty = |mark: &mut Mark| {
+            let dirty = !mark.is_clean() && !mark.cleaning;
+            mark.cleaning |= dirty;
+            dirty
+        };
+        let marks = state.marks.iter_mut().enumerate();
+        marks
+            .filter_map(|(node, mark)| dirty(mark).then_some(node))
+            .collect()
+    }
+
+    /// Gives it up and marks every node as being cleaned. Whether the caller answers for each of them; otherwise
+    /// somebody else does already.
+    pub(super) fn give_up_everywhere(&self) -> Vec<bool> {
+        let mut state = lock(&self.state);
+        state.wanted = false;
+        let marks = state.marks.iter_mut();
+        marks
+            .map(|mark| !std::mem::replace(&mut mark.cleaning, true))
+            .collect()
+    }
+
+    /// A release was answered. Whether another one must follow, because an attempt may have come after it.
+    pub(super) fn released(&self, node: usize) -> bool {
+        let mut state = lock(&self.state);
+        let mark = &mut state.marks[node];
+        let again = mark.late || mark.in_flight > 0;
+        mark.late = false;
+        if !again {
+            (mark.may_hold, mark.cleaning) = (false, false);
+        }
+        drop(state);
+        self.changed.notify_waiters();
+        again
+    }
+
+    /// A release failed.
+    pub(super) fn not_released(&self, node: usize, silence: &Silence) {
+        lock(&self.state).marks[node].spoilt |= silence.may_have_run();
+    }
+
+    /// The node has forgotten it by itself.
+    pub(super) fn lapsed(&self, node: usize) {
+        let mut state = lock(&self.state);
+        let mark = &mut state.marks[node];
+        (mark.may_hold, mark.late, mark.cleaning) = (false, false, false);
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    fn answered(&self, sent: &Sent, answer: Option<&Result<AttemptOutcome, Silence>>) {
+        let mut state = lock(&self.state);
+        let mark = &mut state.marks[sent.node];
+        mark.in_flight = mark.in_flight.saturating_sub(1);
+        match answer {
+            Some(Ok(AttemptOutcome::Granted { .. })) => {}
+            // It answers for all that was sent before, but not for what is still on its way.
+            Some(Ok(AttemptOutcome::Held { .. })) => {
+                mark.may_hold = mark.in_flight > 0 || mark.late;
+            }
+            Some(Err(silence)) if !silence.may_have_run() => mark.may_hold = sent.held_before,
+            Some(Ok(AttemptOutcome::Queued { .. }) | Err(_)) | None => mark.late = true,
+        }
+        drop(state);
+        self.changed.notify_waiters();
+    }
+}
+
+/// An attempt under way on one node. Dropped without an answer, it may still arrive.
+#[derive(Debug)]
+pub(super) struct Sent {
+    claim: Arc<Claim>,
+    node: usize,
+    held_before: bool,
+    answered: bool,
+}
+
+impl Sent {
+    pub(super) fn answer(mut self, answer: &Result<AttemptOutcome, Silence>) {
+        self.answered = true;
+        self.claim.answered(&self, Some(answer));
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.claim.answered(self, None);
+        }
+    }
+}
+
+/// The claims of this process.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    claims: Mutex<Claims>,
+}
+
+#[derive(Debug, Default)]
+struct Claims {
+    all: HashMap<(LockTarget, OwnerId), Arc<Claim>>,
+    sweep_at: usize,
+}
+
+impl Ledger {
+    /// The claim of an owner who wants the lock, from now until at least `time` from now.
+    pub(super) fn want(
+        &self,
+        target: &LockTarget,
+        owner: &OwnerId,
+        permits: u32,
+        (nodes, time): (usize, Duration),
+    ) -> Arc<Claim> {
+        let mut claims = lock(&self.claims);
+        let claim = claims.entry(target, owner, nodes);
+        // Under the lock of the ledger, so that `tidy` cannot forget it in between.
+        let mut state = lock(&claim.state);
+        (state.wanted, state.permits) = (true, permits);
+        state.until = state.until.max(clock::now() + time);
+        drop(state);
+        claim
+    }
+
+    /// The claim of an owner, made known by something else than an attempt: an adopted lease, or a release of
+    /// what another process took. Every node may hold it.
+    pub(super) fn adopt(
+        &self,
+        target: &LockTarget,
+        owner: &OwnerId,
+        (nodes, time): (usize, Duration),
+    ) -> Arc<Claim> {
+        let mut claims = lock(&self.claims);
+        let known = claims.all.contains_key(&(target.clone(), owner.clone()));
+        let claim = claims.entry(target, owner, nodes);
+        if !known {
+            let mut state = lock(&claim.state);
+            state.wanted = true;
+            state.until = clock::now() + time;
+            for mark in &mut state.marks {
+                mark.may_hold = true;
+            }
+        }
+        claim
+    }
+
+    /// Forgets a claim that is over.
+    pub(super) fn tidy(&self, claim: &Arc<Claim>) {
+        let mut claims = lock(&self.claims);
+        let state = lock(&claim.state);
+        // What is spoilt must be remembered for as long as the owner may come again.
+        let useless = |mark: &Mark| mark.is_clean() && !mark.spoilt;
+        let over = !state.wanted && state.marks.iter().all(useless);
+        drop(state);
+        let key = (claim.target.clone(), claim.owner.clone());
+        // Another one may have been made for the same owner since.
+        let same = |known: &Arc<Claim>| Arc::ptr_eq(known, claim);
+        if over && claims.all.get(&key).is_some_and(same) {
+            claims.all.remove(&key);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        lock(&self.claims).all.len()
+    }
+}
+
+impl Claims {
+    fn entry(&mut self, target: &LockTarget, owner: &OwnerId, nodes: usize) -> Arc<Claim> {
+        // Leases that were neither released nor renewed here, such as those that another process adopted.
+        if self.all.len() >= self.sweep_at {
+            let now = clock::now();
+            self.all.retain(|_, claim| lock(&claim.state).until > now);
+            self.sweep_at = (self.all.len() * 2).max(1024);
+        }
+        let key = (target.clone(), owner.clone());
+        let fresh = || Arc::new(Claim::new(target.clone(), owner.clone(), nodes));
+        Arc::clone(self.all.entry(key).or_insert_with(fresh))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use locktopus_core::{LockKind, LockName, MutexProfile};
+
+    const TIME: Duration = Duration::from_secs(1);
+
+    fn silent() -> Result<AttemptOutcome, Silence> {
+        Err(Silence::void("no answer"))
+    }
+
+    fn claim(ledger: &Ledger) -> Arc<Claim> {
+        let kind = LockKind::Mutex(Arc::new(MutexProfile::default()));
+        let target = LockTarget::new(LockName::new("n").unwrap(), kind);
+        let owner = OwnerId::from_bytes(*b"somebody");
+        ledger.want(&target, &owner, 1, (3, TIME))
+    }
+
+    #[tokio::test]
+    async fn a_node_is_cleaned_or_open_but_never_both() {
+        let ledger = Ledger::default();
+        let first = claim(&ledger);
+        let sent = first.begin(0).unwrap();
+        sent.answer(&Ok(AttemptOutcome::Granted { token: None }));
+        let held = first.begin(1).unwrap();
+        held.answer(&Ok(AttemptOutcome::Held { remaining: None }));
+        assert_eq!(first.give_up(), [0], "nothing is left on the others");
+        assert!(first.begin(2).is_none(), "given up");
+
+        let again = claim(&ledger);
+        assert!(Arc::ptr_eq(&first, &again));
+        assert!(again.begin(0).is_none(), "being cleaned");
+        assert!(again.begin(1).is_some());
+        assert!(!again.released(0));
+        assert!(again.clean(0, Instant::now()).await);
+        assert!(again.begin(0).is_some());
+    }
+
+    #[tokio::test]
+    async fn what_may_come_late_is_released_twice() {
+        let ledger = Ledger::default();
+        let claim = claim(&ledger);
+        claim.begin(0).unwrap().answer(&silent());
+        drop(claim.begin(1).unwrap());
+        let under_way = claim.begin(2).unwrap();
+        assert_eq!(claim.give_up(), [0, 1, 2]);
+        assert!(claim.released(0) && !claim.released(0));
+        assert!(claim.released(1) && !claim.released(1), "dropped");
+        assert!(claim.released(2) && claim.released(2), "still under way");
+        under_way.answer(&Ok(AttemptOutcome::Granted { token: None }));
+        assert!(!claim.released(2));
+        ledger.tidy(&claim);
+        assert_eq!(ledger.len(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_release_without_an_answer_closes_the_node_to_its_owner() {
+        let ledger = Ledger::default();
+        let first = claim(&ledger);
+        first.begin(0).unwrap().answer(&silent());
+        assert_eq!(first.give_up(), [0]);
+        first.not_released(0, &Silence::void("no answer"));
+        first.not_released(1, &Silence::not_asked("not sent"));
+        assert!(first.released(0) && !first.released(0));
+        ledger.tidy(&first);
+        assert_eq!(ledger.len(), 1, "remembered");
+        let again = claim(&ledger);
+        assert!(again.begin(0).is_none() && again.begin(1).is_some());
+    }
+}

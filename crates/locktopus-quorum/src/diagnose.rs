@@ -1,0 +1,110 @@
+//! What can break the locks of a quorum: what breaks those of its nodes, and nodes that are not independent.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::node::Node;
+use super::panel::Panel;
+use locktopus_core::{BackendError, Diagnosis, Finding, Severity};
+
+/// The findings of all nodes, and those about them together.
+pub(super) async fn diagnose(
+    panel: &Arc<Panel>,
+    deadline: Instant,
+) -> Result<Diagnosis, BackendError> {
+    panel.ready()?;
+    let looked = panel.nodes.iter().map(|node| look(node, deadline));
+    let looked = futures_util::future::join_all(looked).await;
+    let mut diagnosis = Diagnosis::default();
+    let mut places: Vec<(&str, Vec<String>)> = Vec::new();
+    for (node, Diagnosis { nodes, findings }) in panel.nodes.iter().zip(looked) {
+        let named = nodes.iter().map(|text| format!("{}: {text}", node.label));
+        diagnosis.nodes.extend(named);
+        let named = findings.into_iter().map(|finding| Finding {
+            message: format!("{}: {}", node.label, finding.message),
+            ..finding
+        });
+        diagnosis.findings.extend(named);
+        places.push((&node.label, nodes));
+    }
+    diagnosis.findings.extend(same_servers(&panel.nodes));
+    // Nodes in this process all look the same.
+    let known = |(_, nodes): &&(&str, Vec<String>)| nodes.iter().any(|n| n.contains(':'));
+    let places: Vec<_> = places.iter().filter(known).collect();
+    for (at, (label, nodes)) in places.iter().enumerate() {
+        for (other, _) in places[..at].iter().filter(|(_, others)| others == nodes) {
+            diagnosis
+                .findings
+                .push(not_independent(label, other, "have the same address"));
+        }
+    }
+    diagnosis
+        .findings
+        .sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    Ok(diagnosis)
+}
+
+async fn look(node: &Arc<Node>, deadline: Instant) -> Diagnosis {
+    let mut diagnosis = match node.call(deadline, node.backend.diagnose(deadline)).await {
+        Ok(diagnosis) => diagnosis,
+        Err(silence) => Diagnosis {
+            nodes: vec!["not reached".to_owned()],
+            findings: vec![Finding {
+                severity: Severity::Warning,
+                check: "reachable",
+                message: silence.to_string(),
+            }],
+        },
+    };
+    let finding = if node.probe.is_none() {
+        Some((
+            Severity::Note,
+            "no probe: this node is assumed never to lose a lock, also not by a restart".to_owned(),
+        ))
+    } else {
+        let identified = node.identify(deadline).await;
+        identified
+            .err()
+            .map(|silence| (Severity::Warning, silence.to_string()))
+    };
+    diagnosis
+        .findings
+        .extend(finding.map(|(severity, message)| Finding {
+            severity,
+            check: "rejoin",
+            message,
+        }));
+    diagnosis
+}
+
+/// Nodes whose servers are one, or copies of each other.
+fn same_servers(nodes: &[Arc<Node>]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (at, node) in nodes.iter().enumerate() {
+        for other in &nodes[..at] {
+            let (Some(a), Some(b)) = (node.identity(), other.identity()) else {
+                continue;
+            };
+            let how = if a.run_id == b.run_id {
+                "are the same server"
+            } else if a.replication_id.is_some() && a.replication_id == b.replication_id {
+                "are replicas of each other"
+            } else {
+                continue;
+            };
+            findings.push(not_independent(&node.label, &other.label, how));
+        }
+    }
+    findings
+}
+
+fn not_independent(a: &str, b: &str, how: &str) -> Finding {
+    Finding {
+        severity: Severity::Danger,
+        check: "independent",
+        message: format!(
+            "{b} and {a} {how}; a quorum is safe only over servers that fail independently"
+        ),
+    }
+}

@@ -1,0 +1,284 @@
+//! Pushing the expiry of locks out on a majority, and putting them back on nodes that lost them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::attempt;
+use super::claim::Claim;
+use super::fan::Fan;
+use super::panel::Panel;
+use super::silence::{Silence, no_quorum};
+use locktopus_core::{
+    AcquireAttempt, AttemptOutcome, BackendError, Executed, ExtendOutcome, ExtendRequest,
+};
+
+type Answers = Vec<(usize, Result<ExtendOutcome, Silence>)>;
+
+/// Extends several locks. Each counts as extended when a majority says so before the deadline.
+///
+/// The nodes that nobody waits for any more are heard all the same: one that is always the last to answer would
+/// otherwise never be given back what it lost.
+pub(super) async fn extend(
+    panel: &Arc<Panel>,
+    batch: &[ExtendRequest],
+    deadline: Instant,
+) -> Vec<Result<ExtendOutcome, BackendError>> {
+    let mut round = Round::begin(panel, batch, deadline);
+    while !round.is_decided() && round.hear().await {}
+    let outcomes = round.outcomes();
+    if !round.fan.is_empty() {
+        panel.background(async move { while round.hear().await {} });
+    }
+    outcomes
+}
+
+/// One round of extensions under way.
+struct Round {
+    panel: Arc<Panel>,
+    deadline: Instant,
+    locks: Vec<Ballot>,
+    fan: Fan<(usize, Answers)>,
+}
+
+impl Round {
+    fn begin(panel: &Arc<Panel>, batch: &[ExtendRequest], deadline: Instant) -> Self {
+        let open = |request| Ballot::open(panel, request);
+        let locks: Vec<Ballot> = batch.iter().map(open).collect();
+        let mut fan = Fan::new(panel);
+        for node in 0..panel.nodes.len() {
+            for requests in by_shard(panel, node, batch, &locks) {
+                fan.push(ask(Arc::clone(panel), node, requests, deadline));
+            }
+        }
+        Self {
+            panel: Arc::clone(panel),
+            deadline,
+            locks,
+            fan,
+        }
+    }
+
+    fn is_decided(&self) -> bool {
+        self.locks.iter().all(Ballot::is_decided)
+    }
+
+    /// Counts the next answer, and gives locks back to nodes that lost them. False if there are no more.
+    async fn hear(&mut self) -> bool {
+        let Some((node, answers)) = self.fan.next(self.deadline).await else {
+            return false;
+        };
+        for (index, answer) in answers {
+            let lock = &mut self.locks[index];
+            lock.votes[node] = match answer {
+                Ok(outcome) => Vote::Said(outcome),
+                Err(silence) => Vote::Silent(silence),
+            };
+            for node in lock.put_back_now() {
+                let again = put_back(&self.panel, lock, (node, index), self.deadline);
+                self.fan.push(again);
+            }
+        }
+        true
+    }
+
+    fn outcomes(&mut self) -> Vec<Result<ExtendOutcome, BackendError>> {
+        let locks = self.locks.iter_mut();
+        locks.map(|lock| lock.outcome(&self.panel)).collect()
+    }
+}
+
+/// The requests that one node can be sent together. It may be a cluster, with shards of its own.
+fn by_shard(
+    panel: &Panel,
+    node: usize,
+    batch: &[ExtendRequest],
+    locks: &[Ballot],
+) -> impl Iterator<Item = Vec<(usize, ExtendRequest)>> + use<> {
+    let mut shards: BTreeMap<u32, Vec<(usize, ExtendRequest)>> = BTreeMap::new();
+    let open = batch.iter().enumerate().zip(locks);
+    for ((index, request), _) in open.filter(|(_, lock)| lock.refused.is_none()) {
+        let shard = panel.nodes[node].backend.shard(&request.target);
+        shards
+            .entry(shard)
+            .or_default()
+            .push((index, request.clone()));
+    }
+    shards.into_values()
+}
+
+async fn ask(
+    panel: Arc<Panel>,
+    node: usize,
+    requests: Vec<(usize, ExtendRequest)>,
+    deadline: Instant,
+) -> (usize, Answers) {
+    let voter = &panel.nodes[node];
+    let shortest = requests.iter().map(|(_, request)| request.lease).min();
+    let share = panel.share_of(shortest.unwrap_or_default());
+    let (indexes, batch): (Vec<usize>, Vec<ExtendRequest>) = requests.into_iter().unzip();
+    let call = |deadline| {
+        let (backend, batch) = (Arc::clone(&voter.backend), batch);
+        async move { Ok(backend.extend(&batch, deadline).await) }
+    };
+    let answers = match voter.vote(deadline, share, call).await {
+        Ok(answers) => {
+            if answers.iter().any(Result::is_err) {
+                voter.suspect();
+            }
+            let mut answers = answers.into_iter().map(|answer| Ok(answer?));
+            let missing = || Err(Silence::void("it answered for too few locks"));
+            indexes
+                .into_iter()
+                .map(|index| (index, answers.next().unwrap_or_else(missing)))
+                .collect()
+        }
+        Err(silence) => indexes
+            .into_iter()
+            .map(|index| (index, Err(silence.clone())))
+            .collect(),
+    };
+    (node, answers)
+}
+
+/// Takes the lock again on a node that lost it, for the same owner and with the same token.
+fn put_back(
+    panel: &Arc<Panel>,
+    lock: &Ballot,
+    (node, index): (usize, usize),
+    deadline: Instant,
+) -> impl Future<Output = (usize, Answers)> + Send + 'static {
+    let (panel, claim) = (Arc::clone(panel), Arc::clone(&lock.claim));
+    let request = &lock.request;
+    let (target, owner) = (request.target.clone(), request.owner.clone());
+    let attempt = AcquireAttempt {
+        permits: request.permits,
+        floor: claim.token(),
+        ..AcquireAttempt::new(target, owner, request.lease, deadline)
+    };
+    async move {
+        let answer = match attempt::ask(&panel, &claim, node, &attempt).await {
+            Ok(AttemptOutcome::Granted { .. }) => {
+                tracing::debug!(lock = %claim.target, node = %panel.nodes[node].label, "put back");
+                Ok(ExtendOutcome::Extended)
+            }
+            Ok(_) => Ok(ExtendOutcome::TakenOver),
+            Err(silence) => Err(silence),
+        };
+        (node, vec![(index, answer)])
+    }
+}
+
+/// What one node said about one lock.
+#[derive(Debug, Clone)]
+enum Vote {
+    Pending,
+    Said(ExtendOutcome),
+    Silent(Silence),
+}
+
+impl fmt::Display for Vote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pending => f.write_str("no answer in time"),
+            Self::Said(ExtendOutcome::Extended) => f.write_str("extended"),
+            Self::Said(ExtendOutcome::Missing) => f.write_str("not held there"),
+            Self::Said(ExtendOutcome::TakenOver) => f.write_str("held by somebody else"),
+            Self::Silent(silence) => silence.fmt(f),
+        }
+    }
+}
+
+/// The votes about one lock.
+struct Ballot {
+    request: ExtendRequest,
+    claim: Arc<Claim>,
+    votes: Vec<Vote>,
+    majority: usize,
+    refused: Option<BackendError>,
+}
+
+impl Ballot {
+    fn open(panel: &Panel, request: &ExtendRequest) -> Self {
+        let refused = panel
+            .ready()
+            .and_then(|()| super::supported(request.target.kind()))
+            .and_then(|()| panel.check_lease(request.lease));
+        let nodes = panel.nodes.len();
+        let (target, owner) = (&request.target, &request.owner);
+        let claim = panel.ledger.adopt(target, owner, (nodes, request.lease));
+        claim.kept_for(request.lease);
+        Self {
+            request: request.clone(),
+            claim,
+            votes: vec![Vote::Pending; nodes],
+            majority: panel.majority(),
+            refused: refused.err(),
+        }
+    }
+
+    fn count(&self, outcome: ExtendOutcome) -> usize {
+        let is = |vote: &&Vote| matches!(vote, Vote::Said(said) if *said == outcome);
+        self.votes.iter().filter(is).count()
+    }
+
+    fn is_decided(&self) -> bool {
+        self.refused.is_some() || self.count(ExtendOutcome::Extended) >= self.majority
+    }
+
+    /// The nodes that lost the lock and may be given it back: only while it is wanted, some node still has it, and
+    /// it is certain that no majority has lost it. A lock that a majority does not know was released, evicted or
+    /// taken by somebody else, and must stay so.
+    fn put_back_now(&mut self) -> Vec<usize> {
+        let pending = self
+            .votes
+            .iter()
+            .filter(|vote| matches!(vote, Vote::Pending));
+        let may_be_gone = self.gone() + pending.count();
+        let has = self.count(ExtendOutcome::Extended) > 0;
+        if !has || may_be_gone >= self.majority || !self.claim.is_wanted() {
+            return Vec::new();
+        }
+        let lost = |node: &usize| matches!(self.votes[*node], Vote::Said(ExtendOutcome::Missing));
+        let nodes: Vec<usize> = (0..self.votes.len()).filter(lost).collect();
+        for node in &nodes {
+            self.votes[*node] = Vote::Pending;
+        }
+        nodes
+    }
+
+    fn gone(&self) -> usize {
+        self.count(ExtendOutcome::Missing) + self.count(ExtendOutcome::TakenOver)
+    }
+
+    /// Whether somebody else may have a majority, as far as the nodes that answered tell. One node alone may still be
+    /// about to carry out an earlier holder's release, for which nobody waits.
+    fn may_be_taken_over(&self) -> bool {
+        let by_another = self.count(ExtendOutcome::TakenOver);
+        let unknown = self.votes.len() - self.gone() - self.count(ExtendOutcome::Extended);
+        by_another > 0 && by_another + unknown >= self.majority
+    }
+
+    fn outcome(&mut self, panel: &Panel) -> Result<ExtendOutcome, BackendError> {
+        if let Some(error) = self.refused.take() {
+            return Err(error);
+        }
+        if self.count(ExtendOutcome::Extended) >= self.majority {
+            return Ok(ExtendOutcome::Extended);
+        }
+        // A majority does not have it: that is certain, and no later answer can change it.
+        if self.gone() >= self.majority {
+            return Ok(if self.may_be_taken_over() {
+                ExtendOutcome::TakenOver
+            } else {
+                ExtendOutcome::Missing
+            });
+        }
+        let labels = panel.nodes.iter().map(|node| &node.label);
+        let (what, needed) = ("the extension", self.majority);
+        let executed = Executed::Maybe;
+        Err(no_quorum(what, needed, executed, labels.zip(&self.votes)))
+    }
+}

@@ -1,0 +1,303 @@
+//! RedLock: one backend over several independent ones, of which a majority must agree.
+//!
+//! | module | why it exists |
+//! |---|---|
+//! | `builder`, `panel` | the nodes, and what runs in their background |
+//! | `node`, `probe`, `standing` | one node, and whether its answers count |
+//! | `claim` | what the nodes may hold for one owner, and who gives it back |
+//! | `attempt`, `votes` | the round that takes a lock, and what the votes come to |
+//! | `release`, `extend` | the other rounds |
+//! | `views`, `diagnose` | what a majority sees |
+//! | `fan`, `silence` | calls to all nodes at once; why an answer does not count |
+
+mod attempt;
+mod builder;
+mod claim;
+mod diagnose;
+mod extend;
+mod fan;
+mod node;
+mod panel;
+mod release;
+mod silence;
+mod standing;
+mod views;
+mod votes;
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::time::Instant;
+
+pub use builder::QuorumBuilder;
+use panel::Panel;
+use silence::NAME;
+pub use views::NodeView;
+
+use locktopus_core::{
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CounterOutcome,
+    CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest, GroupOutcome,
+    LockBackend, LockKind, LockPage, LockState, LockTarget, NameError, ReleaseOutcome,
+    ReleaseRequest, ScanCursor, WakeStream,
+};
+
+/// Locks on a majority of several independent backends: RedLock. A backend like any other.
+///
+/// A mutex is held when more than half of the nodes granted it and enough of its validity is left, counted from
+/// before the first of them was asked. Up to half of the nodes may be down. The nodes may use different
+/// clients. Laid out as a [single key](locktopus_core::MutexProfile::single_key), its locks exclude those of other
+/// implementations of Redlock on the same nodes, if both take the same care of restarts.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use std::sync::Arc;
+/// use locktopus_core::Locktopus;
+/// use locktopus_memory::MemoryBackend;
+/// use locktopus_quorum::QuorumBackend;
+///
+/// let quorum = QuorumBackend::builder()
+///     .node("a", Arc::new(MemoryBackend::new()))
+///     .node("b", Arc::new(MemoryBackend::new()))
+///     .node("c", Arc::new(MemoryBackend::new()))
+///     .build()?;
+/// let locks = Locktopus::builder(quorum).build()?;
+/// let guard = locks.mutex("invoice:42").acquire().await?;
+/// assert!(guard.token().is_some());
+/// guard.release().await?;
+/// # Ok(()) }
+/// ```
+///
+/// # What is promised
+///
+/// Mutual exclusion, as long as the clocks of clients and nodes run at the same speed within the margin, nodes do
+/// not forget locks before their time, and do not depend on each other: no replicas of one another, no shards
+/// of one cluster, no automatic failover. A node that may forget by being restarted must be added with a
+/// [probe](NodeProbe); it then votes only once its server has been up for the
+/// [longest lease](QuorumBuilder::max_lease).
+///
+/// All clients must be configured with the same nodes, which nothing checks: two clients with different lists may
+/// both find a majority. Change one node at a time, and let the longest lease pass between changes.
+///
+/// # Tokens
+///
+/// The largest token of the majority is written back to a majority before it is given out, so tokens grow over the
+/// grants of a name. A node that loses its counter falls back on its clock; then they grow only if the clocks of
+/// the nodes differ by less than the time between two holders. A single-key mutex has no token.
+///
+/// An owner that repeats its attempt gets the token it had, as long as it asks the same `QuorumBackend`; another one may
+/// find nodes that granted it late, and with larger tokens, so it gets that token or a larger one.
+///
+/// # Only mutexes
+///
+/// Other kinds are refused with [`NameError::UnsupportedKind`]: their queues, readers and counts would be different
+/// on every node, and there is no order between nodes that all clients see alike. For the same reason nobody stands
+/// in a queue: waiters ask again after random, growing pauses, because clients that ask at the same time can take
+/// the majority from each other.
+///
+/// # Cancel safety
+///
+/// Rounds may be dropped at any time. What they took is given back in the background by the quorum itself, node by
+/// node, until each has answered or the lease is over.
+#[derive(Clone)]
+pub struct QuorumBackend {
+    info: BackendInfo,
+    panel: Arc<Panel>,
+}
+
+impl QuorumBackend {
+    /// Starts putting a quorum together.
+    pub fn builder() -> QuorumBuilder {
+        QuorumBuilder::default()
+    }
+
+    /// How many nodes must agree.
+    #[must_use]
+    pub fn majority(&self) -> usize {
+        self.panel.majority()
+    }
+
+    /// Asks every node for the state of a lock. [`inspect`](LockBackend::inspect) tells what they come to.
+    ///
+    /// # Errors
+    ///
+    /// [`BackendErrorKind::Closed`]. Failures of nodes are part of the answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe; reads only.
+    pub async fn inspect_nodes(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Vec<NodeView>, BackendError> {
+        views::nodes(&self.panel, target, deadline).await
+    }
+
+    /// How many rounds and releases are going on in the background.
+    #[must_use]
+    pub fn background_tasks(&self) -> usize {
+        self.panel.tasks.len()
+    }
+}
+
+#[async_trait]
+impl LockBackend for QuorumBackend {
+    fn info(&self) -> &BackendInfo {
+        &self.info
+    }
+
+    fn check(&self, target: &LockTarget) -> Result<(), NameError> {
+        if let Some(reason) = why_refused(target.kind()) {
+            return Err(NameError::UnsupportedKind {
+                name: target.name().as_str().to_owned(),
+                kind: target.kind().clone(),
+                backend: NAME,
+                reason,
+            });
+        }
+        let mut nodes = self.panel.nodes.iter();
+        nodes.try_for_each(|node| node.backend.check(target))
+    }
+
+    fn shard(&self, target: &LockTarget) -> u32 {
+        // Each node's batches are cut along that node's own shards, whatever this says.
+        self.panel.nodes[0].backend.shard(target)
+    }
+
+    async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
+        supported(attempt.target.kind())?;
+        attempt::attempt(&self.panel, attempt).await
+    }
+
+    fn group(&self, _target: &LockTarget) -> Option<u32> {
+        None
+    }
+
+    async fn attempt_all(
+        &self,
+        _attempts: &[AcquireAttempt],
+    ) -> Result<GroupOutcome, BackendError> {
+        Err(unsupported(
+            "several locks are taken one by one on a quorum",
+        ))
+    }
+
+    async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
+        supported(request.target.kind())?;
+        release::release(&self.panel, request).await
+    }
+
+    async fn extend(
+        &self,
+        batch: &[ExtendRequest],
+        deadline: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        extend::extend(&self.panel, batch, deadline).await
+    }
+
+    async fn inspect(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<LockState, BackendError> {
+        supported(target.kind())?;
+        views::inspect(&self.panel, target, deadline).await
+    }
+
+    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
+        supported(request.target.kind())?;
+        Err(unsupported("a mutex has no number inside"))
+    }
+
+    async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        supported(target.kind())?;
+        views::evict(&self.panel, target, deadline).await
+    }
+
+    async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        deadline: Instant,
+    ) -> Result<LockPage, BackendError> {
+        views::scan(&self.panel, prefix, cursor, deadline).await
+    }
+
+    fn listen(&self, _target: &LockTarget) -> Option<WakeStream> {
+        None
+    }
+
+    async fn subscribe(
+        &self,
+        _target: &LockTarget,
+        _deadline: Instant,
+    ) -> Result<WakeStream, BackendError> {
+        self.panel.ready()?;
+        Err(unsupported(
+            "waiters of a quorum are not woken, they ask again after random pauses",
+        ))
+    }
+
+    async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError> {
+        diagnose::diagnose(&self.panel, deadline).await
+    }
+
+    async fn close(&self) {
+        // What is being given back gets a moment; a node that is down must not keep the process from ending.
+        self.panel.tasks.close();
+        let _ = tokio::time::timeout(self.panel.node_timeout, self.panel.tasks.wait()).await;
+        self.panel.closed.cancel();
+        let closing = self.panel.nodes.iter().map(|node| node.backend.close());
+        futures_util::future::join_all(closing).await;
+    }
+}
+
+impl fmt::Debug for QuorumBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QuorumBackend")
+            .field("nodes", &self.panel.nodes)
+            .field("node_timeout", &self.panel.node_timeout)
+            .field("max_lease", &self.panel.max_lease)
+            .finish_non_exhaustive()
+    }
+}
+
+fn supported(kind: &LockKind) -> Result<(), BackendError> {
+    why_refused(kind).map_or(Ok(()), |why| Err(unsupported(why)))
+}
+
+fn unsupported(why: &str) -> BackendError {
+    let (kind, executed) = (BackendErrorKind::Unsupported, Executed::No);
+    BackendError::new(NAME, kind, executed, why)
+}
+
+/// Why a kind of lock would not be sound, or not be what it is called, on a quorum.
+fn why_refused(kind: &LockKind) -> Option<&'static str> {
+    match kind {
+        LockKind::Mutex(_) => None,
+        LockKind::Reentrant => Some(
+            "a quorum keeps plain mutexes, as all implementations of Redlock do; use `mutex` instead of `lock`",
+        ),
+        LockKind::Fair => Some(
+            "every node would have a queue of its own, in an order of its own, so arrival order cannot be kept; use \
+             `mutex`, or a fair lock on a single backend",
+        ),
+        LockKind::Read | LockKind::Write => Some(
+            "readers and writers that each have some of the nodes would block one another for ever; use `mutex`, or a \
+             read-write lock on a single backend",
+        ),
+        LockKind::Semaphore | LockKind::Permits => Some(
+            "majorities for several permits overlap, and their counts cannot be kept alike; use a semaphore on a \
+             single backend",
+        ),
+        LockKind::Latch => Some(
+            "a count that must be the same on every node cannot be kept by majority; use a latch on a single backend",
+        ),
+        _ => Some("nobody has shown yet that a majority can keep it; use it on a single backend"),
+    }
+}

@@ -1,0 +1,179 @@
+//! One node of a quorum: a backend, and whether its answers count.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::silence::Silence;
+use super::standing::{Judgement, Standing};
+use locktopus_core::{BackendError, DynBackend, clock, lock};
+use locktopus_core::{NodeIdentity, NodeProbe};
+
+/// How long after its deadline a node's call is given up. The backend owes an answer by the deadline and usually
+/// has the better error.
+const GRACE: Duration = Duration::from_millis(10);
+
+/// Which server was first seen behind which node, so that one server does not vote twice.
+pub(super) type Servers = Arc<Mutex<HashMap<String, (usize, Arc<str>)>>>;
+
+/// A backend that votes.
+pub(super) struct Node {
+    pub(super) label: Arc<str>,
+    pub(super) backend: DynBackend,
+    pub(super) probe: Option<Arc<dyn NodeProbe>>,
+    pub(super) index: usize,
+    pub(super) max_lease: Duration,
+    /// An identity older than this is read again.
+    pub(super) recheck: Duration,
+    pub(super) servers: Servers,
+    pub(super) standing: Mutex<Standing>,
+    /// One question at a time; the others wait for its answer.
+    pub(super) asking: Arc<tokio::sync::Mutex<()>>,
+    /// How long it has to say who it is.
+    pub(super) timeout: Duration,
+    /// The last call was not answered.
+    pub(super) silent: AtomicBool,
+}
+
+impl Node {
+    /// Makes a call whose answer counts: of a server that may vote, and that was the same all the time. The call may
+    /// take `share`, which begins when it is known who is asked, and both together end at `limit`.
+    pub(super) async fn vote<T, F>(
+        self: &Arc<Self>,
+        limit: Instant,
+        share: Duration,
+        call: impl FnOnce(Instant) -> F,
+    ) -> Result<T, Silence>
+    where
+        F: Future<Output = Result<T, BackendError>>,
+    {
+        let unknown = |_: &Silence| self.silent.store(true, Ordering::Relaxed);
+        let generation = self.admitted(limit).await.inspect_err(unknown)?;
+        let deadline = limit.min(Instant::now() + share);
+        let answer = self.call(deadline, call(deadline)).await?;
+        if self.probe.as_ref().map(|probe| probe.generation()) != generation {
+            let reason = "it reconnected during the call, perhaps to a server that lost its data";
+            return Err(Silence::void(reason));
+        }
+        Ok(answer)
+    }
+
+    /// Makes a call whose answer is only information.
+    pub(super) async fn call<T>(
+        &self,
+        deadline: Instant,
+        call: impl Future<Output = Result<T, BackendError>>,
+    ) -> Result<T, Silence> {
+        let begun = Instant::now();
+        let answer = match timeout_at(deadline + GRACE, call).await {
+            Ok(answer) => answer.map_err(Silence::from),
+            Err(_) => Err(Silence::late(begun.elapsed())),
+        };
+        self.silent.store(answer.is_err(), Ordering::Relaxed);
+        answer.inspect_err(|_| self.suspect())
+    }
+
+    /// Whether the last call to it came to nothing, so that the next one may, too.
+    pub(super) fn is_silent(&self) -> bool {
+        self.silent.load(Ordering::Relaxed)
+    }
+
+    /// Who the node's server is, if it was ever asked.
+    pub(super) fn identity(&self) -> Option<NodeIdentity> {
+        lock(&self.standing).identity().cloned()
+    }
+
+    /// Asks the server who it is unless that is known, and whatever it is, waits for the answer.
+    pub(super) async fn identify(self: &Arc<Self>, deadline: Instant) -> Result<(), Silence> {
+        self.admitted(deadline).await.map(drop)
+    }
+
+    async fn admitted(self: &Arc<Self>, deadline: Instant) -> Result<Option<u64>, Silence> {
+        let known = timeout_at(deadline + GRACE, self.admit()).await;
+        known.unwrap_or_else(|_| Err(Silence::not_asked("it did not say who it is in time")))
+    }
+
+    /// The connection on which the node may vote now; `None` if it is assumed never to lose data.
+    async fn admit(self: &Arc<Self>) -> Result<Option<u64>, Silence> {
+        let Some(probe) = &self.probe else {
+            return Ok(None);
+        };
+        if let Judgement::Ask = self.judge(probe.generation()) {
+            let turn = Arc::clone(&self.asking).lock_owned().await;
+            if let Judgement::Ask = self.judge(probe.generation()) {
+                // Goes on when nobody waits any more, or a node that is slower to answer than leases allow would be asked
+                // for ever and never be known.
+                let node = Arc::clone(self);
+                let asked = tokio::spawn(async move {
+                    let _turn = turn;
+                    node.ask().await
+                });
+                let stopped = |_| Err(Silence::not_asked("it was not asked who it is"));
+                asked.await.unwrap_or_else(stopped)?;
+            }
+        }
+        let generation = probe.generation();
+        match self.judge(generation) {
+            Judgement::Votes => Ok(Some(generation)),
+            Judgement::Twin(label) => Err(Silence::not_asked(format!(
+                "it is the same server as {label}, which votes already"
+            ))),
+            Judgement::NotYet(left) => Err(Silence::not_yet(left)),
+            Judgement::Ask => Err(Silence::not_asked("it is reconnecting")),
+        }
+    }
+
+    async fn ask(&self) -> Result<(), Silence> {
+        let Some(probe) = &self.probe else {
+            return Ok(());
+        };
+        let deadline = Instant::now() + self.timeout;
+        let before = probe.generation();
+        let identity = match timeout_at(deadline + GRACE, probe.identity(deadline)).await {
+            Ok(Ok(identity)) => identity,
+            Ok(Err(error)) => {
+                let reason = format!("it did not say who it is: {error}");
+                return Err(Silence::not_asked(reason));
+            }
+            Err(_) => return Err(Silence::not_asked("it did not say who it is in time")),
+        };
+        // Otherwise nobody knows on which of the two connections this was the answer.
+        if probe.generation() == before {
+            let twin = self.twin(&identity.run_id);
+            lock(&self.standing).learn(before, identity, twin, clock::now(), self.max_lease);
+        }
+        Ok(())
+    }
+
+    /// The other node behind which this server was seen first.
+    fn twin(&self, run_id: &str) -> Option<Arc<str>> {
+        let mut servers = lock(&self.servers);
+        servers.retain(|known, (index, _)| *index != self.index || known == run_id);
+        let own = || (self.index, Arc::clone(&self.label));
+        let (index, label) = servers.entry(run_id.to_owned()).or_insert_with(own);
+        (*index != self.index).then(|| Arc::clone(label))
+    }
+
+    fn judge(&self, generation: u64) -> Judgement {
+        lock(&self.standing).judge(generation, clock::now(), self.recheck)
+    }
+
+    pub(super) fn suspect(&self) {
+        lock(&self.standing).suspect();
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node")
+            .field("label", &self.label)
+            .field("backend", &self.backend.info().description)
+            .field("probed", &self.probe.is_some())
+            .finish_non_exhaustive()
+    }
+}

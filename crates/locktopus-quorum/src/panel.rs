@@ -1,0 +1,148 @@
+//! The nodes of a quorum together, and what runs in their background.
+
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::claim::{Claim, Ledger};
+use super::node::Node;
+use super::silence::NAME;
+use locktopus_core::clock::{self, timer_in};
+use locktopus_core::{BackendError, BackendErrorKind, Executed, ReleaseRequest, ValidityMargin};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// However short the lease, a node gets this long for its answer.
+const SHORTEST_CALL: Duration = Duration::from_millis(5);
+/// A node's answer may take this part of the lease at most: a round is two of them, for the grant and for its token, and
+/// half of the lease is then left to whoever won.
+const CALLS_PER_LEASE: u32 = 4;
+/// What a round may take longer than its calls.
+pub(super) const SPARE: Duration = Duration::from_millis(50);
+
+/// The nodes and how they are asked.
+#[derive(Debug)]
+pub(super) struct Panel {
+    pub(super) nodes: Vec<Arc<Node>>,
+    pub(super) node_timeout: Duration,
+    pub(super) max_lease: Duration,
+    pub(super) margin: ValidityMargin,
+    pub(super) ledger: Ledger,
+    pub(super) tasks: TaskTracker,
+    pub(super) closed: CancellationToken,
+    pub(super) runtime: OnceLock<Handle>,
+}
+
+impl Panel {
+    /// How many nodes are more than half.
+    pub(super) fn majority(&self) -> usize {
+        self.nodes.len() / 2 + 1
+    }
+
+    /// How long a node may take for its answer to a call about a lease of this length.
+    pub(super) fn share_of(&self, lease: Duration) -> Duration {
+        let share = (lease / CALLS_PER_LEASE).max(SHORTEST_CALL);
+        self.node_timeout.min(share)
+    }
+
+    /// To be asked before anything is sent.
+    pub(super) fn ready(&self) -> Result<(), BackendError> {
+        if self.closed.is_cancelled() {
+            let (kind, executed) = (BackendErrorKind::Closed, Executed::No);
+            return Err(BackendError::new(
+                NAME,
+                kind,
+                executed,
+                "the quorum was closed",
+            ));
+        }
+        self.runtime.get_or_init(Handle::current);
+        Ok(())
+    }
+
+    /// A restarted node waits for the longest lease to pass before it votes, so no lease may be longer.
+    pub(super) fn check_lease(&self, lease: Duration) -> Result<(), BackendError> {
+        if lease <= self.max_lease {
+            return Ok(());
+        }
+        let message = format!(
+            "a lease of {lease:?} is longer than the max_lease of this quorum, {:?}; restarted nodes wait that \
+             long before they vote",
+            self.max_lease
+        );
+        let (kind, executed) = (BackendErrorKind::Refused, Executed::No);
+        Err(BackendError::new(NAME, kind, executed, message))
+    }
+
+    /// Runs something that nobody waits for, until the quorum is closed.
+    pub(super) fn background(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
+        // Futures may be dropped outside a runtime.
+        let Some(runtime) = self.runtime.get() else {
+            return;
+        };
+        let closed = self.closed.clone();
+        let until_closed = async move {
+            tokio::select! {
+                biased;
+                () = closed.cancelled() => {}
+                () = work => {}
+            }
+        };
+        self.tasks.spawn_on(until_closed, runtime);
+    }
+
+    /// Gives a claim up, and gives back in the background whatever the nodes may hold of it.
+    pub(super) fn give_up(self: &Arc<Self>, claim: &Arc<Claim>) {
+        let nodes = claim.give_up();
+        if nodes.is_empty() {
+            self.ledger.tidy(claim);
+        }
+        for node in nodes {
+            self.clean_later(claim, node);
+        }
+    }
+
+    /// Cleans one node in the background. It must have been marked as being cleaned.
+    pub(super) fn clean_later(self: &Arc<Self>, claim: &Arc<Claim>, node: usize) {
+        let (panel, claim) = (Arc::clone(self), Arc::clone(claim));
+        self.background(async move { panel.clean(&claim, node).await });
+    }
+
+    /// Releases on one node until the answer is definite and nothing can come after it, or the lease has ended.
+    async fn clean(&self, claim: &Arc<Claim>, node: usize) {
+        let mut pause = FIRST_PAUSE;
+        let backend = &self.nodes[node].backend;
+        loop {
+            // What is on its way is answered soon, or given up and counted as late.
+            claim.landed(node, Instant::now() + self.node_timeout).await;
+            let deadline = timer_in(self.node_timeout.max(backend.info().call_timeout));
+            let (target, owner) = (claim.target.clone(), claim.owner.clone());
+            let request = ReleaseRequest {
+                permits: claim.permits(),
+                ..ReleaseRequest::new(target, owner, deadline)
+            };
+            let release = backend.release(&request);
+            match self.nodes[node].call(deadline, release).await {
+                Ok(_) if !claim.released(node) => break,
+                Ok(_) => tokio::time::sleep(backend.info().call_timeout).await,
+                Err(silence) => {
+                    claim.not_released(node, &silence);
+                    let label = &self.nodes[node].label;
+                    tracing::debug!(lock = %claim.target, node = %label, %silence, "background release failed");
+                    if clock::now() >= claim.until() {
+                        claim.lapsed(node);
+                        break;
+                    }
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+        self.ledger.tidy(claim);
+    }
+}

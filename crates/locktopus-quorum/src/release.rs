@@ -1,0 +1,127 @@
+//! Giving a lock back on every node.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::fan::Fan;
+use super::panel::Panel;
+use super::silence::{Silence, no_quorum};
+use locktopus_core::{BackendError, Executed, ReleaseOutcome, ReleaseRequest};
+
+/// Releases on all nodes; those that do not answer are asked again in the background until the lease has ended.
+pub(super) async fn release(
+    panel: &Arc<Panel>,
+    request: &ReleaseRequest,
+) -> Result<ReleaseOutcome, BackendError> {
+    panel.ready()?;
+    let (target, owner) = (&request.target, &request.owner);
+    let unknown = (panel.nodes.len(), panel.max_lease);
+    let claim = panel.ledger.adopt(target, owner, unknown);
+    let mut fan = Fan::new(panel);
+    for (node, responsible) in claim.give_up_everywhere().into_iter().enumerate() {
+        let (panel, claim) = (Arc::clone(panel), Arc::clone(&claim));
+        let deadline = request.deadline.min(Instant::now() + panel.node_timeout);
+        let request = ReleaseRequest {
+            deadline,
+            ..request.clone()
+        };
+        fan.push(async move {
+            let voter = &panel.nodes[node];
+            let answer = voter.call(deadline, voter.backend.release(&request)).await;
+            if let Err(silence) = &answer {
+                claim.not_released(node, silence);
+            }
+            if responsible {
+                if answer.is_err() || claim.released(node) {
+                    panel.clean_later(&claim, node);
+                } else {
+                    panel.ledger.tidy(&claim);
+                }
+            }
+            (node, answer)
+        });
+    }
+    drop(claim);
+    let mut tally = Tally::new(panel.nodes.len());
+    loop {
+        if let Some(outcome) = tally.clear_majority() {
+            return Ok(outcome);
+        }
+        match fan.next(request.deadline).await {
+            Some((node, answer)) => tally.answers[node] = Some(answer),
+            None => break,
+        }
+    }
+    tally.last_word().ok_or_else(|| {
+        let labels = panel.nodes.iter().map(|node| &node.label);
+        let (what, needed) = ("the release", panel.majority());
+        no_quorum(what, needed, Executed::Maybe, labels.zip(tally.told()))
+    })
+}
+
+#[derive(Debug)]
+struct Tally {
+    answers: Vec<Option<Result<ReleaseOutcome, Silence>>>,
+    majority: usize,
+}
+
+impl Tally {
+    fn new(nodes: usize) -> Self {
+        Self {
+            answers: (0..nodes).map(|_| None).collect(),
+            majority: nodes / 2 + 1,
+        }
+    }
+
+    fn count(&self, outcome: ReleaseOutcome) -> usize {
+        let is = |answer: &&Option<_>| matches!(answer, Some(Ok(found)) if *found == outcome);
+        self.answers.iter().filter(is).count()
+    }
+
+    /// The outcome, once a majority agrees on it.
+    fn clear_majority(&self) -> Option<ReleaseOutcome> {
+        [ReleaseOutcome::Released, ReleaseOutcome::NotHeld]
+            .into_iter()
+            .find(|outcome| self.count(*outcome) >= self.majority)
+    }
+
+    /// The outcome when there will be no more answers: it was held if fewer than a majority deny it.
+    fn last_word(&self) -> Option<ReleaseOutcome> {
+        let released = self.count(ReleaseOutcome::Released);
+        let answered = released + self.count(ReleaseOutcome::NotHeld);
+        (released > 0 && answered >= self.majority).then_some(ReleaseOutcome::Released)
+    }
+
+    fn told(&self) -> impl Iterator<Item = String> {
+        self.answers.iter().map(|answer| match answer {
+            Some(Ok(ReleaseOutcome::Released)) => "released".to_owned(),
+            Some(Ok(ReleaseOutcome::NotHeld)) => "not held".to_owned(),
+            Some(Err(silence)) => silence.to_string(),
+            None => "no answer in time".to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_majority_decides_and_a_single_release_is_enough_when_nodes_are_silent() {
+        use ReleaseOutcome::{NotHeld, Released};
+        let tally = |answers: [Option<ReleaseOutcome>; 5]| {
+            let mut tally = Tally::new(5);
+            for (slot, answer) in tally.answers.iter_mut().zip(answers) {
+                *slot = Some(answer.ok_or_else(|| Silence::void("down")));
+            }
+            (tally.clear_majority(), tally.last_word())
+        };
+        let (y, n, down) = (Some(Released), Some(NotHeld), None);
+        assert_eq!(tally([y, y, y, n, n]).0, y);
+        assert_eq!(tally([n, n, n, y, y]).0, n);
+        assert_eq!(tally([y, y, n, n, down]), (None, y));
+        assert_eq!(tally([y, y, down, down, down]), (None, None));
+        assert_eq!(tally([n, n, down, down, down]), (None, None));
+    }
+}

@@ -1,0 +1,171 @@
+//! Whether a node may vote: what is known of the server behind it, and since when that is good enough.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktopus_core::NodeIdentity;
+use locktopus_core::clock::BootInstant;
+
+/// Uptimes and looks at the clock are not exact; two servers that seem to have run side by side for less than
+/// this may be one after the other.
+const OVERLAP: Duration = Duration::from_secs(3);
+
+/// What is known of the server behind a node.
+#[derive(Debug, Default)]
+pub(super) struct Standing {
+    known: Option<Known>,
+    /// The last server that was identified, also when it must be asked again.
+    last: Option<Last>,
+}
+
+#[derive(Debug)]
+struct Known {
+    generation: u64,
+    checked: BootInstant,
+    votes_from: BootInstant,
+    /// The node that the same server is behind, and votes for.
+    twin: Option<Arc<str>>,
+}
+
+#[derive(Debug)]
+struct Last {
+    identity: NodeIdentity,
+    checked: BootInstant,
+    /// Set by a failover, and good for as long as the same server runs.
+    not_before: Option<BootInstant>,
+}
+
+/// What to do with a node.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Judgement {
+    /// It votes.
+    Votes,
+    /// It does not vote for so much longer.
+    NotYet(Duration),
+    /// Its server votes behind this other node.
+    Twin(Arc<str>),
+    /// It must be asked who it is.
+    Ask,
+}
+
+impl Standing {
+    pub(super) fn judge(&self, generation: u64, now: BootInstant, recheck: Duration) -> Judgement {
+        let Some(known) = &self.known else {
+            return Judgement::Ask;
+        };
+        if known.generation != generation || now.since(known.checked) > recheck {
+            return Judgement::Ask;
+        }
+        if let Some(twin) = &known.twin {
+            return Judgement::Twin(Arc::clone(twin));
+        }
+        match known.votes_from.since(now) {
+            Duration::ZERO => Judgement::Votes,
+            left => Judgement::NotYet(left),
+        }
+    }
+
+    /// Notes an answer that came at `now`. It tells of a moment before, so a server counts as too young for a
+    /// little too long rather than too short.
+    pub(super) fn learn(
+        &mut self,
+        generation: u64,
+        identity: NodeIdentity,
+        twin: Option<Arc<str>>,
+        now: BootInstant,
+        max_lease: Duration,
+    ) {
+        let mut votes_from = now + max_lease.saturating_sub(identity.uptime);
+        let mut not_before = None;
+        if let Some(last) = &self.last {
+            if last.identity.run_id == identity.run_id {
+                not_before = last.not_before;
+            } else if now.since(last.checked) + OVERLAP < identity.uptime {
+                // It was up already while its predecessor served: no restart but another server, whose data may
+                // lack the last writes. How long it has been up says nothing then.
+                not_before = Some(now + max_lease);
+            }
+        }
+        votes_from = votes_from.max(not_before.unwrap_or(votes_from));
+        self.known = Some(Known {
+            generation,
+            checked: now,
+            votes_from,
+            twin,
+        });
+        self.last = Some(Last {
+            identity,
+            checked: now,
+            not_before,
+        });
+    }
+
+    /// Something went wrong with the node: it must be asked again before it votes.
+    pub(super) fn suspect(&mut self) {
+        self.known = None;
+    }
+
+    pub(super) fn identity(&self) -> Option<&NodeIdentity> {
+        self.last.as_ref().map(|last| &last.identity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use locktopus_core::clock;
+
+    const MAX_LEASE: Duration = Duration::from_secs(60);
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn up(run: &str, seconds: u64) -> NodeIdentity {
+        NodeIdentity::new(run, Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_young_server_votes_when_it_is_as_old_as_the_longest_lease() {
+        let (mut standing, now) = (Standing::default(), clock::now());
+        assert_eq!(standing.judge(1, now, HOUR), Judgement::Ask);
+        standing.learn(1, up("a", 20), None, now, MAX_LEASE);
+        assert_eq!(
+            standing.judge(1, now, HOUR),
+            Judgement::NotYet(Duration::from_secs(40))
+        );
+        let later = now + Duration::from_secs(40);
+        assert_eq!(standing.judge(1, later, HOUR), Judgement::Votes);
+    }
+
+    #[test]
+    fn a_new_connection_trouble_and_time_ask_again() {
+        let (mut standing, now) = (Standing::default(), clock::now());
+        standing.learn(1, up("a", 100), None, now, MAX_LEASE);
+        assert_eq!(standing.judge(1, now, HOUR), Judgement::Votes);
+        assert_eq!(standing.judge(2, now, HOUR), Judgement::Ask, "reconnected");
+        assert_eq!(standing.judge(1, now + 2 * HOUR, HOUR), Judgement::Ask);
+        standing.suspect();
+        assert_eq!(standing.judge(1, now, HOUR), Judgement::Ask);
+    }
+
+    #[test]
+    fn a_promoted_replica_is_old_and_does_not_vote_all_the_same() {
+        let (mut standing, mut now) = (Standing::default(), clock::now());
+        standing.learn(1, up("primary", 1000), None, now, MAX_LEASE);
+        now = now + Duration::from_secs(5);
+        standing.learn(2, up("replica", 1000), None, now, MAX_LEASE);
+        assert_eq!(standing.judge(2, now, HOUR), Judgement::NotYet(MAX_LEASE));
+        // Asking again does not help it.
+        now = now + Duration::from_secs(10);
+        standing.learn(3, up("replica", 1010), None, now, MAX_LEASE);
+        let left = Judgement::NotYet(Duration::from_secs(50));
+        assert_eq!(standing.judge(3, now, HOUR), left);
+    }
+
+    #[test]
+    fn a_restart_long_ago_is_no_failover() {
+        let (mut standing, now) = (Standing::default(), clock::now());
+        standing.learn(1, up("before", 1000), None, now, MAX_LEASE);
+        let later = now + Duration::from_secs(300);
+        standing.learn(2, up("after", 299), None, later, MAX_LEASE);
+        assert_eq!(standing.judge(2, later, HOUR), Judgement::Votes);
+    }
+}

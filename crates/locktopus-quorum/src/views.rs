@@ -1,0 +1,329 @@
+//! What a majority sees: the state of a lock, the list of locks, forced releases.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::fan::Fan;
+use super::node::Node;
+use super::panel::Panel;
+use super::silence::{Silence, no_quorum, other_kind};
+use locktopus_core::{
+    BackendError, Eviction, Executed, FencingToken, HolderState, LockPage, LockState, LockTarget,
+    OwnerId, ScanCursor,
+};
+
+/// What one node of a quorum says about a lock.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct NodeView {
+    /// The node.
+    pub label: String,
+    /// The lock as the node sees it, or why it did not say.
+    pub state: Result<LockState, String>,
+}
+
+type Answers<T> = Vec<Result<T, Silence>>;
+
+/// Asks all nodes and waits for all answers, but not past the deadline.
+async fn ask_all<T, F>(
+    panel: &Arc<Panel>,
+    deadline: Instant,
+    call: impl Fn(Arc<Node>, Instant) -> F,
+) -> Answers<T>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, BackendError>> + Send + 'static,
+{
+    let mut fan = Fan::new(panel);
+    let node_deadline = deadline.min(Instant::now() + panel.node_timeout);
+    for (index, node) in panel.nodes.iter().enumerate() {
+        let (node, answer) = (Arc::clone(node), call(Arc::clone(node), node_deadline));
+        fan.push(async move { (index, node.call(node_deadline, answer).await) });
+    }
+    let silent = || Err(Silence::void("no answer in time"));
+    let mut answers: Answers<T> = panel.nodes.iter().map(|_| silent()).collect();
+    while let Some((index, answer)) = fan.next(deadline).await {
+        answers[index] = answer;
+    }
+    answers
+}
+
+/// The answers, if there are enough of them.
+fn majority<T>(
+    panel: &Panel,
+    what: &str,
+    executed: Executed,
+    target: Option<&LockTarget>,
+    answers: Answers<T>,
+) -> Result<Vec<T>, BackendError> {
+    if answers.iter().flatten().count() >= panel.majority() {
+        return Ok(answers.into_iter().flatten().collect());
+    }
+    let silences = answers.iter().filter_map(|answer| answer.as_ref().err());
+    let other = target.and_then(|target| other_kind(target, panel.nodes.len(), silences));
+    if let Some(error) = other {
+        return Err(error);
+    }
+    let did = |answer: &Result<T, Silence>| match answer {
+        Ok(_) => "answered".to_owned(),
+        Err(silence) => silence.to_string(),
+    };
+    let labels = panel.nodes.iter().map(|node| &node.label);
+    let told = labels.zip(answers.iter().map(did));
+    Err(no_quorum(what, panel.majority(), executed, told))
+}
+
+/// The state as a majority sees it.
+pub(super) async fn inspect(
+    panel: &Arc<Panel>,
+    target: &LockTarget,
+    deadline: Instant,
+) -> Result<LockState, BackendError> {
+    panel.ready()?;
+    let answers = states(panel, target, deadline).await;
+    let states = majority(
+        panel,
+        "the state of a lock",
+        Executed::No,
+        Some(target),
+        answers,
+    )?;
+    let mut votes: HashMap<OwnerId, Vec<HolderState>> = HashMap::new();
+    for holder in states.iter().flat_map(|state| &state.holders) {
+        let votes = votes.entry(holder.owner.clone()).or_default();
+        votes.push(holder.clone());
+    }
+    let tokens = states.iter().map(|state| state.last_token).collect();
+    let last_token = last_token_of(tokens, panel.nodes.len());
+    let holders = votes
+        .into_values()
+        .filter(|votes| votes.len() >= panel.majority())
+        .filter_map(|votes| seen_by_majority(votes, panel.majority()));
+    let mut state = LockState::default();
+    state.holders = holders.collect();
+    state.last_token = last_token;
+    Ok(state)
+}
+
+/// The holder, with the time for which a majority will keep it.
+fn seen_by_majority(mut votes: Vec<HolderState>, majority: usize) -> Option<HolderState> {
+    let left = |holder: &HolderState| holder.remaining.unwrap_or(Duration::MAX);
+    votes.sort_unstable_by_key(|holder| std::cmp::Reverse(left(holder)));
+    votes.into_iter().nth(majority - 1)
+}
+
+/// The last token that may have been given out, if this is what some of the nodes had as their last.
+///
+/// What was given out is known to a majority, so to all but a minority of those that answered. Single nodes are ahead of
+/// it by grants of their own that came to nothing, or too late to be asked about.
+fn last_token_of(mut tokens: Vec<Option<FencingToken>>, nodes: usize) -> Option<FencingToken> {
+    let minority = (nodes - 1) / 2;
+    tokens.sort_unstable_by(|a, b| b.cmp(a));
+    let known_to = tokens.len().saturating_sub(minority);
+    tokens.get(known_to.saturating_sub(1)).copied().flatten()
+}
+
+/// What every node says.
+pub(super) async fn nodes(
+    panel: &Arc<Panel>,
+    target: &LockTarget,
+    deadline: Instant,
+) -> Result<Vec<NodeView>, BackendError> {
+    panel.ready()?;
+    let answers = states(panel, target, deadline).await;
+    let view = |(node, state): (&Arc<Node>, Result<LockState, Silence>)| NodeView {
+        label: node.label.to_string(),
+        state: state.map_err(|silence| silence.to_string()),
+    };
+    Ok(panel.nodes.iter().zip(answers).map(view).collect())
+}
+
+async fn states(panel: &Arc<Panel>, target: &LockTarget, deadline: Instant) -> Answers<LockState> {
+    ask_all(panel, deadline, |node, deadline| {
+        let target = target.clone();
+        async move { node.backend.inspect(&target, deadline).await }
+    })
+    .await
+}
+
+/// Ends every hold on every node that can be reached.
+pub(super) async fn evict(
+    panel: &Arc<Panel>,
+    target: &LockTarget,
+    deadline: Instant,
+) -> Result<Eviction, BackendError> {
+    panel.ready()?;
+    let answers = ask_all(panel, deadline, |node, deadline| {
+        let target = target.clone();
+        async move { node.backend.evict(&target, deadline).await }
+    })
+    .await;
+    let evictions = majority(
+        panel,
+        "a forced release",
+        Executed::Maybe,
+        Some(target),
+        answers,
+    )?;
+    let mut evicted: Vec<OwnerId> = Vec::new();
+    for owner in evictions.iter().flat_map(|eviction| &eviction.evicted) {
+        if !evicted.contains(owner) {
+            evicted.push(owner.clone());
+        }
+    }
+    let fences = evictions.iter().map(|eviction| eviction.fence).collect();
+    let fence = fence_of_majority(fences, panel.majority());
+    Ok(Eviction::new(evicted, fence))
+}
+
+/// The largest token that a majority will not give out again. Any later grant asks one of that majority.
+fn fence_of_majority(
+    mut fences: Vec<Option<FencingToken>>,
+    majority: usize,
+) -> Option<FencingToken> {
+    fences.sort_unstable_by(|a, b| b.cmp(a));
+    fences.get(majority - 1).copied().flatten()
+}
+
+/// Lists what any of a majority knows, a page of each node at a time.
+pub(super) async fn scan(
+    panel: &Arc<Panel>,
+    prefix: &str,
+    cursor: Option<ScanCursor>,
+    deadline: Instant,
+) -> Result<LockPage, BackendError> {
+    panel.ready()?;
+    let at = match &cursor {
+        None => vec![Progress::Start; panel.nodes.len()],
+        Some(cursor) => Progress::parse(&cursor.0, panel.nodes.len()).ok_or_else(|| {
+            let kind = locktopus_core::BackendErrorKind::Refused;
+            let message = "this cursor was not made by this quorum";
+            BackendError::new(super::silence::NAME, kind, Executed::No, message)
+        })?,
+    };
+    let mut answers = ask_all(panel, deadline, |node, deadline| {
+        let (prefix, progress) = (prefix.to_owned(), at[node.index].clone());
+        async move {
+            match progress {
+                Progress::Start => node.backend.scan(&prefix, None, deadline).await,
+                Progress::At(cursor) => {
+                    let cursor = Some(ScanCursor(cursor));
+                    node.backend.scan(&prefix, cursor, deadline).await
+                }
+                Progress::Done | Progress::Failed => Ok(LockPage::default()),
+            }
+        }
+    })
+    .await;
+    let mut next = Vec::with_capacity(answers.len());
+    for (answer, progress) in answers.iter_mut().zip(at) {
+        next.push(match (&*answer, progress) {
+            (_, Progress::Failed) => Progress::Failed,
+            (Err(_), _) => Progress::Failed,
+            (Ok(page), _) => page
+                .next
+                .clone()
+                .map_or(Progress::Done, |c| Progress::At(c.0)),
+        });
+        // Its earlier pages are no help: what it did not list, nobody may have listed.
+        if matches!(next.last(), Some(Progress::Failed)) && answer.is_ok() {
+            *answer = Err(Silence::not_asked("it failed at an earlier page"));
+        }
+    }
+    let pages = majority(panel, "a list of locks", Executed::No, None, answers)?;
+    let mut locks: Vec<_> = pages.into_iter().flat_map(|page| page.locks).collect();
+    locks.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    locks.dedup();
+    let more = next.iter().any(|p| matches!(p, Progress::At(_)));
+    let cursor = more.then(|| ScanCursor(next.iter().map(Progress::to_string).collect()));
+    Ok(LockPage::new(locks, cursor))
+}
+
+/// How far the list of one node is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Progress {
+    Start,
+    At(String),
+    Done,
+    Failed,
+}
+
+/// A letter, and the length and text of the node's own cursor.
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start => f.write_str("s"),
+            Self::At(cursor) => write!(f, "a{}:{cursor}", cursor.len()),
+            Self::Done => f.write_str("d"),
+            Self::Failed => f.write_str("f"),
+        }
+    }
+}
+
+impl Progress {
+    fn parse(mut text: &str, nodes: usize) -> Option<Vec<Self>> {
+        let mut all = Vec::with_capacity(nodes);
+        for _ in 0..nodes {
+            let (letter, rest) = text.split_at_checked(1)?;
+            text = rest;
+            all.push(match letter {
+                "s" => Self::Start,
+                "d" => Self::Done,
+                "f" => Self::Failed,
+                "a" => {
+                    let (length, rest) = rest.split_once(':')?;
+                    let (cursor, rest) = rest.split_at_checked(length.parse().ok()?)?;
+                    text = rest;
+                    Self::At(cursor.to_owned())
+                }
+                _ => return None,
+            });
+        }
+        text.is_empty().then_some(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_of_nodes_survive_being_joined() {
+        let all = vec![
+            Progress::At("12:34".to_owned()),
+            Progress::Done,
+            Progress::Failed,
+            Progress::Start,
+            Progress::At(String::new()),
+        ];
+        let text: String = all.iter().map(Progress::to_string).collect();
+        assert_eq!(Progress::parse(&text, 5), Some(all));
+        for bad in ["", "x", "a9:short", "aa:", "dd", "dddddd"] {
+            assert_eq!(Progress::parse(bad, 5), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_token_is_not_that_of_a_node_alone() {
+        let token = FencingToken::new;
+        let late = [token(9), token(7), token(8), token(7), token(7)];
+        assert_eq!(last_token_of(late.to_vec(), 5), token(7));
+        assert_eq!(last_token_of(vec![token(9), None, None], 3), None);
+        // Two that do not answer may be among the three that know it.
+        let few = vec![token(6), token(7), token(5)];
+        assert_eq!(last_token_of(few, 5), token(7));
+    }
+
+    #[test]
+    fn the_fence_is_one_that_a_majority_is_past() {
+        let token = FencingToken::new;
+        let fences = vec![token(9), token(3), None, token(7), token(8)];
+        assert_eq!(fence_of_majority(fences, 3), token(7));
+        assert_eq!(fence_of_majority(vec![token(9), None, None], 2), None);
+    }
+}

@@ -1,0 +1,282 @@
+//! The votes of one round, and what they come to. Knows nothing of calls and clocks.
+
+use std::fmt;
+use std::time::Duration;
+
+use locktopus_core::{AttemptOutcome, FencingToken};
+
+use super::silence::Silence;
+
+/// What one node answered.
+pub(super) type Answer = Result<AttemptOutcome, Silence>;
+
+/// What one node said so far.
+#[derive(Debug)]
+pub(super) enum Vote {
+    Pending,
+    Granted(Option<FencingToken>),
+    Held(Option<Duration>),
+    Silent(Silence),
+}
+
+impl fmt::Display for Vote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pending => f.write_str("no answer yet"),
+            Self::Granted(_) => f.write_str("granted"),
+            Self::Held(Some(left)) => write!(f, "held by somebody else for {left:?}"),
+            Self::Held(None) => f.write_str("held by somebody else"),
+            Self::Silent(silence) => silence.fmt(f),
+        }
+    }
+}
+
+/// What the votes come to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// More answers are needed.
+    Open,
+    /// A majority granted it, but on these nodes the token is not yet what it must be.
+    WriteBack(FencingToken, Vec<usize>),
+    Granted(Option<FencingToken>),
+    Held(Option<Duration>),
+    NoQuorum,
+}
+
+/// The votes of one round. Knows nothing of calls and clocks.
+#[derive(Debug)]
+pub(super) struct Tally {
+    pub(super) votes: Vec<Vote>,
+    pub(super) majority: usize,
+    /// Whether this kind of lock has tokens.
+    pub(super) tokens: bool,
+    /// What this owner was granted before: a repetition should get the same.
+    pub(super) before: Option<FencingToken>,
+    /// The token to be written to a majority, once it is decided, the nodes that were asked to, and those of them
+    /// that have not answered.
+    pub(super) chosen: Option<FencingToken>,
+    pub(super) asked: Vec<bool>,
+    pub(super) writing: Vec<bool>,
+}
+
+impl Tally {
+    pub(super) fn new(nodes: usize, tokens: bool, before: Option<FencingToken>) -> Self {
+        Self {
+            votes: (0..nodes).map(|_| Vote::Pending).collect(),
+            majority: nodes / 2 + 1,
+            tokens,
+            before,
+            chosen: None,
+            asked: vec![false; nodes],
+            writing: vec![false; nodes],
+        }
+    }
+
+    pub(super) fn put(&mut self, node: usize, answer: Answer) {
+        self.writing[node] = false;
+        self.votes[node] = match answer {
+            Ok(AttemptOutcome::Granted { token }) => Vote::Granted(token),
+            // Nobody asked for a place in a queue.
+            Ok(AttemptOutcome::Held { remaining } | AttemptOutcome::Queued { remaining, .. }) => {
+                Vote::Held(remaining)
+            }
+            Err(silence) => Vote::Silent(silence),
+        };
+    }
+
+    /// Whether an answer of this node is still to come.
+    pub(super) fn awaits(&self, node: usize) -> bool {
+        self.writing[node] || matches!(self.votes[node], Vote::Pending)
+    }
+
+    pub(super) fn count(&self, counts: impl Fn(&Vote) -> bool) -> usize {
+        self.votes.iter().filter(|vote| counts(vote)).count()
+    }
+
+    pub(super) fn verdict(&mut self) -> Verdict {
+        let granted = self.count(|vote| matches!(vote, Vote::Granted(_)));
+        let pending = self.count(|vote| matches!(vote, Vote::Pending));
+        if granted >= self.majority {
+            return self.token_verdict(pending);
+        }
+        if granted + pending >= self.majority {
+            return Verdict::Open;
+        }
+        if self.count(|vote| matches!(vote, Vote::Silent(_))) >= self.majority {
+            return Verdict::NoQuorum;
+        }
+        // It cannot be had; whether somebody has it or too many nodes are silent, the rest will tell.
+        let held = self.votes.len() - pending - self.count(|v| matches!(v, Vote::Silent(_)));
+        if held >= self.majority {
+            Verdict::Held(self.remaining(granted))
+        } else {
+            Verdict::Open
+        }
+    }
+
+    /// A majority granted it. Which token is it, and does a majority know it?
+    ///
+    /// The maximum of the majority's tokens is not enough: failed attempts of others may have driven up the counter of
+    /// one node, and the next majority may miss that node. So the maximum is written to a majority that still
+    /// holds the lock, and any later majority has one of those nodes in it.
+    pub(super) fn token_verdict(&mut self, pending: usize) -> Verdict {
+        if !self.tokens || self.count(|vote| matches!(vote, Vote::Granted(None))) > 0 {
+            return Verdict::Granted(None);
+        }
+        if let Some(before) = self.before {
+            if self.count(|vote| matches!(vote, Vote::Granted(Some(t)) if *t == before))
+                >= self.majority
+            {
+                return Verdict::Granted(Some(before));
+            }
+            if pending > 0 && self.chosen.is_none() {
+                return Verdict::Open;
+            }
+        }
+        let tokens = self.votes.iter().filter_map(|vote| match vote {
+            Vote::Granted(token) => *token,
+            _ => None,
+        });
+        let Some(chosen) = self.chosen.or_else(|| tokens.max()) else {
+            return Verdict::Granted(None);
+        };
+        self.chosen = Some(chosen);
+        let knows = |vote: &Vote| matches!(vote, Vote::Granted(Some(t)) if *t >= chosen);
+        let agrees = |vote: &Vote| matches!(vote, Vote::Granted(Some(t)) if *t == chosen);
+        // A node with a larger token of its own is as good as one that agrees, but a repetition would then find no
+        // majority for this token.
+        let settled = !self.writing.contains(&true) && self.count(knows) >= self.majority;
+        if settled || self.count(agrees) >= self.majority {
+            return Verdict::Granted(Some(chosen));
+        }
+        let behind = |node: usize| matches!(self.votes[node], Vote::Granted(Some(t)) if t < chosen);
+        let ask: Vec<usize> = (0..self.votes.len())
+            .filter(|node| behind(*node) && !self.asked[*node])
+            .collect();
+        for node in &ask {
+            (self.asked[*node], self.writing[*node]) = (true, true);
+        }
+        if ask.is_empty() {
+            Verdict::Open
+        } else {
+            Verdict::WriteBack(chosen, ask)
+        }
+    }
+
+    /// What each node said, for errors.
+    pub(super) fn told(&self) -> impl Iterator<Item = String> {
+        let votes = self.votes.iter().zip(&self.asked);
+        votes.map(|(vote, asked)| match (vote, asked) {
+            (Vote::Granted(token), true) if *token < self.chosen => {
+                "granted, but did not confirm the fencing token".to_owned()
+            }
+            _ => vote.to_string(),
+        })
+    }
+
+    /// After how long enough nodes could be free, by the leases in the way. `None` if they do not expire.
+    pub(super) fn remaining(&self, granted: usize) -> Option<Duration> {
+        let mut left: Vec<_> = self
+            .votes
+            .iter()
+            .filter_map(|vote| match vote {
+                Vote::Held(left) => Some(left.unwrap_or(Duration::MAX)),
+                _ => None,
+            })
+            .collect();
+        left.sort_unstable();
+        let missing = self.majority.saturating_sub(granted).max(1);
+        let last = left.get(missing - 1).or_else(|| left.last()).copied();
+        last.filter(|left| *left < Duration::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(n: u64) -> FencingToken {
+        FencingToken::new(n).unwrap()
+    }
+
+    fn granted(n: u64) -> Answer {
+        let token = Some(token(n));
+        Ok(AttemptOutcome::Granted { token })
+    }
+
+    fn held(seconds: u64) -> Answer {
+        let remaining = Some(Duration::from_secs(seconds));
+        Ok(AttemptOutcome::Held { remaining })
+    }
+
+    fn silent() -> Answer {
+        Err(Silence::void("down"))
+    }
+
+    #[test]
+    fn the_largest_token_is_written_to_a_majority_before_it_is_given_out() {
+        let mut tally = Tally::new(5, true, None);
+        assert_eq!(tally.verdict(), Verdict::Open);
+        tally.put(0, granted(7));
+        tally.put(1, granted(9));
+        assert_eq!(tally.verdict(), Verdict::Open);
+        tally.put(2, granted(8));
+        assert_eq!(tally.verdict(), Verdict::WriteBack(token(9), vec![0, 2]));
+        assert_eq!(tally.verdict(), Verdict::Open);
+        tally.put(0, granted(9));
+        assert_eq!(tally.verdict(), Verdict::Open);
+        tally.put(2, granted(9));
+        assert_eq!(tally.verdict(), Verdict::Granted(Some(token(9))));
+    }
+
+    #[test]
+    fn a_node_that_answers_late_helps_to_carry_the_token() {
+        let mut tally = Tally::new(3, true, None);
+        tally.put(0, granted(5));
+        tally.put(1, granted(6));
+        assert_eq!(tally.verdict(), Verdict::WriteBack(token(6), vec![0]));
+        // The node that was written to dies; the third one takes its place.
+        tally.put(0, silent());
+        assert_eq!(tally.verdict(), Verdict::Open);
+        tally.put(2, granted(4));
+        assert_eq!(tally.verdict(), Verdict::WriteBack(token(6), vec![2]));
+        tally.put(2, silent());
+        assert_eq!(tally.verdict(), Verdict::NoQuorum);
+    }
+
+    #[test]
+    fn a_repetition_gets_the_token_it_had() {
+        let mut tally = Tally::new(3, true, Some(token(6)));
+        tally.put(2, granted(9));
+        tally.put(0, granted(6));
+        assert_eq!(tally.verdict(), Verdict::Open, "the third one may agree");
+        tally.put(1, granted(6));
+        assert_eq!(tally.verdict(), Verdict::Granted(Some(token(6))));
+    }
+
+    #[test]
+    fn held_and_no_quorum_are_told_apart() {
+        let mut tally = Tally::new(5, true, None);
+        for (node, answer) in [held(3), silent(), silent(), held(1)]
+            .into_iter()
+            .enumerate()
+        {
+            tally.put(node, answer);
+        }
+        assert_eq!(tally.verdict(), Verdict::Open, "one more may be silent too");
+        tally.put(4, granted(1));
+        // Two more are needed: after three seconds, not after one.
+        let remaining = Some(Duration::from_secs(3));
+        assert_eq!(tally.verdict(), Verdict::Held(remaining));
+        tally.put(4, silent());
+        assert_eq!(tally.verdict(), Verdict::NoQuorum);
+    }
+
+    #[test]
+    fn a_node_without_tokens_makes_the_token_absent() {
+        let mut tally = Tally::new(3, true, None);
+        tally.put(0, granted(5));
+        tally.put(1, Ok(AttemptOutcome::Granted { token: None }));
+        assert_eq!(tally.verdict(), Verdict::Granted(None));
+    }
+}

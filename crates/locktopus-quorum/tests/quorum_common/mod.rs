@@ -1,0 +1,356 @@
+//! Nodes of a quorum that can be killed, frozen, slowed down and made to forget.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "helpers of tests are tests too, and each test program uses its part"
+)]
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use locktopus_core::{
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, Diagnosis,
+    Eviction, Executed, ExtendOutcome, ExtendRequest, GroupOutcome, LockBackend, LockKind,
+    LockName, LockPage, LockState, LockTarget, Locktopus, MutexProfile, NameError, ReleaseOutcome,
+    ReleaseRequest, ScanCursor, forward_backend,
+};
+use locktopus_core::{NodeIdentity, NodeProbe};
+use locktopus_memory::MemoryBackend;
+use locktopus_quorum::{QuorumBackend, QuorumBuilder};
+use tokio::time::{Instant, sleep};
+
+/// One server, and the way to it.
+#[derive(Debug, Clone)]
+pub(crate) struct Peer {
+    pub(crate) store: MemoryBackend,
+    state: Arc<Mutex<State>>,
+    info: Arc<BackendInfo>,
+}
+
+#[derive(Debug)]
+struct State {
+    up: bool,
+    frozen: bool,
+    /// Longest random delay before and again after an execution.
+    delay: Duration,
+    /// What every execution takes, half before and half after it.
+    round_trip: Duration,
+    /// Answers lost, out of 1,000.
+    lost: u32,
+    generation: u64,
+    run: u64,
+    started: Instant,
+    dice: u64,
+    calls: Vec<&'static str>,
+}
+
+/// A server that has been up for a year.
+pub(crate) fn peer(seed: u64) -> Peer {
+    let call_timeout = Duration::from_millis(100);
+    Peer {
+        store: MemoryBackend::new(),
+        state: Arc::new(Mutex::new(State {
+            up: true,
+            frozen: false,
+            delay: Duration::ZERO,
+            round_trip: Duration::ZERO,
+            lost: 0,
+            generation: 1,
+            run: seed << 32,
+            started: Instant::now(),
+            dice: seed,
+            calls: Vec::new(),
+        })),
+        info: Arc::new(BackendInfo::new("peer", "peer (test)", true, call_timeout)),
+    }
+}
+
+const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+impl Peer {
+    fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
+        f(&mut self.state.lock().unwrap())
+    }
+
+    /// Calls fail from now on, also those under way.
+    pub(crate) fn kill(&self) {
+        self.with(|s| (s.up, s.generation) = (false, s.generation + 1));
+    }
+
+    /// Back with everything it knew, as after a network failure.
+    pub(crate) fn revive(&self) {
+        self.with(|s| (s.up, s.generation) = (true, s.generation + 1));
+    }
+
+    /// Restarted, and everything forgotten.
+    pub(crate) fn restart_empty(&self) {
+        self.store.clear();
+        self.with(|s| {
+            (s.up, s.generation, s.run) = (true, s.generation + 1, s.run + 1);
+            // Never again as old as at the beginning of the test.
+            s.started = Instant::now() + YEAR;
+        });
+    }
+
+    /// Calls hang; what was sent runs when the freeze ends.
+    pub(crate) fn freeze(&self, frozen: bool) {
+        self.with(|s| s.frozen = frozen);
+    }
+
+    pub(crate) fn delay(&self, delay: Duration) {
+        self.with(|s| s.delay = delay);
+    }
+
+    pub(crate) fn far(&self, round_trip: Duration) {
+        self.with(|s| s.round_trip = round_trip);
+    }
+
+    pub(crate) fn lose(&self, rate: u32) {
+        self.with(|s| s.lost = rate);
+    }
+
+    pub(crate) fn calls(&self, what: &str) -> usize {
+        self.with(|s| s.calls.iter().filter(|call| **call == what).count())
+    }
+
+    fn up_to(&self, most: Duration) -> Duration {
+        self.with(|s| most * u32::try_from(next(&mut s.dice) % 1001).unwrap() / 1000)
+    }
+
+    /// Runs a call as a server far away does: it may run although nobody waits for the answer any more.
+    async fn call<T, Fut>(&self, what: &'static str, run: Fut) -> Result<T, BackendError>
+    where
+        T: Send + 'static,
+        Fut: Future<Output = T> + Send + 'static,
+    {
+        let down = |executed| {
+            let kind = BackendErrorKind::Unavailable;
+            Err(BackendError::new("peer", kind, executed, "it is down"))
+        };
+        let (up, generation) = self.with(|s| {
+            s.calls.push(what);
+            (s.up, s.generation)
+        });
+        if !up {
+            return down(Executed::No);
+        }
+        let peer = self.clone();
+        let answer = async move {
+            let way = peer.with(|s| s.round_trip) / 2;
+            sleep(way + peer.up_to(peer.with(|s| s.delay))).await;
+            while peer.with(|s| s.frozen) {
+                sleep(Duration::from_millis(1)).await;
+            }
+            if peer.with(|s| s.generation) != generation {
+                return None;
+            }
+            let answer = run.await;
+            sleep(way + peer.up_to(peer.with(|s| s.delay))).await;
+            let lost = peer.with(|s| next(&mut s.dice) % 1000 < u64::from(s.lost));
+            (!lost && peer.with(|s| s.generation) == generation).then_some(answer)
+        };
+        let quick = self.with(|s| s.delay.is_zero() && s.round_trip.is_zero() && !s.frozen);
+        let answer = if quick {
+            answer.await
+        } else {
+            tokio::spawn(answer).await.unwrap()
+        };
+        answer.map_or_else(|| down(Executed::Maybe), Ok)
+    }
+}
+
+/// SplitMix64.
+pub(crate) fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[async_trait]
+impl NodeProbe for Peer {
+    fn generation(&self) -> u64 {
+        self.with(|s| s.generation)
+    }
+
+    async fn identity(&self, _deadline: Instant) -> Result<NodeIdentity, BackendError> {
+        let peer = self.clone();
+        self.call("identity", async move {
+            let (run, started) = peer.with(|s| (s.run, s.started));
+            let uptime = (Instant::now() + YEAR).saturating_duration_since(started);
+            NodeIdentity::new(format!("run-{run}"), uptime)
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl LockBackend for Peer {
+    fn info(&self) -> &BackendInfo {
+        &self.info
+    }
+
+    fn check(&self, target: &LockTarget) -> Result<(), NameError> {
+        self.store.check(target)
+    }
+
+    /// The length of the name, so that batches must be cut.
+    fn shard(&self, target: &LockTarget) -> u32 {
+        u32::try_from(target.name().as_str().len()).unwrap()
+    }
+
+    async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
+        let (store, attempt) = (self.store.clone(), attempt.clone());
+        self.call("attempt", async move { store.attempt(&attempt).await })
+            .await?
+    }
+
+    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
+        let (store, attempts) = (self.store.clone(), attempts.to_vec());
+        let run = async move { store.attempt_all(&attempts).await };
+        self.call("attempt_all", run).await?
+    }
+
+    async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
+        let (store, request) = (self.store.clone(), request.clone());
+        self.call("release", async move { store.release(&request).await })
+            .await?
+    }
+
+    async fn extend(
+        &self,
+        batch: &[ExtendRequest],
+        deadline: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        let shard = |request: &ExtendRequest| self.shard(&request.target);
+        assert!(batch.windows(2).all(|two| shard(&two[0]) == shard(&two[1])));
+        let (store, requests) = (self.store.clone(), batch.to_vec());
+        let run = async move { store.extend(&requests, deadline).await };
+        match self.call("extend", run).await {
+            Ok(answers) => answers,
+            Err(e) => batch
+                .iter()
+                .map(|_| {
+                    Err(BackendError::new(
+                        "peer",
+                        e.kind(),
+                        e.executed(),
+                        e.message(),
+                    ))
+                })
+                .collect(),
+        }
+    }
+
+    async fn inspect(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<LockState, BackendError> {
+        let (store, target) = (self.store.clone(), target.clone());
+        let run = async move { store.inspect(&target, deadline).await };
+        self.call("inspect", run).await?
+    }
+
+    async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        let (store, target) = (self.store.clone(), target.clone());
+        let run = async move { store.evict(&target, deadline).await };
+        self.call("evict", run).await?
+    }
+
+    async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        deadline: Instant,
+    ) -> Result<LockPage, BackendError> {
+        let (store, prefix) = (self.store.clone(), prefix.to_owned());
+        let run = async move { store.scan(&prefix, cursor, deadline).await };
+        self.call("scan", run).await?
+    }
+
+    async fn diagnose(&self, _deadline: Instant) -> Result<Diagnosis, BackendError> {
+        let run = self.with(|s| s.run);
+        self.call("diagnose", async move {
+            Diagnosis {
+                nodes: vec![format!("127.0.0.1:{run}")],
+                findings: Vec::new(),
+            }
+        })
+        .await
+    }
+
+    forward_backend!(store: group counter listen subscribe close);
+}
+
+pub(crate) fn peers(count: usize, seed: u64) -> Vec<Peer> {
+    (0..count as u64).map(|n| peer(seed * 100 + n)).collect()
+}
+
+/// The nodes with their probes.
+pub(crate) fn probed(peers: &[Peer]) -> QuorumBuilder {
+    let labels = ["a", "b", "c", "d", "e", "f", "g"];
+    let nodes = peers.iter().zip(labels);
+    nodes.fold(QuorumBackend::builder(), |builder, (peer, label)| {
+        builder.probed_node(label, Arc::new(peer.clone()), Arc::new(peer.clone()))
+    })
+}
+
+/// The nodes as if they never forgot.
+pub(crate) fn trusted(peers: &[Peer]) -> QuorumBuilder {
+    let labels = ["a", "b", "c", "d", "e", "f", "g"];
+    let nodes = peers.iter().zip(labels);
+    nodes.fold(QuorumBackend::builder(), |builder, (peer, label)| {
+        builder.node(label, Arc::new(peer.clone()))
+    })
+}
+
+pub(crate) fn locks(quorum: QuorumBackend) -> Locktopus {
+    Locktopus::builder(quorum).build().unwrap()
+}
+
+pub(crate) fn mutex(name: &str) -> LockTarget {
+    LockTarget::new(
+        LockName::new(name).unwrap(),
+        LockKind::Mutex(Arc::new(MutexProfile::default())),
+    )
+}
+
+/// Polls a future so many times and drops it.
+pub(crate) async fn cut<F: Future>(polls: usize, future: F) -> Option<F::Output> {
+    let mut future: Pin<Box<F>> = Box::pin(future);
+    let mut left = polls;
+    std::future::poll_fn(move |cx| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        match future.as_mut().poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending if left == 0 => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// Lets time pass until `check` holds; at most a minute of it.
+pub(crate) async fn until(what: &str, check: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !check() {
+        assert!(Instant::now() < end, "{what}: not within a minute");
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+pub(crate) fn holders(peers: &[Peer]) -> usize {
+    peers.iter().map(|peer| peer.store.population().0).sum()
+}
