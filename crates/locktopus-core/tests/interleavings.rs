@@ -1,6 +1,6 @@
 //! Every interleaving of what can happen to a turn at the same time, by loom.
 //!
-//! The slots and the line of a cohort are compiled here against loom's atomics, mutexes and reference counts; the rest
+//! The slots and the local queue of a cohort are compiled here against loom's atomics, mutexes and reference counts; the rest
 //! of the crate is not involved. Run it alone with `cargo test -p locktopus-core --test interleavings`.
 #![allow(
     dead_code,
@@ -27,7 +27,7 @@ mod sync {
 use std::future::poll_fn;
 use std::time::Duration;
 
-use local_queue::{Arrival, Begun, Glance, Line};
+use local_queue::{Arrival, Begun, Glance, LocalQueue};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use slot::{Slot, Turn, Turned};
 use stage::{Leavings, Next, Passed};
@@ -44,11 +44,11 @@ struct Asker;
 struct OwnerId;
 
 #[derive(Debug)]
-struct Stand;
+struct AcquisitionState;
 
 /// A lease, and who has it: nobody may begin a turn while another one lasts.
 #[derive(Debug)]
-struct Session {
+struct SharedLease {
     over: AtomicBool,
     /// May be kept while nobody holds it.
     keeps: AtomicBool,
@@ -56,7 +56,7 @@ struct Session {
     given_back: AtomicUsize,
 }
 
-impl Session {
+impl SharedLease {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             over: AtomicBool::new(false),
@@ -71,9 +71,9 @@ impl Session {
     }
 
     fn kept() -> Arc<Self> {
-        let session = Self::new();
-        session.keeps.store(true, Ordering::SeqCst);
-        session
+        let shared = Self::new();
+        shared.keeps.store(true, Ordering::SeqCst);
+        shared
     }
 
     fn may_keep(&self, _: impl Fn() -> BootInstant) -> bool {
@@ -105,25 +105,25 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
     model.check(check);
 }
 
-fn may(session: &Session, _: &Asker) -> bool {
-    !session.is_over()
+fn may(shared: &SharedLease, _: &Asker) -> bool {
+    !shared.is_over()
 }
 
-/// A line in which one holds and so many wait.
-fn held(session: &Arc<Session>, waiting: usize) -> (Arc<Line>, Vec<Arc<Slot>>) {
-    let line = Line::new();
-    let Arrival::Leads { number, .. } = line.arrive(|| Asker, BootInstant::now, may) else {
+/// A local queue in which one holds and so many wait.
+fn held(shared: &Arc<SharedLease>, waiting: usize) -> (Arc<LocalQueue>, Vec<Arc<Slot>>) {
+    let queue = LocalQueue::new();
+    let Arrival::Leads { number, .. } = queue.arrive(|| Asker, BootInstant::now, may) else {
         panic!("not alone")
     };
-    assert!(line.won(number, session));
-    session.hold();
+    assert!(queue.won(number, shared));
+    shared.hold();
     let slots = (0..waiting)
-        .map(|_| match line.arrive(|| Asker, BootInstant::now, may) {
+        .map(|_| match queue.arrive(|| Asker, BootInstant::now, may) {
             Arrival::Waits { slot, .. } => slot,
             other => panic!("{other:?}"),
         })
         .collect();
-    (Arc::new(line), slots)
+    (Arc::new(queue), slots)
 }
 
 fn call(next: &Next) {
@@ -131,63 +131,63 @@ fn call(next: &Next) {
 }
 
 /// The holder is done.
-fn pass(line: &Line, session: &Arc<Session>) {
-    session.let_go();
-    match line.pass(session, BootInstant::now, may) {
+fn pass(queue: &LocalQueue, shared: &Arc<SharedLease>) {
+    shared.let_go();
+    match queue.pass(shared, BootInstant::now, may) {
         Passed::On(next) => call(&next),
         Passed::Kept => {}
         Passed::Over(next) => {
-            session.give_back();
+            shared.give_back();
             next.inspect(call);
         }
-        Passed::NotHere => session.give_back(),
+        Passed::NotHere => shared.give_back(),
     }
 }
 
 /// What a waiter does whose turn has come; true if it holds the lock.
-fn begin(line: &Line, slot: &Arc<Slot>) -> Option<Arc<Session>> {
-    match line.begin(slot).expect("whoever takes a turn owns it") {
-        Begun::Holds(session, _) => {
-            session.hold();
-            Some(session)
+fn begin(queue: &LocalQueue, slot: &Arc<Slot>) -> Option<Arc<SharedLease>> {
+    match queue.begin(slot).expect("whoever takes a turn owns it") {
+        Begun::Holds(shared, _) => {
+            shared.hold();
+            Some(shared)
         }
         Begun::Leads(number, _) => {
-            leave(line, number);
+            leave(queue, number);
             None
         }
     }
 }
 
-fn leave(line: &Line, number: u64) {
-    if let Ok(next) = line.leader_left(number, None, BootInstant::now()) {
+fn leave(queue: &LocalQueue, number: u64) {
+    if let Ok(next) = queue.leader_left(number, None, BootInstant::now()) {
         call(&next);
     }
 }
 
 /// The future of a waiter is dropped.
-fn cancel(line: &Line, slot: &Arc<Slot>) {
+fn cancel(queue: &LocalQueue, slot: &Arc<Slot>) {
     if slot.cancel().is_none() {
-        line.forget_one();
+        queue.forget_one();
         return;
     }
-    settle(line.hand_back(slot, BootInstant::now(), may));
+    settle(queue.hand_back(slot, BootInstant::now(), may));
 }
 
 fn settle(left: Leavings) {
     left.wake.iter().for_each(|next| next.wake());
-    if let Some(session) = left.lease {
-        session.give_back();
+    if let Some(shared) = left.lease {
+        shared.give_back();
     }
 }
 
 /// Looks once, without waiting; true if the lock was taken and passed on.
-fn try_once(line: &Line, slot: &Arc<Slot>) -> bool {
+fn try_once(queue: &LocalQueue, slot: &Arc<Slot>) -> bool {
     let waker = std::task::Waker::noop();
     let mut cx = std::task::Context::from_waker(waker);
     match slot.poll_turn(&mut cx) {
         std::task::Poll::Ready(Turned::Taken(_)) => {
-            if let Some(session) = begin(line, slot) {
-                pass(line, &session);
+            if let Some(shared) = begin(queue, slot) {
+                pass(queue, &shared);
             }
             true
         }
@@ -245,45 +245,45 @@ fn no_wake_up_is_lost() {
 #[test]
 fn a_dropped_future_loses_no_lease() {
     model(|| {
-        let session = Session::new();
-        let (line, slots) = held(&session, 2);
+        let shared = SharedLease::new();
+        let (queue, slots) = held(&shared, 2);
         let drops = {
-            let (line, slot) = (Arc::clone(&line), Arc::clone(&slots[0]));
-            loom::thread::spawn(move || cancel(&line, &slot))
+            let (queue, slot) = (Arc::clone(&queue), Arc::clone(&slots[0]));
+            loom::thread::spawn(move || cancel(&queue, &slot))
         };
         let other = {
-            let (line, slot) = (Arc::clone(&line), Arc::clone(&slots[1]));
+            let (queue, slot) = (Arc::clone(&queue), Arc::clone(&slots[1]));
             loom::thread::spawn(move || {
-                if !try_once(&line, &slot) {
-                    cancel(&line, &slot);
+                if !try_once(&queue, &slot) {
+                    cancel(&queue, &slot);
                 }
             })
         };
-        pass(&line, &session);
+        pass(&queue, &shared);
         drops.join().unwrap();
         other.join().unwrap();
-        assert_eq!(session.given_back.load(Ordering::SeqCst), 1);
-        assert_eq!(line.glance(), Glance::Empty);
+        assert_eq!(shared.given_back.load(Ordering::SeqCst), 1);
+        assert_eq!(queue.glance(), Glance::Empty);
     });
 }
 
 #[test]
 fn a_patrol_and_the_waiter_do_not_both_have_the_turn() {
     loom::model(|| {
-        let session = Session::new();
-        let (line, slots) = held(&session, 1);
-        pass(&line, &session);
+        let shared = SharedLease::new();
+        let (queue, slots) = held(&shared, 1);
+        pass(&queue, &shared);
         let patrol = {
-            let line = Arc::clone(&line);
+            let queue = Arc::clone(&queue);
             loom::thread::spawn(move || {
-                settle(line.patrol(BootInstant::now() + PATIENCE, may));
+                settle(queue.patrol(BootInstant::now() + PATIENCE, may));
             })
         };
-        let took = try_once(&line, &slots[0]);
+        let took = try_once(&queue, &slots[0]);
         patrol.join().unwrap();
         assert!(took, "it had a turn, or was told that it was revoked");
-        assert_eq!(session.given_back.load(Ordering::SeqCst), 1);
-        assert_eq!(line.glance(), Glance::Empty);
+        assert_eq!(shared.given_back.load(Ordering::SeqCst), 1);
+        assert_eq!(queue.glance(), Glance::Empty);
     });
 }
 
@@ -291,31 +291,31 @@ fn a_patrol_and_the_waiter_do_not_both_have_the_turn() {
 #[test]
 fn a_lost_lease_is_not_passed_on_whenever_it_is_lost() {
     model(|| {
-        let session = Session::new();
-        let (line, slots) = held(&session, 1);
+        let shared = SharedLease::new();
+        let (queue, slots) = held(&shared, 1);
         let watchdog = {
-            let (line, session) = (Arc::clone(&line), Arc::clone(&session));
+            let (queue, shared) = (Arc::clone(&queue), Arc::clone(&shared));
             loom::thread::spawn(move || {
-                session.over.store(true, Ordering::SeqCst);
-                if let Some(next) = line.remove(&session, BootInstant::now()) {
+                shared.over.store(true, Ordering::SeqCst);
+                if let Some(next) = queue.remove(&shared, BootInstant::now()) {
                     call(&next);
                 }
             })
         };
         let waiter = {
-            let (line, slot) = (Arc::clone(&line), Arc::clone(&slots[0]));
+            let (queue, slot) = (Arc::clone(&queue), Arc::clone(&slots[0]));
             loom::thread::spawn(move || {
                 let turned = loom::future::block_on(poll_fn(|cx| slot.poll_turn(cx)));
                 assert!(matches!(turned, Turned::Taken(_)));
                 // Holding it is right only if it was not known to be lost by then; then the loss takes it away.
-                match line.begin(&slot).expect("its own turn") {
-                    Begun::Holds(session, _) => drop(session),
-                    Begun::Leads(number, _) => leave(&line, number),
+                match queue.begin(&slot).expect("its own turn") {
+                    Begun::Holds(shared, _) => drop(shared),
+                    Begun::Leads(number, _) => leave(&queue, number),
                 }
             })
         };
-        session.let_go();
-        match line.pass(&session, BootInstant::now, may) {
+        shared.let_go();
+        match queue.pass(&shared, BootInstant::now, may) {
             Passed::On(next) => call(&next),
             Passed::Over(next) => {
                 next.inspect(call);
@@ -324,27 +324,27 @@ fn a_lost_lease_is_not_passed_on_whenever_it_is_lost() {
         }
         watchdog.join().unwrap();
         waiter.join().unwrap();
-        assert_eq!(line.glance(), Glance::Empty, "a lost lease is still held");
+        assert_eq!(queue.glance(), Glance::Empty, "a lost lease is still held");
     });
 }
 
-/// Somebody comes to the line, does what it came for, and goes; true if it held the lock.
-fn visit(line: &Line) -> bool {
-    match line.arrive(|| Asker, BootInstant::now, may) {
-        Arrival::Holds(session) => {
-            session.hold();
-            pass(line, &session);
+/// Somebody comes to the local queue, does what it came for, and goes; true if it held the lock.
+fn visit(queue: &LocalQueue) -> bool {
+    match queue.arrive(|| Asker, BootInstant::now, may) {
+        Arrival::Holds(shared) => {
+            shared.hold();
+            pass(queue, &shared);
             true
         }
         Arrival::Leads { number, kept } => {
             kept.inspect(|kept| kept.give_back());
-            leave(line, number);
+            leave(queue, number);
             false
         }
         Arrival::Waits { slot, .. } => {
-            let took = try_once(line, &slot);
+            let took = try_once(queue, &slot);
             if !took {
-                cancel(line, &slot);
+                cancel(queue, &slot);
             }
             took
         }
@@ -353,77 +353,77 @@ fn visit(line: &Line) -> bool {
 }
 
 /// Its time is over, or somebody else wants it: it must go back, whoever has it at that moment.
-fn end_keeping(line: &Line, session: &Arc<Session>) {
-    session.keeps.store(false, Ordering::SeqCst);
-    if line.let_go(session) {
-        session.give_back();
+fn end_keeping(queue: &LocalQueue, shared: &Arc<SharedLease>) {
+    shared.keeps.store(false, Ordering::SeqCst);
+    if queue.let_go(shared) {
+        shared.give_back();
     }
 }
 
 #[test]
 fn a_kept_lease_goes_back_once_whenever_keeping_ends() {
     model(|| {
-        let session = Session::kept();
-        let (line, _) = held(&session, 0);
+        let shared = SharedLease::kept();
+        let (queue, _) = held(&shared, 0);
         let keeper = {
-            let (line, session) = (Arc::clone(&line), Arc::clone(&session));
-            loom::thread::spawn(move || end_keeping(&line, &session))
+            let (queue, shared) = (Arc::clone(&queue), Arc::clone(&shared));
+            loom::thread::spawn(move || end_keeping(&queue, &shared))
         };
         let newcomer = {
-            let line = Arc::clone(&line);
+            let queue = Arc::clone(&queue);
             loom::thread::spawn(move || {
-                visit(&line);
+                visit(&queue);
             })
         };
-        pass(&line, &session);
+        pass(&queue, &shared);
         keeper.join().unwrap();
         newcomer.join().unwrap();
-        assert_eq!(session.given_back.load(Ordering::SeqCst), 1);
-        assert!(line.is_empty(), "something is left in the line");
+        assert_eq!(shared.given_back.load(Ordering::SeqCst), 1);
+        assert!(queue.is_empty(), "something is left in the line");
     });
 }
 
 #[test]
 fn a_kept_lease_is_for_one_newcomer() {
     model(|| {
-        let session = Session::kept();
-        let (line, _) = held(&session, 0);
-        pass(&line, &session);
+        let shared = SharedLease::kept();
+        let (queue, _) = held(&shared, 0);
+        pass(&queue, &shared);
         let visits = [(); 2].map(|()| {
-            let line = Arc::clone(&line);
+            let queue = Arc::clone(&queue);
             loom::thread::spawn(move || {
-                visit(&line);
+                visit(&queue);
             })
         });
         for visit in visits {
             visit.join().unwrap();
         }
-        assert_eq!(session.given_back.load(Ordering::SeqCst), 0);
-        end_keeping(&line, &session);
-        assert_eq!(session.given_back.load(Ordering::SeqCst), 1);
-        assert!(line.is_empty(), "something is left in the line");
+        assert_eq!(shared.given_back.load(Ordering::SeqCst), 0);
+        end_keeping(&queue, &shared);
+        assert_eq!(shared.given_back.load(Ordering::SeqCst), 1);
+        assert!(queue.is_empty(), "something is left in the line");
     });
 }
 
 #[test]
 fn a_lost_lease_is_not_kept_whenever_it_is_lost() {
     model(|| {
-        let session = Session::kept();
-        let (line, _) = held(&session, 0);
+        let shared = SharedLease::kept();
+        let (queue, _) = held(&shared, 0);
         let watchdog = {
-            let (line, session) = (Arc::clone(&line), Arc::clone(&session));
+            let (queue, shared) = (Arc::clone(&queue), Arc::clone(&shared));
             loom::thread::spawn(move || {
-                session.over.store(true, Ordering::SeqCst);
-                let next = line.remove(&session, BootInstant::now());
+                shared.over.store(true, Ordering::SeqCst);
+                let next = queue.remove(&shared, BootInstant::now());
                 assert!(next.is_none(), "nobody waits");
             })
         };
-        session.let_go();
-        let passed = line.pass(&session, BootInstant::now, may);
+        shared.let_go();
+        let passed = queue.pass(&shared, BootInstant::now, may);
         assert!(!matches!(passed, Passed::On(_)), "{passed:?}");
         watchdog.join().unwrap();
-        assert!(line.is_empty(), "a lost lease is still kept");
-        assert!(!visit(&line), "a lost lease was handed out");
+        assert!(queue.is_empty(), "a lost lease is still kept");
+        assert!(!visit(&queue), "a lost lease was handed out");
     });
 }
 
@@ -431,57 +431,57 @@ fn a_lost_lease_is_not_kept_whenever_it_is_lost() {
 #[test]
 fn a_dropped_future_keeps_its_lease_for_others() {
     model(|| {
-        let session = Session::kept();
-        let (line, slots) = held(&session, 1);
+        let shared = SharedLease::kept();
+        let (queue, slots) = held(&shared, 1);
         let drops = {
-            let (line, slot) = (Arc::clone(&line), Arc::clone(&slots[0]));
-            loom::thread::spawn(move || cancel(&line, &slot))
+            let (queue, slot) = (Arc::clone(&queue), Arc::clone(&slots[0]));
+            loom::thread::spawn(move || cancel(&queue, &slot))
         };
         let newcomer = {
-            let line = Arc::clone(&line);
+            let queue = Arc::clone(&queue);
             loom::thread::spawn(move || {
-                visit(&line);
+                visit(&queue);
             })
         };
-        pass(&line, &session);
+        pass(&queue, &shared);
         drops.join().unwrap();
         newcomer.join().unwrap();
-        end_keeping(&line, &session);
-        assert_eq!(session.given_back.load(Ordering::SeqCst), 1);
-        assert!(line.is_empty(), "something is left in the line");
+        end_keeping(&queue, &shared);
+        assert_eq!(shared.given_back.load(Ordering::SeqCst), 1);
+        assert!(queue.is_empty(), "something is left in the line");
     });
 }
 
 #[test]
 fn a_deposed_leader_does_not_win() {
     loom::model(|| {
-        let session = Session::new();
-        let line = Arc::new(Line::new());
-        let Arrival::Leads { number, .. } = line.arrive(|| Asker, BootInstant::now, may) else {
+        let shared = SharedLease::new();
+        let queue = Arc::new(LocalQueue::new());
+        let Arrival::Leads { number, .. } = queue.arrive(|| Asker, BootInstant::now, may) else {
             panic!("not alone")
         };
-        let Arrival::Waits { slot, .. } = line.arrive(|| Asker, BootInstant::now, may) else {
+        let Arrival::Waits { slot, .. } = queue.arrive(|| Asker, BootInstant::now, may) else {
             panic!("alone")
         };
         let asks = (&OwnerId, Duration::ZERO);
-        assert!(line.leader_lives(number, BootInstant::now(), asks).is_ok());
+        assert!(queue.leader_lives(number, BootInstant::now(), asks).is_ok());
         let patrol = {
-            let line = Arc::clone(&line);
+            let queue = Arc::clone(&queue);
             loom::thread::spawn(move || {
-                let found = line.patrol(BootInstant::now(), may);
+                let found = queue.patrol(BootInstant::now(), may);
                 let deposed = found.stalled.is_some();
                 settle(found);
                 deposed
             })
         };
-        let won = line.won(number, &session);
+        let won = queue.won(number, &shared);
         let deposed = patrol.join().unwrap();
         assert!(won != deposed, "won {won}, deposed {deposed}");
         if won {
-            session.hold();
-            pass(&line, &session);
+            shared.hold();
+            pass(&queue, &shared);
         }
-        assert!(try_once(&line, &slot));
-        assert_eq!(line.glance(), Glance::Empty);
+        assert!(try_once(&queue, &slot));
+        assert_eq!(queue.glance(), Glance::Empty);
     });
 }

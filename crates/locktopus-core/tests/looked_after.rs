@@ -1,6 +1,6 @@
-//! Random walks of a line, step by step, with members that stop anywhere: somebody always looks in time.
+//! Random walks of a local queue, step by step, with members that stop anywhere: somebody always looks in time.
 //!
-//! The slots and the line of a cohort are compiled here by themselves. Time passes as the walk says, and patrols come when
+//! The slots and the local queue of a cohort are compiled here by themselves. Time passes as the walk says, and patrols come when
 //! they were sent for, not otherwise.
 #![allow(
     dead_code,
@@ -28,7 +28,7 @@ use std::collections::BTreeSet;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use local_queue::{Arrival, Begun, Line};
+use local_queue::{Arrival, Begun, LocalQueue};
 use slot::{Slot, Turned};
 use stage::{Leavings, Next, Passed};
 use sync::Arc;
@@ -43,13 +43,13 @@ struct Asker;
 struct OwnerId;
 
 #[derive(Debug)]
-struct Stand;
+struct AcquisitionState;
 
 /// A lease that may always be passed on, and never be kept.
 #[derive(Debug)]
-struct Session;
+struct SharedLease;
 
-impl Session {
+impl SharedLease {
     fn is_over(&self) -> bool {
         false
     }
@@ -63,7 +63,7 @@ impl Session {
 struct Walk {
     dice: u64,
     now: BootInstant,
-    line: Line,
+    queue: LocalQueue,
     /// When patrols come.
     patrols: BTreeSet<BootInstant>,
     /// With when they came.
@@ -72,12 +72,12 @@ struct Walk {
     handed: Vec<(Arc<Slot>, BootInstant)>,
     /// The leader, since when it leads, and until when it said that it would be silent.
     leader: Option<(u64, BootInstant, Option<BootInstant>)>,
-    holder: Option<Arc<Session>>,
+    holder: Option<Arc<SharedLease>>,
     /// So many turns and leaders were taken back in time.
     taken_back: u32,
 }
 
-fn may(_: &Session, _: &Asker) -> bool {
+fn may(_: &SharedLease, _: &Asker) -> bool {
     true
 }
 
@@ -86,7 +86,7 @@ impl Walk {
         Self {
             dice: seed,
             now: BootInstant::now(),
-            line: Line::new(),
+            queue: LocalQueue::new(),
             patrols: BTreeSet::new(),
             waiting: Vec::new(),
             handed: Vec::new(),
@@ -127,7 +127,7 @@ impl Walk {
                 self.was_handed(slot);
             }
         }
-        assert!(left.stand.is_none());
+        assert!(left.state.is_none());
     }
 
     fn step(&mut self) {
@@ -144,7 +144,7 @@ impl Walk {
 
     fn arrive(&mut self) {
         let now = self.now;
-        match self.line.arrive(|| Asker, || now, may) {
+        match self.queue.arrive(|| Asker, || now, may) {
             Arrival::Leads { number, .. } => self.leader = Some((number, now, None)),
             Arrival::Waits { slot, look_at } => {
                 self.patrols.extend(look_at);
@@ -162,8 +162,8 @@ impl Walk {
         let at = self.roll(self.handed.len() as u64) as usize;
         let (slot, _) = self.handed.swap_remove(at);
         match slot.poll_turn(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Turned::Taken(_)) => match self.line.begin(&slot).unwrap() {
-                Begun::Holds(session, _) => self.holder = Some(session),
+            Poll::Ready(Turned::Taken(_)) => match self.queue.begin(&slot).unwrap() {
+                Begun::Holds(shared, _) => self.holder = Some(shared),
                 Begun::Leads(number, _) => self.leader = Some((number, self.now, None)),
             },
             Poll::Ready(Turned::Revoked) => {}
@@ -178,7 +178,7 @@ impl Walk {
         let at = self.roll(self.waiting.len() as u64) as usize;
         let (slot, _) = self.waiting.swap_remove(at);
         assert!(slot.cancel().is_none());
-        self.line.forget_one();
+        self.queue.forget_one();
     }
 
     /// The leader does something that may take a short or a long time.
@@ -188,7 +188,7 @@ impl Walk {
         };
         let long = [1, 60, 5_000, 150_000][self.roll(4) as usize];
         let until = self.now + Duration::from_millis(long);
-        match self.line.leader_lives(number, until, (&OwnerId, PATIENCE)) {
+        match self.queue.leader_lives(number, until, (&OwnerId, PATIENCE)) {
             Ok(look_at) => {
                 self.patrols.extend(look_at);
                 self.leader = Some((number, since, Some(until)));
@@ -202,23 +202,23 @@ impl Walk {
             return;
         };
         if self.roll(3) == 0 {
-            if let Ok(next) = self.line.leader_left(number, None, self.now) {
+            if let Ok(next) = self.queue.leader_left(number, None, self.now) {
                 self.called(next);
             }
         } else {
-            let session = Arc::new(Session);
-            if self.line.won(number, &session) {
-                self.holder = Some(session);
+            let shared = Arc::new(SharedLease);
+            if self.queue.won(number, &shared) {
+                self.holder = Some(shared);
             }
         }
     }
 
     fn pass(&mut self) {
-        let Some(session) = self.holder.take() else {
+        let Some(shared) = self.holder.take() else {
             return;
         };
         let now = self.now;
-        match self.line.pass(&session, || now, may) {
+        match self.queue.pass(&shared, || now, may) {
             Passed::On(next) | Passed::Over(Some(next)) => self.called(next),
             Passed::Over(None) | Passed::Kept | Passed::NotHere => {}
         }
@@ -231,7 +231,7 @@ impl Walk {
         while let Some(at) = self.patrols.first().copied().filter(|at| *at <= end) {
             self.patrols.remove(&at);
             self.now = at;
-            let found = self.line.patrol(at, may);
+            let found = self.queue.patrol(at, may);
             self.settle(found);
         }
         self.now = end;
@@ -266,7 +266,7 @@ impl Walk {
             return;
         }
         let far = self.now + PATIENCE;
-        let lives = self.line.leader_lives(number, far, (&OwnerId, PATIENCE));
+        let lives = self.queue.leader_lives(number, far, (&OwnerId, PATIENCE));
         assert!(
             lives.is_err(),
             "nobody looked after a leader that has been silent for {:?} too long",

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use super::abstention::{Abstention, NAME, no_quorum, other_kind};
 use super::claim::Claim;
-use super::fan::Fan;
-use super::panel::{Panel, SPARE};
-use super::silence::{NAME, Silence, no_quorum, other_kind};
+use super::fan_out::FanOut;
+use super::members::{Members, SPARE};
 use super::votes::{Answer, Tally, Verdict, Vote};
 use locktopus_core::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, Executed, FencingToken, clock,
@@ -16,11 +16,11 @@ use locktopus_core::{
 /// Tries once to take a lock on a majority of the nodes. What a failed try leaves on any node is given back in
 /// the background, and where that is quick, before this returns.
 pub(super) async fn attempt(
-    panel: &Arc<Panel>,
+    members: &Arc<Members>,
     attempt: &AcquireAttempt,
 ) -> Result<AttemptOutcome, BackendError> {
-    panel.ready()?;
-    panel.check_lease(attempt.lease)?;
+    members.ready()?;
+    members.check_lease(attempt.lease)?;
     if attempt.deadline <= Instant::now() {
         let (kind, executed) = (BackendErrorKind::Timeout, Executed::No);
         let message = "the deadline was over before any node was asked";
@@ -29,13 +29,13 @@ pub(super) async fn attempt(
     let sent = clock::now();
     let until = attempt.deadline.saturating_duration_since(Instant::now()) + attempt.lease;
     let (target, owner) = (&attempt.target, &attempt.owner);
-    let nodes = panel.nodes.len();
-    let claim = panel
+    let nodes = members.nodes.len();
+    let claim = members
         .ledger
         .want(target, owner, attempt.permits, (nodes, until));
-    let mut round = Round::new(panel, attempt, claim);
+    let mut round = Round::new(members, attempt, claim);
     let outcome = round.run().await;
-    let valid_until = panel.margin.valid_until(sent, attempt.lease);
+    let valid_until = members.margin.valid_until(sent, attempt.lease);
     match outcome {
         Ok(AttemptOutcome::Granted { token }) if clock::now() < valid_until => {
             round.won(token);
@@ -56,7 +56,7 @@ pub(super) async fn attempt(
 
 /// One round of attempts. Dropped before it is won, it gives everything back.
 struct Round<'a> {
-    panel: &'a Arc<Panel>,
+    members: &'a Arc<Members>,
     attempt: &'a AcquireAttempt,
     claim: Arc<Claim>,
     tally: Tally,
@@ -66,19 +66,19 @@ struct Round<'a> {
 }
 
 impl<'a> Round<'a> {
-    fn new(panel: &'a Arc<Panel>, attempt: &'a AcquireAttempt, claim: Arc<Claim>) -> Self {
+    fn new(members: &'a Arc<Members>, attempt: &'a AcquireAttempt, claim: Arc<Claim>) -> Self {
         let tokens = attempt.target.kind().has_tokens();
         // A repetition that asks for more than it has gets more.
         let before = claim
             .token()
             .filter(|token| attempt.floor.is_none_or(|floor| *token >= floor));
-        let tally = Tally::new(panel.nodes.len(), tokens, before);
-        let mut silent: Vec<_> = panel.nodes.iter().map(|node| node.is_silent()).collect();
-        if silent.iter().filter(|silent| **silent).count() >= panel.majority() {
+        let tally = Tally::new(members.nodes.len(), tokens, before);
+        let mut silent: Vec<_> = members.nodes.iter().map(|node| node.is_silent()).collect();
+        if silent.iter().filter(|silent| **silent).count() >= members.majority() {
             silent.fill(false);
         }
         Self {
-            panel,
+            members,
             attempt,
             claim,
             tally,
@@ -91,8 +91,8 @@ impl<'a> Round<'a> {
         let begun = Instant::now();
         let mut heard = begun;
         // Late answers are not waited for, but heard: the fan goes on in the background.
-        let mut fan = Fan::new(self.panel);
-        for node in 0..self.panel.nodes.len() {
+        let mut fan = FanOut::new(self.members);
+        for node in 0..self.members.nodes.len() {
             fan.push(self.ask(node, self.attempt.floor));
         }
         loop {
@@ -132,7 +132,7 @@ impl<'a> Round<'a> {
         node: usize,
         floor: Option<FencingToken>,
     ) -> impl Future<Output = (usize, Answer)> + Send + 'static {
-        let (panel, claim) = (Arc::clone(self.panel), Arc::clone(&self.claim));
+        let (members, claim) = (Arc::clone(self.members), Arc::clone(&self.claim));
         let attempt = AcquireAttempt {
             floor,
             place: None,
@@ -140,21 +140,21 @@ impl<'a> Round<'a> {
             ..self.attempt.clone()
         };
         async move {
-            let answer = ask(&panel, &claim, node, &attempt).await;
+            let answer = ask(&members, &claim, node, &attempt).await;
             (node, answer)
         }
     }
 
     fn no_quorum(&self) -> BackendError {
-        let silences = self.tally.votes.iter().filter_map(|vote| match vote {
-            Vote::Silent(silence) => Some(silence),
+        let abstentions = self.tally.votes.iter().filter_map(|vote| match vote {
+            Vote::Abstained(abstention) => Some(abstention),
             _ => None,
         });
-        let nodes = self.panel.nodes.len();
-        if let Some(error) = other_kind(&self.attempt.target, nodes, silences) {
+        let nodes = self.members.nodes.len();
+        if let Some(error) = other_kind(&self.attempt.target, nodes, abstentions) {
             return error;
         }
-        let labels = self.panel.nodes.iter().map(|node| &node.label);
+        let labels = self.members.nodes.iter().map(|node| &node.label);
         let (what, needed) = ("the lock", self.tally.majority);
         no_quorum(what, needed, Executed::No, labels.zip(self.tally.told()))
     }
@@ -169,8 +169,8 @@ impl<'a> Round<'a> {
     /// does not find its own leavings; the others are dealt with in the background.
     async fn lose(mut self) {
         self.over = true;
-        self.panel.give_up(&self.claim);
-        let share = self.panel.share_of(self.attempt.lease);
+        self.members.give_up(&self.claim);
+        let share = self.members.share_of(self.attempt.lease);
         let deadline = self.attempt.deadline.min(Instant::now() + share);
         for (node, vote) in self.tally.votes.iter().enumerate() {
             if matches!(vote, Vote::Granted(_)) {
@@ -183,30 +183,30 @@ impl<'a> Round<'a> {
 impl Drop for Round<'_> {
     fn drop(&mut self) {
         if !self.over {
-            self.panel.give_up(&self.claim);
+            self.members.give_up(&self.claim);
         }
     }
 }
 
 /// One attempt on one node, entered in the claim. It ends with its own deadline or its share of the lease.
 pub(super) async fn ask(
-    panel: &Panel,
+    members: &Members,
     claim: &Arc<Claim>,
     node: usize,
     attempt: &AcquireAttempt,
 ) -> Answer {
     let closed = || {
-        Silence::not_asked(
+        Abstention::not_asked(
             "not asked, because an earlier attempt of this owner is not surely given back",
         )
     };
-    let share = panel.share_of(attempt.lease);
+    let share = members.share_of(attempt.lease);
     let soon = attempt.deadline.min(Instant::now() + share);
     if !claim.clean(node, soon).await {
         return Err(closed());
     }
     let sent = claim.begin(node).ok_or_else(closed)?;
-    let voter = &panel.nodes[node];
+    let voter = &members.nodes[node];
     let call = |deadline| {
         let (backend, attempt) = (Arc::clone(&voter.backend), attempt.clone());
         async move {

@@ -9,11 +9,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::QuorumBackend;
+use super::abstention::NAME;
 use super::claim::Ledger;
+use super::eligibility::Eligibility;
+use super::members::{Members, SPARE};
 use super::node::{Node, Servers};
-use super::panel::{Panel, SPARE};
-use super::silence::NAME;
-use super::standing::Standing;
 use locktopus_core::NodeProbe;
 use locktopus_core::{BackendInfo, DynBackend, OptionError, SafetyMode, ValidityMargin};
 
@@ -133,13 +133,13 @@ impl QuorumBuilder {
                 max_lease,
                 recheck: probe_every,
                 servers: Arc::clone(&servers),
-                standing: Mutex::new(Standing::default()),
+                eligibility: Mutex::new(Eligibility::default()),
                 asking: Arc::default(),
                 timeout: node_timeout,
                 silent: AtomicBool::new(false),
             })
         };
-        let panel = Panel {
+        let members = Members {
             nodes: nodes.into_iter().enumerate().map(node).collect(),
             node_timeout,
             max_lease,
@@ -149,8 +149,8 @@ impl QuorumBuilder {
             closed: CancellationToken::new(),
             runtime: OnceLock::new(),
         };
-        let panel = Arc::new(panel);
-        Ok(QuorumBackend { info, panel })
+        let members = Arc::new(members);
+        Ok(QuorumBackend { info, members })
     }
 
     fn check(&self) -> Result<(), OptionError> {

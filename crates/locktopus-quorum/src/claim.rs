@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use super::silence::Silence;
+use super::abstention::Abstention;
 use locktopus_core::clock::{self, BootInstant};
 use locktopus_core::{AttemptOutcome, FencingToken, LockTarget, OwnerId, lock};
 
@@ -189,8 +189,8 @@ impl Claim {
     }
 
     /// A release failed.
-    pub(super) fn not_released(&self, node: usize, silence: &Silence) {
-        lock(&self.state).marks[node].spoilt |= silence.may_have_run();
+    pub(super) fn not_released(&self, node: usize, abstention: &Abstention) {
+        lock(&self.state).marks[node].spoilt |= abstention.may_have_run();
     }
 
     /// The node has forgotten it by itself.
@@ -202,7 +202,7 @@ impl Claim {
         self.changed.notify_waiters();
     }
 
-    fn answered(&self, sent: &Sent, answer: Option<&Result<AttemptOutcome, Silence>>) {
+    fn answered(&self, sent: &Sent, answer: Option<&Result<AttemptOutcome, Abstention>>) {
         let mut state = lock(&self.state);
         let mark = &mut state.marks[sent.node];
         mark.in_flight = mark.in_flight.saturating_sub(1);
@@ -212,7 +212,7 @@ impl Claim {
             Some(Ok(AttemptOutcome::Held { .. })) => {
                 mark.may_hold = mark.in_flight > 0 || mark.late;
             }
-            Some(Err(silence)) if !silence.may_have_run() => mark.may_hold = sent.held_before,
+            Some(Err(abstention)) if !abstention.may_have_run() => mark.may_hold = sent.held_before,
             Some(Ok(AttemptOutcome::Queued { .. }) | Err(_)) | None => mark.late = true,
         }
         drop(state);
@@ -230,7 +230,7 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    pub(super) fn answer(mut self, answer: &Result<AttemptOutcome, Silence>) {
+    pub(super) fn answer(mut self, answer: &Result<AttemptOutcome, Abstention>) {
         self.answered = true;
         self.claim.answered(&self, Some(answer));
     }
@@ -340,8 +340,8 @@ mod tests {
 
     const TIME: Duration = Duration::from_secs(1);
 
-    fn silent() -> Result<AttemptOutcome, Silence> {
-        Err(Silence::void("no answer"))
+    fn silent() -> Result<AttemptOutcome, Abstention> {
+        Err(Abstention::void("no answer"))
     }
 
     fn claim(ledger: &Ledger) -> Arc<Claim> {
@@ -394,8 +394,8 @@ mod tests {
         let first = claim(&ledger);
         first.begin(0).unwrap().answer(&silent());
         assert_eq!(first.give_up(), [0]);
-        first.not_released(0, &Silence::void("no answer"));
-        first.not_released(1, &Silence::not_asked("not sent"));
+        first.not_released(0, &Abstention::void("no answer"));
+        first.not_released(1, &Abstention::not_asked("not sent"));
         assert!(first.released(0) && !first.released(0));
         ledger.tidy(&first);
         assert_eq!(ledger.len(), 1, "remembered");

@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use super::members::Members;
 use super::node::Node;
-use super::panel::Panel;
 use locktopus_core::{BackendError, Diagnosis, Finding, Severity};
 
 /// The findings of all nodes, and those about them together.
 pub(super) async fn diagnose(
-    panel: &Arc<Panel>,
+    members: &Arc<Members>,
     deadline: Instant,
 ) -> Result<Diagnosis, BackendError> {
-    panel.ready()?;
-    let looked = panel.nodes.iter().map(|node| look(node, deadline));
+    members.ready()?;
+    let looked = members.nodes.iter().map(|node| look(node, deadline));
     let looked = futures_util::future::join_all(looked).await;
     let mut diagnosis = Diagnosis::default();
     let mut places: Vec<(&str, Vec<String>)> = Vec::new();
-    for (node, Diagnosis { nodes, findings }) in panel.nodes.iter().zip(looked) {
+    for (node, Diagnosis { nodes, findings }) in members.nodes.iter().zip(looked) {
         let named = nodes.iter().map(|text| format!("{}: {text}", node.label));
         diagnosis.nodes.extend(named);
         let named = findings.into_iter().map(|finding| Finding {
@@ -28,7 +28,7 @@ pub(super) async fn diagnose(
         diagnosis.findings.extend(named);
         places.push((&node.label, nodes));
     }
-    diagnosis.findings.extend(same_servers(&panel.nodes));
+    diagnosis.findings.extend(same_servers(&members.nodes));
     // Nodes in this process all look the same.
     let known = |(_, nodes): &&(&str, Vec<String>)| nodes.iter().any(|n| n.contains(':'));
     let places: Vec<_> = places.iter().filter(known).collect();
@@ -48,12 +48,12 @@ pub(super) async fn diagnose(
 async fn look(node: &Arc<Node>, deadline: Instant) -> Diagnosis {
     let mut diagnosis = match node.call(deadline, node.backend.diagnose(deadline)).await {
         Ok(diagnosis) => diagnosis,
-        Err(silence) => Diagnosis {
+        Err(abstention) => Diagnosis {
             nodes: vec!["not reached".to_owned()],
             findings: vec![Finding {
                 severity: Severity::Warning,
                 check: "reachable",
-                message: silence.to_string(),
+                message: abstention.to_string(),
             }],
         },
     };
@@ -66,7 +66,7 @@ async fn look(node: &Arc<Node>, deadline: Instant) -> Diagnosis {
         let identified = node.identify(deadline).await;
         identified
             .err()
-            .map(|silence| (Severity::Warning, silence.to_string()))
+            .map(|abstention| (Severity::Warning, abstention.to_string()))
     };
     diagnosis
         .findings

@@ -6,55 +6,55 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use super::abstention::{Abstention, no_quorum};
 use super::attempt;
 use super::claim::Claim;
-use super::fan::Fan;
-use super::panel::Panel;
-use super::silence::{Silence, no_quorum};
+use super::fan_out::FanOut;
+use super::members::Members;
 use locktopus_core::{
     AcquireAttempt, AttemptOutcome, BackendError, Executed, ExtendOutcome, ExtendRequest,
 };
 
-type Answers = Vec<(usize, Result<ExtendOutcome, Silence>)>;
+type Answers = Vec<(usize, Result<ExtendOutcome, Abstention>)>;
 
 /// Extends several locks. Each counts as extended when a majority says so before the deadline.
 ///
 /// The nodes that nobody waits for any more are heard all the same: one that is always the last to answer would
 /// otherwise never be given back what it lost.
 pub(super) async fn extend(
-    panel: &Arc<Panel>,
+    members: &Arc<Members>,
     batch: &[ExtendRequest],
     deadline: Instant,
 ) -> Vec<Result<ExtendOutcome, BackendError>> {
-    let mut round = Round::begin(panel, batch, deadline);
+    let mut round = Round::begin(members, batch, deadline);
     while !round.is_decided() && round.hear().await {}
     let outcomes = round.outcomes();
     if !round.fan.is_empty() {
-        panel.background(async move { while round.hear().await {} });
+        members.background(async move { while round.hear().await {} });
     }
     outcomes
 }
 
 /// One round of extensions under way.
 struct Round {
-    panel: Arc<Panel>,
+    members: Arc<Members>,
     deadline: Instant,
     locks: Vec<Ballot>,
-    fan: Fan<(usize, Answers)>,
+    fan: FanOut<(usize, Answers)>,
 }
 
 impl Round {
-    fn begin(panel: &Arc<Panel>, batch: &[ExtendRequest], deadline: Instant) -> Self {
-        let open = |request| Ballot::open(panel, request);
+    fn begin(members: &Arc<Members>, batch: &[ExtendRequest], deadline: Instant) -> Self {
+        let open = |request| Ballot::open(members, request);
         let locks: Vec<Ballot> = batch.iter().map(open).collect();
-        let mut fan = Fan::new(panel);
-        for node in 0..panel.nodes.len() {
-            for requests in by_shard(panel, node, batch, &locks) {
-                fan.push(ask(Arc::clone(panel), node, requests, deadline));
+        let mut fan = FanOut::new(members);
+        for node in 0..members.nodes.len() {
+            for requests in by_shard(members, node, batch, &locks) {
+                fan.push(ask(Arc::clone(members), node, requests, deadline));
             }
         }
         Self {
-            panel: Arc::clone(panel),
+            members: Arc::clone(members),
             deadline,
             locks,
             fan,
@@ -74,10 +74,10 @@ impl Round {
             let lock = &mut self.locks[index];
             lock.votes[node] = match answer {
                 Ok(outcome) => Vote::Said(outcome),
-                Err(silence) => Vote::Silent(silence),
+                Err(abstention) => Vote::Abstained(abstention),
             };
             for node in lock.put_back_now() {
-                let again = put_back(&self.panel, lock, (node, index), self.deadline);
+                let again = put_back(&self.members, lock, (node, index), self.deadline);
                 self.fan.push(again);
             }
         }
@@ -86,13 +86,13 @@ impl Round {
 
     fn outcomes(&mut self) -> Vec<Result<ExtendOutcome, BackendError>> {
         let locks = self.locks.iter_mut();
-        locks.map(|lock| lock.outcome(&self.panel)).collect()
+        locks.map(|lock| lock.outcome(&self.members)).collect()
     }
 }
 
 /// The requests that one node can be sent together. It may be a cluster, with shards of its own.
 fn by_shard(
-    panel: &Panel,
+    members: &Members,
     node: usize,
     batch: &[ExtendRequest],
     locks: &[Ballot],
@@ -100,7 +100,7 @@ fn by_shard(
     let mut shards: BTreeMap<u32, Vec<(usize, ExtendRequest)>> = BTreeMap::new();
     let open = batch.iter().enumerate().zip(locks);
     for ((index, request), _) in open.filter(|(_, lock)| lock.refused.is_none()) {
-        let shard = panel.nodes[node].backend.shard(&request.target);
+        let shard = members.nodes[node].backend.shard(&request.target);
         shards
             .entry(shard)
             .or_default()
@@ -110,14 +110,14 @@ fn by_shard(
 }
 
 async fn ask(
-    panel: Arc<Panel>,
+    members: Arc<Members>,
     node: usize,
     requests: Vec<(usize, ExtendRequest)>,
     deadline: Instant,
 ) -> (usize, Answers) {
-    let voter = &panel.nodes[node];
+    let voter = &members.nodes[node];
     let shortest = requests.iter().map(|(_, request)| request.lease).min();
-    let share = panel.share_of(shortest.unwrap_or_default());
+    let share = members.share_of(shortest.unwrap_or_default());
     let (indexes, batch): (Vec<usize>, Vec<ExtendRequest>) = requests.into_iter().unzip();
     let call = |deadline| {
         let (backend, batch) = (Arc::clone(&voter.backend), batch);
@@ -129,15 +129,15 @@ async fn ask(
                 voter.suspect();
             }
             let mut answers = answers.into_iter().map(|answer| Ok(answer?));
-            let missing = || Err(Silence::void("it answered for too few locks"));
+            let missing = || Err(Abstention::void("it answered for too few locks"));
             indexes
                 .into_iter()
                 .map(|index| (index, answers.next().unwrap_or_else(missing)))
                 .collect()
         }
-        Err(silence) => indexes
+        Err(abstention) => indexes
             .into_iter()
-            .map(|index| (index, Err(silence.clone())))
+            .map(|index| (index, Err(abstention.clone())))
             .collect(),
     };
     (node, answers)
@@ -145,12 +145,12 @@ async fn ask(
 
 /// Takes the lock again on a node that lost it, for the same owner and with the same token.
 fn put_back(
-    panel: &Arc<Panel>,
+    members: &Arc<Members>,
     lock: &Ballot,
     (node, index): (usize, usize),
     deadline: Instant,
 ) -> impl Future<Output = (usize, Answers)> + Send + 'static {
-    let (panel, claim) = (Arc::clone(panel), Arc::clone(&lock.claim));
+    let (members, claim) = (Arc::clone(members), Arc::clone(&lock.claim));
     let request = &lock.request;
     let (target, owner) = (request.target.clone(), request.owner.clone());
     let attempt = AcquireAttempt {
@@ -159,13 +159,13 @@ fn put_back(
         ..AcquireAttempt::new(target, owner, request.lease, deadline)
     };
     async move {
-        let answer = match attempt::ask(&panel, &claim, node, &attempt).await {
+        let answer = match attempt::ask(&members, &claim, node, &attempt).await {
             Ok(AttemptOutcome::Granted { .. }) => {
-                tracing::debug!(lock = %claim.target, node = %panel.nodes[node].label, "put back");
+                tracing::debug!(lock = %claim.target, node = %members.nodes[node].label, "put back");
                 Ok(ExtendOutcome::Extended)
             }
             Ok(_) => Ok(ExtendOutcome::TakenOver),
-            Err(silence) => Err(silence),
+            Err(abstention) => Err(abstention),
         };
         (node, vec![(index, answer)])
     }
@@ -176,7 +176,7 @@ fn put_back(
 enum Vote {
     Pending,
     Said(ExtendOutcome),
-    Silent(Silence),
+    Abstained(Abstention),
 }
 
 impl fmt::Display for Vote {
@@ -186,7 +186,7 @@ impl fmt::Display for Vote {
             Self::Said(ExtendOutcome::Extended) => f.write_str("extended"),
             Self::Said(ExtendOutcome::Missing) => f.write_str("not held there"),
             Self::Said(ExtendOutcome::TakenOver) => f.write_str("held by somebody else"),
-            Self::Silent(silence) => silence.fmt(f),
+            Self::Abstained(abstention) => abstention.fmt(f),
         }
     }
 }
@@ -201,20 +201,20 @@ struct Ballot {
 }
 
 impl Ballot {
-    fn open(panel: &Panel, request: &ExtendRequest) -> Self {
-        let refused = panel
+    fn open(members: &Members, request: &ExtendRequest) -> Self {
+        let refused = members
             .ready()
             .and_then(|()| super::supported(request.target.kind()))
-            .and_then(|()| panel.check_lease(request.lease));
-        let nodes = panel.nodes.len();
+            .and_then(|()| members.check_lease(request.lease));
+        let nodes = members.nodes.len();
         let (target, owner) = (&request.target, &request.owner);
-        let claim = panel.ledger.adopt(target, owner, (nodes, request.lease));
+        let claim = members.ledger.adopt(target, owner, (nodes, request.lease));
         claim.kept_for(request.lease);
         Self {
             request: request.clone(),
             claim,
             votes: vec![Vote::Pending; nodes],
-            majority: panel.majority(),
+            majority: members.majority(),
             refused: refused.err(),
         }
     }
@@ -261,7 +261,7 @@ impl Ballot {
         by_another > 0 && by_another + unknown >= self.majority
     }
 
-    fn outcome(&mut self, panel: &Panel) -> Result<ExtendOutcome, BackendError> {
+    fn outcome(&mut self, members: &Members) -> Result<ExtendOutcome, BackendError> {
         if let Some(error) = self.refused.take() {
             return Err(error);
         }
@@ -276,7 +276,7 @@ impl Ballot {
                 ExtendOutcome::Missing
             });
         }
-        let labels = panel.nodes.iter().map(|node| &node.label);
+        let labels = members.nodes.iter().map(|node| &node.label);
         let (what, needed) = ("the extension", self.majority);
         let executed = Executed::Maybe;
         Err(no_quorum(what, needed, executed, labels.zip(&self.votes)))

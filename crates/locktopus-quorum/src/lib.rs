@@ -2,25 +2,25 @@
 //!
 //! | module | why it exists |
 //! |---|---|
-//! | `builder`, `panel` | the nodes, and what runs in their background |
-//! | `node`, `probe`, `standing` | one node, and whether its answers count |
+//! | `builder`, `members` | the nodes, and what runs in their background |
+//! | `node`, `eligibility` | one node, and whether its answers count |
 //! | `claim` | what the nodes may hold for one owner, and who gives it back |
 //! | `attempt`, `votes` | the round that takes a lock, and what the votes come to |
 //! | `release`, `extend` | the other rounds |
 //! | `views`, `diagnose` | what a majority sees |
-//! | `fan`, `silence` | calls to all nodes at once; why an answer does not count |
+//! | `fan_out`, `abstention` | calls to all nodes at once; why an answer does not count |
 
+mod abstention;
 mod attempt;
 mod builder;
 mod claim;
 mod diagnose;
+mod eligibility;
 mod extend;
-mod fan;
+mod fan_out;
+mod members;
 mod node;
-mod panel;
 mod release;
-mod silence;
-mod standing;
 mod views;
 mod votes;
 
@@ -30,9 +30,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::time::Instant;
 
+use abstention::NAME;
 pub use builder::QuorumBuilder;
-use panel::Panel;
-use silence::NAME;
+use members::Members;
 pub use views::NodeView;
 
 use locktopus_core::{
@@ -102,7 +102,7 @@ use locktopus_core::{
 #[derive(Clone)]
 pub struct QuorumBackend {
     info: BackendInfo,
-    panel: Arc<Panel>,
+    members: Arc<Members>,
 }
 
 impl QuorumBackend {
@@ -114,7 +114,7 @@ impl QuorumBackend {
     /// How many nodes must agree.
     #[must_use]
     pub fn majority(&self) -> usize {
-        self.panel.majority()
+        self.members.majority()
     }
 
     /// Asks every node for the state of a lock. [`inspect`](LockBackend::inspect) tells what they come to.
@@ -131,13 +131,13 @@ impl QuorumBackend {
         target: &LockTarget,
         deadline: Instant,
     ) -> Result<Vec<NodeView>, BackendError> {
-        views::nodes(&self.panel, target, deadline).await
+        views::nodes(&self.members, target, deadline).await
     }
 
     /// How many rounds and releases are going on in the background.
     #[must_use]
     pub fn background_tasks(&self) -> usize {
-        self.panel.tasks.len()
+        self.members.tasks.len()
     }
 }
 
@@ -156,18 +156,18 @@ impl LockBackend for QuorumBackend {
                 reason,
             });
         }
-        let mut nodes = self.panel.nodes.iter();
+        let mut nodes = self.members.nodes.iter();
         nodes.try_for_each(|node| node.backend.check(target))
     }
 
     fn shard(&self, target: &LockTarget) -> u32 {
         // Each node's batches are cut along that node's own shards, whatever this says.
-        self.panel.nodes[0].backend.shard(target)
+        self.members.nodes[0].backend.shard(target)
     }
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         supported(attempt.target.kind())?;
-        attempt::attempt(&self.panel, attempt).await
+        attempt::attempt(&self.members, attempt).await
     }
 
     fn group(&self, _target: &LockTarget) -> Option<u32> {
@@ -185,7 +185,7 @@ impl LockBackend for QuorumBackend {
 
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
         supported(request.target.kind())?;
-        release::release(&self.panel, request).await
+        release::release(&self.members, request).await
     }
 
     async fn extend(
@@ -193,7 +193,7 @@ impl LockBackend for QuorumBackend {
         batch: &[ExtendRequest],
         deadline: Instant,
     ) -> Vec<Result<ExtendOutcome, BackendError>> {
-        extend::extend(&self.panel, batch, deadline).await
+        extend::extend(&self.members, batch, deadline).await
     }
 
     async fn inspect(
@@ -202,7 +202,7 @@ impl LockBackend for QuorumBackend {
         deadline: Instant,
     ) -> Result<LockState, BackendError> {
         supported(target.kind())?;
-        views::inspect(&self.panel, target, deadline).await
+        views::inspect(&self.members, target, deadline).await
     }
 
     async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
@@ -216,7 +216,7 @@ impl LockBackend for QuorumBackend {
         deadline: Instant,
     ) -> Result<Eviction, BackendError> {
         supported(target.kind())?;
-        views::evict(&self.panel, target, deadline).await
+        views::evict(&self.members, target, deadline).await
     }
 
     async fn scan(
@@ -225,7 +225,7 @@ impl LockBackend for QuorumBackend {
         cursor: Option<ScanCursor>,
         deadline: Instant,
     ) -> Result<LockPage, BackendError> {
-        views::scan(&self.panel, prefix, cursor, deadline).await
+        views::scan(&self.members, prefix, cursor, deadline).await
     }
 
     fn listen(&self, _target: &LockTarget) -> Option<WakeStream> {
@@ -237,22 +237,22 @@ impl LockBackend for QuorumBackend {
         _target: &LockTarget,
         _deadline: Instant,
     ) -> Result<WakeStream, BackendError> {
-        self.panel.ready()?;
+        self.members.ready()?;
         Err(unsupported(
             "waiters of a quorum are not woken, they ask again after random pauses",
         ))
     }
 
     async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError> {
-        diagnose::diagnose(&self.panel, deadline).await
+        diagnose::diagnose(&self.members, deadline).await
     }
 
     async fn close(&self) {
         // What is being given back gets a moment; a node that is down must not keep the process from ending.
-        self.panel.tasks.close();
-        let _ = tokio::time::timeout(self.panel.node_timeout, self.panel.tasks.wait()).await;
-        self.panel.closed.cancel();
-        let closing = self.panel.nodes.iter().map(|node| node.backend.close());
+        self.members.tasks.close();
+        let _ = tokio::time::timeout(self.members.node_timeout, self.members.tasks.wait()).await;
+        self.members.closed.cancel();
+        let closing = self.members.nodes.iter().map(|node| node.backend.close());
         futures_util::future::join_all(closing).await;
     }
 }
@@ -260,9 +260,9 @@ impl LockBackend for QuorumBackend {
 impl fmt::Debug for QuorumBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("QuorumBackend")
-            .field("nodes", &self.panel.nodes)
-            .field("node_timeout", &self.panel.node_timeout)
-            .field("max_lease", &self.panel.max_lease)
+            .field("nodes", &self.members.nodes)
+            .field("node_timeout", &self.members.node_timeout)
+            .field("max_lease", &self.members.max_lease)
             .finish_non_exhaustive()
     }
 }

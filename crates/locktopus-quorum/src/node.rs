@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::silence::Silence;
-use super::standing::{Judgement, Standing};
+use super::abstention::Abstention;
+use super::eligibility::{Eligibility, Judgement};
 use locktopus_core::{BackendError, DynBackend, clock, lock};
 use locktopus_core::{NodeIdentity, NodeProbe};
 
@@ -31,7 +31,7 @@ pub(super) struct Node {
     /// An identity older than this is read again.
     pub(super) recheck: Duration,
     pub(super) servers: Servers,
-    pub(super) standing: Mutex<Standing>,
+    pub(super) eligibility: Mutex<Eligibility>,
     /// One question at a time; the others wait for its answer.
     pub(super) asking: Arc<tokio::sync::Mutex<()>>,
     /// How long it has to say who it is.
@@ -48,17 +48,17 @@ impl Node {
         limit: Instant,
         share: Duration,
         call: impl FnOnce(Instant) -> F,
-    ) -> Result<T, Silence>
+    ) -> Result<T, Abstention>
     where
         F: Future<Output = Result<T, BackendError>>,
     {
-        let unknown = |_: &Silence| self.silent.store(true, Ordering::Relaxed);
+        let unknown = |_: &Abstention| self.silent.store(true, Ordering::Relaxed);
         let generation = self.admitted(limit).await.inspect_err(unknown)?;
         let deadline = limit.min(Instant::now() + share);
         let answer = self.call(deadline, call(deadline)).await?;
         if self.probe.as_ref().map(|probe| probe.generation()) != generation {
             let reason = "it reconnected during the call, perhaps to a server that lost its data";
-            return Err(Silence::void(reason));
+            return Err(Abstention::void(reason));
         }
         Ok(answer)
     }
@@ -68,11 +68,11 @@ impl Node {
         &self,
         deadline: Instant,
         call: impl Future<Output = Result<T, BackendError>>,
-    ) -> Result<T, Silence> {
+    ) -> Result<T, Abstention> {
         let begun = Instant::now();
         let answer = match timeout_at(deadline + GRACE, call).await {
-            Ok(answer) => answer.map_err(Silence::from),
-            Err(_) => Err(Silence::late(begun.elapsed())),
+            Ok(answer) => answer.map_err(Abstention::from),
+            Err(_) => Err(Abstention::late(begun.elapsed())),
         };
         self.silent.store(answer.is_err(), Ordering::Relaxed);
         answer.inspect_err(|_| self.suspect())
@@ -85,21 +85,21 @@ impl Node {
 
     /// Who the node's server is, if it was ever asked.
     pub(super) fn identity(&self) -> Option<NodeIdentity> {
-        lock(&self.standing).identity().cloned()
+        lock(&self.eligibility).identity().cloned()
     }
 
     /// Asks the server who it is unless that is known, and whatever it is, waits for the answer.
-    pub(super) async fn identify(self: &Arc<Self>, deadline: Instant) -> Result<(), Silence> {
+    pub(super) async fn identify(self: &Arc<Self>, deadline: Instant) -> Result<(), Abstention> {
         self.admitted(deadline).await.map(drop)
     }
 
-    async fn admitted(self: &Arc<Self>, deadline: Instant) -> Result<Option<u64>, Silence> {
+    async fn admitted(self: &Arc<Self>, deadline: Instant) -> Result<Option<u64>, Abstention> {
         let known = timeout_at(deadline + GRACE, self.admit()).await;
-        known.unwrap_or_else(|_| Err(Silence::not_asked("it did not say who it is in time")))
+        known.unwrap_or_else(|_| Err(Abstention::not_asked("it did not say who it is in time")))
     }
 
     /// The connection on which the node may vote now; `None` if it is assumed never to lose data.
-    async fn admit(self: &Arc<Self>) -> Result<Option<u64>, Silence> {
+    async fn admit(self: &Arc<Self>) -> Result<Option<u64>, Abstention> {
         let Some(probe) = &self.probe else {
             return Ok(None);
         };
@@ -113,22 +113,22 @@ impl Node {
                     let _turn = turn;
                     node.ask().await
                 });
-                let stopped = |_| Err(Silence::not_asked("it was not asked who it is"));
+                let stopped = |_| Err(Abstention::not_asked("it was not asked who it is"));
                 asked.await.unwrap_or_else(stopped)?;
             }
         }
         let generation = probe.generation();
         match self.judge(generation) {
             Judgement::Votes => Ok(Some(generation)),
-            Judgement::Twin(label) => Err(Silence::not_asked(format!(
+            Judgement::Twin(label) => Err(Abstention::not_asked(format!(
                 "it is the same server as {label}, which votes already"
             ))),
-            Judgement::NotYet(left) => Err(Silence::not_yet(left)),
-            Judgement::Ask => Err(Silence::not_asked("it is reconnecting")),
+            Judgement::NotYet(left) => Err(Abstention::not_yet(left)),
+            Judgement::Ask => Err(Abstention::not_asked("it is reconnecting")),
         }
     }
 
-    async fn ask(&self) -> Result<(), Silence> {
+    async fn ask(&self) -> Result<(), Abstention> {
         let Some(probe) = &self.probe else {
             return Ok(());
         };
@@ -138,14 +138,14 @@ impl Node {
             Ok(Ok(identity)) => identity,
             Ok(Err(error)) => {
                 let reason = format!("it did not say who it is: {error}");
-                return Err(Silence::not_asked(reason));
+                return Err(Abstention::not_asked(reason));
             }
-            Err(_) => return Err(Silence::not_asked("it did not say who it is in time")),
+            Err(_) => return Err(Abstention::not_asked("it did not say who it is in time")),
         };
         // Otherwise nobody knows on which of the two connections this was the answer.
         if probe.generation() == before {
             let twin = self.twin(&identity.run_id);
-            lock(&self.standing).learn(before, identity, twin, clock::now(), self.max_lease);
+            lock(&self.eligibility).learn(before, identity, twin, clock::now(), self.max_lease);
         }
         Ok(())
     }
@@ -160,11 +160,11 @@ impl Node {
     }
 
     fn judge(&self, generation: u64) -> Judgement {
-        lock(&self.standing).judge(generation, clock::now(), self.recheck)
+        lock(&self.eligibility).judge(generation, clock::now(), self.recheck)
     }
 
     pub(super) fn suspect(&self) {
-        lock(&self.standing).suspect();
+        lock(&self.eligibility).suspect();
     }
 }
 

@@ -4,46 +4,46 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::fan::Fan;
-use super::panel::Panel;
-use super::silence::{Silence, no_quorum};
+use super::abstention::{Abstention, no_quorum};
+use super::fan_out::FanOut;
+use super::members::Members;
 use locktopus_core::{BackendError, Executed, ReleaseOutcome, ReleaseRequest};
 
 /// Releases on all nodes; those that do not answer are asked again in the background until the lease has ended.
 pub(super) async fn release(
-    panel: &Arc<Panel>,
+    members: &Arc<Members>,
     request: &ReleaseRequest,
 ) -> Result<ReleaseOutcome, BackendError> {
-    panel.ready()?;
+    members.ready()?;
     let (target, owner) = (&request.target, &request.owner);
-    let unknown = (panel.nodes.len(), panel.max_lease);
-    let claim = panel.ledger.adopt(target, owner, unknown);
-    let mut fan = Fan::new(panel);
+    let unknown = (members.nodes.len(), members.max_lease);
+    let claim = members.ledger.adopt(target, owner, unknown);
+    let mut fan = FanOut::new(members);
     for (node, responsible) in claim.give_up_everywhere().into_iter().enumerate() {
-        let (panel, claim) = (Arc::clone(panel), Arc::clone(&claim));
-        let deadline = request.deadline.min(Instant::now() + panel.node_timeout);
+        let (members, claim) = (Arc::clone(members), Arc::clone(&claim));
+        let deadline = request.deadline.min(Instant::now() + members.node_timeout);
         let request = ReleaseRequest {
             deadline,
             ..request.clone()
         };
         fan.push(async move {
-            let voter = &panel.nodes[node];
+            let voter = &members.nodes[node];
             let answer = voter.call(deadline, voter.backend.release(&request)).await;
-            if let Err(silence) = &answer {
-                claim.not_released(node, silence);
+            if let Err(abstention) = &answer {
+                claim.not_released(node, abstention);
             }
             if responsible {
                 if answer.is_err() || claim.released(node) {
-                    panel.clean_later(&claim, node);
+                    members.clean_later(&claim, node);
                 } else {
-                    panel.ledger.tidy(&claim);
+                    members.ledger.tidy(&claim);
                 }
             }
             (node, answer)
         });
     }
     drop(claim);
-    let mut tally = Tally::new(panel.nodes.len());
+    let mut tally = Tally::new(members.nodes.len());
     loop {
         if let Some(outcome) = tally.clear_majority() {
             return Ok(outcome);
@@ -54,15 +54,15 @@ pub(super) async fn release(
         }
     }
     tally.last_word().ok_or_else(|| {
-        let labels = panel.nodes.iter().map(|node| &node.label);
-        let (what, needed) = ("the release", panel.majority());
+        let labels = members.nodes.iter().map(|node| &node.label);
+        let (what, needed) = ("the release", members.majority());
         no_quorum(what, needed, Executed::Maybe, labels.zip(tally.told()))
     })
 }
 
 #[derive(Debug)]
 struct Tally {
-    answers: Vec<Option<Result<ReleaseOutcome, Silence>>>,
+    answers: Vec<Option<Result<ReleaseOutcome, Abstention>>>,
     majority: usize,
 }
 
@@ -97,7 +97,7 @@ impl Tally {
         self.answers.iter().map(|answer| match answer {
             Some(Ok(ReleaseOutcome::Released)) => "released".to_owned(),
             Some(Ok(ReleaseOutcome::NotHeld)) => "not held".to_owned(),
-            Some(Err(silence)) => silence.to_string(),
+            Some(Err(abstention)) => abstention.to_string(),
             None => "no answer in time".to_owned(),
         })
     }
@@ -113,7 +113,7 @@ mod tests {
         let tally = |answers: [Option<ReleaseOutcome>; 5]| {
             let mut tally = Tally::new(5);
             for (slot, answer) in tally.answers.iter_mut().zip(answers) {
-                *slot = Some(answer.ok_or_else(|| Silence::void("down")));
+                *slot = Some(answer.ok_or_else(|| Abstention::void("down")));
             }
             (tally.clear_majority(), tally.last_word())
         };

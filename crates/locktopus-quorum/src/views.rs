@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::fan::Fan;
+use super::abstention::{Abstention, no_quorum, other_kind};
+use super::fan_out::FanOut;
+use super::members::Members;
 use super::node::Node;
-use super::panel::Panel;
-use super::silence::{Silence, no_quorum, other_kind};
 use locktopus_core::{
     BackendError, Eviction, Executed, FencingToken, HolderState, LockPage, LockState, LockTarget,
     OwnerId, ScanCursor,
@@ -27,11 +27,11 @@ pub struct NodeView {
     pub state: Result<LockState, String>,
 }
 
-type Answers<T> = Vec<Result<T, Silence>>;
+type Answers<T> = Vec<Result<T, Abstention>>;
 
 /// Asks all nodes and waits for all answers, but not past the deadline.
 async fn ask_all<T, F>(
-    panel: &Arc<Panel>,
+    members: &Arc<Members>,
     deadline: Instant,
     call: impl Fn(Arc<Node>, Instant) -> F,
 ) -> Answers<T>
@@ -39,14 +39,14 @@ where
     T: Send + 'static,
     F: Future<Output = Result<T, BackendError>> + Send + 'static,
 {
-    let mut fan = Fan::new(panel);
-    let node_deadline = deadline.min(Instant::now() + panel.node_timeout);
-    for (index, node) in panel.nodes.iter().enumerate() {
+    let mut fan = FanOut::new(members);
+    let node_deadline = deadline.min(Instant::now() + members.node_timeout);
+    for (index, node) in members.nodes.iter().enumerate() {
         let (node, answer) = (Arc::clone(node), call(Arc::clone(node), node_deadline));
         fan.push(async move { (index, node.call(node_deadline, answer).await) });
     }
-    let silent = || Err(Silence::void("no answer in time"));
-    let mut answers: Answers<T> = panel.nodes.iter().map(|_| silent()).collect();
+    let silent = || Err(Abstention::void("no answer in time"));
+    let mut answers: Answers<T> = members.nodes.iter().map(|_| silent()).collect();
     while let Some((index, answer)) = fan.next(deadline).await {
         answers[index] = answer;
     }
@@ -55,39 +55,39 @@ where
 
 /// The answers, if there are enough of them.
 fn majority<T>(
-    panel: &Panel,
+    members: &Members,
     what: &str,
     executed: Executed,
     target: Option<&LockTarget>,
     answers: Answers<T>,
 ) -> Result<Vec<T>, BackendError> {
-    if answers.iter().flatten().count() >= panel.majority() {
+    if answers.iter().flatten().count() >= members.majority() {
         return Ok(answers.into_iter().flatten().collect());
     }
-    let silences = answers.iter().filter_map(|answer| answer.as_ref().err());
-    let other = target.and_then(|target| other_kind(target, panel.nodes.len(), silences));
+    let abstentions = answers.iter().filter_map(|answer| answer.as_ref().err());
+    let other = target.and_then(|target| other_kind(target, members.nodes.len(), abstentions));
     if let Some(error) = other {
         return Err(error);
     }
-    let did = |answer: &Result<T, Silence>| match answer {
+    let did = |answer: &Result<T, Abstention>| match answer {
         Ok(_) => "answered".to_owned(),
-        Err(silence) => silence.to_string(),
+        Err(abstention) => abstention.to_string(),
     };
-    let labels = panel.nodes.iter().map(|node| &node.label);
+    let labels = members.nodes.iter().map(|node| &node.label);
     let told = labels.zip(answers.iter().map(did));
-    Err(no_quorum(what, panel.majority(), executed, told))
+    Err(no_quorum(what, members.majority(), executed, told))
 }
 
 /// The state as a majority sees it.
 pub(super) async fn inspect(
-    panel: &Arc<Panel>,
+    members: &Arc<Members>,
     target: &LockTarget,
     deadline: Instant,
 ) -> Result<LockState, BackendError> {
-    panel.ready()?;
-    let answers = states(panel, target, deadline).await;
+    members.ready()?;
+    let answers = states(members, target, deadline).await;
     let states = majority(
-        panel,
+        members,
         "the state of a lock",
         Executed::No,
         Some(target),
@@ -99,11 +99,11 @@ pub(super) async fn inspect(
         votes.push(holder.clone());
     }
     let tokens = states.iter().map(|state| state.last_token).collect();
-    let last_token = last_token_of(tokens, panel.nodes.len());
+    let last_token = last_token_of(tokens, members.nodes.len());
     let holders = votes
         .into_values()
-        .filter(|votes| votes.len() >= panel.majority())
-        .filter_map(|votes| seen_by_majority(votes, panel.majority()));
+        .filter(|votes| votes.len() >= members.majority())
+        .filter_map(|votes| seen_by_majority(votes, members.majority()));
     let mut state = LockState::default();
     state.holders = holders.collect();
     state.last_token = last_token;
@@ -130,21 +130,25 @@ fn last_token_of(mut tokens: Vec<Option<FencingToken>>, nodes: usize) -> Option<
 
 /// What every node says.
 pub(super) async fn nodes(
-    panel: &Arc<Panel>,
+    members: &Arc<Members>,
     target: &LockTarget,
     deadline: Instant,
 ) -> Result<Vec<NodeView>, BackendError> {
-    panel.ready()?;
-    let answers = states(panel, target, deadline).await;
-    let view = |(node, state): (&Arc<Node>, Result<LockState, Silence>)| NodeView {
+    members.ready()?;
+    let answers = states(members, target, deadline).await;
+    let view = |(node, state): (&Arc<Node>, Result<LockState, Abstention>)| NodeView {
         label: node.label.to_string(),
-        state: state.map_err(|silence| silence.to_string()),
+        state: state.map_err(|abstention| abstention.to_string()),
     };
-    Ok(panel.nodes.iter().zip(answers).map(view).collect())
+    Ok(members.nodes.iter().zip(answers).map(view).collect())
 }
 
-async fn states(panel: &Arc<Panel>, target: &LockTarget, deadline: Instant) -> Answers<LockState> {
-    ask_all(panel, deadline, |node, deadline| {
+async fn states(
+    members: &Arc<Members>,
+    target: &LockTarget,
+    deadline: Instant,
+) -> Answers<LockState> {
+    ask_all(members, deadline, |node, deadline| {
         let target = target.clone();
         async move { node.backend.inspect(&target, deadline).await }
     })
@@ -153,18 +157,18 @@ async fn states(panel: &Arc<Panel>, target: &LockTarget, deadline: Instant) -> A
 
 /// Ends every hold on every node that can be reached.
 pub(super) async fn evict(
-    panel: &Arc<Panel>,
+    members: &Arc<Members>,
     target: &LockTarget,
     deadline: Instant,
 ) -> Result<Eviction, BackendError> {
-    panel.ready()?;
-    let answers = ask_all(panel, deadline, |node, deadline| {
+    members.ready()?;
+    let answers = ask_all(members, deadline, |node, deadline| {
         let target = target.clone();
         async move { node.backend.evict(&target, deadline).await }
     })
     .await;
     let evictions = majority(
-        panel,
+        members,
         "a forced release",
         Executed::Maybe,
         Some(target),
@@ -177,7 +181,7 @@ pub(super) async fn evict(
         }
     }
     let fences = evictions.iter().map(|eviction| eviction.fence).collect();
-    let fence = fence_of_majority(fences, panel.majority());
+    let fence = fence_of_majority(fences, members.majority());
     Ok(Eviction::new(evicted, fence))
 }
 
@@ -192,21 +196,21 @@ fn fence_of_majority(
 
 /// Lists what any of a majority knows, a page of each node at a time.
 pub(super) async fn scan(
-    panel: &Arc<Panel>,
+    members: &Arc<Members>,
     prefix: &str,
     cursor: Option<ScanCursor>,
     deadline: Instant,
 ) -> Result<LockPage, BackendError> {
-    panel.ready()?;
+    members.ready()?;
     let at = match &cursor {
-        None => vec![Progress::Start; panel.nodes.len()],
-        Some(cursor) => Progress::parse(&cursor.0, panel.nodes.len()).ok_or_else(|| {
+        None => vec![Progress::Start; members.nodes.len()],
+        Some(cursor) => Progress::parse(&cursor.0, members.nodes.len()).ok_or_else(|| {
             let kind = locktopus_core::BackendErrorKind::Refused;
             let message = "this cursor was not made by this quorum";
-            BackendError::new(super::silence::NAME, kind, Executed::No, message)
+            BackendError::new(super::abstention::NAME, kind, Executed::No, message)
         })?,
     };
-    let mut answers = ask_all(panel, deadline, |node, deadline| {
+    let mut answers = ask_all(members, deadline, |node, deadline| {
         let (prefix, progress) = (prefix.to_owned(), at[node.index].clone());
         async move {
             match progress {
@@ -232,10 +236,10 @@ pub(super) async fn scan(
         });
         // Its earlier pages are no help: what it did not list, nobody may have listed.
         if matches!(next.last(), Some(Progress::Failed)) && answer.is_ok() {
-            *answer = Err(Silence::not_asked("it failed at an earlier page"));
+            *answer = Err(Abstention::not_asked("it failed at an earlier page"));
         }
     }
-    let pages = majority(panel, "a list of locks", Executed::No, None, answers)?;
+    let pages = majority(members, "a list of locks", Executed::No, None, answers)?;
     let mut locks: Vec<_> = pages.into_iter().flat_map(|page| page.locks).collect();
     locks.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     locks.dedup();

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use locktopus_core::{AttemptOutcome, FencingToken};
 
-use super::silence::Silence;
+use super::abstention::Abstention;
 
 /// What one node answered.
-pub(super) type Answer = Result<AttemptOutcome, Silence>;
+pub(super) type Answer = Result<AttemptOutcome, Abstention>;
 
 /// What one node said so far.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(super) enum Vote {
     Pending,
     Granted(Option<FencingToken>),
     Held(Option<Duration>),
-    Silent(Silence),
+    Abstained(Abstention),
 }
 
 impl fmt::Display for Vote {
@@ -26,7 +26,7 @@ impl fmt::Display for Vote {
             Self::Granted(_) => f.write_str("granted"),
             Self::Held(Some(left)) => write!(f, "held by somebody else for {left:?}"),
             Self::Held(None) => f.write_str("held by somebody else"),
-            Self::Silent(silence) => silence.fmt(f),
+            Self::Abstained(abstention) => abstention.fmt(f),
         }
     }
 }
@@ -80,7 +80,7 @@ impl Tally {
             Ok(AttemptOutcome::Held { remaining } | AttemptOutcome::Queued { remaining, .. }) => {
                 Vote::Held(remaining)
             }
-            Err(silence) => Vote::Silent(silence),
+            Err(abstention) => Vote::Abstained(abstention),
         };
     }
 
@@ -102,11 +102,11 @@ impl Tally {
         if granted + pending >= self.majority {
             return Verdict::Open;
         }
-        if self.count(|vote| matches!(vote, Vote::Silent(_))) >= self.majority {
+        if self.count(|vote| matches!(vote, Vote::Abstained(_))) >= self.majority {
             return Verdict::NoQuorum;
         }
         // It cannot be had; whether somebody has it or too many nodes are silent, the rest will tell.
-        let held = self.votes.len() - pending - self.count(|v| matches!(v, Vote::Silent(_)));
+        let held = self.votes.len() - pending - self.count(|v| matches!(v, Vote::Abstained(_)));
         if held >= self.majority {
             Verdict::Held(self.remaining(granted))
         } else {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     fn silent() -> Answer {
-        Err(Silence::void("down"))
+        Err(Abstention::void("down"))
     }
 
     #[test]

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn standard_form_is_redissons() {
+    fn standard_form_is_a_uuid_and_a_number() {
         let id = OwnerId::generate();
         let text = std::str::from_utf8(id.expose()).unwrap();
         let (uuid, number) = text.split_once(':').unwrap();

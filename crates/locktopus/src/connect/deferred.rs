@@ -10,11 +10,10 @@ use async_trait::async_trait;
 use locktopus_core::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CancellationToken,
     CounterOutcome, CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest,
-    GroupOutcome, LockBackend, LockPage, LockState, LockTarget, NameError, ReleaseOutcome,
-    ReleaseRequest, SafetyMode, ScanCursor, WakeStream,
+    GroupOutcome, LockBackend, LockPage, LockState, LockTarget, NameError, NodeIdentity, NodeProbe,
+    ReleaseOutcome, ReleaseRequest, SafetyMode, ScanCursor, WakeStream,
 };
 use locktopus_protocol::RedisBackend;
-use locktopus_quorum::{NodeIdentity, NodeProbe};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::{Instant, timeout_at};
 

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::engine::Engine;
 use super::member::Lead;
 use super::plan::{Plan, Wait};
-use super::state::{Place, Stand, Terms};
+use super::state::{AcquisitionState, Place, Terms};
 use crate::contract::backend_error::{BackendError, BackendErrorKind, Executed};
 use crate::contract::clock::{self, BootInstant, timer_after};
 use crate::contract::kind::LockKind;
@@ -41,7 +41,7 @@ pub(crate) struct Acquisition<'a> {
     pub(super) plan: &'a Plan,
     started: Instant,
     pub(super) limit: Option<Instant>,
-    pub(super) stand: Stand,
+    pub(super) state: AcquisitionState,
     pub(super) pauses: u32,
     /// The last subscription failed.
     pub(super) deaf: bool,
@@ -73,25 +73,25 @@ impl<'a> Acquisition<'a> {
         started: Instant,
         mut lead: Option<Lead>,
     ) -> Self {
-        let left_behind = lead.as_mut().and_then(Lead::take_stand);
+        let left_behind = lead.as_mut().and_then(Lead::take_state);
         let mut acquisition = Self {
             engine,
             plan,
             started,
             limit: plan.wait.limit(started),
-            stand: Stand::new(plan.target.kind().new_owner()),
+            state: AcquisitionState::new(plan.target.kind().new_owner()),
             pauses: 0,
             deaf: false,
             lead,
         };
-        acquisition.stand.terms = acquisition.terms();
-        if let Some(mut stand) = left_behind {
-            stand.failing_since = stand.failing_since.map(|since| since.max(started));
-            if stand.terms.same_but_tokens(&acquisition.stand.terms) {
-                acquisition.stand = *stand;
+        acquisition.state.terms = acquisition.terms();
+        if let Some(mut state) = left_behind {
+            state.failing_since = state.failing_since.map(|since| since.max(started));
+            if state.terms.same_but_tokens(&acquisition.state.terms) {
+                acquisition.state = *state;
             } else {
-                acquisition.stand.failing_since = stand.failing_since;
-                stand.give_up(engine, &plan.target);
+                acquisition.state.failing_since = state.failing_since;
+                state.give_up(engine, &plan.target);
             }
         }
         acquisition
@@ -99,18 +99,18 @@ impl<'a> Acquisition<'a> {
 
     pub(crate) async fn run(mut self) -> Result<Option<Held>, Stop> {
         self.make_way().await?;
-        if self.stand.terms.recall && self.stand.hints.is_none() {
+        if self.state.terms.recall && self.state.hints.is_none() {
             // Whoever is to be told must listen before it can be.
-            self.stand.hints = self.listen();
-            if self.stand.hints.is_none() {
+            self.state.hints = self.listen();
+            if self.state.hints.is_none() {
                 // Half of the time is left for the attempt itself.
                 let within = self.deadline().saturating_duration_since(Instant::now()) / 2;
-                self.stand.hints = self.subscribe(Instant::now() + within).await?;
+                self.state.hints = self.subscribe(Instant::now() + within).await?;
             }
         }
-        if self.listens() && self.stand.hints.is_none() {
+        if self.listens() && self.state.hints.is_none() {
             // If this process listens already, a grant may come right after the answer to the first attempt.
-            self.stand.hints = self.listen();
+            self.state.hints = self.listen();
         }
         loop {
             let obstacle = match self.attempt().await? {
@@ -124,11 +124,11 @@ impl<'a> Acquisition<'a> {
             if !self.time_left() {
                 return Err(self.out_of_time(obstacle).into());
             }
-            if self.listens() && self.stand.hints.is_none() && obstacle.is_held() {
+            if self.listens() && self.state.hints.is_none() && obstacle.is_held() {
                 // Subscribe first, then look again: what happens between the two would otherwise be missed.
                 let stands_aside = !self.takes_place();
-                self.stand.hints = self.subscribe(self.deadline()).await?;
-                self.deaf = self.stand.hints.is_none();
+                self.state.hints = self.subscribe(self.deadline()).await?;
+                self.deaf = self.state.hints.is_none();
                 if (!self.deaf || stands_aside) && self.time_left() {
                     continue;
                 }
@@ -147,7 +147,7 @@ impl<'a> Acquisition<'a> {
         }
     }
 
-    /// Gives back a lease that the line kept, and that would be in the way of the attempt.
+    /// Gives back a lease that the local queue kept, and that would be in the way of the attempt.
     async fn make_way(&mut self) -> Result<(), Stop> {
         if !self.lead.as_ref().is_some_and(Lead::has_kept) {
             return Ok(());
@@ -187,27 +187,27 @@ impl<'a> Acquisition<'a> {
         self.lives_until(deadline)?;
         let sent = clock::now();
         // What this attempt is granted, no earlier one was.
-        let recall = self.stand.terms.recall
-            && self.stand.hints.is_some()
-            && self.stand.place.is_none()
-            && !self.stand.late_attempt;
+        let recall = self.state.terms.recall
+            && self.state.hints.is_some()
+            && self.state.place.is_none()
+            && !self.state.late_attempt;
         let attempt = AcquireAttempt {
             recall,
             permits: self.plan.permits,
-            place: self.stand.terms.place.filter(|_| self.takes_place()),
-            tokens: self.stand.terms.tokens,
-            token_retention: self.stand.terms.retention,
+            place: self.state.terms.place.filter(|_| self.takes_place()),
+            tokens: self.state.terms.tokens,
+            token_retention: self.state.terms.retention,
             ..AcquireAttempt::new(
                 self.plan.target.clone(),
-                self.stand.owner.clone(),
+                self.state.owner.clone(),
                 self.plan.lease,
                 deadline,
             )
         };
-        self.stand.unsettled = Some(self.engine.attempts.token());
-        self.stand.in_flight = true;
+        self.state.unsettled = Some(self.engine.attempts.token());
+        self.state.in_flight = true;
         let answer = self.engine.attempt(&attempt).await;
-        self.stand.in_flight = false;
+        self.state.in_flight = false;
         match answer {
             Ok(AttemptOutcome::Granted { token }) => {
                 let granted_at = clock::now();
@@ -223,12 +223,12 @@ impl<'a> Acquisition<'a> {
                 self.take(sent, granted_at, token, recall).map(Ok)
             }
             Ok(AttemptOutcome::Held { remaining }) => {
-                self.stand.failing_since = None;
-                self.stand.settled();
+                self.state.failing_since = None;
+                self.state.settled();
                 // An owner id that does not queue and that nothing is held under is worth nothing to its owner, but a
                 // quorum may have nodes that are closed to it.
-                if self.stand.terms.place.is_none() && !self.stand.late_attempt {
-                    self.stand.owner = self.plan.target.kind().new_owner();
+                if self.state.terms.place.is_none() && !self.state.late_attempt {
+                    self.state.owner = self.plan.target.kind().new_owner();
                 }
                 Ok(Err(Obstacle::Held(remaining)))
             }
@@ -238,8 +238,8 @@ impl<'a> Acquisition<'a> {
                 fence,
             }) => {
                 // `unsettled` stays: a place in the queue must be given up too.
-                self.stand.failing_since = None;
-                self.stand.place = Some(Place { sent, fence });
+                self.state.failing_since = None;
+                self.state.place = Some(Place { sent, fence });
                 Ok(Err(Obstacle::Queued { remaining, ahead }))
             }
             Err(error) => Ok(Err(self.failed(error, begun)?)),
@@ -269,7 +269,7 @@ impl<'a> Acquisition<'a> {
     fn takes_place(&self) -> bool {
         *self.plan.target.kind() != LockKind::Fair
             || !self.listens()
-            || self.stand.hints.is_some()
+            || self.state.hints.is_some()
             || self.deaf
     }
 
@@ -285,13 +285,13 @@ impl<'a> Acquisition<'a> {
 
     /// Decides whether to go on after the error of an attempt begun at `begun`.
     fn failed(&mut self, error: BackendError, begun: Instant) -> Result<Obstacle, LockError> {
-        let stand = &mut self.stand;
+        let state = &mut self.state;
         if error.executed() == Executed::Maybe {
-            stand.late_attempt = true;
-        } else if stand.place.is_none() && !stand.late_attempt {
-            stand.unsettled = None;
+            state.late_attempt = true;
+        } else if state.place.is_none() && !state.late_attempt {
+            state.unsettled = None;
         }
-        let since = *stand.failing_since.get_or_insert(begun);
+        let since = *state.failing_since.get_or_insert(begun);
         if error.kind() == BackendErrorKind::NoQuorum {
             // What is not surely given back closes nodes to this owner id, for it alone and perhaps for ever.
             self.give_up_owner();
@@ -313,11 +313,11 @@ impl<'a> Acquisition<'a> {
     }
 
     fn give_up_owner(&mut self) {
-        let mut fresh = Stand::new(self.plan.target.kind().new_owner());
-        fresh.terms = self.stand.terms;
-        fresh.failing_since = self.stand.failing_since;
-        fresh.hints = self.stand.hints.take();
-        std::mem::replace(&mut self.stand, fresh).give_up(self.engine, &self.plan.target);
+        let mut fresh = AcquisitionState::new(self.plan.target.kind().new_owner());
+        fresh.terms = self.state.terms;
+        fresh.failing_since = self.state.failing_since;
+        fresh.hints = self.state.hints.take();
+        std::mem::replace(&mut self.state, fresh).give_up(self.engine, &self.plan.target);
     }
 
     /// Shows those who wait behind that this acquisition is alive, and will be again by `until`. To be said before
@@ -328,7 +328,7 @@ impl<'a> Acquisition<'a> {
         };
         // Generous: a busy runtime is no reason to lose the place in the queue, which is kept for three heartbeats.
         let spare = self.heartbeat().max(SHORTEST_HEARTBEAT) * 2;
-        let asks = (&self.stand.owner, self.stand.lasts(self.engine));
+        let asks = (&self.state.owner, self.state.lasts(self.engine));
         lead.lives_until(BootInstant::of_timer(until) + spare, asks)
     }
 
@@ -365,11 +365,11 @@ impl<'a> Acquisition<'a> {
 
 impl Drop for Acquisition<'_> {
     fn drop(&mut self) {
-        let fresh = Stand::new(self.stand.owner.clone());
-        let stand = std::mem::replace(&mut self.stand, fresh);
+        let fresh = AcquisitionState::new(self.state.owner.clone());
+        let state = std::mem::replace(&mut self.state, fresh);
         match self.lead.take() {
-            Some(lead) => lead.leave(stand),
-            None => stand.give_up(self.engine, &self.plan.target),
+            Some(lead) => lead.leave(state),
+            None => state.give_up(self.engine, &self.plan.target),
         }
     }
 }

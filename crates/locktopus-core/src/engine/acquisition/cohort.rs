@@ -1,12 +1,12 @@
 //! The cohort: tasks of one process that want the same lock pass it to each other at the speed of memory.
 //!
 //! It sits above [`LockBackend`](crate::LockBackend), so every backend has it. For each lock that is wanted by somebody
-//! there is a [`Line`] in this process, with one FIFO queue of [slots](super::slot::Slot). Something in it belongs to exactly one member:
+//! there is a [`LocalQueue`](super::local_queue::LocalQueue) in this process, with one FIFO queue of [slots](super::slot::Slot). Something in it belongs to exactly one member:
 //!
 //! * **The way to the backend.** The first to come leads: it asks the backend, for all. There is one network
 //!   waiter for each process and lock. If it gives up, the next one leads, under the same owner id and with the same
 //!   place in the backend's queue if it asks for the same.
-//! * **The lease.** What the leader is granted is a [`Session`]: one owner id and one lease at the backend, one entry in
+//! * **The lease.** What the leader is granted is a [`SharedLease`]: one owner id and one lease at the backend, one entry in
 //!   the watchdog, and a block of fencing tokens. A release passes it to the first waiter, if it may.
 //!
 //! Rules, from the hand-off protocol of the design notes:
@@ -24,18 +24,18 @@
 //! 6. If the lease is lost, the member that holds it is told, and all others go back to the backend under a new owner id.
 //! 7. When the budget is spent the lease goes back to the backend, which hands it to waiters of other processes first;
 //!    the next local waiter leads, at the tail of the backend's queue.
-//! 8. If the lock was asked for with lease caching and nobody waits, the line keeps the lease for a moment, for whoever
+//! 8. If the lock was asked for with lease caching and nobody waits, the local queue keeps the lease for a moment, for whoever
 //!    comes next, under rules 1, 2 and 5. It goes back as soon as the backend says that somebody else wants it: see
 //!    [`recall`](super::recall).
 //! 9. Re-entry belongs to guards and owner handles; a successor is not its predecessor. A ticket, or an id shared
-//!    with a reading half, takes the lease out of the line.
+//!    with a reading half, takes the lease out of the local queue.
 //!
 //! Not served: readers and permits, which several can hold; writers of a read-write lock, because readers of the same
 //! process that came first would be overtaken, and because a writer's id may also be held for reading; fair locks, whose
 //! waiters keep strict order across processes and so must each have a place at the backend; mutexes laid out for other
 //! libraries, and waiters that poll, which ask the backend themselves.
 //!
-//! One attempt (`try_acquire`) never waits in a line. Where a member holds the lock, the answer is known; where one
+//! One attempt (`try_acquire`) never waits in a local queue. Where a member holds the lock, the answer is known; where one
 //! is on the way, the backend is asked beside it.
 
 use std::borrow::Borrow;
@@ -50,9 +50,9 @@ use tokio::time::Instant;
 
 use super::granted::least_validity;
 use super::local_progress::Told;
-use super::local_queue::{Arrival, Glance, Line};
+use super::local_queue::{Arrival, Glance, LocalQueue};
 use super::plan::Plan;
-use super::shared_lease::Session;
+use super::shared_lease::SharedLease;
 use super::stage::{Leavings, Next};
 use crate::contract::clock::{self, BootInstant};
 use crate::contract::kind::{LockKind, LockTarget};
@@ -69,7 +69,7 @@ use crate::engine::wait_progress::Reporter;
 /// microseconds; one that does not for this long would keep everybody waiting.
 pub(super) const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Whether waiters for this lock stand in a line of this process.
+/// Whether waiters for this lock stand in a local queue of this process.
 pub(crate) fn serves(services: &Services, plan: &Plan) -> bool {
     let kind = match plan.target.kind() {
         LockKind::Reentrant => true,
@@ -108,14 +108,14 @@ impl Asker {
     }
 }
 
-/// All lines of one `Locktopus`. Arriving and tidying away happen under one lock, so nobody joins a line that is gone.
+/// All local queues of one `Locktopus`. Arriving and tidying away happen under one lock, so nobody joins a local queue that is gone.
 #[derive(Debug, Default)]
 pub(crate) struct Cohorts {
-    lines: Mutex<Lines>,
+    registry: Mutex<Registry>,
 }
 
 #[derive(Debug, Default)]
-struct Lines {
+struct Registry {
     cohorts: HashSet<ByTarget>,
     closed: bool,
 }
@@ -144,11 +144,11 @@ impl Hash for ByTarget {
     }
 }
 
-/// The line of one lock.
+/// The local queue of one lock.
 #[derive(Debug)]
 pub(crate) struct Cohort {
     pub(super) target: LockTarget,
-    pub(super) line: Line,
+    pub(super) queue: LocalQueue,
     /// What the leader heard last.
     pub(super) told: Mutex<Option<Told>>,
     /// How many of those who wait watch how that goes on.
@@ -158,69 +158,69 @@ pub(crate) struct Cohort {
 }
 
 impl Cohorts {
-    /// Goes to the line for this lock. With the instant for which a kept lease was judged, if there was one.
+    /// Goes to the local queue for this lock. With the instant for which a kept lease was judged, if there was one.
     pub(super) fn arrive(
         self: &Arc<Self>,
         plan: &Plan,
         started: Instant,
     ) -> Option<(Arc<Cohort>, Arrival, Option<BootInstant>)> {
         let now = OnceCell::new();
-        let may = |session: &Session, asker: &Asker| {
-            session.may_serve(asker, *now.get_or_init(clock::now))
+        let may = |shared: &SharedLease, asker: &Asker| {
+            shared.may_serve(asker, *now.get_or_init(clock::now))
         };
-        let mut lines = lock(&self.lines);
-        if lines.closed {
+        let mut registry = lock(&self.registry);
+        if registry.closed {
             return None;
         }
-        let cohort = match lines.cohorts.get(&plan.target) {
+        let cohort = match registry.cohorts.get(&plan.target) {
             Some(ByTarget(cohort)) => Arc::clone(cohort),
             None => {
                 let target = plan.target.clone();
                 let cohort = Arc::new(Cohort {
                     target,
-                    line: Line::new(),
+                    queue: LocalQueue::new(),
                     told: Mutex::default(),
                     watched: AtomicUsize::new(0),
                     cohorts: Arc::downgrade(self),
                 });
-                lines.cohorts.insert(ByTarget(Arc::clone(&cohort)));
+                registry.cohorts.insert(ByTarget(Arc::clone(&cohort)));
                 cohort
             }
         };
         let asker = || Asker::new(plan, started);
-        let arrival = cohort.line.arrive(asker, clock::now, may);
+        let arrival = cohort.queue.arrive(asker, clock::now, may);
         Some((cohort, arrival, now.into_inner()))
     }
 
     pub(super) fn glance(&self, target: &LockTarget) -> Glance {
-        let lines = lock(&self.lines);
-        let cohort = lines.cohorts.get(target);
-        cohort.map_or(Glance::Empty, |ByTarget(cohort)| cohort.line.glance())
+        let registry = lock(&self.registry);
+        let cohort = registry.cohorts.get(target);
+        cohort.map_or(Glance::Empty, |ByTarget(cohort)| cohort.queue.glance())
     }
 
-    /// Forgets a line in which nobody is left.
+    /// Forgets a local queue in which nobody is left.
     fn tidy(&self, cohort: &Arc<Cohort>) {
-        let mut lines = lock(&self.lines);
-        let present = lines.cohorts.get(&cohort.target);
+        let mut registry = lock(&self.registry);
+        let present = registry.cohorts.get(&cohort.target);
         if present.is_some_and(|ByTarget(present)| Arc::ptr_eq(present, cohort))
-            && cohort.line.is_empty()
+            && cohort.queue.is_empty()
         {
-            lines.cohorts.remove(&cohort.target);
+            registry.cohorts.remove(&cohort.target);
         }
     }
 
     /// Ends every wait: the `Locktopus` was shut down.
     pub(crate) fn close(&self) {
         let cohorts: Vec<_> = {
-            let mut lines = lock(&self.lines);
-            lines.closed = true;
-            lines
+            let mut registry = lock(&self.registry);
+            registry.closed = true;
+            registry
                 .cohorts
                 .drain()
                 .map(|ByTarget(cohort)| cohort)
                 .collect()
         };
-        for slot in cohorts.iter().flat_map(|cohort| cohort.line.close()) {
+        for slot in cohorts.iter().flat_map(|cohort| cohort.queue.close()) {
             slot.wake();
         }
     }
@@ -228,8 +228,8 @@ impl Cohorts {
 
 impl Patrolled for Cohort {
     fn patrol(self: Arc<Self>, services: &Arc<Services>, now: BootInstant) {
-        let may = |session: &Session, asker: &Asker| session.may_serve(asker, now);
-        let found = self.line.patrol(now, may);
+        let may = |shared: &SharedLease, asker: &Asker| shared.may_serve(asker, now);
+        let found = self.queue.patrol(now, may);
         self.settle(services, found);
         self.tell_of_holder(now);
     }
@@ -243,7 +243,7 @@ impl Cohort {
         }
     }
 
-    /// Sends somebody to look after the line, if anybody must come.
+    /// Sends somebody to look after the local queue, if anybody must come.
     pub(super) fn patrol_at(self: &Arc<Self>, services: &Services, at: Option<BootInstant>) {
         if let Some(at) = at {
             let cohort: Weak<Self> = Arc::downgrade(self);
@@ -266,10 +266,10 @@ impl Cohort {
         // What is owed then goes to the reaper.
         drop(
             left.lease
-                .and_then(|session| session.close(services, LostCause::Released)),
+                .and_then(|shared| shared.close(services, LostCause::Released)),
         );
-        if let Some(stand) = left.stand {
-            stand.give_up(services, &self.target);
+        if let Some(state) = left.state {
+            state.give_up(services, &self.target);
         }
         if let Some((owner, lasts)) = left.stalled {
             tracing::debug!(lock = %self.target, "the task that asks for all does not run; another one asks");
@@ -314,13 +314,13 @@ mod tests {
         let locks = Locktopus::builder(TestBackend::new()).build().unwrap();
         let guard = locks.lock("any").acquire().await.unwrap();
         drop(guard);
-        let lines = || lock(&locks.engine().cohorts.lines).cohorts.len();
+        let registry = || lock(&locks.engine().cohorts.registry).cohorts.len();
         for round in 0..100 {
             let name = format!("lock {round}");
             let guard = locks.lock(&name).acquire().await.unwrap();
             let mut waiting = Box::pin(locks.lock(&name).acquire());
             assert!(waiting.as_mut().now_or_never().is_none());
-            assert_eq!(lines(), 1);
+            assert_eq!(registry(), 1);
             match round % 4 {
                 0 => drop((waiting, guard)),
                 1 => drop((guard, waiting)),
@@ -333,7 +333,7 @@ mod tests {
                     waiting.await.unwrap().release().await.unwrap();
                 }
             }
-            assert_eq!(lines(), 0, "round {round}");
+            assert_eq!(registry(), 0, "round {round}");
         }
     }
 

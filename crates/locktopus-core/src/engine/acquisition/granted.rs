@@ -28,24 +28,24 @@ impl Acquisition<'_> {
         token: Option<FencingToken>,
         recall: bool,
     ) -> Result<Held, Stop> {
-        self.stand.failing_since = None;
+        self.state.failing_since = None;
         let plan = self.plan;
         let grant = Grant {
             target: plan.target.clone(),
-            owner: self.stand.owner.clone(),
+            owner: self.state.owner.clone(),
             token: token.filter(|_| plan.target.kind().has_tokens()),
             permits: plan.permits,
-            turns: self.stand.terms.tokens,
+            turns: self.state.terms.tokens,
             lease: plan.lease,
             renewed: plan.renewed,
             hold_until: plan.max_hold.map(|hold| sent + hold),
             granted_at,
             valid_until: self.valid_until(sent),
-            late_attempt: self.stand.late_attempt,
+            late_attempt: self.state.late_attempt,
             safety: self.engine.safety(),
             retention: plan.retention,
         };
-        let recall = self.stand.hints.take_if(|_| recall).map(|mut hints| {
+        let recall = self.state.hints.take_if(|_| recall).map(|mut hints| {
             hints.hold();
             let keep = plan.keep;
             RecallSubscription { hints, keep }
@@ -54,7 +54,7 @@ impl Acquisition<'_> {
         let held = match self.lead.as_mut() {
             Some(lead) => {
                 let held = lead.won(grant, recall)?;
-                // The way is the line's again; there is nothing to leave to the next one.
+                // The way is the local queue's again; there is nothing to leave to the next one.
                 self.lead = None;
                 held
             }
@@ -65,8 +65,8 @@ impl Acquisition<'_> {
                 Held::new(Arc::clone(self.engine), state, watch)
             }
         };
-        self.stand.settled();
-        self.stand.late_attempt = false;
+        self.state.settled();
+        self.state.late_attempt = false;
         self.stop_listening();
         Ok(held)
     }
@@ -84,7 +84,7 @@ impl Acquisition<'_> {
         if self.engine.safety().confirms_pushes() {
             return Ok(None);
         }
-        let Some(place) = self.stand.place.filter(|place| token.get() > place.fence) else {
+        let Some(place) = self.state.place.filter(|place| token.get() > place.fence) else {
             return Ok(None);
         };
         let now = clock::now();

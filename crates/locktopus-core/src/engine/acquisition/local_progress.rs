@@ -1,4 +1,4 @@
-//! What those hear who watch their wait in a line: how the leader fares, or how long the lock is passed on.
+//! What those hear who watch their wait in a local queue: how the leader fares, or how long the lock is passed on.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -43,7 +43,7 @@ impl Cohort {
         }
         let told = *lock(&self.told);
         if let Some(told) = told
-            && self.line.is_led_by(told.leader)
+            && self.queue.is_led_by(told.leader)
         {
             self.tell(told);
         }
@@ -68,7 +68,7 @@ impl Cohort {
         }
         let age = told.at.elapsed();
         let remaining = told.remaining.map(|left| left.saturating_sub(age));
-        for (before, (reporter, lease)) in self.line.pick(watching) {
+        for (before, (reporter, lease)) in self.queue.pick(watching) {
             let ahead = told.ahead.map(|ahead| ahead + 1 + before);
             reporter.report(ahead, remaining, lease);
         }
@@ -79,11 +79,11 @@ impl Cohort {
         if !self.is_watched() {
             return false;
         }
-        let Some(session) = self.line.in_use() else {
+        let Some(shared) = self.queue.in_use() else {
             return false;
         };
-        let remaining = session.core.valid_until().since(now);
-        for (before, (reporter, lease)) in self.line.pick(watching) {
+        let remaining = shared.core.valid_until().since(now);
+        for (before, (reporter, lease)) in self.queue.pick(watching) {
             reporter.report(Some(before), Some(remaining), lease);
         }
         true

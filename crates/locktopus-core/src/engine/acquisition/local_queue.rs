@@ -1,44 +1,44 @@
-//! The line of one lock in one process: who leads to the backend, who holds, who waits.
+//! The local queue of one lock in one process: who leads to the backend, who holds, who waits.
 //!
-//! Something in the line belongs to exactly one of its members at any time: the lease, or the way to the backend
+//! Something in the local queue belongs to exactly one of its members at any time: the lease, or the way to the backend
 //! where there is no lease. The stage says whose it is. Only that member moves the stage, with these exceptions,
 //! all of which go through the slot's compare-and-set or look at the stage under the lock: the lease is lost while it is
 //! held, a turn is revoked, a leader that shows no life is deposed. A lease that is kept while nobody is there belongs
-//! to the line itself: to whoever comes first, the next member or the one who gives it back.
+//! to the local queue itself: to whoever comes first, the next member or the one who gives it back.
 
 use std::time::Duration;
 
 use super::slot::Slot;
 use super::stage::{Baton, Inner, Leavings, Next, Passed, Stage};
 use super::sync::{Arc, Mutex, lock};
-use super::{Asker, BootInstant, OwnerId, PATIENCE, Session, Stand};
+use super::{AcquisitionState, Asker, BootInstant, OwnerId, PATIENCE, SharedLease};
 
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct LocalQueue {
     inner: Mutex<Inner>,
 }
 
-/// Where somebody who comes to the line finds itself.
+/// Where somebody who comes to the local queue finds itself.
 #[derive(Debug)]
 pub(crate) enum Arrival {
     /// Alone: it leads, with this number. A lease that was kept and is of no use to it stands in its way: it gives that
     /// back first.
     Leads {
         number: u64,
-        kept: Option<Arc<Session>>,
+        kept: Option<Arc<SharedLease>>,
     },
     /// Alone with a lease that was kept: it holds the lock.
-    Holds(Arc<Session>),
-    /// Behind others. `look_at`: somebody must be sent to look after the line then.
+    Holds(Arc<SharedLease>),
+    /// Behind others. `look_at`: somebody must be sent to look after the local queue then.
     Waits {
         slot: Arc<Slot>,
         look_at: Option<BootInstant>,
     },
-    /// The line is closed.
+    /// The local queue is closed.
     Closed,
 }
 
-/// What a look at the line by somebody who will not wait shows.
+/// What a look at the local queue by somebody who will not wait shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Glance {
     /// Nobody holds the lock or asks for it.
@@ -57,12 +57,12 @@ pub(crate) struct Deposed;
 #[derive(Debug)]
 pub(crate) enum Begun {
     /// It has held the lock since it was passed on.
-    Holds(Arc<Session>, BootInstant),
+    Holds(Arc<SharedLease>, BootInstant),
     /// It leads, and goes on from where the leader before it stood.
-    Leads(u64, Option<Box<Stand>>),
+    Leads(u64, Option<Box<AcquisitionState>>),
 }
 
-impl Line {
+impl LocalQueue {
     pub(crate) fn new() -> Self {
         Self {
             inner: Mutex::new(Inner::new()),
@@ -73,12 +73,12 @@ impl Line {
         matches!(lock(&self.inner).stage, Stage::Empty)
     }
 
-    /// Comes to the line. A lease that is kept goes to the newcomer if `may` allows it to have it.
+    /// Comes to the local queue. A lease that is kept goes to the newcomer if `may` allows it to have it.
     pub(crate) fn arrive(
         &self,
         asker: impl FnOnce() -> Asker,
         now: impl Fn() -> BootInstant,
-        may: impl Fn(&Session, &Asker) -> bool,
+        may: impl Fn(&SharedLease, &Asker) -> bool,
     ) -> Arrival {
         let mut inner = lock(&self.inner);
         if inner.closed {
@@ -89,13 +89,13 @@ impl Line {
                 let (number, kept) = (inner.lead(), None);
                 return Arrival::Leads { number, kept };
             }
-            Stage::Kept(session) => {
-                let session = Arc::clone(session);
-                if may(&session, &asker()) {
-                    inner.stage = Stage::Held(Arc::clone(&session));
-                    return Arrival::Holds(session);
+            Stage::Kept(shared) => {
+                let shared = Arc::clone(shared);
+                if may(&shared, &asker()) {
+                    inner.stage = Stage::Held(Arc::clone(&shared));
+                    return Arrival::Holds(shared);
                 }
-                let (number, kept) = (inner.lead(), Some(session));
+                let (number, kept) = (inner.lead(), Some(shared));
                 return Arrival::Leads { number, kept };
             }
             Stage::Led(_) | Stage::Offered { .. } | Stage::Held(_) | Stage::Handed { .. } => {}
@@ -113,9 +113,9 @@ impl Line {
     }
 
     /// The lease that a member has, or was just handed.
-    pub(crate) fn in_use(&self) -> Option<Arc<Session>> {
+    pub(crate) fn in_use(&self) -> Option<Arc<SharedLease>> {
         match &lock(&self.inner).stage {
-            Stage::Held(session) | Stage::Handed { session, .. } => Some(Arc::clone(session)),
+            Stage::Held(shared) | Stage::Handed { shared, .. } => Some(Arc::clone(shared)),
             Stage::Empty | Stage::Kept(_) | Stage::Led(_) | Stage::Offered { .. } => None,
         }
     }
@@ -169,11 +169,11 @@ impl Line {
     }
 
     /// The leader has a lease. False: it was deposed, and must give the lease back.
-    pub(crate) fn won(&self, number: u64, session: &Arc<Session>) -> bool {
+    pub(crate) fn won(&self, number: u64, shared: &Arc<SharedLease>) -> bool {
         let mut inner = lock(&self.inner);
-        let leads = inner.is_led_by(number) && !session.is_over();
+        let leads = inner.is_led_by(number) && !shared.is_over();
         if leads {
-            inner.stage = Stage::Held(Arc::clone(session));
+            inner.stage = Stage::Held(Arc::clone(shared));
         }
         leads
     }
@@ -182,26 +182,26 @@ impl Line {
     pub(crate) fn leader_left(
         &self,
         number: u64,
-        stand: Option<Box<Stand>>,
+        state: Option<Box<AcquisitionState>>,
         now: BootInstant,
-    ) -> Result<Next, Option<Box<Stand>>> {
+    ) -> Result<Next, Option<Box<AcquisitionState>>> {
         let mut inner = lock(&self.inner);
         if !inner.is_led_by(number) {
-            return Err(stand);
+            return Err(state);
         }
-        inner.offer(stand, now)
+        inner.offer(state, now)
     }
 
     /// A waiter begins what it was handed. To be called once, by whoever took the turn out of the slot.
     pub(crate) fn begin(&self, slot: &Arc<Slot>) -> Option<Begun> {
         let mut inner = lock(&self.inner);
         match inner.take_from(slot)? {
-            Baton::Lease(session, since) if !session.is_over() => {
-                inner.stage = Stage::Held(Arc::clone(&session));
-                Some(Begun::Holds(session, since))
+            Baton::Lease(shared, since) if !shared.is_over() => {
+                inner.stage = Stage::Held(Arc::clone(&shared));
+                Some(Begun::Holds(shared, since))
             }
             Baton::Lease(..) => Some(Begun::Leads(inner.lead(), None)),
-            Baton::Way(stand) => Some(Begun::Leads(inner.lead(), stand)),
+            Baton::Way(state) => Some(Begun::Leads(inner.lead(), state)),
         }
     }
 
@@ -209,25 +209,25 @@ impl Line {
     /// be kept. The clock is only read if somebody waits or it may be kept.
     pub(crate) fn pass(
         &self,
-        session: &Arc<Session>,
+        shared: &Arc<SharedLease>,
         now: impl Fn() -> BootInstant,
-        may: impl Fn(&Session, &Asker) -> bool,
+        may: impl Fn(&SharedLease, &Asker) -> bool,
     ) -> Passed {
         let mut inner = lock(&self.inner);
         match &inner.stage {
-            Stage::Held(held) if Arc::ptr_eq(held, session) => {}
+            Stage::Held(held) if Arc::ptr_eq(held, shared) => {}
             _ => return Passed::NotHere,
         }
-        inner.pass(session, now, may)
+        inner.pass(shared, now, may)
     }
 
     /// A waiter goes away with the turn it was handed: passes it on. To be called once, by whoever took the turn
-    /// out of the slot. The lease or the stand that comes back belongs to the caller.
+    /// out of the slot. The lease or the state that comes back belongs to the caller.
     pub(crate) fn hand_back(
         &self,
         slot: &Arc<Slot>,
         now: BootInstant,
-        may: impl Fn(&Session, &Asker) -> bool,
+        may: impl Fn(&SharedLease, &Asker) -> bool,
     ) -> Leavings {
         let mut inner = lock(&self.inner);
         let mut left = Leavings::default();
@@ -247,12 +247,12 @@ impl Line {
         }
     }
 
-    /// The lease is not to be passed on any more: it is lost, or leaves the line. Whoever has to be woken. If it lies
+    /// The lease is not to be passed on any more: it is lost, or leaves the local queue. Whoever has to be woken. If it lies
     /// in a slot it stays there, and whoever takes it out sees that it is over.
-    pub(crate) fn remove(&self, session: &Arc<Session>, now: BootInstant) -> Option<Next> {
+    pub(crate) fn remove(&self, shared: &Arc<SharedLease>, now: BootInstant) -> Option<Next> {
         let mut inner = lock(&self.inner);
         match &inner.stage {
-            Stage::Held(held) | Stage::Kept(held) if Arc::ptr_eq(held, session) => {
+            Stage::Held(held) | Stage::Kept(held) if Arc::ptr_eq(held, shared) => {
                 inner.offer(None, now).ok()
             }
             _ => None,
@@ -260,9 +260,9 @@ impl Line {
     }
 
     /// Takes out a lease that is kept: it belongs to the caller. False if somebody else has it, or had it.
-    pub(crate) fn let_go(&self, session: &Arc<Session>) -> bool {
+    pub(crate) fn let_go(&self, shared: &Arc<SharedLease>) -> bool {
         let mut inner = lock(&self.inner);
-        let kept = matches!(&inner.stage, Stage::Kept(kept) if Arc::ptr_eq(kept, session));
+        let kept = matches!(&inner.stage, Stage::Kept(kept) if Arc::ptr_eq(kept, shared));
         if kept {
             inner.empty();
         }
@@ -273,7 +273,7 @@ impl Line {
     pub(crate) fn patrol(
         &self,
         now: BootInstant,
-        may: impl Fn(&Session, &Asker) -> bool,
+        may: impl Fn(&SharedLease, &Asker) -> bool,
     ) -> Leavings {
         let mut inner = lock(&self.inner);
         let mut found = Leavings::default();

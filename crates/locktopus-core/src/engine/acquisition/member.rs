@@ -1,4 +1,4 @@
-//! One member of a line: an acquisition that waits for its turn, or leads.
+//! One member of a local queue: an acquisition that waits for its turn, or leads.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use super::local_progress::Told;
 use super::local_queue::{Arrival, Begun, Deposed, Glance};
 use super::plan::{Plan, Wait};
 use super::recall::RecallSubscription;
-use super::shared_lease::Session;
+use super::shared_lease::SharedLease;
 use super::slot::{Slot, Turned};
-use super::state::Stand;
+use super::state::AcquisitionState;
 use super::{alone, from_backend};
 use crate::contract::backend_error::{BackendError, Executed};
 use crate::contract::clock::{self, BootInstant};
@@ -27,7 +27,7 @@ use crate::engine::holding::grant::Grant;
 use crate::engine::holding::held::Held;
 use crate::engine::holding::passed_on::PassedOn as _;
 
-/// Takes a lock that has a line in this process.
+/// Takes a lock that has a local queue in this process.
 pub(crate) async fn acquire(
     engine: &Arc<Engine>,
     plan: &Plan,
@@ -48,8 +48,8 @@ pub(crate) async fn acquire(
     }
     loop {
         place = match place {
-            Place::Holds(session, since) => {
-                return Ok(Some(hold(engine, plan, &session, since)));
+            Place::Holds(shared, since) => {
+                return Ok(Some(hold(engine, plan, &shared, since)));
             }
             Place::Leads(lead) => {
                 // Boxed: the many who wait need no room for what one of them does.
@@ -60,10 +60,10 @@ pub(crate) async fn acquire(
                 }
             }
             Place::Waits(mut waiting) => match waiting.turn(plan, started).await? {
-                Some(Begun::Holds(session, since)) => {
-                    return Ok(Some(hold(engine, plan, &session, since)));
+                Some(Begun::Holds(shared, since)) => {
+                    return Ok(Some(hold(engine, plan, &shared, since)));
                 }
-                Some(Begun::Leads(number, stand)) => Place::Leads(waiting.lead(number, stand)),
+                Some(Begun::Leads(number, state)) => Place::Leads(waiting.lead(number, state)),
                 None => Place::arrive(engine, plan, started)?,
             },
         };
@@ -72,31 +72,31 @@ pub(crate) async fn acquire(
 
 /// Begins a turn with a lease that was granted before, and has been this member's since then. How long it may be held
 /// counts from now: a member that is woken late must not find that time used up.
-fn hold(engine: &Arc<Engine>, plan: &Plan, session: &Arc<Session>, since: BootInstant) -> Held {
+fn hold(engine: &Arc<Engine>, plan: &Plan, shared: &Arc<SharedLease>, since: BootInstant) -> Held {
     let hold_until = plan.max_hold.map(|hold| clock::now() + hold);
-    session.begin(engine, hold_until, since)
+    shared.begin(engine, hold_until, since)
 }
 
-/// Where a member is in its line.
+/// Where a member is in its local queue.
 enum Place {
-    Holds(Arc<Session>, BootInstant),
+    Holds(Arc<SharedLease>, BootInstant),
     Leads(Lead),
     Waits(Waiting),
 }
 
 impl Place {
-    /// Goes to the line, at its end.
+    /// Goes to the local queue, at its end.
     fn arrive(engine: &Arc<Engine>, plan: &Plan, started: Instant) -> Result<Self, LockError> {
         let arrival = engine.cohorts.arrive(plan, started);
         let (cohort, arrival, now) = arrival.ok_or(LockError::ShutDown)?;
         match arrival {
             Arrival::Closed => Err(LockError::ShutDown),
-            Arrival::Holds(session) => Ok(Self::Holds(session, now.unwrap_or_else(clock::now))),
+            Arrival::Holds(shared) => Ok(Self::Holds(shared, now.unwrap_or_else(clock::now))),
             Arrival::Leads { number, kept } => Ok(Self::Leads(Lead {
                 engine: Arc::clone(engine),
                 cohort,
                 number,
-                stand: None,
+                state: None,
                 kept,
                 leads: true,
             })),
@@ -134,7 +134,7 @@ impl Waiting {
         };
         self.waits = false;
         match turned {
-            Turned::Taken(_) => Ok(self.cohort.line.begin(&self.slot)),
+            Turned::Taken(_) => Ok(self.cohort.queue.begin(&self.slot)),
             Turned::Revoked => Ok(None),
             Turned::Dismissed => {
                 let verdict = lock(&self.slot.asker.verdict).take();
@@ -163,12 +163,12 @@ impl Waiting {
         }
     }
 
-    fn lead(self, number: u64, stand: Option<Box<Stand>>) -> Lead {
+    fn lead(self, number: u64, state: Option<Box<AcquisitionState>>) -> Lead {
         Lead {
             engine: Arc::clone(&self.engine),
             cohort: Arc::clone(&self.cohort),
             number,
-            stand,
+            state,
             kept: None,
             leads: true,
         }
@@ -182,12 +182,12 @@ impl Drop for Waiting {
             return;
         }
         if self.slot.cancel().is_none() {
-            self.cohort.line.forget_one();
+            self.cohort.queue.forget_one();
             return;
         }
         let now = clock::now();
-        let may = |session: &Session, asker: &Asker| session.may_serve(asker, now);
-        let left = self.cohort.line.hand_back(&self.slot, now, may);
+        let may = |shared: &SharedLease, asker: &Asker| shared.may_serve(asker, now);
+        let left = self.cohort.queue.hand_back(&self.slot, now, may);
         self.cohort.settle(&self.engine, left);
     }
 }
@@ -195,15 +195,15 @@ impl Drop for Waiting {
 /// How many tokens a leader without company reserves, for those who come while it holds the lock.
 const TOKENS_ALONE: u32 = 8;
 
-/// The way to the backend, on behalf of all who wait in the line. Dropping it lets the next one lead.
+/// The way to the backend, on behalf of all who wait in the local queue. Dropping it lets the next one lead.
 pub(crate) struct Lead {
     engine: Arc<Engine>,
     cohort: Arc<Cohort>,
     number: u64,
     /// Where the leader before stood.
-    stand: Option<Box<Stand>>,
-    /// A lease that the line kept and that is in the way now.
-    kept: Option<Arc<Session>>,
+    state: Option<Box<AcquisitionState>>,
+    /// A lease that the local queue kept and that is in the way now.
+    kept: Option<Arc<SharedLease>>,
     leads: bool,
 }
 
@@ -215,15 +215,15 @@ impl Lead {
     /// makes tokens grow even where the last one was lost. A lease that is kept lasts.
     pub(crate) fn tokens_to_ask(&self, keeps: bool) -> u32 {
         let turns = self.engine.settings.cohort.turns;
-        if keeps || self.cohort.line.has_waiters() {
+        if keeps || self.cohort.queue.has_waiters() {
             turns
         } else {
             turns.min(TOKENS_ALONE)
         }
     }
 
-    pub(crate) fn take_stand(&mut self) -> Option<Box<Stand>> {
-        self.stand.take()
+    pub(crate) fn take_state(&mut self) -> Option<Box<AcquisitionState>> {
+        self.state.take()
     }
 
     pub(crate) fn has_kept(&self) -> bool {
@@ -243,8 +243,8 @@ impl Lead {
         until: BootInstant,
         asks: (&OwnerId, Duration),
     ) -> Result<(), Stop> {
-        let line = &self.cohort.line;
-        let look_at = line.leader_lives(self.number, until, asks);
+        let queue = &self.cohort.queue;
+        let look_at = queue.leader_lives(self.number, until, asks);
         let look_at = look_at.map_err(|Deposed| Stop::Deposed)?;
         self.cohort.patrol_at(&self.engine, look_at);
         Ok(())
@@ -255,7 +255,7 @@ impl Lead {
         self.cohort.tell(Told::now(self.number, ahead, remaining));
     }
 
-    /// The backend granted the lock: a session begins, and the leader has its first turn. With a `recall` subscription the lease may
+    /// The backend granted the lock: a shared lease begins, and the leader has its first turn. With a `recall` subscription the lease may
     /// be kept after its last one.
     pub(crate) fn won(
         &mut self,
@@ -263,22 +263,22 @@ impl Lead {
         recall: Option<RecallSubscription>,
     ) -> Result<Held, Stop> {
         let (hold_until, now) = (grant.hold_until, grant.granted_at);
-        let session = Session::start(&self.engine, &self.cohort, grant, recall);
-        let session = session.ok_or(LockError::ShutDown)?;
+        let shared = SharedLease::start(&self.engine, &self.cohort, grant, recall);
+        let shared = shared.ok_or(LockError::ShutDown)?;
         self.leads = false;
-        if !self.cohort.line.won(self.number, &session) {
+        if !self.cohort.queue.won(self.number, &shared) {
             // The caller gives the grant back.
-            session.abandon(&self.engine);
+            shared.abandon(&self.engine);
             return Err(Stop::Deposed);
         }
         self.cohort.tell_of_holder(now);
-        Ok(session.begin(&self.engine, hold_until, now))
+        Ok(shared.begin(&self.engine, hold_until, now))
     }
 
     /// The backend cannot be reached: tells those who have been waiting for as long as anybody has to.
     pub(crate) fn tell_outage(&self, error: &BackendError) {
         let outage = self.engine.settings.outage;
-        let told = self.cohort.line.dismiss(|asker| {
+        let told = self.cohort.queue.dismiss(|asker| {
             let patient = asker.arrived.elapsed() >= outage;
             if patient {
                 let (name, kind) = (error.backend(), error.kind());
@@ -298,18 +298,18 @@ impl Lead {
     }
 
     /// Leaves the way to the next one, who goes on from `stand`.
-    pub(crate) fn leave(mut self, stand: Stand) {
+    pub(crate) fn leave(mut self, state: AcquisitionState) {
         self.leads = false;
-        self.end(Some(Box::new(stand.left_behind())));
+        self.end(Some(Box::new(state.left_behind())));
     }
 
-    fn end(&self, stand: Option<Box<Stand>>) {
-        let line = &self.cohort.line;
-        match line.leader_left(self.number, stand, clock::now()) {
+    fn end(&self, state: Option<Box<AcquisitionState>>) {
+        let queue = &self.cohort.queue;
+        match queue.leader_left(self.number, state, clock::now()) {
             Ok(next) => self.cohort.call(&self.engine, next),
-            Err(stand) => {
-                if let Some(stand) = stand {
-                    stand.give_up(&self.engine, &self.cohort.target);
+            Err(state) => {
+                if let Some(state) = state {
+                    state.give_up(&self.engine, &self.cohort.target);
                 }
                 self.cohort.tidy();
             }
@@ -322,8 +322,8 @@ impl Drop for Lead {
         // What is owed then goes to the reaper.
         drop(self.take_kept());
         if self.leads {
-            let stand = self.stand.take();
-            self.end(stand);
+            let state = self.state.take();
+            self.end(state);
         }
     }
 }

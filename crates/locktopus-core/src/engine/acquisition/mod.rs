@@ -38,8 +38,8 @@ use self::cohort::{Asker, PATIENCE};
 pub(crate) use self::engine::Engine;
 use self::member::Lead;
 pub(crate) use self::plan::{Plan, Wait};
-use self::shared_lease::Session;
-use self::state::Stand;
+use self::shared_lease::SharedLease;
+use self::state::AcquisitionState;
 pub(crate) use self::waiting::jitter;
 use crate::contract::clock::BootInstant;
 use crate::contract::owner::OwnerId;
@@ -63,7 +63,7 @@ pub(crate) async fn alone(
     plan: &Plan,
     started: Instant,
 ) -> Result<Option<Held>, LockError> {
-    // Boxed: those who wait in a line of this process need no room for this.
+    // Boxed: those who wait in a local queue of this process need no room for this.
     match Box::pin(from_backend(engine, plan, started, None)).await {
         Ok(held) => Ok(held),
         Err(Stop::Failed(error)) => Err(error),

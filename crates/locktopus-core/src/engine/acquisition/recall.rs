@@ -1,4 +1,4 @@
-//! Lease caching: a session that the line keeps while nobody of this process has it.
+//! Lease caching: a shared lease that the local queue keeps while nobody of this process has it.
 //!
 //! The backend knows whom to tell since the grant itself ([`AcquireAttempt::recall`](crate::AcquireAttempt::recall)),
 //! and this process listened before it asked, so nothing that was said is missed. When the lease is released for
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use super::shared_lease::Session;
+use super::shared_lease::SharedLease;
 use crate::contract::clock::BootInstant;
 use crate::contract::sync::lock;
 use crate::contract::wake::WakeStream;
@@ -28,7 +28,7 @@ pub(crate) struct RecallSubscription {
     pub(crate) keep: Duration,
 }
 
-/// A session that is kept.
+/// A shared lease that is kept.
 pub(super) struct Keeping {
     /// Until the first release.
     subscription: Mutex<Option<RecallSubscription>>,
@@ -59,7 +59,7 @@ impl Keeping {
     /// Begins with the first release. What comes back must run, for as long as the lease is kept.
     pub(super) fn begin(
         &self,
-        session: &Arc<Session>,
+        shared: &Arc<SharedLease>,
         services: &Arc<Services>,
         now: BootInstant,
     ) -> Option<impl Future<Output = ()> + Send + use<>> {
@@ -71,20 +71,20 @@ impl Keeping {
         let until = *self
             .until
             .get_or_init(|| (now + keep).min(self.known_until));
-        let (session, services) = (Arc::clone(session), Arc::clone(services));
+        let (shared, services) = (Arc::clone(shared), Arc::clone(services));
         Some(async move {
-            let ended = session.core.signal().clone();
+            let ended = shared.core.signal().clone();
             tokio::select! {
                 biased;
                 () = ended.cancelled() => return,
                 () = hints.wanted() => {}
                 () = tokio::time::sleep_until(until.timer()) => {}
             }
-            session.end_keeping(&services);
+            shared.end_keeping(&services);
         })
     }
 
-    /// From now on the lease is not kept. Whoever looks under the line's lock after this sees it.
+    /// From now on the lease is not kept. Whoever looks under the local queue's lock after this sees it.
     pub(super) fn end(&self) {
         self.over.store(true, Ordering::Release);
         lock(&self.subscription).take();

@@ -1,4 +1,4 @@
-//! A session: a lease of the backend that the members of a line pass to each other.
+//! A shared lease: a lease of the backend that the members of a local queue pass to each other.
 //!
 //! The backend sees one owner and one lease. Each member that has its turn sees a lease of its own: its token from the
 //! block that the grant reserved, its holds, its maximum hold time, its loss. What they share is validity, which is
@@ -26,7 +26,7 @@ use crate::engine::holding::passed_on::PassedOn;
 use crate::engine::holding::services::Services;
 use crate::engine::holding::watchdog;
 
-pub(crate) struct Session {
+pub(crate) struct SharedLease {
     /// What the backend granted: what the watchdog renews and a release gives back.
     pub(crate) core: Arc<LeaseState>,
     watch: watchdog::Ticket,
@@ -44,7 +44,7 @@ pub(crate) struct Session {
     keeping: Option<Box<Keeping>>,
 }
 
-impl Session {
+impl SharedLease {
     /// Wraps what the leader was granted. `None` after a shutdown.
     pub(super) fn start(
         services: &Arc<Services>,
@@ -59,8 +59,8 @@ impl Session {
         };
         let keeping = recall.map(|recall| Box::new(Keeping::new(recall, grant.valid_until)));
         let mut watched = None;
-        let session = Arc::new_cyclic(|session| {
-            let core = Arc::new(LeaseState::at_core(grant, Weak::<Self>::clone(session)));
+        let shared = Arc::new_cyclic(|shared| {
+            let core = Arc::new(LeaseState::at_core(grant, Weak::<Self>::clone(shared)));
             watched = services.watch(&core);
             Self {
                 core,
@@ -74,7 +74,7 @@ impl Session {
                 keeping,
             }
         });
-        watched.map(|_| session)
+        watched.map(|_| shared)
     }
 
     /// Whether the lease has ended for the process, one way or the other.
@@ -115,7 +115,7 @@ impl Session {
             && (core.token.is_none() || self.token(turn).is_some())
     }
 
-    /// Whether the line may keep the lease while nobody waits: if whoever comes next could have it.
+    /// Whether the local queue may keep the lease while nobody waits: if whoever comes next could have it.
     pub(super) fn may_keep(&self, now: impl Fn() -> BootInstant) -> bool {
         let Some(until) = self.keeping.as_deref().and_then(Keeping::until) else {
             return false;
@@ -144,7 +144,7 @@ impl Session {
         self.keep_no_longer();
         // A shutdown waits for what follows.
         let _under_way = services.attempts.token();
-        if !self.cohort.line.let_go(self) {
+        if !self.cohort.queue.let_go(self) {
             return; // whoever has it passes it on without keeping it
         }
         // What is owed then goes to the reaper.
@@ -158,7 +158,7 @@ impl Session {
         }
     }
 
-    /// Begins the next turn. To be called by the member that the line says holds the lock.
+    /// Begins the next turn. To be called by the member that the local queue says holds the lock.
     pub(super) fn begin_turn(
         self: &Arc<Self>,
         hold_until: Option<BootInstant>,
@@ -172,7 +172,7 @@ impl Session {
         ));
         self.limit_hold(hold_until);
         *lock(&self.holder) = Arc::downgrade(&state);
-        // A loss before the line above found nobody to tell.
+        // A loss before this found nobody to tell.
         if let Some(cause) = self.core.lost() {
             state.end(cause.clone());
         }
@@ -206,7 +206,7 @@ impl Session {
     }
 }
 
-impl PassedOn for Session {
+impl PassedOn for SharedLease {
     fn core(&self) -> &Arc<LeaseState> {
         &self.core
     }
@@ -222,7 +222,7 @@ impl PassedOn for Session {
             holder.end(cause.clone());
         }
         if matches!(cause, LostCause::Released | LostCause::Transferred) {
-            return; // it left the line before
+            return; // it left the local queue before
         }
         Arc::clone(&self).leave();
         // The backend may keep it for long, renewed as it was; nobody believes in it any more.
@@ -240,9 +240,9 @@ impl PassedOn for Session {
         let now = || *read.get_or_init(clock::now);
         self.limit_hold(None);
         self.begin_keeping(services, now);
-        let line = &self.cohort.line;
-        let may = |session: &Self, asker: &Asker| session.may_serve(asker, now());
-        match line.pass(&self, now, may) {
+        let queue = &self.cohort.queue;
+        let may = |shared: &Self, asker: &Asker| shared.may_serve(asker, now());
+        match queue.pass(&self, now, may) {
             Passed::On(next) => {
                 self.cohort.call(services, next);
                 true
@@ -261,7 +261,7 @@ impl PassedOn for Session {
     }
 
     fn leave(self: Arc<Self>) {
-        let next = self.cohort.line.remove(&self, clock::now());
+        let next = self.cohort.queue.remove(&self, clock::now());
         match (next, self.services.upgrade()) {
             (Some(next), Some(services)) => self.cohort.call(&services, next),
             (None, Some(_)) => self.cohort.tidy(),
@@ -280,7 +280,7 @@ impl PassedOn for Session {
     }
 }
 
-impl fmt::Debug for Session {
+impl fmt::Debug for SharedLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session")
             .field("core", &self.core)

@@ -45,7 +45,7 @@ const CANCELLED: u8 = 4;
 const REVOKED: u8 = 5;
 const DISMISSED: u8 = 6;
 
-/// One waiter's place in the line.
+/// One waiter's place in the local queue.
 #[derive(Debug)]
 pub(crate) struct Slot {
     state: AtomicU8,

@@ -1,11 +1,11 @@
-//! What a line is made of, and how things move in it. Everything here happens under the line's lock.
+//! What a local queue is made of, and how things move in it. Everything here happens under the local queue's lock.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::slot::{Slot, Turn};
 use super::sync::Arc;
-use super::{Asker, BootInstant, OwnerId, PATIENCE, Session, Stand};
+use super::{AcquisitionState, Asker, BootInstant, OwnerId, PATIENCE, SharedLease};
 
 #[derive(Debug)]
 pub(crate) struct Inner {
@@ -15,7 +15,7 @@ pub(crate) struct Inner {
     pub(crate) gone: usize,
     /// How many leaders there have been; the last one's number is its proof.
     pub(crate) leaders: u64,
-    /// When somebody looks after the line next; `None` if nobody does. A patrol that was sent for later than that is of no
+    /// When somebody looks after the local queue next; `None` if nobody does. A patrol that was sent for later than that is of no
     /// use when it comes: one that was sent since has been here.
     pub(crate) look_at: Option<BootInstant>,
     pub(crate) closed: bool,
@@ -31,17 +31,17 @@ pub(crate) enum Stage {
     Offered {
         to: Arc<Slot>,
         since: BootInstant,
-        stand: Option<Box<Stand>>,
+        state: Option<Box<AcquisitionState>>,
     },
     /// A member holds the lock.
-    Held(Arc<Session>),
+    Held(Arc<SharedLease>),
     /// Nobody holds the lock and nobody waits; the lease is kept for whoever comes next.
-    Kept(Arc<Session>),
+    Kept(Arc<SharedLease>),
     /// The lock was passed to a waiter that has not taken it.
     Handed {
         to: Arc<Slot>,
         since: BootInstant,
-        session: Arc<Session>,
+        shared: Arc<SharedLease>,
     },
 }
 
@@ -59,9 +59,9 @@ pub(crate) struct Leader {
 #[derive(Debug)]
 pub(crate) enum Baton {
     /// The lease, and since when it is the member's.
-    Lease(Arc<Session>, BootInstant),
-    /// The way to the backend, and where the leader before stood.
-    Way(Option<Box<Stand>>),
+    Lease(Arc<SharedLease>, BootInstant),
+    /// The way to the backend, and where the leader before it was.
+    Way(Option<Box<AcquisitionState>>),
 }
 
 /// Somebody that was handed something. It must be woken, and somebody sent to look whether it comes: whoever handed it
@@ -70,7 +70,7 @@ pub(crate) enum Baton {
 #[derive(Debug)]
 pub(crate) struct Next {
     pub(crate) slot: Arc<Slot>,
-    /// Somebody must be sent to look after the line at this instant.
+    /// Somebody must be sent to look after the local queue at this instant.
     pub(crate) look_at: Option<BootInstant>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) enum Passed {
     Kept,
     /// It stays with the caller, who gives it back to the backend. The next one, if any, leads.
     Over(Option<Next>),
-    /// It had been taken out of the line before; as `Over`, and nobody is to be woken.
+    /// It had been taken out of the local queue before; as `Over`, and nobody is to be woken.
     NotHere,
 }
 
@@ -93,12 +93,12 @@ pub(crate) struct Leavings {
     /// To be woken.
     pub(crate) wake: Vec<Arc<Slot>>,
     /// A lease that nobody fetched and nobody else wants: to be given back.
-    pub(crate) lease: Option<Arc<Session>>,
+    pub(crate) lease: Option<Arc<SharedLease>>,
     /// What a leader left behind that nobody follows.
-    pub(crate) stand: Option<Box<Stand>>,
+    pub(crate) state: Option<Box<AcquisitionState>>,
     /// A leader that showed no life asked under this owner id, for something that may last for so long.
     pub(crate) stalled: Option<(OwnerId, Duration)>,
-    /// Somebody must be sent to look after the line at this instant.
+    /// Somebody must be sent to look after the local queue at this instant.
     pub(crate) look_at: Option<BootInstant>,
 }
 
@@ -131,7 +131,7 @@ impl Inner {
         self.leaders
     }
 
-    /// Makes sure that somebody looks after the line by then. What comes back must be sent.
+    /// Makes sure that somebody looks after the local queue by then. What comes back must be sent.
     pub(crate) fn look_by(&mut self, at: BootInstant) -> Option<BootInstant> {
         if self.look_at.is_some_and(|sooner| sooner <= at) {
             return None;
@@ -152,10 +152,10 @@ impl Inner {
     /// Takes what was handed to this slot out of the stage, which the caller must set anew.
     pub(crate) fn take_from(&mut self, slot: &Arc<Slot>) -> Option<Baton> {
         match std::mem::replace(&mut self.stage, Stage::Empty) {
-            Stage::Handed { to, since, session } if Arc::ptr_eq(&to, slot) => {
-                Some(Baton::Lease(session, since))
+            Stage::Handed { to, since, shared } if Arc::ptr_eq(&to, slot) => {
+                Some(Baton::Lease(shared, since))
             }
-            Stage::Offered { to, stand, .. } if Arc::ptr_eq(&to, slot) => Some(Baton::Way(stand)),
+            Stage::Offered { to, state, .. } if Arc::ptr_eq(&to, slot) => Some(Baton::Way(state)),
             other => {
                 self.stage = other;
                 None
@@ -168,26 +168,26 @@ impl Inner {
         &mut self,
         baton: Baton,
         now: BootInstant,
-        may: impl Fn(&Session, &Asker) -> bool,
+        may: impl Fn(&SharedLease, &Asker) -> bool,
         left: &mut Leavings,
     ) {
-        let session = match baton {
-            Baton::Lease(session, _) => session,
-            Baton::Way(stand) => {
-                match self.offer(stand, now) {
+        let shared = match baton {
+            Baton::Lease(shared, _) => shared,
+            Baton::Way(state) => {
+                match self.offer(state, now) {
                     Ok(next) => left.call(next),
-                    Err(stand) => left.stand = stand,
+                    Err(state) => left.state = state,
                 }
                 return;
             }
         };
-        match self.pass(&session, || now, may) {
+        match self.pass(&shared, || now, may) {
             Passed::On(next) => left.call(next),
             Passed::Over(next) => {
                 if let Some(next) = next {
                     left.call(next);
                 }
-                left.lease = Some(session);
+                left.lease = Some(shared);
             }
             Passed::Kept | Passed::NotHere => {}
         }
@@ -195,12 +195,12 @@ impl Inner {
 
     pub(crate) fn pass(
         &mut self,
-        session: &Arc<Session>,
+        shared: &Arc<SharedLease>,
         now: impl Fn() -> BootInstant,
-        may: impl Fn(&Session, &Asker) -> bool,
+        may: impl Fn(&SharedLease, &Asker) -> bool,
     ) -> Passed {
         while let Some(first) = self.waiting.front() {
-            if first.is_waiting() && !may(session, &first.asker) {
+            if first.is_waiting() && !may(shared, &first.asker) {
                 break;
             }
             if let Some(next) = self.waiting.pop_front()
@@ -210,13 +210,13 @@ impl Inner {
                 self.stage = Stage::Handed {
                     to: Arc::clone(&next),
                     since,
-                    session: Arc::clone(session),
+                    shared: Arc::clone(shared),
                 };
                 return Passed::On(self.handed(next, since));
             }
         }
-        if self.waiting.is_empty() && !self.closed && session.may_keep(&now) {
-            (self.stage, self.gone) = (Stage::Kept(Arc::clone(session)), 0);
+        if self.waiting.is_empty() && !self.closed && shared.may_keep(&now) {
+            (self.stage, self.gone) = (Stage::Kept(Arc::clone(shared)), 0);
             return Passed::Kept;
         }
         if self.waiting.is_empty() {
@@ -229,21 +229,21 @@ impl Inner {
     /// Tells the first waiter to lead.
     pub(crate) fn offer(
         &mut self,
-        stand: Option<Box<Stand>>,
+        state: Option<Box<AcquisitionState>>,
         now: BootInstant,
-    ) -> Result<Next, Option<Box<Stand>>> {
+    ) -> Result<Next, Option<Box<AcquisitionState>>> {
         while let Some(next) = self.waiting.pop_front() {
             if next.give(Turn::Lead) {
                 self.stage = Stage::Offered {
                     to: Arc::clone(&next),
                     since: now,
-                    stand,
+                    state,
                 };
                 return Ok(self.handed(next, now));
             }
         }
         self.empty();
-        Err(stand)
+        Err(state)
     }
 
     fn handed(&mut self, slot: Arc<Slot>, since: BootInstant) -> Next {

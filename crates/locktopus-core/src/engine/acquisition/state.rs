@@ -16,7 +16,7 @@ use crate::engine::holding::services::Services;
 
 /// Where an acquisition stands with the backend. Whoever has it answers for it.
 #[derive(Debug)]
-pub(crate) struct Stand {
+pub(crate) struct AcquisitionState {
     pub(super) owner: OwnerId,
     pub(super) terms: Terms,
     /// An attempt of `owner` may hold the lock, or a place in the queue. The token makes a shutdown wait until
@@ -65,7 +65,7 @@ pub(super) struct Place {
     pub(super) fence: u64,
 }
 
-impl Stand {
+impl AcquisitionState {
     pub(super) fn new(owner: OwnerId) -> Self {
         Self {
             owner,

@@ -26,7 +26,7 @@ impl Acquisition<'_> {
 
     pub(super) fn listen(&self) -> Option<WakeStream> {
         let hints = self.engine.backend.listen(&self.plan.target)?;
-        hints.claim(&self.stand.owner);
+        hints.claim(&self.state.owner);
         Some(hints)
     }
 
@@ -34,7 +34,7 @@ impl Acquisition<'_> {
         self.lives_until(deadline)?;
         match self.engine.subscribe(&self.plan.target, deadline).await {
             Ok(hints) => {
-                hints.claim(&self.stand.owner);
+                hints.claim(&self.state.owner);
                 Ok(Some(hints))
             }
             Err(error) => {
@@ -47,7 +47,7 @@ impl Acquisition<'_> {
     /// Stops listening as the winner. Where several can hold at once the hint goes on to the next waiter, for whom
     /// there may be room too.
     pub(super) fn stop_listening(&mut self) {
-        if let Some(hints) = self.stand.hints.take()
+        if let Some(hints) = self.state.hints.take()
             && self.plan.target.kind().mode() == Mode::Exclusive
         {
             hints.won();
@@ -59,16 +59,16 @@ impl Acquisition<'_> {
         &mut self,
         obstacle: &Obstacle,
     ) -> Result<Option<FencingToken>, Stop> {
-        let pause = self.next_pause(self.stand.hints.is_some(), obstacle);
+        let pause = self.next_pause(self.state.hints.is_some(), obstacle);
         let until = Instant::now() + pause;
         let until = self.limit.map_or(until, |limit| limit.min(until));
         self.lives_until(until)?;
-        let Some(hints) = &mut self.stand.hints else {
+        let Some(hints) = &mut self.state.hints else {
             tokio::time::sleep_until(until).await;
             return Ok(None);
         };
         // The owner may be a new one since the last time.
-        hints.claim(&self.stand.owner);
+        hints.claim(&self.state.owner);
         Ok(match tokio::time::timeout_at(until, hints.next()).await {
             Ok(Wake::Granted { token }) => Some(token),
             Ok(_) | Err(_) => None,

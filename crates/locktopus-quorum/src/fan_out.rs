@@ -8,19 +8,19 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::{Instant, timeout_at};
 
-use super::panel::Panel;
+use super::members::Members;
 
 /// Calls under way. Those that are not finished when it is dropped go on in the background.
-pub(super) struct Fan<T: Send + 'static> {
+pub(super) struct FanOut<T: Send + 'static> {
     calls: FuturesUnordered<BoxFuture<'static, T>>,
-    panel: Arc<Panel>,
+    members: Arc<Members>,
 }
 
-impl<T: Send + 'static> Fan<T> {
-    pub(super) fn new(panel: &Arc<Panel>) -> Self {
+impl<T: Send + 'static> FanOut<T> {
+    pub(super) fn new(members: &Arc<Members>) -> Self {
         Self {
             calls: FuturesUnordered::new(),
-            panel: Arc::clone(panel),
+            members: Arc::clone(members),
         }
     }
 
@@ -39,11 +39,11 @@ impl<T: Send + 'static> Fan<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Fan<T> {
+impl<T: Send + 'static> Drop for FanOut<T> {
     fn drop(&mut self) {
         if !self.is_empty() {
             let mut calls = std::mem::take(&mut self.calls);
-            self.panel
+            self.members
                 .background(async move { while calls.next().await.is_some() {} });
         }
     }

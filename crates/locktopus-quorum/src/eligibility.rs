@@ -12,7 +12,7 @@ const OVERLAP: Duration = Duration::from_secs(3);
 
 /// What is known of the server behind a node.
 #[derive(Debug, Default)]
-pub(super) struct Standing {
+pub(super) struct Eligibility {
     known: Option<Known>,
     /// The last server that was identified, also when it must be asked again.
     last: Option<Last>,
@@ -48,7 +48,7 @@ pub(super) enum Judgement {
     Ask,
 }
 
-impl Standing {
+impl Eligibility {
     pub(super) fn judge(&self, generation: u64, now: BootInstant, recheck: Duration) -> Judgement {
         let Some(known) = &self.known else {
             return Judgement::Ask;
@@ -124,48 +124,55 @@ mod tests {
 
     #[test]
     fn a_young_server_votes_when_it_is_as_old_as_the_longest_lease() {
-        let (mut standing, now) = (Standing::default(), clock::now());
-        assert_eq!(standing.judge(1, now, HOUR), Judgement::Ask);
-        standing.learn(1, up("a", 20), None, now, MAX_LEASE);
+        let (mut eligibility, now) = (Eligibility::default(), clock::now());
+        assert_eq!(eligibility.judge(1, now, HOUR), Judgement::Ask);
+        eligibility.learn(1, up("a", 20), None, now, MAX_LEASE);
         assert_eq!(
-            standing.judge(1, now, HOUR),
+            eligibility.judge(1, now, HOUR),
             Judgement::NotYet(Duration::from_secs(40))
         );
         let later = now + Duration::from_secs(40);
-        assert_eq!(standing.judge(1, later, HOUR), Judgement::Votes);
+        assert_eq!(eligibility.judge(1, later, HOUR), Judgement::Votes);
     }
 
     #[test]
     fn a_new_connection_trouble_and_time_ask_again() {
-        let (mut standing, now) = (Standing::default(), clock::now());
-        standing.learn(1, up("a", 100), None, now, MAX_LEASE);
-        assert_eq!(standing.judge(1, now, HOUR), Judgement::Votes);
-        assert_eq!(standing.judge(2, now, HOUR), Judgement::Ask, "reconnected");
-        assert_eq!(standing.judge(1, now + 2 * HOUR, HOUR), Judgement::Ask);
-        standing.suspect();
-        assert_eq!(standing.judge(1, now, HOUR), Judgement::Ask);
+        let (mut eligibility, now) = (Eligibility::default(), clock::now());
+        eligibility.learn(1, up("a", 100), None, now, MAX_LEASE);
+        assert_eq!(eligibility.judge(1, now, HOUR), Judgement::Votes);
+        assert_eq!(
+            eligibility.judge(2, now, HOUR),
+            Judgement::Ask,
+            "reconnected"
+        );
+        assert_eq!(eligibility.judge(1, now + 2 * HOUR, HOUR), Judgement::Ask);
+        eligibility.suspect();
+        assert_eq!(eligibility.judge(1, now, HOUR), Judgement::Ask);
     }
 
     #[test]
     fn a_promoted_replica_is_old_and_does_not_vote_all_the_same() {
-        let (mut standing, mut now) = (Standing::default(), clock::now());
-        standing.learn(1, up("primary", 1000), None, now, MAX_LEASE);
+        let (mut eligibility, mut now) = (Eligibility::default(), clock::now());
+        eligibility.learn(1, up("primary", 1000), None, now, MAX_LEASE);
         now = now + Duration::from_secs(5);
-        standing.learn(2, up("replica", 1000), None, now, MAX_LEASE);
-        assert_eq!(standing.judge(2, now, HOUR), Judgement::NotYet(MAX_LEASE));
+        eligibility.learn(2, up("replica", 1000), None, now, MAX_LEASE);
+        assert_eq!(
+            eligibility.judge(2, now, HOUR),
+            Judgement::NotYet(MAX_LEASE)
+        );
         // Asking again does not help it.
         now = now + Duration::from_secs(10);
-        standing.learn(3, up("replica", 1010), None, now, MAX_LEASE);
+        eligibility.learn(3, up("replica", 1010), None, now, MAX_LEASE);
         let left = Judgement::NotYet(Duration::from_secs(50));
-        assert_eq!(standing.judge(3, now, HOUR), left);
+        assert_eq!(eligibility.judge(3, now, HOUR), left);
     }
 
     #[test]
     fn a_restart_long_ago_is_no_failover() {
-        let (mut standing, now) = (Standing::default(), clock::now());
-        standing.learn(1, up("before", 1000), None, now, MAX_LEASE);
+        let (mut eligibility, now) = (Eligibility::default(), clock::now());
+        eligibility.learn(1, up("before", 1000), None, now, MAX_LEASE);
         let later = now + Duration::from_secs(300);
-        standing.learn(2, up("after", 299), None, later, MAX_LEASE);
-        assert_eq!(standing.judge(2, later, HOUR), Judgement::Votes);
+        eligibility.learn(2, up("after", 299), None, later, MAX_LEASE);
+        assert_eq!(eligibility.judge(2, later, HOUR), Judgement::Votes);
     }
 }

@@ -10,14 +10,14 @@ pub(super) const NAME: &str = "quorum";
 
 /// A node that did not vote.
 #[derive(Debug, Clone)]
-pub(super) struct Silence {
+pub(super) struct Abstention {
     reason: String,
     executed: Executed,
     /// What the name is in use as on this node, if that is why.
     found: Option<String>,
 }
 
-impl Silence {
+impl Abstention {
     /// It was not asked.
     pub(super) fn not_asked(reason: impl Into<String>) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Silence {
     }
 }
 
-impl From<BackendError> for Silence {
+impl From<BackendError> for Abstention {
     fn from(error: BackendError) -> Self {
         Self {
             reason: error.to_string(),
@@ -65,7 +65,7 @@ impl From<BackendError> for Silence {
     }
 }
 
-impl fmt::Display for Silence {
+impl fmt::Display for Abstention {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.reason)
     }
@@ -75,10 +75,10 @@ impl fmt::Display for Silence {
 pub(super) fn other_kind<'a>(
     asked: &LockTarget,
     nodes: usize,
-    silences: impl Iterator<Item = &'a Silence>,
+    abstentions: impl Iterator<Item = &'a Abstention>,
 ) -> Option<BackendError> {
-    let found: Vec<_> = silences
-        .filter_map(|silence| silence.found.as_deref())
+    let found: Vec<_> = abstentions
+        .filter_map(|abstention| abstention.found.as_deref())
         .collect();
     let blocked = found.len() >= nodes - nodes / 2;
     blocked.then(|| BackendError::other_kind(NAME, asked, found[0]))

@@ -9,9 +9,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::abstention::NAME;
 use super::claim::{Claim, Ledger};
 use super::node::Node;
-use super::silence::NAME;
 use locktopus_core::clock::{self, timer_in};
 use locktopus_core::{BackendError, BackendErrorKind, Executed, ReleaseRequest, ValidityMargin};
 
@@ -27,7 +27,7 @@ pub(super) const SPARE: Duration = Duration::from_millis(50);
 
 /// The nodes and how they are asked.
 #[derive(Debug)]
-pub(super) struct Panel {
+pub(super) struct Members {
     pub(super) nodes: Vec<Arc<Node>>,
     pub(super) node_timeout: Duration,
     pub(super) max_lease: Duration,
@@ -38,7 +38,7 @@ pub(super) struct Panel {
     pub(super) runtime: OnceLock<Handle>,
 }
 
-impl Panel {
+impl Members {
     /// How many nodes are more than half.
     pub(super) fn majority(&self) -> usize {
         self.nodes.len() / 2 + 1
@@ -109,8 +109,8 @@ impl Panel {
 
     /// Cleans one node in the background. It must have been marked as being cleaned.
     pub(super) fn clean_later(self: &Arc<Self>, claim: &Arc<Claim>, node: usize) {
-        let (panel, claim) = (Arc::clone(self), Arc::clone(claim));
-        self.background(async move { panel.clean(&claim, node).await });
+        let (members, claim) = (Arc::clone(self), Arc::clone(claim));
+        self.background(async move { members.clean(&claim, node).await });
     }
 
     /// Releases on one node until the answer is definite and nothing can come after it, or the lease has ended.
@@ -130,10 +130,10 @@ impl Panel {
             match self.nodes[node].call(deadline, release).await {
                 Ok(_) if !claim.released(node) => break,
                 Ok(_) => tokio::time::sleep(backend.info().call_timeout).await,
-                Err(silence) => {
-                    claim.not_released(node, &silence);
+                Err(abstention) => {
+                    claim.not_released(node, &abstention);
                     let label = &self.nodes[node].label;
-                    tracing::debug!(lock = %claim.target, node = %label, %silence, "background release failed");
+                    tracing::debug!(lock = %claim.target, node = %label, %abstention, "background release failed");
                     if clock::now() >= claim.until() {
                         claim.lapsed(node);
                         break;
