@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use futures_util::future::join_all;
+use locktopus_protocol::slot_map::Redirect;
 use locktopus_protocol::{ClientError, HostPort, NodeReply, Pipelined, PushEvent, Reply, Route};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, watch};
@@ -15,7 +16,7 @@ use crate::error;
 use crate::node::Node;
 use crate::request::Request;
 use crate::shards::Placements;
-use crate::slots::{self, SlotMap};
+use crate::slots::SlotMap;
 use crate::strangers::Strangers;
 use crate::survey;
 
@@ -99,17 +100,17 @@ impl Cluster {
                 }
                 Ok(reply) => return Ok(reply),
             };
-            let target = slots::parse_redirect(&refusal.1, node.address());
+            let target = Redirect::parse(&refusal.1, node.address());
             refusals += 1;
             if matches!(refusal.0.as_str(), "MOVED" | "READONLY") {
                 // It may be a replica by now, with subscriptions on it.
                 node.suspect_messages();
             }
             match (refusal.0.as_str(), target) {
-                ("MOVED", Some((slot, owner))) if refusals <= REDIRECTS => {
-                    node = self.shared.moved(slot, &owner);
+                ("MOVED", Some(to)) if refusals <= REDIRECTS => {
+                    node = self.shared.moved(&to);
                 }
-                ("ASK", Some((_slot, owner))) => return self.shared.node(&owner).ask(words).await,
+                ("ASK", Some(to)) => return self.shared.node(&to.node).ask(words).await,
                 (code, _) => {
                     if matches!(code, "MOVED" | "CLUSTERDOWN" | "READONLY" | "MASTERDOWN") {
                         self.shared.stale.notify_one();
@@ -163,8 +164,8 @@ impl Cluster {
         };
         match refused {
             Some(("MOVED", message)) => {
-                if let Some((slot, owner)) = slots::parse_redirect(message, node.address()) {
-                    self.shared.moved(slot, &owner);
+                if let Some(to) = Redirect::parse(message, node.address()) {
+                    self.shared.moved(&to);
                 }
             }
             Some(("CLUSTERDOWN" | "READONLY" | "MASTERDOWN", _)) => self.shared.stale.notify_one(),
@@ -288,10 +289,10 @@ impl Shared {
     }
 
     /// Believes a MOVED answer at once and has the rest of the table checked.
-    pub(crate) fn moved(&self, slot: u16, owner: &HostPort) -> Arc<Node> {
-        self.update(|map| map.with_moved(slot, owner, |address| self.make(address)));
+    pub(crate) fn moved(&self, to: &Redirect) -> Arc<Node> {
+        self.update(|map| map.with_moved(to, |address| self.make(address)));
         self.stale.notify_one();
-        self.node(owner)
+        self.node(&to.node)
     }
 
     /// The node at `address`, known or not.

@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use locktopus_protocol::slot::key_slot;
+use locktopus_protocol::slot_map::Redirect;
 use locktopus_protocol::{Channel, ChannelFlavour, ClientError, HostPort, Route};
 
 use crate::cluster::{Cluster, Shared};
 use crate::messages;
 use crate::node::Node;
-use crate::slots::{self, SlotMap};
+use crate::slots::SlotMap;
 
 /// How many times channels are sent on to another node before the failure is reported.
 const ROUNDS: usize = 5;
@@ -186,10 +187,8 @@ impl Group {
             match outcome {
                 Ok(()) => confirmed.push(name.clone()),
                 Err(ClientError::Rejected { code, message }) if code == "MOVED" => {
-                    if let Some((slot, owner)) =
-                        slots::parse_redirect(&message, self.node.address())
-                    {
-                        shared.moved(slot, &owner);
+                    if let Some(to) = Redirect::parse(&message, self.node.address()) {
+                        shared.moved(&to);
                     }
                     let flavour = ChannelFlavour::Sharded;
                     elsewhere.push(Channel {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::select_ok;
 use locktopus_protocol::backoff::{Backoff, SETTLED};
+use locktopus_protocol::slot_map::{SlotRange, slot_ranges};
 use locktopus_protocol::{HostPort, PushEvent, Reply};
 use tokio::time::Instant;
 
@@ -17,7 +18,6 @@ use crate::cluster::Shared;
 use crate::conn::Conn;
 use crate::dial::{Purpose, Target};
 use crate::request::Request;
-use crate::slots::{self, Range};
 
 /// While shard channels are subscribed, or a node is down.
 const OFTEN: Duration = Duration::from_secs(1);
@@ -96,7 +96,7 @@ pub(crate) async fn once(shared: &Shared, turn: usize) -> Result<bool, String> {
     Err(why)
 }
 
-async fn ask_seed(shared: &Shared, seed: &HostPort) -> Result<Vec<Range>, String> {
+async fn ask_seed(shared: &Shared, seed: &HostPort) -> Result<Vec<SlotRange>, String> {
     let target = Target::Node(seed.clone());
     let answer = match shared.dialer.dial(&target, Purpose::Commands, 0).await {
         Ok(conn) => ask(shared, &conn, seed).await,
@@ -105,7 +105,7 @@ async fn ask_seed(shared: &Shared, seed: &HostPort) -> Result<Vec<Range>, String
     answer.map_err(|failure| format!("{seed}: {failure}"))
 }
 
-async fn ask(shared: &Shared, conn: &Conn, address: &HostPort) -> Result<Vec<Range>, String> {
+async fn ask(shared: &Shared, conn: &Conn, address: &HostPort) -> Result<Vec<SlotRange>, String> {
     let question = Request::of("CLUSTER", vec![Bytes::from_static(b"SLOTS")]);
     let answer = tokio::time::timeout(shared.dialer.budget().answer(), conn.send(question));
     let reply: Reply = match answer.await {
@@ -113,10 +113,10 @@ async fn ask(shared: &Shared, conn: &Conn, address: &HostPort) -> Result<Vec<Ran
         Ok(Err(failure)) => return Err(failure.to_string()),
         Err(_elapsed) => return Err("no answer to CLUSTER SLOTS in time".to_owned()),
     };
-    slots::parse_slots(&reply, address).ok_or_else(|| "it knows of no slots".to_owned())
+    slot_ranges(&reply, address).ok_or_else(|| "it knows of no slots".to_owned())
 }
 
-fn adopt(shared: &Shared, ranges: &[Range]) -> bool {
+fn adopt(shared: &Shared, ranges: &[SlotRange]) -> bool {
     let before = shared.map();
     shared.update(|map| map.replaced_by(ranges, |address| shared.make(address)));
     shared.strangers.sweep();

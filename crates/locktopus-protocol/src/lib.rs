@@ -30,6 +30,7 @@ mod scan;
 pub mod scripts;
 mod server_clock;
 pub mod slot;
+pub mod slot_map;
 #[cfg(feature = "tls")]
 pub mod tls;
 mod token_keys;

@@ -16,7 +16,8 @@ use crate::backend::RedisBackend;
 use crate::client::{Deployment, Reply, Route};
 use crate::keys::Keys;
 use crate::scripts::CLASSIFY;
-use crate::slot::key_slot;
+use crate::slot::{SLOTS, key_slot};
+use crate::slot_map::first_slots;
 
 /// How many keys a server looks at for one page. It serves nobody else meanwhile.
 const LOOKED_AT: &str = "500";
@@ -24,8 +25,6 @@ const LOOKED_AT: &str = "500";
 const EMPTY_PAGES: usize = 16;
 /// What the names of side keys begin with.
 const SIDE_KEYS: [&str; 2] = ["locktopus_", "redisson_"];
-/// A hash slot beyond the last one.
-const SLOTS: u16 = 16_384;
 
 /// Where a list goes on: at a primary, known by the first of its slots, and there at a cursor of the server's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -216,26 +215,7 @@ async fn next_primary(
         .executor()
         .ask(Route::Any, &[b"CLUSTER", b"SLOTS"], deadline)
         .await?;
-    let mut first_slots: BTreeMap<Vec<u8>, u16> = BTreeMap::new();
-    if let Reply::Array(ranges) = reply {
-        for range in ranges {
-            let Reply::Array(range) = range else { continue };
-            let [Reply::Int(from), Reply::Int(_), Reply::Array(primary), ..] = range.as_slice()
-            else {
-                continue;
-            };
-            let [_, _, Reply::Bytes(id), ..] = primary.as_slice() else {
-                continue;
-            };
-            let from = u16::try_from(*from).unwrap_or(SLOTS);
-            let first = first_slots.entry(id.to_vec()).or_insert(from);
-            *first = (*first).min(from);
-        }
-    }
-    let next = first_slots
-        .into_values()
-        .filter(|first| *first > slot)
-        .min();
+    let next = first_slots(&reply).into_iter().find(|first| *first > slot);
     Ok(next.map(|slot| Place { slot, cursor: 0 }))
 }
 

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use locktopus_protocol::slot_map::Redirect;
 use locktopus_protocol::{ClientError, HostPort, NodeReply, Pipelined, Reply, Route};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
@@ -20,7 +21,7 @@ use tokio::time::{Instant, timeout};
 use crate::dial::Dialer;
 use crate::link::{Link, Target};
 use crate::locked::locked;
-use crate::slots::{SlotMap, redirect};
+use crate::slots::SlotMap;
 
 /// How long the connection to a node without slots is kept after the last command was sent on to it.
 const GUESTS_STAY: Duration = Duration::from_secs(60);
@@ -319,11 +320,11 @@ impl Cluster {
         let refused = link.server()?;
         match code.as_str() {
             "MOVED" => {
-                let to = redirect(message, refused)?;
+                let to = Redirect::parse(message, refused)?.node;
                 self.moved(message, refused);
                 Some((to, false))
             }
-            "ASK" => Some((redirect(message, refused)?, true)),
+            "ASK" => Some((Redirect::parse(message, refused)?.node, true)),
             "CLUSTERDOWN" | "READONLY" | "MASTERDOWN" | "LOADING" => {
                 self.suspect(link);
                 if code == "READONLY" {

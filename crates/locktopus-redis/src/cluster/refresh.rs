@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use futures_util::future::select_ok;
+use locktopus_protocol::slot_map::{Redirect, slot_ranges};
 use locktopus_protocol::{ClientError, HostPort};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::{Cluster, send};
 use crate::locked::locked;
-use crate::slots::{SlotMap, redirect};
+use crate::slots::SlotMap;
 
 /// Nodes asked for their map at the same time: a frozen one then costs no time.
 const ASKED_AT_ONCE: usize = 3;
@@ -47,8 +48,8 @@ impl Cluster {
 
     /// A refusal that names a better node.
     pub(crate) fn moved(&self, message: &str, refused: &HostPort) {
-        if let Some(better) = redirect(message, refused) {
-            locked(&self.clues).better = Some(better);
+        if let Some(better) = Redirect::parse(message, refused) {
+            locked(&self.clues).better = Some(better.node);
         }
         self.mark_stale();
         self.redirected.notify_one();
@@ -110,7 +111,8 @@ impl Cluster {
                 "{server} does not tell the slot map"
             )));
         };
-        SlotMap::parse(&answer?, server).ok_or_else(|| {
+        let ranges = slot_ranges(&answer?, server);
+        ranges.map(SlotMap::new).ok_or_else(|| {
             ClientError::NotSent(format!("{server} knows no cluster node with slots"))
         })
     }
