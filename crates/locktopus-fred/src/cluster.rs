@@ -1,24 +1,25 @@
 //! Commands on a cluster: find the node, follow redirects, keep the slot table fresh.
 
+mod guests;
+mod node;
+mod placements;
+mod refresh;
+mod shared;
+mod slots;
+mod subscriptions;
+
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use locktopus_protocol::slot_map::Redirect;
 use locktopus_protocol::{ClientError, HostPort, NodeReply, Pipelined, PushEvent, Reply, Route};
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::{Notify, watch};
-use tokio_util::sync::CancellationToken;
 
 use crate::dial::Dialer;
-use crate::error;
-use crate::node::Node;
 use crate::request::Request;
-use crate::shards::Placements;
-use crate::slots::SlotMap;
-use crate::strangers::Strangers;
-use crate::survey;
+use node::Node;
+use shared::Shared;
 
 /// How many refusals in a row a command follows before they are reported.
 const REDIRECTS: usize = 5;
@@ -28,22 +29,6 @@ pub(crate) struct Cluster {
     shared: Arc<Shared>,
 }
 
-/// What the client and its survey task share.
-pub(crate) struct Shared {
-    pub(crate) dialer: Arc<Dialer>,
-    pub(crate) seeds: Vec<HostPort>,
-    pub(crate) events: UnboundedSender<PushEvent>,
-    pub(crate) placements: Placements,
-    pub(crate) strangers: Strangers,
-    pub(crate) stale: Notify,
-    /// Counts finished surveys.
-    pub(crate) surveys: watch::Sender<u64>,
-    /// Whether the next survey has to wait for the end of a pause.
-    pub(crate) resting: AtomicBool,
-    pub(crate) closed: CancellationToken,
-    map: RwLock<Arc<SlotMap>>,
-}
-
 impl Cluster {
     /// Asks `seeds` for the slot table and starts to keep it fresh. Says why if nobody knew it.
     pub(crate) async fn connect(
@@ -51,25 +36,10 @@ impl Cluster {
         seeds: Vec<HostPort>,
         events: UnboundedSender<PushEvent>,
     ) -> (Self, Option<String>) {
-        let shared = Arc::new(Shared {
-            dialer,
-            seeds,
-            events,
-            placements: Placements::default(),
-            strangers: Strangers::default(),
-            stale: Notify::new(),
-            surveys: watch::Sender::new(0),
-            resting: AtomicBool::new(false),
-            closed: CancellationToken::new(),
-            map: RwLock::new(Arc::new(SlotMap::empty())),
-        });
-        let failure = survey::once(&shared, 0).await.err();
-        tokio::spawn(survey::run(Arc::clone(&shared)));
+        let shared = Arc::new(Shared::new(dialer, seeds, events));
+        let failure = refresh::once(&shared, 0).await.err();
+        tokio::spawn(refresh::run(Arc::clone(&shared)));
         (Self { shared }, failure)
-    }
-
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.shared
     }
 
     /// Sends one command to the node that `route` names, following refusals that name another node.
@@ -244,7 +214,7 @@ impl Cluster {
         for node in self.shared.map().nodes() {
             node.close();
         }
-        self.shared.strangers.close();
+        self.shared.guests.close();
     }
 }
 
@@ -259,110 +229,5 @@ impl fmt::Debug for Cluster {
         f.debug_struct("Cluster")
             .field("nodes", &self.shared.map().nodes())
             .finish_non_exhaustive()
-    }
-}
-
-impl Shared {
-    /// The slot table of this moment.
-    pub(crate) fn map(&self) -> Arc<SlotMap> {
-        Arc::clone(&self.map.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Makes `change` to the slot table.
-    pub(crate) fn update(&self, change: impl FnOnce(&SlotMap) -> SlotMap) {
-        let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
-        *map = Arc::new(change(&map));
-    }
-
-    /// A node that the table is about to have.
-    pub(crate) fn make(&self, address: &HostPort) -> Arc<Node> {
-        let met = self.strangers.take(address);
-        met.unwrap_or_else(|| self.new_node(address))
-    }
-
-    fn new_node(&self, address: &HostPort) -> Arc<Node> {
-        Arc::new(Node::new(
-            address.clone(),
-            Arc::clone(&self.dialer),
-            self.events.clone(),
-        ))
-    }
-
-    /// Believes a MOVED answer at once and has the rest of the table checked.
-    pub(crate) fn moved(&self, to: &Redirect) -> Arc<Node> {
-        self.update(|map| map.with_moved(to, |address| self.make(address)));
-        self.stale.notify_one();
-        self.node(&to.node)
-    }
-
-    /// The node at `address`, known or not.
-    fn node(&self, address: &HostPort) -> Arc<Node> {
-        let map = self.map();
-        let known = map.nodes().iter().find(|node| node.address() == address);
-        known.map_or_else(
-            || self.strangers.visit(address, || self.new_node(address)),
-            Arc::clone,
-        )
-    }
-
-    /// Waits until the slot table was checked once more. In the pause after a check nobody waits: the table is
-    /// fresh, as far as it could be, and whoever needs a better one asks again.
-    pub(crate) async fn resurvey(&self) {
-        let mut done = self.surveys.subscribe();
-        self.stale.notify_one();
-        if !self.resting.load(Ordering::Acquire) {
-            let _closed = done.changed().await;
-        }
-    }
-
-    async fn find(&self, route: Route) -> Result<Arc<Node>, ClientError> {
-        if let Some(node) = self.look_up(route) {
-            return Ok(node);
-        }
-        self.check_open()?;
-        self.resurvey().await;
-        self.look_up(route).ok_or_else(|| {
-            ClientError::NotSent(match route {
-                Route::Slot(slot) => format!("no primary of the cluster serves slot {slot}"),
-                Route::Any => "the cluster has no primary".to_owned(),
-            })
-        })
-    }
-
-    fn look_up(&self, route: Route) -> Option<Arc<Node>> {
-        let map = self.map();
-        match route {
-            Route::Slot(slot) => map.owner(slot).map(Arc::clone),
-            Route::Any => {
-                let nodes = map.nodes();
-                let up = nodes
-                    .iter()
-                    .find(|node| node.commands().current().is_some());
-                up.or_else(|| nodes.first()).map(Arc::clone)
-            }
-        }
-    }
-
-    /// After `node` could not be reached: the node that serves `route` now, if it is another one.
-    pub(crate) async fn successor(
-        &self,
-        node: &Arc<Node>,
-        route: Route,
-        unreachable: ClientError,
-    ) -> Result<Arc<Node>, ClientError> {
-        self.check_open()?;
-        self.resurvey().await;
-        match self.look_up(route) {
-            Some(next) if next.address() != node.address() => Ok(next),
-            _ => Err(unreachable),
-        }
-    }
-
-    pub(crate) fn check_open(&self) -> Result<(), ClientError> {
-        if self.closed.is_cancelled() {
-            Err(error::closed())
-        } else {
-            Ok(())
-        }
     }
 }

@@ -32,14 +32,9 @@ mod dial;
 mod error;
 mod link;
 mod messages;
-mod node;
 mod reply;
 mod request;
-mod shards;
 mod single;
-mod slots;
-mod strangers;
-mod survey;
 #[cfg(feature = "tls")]
 mod tls;
 

@@ -14,8 +14,6 @@ use std::time::Duration;
 
 use crate::options::ConnectOptions;
 
-/// A connection takes several exchanges and the computing of two handshakes, however impatient the calls are.
-const SHORTEST_CONNECT: Duration = Duration::from_secs(1);
 /// No step has more time, whatever the options say; sums of steps then stay far from overflow.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
@@ -34,12 +32,6 @@ impl Budget {
             answer: options.command_timeout.min(LONGEST),
             connection: options.connect_timeout.min(LONGEST),
         }
-    }
-
-    /// How long a connection may take if the options do not say it: as long as an answer, and at least a second.
-    #[must_use]
-    pub fn usual_connect_timeout(command_timeout: Duration) -> Duration {
-        command_timeout.max(SHORTEST_CONNECT)
     }
 
     /// One answer on a connection that is up.
@@ -96,17 +88,7 @@ mod tests {
                 let budget = budget(connect, command);
                 assert!(budget.primary_of_a_sentinel() <= LONGEST * 4);
                 assert!(budget.connection() <= connect && budget.answer() <= command);
-                let usual = Budget::usual_connect_timeout(command);
-                assert!(usual >= command && usual >= SHORTEST_CONNECT);
             }
         }
-    }
-
-    #[test]
-    fn whoever_waits_longer_for_an_answer_waits_longer_for_a_connection() {
-        let patient = Duration::from_secs(2);
-        assert_eq!(Budget::usual_connect_timeout(patient), patient);
-        let hasty = Duration::from_millis(50);
-        assert_eq!(Budget::usual_connect_timeout(hasty), SHORTEST_CONNECT);
     }
 }

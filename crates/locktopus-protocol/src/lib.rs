@@ -8,11 +8,8 @@ pub mod backoff;
 mod budget;
 mod called;
 pub mod client;
-mod counter;
-mod diagnose;
 mod discretion;
 mod executor;
-mod group;
 mod guarded;
 mod hub;
 mod keys;
@@ -21,20 +18,15 @@ pub mod options;
 mod other_kind;
 mod probe;
 mod quarantine;
-mod quarantine_scripts;
 mod replication;
 mod reply;
 mod role;
-mod safety;
-mod scan;
 pub mod scripts;
 mod server_clock;
 pub mod slot;
 pub mod slot_map;
 #[cfg(feature = "tls")]
 pub mod tls;
-mod token_keys;
-mod version;
 
 pub use backend::{BackendOptions, PubSubMode, RedisBackend};
 

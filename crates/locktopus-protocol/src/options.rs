@@ -4,7 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::budget::Budget;
+/// A connection takes several exchanges and the computing of two handshakes, however impatient the calls are.
+const SHORTEST_CONNECT: Duration = Duration::from_secs(1);
 
 /// Where the servers are and how to talk to them.
 ///
@@ -22,7 +23,7 @@ pub struct ConnectOptions {
     /// TLS settings; `None` means plain TCP. Redirects and sentinel answers never fall back to plain TCP.
     pub tls: Option<TlsOptions>,
     /// Longest time for one connection: TCP and TLS handshake, login, database and client name. What other steps may
-    /// take follows from it and from `command_timeout`: see [`Budget`].
+    /// take follows from it and from `command_timeout`: see [`Budget`](crate::Budget).
     pub connect_timeout: Duration,
     /// Longest time for one command. The backend enforces it; clients set theirs a little longer.
     pub command_timeout: Duration,
@@ -43,11 +44,17 @@ impl ConnectOptions {
             sentinel_credentials: None,
             database: 0,
             tls: None,
-            connect_timeout: Budget::usual_connect_timeout(command_timeout),
+            connect_timeout: Self::usual_connect_timeout(command_timeout),
             command_timeout,
             client_name: None,
             lazy: false,
         }
+    }
+
+    /// How long a connection may take if nothing else is said: as long as an answer, and at least a second.
+    #[must_use]
+    pub fn usual_connect_timeout(command_timeout: Duration) -> Duration {
+        command_timeout.max(SHORTEST_CONNECT)
     }
 }
 
@@ -137,4 +144,23 @@ pub struct ClientIdentity {
     pub cert_file: PathBuf,
     /// PEM file with the private key.
     pub key_file: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_waits_longer_for_an_answer_waits_longer_for_a_connection() {
+        let patient = Duration::from_secs(2);
+        assert_eq!(ConnectOptions::usual_connect_timeout(patient), patient);
+        let hasty = Duration::from_millis(50);
+        assert_eq!(
+            ConnectOptions::usual_connect_timeout(hasty),
+            SHORTEST_CONNECT
+        );
+        let usual = ConnectOptions::usual_connect_timeout;
+        assert_eq!(usual(Duration::ZERO), SHORTEST_CONNECT);
+        assert_eq!(usual(Duration::MAX), Duration::MAX);
+    }
 }

@@ -19,6 +19,7 @@ mod client;
 mod cluster;
 mod connect;
 mod dial;
+mod duplex;
 mod error;
 mod health;
 mod keepalive;

@@ -9,20 +9,13 @@ use std::time::Duration;
 use futures_util::future::select_ok;
 use locktopus_protocol::HostPort;
 use redis::io::tcp::socket2::{SockRef, TcpKeepalive};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 
+use crate::duplex::Stream;
 use crate::tls::Tls;
 
 /// How long a peer may be silent before the kernel asks whether it is still there.
 const SILENCE: Duration = Duration::from_secs(5);
-
-/// What can carry a connection.
-pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
-
-pub(crate) type Stream = Box<dyn Duplex>;
 
 /// Connects to whichever address of the server answers first.
 pub(crate) async fn open(server: &HostPort, tls: Option<&Tls>) -> io::Result<Stream> {

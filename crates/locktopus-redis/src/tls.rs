@@ -16,8 +16,8 @@ mod enabled {
     use tokio::net::TcpStream;
     use tokio_rustls::TlsConnector;
 
+    use crate::duplex::Stream;
     use crate::error::ConnectError;
-    use crate::stream::Stream;
 
     /// What every encrypted connection needs, read once.
     #[derive(Clone)]
@@ -51,8 +51,8 @@ mod disabled {
     use locktopus_protocol::TlsOptions;
     use tokio::net::TcpStream;
 
+    use crate::duplex::Stream;
     use crate::error::ConnectError;
-    use crate::stream::Stream;
 
     /// Never exists: [`Tls::load`] refuses.
     #[derive(Clone)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use locktopus_core::DynBackend;
 use locktopus_protocol::{
-    BackendOptions, Budget, ClientIdentity, ConnectOptions, Credentials, HostPort, PubSubMode,
+    BackendOptions, ClientIdentity, ConnectOptions, Credentials, HostPort, PubSubMode,
     RedisBackend, RedisClient, Secret, Servers, TlsOptions,
 };
 
@@ -120,7 +120,7 @@ fn connect_options(
         }),
         connect_timeout: options
             .connect_timeout
-            .unwrap_or_else(|| Budget::usual_connect_timeout(options.timeout)),
+            .unwrap_or_else(|| ConnectOptions::usual_connect_timeout(options.timeout)),
         command_timeout: options.timeout,
         client_name: options.client_name.clone(),
         lazy: options.begin == Begin::Lazy,

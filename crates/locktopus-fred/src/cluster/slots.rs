@@ -7,20 +7,20 @@ use locktopus_protocol::HostPort;
 use locktopus_protocol::slot::SLOTS;
 use locktopus_protocol::slot_map::{Redirect, SlotRange};
 
-use crate::node::Node;
+use super::node::Node;
 
 const NOBODY: u16 = u16::MAX;
 
 /// An immutable slot table. Changes make a new one, so readers never wait.
 #[derive(Clone)]
-pub(crate) struct SlotMap {
+pub(super) struct SlotMap {
     owners: Box<[u16]>,
     nodes: Vec<Arc<Node>>,
 }
 
 impl SlotMap {
     /// A table in which nobody serves anything.
-    pub(crate) fn empty() -> Self {
+    pub(super) fn empty() -> Self {
         Self {
             owners: vec![NOBODY; usize::from(SLOTS)].into(),
             nodes: Vec::new(),
@@ -28,7 +28,7 @@ impl SlotMap {
     }
 
     /// The table that `ranges` describe. Nodes that `self` knows already keep their connections.
-    pub(crate) fn replaced_by(
+    pub(super) fn replaced_by(
         &self,
         ranges: &[SlotRange],
         mut make: impl FnMut(&HostPort) -> Arc<Node>,
@@ -52,7 +52,7 @@ impl SlotMap {
     }
 
     /// This table with one slot moved.
-    pub(crate) fn with_moved(
+    pub(super) fn with_moved(
         &self,
         to: &Redirect,
         make: impl FnOnce(&HostPort) -> Arc<Node>,
@@ -71,7 +71,7 @@ impl SlotMap {
     }
 
     /// Whether both say the same of every slot.
-    pub(crate) fn agrees_with(&self, other: &Self) -> bool {
+    pub(super) fn agrees_with(&self, other: &Self) -> bool {
         let addresses = |map: &Self| -> Vec<HostPort> {
             let nodes = map.nodes.iter();
             nodes.map(|node| node.address().clone()).collect()
@@ -80,13 +80,13 @@ impl SlotMap {
     }
 
     /// The node that serves `slot`.
-    pub(crate) fn owner(&self, slot: u16) -> Option<&Arc<Node>> {
+    pub(super) fn owner(&self, slot: u16) -> Option<&Arc<Node>> {
         self.nodes
             .get(usize::from(*self.owners.get(usize::from(slot))?))
     }
 
     /// All primaries that serve at least one slot, as far as known.
-    pub(crate) fn nodes(&self) -> &[Arc<Node>] {
+    pub(super) fn nodes(&self) -> &[Arc<Node>] {
         &self.nodes
     }
 }

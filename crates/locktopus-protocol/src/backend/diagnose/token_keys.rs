@@ -9,10 +9,9 @@ use std::time::Duration;
 use locktopus_core::{BackendError, Finding, Severity};
 use tokio::time::Instant;
 
-use crate::backend::RedisBackend;
+use super::ask::{ask_all, finding};
+use crate::backend::context::Context;
 use crate::client::Reply;
-use crate::diagnose::{ask_all, finding};
-use crate::executor::Executor;
 
 /// What the name of a token key begins with.
 const TOKEN_KEY: &[u8] = b"redisson_lock_token:";
@@ -28,7 +27,7 @@ const BYTES: u64 = 180;
 
 /// What `INFO` says about a server's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Room {
+pub(super) struct Room {
     /// All keys of the database; nothing is said where a server has several.
     keys: u64,
     /// 0: no limit.
@@ -36,7 +35,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    pub(crate) fn from_info<'a>(
+    pub(super) fn from_info<'a>(
         text: &'a str,
         field: impl Fn(&str) -> Option<&'a str>,
     ) -> Option<Self> {
@@ -51,9 +50,8 @@ impl Room {
 }
 
 /// Samples the servers that have room for many. Users who may not `SCAN` are told nothing.
-pub(crate) async fn look(
-    backend: &RedisBackend,
-    executor: &Executor,
+pub(super) async fn check(
+    context: &Context,
     rooms: &[(String, Room)],
     deadline: Instant,
 ) -> Result<Vec<Finding>, BackendError> {
@@ -61,12 +59,12 @@ pub(crate) async fn look(
         return Ok(Vec::new());
     }
     let answers = ask_all(
-        executor,
+        &context.executor,
         &[b"SCAN", b"0", b"COUNT", SAMPLE.as_bytes()],
         deadline,
     )
     .await?;
-    let kept = backend.token_retention();
+    let kept = context.token_retention();
     let findings = answers.iter().filter_map(|(node, answer)| {
         let (_, room) = rooms.iter().find(|(other, _)| other == node)?;
         let (tokens, seen) = sampled(answer.as_ref().ok()?)?;

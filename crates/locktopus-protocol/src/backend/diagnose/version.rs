@@ -6,7 +6,7 @@ use locktopus_core::{Finding, Severity};
 
 /// What a server calls itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ServerVersion {
+pub(super) struct ServerVersion {
     flavour: Flavour,
     number: [u32; 3],
 }
@@ -20,7 +20,7 @@ enum Flavour {
 impl ServerVersion {
     /// Reads it from the fields of `INFO`. Valkey keeps `redis_version` for compatibility, so its own field
     /// comes first.
-    pub(crate) fn from_info<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
+    pub(super) fn from_info<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
         let (flavour, text) = match field("valkey_version") {
             Some(text) => (Flavour::Valkey, text),
             None => (Flavour::Redis, field("redis_version")?),
@@ -65,7 +65,7 @@ fn patched(version: &ServerVersion) -> bool {
     version.number >= fixed
 }
 
-pub(crate) fn findings(node: &str, version: &ServerVersion) -> Vec<Finding> {
+pub(super) fn findings(node: &str, version: &ServerVersion) -> Vec<Finding> {
     let mut findings = Vec::new();
     if version.number < OLDEST {
         let message = format!("{node}: {version} is too old; Redis 7.0 or Valkey 7.2 is needed");

@@ -10,20 +10,20 @@ use std::time::Duration;
 use locktopus_protocol::HostPort;
 use tokio::time::Instant;
 
-use crate::node::Node;
+use super::node::Node;
 
 /// How long a node is kept that nothing was sent on to.
 const KEPT: Duration = Duration::from_secs(60);
 
 /// The nodes, each with the time of its last use.
 #[derive(Default)]
-pub(crate) struct Strangers {
+pub(super) struct Guests {
     nodes: Mutex<HashMap<HostPort, (Arc<Node>, Instant)>>,
 }
 
-impl Strangers {
+impl Guests {
     /// The node at `address`, made if it is not kept yet.
-    pub(crate) fn visit(&self, address: &HostPort, make: impl FnOnce() -> Arc<Node>) -> Arc<Node> {
+    pub(super) fn visit(&self, address: &HostPort, make: impl FnOnce() -> Arc<Node>) -> Arc<Node> {
         let now = Instant::now();
         let mut nodes = self.lock();
         let (node, used) = nodes
@@ -34,18 +34,18 @@ impl Strangers {
     }
 
     /// Hands out a node that the table is about to have.
-    pub(crate) fn take(&self, address: &HostPort) -> Option<Arc<Node>> {
+    pub(super) fn take(&self, address: &HostPort) -> Option<Arc<Node>> {
         self.lock().remove(address).map(|(node, _)| node)
     }
 
     /// Lets go of those that were not used for long.
-    pub(crate) fn sweep(&self) {
+    pub(super) fn sweep(&self) {
         let now = Instant::now();
         self.lock()
             .retain(|_, (_, used)| now.saturating_duration_since(*used) < KEPT);
     }
 
-    pub(crate) fn close(&self) {
+    pub(super) fn close(&self) {
         self.lock().drain().for_each(|(_, (node, _))| node.close());
     }
 

@@ -4,7 +4,7 @@
 //! stays where it is while that node is up.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -12,59 +12,19 @@ use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::slot_map::Redirect;
 use locktopus_protocol::{Channel, ChannelFlavour, ClientError, HostPort, Route};
 
-use crate::cluster::{Cluster, Shared};
+use super::Cluster;
+use super::node::Node;
+use super::shared::Shared;
+use super::slots::SlotMap;
 use crate::messages;
-use crate::node::Node;
-use crate::slots::SlotMap;
 
 /// How many times channels are sent on to another node before the failure is reported.
 const ROUNDS: usize = 5;
 
-/// Where the confirmed subscriptions are.
-#[derive(Default)]
-pub(crate) struct Placements {
-    places: Mutex<HashMap<Channel, HostPort>>,
-}
-
-impl Placements {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Channel, HostPort>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Where a channel of this name is.
-    pub(crate) fn find(&self, name: &[u8]) -> Option<HostPort> {
-        let places = self.lock();
-        let mut placed = places.iter();
-        placed
-            .find(|(channel, _)| channel.name == name)
-            .map(|(_, place)| place.clone())
-    }
-
-    /// Whether any shard channel is subscribed.
-    pub(crate) fn any_sharded(&self) -> bool {
-        self.lock()
-            .keys()
-            .any(|channel| channel.flavour == ChannelFlavour::Sharded)
-    }
-
-    /// Whether a shard channel is on a node that no longer serves its slot. Says so once per move.
-    pub(crate) fn any_moved(&self, map: &SlotMap) -> bool {
-        let mut places = self.lock();
-        let before = places.len();
-        places.retain(|channel, place| {
-            channel.flavour == ChannelFlavour::Plain
-                || map
-                    .owner(key_slot(&channel.name))
-                    .is_none_or(|owner| owner.address() == place)
-        });
-        places.len() != before
-    }
-}
-
 impl Cluster {
     /// Subscribes every channel on the right node and returns when all are confirmed.
     pub(crate) async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
-        let shared = self.shared();
+        let shared = &*self.shared;
         shared.check_open()?;
         let mut missing = channels.to_vec();
         for _round in 0..ROUNDS {
@@ -87,7 +47,7 @@ impl Cluster {
     pub(crate) async fn unsubscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
         let mut leaving: HashMap<HostPort, (Vec<Bytes>, Vec<Bytes>)> = HashMap::new();
         {
-            let mut places = self.shared().placements.lock();
+            let mut places = self.shared.placements.lock();
             for channel in channels {
                 let Some(place) = places.remove(channel) else {
                     continue;
@@ -99,7 +59,7 @@ impl Cluster {
                 }
             }
         }
-        for node in self.shared().map().nodes() {
+        for node in self.shared.map().nodes() {
             let Some((plain, sharded)) = leaving.remove(node.address()) else {
                 continue;
             };

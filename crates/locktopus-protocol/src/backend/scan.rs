@@ -12,8 +12,8 @@ use locktopus_core::{
 };
 use tokio::time::Instant;
 
-use crate::backend::RedisBackend;
-use crate::client::{Deployment, Reply, Route};
+use super::context::Context;
+use crate::client::{Reply, Route};
 use crate::keys::Keys;
 use crate::scripts::CLASSIFY;
 use crate::slot::{SLOTS, key_slot};
@@ -34,7 +34,7 @@ struct Place {
 }
 
 impl Place {
-    fn parse(backend: &RedisBackend, cursor: Option<ScanCursor>) -> Result<Self, BackendError> {
+    fn parse(context: &Context, cursor: Option<ScanCursor>) -> Result<Self, BackendError> {
         let Some(ScanCursor(text)) = cursor else {
             return Ok(Self { slot: 0, cursor: 0 });
         };
@@ -45,28 +45,28 @@ impl Place {
         });
         parsed.ok_or_else(|| {
             let message = format!("{text:?} is not a cursor that this backend gave");
-            let executor = backend.executor();
+            let executor = &context.executor;
             executor.error(BackendErrorKind::Refused, Executed::No, message)
         })
     }
 }
 
 pub(crate) async fn page(
-    backend: &RedisBackend,
+    context: &Context,
     prefix: &str,
     cursor: Option<ScanCursor>,
     deadline: Instant,
 ) -> Result<LockPage, BackendError> {
-    backend.executor().check_open()?;
+    context.executor.check_open()?;
     let pattern = format!("{}*", literal(prefix));
-    let mut place = Place::parse(backend, cursor)?;
+    let mut place = Place::parse(context, cursor)?;
     for round in 1.. {
-        let (next, names) = scan(backend, place, &pattern, deadline).await?;
+        let (next, names) = scan(context, place, &pattern, deadline).await?;
         let following = match next {
-            0 => next_primary(backend, place.slot, deadline).await?,
+            0 => next_primary(context, place.slot, deadline).await?,
             cursor => Some(Place { cursor, ..place }),
         };
-        let locks = classify(backend, names, deadline).await?;
+        let locks = classify(context, names, deadline).await?;
         let Some(following) = following else {
             return Ok(LockPage::new(locks, None));
         };
@@ -92,7 +92,7 @@ fn literal(prefix: &str) -> String {
 }
 
 async fn scan(
-    backend: &RedisBackend,
+    context: &Context,
     place: Place,
     pattern: &str,
     deadline: Instant,
@@ -106,13 +106,13 @@ async fn scan(
         b"COUNT",
         LOOKED_AT.as_bytes(),
     ];
-    let reply = backend
-        .executor()
+    let reply = context
+        .executor
         .ask(Route::Slot(place.slot), &args, deadline)
         .await?;
     let nonsense = || {
         let message = "SCAN answered what makes no sense";
-        let executor = backend.executor();
+        let executor = &context.executor;
         executor.error(BackendErrorKind::Protocol, Executed::No, message)
     };
     let Reply::Array(parts) = reply else {
@@ -137,11 +137,11 @@ fn lock_name(key: &Bytes) -> Option<String> {
 }
 
 async fn classify(
-    backend: &RedisBackend,
+    context: &Context,
     names: Vec<String>,
     deadline: Instant,
 ) -> Result<Vec<FoundLock>, BackendError> {
-    let cluster = backend.executor().client().deployment() == Deployment::Cluster;
+    let cluster = context.is_cluster();
     let mut slots: BTreeMap<u16, Vec<String>> = BTreeMap::new();
     for name in names {
         let slot = if cluster {
@@ -160,11 +160,11 @@ async fn classify(
             continue;
         }
         let keys: Vec<&[u8]> = sides.iter().map(String::as_bytes).collect();
-        let reply = backend
-            .executor()
+        let reply = context
+            .executor
             .run(&CLASSIFY, slot, &keys, &[], deadline)
             .await?;
-        let letters = backend.decoder(&CLASSIFY).letters(&reply, names.len())?;
+        let letters = context.decoder(&CLASSIFY).letters(&reply, names.len())?;
         for (name, letter) in names.into_iter().zip(letters) {
             found.extend(kind(letter).map(|kind| FoundLock::new(name, kind)));
         }
@@ -204,15 +204,15 @@ fn kind(letter: u8) -> Option<LockKind> {
 
 /// The primary after the one whose first slot is `slot`.
 async fn next_primary(
-    backend: &RedisBackend,
+    context: &Context,
     slot: u16,
     deadline: Instant,
 ) -> Result<Option<Place>, BackendError> {
-    if backend.executor().client().deployment() != Deployment::Cluster {
+    if !context.is_cluster() {
         return Ok(None);
     }
-    let reply = backend
-        .executor()
+    let reply = context
+        .executor
         .ask(Route::Any, &[b"CLUSTER", b"SLOTS"], deadline)
         .await?;
     let next = first_slots(&reply).into_iter().find(|first| *first > slot);

@@ -5,7 +5,7 @@ use locktopus_core::{
     LockKind,
 };
 
-use crate::backend::RedisBackend;
+use super::context::Context;
 use crate::replication::Confirmed;
 use crate::scripts;
 
@@ -13,45 +13,45 @@ use crate::scripts;
 const REMEMBERED: &str = "120000";
 
 pub(crate) async fn run(
-    backend: &RedisBackend,
+    context: &Context,
     request: &CounterRequest,
 ) -> Result<CounterOutcome, BackendError> {
     if request.action == CounterAction::Read {
-        return read(backend, request).await;
+        return read(context, request).await;
     }
     let kind = request.target.kind();
     let latch = matches!(kind, LockKind::Latch);
     let script = match kind {
         LockKind::Latch => &scripts::LATCH,
-        LockKind::Semaphore | LockKind::Permits => backend.safety().semaphore_counter(kind),
-        other => return Err(no_number(backend, other)),
+        LockKind::Semaphore | LockKind::Permits => context.safety.semaphore_counter(kind),
+        other => return Err(no_number(context, other)),
     };
     let (word, number) = match request.action {
-        CounterAction::Initialise(value) => ("init", bounded(backend, value)?),
-        CounterAction::Resize(value) if !latch => ("resize", bounded(backend, value)?),
+        CounterAction::Initialise(value) => ("init", bounded(context, value)?),
+        CounterAction::Resize(value) if !latch => ("resize", bounded(context, value)?),
         CounterAction::Add(more) if !latch => ("add", more),
         CounterAction::Drain if !latch => ("drain", 0),
         CounterAction::CountDown if latch => ("count_down", 0),
         CounterAction::Delete => ("delete", 0),
         other => {
             let message = format!("{other:?} is not for a {}", kind.as_str());
-            return Err(refused(backend, message));
+            return Err(refused(context, message));
         }
     };
-    let keys = backend.keys(&request.target);
+    let keys = context.keys(&request.target);
     let done = keys.done(&request.operation);
     let mut names = keys.scripts();
     names.push(&done);
     let (number, retention) = (
         number.to_string(),
-        backend
+        context
             .retention(None, std::time::Duration::ZERO)
             .to_string(),
     );
     let args = [
         word.as_bytes(),
         number.as_bytes(),
-        backend.publish_for(&keys),
+        context.publish_for(&keys),
         keys.channel.as_deref().unwrap_or_default(),
         REMEMBERED.as_bytes(),
         retention.as_bytes(),
@@ -59,20 +59,20 @@ pub(crate) async fn run(
     let (slot, deadline) = (keys.slot(), request.deadline);
     // Nobody is granted anything through a latch, so it is never held back.
     let Confirmed { reply, doubt } = if latch {
-        backend
+        context
             .run_extension(script, slot, &names, &args, deadline)
             .await?
     } else {
-        backend
+        context
             .run_confirmed(script, slot, &names, &args, deadline)
             .await?
     };
-    let outcome = backend.decoder(script).counted(&reply)?;
+    let outcome = context.decoder(script).counted(&reply)?;
     match doubt {
         Some(doubt) if outcome.changed => {
             let message = "changed, but not confirmed by enough replicas";
-            Err(backend
-                .executor()
+            Err(context
+                .executor
                 .not_replicated(doubt, Executed::Maybe, message))
         }
         _ => Ok(outcome),
@@ -80,34 +80,31 @@ pub(crate) async fn run(
 }
 
 /// Looks at the number, which grants nothing and is never held back.
-async fn read(
-    backend: &RedisBackend,
-    request: &CounterRequest,
-) -> Result<CounterOutcome, BackendError> {
+async fn read(context: &Context, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
     let script = match request.target.kind() {
         LockKind::Latch => &scripts::LATCH_READ,
         LockKind::Semaphore => &scripts::SEMAPHORE_READ,
         LockKind::Permits => &scripts::PERMITS_READ,
-        other => return Err(no_number(backend, other)),
+        other => return Err(no_number(context, other)),
     };
-    let keys = backend.keys(&request.target);
+    let keys = context.keys(&request.target);
     let (slot, names, deadline) = (keys.slot(), keys.scripts(), request.deadline);
-    let reply = backend.executor().run(script, slot, &names, &[], deadline);
-    backend.decoder(script).counted(&reply.await?)
+    let reply = context.executor.run(script, slot, &names, &[], deadline);
+    context.decoder(script).counted(&reply.await?)
 }
 
-fn no_number(backend: &RedisBackend, kind: &LockKind) -> BackendError {
-    refused(backend, format!("a {} has no number inside", kind.as_str()))
+fn no_number(context: &Context, kind: &LockKind) -> BackendError {
+    refused(context, format!("a {} has no number inside", kind.as_str()))
 }
 
 /// Numbers up to 2^53 - 1 are exact in Lua.
-fn bounded(backend: &RedisBackend, value: u64) -> Result<i64, BackendError> {
+fn bounded(context: &Context, value: u64) -> Result<i64, BackendError> {
     let exact = i64::try_from(value).ok().filter(|value| *value < 1 << 53);
-    exact.ok_or_else(|| refused(backend, format!("{value} is too large; at most 2^53 - 1")))
+    exact.ok_or_else(|| refused(context, format!("{value} is too large; at most 2^53 - 1")))
 }
 
-fn refused(backend: &RedisBackend, message: String) -> BackendError {
-    backend
-        .executor()
+fn refused(context: &Context, message: String) -> BackendError {
+    context
+        .executor
         .error(BackendErrorKind::Unsupported, Executed::No, message)
 }

@@ -14,7 +14,7 @@ use locktopus_protocol::slot_map::{SlotRange, slot_ranges};
 use locktopus_protocol::{HostPort, PushEvent, Reply};
 use tokio::time::Instant;
 
-use crate::cluster::Shared;
+use super::shared::Shared;
 use crate::conn::Conn;
 use crate::dial::{Purpose, Target};
 use crate::request::Request;
@@ -32,7 +32,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         .run_until_cancelled(Box::pin(survey_for_ever(&shared)))
         .await;
     // Whoever waits for a survey must not wait for ever.
-    shared.surveys.send_modify(|count| *count += 1);
+    shared.refreshes.send_modify(|count| *count += 1);
 }
 
 async fn survey_for_ever(shared: &Shared) {
@@ -52,7 +52,7 @@ async fn survey_for_ever(shared: &Shared) {
         }
         // Before those who wait for this survey can ask for another one.
         shared.resting.store(true, Ordering::Release);
-        shared.surveys.send_modify(|count| *count += 1);
+        shared.refreshes.send_modify(|count| *count += 1);
         turn += 1;
         tokio::time::sleep(backoff.pause()).await;
         shared.resting.store(false, Ordering::Release);
@@ -119,7 +119,7 @@ async fn ask(shared: &Shared, conn: &Conn, address: &HostPort) -> Result<Vec<Slo
 fn adopt(shared: &Shared, ranges: &[SlotRange]) -> bool {
     let before = shared.map();
     shared.update(|map| map.replaced_by(ranges, |address| shared.make(address)));
-    shared.strangers.sweep();
+    shared.guests.sweep();
     let map = shared.map();
     if shared.placements.any_moved(&map) {
         // The receiver is gone only if nobody listens.

@@ -14,7 +14,7 @@ use crate::link::Link;
 use crate::request::Request;
 
 /// A primary. Its connections are independent of every other node's.
-pub(crate) struct Node {
+pub(super) struct Node {
     address: HostPort,
     dialer: Arc<Dialer>,
     commands: OnceLock<Link>,
@@ -25,7 +25,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(
+    pub(super) fn new(
         address: HostPort,
         dialer: Arc<Dialer>,
         events: UnboundedSender<PushEvent>,
@@ -41,12 +41,12 @@ impl Node {
         }
     }
 
-    pub(crate) fn address(&self) -> &HostPort {
+    pub(super) fn address(&self) -> &HostPort {
         &self.address
     }
 
     /// The link that commands use, opened on first use: a node may be there only to be sent on to.
-    pub(crate) fn commands(&self) -> &Link {
+    pub(super) fn commands(&self) -> &Link {
         self.commands.get_or_init(|| {
             let target = Target::Node(self.address.clone());
             Link::for_commands(Arc::clone(&self.dialer), target)
@@ -54,7 +54,7 @@ impl Node {
     }
 
     /// The link that subscriptions use, opened on first use.
-    pub(crate) fn messages(&self) -> &Link {
+    pub(super) fn messages(&self) -> &Link {
         self.messages.get_or_init(|| {
             let target = Target::Node(self.address.clone());
             Link::for_messages(Arc::clone(&self.dialer), target, self.events.clone())
@@ -62,7 +62,7 @@ impl Node {
     }
 
     /// The subscription link, if it was ever used.
-    pub(crate) fn open_messages(&self) -> Option<&Link> {
+    pub(super) fn open_messages(&self) -> Option<&Link> {
         self.messages.get()
     }
 
@@ -70,7 +70,7 @@ impl Node {
     ///
     /// ASKING counts for the next command on its connection only, so these pairs have a connection of their own, and
     /// none gets between the two of another. Nobody waits for the answer to another one's pair.
-    pub(crate) async fn ask(&self, words: &[&[u8]]) -> Result<Reply, ClientError> {
+    pub(super) async fn ask(&self, words: &[&[u8]]) -> Result<Reply, ClientError> {
         let request = Request::new(words)?;
         let (turns, link) = self.asking.get_or_init(|| {
             let target = Target::Node(self.address.clone());
@@ -99,7 +99,7 @@ impl Node {
     }
 
     /// The link for what may block, opened on first use.
-    pub(crate) fn lane(&self) -> &Link {
+    pub(super) fn lane(&self) -> &Link {
         self.lane.get_or_init(|| {
             let target = Target::Node(self.address.clone());
             Link::for_blocking(Arc::clone(&self.dialer), target)
@@ -107,21 +107,21 @@ impl Node {
     }
 
     /// Has the connection for subscriptions checked: the node refused what a primary does not.
-    pub(crate) fn suspect_messages(&self) {
+    pub(super) fn suspect_messages(&self) {
         if let Some(link) = self.messages.get() {
             link.suspect();
         }
     }
 
     /// Has the connections for commands checked, after somebody waited in vain.
-    pub(crate) fn suspect(&self) {
+    pub(super) fn suspect(&self) {
         self.commands().suspect();
         if let Some(lane) = self.lane.get() {
             lane.suspect();
         }
     }
 
-    pub(crate) fn close(&self) {
+    pub(super) fn close(&self) {
         if let Some(commands) = self.commands.get() {
             commands.close();
         }

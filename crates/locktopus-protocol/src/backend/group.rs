@@ -5,13 +5,13 @@ use locktopus_core::{
 };
 use tokio::time::Instant;
 
-use crate::backend::{RedisBackend, millis};
+use super::context::{Context, millis};
 use crate::other_kind;
 use crate::replication::Confirmed;
 use crate::server_clock;
 
 pub(crate) async fn attempt(
-    backend: &RedisBackend,
+    context: &Context,
     attempts: &[AcquireAttempt],
 ) -> Result<GroupOutcome, BackendError> {
     let Some(first) = attempts.first() else {
@@ -22,45 +22,45 @@ pub(crate) async fn attempt(
         .map(|attempt| attempt.deadline)
         .fold(first.deadline, Instant::min);
     loop {
-        if let Some(outcome) = try_once(backend, attempts, deadline).await? {
+        if let Some(outcome) = try_once(context, attempts, deadline).await? {
             return Ok(outcome);
         }
         // The guess of the server's clock was wrong and is now corrected.
         if Instant::now() >= deadline {
             let message = "the attempt reached the server after its deadline, which refused it";
-            let executor = backend.executor();
+            let executor = &context.executor;
             return Err(executor.error(BackendErrorKind::Timeout, Executed::No, message));
         }
     }
 }
 
 async fn try_once(
-    backend: &RedisBackend,
+    context: &Context,
     attempts: &[AcquireAttempt],
     deadline: Instant,
 ) -> Result<Option<GroupOutcome>, BackendError> {
-    let members: Vec<_> = attempts.iter().map(|a| backend.keys(&a.target)).collect();
+    let members: Vec<_> = attempts.iter().map(|a| context.keys(&a.target)).collect();
     let slot = members[0].slot();
     for attempt in attempts {
-        backend.check_lease(attempt.target.kind(), attempt.lease)?;
+        context.check_lease(attempt.target.kind(), attempt.lease)?;
     }
-    let script = backend.safety().group_acquire();
+    let script = context.safety.group_acquire();
     // One for all: the longest of any, where 0, for ever, is longer than all.
     let retentions = attempts
         .iter()
-        .map(|attempt| backend.retention(attempt.token_retention, attempt.lease));
+        .map(|attempt| context.retention(attempt.token_retention, attempt.lease));
     let retention = retentions.max_by_key(|millis| millis.wrapping_sub(1));
     let retention = retention.unwrap_or_default();
     let time_left = deadline.saturating_duration_since(Instant::now());
     let sent = server_clock::stamp();
     let mut texts = vec![
         retention.to_string().into_bytes(),
-        backend
-            .clock()
+        context
+            .clock
             .not_after(slot, sent, time_left)
             .to_string()
             .into_bytes(),
-        backend.publish_command().to_vec(),
+        context.publish_command().to_vec(),
     ];
     for (attempt, keys) in attempts.iter().zip(&members) {
         let kind = attempt.target.kind();
@@ -81,7 +81,7 @@ async fn try_once(
     }
     let keys: Vec<&[u8]> = members.iter().flat_map(|keys| keys.scripts()).collect();
     let args: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
-    let Confirmed { reply, doubt } = backend
+    let Confirmed { reply, doubt } = context
         .run_confirmed(script, slot, &keys, &args, deadline)
         .await
         .map_err(|error| {
@@ -92,11 +92,11 @@ async fn try_once(
         .iter()
         .map(|attempt| attempt.target.kind().has_tokens())
         .collect();
-    let (outcome, server_micros) = backend.decoder(script).group(&reply, &tokens)?;
-    backend.clock().observe(slot, sent, server_micros);
+    let (outcome, server_micros) = context.decoder(script).group(&reply, &tokens)?;
+    context.clock.observe(slot, sent, server_micros);
     match (&outcome, doubt) {
         (Some(GroupOutcome::Granted { .. }), Some(doubt)) => {
-            Err(backend.give_back(attempts, doubt).await)
+            Err(context.give_back(attempts, doubt).await)
         }
         _ => Ok(outcome),
     }

@@ -1,0 +1,157 @@
+//! What the client of a cluster and the task that refreshes its slot table share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use locktopus_protocol::slot_map::Redirect;
+use locktopus_protocol::{ClientError, HostPort, PushEvent, Route};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::guests::Guests;
+use super::node::Node;
+use super::placements::Placements;
+use super::slots::SlotMap;
+use crate::dial::Dialer;
+use crate::error;
+
+/// What the client and its refresh task share.
+pub(super) struct Shared {
+    pub(super) dialer: Arc<Dialer>,
+    pub(super) seeds: Vec<HostPort>,
+    pub(super) events: UnboundedSender<PushEvent>,
+    pub(super) placements: Placements,
+    pub(super) guests: Guests,
+    pub(super) stale: Notify,
+    /// Counts finished refreshes.
+    pub(super) refreshes: watch::Sender<u64>,
+    /// Whether the next refresh has to wait for the end of a pause.
+    pub(super) resting: AtomicBool,
+    pub(super) closed: CancellationToken,
+    map: RwLock<Arc<SlotMap>>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        dialer: Arc<Dialer>,
+        seeds: Vec<HostPort>,
+        events: UnboundedSender<PushEvent>,
+    ) -> Self {
+        Self {
+            dialer,
+            seeds,
+            events,
+            placements: Placements::default(),
+            guests: Guests::default(),
+            stale: Notify::new(),
+            refreshes: watch::Sender::new(0),
+            resting: AtomicBool::new(false),
+            closed: CancellationToken::new(),
+            map: RwLock::new(Arc::new(SlotMap::empty())),
+        }
+    }
+
+    /// The slot table of this moment.
+    pub(super) fn map(&self) -> Arc<SlotMap> {
+        Arc::clone(&self.map.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Makes `change` to the slot table.
+    pub(super) fn update(&self, change: impl FnOnce(&SlotMap) -> SlotMap) {
+        let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
+        *map = Arc::new(change(&map));
+    }
+
+    /// A node that the table is about to have.
+    pub(super) fn make(&self, address: &HostPort) -> Arc<Node> {
+        let met = self.guests.take(address);
+        met.unwrap_or_else(|| self.new_node(address))
+    }
+
+    fn new_node(&self, address: &HostPort) -> Arc<Node> {
+        Arc::new(Node::new(
+            address.clone(),
+            Arc::clone(&self.dialer),
+            self.events.clone(),
+        ))
+    }
+
+    /// Believes a MOVED answer at once and has the rest of the table checked.
+    pub(super) fn moved(&self, to: &Redirect) -> Arc<Node> {
+        self.update(|map| map.with_moved(to, |address| self.make(address)));
+        self.stale.notify_one();
+        self.node(&to.node)
+    }
+
+    /// The node at `address`, known or not.
+    pub(super) fn node(&self, address: &HostPort) -> Arc<Node> {
+        let map = self.map();
+        let known = map.nodes().iter().find(|node| node.address() == address);
+        known.map_or_else(
+            || self.guests.visit(address, || self.new_node(address)),
+            Arc::clone,
+        )
+    }
+
+    /// Waits until the slot table was checked once more. In the pause after a check nobody waits: the table is
+    /// fresh, as far as it could be, and whoever needs a better one asks again.
+    pub(super) async fn refreshed(&self) {
+        let mut done = self.refreshes.subscribe();
+        self.stale.notify_one();
+        if !self.resting.load(Ordering::Acquire) {
+            let _closed = done.changed().await;
+        }
+    }
+
+    pub(super) async fn find(&self, route: Route) -> Result<Arc<Node>, ClientError> {
+        if let Some(node) = self.look_up(route) {
+            return Ok(node);
+        }
+        self.check_open()?;
+        self.refreshed().await;
+        self.look_up(route).ok_or_else(|| {
+            ClientError::NotSent(match route {
+                Route::Slot(slot) => format!("no primary of the cluster serves slot {slot}"),
+                Route::Any => "the cluster has no primary".to_owned(),
+            })
+        })
+    }
+
+    fn look_up(&self, route: Route) -> Option<Arc<Node>> {
+        let map = self.map();
+        match route {
+            Route::Slot(slot) => map.owner(slot).map(Arc::clone),
+            Route::Any => {
+                let nodes = map.nodes();
+                let up = nodes
+                    .iter()
+                    .find(|node| node.commands().current().is_some());
+                up.or_else(|| nodes.first()).map(Arc::clone)
+            }
+        }
+    }
+
+    /// After `node` could not be reached: the node that serves `route` now, if it is another one.
+    pub(super) async fn successor(
+        &self,
+        node: &Arc<Node>,
+        route: Route,
+        unreachable: ClientError,
+    ) -> Result<Arc<Node>, ClientError> {
+        self.check_open()?;
+        self.refreshed().await;
+        match self.look_up(route) {
+            Some(next) if next.address() != node.address() => Ok(next),
+            _ => Err(unreachable),
+        }
+    }
+
+    pub(super) fn check_open(&self) -> Result<(), ClientError> {
+        if self.closed.is_cancelled() {
+            Err(error::closed())
+        } else {
+            Ok(())
+        }
+    }
+}

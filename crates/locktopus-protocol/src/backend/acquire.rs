@@ -1,0 +1,145 @@
+//! One attempt to take a lock, or a place in its queue.
+
+use locktopus_core::{
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, Executed, FencingToken,
+    LockKind,
+};
+use tokio::time::Instant;
+
+use super::context::{Context, mode, whole_millis};
+use crate::keys::Keys;
+use crate::numbers::Numbers;
+use crate::other_kind;
+use crate::replication::Confirmed;
+use crate::reply::Acquired;
+use crate::server_clock;
+
+impl Context {
+    /// Sends the attempt, and again if the server refused it only because its clock was guessed wrong.
+    pub(super) async fn attempt(
+        &self,
+        attempt: &AcquireAttempt,
+    ) -> Result<AttemptOutcome, BackendError> {
+        let keys = self.keys(&attempt.target);
+        loop {
+            let acquired = self.try_once(attempt, &keys).await?;
+            match acquired.outcome {
+                Some(outcome)
+                    if acquired.foreign && Box::pin(self.be_called(attempt, &keys)).await =>
+                {
+                    // What happened before there was somebody to hear it.
+                    let again = Box::pin(self.try_once(attempt, &keys)).await;
+                    let again = again.ok().and_then(|acquired| acquired.outcome);
+                    return Ok(again.unwrap_or(outcome));
+                }
+                Some(outcome) => return Ok(outcome),
+                // The guess of the server's clock was wrong and is now corrected.
+                None if Instant::now() < attempt.deadline => {}
+                None => {
+                    let message =
+                        "the attempt reached the server after its deadline, which refused it";
+                    return Err(self.executor.error(
+                        BackendErrorKind::Timeout,
+                        Executed::No,
+                        message,
+                    ));
+                }
+            }
+        }
+    }
+
+    /// One execution of the acquire script.
+    async fn try_once(
+        &self,
+        attempt: &AcquireAttempt,
+        keys: &Keys,
+    ) -> Result<Acquired, BackendError> {
+        let kind = attempt.target.kind();
+        let (script, slot) = (&self.scripts(kind)?.acquire, keys.slot());
+        let tokens = if kind.has_tokens() { attempt.tokens } else { 0 };
+        self.check_lease(kind, attempt.lease)?;
+        let time_left = attempt.deadline.saturating_duration_since(Instant::now());
+        let sent = server_clock::stamp();
+        let numbers = Numbers::of([
+            &whole_millis(kind.stored_lease(attempt.lease)),
+            &self.retention(attempt.token_retention, attempt.lease),
+            &self.clock.not_after(slot, sent, time_left),
+            &attempt.permits,
+            &tokens,
+            &attempt.floor.map_or(0, FencingToken::get),
+            &attempt.place.map_or(0, whole_millis),
+        ]);
+        let [
+            lease,
+            retention,
+            not_after,
+            permits,
+            tokens_text,
+            floor,
+            place,
+        ] = numbers.each();
+        // Some kinds say more.
+        let mut args = Vec::with_capacity(13);
+        args.extend([
+            attempt.owner.expose(),
+            lease,
+            retention,
+            not_after,
+            mode(kind),
+            permits,
+            tokens_text,
+            floor,
+            self.publish_for(keys),
+        ]);
+        let inbox = self.inbox(keys);
+        let inbox = inbox.as_ref().map(String::as_bytes);
+        if let Some(inbox) = inbox.filter(|_| attempt.place.is_some()) {
+            args.extend([place, inbox]);
+        }
+        if matches!(
+            kind,
+            LockKind::Fair | LockKind::Semaphore | LockKind::Permits
+        ) {
+            // An attempt may find something to tell those of other libraries.
+            args.resize(11, b"");
+            args.extend(keys.channel.as_deref());
+        }
+        if let Some(inbox) = inbox.filter(|_| attempt.recall && kind.can_be_kept()) {
+            args.resize(10, b"");
+            args.extend([inbox, b"", b"1"]);
+        }
+        let Confirmed { reply, doubt } = self
+            .run_confirmed(script, slot, &keys.scripts(), &args, attempt.deadline)
+            .await
+            .map_err(|error| other_kind::tell(error, |_| &attempt.target))?;
+        let acquired = self.decoder(script).acquired(&reply, tokens > 0)?;
+        self.clock.observe(slot, sent, acquired.server_micros);
+        match (&acquired.outcome, doubt) {
+            (Some(AttemptOutcome::Granted { .. }), Some(doubt)) => {
+                // Boxed, as what follows for fair locks: most attempts need no room for it.
+                let given_back = self.give_back(std::slice::from_ref(attempt), doubt);
+                Err(Box::pin(given_back).await)
+            }
+            _ => Ok(acquired),
+        }
+    }
+
+    /// Makes sure that the waiter of a fair lock hears when another library's client calls it: Redisson wakes each of
+    /// its waiters by name. True if it did not hear that before and does now.
+    async fn be_called(&self, attempt: &AcquireAttempt, keys: &Keys) -> bool {
+        let fair = matches!(attempt.target.kind(), LockKind::Fair);
+        let Some((topic, base)) = self
+            .topic(&attempt.target)
+            .zip(keys.channel.as_deref())
+            .filter(|_| fair)
+        else {
+            return false;
+        };
+        let channel = [base, b":", attempt.owner.expose()].concat();
+        // Enough is left for looking again.
+        let within = attempt.deadline.saturating_duration_since(Instant::now()) / 2;
+        self.hub
+            .hear_by_name(&topic, &attempt.owner, channel.into(), within)
+            .await
+    }
+}

@@ -1,0 +1,56 @@
+//! Looking at a lock, and ending every hold of it.
+
+use std::time::Duration;
+
+use locktopus_core::{BackendError, Eviction, LockState, LockTarget};
+use tokio::time::Instant;
+
+use super::context::Context;
+use crate::other_kind;
+
+impl Context {
+    pub(super) async fn inspect(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<LockState, BackendError> {
+        let keys = self.keys(target);
+        let script = &self.scripts(target.kind())?.inspect;
+        let reply = self
+            .executor
+            .run(script, keys.slot(), &keys.scripts(), &[], deadline)
+            .await
+            .map_err(|error| other_kind::tell(error, |_| target))?;
+        self.decoder(script).state(&reply)
+    }
+
+    pub(super) async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        let keys = self.keys(target);
+        let script = &self.scripts(target.kind())?.evict;
+        let retention = self.retention(None, Duration::ZERO).to_string();
+        let tokens: &[u8] = if target.kind().has_tokens() {
+            b"1"
+        } else {
+            b"0"
+        };
+        let mut args = vec![
+            self.publish_for(&keys),
+            keys.channel.as_deref().unwrap_or_default(),
+            retention.as_bytes(),
+            tokens,
+        ];
+        if let Some(ring) = keys.ring() {
+            args.resize(7, b"");
+            args.extend(ring);
+        }
+        let reply = self
+            .run_release(script, keys.slot(), &keys.scripts(), &args, deadline)
+            .await
+            .map_err(|error| other_kind::tell(error, |_| target))?;
+        self.decoder(script).evicted(&reply)
+    }
+}

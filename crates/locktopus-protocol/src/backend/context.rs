@@ -1,0 +1,233 @@
+//! What every operation of a backend needs: the client, its options, and what is known about the servers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktopus_core::{
+    BackendError, BackendErrorKind, BackendInfo, Executed, LockKind, LockTarget, OwnerId,
+    TokenRetention, WakeStream,
+};
+use tokio::time::Instant;
+
+use super::options::{BackendOptions, PubSubMode};
+use super::safety::Safety;
+use crate::client::{ChannelFlavour, ClientError, Deployment, RedisClient, Route};
+use crate::executor::Executor;
+use crate::hub::{Hub, Listened};
+use crate::keys::{KeyCache, Keys};
+use crate::reply::Decoder;
+use crate::scripts::{KindScripts, Script};
+use crate::server_clock::ServerClock;
+
+/// Bound for the call timeout: an hour.
+const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
+
+/// A connected client with all that its locks share.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(super) executor: Executor,
+    pub(super) hub: Hub,
+    pub(super) clock: ServerClock,
+    pub(super) options: BackendOptions,
+    pub(super) flavour: ChannelFlavour,
+    keys: KeyCache,
+    /// This client's part of the names of its inbox channels. Nobody can guess it.
+    inbox: String,
+    pub(super) info: BackendInfo,
+    pub(super) safety: Safety,
+}
+
+impl Context {
+    /// # Errors
+    ///
+    /// If sharded pub/sub was asked for outside a cluster, or if the safety mode cannot be had.
+    pub(super) async fn new(
+        client: Arc<dyn RedisClient>,
+        mut options: BackendOptions,
+    ) -> Result<Self, BackendError> {
+        // What no server can count is as good as for ever.
+        options.call_timeout = options.call_timeout.min(LONGEST_CALL);
+        let executor = Executor::new(Arc::clone(&client));
+        let safety = Safety::new(options.safety, &executor, options.call_timeout).await?;
+        let flavour = flavour(&executor, &options).await?;
+        let name = client.name();
+        let info = BackendInfo::new(
+            name,
+            format!("{name} ({})", client.deployment()),
+            true,
+            options.call_timeout,
+        )
+        .with_queues()
+        .with_recalls()
+        .with_safety(options.safety);
+        let hub = Hub::start(client, flavour, options.call_timeout);
+        Ok(Self {
+            executor,
+            hub,
+            clock: ServerClock::new(),
+            options,
+            flavour,
+            keys: KeyCache::default(),
+            inbox: inbox_name(),
+            info,
+            safety,
+        })
+    }
+
+    pub(super) fn keys(&self, target: &LockTarget) -> Arc<Keys> {
+        self.keys.of(target)
+    }
+
+    pub(super) fn is_cluster(&self) -> bool {
+        self.executor.client().deployment() == Deployment::Cluster
+    }
+
+    /// The command that scripts publish with. In lower case where the number of receivers it answers says nothing
+    /// about those of other nodes.
+    pub(super) fn publish_command(&self) -> &'static [u8] {
+        match self.flavour {
+            ChannelFlavour::Plain if self.is_cluster() => b"publish",
+            ChannelFlavour::Plain => b"PUBLISH",
+            ChannelFlavour::Sharded => b"SPUBLISH",
+        }
+    }
+
+    /// The command for a lock whose releases are announced, else nothing.
+    pub(super) fn publish_for(&self, keys: &Keys) -> &'static [u8] {
+        match keys.channel {
+            Some(_) if keys.is_plain() => b"PUBLISH",
+            Some(_) => self.publish_command(),
+            None => b"",
+        }
+    }
+
+    /// The channel on which this client is handed a lock, if it can be handed over.
+    pub(super) fn inbox(&self, keys: &Keys) -> Option<String> {
+        let prefix = keys.inbox.as_deref()?;
+        Some([prefix, &self.inbox].concat())
+    }
+
+    /// Which channels to listen to for a target.
+    pub(super) fn topic(&self, target: &LockTarget) -> Option<Listened> {
+        let keys = self.keys(target);
+        let announced = keys.channel.clone()?;
+        Some(Listened {
+            inbox: self.inbox(&keys).map(Into::into),
+            native: keys.native.clone(),
+            all_go: matches!(target.kind(), LockKind::Latch),
+            plain: keys.is_plain(),
+            announced,
+        })
+    }
+
+    /// Listens for what is said about a lock.
+    pub(super) async fn subscribe(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<WakeStream, BackendError> {
+        self.executor.check_open()?;
+        let Some(topic) = self.topic(target) else {
+            let message = "a single-key mutex has no channel to listen on";
+            return Err(self
+                .executor
+                .error(BackendErrorKind::Unsupported, Executed::No, message));
+        };
+        self.hub
+            .join(topic, deadline)
+            .await
+            .map_err(|error| self.executor.read_error(error))
+    }
+
+    pub(super) fn scripts(&self, kind: &LockKind) -> Result<&'static KindScripts, BackendError> {
+        self.safety.scripts(kind).ok_or_else(|| {
+            let message = format!("there are no locks of kind {} on Redis", kind.as_str());
+            self.executor
+                .error(BackendErrorKind::Unsupported, Executed::No, message)
+        })
+    }
+
+    pub(super) fn decoder(&self, script: &Script) -> Decoder {
+        Decoder {
+            backend: self.info.name,
+            script: script.name,
+        }
+    }
+
+    /// How long tokens stay where requests do not say; `None`: for ever.
+    pub(super) fn token_retention(&self) -> Option<Duration> {
+        self.options.token_retention.after_lease(Duration::ZERO)
+    }
+
+    /// How long a token stays after a grant for this lease, as scripts take it: in ms, 0 = for ever.
+    pub(super) fn retention(&self, asked: Option<TokenRetention>, lease: Duration) -> u64 {
+        let keep = asked.unwrap_or(self.options.token_retention);
+        keep.after_lease(lease).map_or(0, whole_millis)
+    }
+
+    /// # Errors
+    ///
+    /// If the safety mode does not allow a lease of this length.
+    pub(super) fn check_lease(&self, kind: &LockKind, lease: Duration) -> Result<(), BackendError> {
+        self.safety
+            .check_lease(&self.executor, kind.stored_lease(lease))
+    }
+}
+
+/// 128 random bits, as text: the uuid of this process is known to others, so the rest of an owner id is not enough.
+fn inbox_name() -> String {
+    let owner = OwnerId::generate();
+    let digest = sha1_smol::Sha1::from(owner.expose()).digest().to_string();
+    digest[..32].to_owned()
+}
+
+async fn flavour(
+    executor: &Executor,
+    options: &BackendOptions,
+) -> Result<ChannelFlavour, BackendError> {
+    let cluster = executor.client().deployment() == Deployment::Cluster;
+    match options.pubsub {
+        PubSubMode::Plain => Ok(ChannelFlavour::Plain),
+        PubSubMode::Sharded if cluster => Ok(ChannelFlavour::Sharded),
+        PubSubMode::Sharded => {
+            let message =
+                "sharded pub/sub exists only in a cluster; use pubsub=auto or pubsub=plain";
+            Err(executor.error(BackendErrorKind::Unsupported, Executed::No, message))
+        }
+        PubSubMode::Auto if !cluster => Ok(ChannelFlavour::Plain),
+        PubSubMode::Auto => {
+            let probe = executor
+                .client()
+                .command(Route::Any, &[b"PUBSUB", b"SHARDNUMSUB"]);
+            match tokio::time::timeout(options.call_timeout, probe).await {
+                Ok(Err(ClientError::Rejected { code, .. })) if code != "NOPERM" => {
+                    Ok(ChannelFlavour::Plain)
+                }
+                // Not allowed to ask, or nobody answers yet: every server this library supports has it.
+                Ok(Ok(_) | Err(_)) | Err(_) => Ok(ChannelFlavour::Sharded),
+            }
+        }
+    }
+}
+
+/// Of which kind a lock is and how it is held, as scripts take it.
+pub(super) fn mode(kind: &LockKind) -> &'static [u8] {
+    match kind {
+        LockKind::Read => b"r",
+        LockKind::Write => b"w",
+        LockKind::Semaphore => b"s",
+        LockKind::Permits => b"p",
+        LockKind::Mutex(_) => b"m",
+        LockKind::Fair => b"f",
+        _ => b"x",
+    }
+}
+
+pub(super) fn millis(duration: Duration) -> String {
+    whole_millis(duration).to_string()
+}
+
+/// Longer than half a million millennia is for ever.
+pub(super) fn whole_millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

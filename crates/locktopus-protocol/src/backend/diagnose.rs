@@ -1,0 +1,44 @@
+//! Connect-time checks: what silently breaks locks on a Redis or Valkey server.
+
+mod ask;
+mod clocks;
+mod info;
+mod probe;
+mod token_keys;
+mod version;
+
+use std::time::SystemTime;
+
+use locktopus_core::{BackendError, Diagnosis};
+use tokio::time::Instant;
+
+use super::context::Context;
+use super::safety::Safety;
+use ask::ask_all;
+
+pub(super) async fn run(context: &Context, deadline: Instant) -> Result<Diagnosis, BackendError> {
+    let executor = &context.executor;
+    let mut diagnosis = Diagnosis::default();
+    let quarantine = matches!(context.safety, Safety::Quarantine(_));
+    // At once: a server that hangs takes its time for each.
+    let before = SystemTime::now();
+    let (infos, times) = tokio::join!(
+        ask_all(executor, &[b"INFO"], deadline),
+        ask_all(executor, &[b"TIME"], deadline)
+    );
+    let asked = SystemTime::now();
+    let rooms = info::check(executor, infos?, quarantine, &mut diagnosis)?;
+    let piled_up = token_keys::check(context, &rooms, deadline).await?;
+    diagnosis.findings.extend(piled_up);
+    clocks::check(times?, before..asked, &mut diagnosis);
+    let found = |check| diagnosis.findings.iter().any(|found| found.check == check);
+    // A replica refuses every lock, and would be asked again until the deadline.
+    if !found("role") {
+        let some_away = found(info::UNREACHABLE);
+        probe::check(context, some_away, deadline, &mut diagnosis).await;
+    }
+    diagnosis
+        .findings
+        .sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    Ok(diagnosis)
+}

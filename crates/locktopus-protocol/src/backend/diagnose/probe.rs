@@ -1,0 +1,181 @@
+//! A lock is taken, extended, waited for and given back, to see what this user may do.
+
+use std::time::Duration;
+
+use locktopus_core::{
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, Diagnosis,
+    ExtendRequest, Finding, LockKind, LockName, LockTarget, MIN_LEASE, OwnerId, ReleaseRequest,
+    SafetyMode, Severity,
+};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::ask::finding;
+use crate::backend::context::Context;
+use crate::client::Route;
+
+/// What part of an answer's time to wait for the probe lock while others probe.
+const PROBE_TURN: u32 = 2;
+/// How many answers, as slow as they may be, the probe is held and waited for should nobody give it back.
+const PROBE_ANSWERS: u32 = 2;
+/// How many names there are for the probe: enough for one on every primary of most clusters.
+const PROBES: u8 = 32;
+
+/// Takes and gives back a lock that nobody else uses, and waits for it. What a restricted user must not do shows up
+/// here, at connect, instead of at the first wait or the first lost release.
+pub(super) async fn check(
+    context: &Context,
+    some_away: bool,
+    deadline: Instant,
+    out: &mut Diagnosis,
+) {
+    let target = if some_away {
+        probe_within_reach(context, deadline).await
+    } else {
+        probe(context, 0)
+    };
+    let Some(target) = target else {
+        return;
+    };
+    let owner = target.kind().new_owner();
+    let lease = probe_lease(&context.info);
+    let attempt = AcquireAttempt::new(target.clone(), owner.clone(), lease, deadline);
+    let extend = ExtendRequest::new(target.clone(), owner.clone(), lease);
+
+    let mut failed = Vec::new();
+    let mut note = |what: &'static str, error: Option<BackendError>| {
+        failed.extend(error.map(|error| (what, error)));
+    };
+    note("taking a lock", take_probe(context, &attempt).await.err());
+    note(
+        "extending a lock",
+        context
+            .extend(&[extend], deadline)
+            .await
+            .pop()
+            .and_then(Result::err),
+    );
+    note(
+        "listening for releases",
+        context.subscribe(&target, deadline).await.err(),
+    );
+    let waiters = [(); 2].map(|()| target.kind().new_owner());
+    note(
+        "standing in the queue of a lock",
+        queue_up(context, &target, &waiters, deadline).await.err(),
+    );
+    note(
+        "looking at a lock",
+        context.inspect(&target, deadline).await.err(),
+    );
+    // The last gives up its place, the holder hands on, the first has nobody to hand on to and tells everybody.
+    let [first, last] = waiters;
+    let mut told = true;
+    let mut release_error = None;
+    for owner in [last, owner, first] {
+        let release = ReleaseRequest::new(target.clone(), owner, deadline);
+        match context.release(&release).await {
+            Ok((_, heard)) => told &= heard,
+            Err(error) => release_error = Some(error),
+        }
+    }
+    note("releasing a lock", release_error);
+    if !told {
+        out.findings.push(finding(
+            Severity::Danger,
+            "permission",
+            format!(
+                "announcing a release failed on the probe {target}, so waiters would sleep until their \
+                 heartbeat; allow PUBLISH (SPUBLISH in a cluster) on the channels of locks"
+            ),
+        ));
+    }
+    out.findings.extend(
+        failed
+            .into_iter()
+            .map(|(what, error)| failure(what, &target, &error)),
+    );
+}
+
+fn failure(what: &str, target: &LockTarget, error: &BackendError) -> Finding {
+    let (severity, check) = match error.kind() {
+        BackendErrorKind::Denied => (Severity::Danger, "permission"),
+        BackendErrorKind::NotReplicated => (Severity::Danger, "replication"),
+        _ => (Severity::Warning, "probe"),
+    };
+    finding(
+        severity,
+        check,
+        format!("{what} failed on the probe {target}: {error}"),
+    )
+}
+
+/// Puts two into the queue and has the first report again, as waiters do.
+async fn queue_up(
+    context: &Context,
+    target: &LockTarget,
+    [first, last]: &[OwnerId; 2],
+    deadline: Instant,
+) -> Result<(), BackendError> {
+    let lease = probe_lease(&context.info);
+    for owner in [first, last, first] {
+        let attempt = AcquireAttempt {
+            place: Some(lease),
+            ..AcquireAttempt::new(target.clone(), owner.clone(), lease, deadline)
+        };
+        let _queued = context.attempt(&attempt).await?;
+    }
+    Ok(())
+}
+
+/// Takes the probe, after another client that has it at this moment: only the holder's operations show what
+/// is not permitted. In a crowd it is met held, which shows at least that scripts and keys are.
+async fn take_probe(
+    context: &Context,
+    attempt: &AcquireAttempt,
+) -> Result<AttemptOutcome, BackendError> {
+    let patience = context.info.call_timeout / PROBE_TURN;
+    let patience = attempt.deadline.min(Instant::now() + patience);
+    loop {
+        match context.attempt(attempt).await? {
+            AttemptOutcome::Held { .. } if Instant::now() < patience => {
+                sleep(Duration::from_millis(5)).await;
+            }
+            outcome => return Ok(outcome),
+        }
+    }
+}
+
+/// Long enough to be taken, looked at and given back by somebody far away; no longer than leases may be.
+fn probe_lease(info: &BackendInfo) -> Duration {
+    let lease = info.call_timeout * PROBE_ANSWERS;
+    match info.safety {
+        SafetyMode::Quarantine { max_lease } => lease.min(max_lease),
+        _ => lease,
+    }
+    .max(MIN_LEASE)
+}
+
+/// A few names for all: a token key is kept for each name, and probes must not pile them up. The first is the usual one.
+fn probe(context: &Context, number: u8) -> Option<LockTarget> {
+    let name = match number {
+        0 => "locktopus:probe".to_owned(),
+        number => format!("locktopus:probe:{number}"),
+    };
+    let name = LockName::in_namespace(&context.options.probe_prefix, &name).ok()?;
+    Some(LockTarget::new(name, LockKind::Reentrant))
+}
+
+/// A probe in a slot that is served: others would be tried until the deadline, and say nothing about rights.
+async fn probe_within_reach(context: &Context, deadline: Instant) -> Option<LockTarget> {
+    let client = context.executor.client();
+    for number in 0..PROBES {
+        let target = probe(context, number)?;
+        let route = Route::Slot(context.keys(&target).slot());
+        let turn = context.info.call_timeout / PROBE_TURN;
+        let patience = deadline.min(Instant::now() + turn);
+        if let Ok(Ok(_)) = timeout_at(patience, client.command(route, &[b"PING"])).await {
+            return Some(target);
+        }
+    }
+    None
+}

@@ -1,0 +1,132 @@
+//! Renewal of leases, a batch at a time.
+
+use std::borrow::Cow;
+
+use locktopus_core::{BackendError, Executed, ExtendOutcome, ExtendRequest, LockTarget, Mode};
+use tokio::time::Instant;
+
+use super::context::{Context, millis};
+use crate::keys;
+use crate::replication::{Confirmed, Doubt};
+use crate::scripts;
+use crate::slot::key_slot;
+
+impl Context {
+    /// The slot in a cluster, shifted left so that kinds (which have scripts of their own) are apart.
+    pub(super) fn shard(&self, target: &LockTarget) -> u32 {
+        let slot = if self.is_cluster() {
+            // Not of the cache: this is asked for every lock at every renewal, and there may be more than it holds.
+            u32::from(key_slot(target.key().as_bytes()))
+        } else {
+            0
+        };
+        slot << 3 | scripts::index(target.kind())
+    }
+
+    /// Extends the locks of a batch; the answers are in its order.
+    pub(super) async fn extend(
+        &self,
+        batch: &[ExtendRequest],
+        deadline: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        let Some(first) = batch.first() else {
+            return Vec::new();
+        };
+        let shard = self.shard(&first.target);
+        let stored = |request: &ExtendRequest| request.target.kind().stored_lease(request.lease);
+        let uniform = batch.iter().all(|request| {
+            stored(request) == stored(first) && self.shard(&request.target) == shard
+        });
+        if uniform {
+            return self.extend_uniform(batch, deadline).await;
+        }
+        // The contract says one shard, but leases may differ: one script for each.
+        let mut answers = Vec::with_capacity(batch.len());
+        for request in batch {
+            answers.extend(
+                self.extend_uniform(std::slice::from_ref(request), deadline)
+                    .await,
+            );
+        }
+        answers
+    }
+
+    /// Extends locks of one shard and one lease with one script.
+    async fn extend_uniform(
+        &self,
+        batch: &[ExtendRequest],
+        deadline: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        let Some(first) = batch.first() else {
+            return Vec::new();
+        };
+        let checked = self.check_lease(first.target.kind(), first.lease);
+        let script = match checked.and_then(|()| self.scripts(first.target.kind())) {
+            Ok(scripts) => &scripts.extend,
+            Err(error) => return self.all_failed(batch.len(), &error),
+        };
+        let lease = millis(first.target.kind().stored_lease(first.lease));
+        let names: Vec<Cow<'_, [u8]>> = batch
+            .iter()
+            .flat_map(|request| keys::extended(&request.target, &request.owner))
+            .collect();
+        let keys: Vec<&[u8]> = names.iter().map(Cow::as_ref).collect();
+        let counted = first.target.kind().mode() == Mode::Permits;
+        let permits: Vec<String> = if counted {
+            batch.iter().map(|r| r.permits.to_string()).collect()
+        } else {
+            Vec::new()
+        };
+        let mut args: Vec<&[u8]> = Vec::with_capacity(1 + batch.len() + permits.len());
+        args.push(lease.as_bytes());
+        for (index, request) in batch.iter().enumerate() {
+            args.push(request.owner.expose());
+            args.extend(permits.get(index).map(String::as_bytes));
+        }
+        let slot = key_slot(first.target.key().as_bytes());
+        let answer = self
+            .run_extension(script, slot, &keys, &args, deadline)
+            .await;
+        let decoded = answer.and_then(|Confirmed { reply, doubt }| {
+            let answers = self.decoder(script).extended(&reply, batch.len())?;
+            Ok((answers, doubt))
+        });
+        match decoded {
+            Ok((answers, None)) => answers,
+            Ok((answers, Some(doubt))) => self.unconfirmed(answers, &doubt),
+            Err(error) => self.all_failed(batch.len(), &error),
+        }
+    }
+
+    /// Extensions that too few replicas have do not count. What was found lost is lost all the same.
+    fn unconfirmed(
+        &self,
+        answers: Vec<Result<ExtendOutcome, BackendError>>,
+        doubt: &Doubt,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        let unconfirmed = |answer| match answer {
+            Ok(ExtendOutcome::Extended) => {
+                let message = "extended, but not confirmed by enough replicas";
+                let doubt = doubt.clone();
+                Err(self
+                    .executor
+                    .not_replicated(doubt, Executed::Maybe, message))
+            }
+            other => other,
+        };
+        answers.into_iter().map(unconfirmed).collect()
+    }
+
+    /// One failure for all: each caller gets a copy that says the same.
+    fn all_failed(
+        &self,
+        count: usize,
+        error: &BackendError,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        let copy = || {
+            let (kind, executed) = (error.kind(), error.executed());
+            Err(self.executor.error(kind, executed, error.message()))
+        };
+        std::iter::repeat_with(copy).take(count).collect()
+    }
+}

@@ -1,0 +1,45 @@
+//! What can be chosen about a backend.
+
+use std::time::Duration;
+
+use locktopus_core::{SafetyMode, TokenRetention};
+
+/// What can be chosen about a [`RedisBackend`](crate::RedisBackend).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackendOptions {
+    /// How long to wait for one answer. Default 1 s.
+    pub call_timeout: Duration,
+    /// How long a lock's token key stays after its last grant, where a request does not say. Default: a day.
+    pub token_retention: TokenRetention,
+    /// Which flavour of pub/sub to use. Must be the same for all who share locks.
+    pub pubsub: PubSubMode,
+    /// What a grant is worth when a server fails. Must be the same for all who share locks. Default: plain.
+    pub safety: SafetyMode,
+    /// What the connect-time probe puts in front of its lock's name, `locktopus:probe`: the namespace, so that a user who may
+    /// only touch keys with that prefix passes. Default: nothing.
+    pub probe_prefix: String,
+}
+
+impl Default for BackendOptions {
+    fn default() -> Self {
+        Self {
+            call_timeout: Duration::from_secs(1),
+            token_retention: TokenRetention::default(),
+            pubsub: PubSubMode::Auto,
+            safety: SafetyMode::Plain,
+            probe_prefix: String::new(),
+        }
+    }
+}
+
+/// Which flavour of pub/sub announces releases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PubSubMode {
+    /// Redisson's rule: sharded in a cluster whose servers have it, else plain.
+    #[default]
+    Auto,
+    /// `PUBLISH` and `SUBSCRIBE`.
+    Plain,
+    /// `SPUBLISH` and `SSUBSCRIBE`; clusters only.
+    Sharded,
+}

@@ -1,0 +1,82 @@
+//! Giving a lock back, and handing it on.
+
+use std::time::Duration;
+
+use locktopus_core::{
+    AcquireAttempt, BackendError, Executed, LockKind, ReleaseOutcome, ReleaseRequest,
+};
+
+use super::context::{Context, mode};
+use super::safety::Safety;
+use crate::numbers::Numbers;
+use crate::replication::Doubt;
+
+impl Context {
+    /// Releases, and says whether waiters could be told.
+    pub(super) async fn release(
+        &self,
+        request: &ReleaseRequest,
+    ) -> Result<(ReleaseOutcome, bool), BackendError> {
+        let (keys, kind) = (self.keys(&request.target), request.target.kind());
+        let script = &self.scripts(kind)?.release;
+        let retention = self.retention(request.token_retention, Duration::ZERO);
+        let numbers = Numbers::of([&request.permits, &retention]);
+        let [permits, retention] = numbers.each();
+        let mut args = vec![
+            request.owner.expose(),
+            mode(kind),
+            permits,
+            self.publish_for(&keys),
+            keys.channel.as_deref().unwrap_or_default(),
+            retention,
+            keys.native.as_deref().unwrap_or_default(),
+        ];
+        args.extend(keys.ring().into_iter().flatten());
+        let (slot, named, deadline) = (keys.slot(), keys.scripts(), request.deadline);
+        let reply = match (kind, &self.safety) {
+            // These are held in their first key alone: a slot on its way need not keep them from being released. What
+            // their queue has of waiters finds out by itself.
+            (LockKind::Reentrant | LockKind::Mutex(_), Safety::Plain) => {
+                let run = &self.executor;
+                run.run_reduced(script, slot, &named, &args, deadline).await
+            }
+            _ => {
+                let run = self.run_release(script, slot, &named, &args, deadline);
+                Box::pin(run).await
+            }
+        };
+        self.decoder(script).released(&reply?)
+    }
+
+    /// Gives back grants that were not confirmed, and says so.
+    pub(super) async fn give_back(
+        &self,
+        attempts: &[AcquireAttempt],
+        doubt: Doubt,
+    ) -> BackendError {
+        let mut failed = false;
+        for attempt in attempts {
+            let request = ReleaseRequest {
+                permits: attempt.permits,
+                ..ReleaseRequest::new(
+                    attempt.target.clone(),
+                    attempt.owner.clone(),
+                    attempt.deadline,
+                )
+            };
+            failed |= self.release(&request).await.is_err();
+        }
+        let (executed, message) = if failed {
+            (
+                Executed::Maybe,
+                "granted, but not confirmed by enough replicas; giving it back failed too",
+            )
+        } else {
+            (
+                Executed::No,
+                "granted, but not confirmed by enough replicas, so it was given back",
+            )
+        };
+        self.executor.not_replicated(doubt, executed, message)
+    }
+}

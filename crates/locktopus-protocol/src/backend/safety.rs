@@ -1,0 +1,106 @@
+//! What the safety modes add to a backend: which scripts grant, and for how long.
+
+use std::time::Duration;
+
+use locktopus_core::{BackendError, BackendErrorKind, Executed, LockKind, MIN_LEASE, SafetyMode};
+
+use crate::client::Deployment;
+use crate::executor::Executor;
+use crate::quarantine::Quarantine;
+use crate::replication::Replication;
+use crate::scripts::{self, KindScripts, Script};
+
+/// A safety mode at work.
+#[derive(Debug)]
+pub(crate) enum Safety {
+    /// Nothing more than the server does.
+    Plain,
+    /// Grants, extensions and counts wait for replicas.
+    Replicated(Replication),
+    /// Nothing is granted while a lost lease may be running.
+    Quarantine(Quarantine),
+}
+
+impl Safety {
+    /// # Errors
+    ///
+    /// If the mode cannot be had with these options.
+    pub(crate) async fn new(
+        mode: SafetyMode,
+        executor: &Executor,
+        call_timeout: Duration,
+    ) -> Result<Self, BackendError> {
+        let cluster = executor.client().deployment() == Deployment::Cluster;
+        let impossible = |message: String| {
+            Err(executor.error(BackendErrorKind::Unsupported, Executed::No, message))
+        };
+        match mode {
+            SafetyMode::Plain => Ok(Self::Plain),
+            SafetyMode::Replicated { timeout, .. }
+                if timeout < Duration::from_millis(1) || timeout >= call_timeout =>
+            {
+                impossible(format!(
+                    "a replication timeout of {timeout:?} is not possible: it must be at least 1ms and shorter than the \
+                     call timeout ({call_timeout:?})"
+                ))
+            }
+            SafetyMode::Replicated { need, timeout } => {
+                Ok(Self::Replicated(Replication::new(need, timeout, cluster)))
+            }
+            SafetyMode::Quarantine { max_lease } if max_lease < MIN_LEASE => impossible(format!(
+                "a quarantine of {max_lease:?} is not possible: leases last at least {MIN_LEASE:?}"
+            )),
+            SafetyMode::Quarantine { max_lease } => {
+                Quarantine::begin(executor, max_lease, cluster, call_timeout)
+                    .await
+                    .map(Self::Quarantine)
+            }
+            other => impossible(format!(
+                "safety mode {other} is not one of a single backend"
+            )),
+        }
+    }
+}
+
+/// The scripts of a backend with a safety mode.
+impl Safety {
+    /// Those of a kind; none if it has none.
+    pub(crate) fn scripts(&self, kind: &LockKind) -> Option<&'static KindScripts> {
+        match self {
+            Self::Plain | Self::Replicated(_) => scripts::of(kind),
+            Self::Quarantine(_) => scripts::position(kind).map(|at| scripts::QUARANTINED_KINDS[at]),
+        }
+    }
+
+    /// The one that changes the number inside a semaphore of this kind.
+    pub(crate) fn semaphore_counter(&self, kind: &LockKind) -> &'static Script {
+        match (self, kind) {
+            (Self::Plain | Self::Replicated(_), LockKind::Permits) => &scripts::PERMITS_COUNTER,
+            (Self::Plain | Self::Replicated(_), _) => &scripts::SEMAPHORE_COUNTER,
+            (Self::Quarantine(_), LockKind::Permits) => &scripts::QUARANTINED_PERMITS_COUNTER,
+            (Self::Quarantine(_), _) => &scripts::QUARANTINED_SEMAPHORE_COUNTER,
+        }
+    }
+
+    /// The one that takes several locks at once.
+    pub(crate) fn group_acquire(&self) -> &'static Script {
+        match self {
+            Self::Plain | Self::Replicated(_) => &scripts::GROUP_ACQUIRE,
+            Self::Quarantine(_) => &scripts::QUARANTINED_GROUP_ACQUIRE,
+        }
+    }
+
+    /// # Errors
+    ///
+    /// If the mode does not allow a lease of this length.
+    pub(crate) fn check_lease(
+        &self,
+        executor: &Executor,
+        lease: Duration,
+    ) -> Result<(), BackendError> {
+        match self {
+            Self::Plain | Self::Replicated(_) => Ok(()),
+            Self::Quarantine(quarantine) => quarantine.check(executor, lease),
+        }
+    }
+}

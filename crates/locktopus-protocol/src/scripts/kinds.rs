@@ -1,0 +1,306 @@
+//! The scripts of each kind of lock: plain ones, and those for `safety=quarantine`.
+//!
+//! The latter are made of the same parts and two more: one that takes the further arguments off, and one that holds
+//! everything back while a lease may be running of which the server knows nothing. They have no fast path, which would
+//! grant before any part could object.
+
+use super::script::{Script, script};
+
+/// The scripts of one kind of lock.
+#[derive(Debug)]
+pub struct KindScripts {
+    /// Takes it, or a place in its queue.
+    pub acquire: Script,
+    /// Gives it back, or gives up a place.
+    pub release: Script,
+    /// Extends several.
+    pub extend: Script,
+    /// Reads its state.
+    pub inspect: Script,
+    /// Ends every hold of it.
+    pub evict: Script,
+}
+
+impl KindScripts {
+    pub(super) fn all(&self) -> [&Script; 5] {
+        [
+            &self.acquire,
+            &self.release,
+            &self.extend,
+            &self.inspect,
+            &self.evict,
+        ]
+    }
+}
+
+// Releasing, extending and looking must go on when memory is full, which the flag in the first line allows. Without such
+// a line, a demoted primary would answer from its stale data until the first write.
+/// The scripts of one kind from its parts.
+macro_rules! kind_scripts {
+    (
+        $prefix:literal, $kind:literal,
+        $(count: $count:literal,)?
+        hold: $hold:literal,
+        $(also: $also:literal,)?
+        admin: $admin:literal,
+        enter: $enter:literal,
+        queue: $queue:literal,
+        admin_queue: $admin_queue:literal,
+        extend: $extend:literal,
+        recall: $recall:literal,
+        $(free: $free:literal, pass: $pass:literal,)?
+        released: $released:literal
+        $(, head: $head:literal, guard: [$($guard:literal),+], guard_queue: $guard_queue:literal)?
+    ) => {
+        KindScripts {
+            acquire: script!(
+                concat!($prefix, $kind, "_acquire"),
+                "#!lua",
+                $(head $head,)?
+                "local publish, keep, channel = ARGV[9], ARGV[3], ARGV[12]",
+                [
+                    "part/now",
+                    $("part/usual_free", "part/usual_token", $free,)?
+                    "part/other_kind",
+                    $($count,)?
+                    $hold,
+                    $($also,)?
+                    $($($guard,)+)?
+                    $recall,
+                    $enter,
+                    "part/misplaced",
+                    "part/join",
+                    "part/token",
+                    $queue,
+                    $($guard_queue,)?
+                    "part/strangers",
+                    "part/hand_on",
+                    "acquire",
+                ]
+            ),
+            release: script!(
+                concat!($prefix, $kind, "_release"),
+                "#!lua flags=allow-oom",
+                $(head $head,)?
+                "local publish, keep, channel = ARGV[4], ARGV[6], ARGV[5]",
+                [
+                    $released,
+                    "part/clock",
+                    $("part/usual_heir", "part/usual_token", $pass, "part/pass_on",)?
+                    "part/token",
+                    "part/other_kind",
+                    $($count,)?
+                    $hold,
+                    $($also,)?
+                    $($($guard,)+)?
+                    $queue,
+                    $($guard_queue,)?
+                    $recall,
+                    "part/hand_on",
+                    "release",
+                ]
+            ),
+            extend: script!(concat!($prefix, $kind, "_extend"), "#!lua flags=allow-oom", [$extend]),
+            inspect: script!(
+                concat!($prefix, $kind, "_inspect"),
+                "#!lua flags=allow-oom",
+                "local publish, channel = '', ''",
+                [
+                    "part/clock",
+                    "part/other_kind",
+                    $($count,)?
+                    $hold,
+                    $($also,)?
+                    $queue,
+                    $admin,
+                    $admin_queue,
+                    "part/misplaced",
+                    "inspect",
+                ]
+            ),
+            evict: script!(
+                concat!($prefix, $kind, "_evict"),
+                "#!lua flags=allow-oom",
+                $(head $head,)?
+                "local publish, keep, channel = ARGV[1], ARGV[3], ARGV[2]",
+                [
+                    "part/clock",
+                    "part/token",
+                    "part/other_kind",
+                    $($count,)?
+                    $hold,
+                    $($also,)?
+                    "part/misplaced",
+                    $queue,
+                    $admin,
+                    $($($guard,)+ $guard_queue,)?
+                    $recall,
+                    "part/hand_on",
+                    "evict",
+                ]
+            ),
+        }
+    };
+}
+
+/// The plain and the quarantined scripts of a kind. What follows the semicolon is the fast path.
+macro_rules! kind {
+    (
+        $(#[$doc:meta])*
+        $plain:ident, $quarantined:ident, $kind:literal,
+        $($role:ident: $part:literal),+;
+        $($fast:ident: $fast_part:literal),+ $(,)?
+    ) => {
+        $(#[$doc])*
+        pub static $plain: KindScripts = kind_scripts!(
+            "", $kind,
+            $($role: $part,)+
+            $($fast: $fast_part),+
+        );
+
+        static $quarantined: KindScripts = kind_scripts!(
+            "quarantined_", $kind,
+            $($role: $part,)+
+            released: "part/no_haste",
+            head: "part/quarantine_args",
+            guard: ["part/quarantine", "part/quarantine_hold"],
+            guard_queue: "part/quarantine_queue"
+        );
+    };
+}
+
+kind! {
+    /// The reentrant lock: a hash with one field, as Redisson's `RLock`.
+    LOCK, QUARANTINED_LOCK, "lock",
+    hold: "part/hold_lock",
+    admin: "part/admin_lock",
+    enter: "part/enter",
+    queue: "part/queue",
+    admin_queue: "part/admin_queue",
+    extend: "lock_extend",
+    recall: "part/recall";
+    free: "part/free_lock",
+    pass: "part/pass_lock",
+    released: "part/released_lock",
+}
+
+kind! {
+    /// The mutex: one plain string.
+    MUTEX, QUARANTINED_MUTEX, "mutex",
+    hold: "part/hold_mutex",
+    admin: "part/admin_mutex",
+    enter: "part/enter",
+    queue: "part/queue",
+    admin_queue: "part/admin_queue",
+    extend: "mutex_extend",
+    recall: "part/recall";
+    free: "part/free_mutex",
+    pass: "part/pass_mutex",
+    released: "part/released_mutex",
+}
+
+kind! {
+    /// The mutex that is shared with a library whose waiters are woken.
+    BELL_MUTEX, QUARANTINED_BELL_MUTEX, "bell_mutex",
+    hold: "part/hold_mutex",
+    also: "part/hold_bell",
+    admin: "part/admin_mutex",
+    enter: "part/enter",
+    queue: "part/queue",
+    admin_queue: "part/admin_queue",
+    extend: "mutex_extend",
+    recall: "part/no_recall";
+    released: "part/no_haste",
+}
+
+kind! {
+    /// The fair lock: the reentrant lock with Redisson's queue.
+    FAIR, QUARANTINED_FAIR, "fair_lock",
+    hold: "part/hold_lock",
+    also: "part/hold_fair",
+    admin: "part/admin_lock",
+    enter: "part/enter_fair",
+    queue: "part/queue_fair",
+    admin_queue: "part/admin_queue_fair",
+    extend: "lock_extend",
+    recall: "part/no_recall";
+    released: "part/no_haste",
+}
+
+kind! {
+    /// The shared half of the read-write lock.
+    READ, QUARANTINED_READ, "read_lock",
+    hold: "part/hold_rw",
+    admin: "part/admin_rw",
+    enter: "part/enter",
+    queue: "part/queue",
+    admin_queue: "part/admin_queue",
+    extend: "read_extend",
+    recall: "part/no_recall";
+    released: "part/no_haste",
+}
+
+kind! {
+    /// The exclusive half of the read-write lock. All but extending is the same text, so a server knows it once.
+    WRITE, QUARANTINED_WRITE, "write_lock",
+    hold: "part/hold_rw",
+    admin: "part/admin_rw",
+    enter: "part/enter",
+    queue: "part/queue",
+    admin_queue: "part/admin_queue",
+    extend: "write_extend",
+    recall: "part/no_recall";
+    released: "part/no_haste",
+}
+
+kind! {
+    /// The semaphore without ids.
+    SEMAPHORE, QUARANTINED_SEMAPHORE, "semaphore",
+    count: "part/number",
+    hold: "part/hold_semaphore",
+    admin: "part/admin_semaphore",
+    enter: "part/enter",
+    queue: "part/queue",
+    admin_queue: "part/admin_queue",
+    extend: "semaphore_extend",
+    recall: "part/no_recall";
+    released: "part/no_haste",
+}
+
+kind! {
+    /// The semaphore whose permits have ids and expire.
+    PERMITS, QUARANTINED_PERMITS, "permit_semaphore",
+    count: "part/number",
+    hold: "part/hold_permits",
+    admin: "part/admin_permits",
+    enter: "part/enter",
+    queue: "part/queue",
+    admin_queue: "part/admin_queue",
+    extend: "permits_extend",
+    recall: "part/no_recall";
+    released: "part/no_haste",
+}
+
+/// The scripts of every kind.
+pub static KINDS: &[&KindScripts] = &[
+    &LOCK,
+    &MUTEX,
+    &BELL_MUTEX,
+    &FAIR,
+    &READ,
+    &WRITE,
+    &SEMAPHORE,
+    &PERMITS,
+];
+
+/// Those for `safety=quarantine`, in the order of [`KINDS`].
+pub(crate) static QUARANTINED_KINDS: &[&KindScripts] = &[
+    &QUARANTINED_LOCK,
+    &QUARANTINED_MUTEX,
+    &QUARANTINED_BELL_MUTEX,
+    &QUARANTINED_FAIR,
+    &QUARANTINED_READ,
+    &QUARANTINED_WRITE,
+    &QUARANTINED_SEMAPHORE,
+    &QUARANTINED_PERMITS,
+];

@@ -1,0 +1,146 @@
+//! The scripts that belong to no kind of lock: numbers inside objects, several locks at once, and what is no lock.
+
+use super::script::{Script, granting_script, script};
+
+granting_script! {
+    /// Changes the number of a semaphore without ids.
+    SEMAPHORE_COUNTER, QUARANTINED_SEMAPHORE_COUNTER, "semaphore_counter", "local publish, keep, channel = ARGV[3], ARGV[6], ARGV[4]",
+    before: [
+        "part/clock",
+        "part/token",
+        "part/queue",
+        "part/other_kind",
+        "part/number",
+        "part/hold_semaphore",
+        "part/admin_semaphore",
+        "part/misplaced",
+    ],
+    quarantine: ["part/quarantine", "part/quarantine_hold", "part/quarantine_queue"],
+    after: ["part/strangers", "part/hand_on", "counter"],
+}
+
+granting_script! {
+    /// Changes the number of a semaphore whose permits have ids.
+    PERMITS_COUNTER, QUARANTINED_PERMITS_COUNTER, "permits_counter", "local publish, keep, channel = ARGV[3], ARGV[6], ARGV[4]",
+    before: [
+        "part/clock",
+        "part/token",
+        "part/queue",
+        "part/other_kind",
+        "part/number",
+        "part/hold_permits",
+        "part/admin_permits",
+        "part/misplaced",
+    ],
+    quarantine: ["part/quarantine", "part/quarantine_hold", "part/quarantine_queue"],
+    after: ["part/strangers", "part/hand_on", "counter"],
+}
+
+/// Changes the count of a latch.
+pub static LATCH: Script = script!(
+    "latch",
+    "#!lua",
+    "local publish = ARGV[3]",
+    [
+        "part/clock",
+        "part/other_kind",
+        "part/number",
+        "part/misplaced",
+        "latch"
+    ]
+);
+
+// Reading must go on when memory is full, so it has scripts of its own: a script that may write more is refused then,
+// whatever it would have done.
+
+/// Reads the number of a semaphore without ids.
+pub static SEMAPHORE_READ: Script = script!(
+    "semaphore_read",
+    "#!lua flags=allow-oom",
+    "local publish, channel = '', ''",
+    [
+        "part/clock",
+        "part/other_kind",
+        "part/number",
+        "part/hold_semaphore",
+        "part/misplaced",
+        "semaphore_read"
+    ]
+);
+
+/// Reads the number of a semaphore whose permits have ids.
+pub static PERMITS_READ: Script = script!(
+    "permits_read",
+    "#!lua flags=allow-oom",
+    "local publish, channel = '', ''",
+    [
+        "part/clock",
+        "part/other_kind",
+        "part/number",
+        "part/hold_permits",
+        "part/misplaced",
+        "permits_read"
+    ]
+);
+
+/// Reads the count of a latch.
+pub static LATCH_READ: Script = script!(
+    "latch_read",
+    "#!lua flags=allow-oom",
+    [
+        "part/clock",
+        "part/other_kind",
+        "part/number",
+        "part/misplaced",
+        "latch_read"
+    ]
+);
+
+granting_script! {
+    /// Takes several locks and mutexes at once.
+    GROUP_ACQUIRE, QUARANTINED_GROUP_ACQUIRE, "group_acquire", "local all, publish, keep, KEYS = KEYS, ARGV[3], ARGV[1], {}",
+    before: [
+        "part/clock",
+        "part/token",
+        "part/queue",
+        "part/recall",
+        "part/other_kind",
+        "part/misplaced",
+        "part/hold_lock",
+        "part/as_lock",
+        "part/hold_mutex",
+        "part/as_mutex",
+    ],
+    quarantine: ["part/quarantine", "part/quarantine_group"],
+    after: ["group_acquire"],
+}
+
+/// Writes a value only for those whose fencing token is not stale.
+pub static GUARDED_WRITE: Script = script!("guarded_write", "#!lua", ["guarded_write"]);
+
+/// Writes something that does not matter.
+pub static MARK: Script = script!("mark", "#!lua flags=allow-oom", ["mark"]);
+
+/// Says what is kept under several keys.
+pub static CLASSIFY: Script = script!("classify", "#!lua flags=allow-oom", ["classify"]);
+
+/// The scripts that belong to no kind or to no lock.
+pub static OTHERS: &[&Script] = &[
+    &SEMAPHORE_COUNTER,
+    &PERMITS_COUNTER,
+    &LATCH,
+    &SEMAPHORE_READ,
+    &PERMITS_READ,
+    &LATCH_READ,
+    &GROUP_ACQUIRE,
+    &GUARDED_WRITE,
+    &CLASSIFY,
+    &MARK,
+];
+
+/// Those of them for `safety=quarantine`.
+pub(crate) static QUARANTINED_OTHERS: &[&Script] = &[
+    &QUARANTINED_SEMAPHORE_COUNTER,
+    &QUARANTINED_PERMITS_COUNTER,
+    &QUARANTINED_GROUP_ACQUIRE,
+];

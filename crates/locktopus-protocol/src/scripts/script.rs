@@ -1,0 +1,67 @@
+//! A script, and how one is put together from its parts.
+
+use std::sync::LazyLock;
+
+/// A script and the digest by which servers know it.
+#[derive(Debug)]
+pub struct Script {
+    /// What it does, for errors: `lock_acquire`.
+    pub name: &'static str,
+    /// The text, as sent by `EVAL`.
+    pub source: &'static str,
+    pub(crate) digest: LazyLock<String>,
+}
+
+impl Script {
+    /// The SHA-1 digest in lower-case hex, as sent by `EVALSHA`.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+}
+
+/// Puts the files in order: `first` is the line by which a server knows the script's flags, `head` a file that must come
+/// before everything else, and `args` a line that names the arguments that parts need.
+macro_rules! script {
+    ($name:expr, $first:literal, $(head $head:literal,)? $($args:literal,)? [$($file:literal),+ $(,)?]) => {{
+        const SOURCE: &str = concat!(
+            $first,
+            "\n",
+            $(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/lua/", $head, ".lua")),)?
+            $($args, "\n",)?
+            $(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/lua/", $file, ".lua"))),+
+        );
+        $crate::scripts::Script {
+            name: $name,
+            source: SOURCE,
+            digest: std::sync::LazyLock::new(|| sha1_smol::Sha1::from(SOURCE).digest().to_string()),
+        }
+    }};
+}
+
+/// Two scripts that grant: the plain one, and the one for `safety=quarantine`, with the parts that hold back after
+/// `before`.
+macro_rules! granting_script {
+    (
+        $(#[$doc:meta])*
+        $plain:ident, $quarantined:ident, $name:literal, $args:literal,
+        before: [$($before:literal),+ $(,)?],
+        quarantine: [$($guard:literal),+ $(,)?],
+        after: [$($after:literal),+ $(,)?] $(,)?
+    ) => {
+        $(#[$doc])*
+        pub static $plain: $crate::scripts::Script =
+            script!($name, "#!lua", $args, [$($before,)+ $($after),+]);
+
+        #[doc = concat!("[`", stringify!($plain), "`] for `safety=quarantine`.")]
+        pub(crate) static $quarantined: $crate::scripts::Script = script!(
+            concat!("quarantined_", $name),
+            "#!lua",
+            head "part/quarantine_args",
+            $args,
+            [$($before,)+ $($guard,)+ $($after),+]
+        );
+    };
+}
+
+pub(super) use {granting_script, script};
