@@ -9,7 +9,7 @@ use locktopus_protocol::{
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::cluster::Cluster;
-use crate::dial::Dialer;
+use crate::connection::dial::Dialer;
 use crate::single::Single;
 
 /// A [`RedisClient`] over fred, made by [`connect`](crate::connect).

@@ -16,8 +16,8 @@ use locktopus_protocol::slot_map::Redirect;
 use locktopus_protocol::{ClientError, HostPort, NodeReply, Pipelined, PushEvent, Reply, Route};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::dial::Dialer;
-use crate::request::Request;
+use crate::connection::dial::Dialer;
+use crate::connection::request::Request;
 use node::Node;
 use shared::Shared;
 

@@ -7,8 +7,8 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use crate::client::{self, FredClient};
 use crate::cluster::Cluster;
-use crate::dial::{Dialer, Target};
-use crate::error::ConnectError;
+use crate::connection::dial::{Dialer, Target};
+use crate::connection::error::ConnectError;
 use crate::single::Single;
 
 /// Connects to the servers that `options` names.
@@ -177,7 +177,7 @@ fn check(options: &ConnectOptions) -> Result<(), ConnectError> {
 #[cfg(feature = "tls")]
 async fn dialer(options: &ConnectOptions) -> Result<Arc<Dialer>, ConnectError> {
     let tls = match &options.tls {
-        Some(tls) => Some(crate::tls::config(tls).await?),
+        Some(tls) => Some(crate::connection::tls::config(tls).await?),
         None => None,
     };
     Ok(Arc::new(Dialer::new(options.clone(), tls)))

@@ -11,12 +11,14 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `dial` | make one connection |
-//! | `conn` | one live connection: send, check, kill |
-//! | `link` | keep one connection alive |
-//! | `messages` | subscribe on a connection and forward its messages |
+//! | `connection::dial` | make one connection |
+//! | `connection::conn` | one live connection: send, check, kill |
+//! | `connection::link` | keep one connection alive |
+//! | `connection::messages` | subscribe on a connection and forward its messages |
 //! | `single` | standalone and Sentinel |
-//! | `cluster`, `slots`, `node`, `survey`, `shards` | routing, slot table, primaries, refresh, channels |
+//! | `cluster` | routing; the slot table and its refresh; subscriptions, and which node carries which |
+//!
+//! Layers, lowest first: connection, single, cluster.
 //!
 //! # What remains
 //!
@@ -26,18 +28,10 @@
 
 mod client;
 mod cluster;
-mod conn;
 mod connect;
-mod dial;
-mod error;
-mod link;
-mod messages;
-mod reply;
-mod request;
+mod connection;
 mod single;
-#[cfg(feature = "tls")]
-mod tls;
 
 pub use client::FredClient;
 pub use connect::connect;
-pub use error::ConnectError;
+pub use connection::error::ConnectError;

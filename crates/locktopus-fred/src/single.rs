@@ -8,10 +8,10 @@ use locktopus_protocol::{
 };
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::dial::{Dialer, Target};
-use crate::link::Link;
-use crate::messages;
-use crate::request::Request;
+use crate::connection::dial::{Dialer, Target};
+use crate::connection::link::Link;
+use crate::connection::messages;
+use crate::connection::request::Request;
 
 /// Why a connection to a demoted primary is given up.
 const READONLY: &str = "it is not the primary (READONLY)";

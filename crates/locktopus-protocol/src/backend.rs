@@ -8,6 +8,7 @@ mod counter;
 mod diagnose;
 mod extend;
 mod group;
+mod identity;
 mod options;
 mod release;
 mod safety;
@@ -25,9 +26,10 @@ use locktopus_core::{
 use tokio::time::Instant;
 
 use crate::client::{ChannelFlavour, RedisClient};
-use crate::probe::ServerProbe;
-use crate::{other_kind, scripts};
+use crate::scripts;
+use crate::wire::other_kind;
 use context::Context;
+use identity::ServerProbe;
 
 pub use options::{BackendOptions, PubSubMode};
 

@@ -4,6 +4,15 @@
 //! report when the subscription may have missed something. Scripts, retries, the set of wanted
 //! channels, decoding and every decision about locks live above it, once, for all clients.
 
+pub mod backoff;
+pub(crate) mod budget;
+pub(crate) mod discretion;
+pub mod options;
+pub(crate) mod role;
+pub mod slot_map;
+#[cfg(feature = "tls")]
+pub mod tls;
+
 use std::fmt;
 
 use async_trait::async_trait;

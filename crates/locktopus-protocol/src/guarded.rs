@@ -10,9 +10,9 @@ use locktopus_core::{BackendError, BackendErrorKind, Executed, Fence, FencingTok
 use tokio::time::Instant;
 
 use crate::client::{Deployment, RedisClient, Reply};
-use crate::executor::Executor;
+use crate::execution::executor::Executor;
+use crate::layout::slot::key_slot;
 use crate::scripts;
-use crate::slot::key_slot;
 
 const PREFIX: &[u8] = b"locktopus_fence:";
 /// Longer times are cut to a hundred years, because servers cannot count for ever.

@@ -14,6 +14,7 @@
 mod by_name;
 mod complaints;
 mod topic;
+mod waiter_channels;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,12 +28,12 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-use crate::backoff::Backoff;
-use crate::called::CalledByName;
+use crate::client::backoff::Backoff;
 use crate::client::{Channel, ChannelFlavour, ClientError, PushEvent, RedisClient};
 
 use complaints::Complaints;
 use topic::{Placed, Topic};
+use waiter_channels::CalledByName;
 
 pub(crate) use topic::Listened;
 

@@ -2,43 +2,43 @@
 //!
 //! Key layout, Lua scripts, reply decoding and the subscription hub live here, once.
 //! An adapter implements [`RedisClient`] and nothing else.
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | `layout` | names of keys and channels, hash slots |
+//! | [`client`] | what an adapter implements: [`RedisClient`], its answers and errors; connection settings, time budget, back-off, slot map |
+//! | [`scripts`], `lua/` | the Lua scripts, put together from the parts in `lua/part` |
+//! | `wire` | arguments and replies of scripts |
+//! | `execution` | how a script is run: the executor, `WAIT` for replicas, the quarantine |
+//! | `hub` | the subscription hub: which channels are wanted, who waits for them, what to do when messages may be lost |
+//! | `backend` | [`RedisBackend`]: each operation of the backend contract in a file of its own; safety modes; connect-time checks |
+//! | `guarded` | [`GuardedWriter`]: writes to users' own keys that a fencing token protects |
+//!
+//! Layers, lowest first: layout, client, scripts, wire, execution, hub, backend.
 
 mod backend;
-pub mod backoff;
-mod budget;
-mod called;
 pub mod client;
-mod discretion;
-mod executor;
+mod execution;
 mod guarded;
 mod hub;
-mod keys;
-mod numbers;
-pub mod options;
-mod other_kind;
-mod probe;
-mod quarantine;
-mod replication;
-mod reply;
-mod role;
+mod layout;
 pub mod scripts;
-mod server_clock;
-pub mod slot;
-pub mod slot_map;
-#[cfg(feature = "tls")]
-pub mod tls;
+mod wire;
 
 pub use backend::{BackendOptions, PubSubMode, RedisBackend};
-
-pub use budget::Budget;
+pub use client::budget::Budget;
+pub use client::discretion::Discretion;
+pub use client::options::{
+    ClientIdentity, ConnectOptions, Credentials, HostPort, Secret, Servers, TlsOptions,
+};
+pub use client::role::{ROLE_QUESTION, says_replica};
+#[cfg(feature = "tls")]
+pub use client::tls;
 pub use client::{
     Channel, ChannelFlavour, ClientError, Deployment, NodeReply, Pipelined, PushEvent, RedisClient,
     Reply, Route,
 };
-pub use discretion::Discretion;
+pub use client::{backoff, options, slot_map};
 pub use guarded::{GuardedOutcome, GuardedWriter};
-pub use keys::Keys;
-pub use options::{
-    ClientIdentity, ConnectOptions, Credentials, HostPort, Secret, Servers, TlsOptions,
-};
-pub use role::{ROLE_QUESTION, says_replica};
+pub use layout::keys::Keys;
+pub use layout::slot;

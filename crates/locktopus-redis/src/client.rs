@@ -9,8 +9,8 @@ use locktopus_protocol::{
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::AbortHandle;
 
-use crate::dial::Dialer;
-use crate::pubsub::Subscriber;
+use crate::connection::dial::Dialer;
+use crate::subscriptions::pubsub::Subscriber;
 use crate::topology::{Topology, keep_fresh};
 
 /// A [`RedisClient`] over redis-rs. Made by [`connect`](crate::connect()).

@@ -6,6 +6,7 @@
 //! own [`Link`], and the map is refreshed beside the traffic.
 
 mod refresh;
+mod slots;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,10 +19,10 @@ use locktopus_protocol::{ClientError, HostPort, NodeReply, Pipelined, Reply, Rou
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 
-use crate::dial::Dialer;
-use crate::link::{Link, Target};
-use crate::locked::locked;
-use crate::slots::SlotMap;
+use crate::connection::dial::Dialer;
+use crate::connection::link::{Link, Target};
+use crate::connection::sync::locked;
+use slots::SlotMap;
 
 /// How long the connection to a node without slots is kept after the last command was sent on to it.
 const GUESTS_STAY: Duration = Duration::from_secs(60);

@@ -6,12 +6,12 @@ use locktopus_protocol::{ClientError, ConnectOptions, HostPort, Servers};
 
 use crate::client::RedisRsClient;
 use crate::cluster::Cluster;
-use crate::dial::Dialer;
-use crate::error::ConnectError;
-use crate::link::Target;
-use crate::sentinel::Sentinels;
+use crate::connection::dial::Dialer;
+use crate::connection::error::ConnectError;
+use crate::connection::link::Target;
+use crate::connection::sentinel::Sentinels;
+use crate::connection::tls::Tls;
 use crate::single::Single;
-use crate::tls::Tls;
 use crate::topology::Topology;
 
 /// Connects to the servers that `options` name.

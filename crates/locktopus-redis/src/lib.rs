@@ -12,30 +12,19 @@
 //! * a subscription that may have missed something says so.
 //!
 //! No type of redis-rs appears in the public interface.
+//!
+//! Layers, lowest first: connection, single, cluster, topology, subscriptions.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod client;
 mod cluster;
 mod connect;
-mod dial;
-mod duplex;
-mod error;
-mod health;
-mod keepalive;
-mod link;
-mod locked;
-mod places;
-mod pubsub;
-mod reply;
-mod send;
-mod sentinel;
+mod connection;
 mod single;
-mod slots;
-mod stream;
-mod tls;
+mod subscriptions;
 mod topology;
 
 pub use client::RedisRsClient;
 pub use connect::connect;
-pub use error::ConnectError;
+pub use connection::error::ConnectError;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use locktopus_protocol::{ClientError, Deployment, HostPort, NodeReply, Pipelined, Reply};
 use tokio::sync::watch;
 
-use crate::dial::Dialer;
-use crate::error::code_of;
-use crate::link::{Link, Target};
-use crate::send::Live;
+use crate::connection::dial::Dialer;
+use crate::connection::error::code_of;
+use crate::connection::link::{Link, Target};
+use crate::connection::send::Live;
 
 /// The connection for commands to the one primary.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::cluster::Cluster;
-use crate::link::Target;
+use crate::connection::link::Target;
 use crate::single::Single;
 
 /// Pause before the next refresh even if slots are known to have moved: seldom a single one does.

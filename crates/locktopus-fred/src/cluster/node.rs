@@ -9,9 +9,9 @@ use futures_util::future::join;
 use locktopus_protocol::{ClientError, HostPort, PushEvent, Reply};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::dial::{Dialer, Target};
-use crate::link::Link;
-use crate::request::Request;
+use crate::connection::dial::{Dialer, Target};
+use crate::connection::link::Link;
+use crate::connection::request::Request;
 
 /// A primary. Its connections are independent of every other node's.
 pub(super) struct Node {

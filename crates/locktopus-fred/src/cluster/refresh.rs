@@ -15,9 +15,9 @@ use locktopus_protocol::{HostPort, PushEvent, Reply};
 use tokio::time::Instant;
 
 use super::shared::Shared;
-use crate::conn::Conn;
-use crate::dial::{Purpose, Target};
-use crate::request::Request;
+use crate::connection::conn::Conn;
+use crate::connection::dial::{Purpose, Target};
+use crate::connection::request::Request;
 
 /// While shard channels are subscribed, or a node is down.
 const OFTEN: Duration = Duration::from_secs(1);

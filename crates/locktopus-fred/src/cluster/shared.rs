@@ -13,8 +13,8 @@ use super::guests::Guests;
 use super::node::Node;
 use super::placements::Placements;
 use super::slots::SlotMap;
-use crate::dial::Dialer;
-use crate::error;
+use crate::connection::dial::Dialer;
+use crate::connection::error;
 
 /// What the client and its refresh task share.
 pub(super) struct Shared {

@@ -16,7 +16,7 @@ use super::Cluster;
 use super::node::Node;
 use super::shared::Shared;
 use super::slots::SlotMap;
-use crate::messages;
+use crate::connection::messages;
 
 /// How many times channels are sent on to another node before the failure is reported.
 const ROUNDS: usize = 5;

@@ -7,12 +7,12 @@ use locktopus_core::{
 use tokio::time::Instant;
 
 use super::context::{Context, mode, whole_millis};
-use crate::keys::Keys;
-use crate::numbers::Numbers;
-use crate::other_kind;
-use crate::replication::Confirmed;
-use crate::reply::Acquired;
-use crate::server_clock;
+use crate::execution::replication::Confirmed;
+use crate::layout::keys::Keys;
+use crate::wire::numbers::Numbers;
+use crate::wire::other_kind;
+use crate::wire::reply::Acquired;
+use crate::wire::server_clock;
 
 impl Context {
     /// Sends the attempt, and again if the server refused it only because its clock was guessed wrong.

@@ -6,7 +6,7 @@ use locktopus_core::{BackendError, Eviction, LockState, LockTarget};
 use tokio::time::Instant;
 
 use super::context::Context;
-use crate::other_kind;
+use crate::wire::other_kind;
 
 impl Context {
     pub(super) async fn inspect(

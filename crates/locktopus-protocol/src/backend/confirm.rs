@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use super::context::Context;
 use super::safety::Safety;
 use crate::client::Reply;
-use crate::replication::Confirmed;
+use crate::execution::replication::Confirmed;
 use crate::scripts::Script;
 
 /// How scripts that grant are run. `keys` and `args` are those of the plain script.

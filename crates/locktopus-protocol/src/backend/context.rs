@@ -12,12 +12,12 @@ use tokio::time::Instant;
 use super::options::{BackendOptions, PubSubMode};
 use super::safety::Safety;
 use crate::client::{ChannelFlavour, ClientError, Deployment, RedisClient, Route};
-use crate::executor::Executor;
+use crate::execution::executor::Executor;
 use crate::hub::{Hub, Listened};
-use crate::keys::{KeyCache, Keys};
-use crate::reply::Decoder;
+use crate::layout::keys::{KeyCache, Keys};
 use crate::scripts::{KindScripts, Script};
-use crate::server_clock::ServerClock;
+use crate::wire::reply::Decoder;
+use crate::wire::server_clock::ServerClock;
 
 /// Bound for the call timeout: an hour.
 const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);

@@ -6,7 +6,7 @@ use locktopus_core::{
 };
 
 use super::context::Context;
-use crate::replication::Confirmed;
+use crate::execution::replication::Confirmed;
 use crate::scripts;
 
 /// How long the answer to an operation is remembered, in milliseconds: longer than anybody repeats it.

@@ -6,10 +6,10 @@ use locktopus_core::{BackendError, Executed, ExtendOutcome, ExtendRequest, LockT
 use tokio::time::Instant;
 
 use super::context::{Context, millis};
-use crate::keys;
-use crate::replication::{Confirmed, Doubt};
+use crate::execution::replication::{Confirmed, Doubt};
+use crate::layout::keys;
+use crate::layout::slot::key_slot;
 use crate::scripts;
-use crate::slot::key_slot;
 
 impl Context {
     /// The slot in a cluster, shifted left so that kinds (which have scripts of their own) are apart.

@@ -6,9 +6,9 @@ use locktopus_core::{
 use tokio::time::Instant;
 
 use super::context::{Context, millis};
-use crate::other_kind;
-use crate::replication::Confirmed;
-use crate::server_clock;
+use crate::execution::replication::Confirmed;
+use crate::wire::other_kind;
+use crate::wire::server_clock;
 
 pub(crate) async fn attempt(
     context: &Context,

@@ -8,8 +8,8 @@ use locktopus_core::{
 
 use super::context::{Context, mode};
 use super::safety::Safety;
-use crate::numbers::Numbers;
-use crate::replication::Doubt;
+use crate::execution::replication::Doubt;
+use crate::wire::numbers::Numbers;
 
 impl Context {
     /// Releases, and says whether waiters could be told.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use locktopus_core::{BackendError, BackendErrorKind, Executed, LockKind, MIN_LEASE, SafetyMode};
 
 use crate::client::Deployment;
-use crate::executor::Executor;
-use crate::quarantine::Quarantine;
-use crate::replication::Replication;
+use crate::execution::executor::Executor;
+use crate::execution::quarantine::Quarantine;
+use crate::execution::replication::Replication;
 use crate::scripts::{self, KindScripts, Script};
 
 /// A safety mode at work.

@@ -13,11 +13,11 @@ use locktopus_core::{
 use tokio::time::Instant;
 
 use super::context::Context;
+use crate::client::slot_map::first_slots;
 use crate::client::{Reply, Route};
-use crate::keys::Keys;
+use crate::layout::keys::Keys;
+use crate::layout::slot::{SLOTS, key_slot};
 use crate::scripts::CLASSIFY;
-use crate::slot::{SLOTS, key_slot};
-use crate::slot_map::first_slots;
 
 /// How many keys a server looks at for one page. It serves nobody else meanwhile.
 const LOOKED_AT: &str = "500";

@@ -9,9 +9,9 @@ use locktopus_protocol::{ClientError, HostPort};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::slots::SlotMap;
 use super::{Cluster, send};
-use crate::locked::locked;
-use crate::slots::SlotMap;
+use crate::connection::sync::locked;
 
 /// Nodes asked for their map at the same time: a frozen one then costs no time.
 const ASKED_AT_ONCE: usize = 3;

@@ -4,7 +4,7 @@ use locktopus_core::{BackendError, BackendErrorKind, Executed, Finding, Severity
 use tokio::time::{Instant, timeout_at};
 
 use crate::client::{ClientError, Reply};
-use crate::executor::Executor;
+use crate::execution::executor::Executor;
 
 pub(super) fn finding(
     severity: Severity,

@@ -6,7 +6,7 @@ use super::ask::{Answers, finding};
 use super::token_keys::Room;
 use super::version::{self, ServerVersion};
 use crate::client::{ClientError, Reply};
-use crate::executor::Executor;
+use crate::execution::executor::Executor;
 
 /// The check that a server which does not answer fails.
 pub(super) const UNREACHABLE: &str = "reach";

@@ -1,0 +1,11 @@
+//! One connection to one server: how it is made, kept and replaced, and what is sent over it.
+
+pub(crate) mod conn;
+pub(crate) mod dial;
+pub(crate) mod error;
+pub(crate) mod link;
+pub(crate) mod messages;
+pub(crate) mod reply;
+pub(crate) mod request;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;

@@ -1,0 +1,203 @@
+//! One fred client that is exactly one TCP connection, and dies with it.
+//!
+//! fred's own reconnecting router queues commands while it is disconnected and writes them later, even
+//! if their callers are long gone: a late acquire would make a lock that nobody knows of. It also stops
+//! serving every cluster node while it reconnects to one. So fred runs here without a reconnect policy.
+//! When the connection fails, its queue dies with it, and [`Link`](crate::connection::link::Link) dials a new one.
+
+use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use fred::clients::Client;
+use fred::interfaces::ClientLike;
+use fred::types::Resp3Frame;
+use futures_util::future::join_all;
+use locktopus_protocol::{ClientError, Pipelined, ROLE_QUESTION, Reply, says_replica};
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use crate::connection::error;
+use crate::connection::reply;
+use crate::connection::request::Request;
+
+/// A live connection.
+pub(crate) struct Conn {
+    client: Client,
+    router: AbortHandle,
+    dead: CancellationToken,
+    /// What it was told to connect to.
+    target: String,
+    /// Why it was given up, if it was.
+    verdict: OnceLock<String>,
+    entered: AtomicU64,
+    answered: AtomicU64,
+    /// Set once a subscription was confirmed: from then on the loss of this connection matters.
+    pub(crate) subscribed: AtomicBool,
+}
+
+impl Conn {
+    /// Adopts a connected client together with the task that drives it.
+    pub(crate) fn new<T: Send + 'static>(
+        client: Client,
+        router: JoinHandle<T>,
+        target: String,
+    ) -> Self {
+        let dead = CancellationToken::new();
+        let conn = Self {
+            client,
+            router: router.abort_handle(),
+            dead: dead.clone(),
+            target,
+            verdict: OnceLock::new(),
+            entered: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
+            subscribed: AtomicBool::new(false),
+        };
+        tokio::spawn(async move {
+            let _ended = router.await;
+            dead.cancel();
+        });
+        conn
+    }
+
+    /// The fred client, for what only it can do.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// `host:port` of the server at the other end, or in words what it is.
+    pub(crate) fn server(&self) -> String {
+        let servers = self.client.active_connections();
+        // fred lists only connections whose number it may ask for (CLIENT ID), which not every user may.
+        servers
+            .first()
+            .map_or_else(|| self.target.clone(), ToString::to_string)
+    }
+
+    /// Sends one command and waits for its answer. Nothing is ever sent twice.
+    pub(crate) async fn send(&self, request: Request) -> Result<Reply, ClientError> {
+        reply::from_frame(self.send_raw(request).await?)
+    }
+
+    /// Sends several commands, each behind the other, and tells what was answered to each.
+    pub(crate) async fn send_each(&self, requests: Vec<Request>) -> Result<Pipelined, ClientError> {
+        let node = self.server();
+        // In this order: each is queued when it is polled for the first time.
+        let answers = join_all(requests.into_iter().map(|request| self.send(request))).await;
+        let replies = answers.into_iter().map(|answer| match answer {
+            Ok(reply) => Ok(Ok(reply)),
+            Err(refused @ ClientError::Rejected { .. }) => Ok(Err(refused)),
+            Err(failed) => Err(failed),
+        });
+        Ok(Pipelined {
+            node,
+            replies: replies.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Like [`Self::send`], with the frame as it came.
+    pub(crate) async fn send_raw(&self, request: Request) -> Result<Resp3Frame, ClientError> {
+        let ticket = self.entered.fetch_add(1, Ordering::SeqCst) + 1;
+        let first_in_line = self.answered.load(Ordering::SeqCst) == ticket - 1;
+        // Boxed because fred's future takes kilobytes, and would be copied into each one around it.
+        let call = Box::pin(self.client.custom_raw(request.name, request.args));
+        let outcome = self.while_alive(call).await?;
+        let alone = first_in_line && self.entered.load(Ordering::SeqCst) == ticket;
+        self.answered.fetch_add(1, Ordering::SeqCst);
+        outcome.map_err(|error| translate(&error, alone))
+    }
+
+    /// Waits for something that fred does, no longer than the connection lives.
+    ///
+    /// fred leaves a command that arrives after its router ended without any answer.
+    pub(crate) async fn while_alive<T>(
+        &self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, ClientError> {
+        tokio::select! {
+            biased;
+            outcome = work => Ok(outcome),
+            () = self.dead.cancelled() => {
+                Err(ClientError::MaybeExecuted("the connection was lost".to_owned()))
+            }
+        }
+    }
+
+    /// Whether the server says that it is a replica, where subscriptions do not count.
+    pub(crate) async fn is_replica(&self) -> Result<bool, ClientError> {
+        match self.send(Request::of(ROLE_QUESTION, Vec::new())).await {
+            Ok(role) => Ok(says_replica(&role)),
+            Err(ClientError::Rejected { .. }) => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Whether the connection answers within `limit`, and not as a replica.
+    pub(crate) async fn serves(&self, limit: Duration) -> bool {
+        let role = tokio::time::timeout(limit, self.is_replica()).await;
+        matches!(role, Ok(Ok(false)))
+    }
+
+    /// Whether the connection answers within `limit`, with anything at all.
+    pub(crate) async fn answers(&self, limit: Duration) -> bool {
+        let ping = self.send(Request::of("PING", Vec::new()));
+        matches!(
+            tokio::time::timeout(limit, ping).await,
+            Ok(Ok(_) | Err(ClientError::Rejected { .. }))
+        )
+    }
+
+    /// Drops the connection and everything that is queued on it, now.
+    pub(crate) fn kill(&self) {
+        self.dead.cancel();
+        self.router.abort();
+    }
+
+    /// As [`Self::kill`]; callers of the link hear why until there is a connection that lasts.
+    pub(crate) fn give_up(&self, why: impl Into<String>) {
+        let _first = self.verdict.set(why.into());
+        self.kill();
+    }
+
+    /// Why it ended.
+    pub(crate) fn verdict(&self) -> &str {
+        self.verdict
+            .get()
+            .map_or("the connection was lost", |why| why)
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead.is_cancelled()
+    }
+
+    /// Cancelled when the connection dies.
+    pub(crate) fn death(&self) -> CancellationToken {
+        self.dead.clone()
+    }
+}
+
+impl Drop for Conn {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl fmt::Debug for Conn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conn")
+            .field("dead", &self.is_dead())
+            .finish_non_exhaustive()
+    }
+}
+
+/// fred treats CLUSTERDOWN as the end of a connection and gives that one server error to every command
+/// in flight. It is this command's own answer only if no other command was on the connection.
+fn translate(failure: &fred::error::Error, alone: bool) -> ClientError {
+    if alone && failure.details().starts_with("CLUSTERDOWN") {
+        ClientError::rejected(failure.details())
+    } else {
+        error::maybe_executed(failure)
+    }
+}

@@ -1,0 +1,313 @@
+//! Makes one connection: TCP, TLS, login, database, name; all within a limit.
+
+use std::fmt::{self, Write as _};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use fred::clients::Client;
+use fred::interfaces::{ClientLike, EventInterface};
+use fred::types::RespVersion;
+use fred::types::config::{
+    Config, ConnectionConfig, PerformanceConfig, Server, ServerConfig, TcpConfig,
+};
+use locktopus_protocol::{Budget, ClientError, ConnectOptions, Credentials, Discretion, HostPort};
+use socket2::TcpKeepalive;
+use tokio::task::JoinError;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::connection::conn::Conn;
+use crate::connection::error;
+use crate::connection::request::Request;
+
+/// Messages that may wait between fred and our forwarding task before fred starts to drop them.
+const MESSAGE_BACKLOG: usize = 4096;
+
+/// How long a peer may be silent before the kernel asks whether it is still there.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// Where to connect to.
+#[derive(Debug, Clone)]
+pub(crate) enum Target {
+    /// This very server.
+    Node(HostPort),
+    /// Whatever the sentinels call the primary at the moment.
+    Primary {
+        /// The sentinels' addresses.
+        sentinels: Vec<HostPort>,
+        /// The name that the sentinels know the primary by.
+        master_name: String,
+    },
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node(node) => node.fmt(f),
+            Self::Primary { .. } => f.write_str("the primary named by the sentinels"),
+        }
+    }
+}
+
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Commands,
+    Blocking,
+    Messages,
+}
+
+/// The settings that all connections of a client share.
+pub(crate) struct Dialer {
+    options: ConnectOptions,
+    budget: Budget,
+    discretion: Discretion,
+    dialled: AtomicU64,
+    #[cfg(feature = "tls")]
+    tls: Option<fred::types::config::TlsConfig>,
+}
+
+/// The options hold secrets, so they stay out.
+impl fmt::Debug for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialer")
+            .field("dialled", &self.dialled())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Dialer {
+    pub(crate) fn new(
+        options: ConnectOptions,
+        #[cfg(feature = "tls")] tls: Option<fred::types::config::TlsConfig>,
+    ) -> Self {
+        Self {
+            budget: Budget::of(&options),
+            discretion: Discretion::of(&options),
+            options,
+            dialled: AtomicU64::new(0),
+            #[cfg(feature = "tls")]
+            tls,
+        }
+    }
+
+    /// Whether a client may begin without a server.
+    pub(crate) fn lazy(&self) -> bool {
+        self.options.lazy
+    }
+
+    /// How many connections it has begun to make.
+    pub(crate) fn dialled(&self) -> u64 {
+        self.dialled.load(Ordering::SeqCst)
+    }
+
+    /// How long what this crate does by itself may take: the only source of limits in it.
+    pub(crate) fn budget(&self) -> Budget {
+        self.budget
+    }
+
+    /// Connects. `attempt` numbers the tries, so that sentinels take turns being asked first.
+    ///
+    /// The error is one line for humans, without secrets.
+    pub(crate) async fn dial(
+        &self,
+        target: &Target,
+        purpose: Purpose,
+        attempt: usize,
+    ) -> Result<Conn, String> {
+        let limit = match target {
+            Target::Node(_) => self.budget.connection(),
+            Target::Primary { .. } => self.budget.primary_of_a_sentinel(),
+        };
+        self.dialled.fetch_add(1, Ordering::SeqCst);
+        match tokio::time::timeout(limit, self.handshake(target, purpose, attempt)).await {
+            Ok(outcome) => outcome.map_err(|why| self.discretion.conceal(&why)),
+            Err(_elapsed) => Err(format!("no answer within {} ms", limit.as_millis())),
+        }
+    }
+
+    async fn handshake(
+        &self,
+        target: &Target,
+        purpose: Purpose,
+        attempt: usize,
+    ) -> Result<Conn, String> {
+        let client = Client::new(
+            self.config(target, attempt),
+            Some(self.performance(purpose)),
+            Some(self.connection()),
+            None,
+        );
+        let mut up = client.reconnect_rx();
+        // If this future is dropped, so is the half-made connection.
+        let mut router = AbortOnDropHandle::new(client.connect());
+        tokio::select! {
+            ended = &mut router => return Err(ending(ended)),
+            _connected = up.recv() => {}
+        }
+        let conn = Conn::new(client, router.detach(), target.to_string());
+        self.prepare(&conn).await?;
+        if purpose == Purpose::Messages && conn.is_replica().await.map_err(|e| e.to_string())? {
+            return Err("the server is a replica".to_owned());
+        }
+        Ok(conn)
+    }
+
+    async fn prepare(&self, conn: &Conn) -> Result<(), String> {
+        if self.options.database != 0 {
+            let number = Bytes::from(self.options.database.to_string());
+            let select = Request::of("SELECT", vec![number]);
+            conn.send(select)
+                .await
+                .map_err(|failure| format!("SELECT: {failure}"))?;
+        }
+        if let Some(name) = &self.options.client_name {
+            let args = vec![Bytes::from_static(b"SETNAME"), Bytes::from(name.clone())];
+            match conn.send(Request::of("CLIENT", args)).await {
+                // A convenience for operators that an ACL may well forbid.
+                Ok(_) | Err(ClientError::Rejected { .. }) => {}
+                Err(failure) => return Err(failure.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    fn config(&self, target: &Target, attempt: usize) -> Config {
+        let (username, password) = login(self.options.credentials.as_ref());
+        let (username, password) = (username.map(inline), password.map(inline));
+        Config {
+            fail_fast: true,
+            version: RespVersion::RESP3,
+            server: self.server_config(target, attempt),
+            username,
+            password,
+            #[cfg(feature = "tls")]
+            tls: self.tls.clone(),
+            ..Config::default()
+        }
+    }
+
+    fn server_config(&self, target: &Target, attempt: usize) -> ServerConfig {
+        match target {
+            Target::Node(node) => ServerConfig::Centralized {
+                server: server(node),
+            },
+            Target::Primary {
+                sentinels,
+                master_name,
+            } => {
+                let mut hosts: Vec<_> = sentinels.iter().map(server).collect();
+                // fred never gets past a first sentinel that accepts connections and stays silent.
+                let turn = attempt % hosts.len().max(1);
+                hosts.rotate_left(turn);
+                let (username, password) = login(self.options.sentinel_credentials.as_ref());
+                ServerConfig::Sentinel {
+                    hosts,
+                    service_name: master_name.clone(),
+                    username,
+                    password,
+                }
+            }
+        }
+    }
+
+    fn connection(&self) -> ConnectionConfig {
+        ConnectionConfig {
+            connection_timeout: self.budget.connection(),
+            // fred sends them while it connects, the whole of which has this long.
+            internal_command_timeout: self.budget.connection(),
+            max_command_attempts: 1,
+            max_redirections: 0,
+            auto_client_setname: false,
+            reconnect_on_auth_error: false,
+            tcp: tcp(),
+            ..ConnectionConfig::default()
+        }
+    }
+
+    fn performance(&self, purpose: Purpose) -> PerformanceConfig {
+        PerformanceConfig {
+            // The callers have deadlines of their own.
+            default_command_timeout: Duration::ZERO,
+            broadcast_channel_capacity: match purpose {
+                // fred makes eight such channels per client and fills them in advance.
+                Purpose::Commands | Purpose::Blocking => 8,
+                Purpose::Messages => MESSAGE_BACKLOG,
+            },
+            ..PerformanceConfig::default()
+        }
+    }
+}
+
+/// The kernel notices a peer that is gone without a word, also on a connection that nobody uses.
+fn tcp() -> TcpConfig {
+    let keepalive = TcpKeepalive::new()
+        .with_time(SILENCE)
+        .with_interval(SILENCE / 2);
+    TcpConfig {
+        nodelay: Some(true),
+        keepalive: Some(keepalive),
+        #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+        user_timeout: Some(SILENCE * 2),
+        ..TcpConfig::default()
+    }
+}
+
+fn ending(ended: Result<Result<(), fred::error::Error>, JoinError>) -> String {
+    match ended {
+        Ok(Err(failure)) => error::describe(&failure),
+        Ok(Ok(())) | Err(_) => "the connection was closed at once".to_owned(),
+    }
+}
+
+fn server(node: &HostPort) -> Server {
+    Server::new(node.host.as_str(), node.port)
+}
+
+/// A word as servers read it in a command that is one line, which is how fred sends `HELLO`: a space or a quote in a
+/// password would otherwise end it, and a line break would begin another command.
+fn inline(word: String) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"'\\".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word;
+    }
+    let mut quoted = String::from("\"");
+    for byte in word.bytes() {
+        match char::from(byte) {
+            letter if letter.is_ascii_alphanumeric() => quoted.push(letter),
+            _ => {
+                let _ = write!(quoted, "\\x{byte:02x}");
+            }
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+fn login(credentials: Option<&Credentials>) -> (Option<String>, Option<String>) {
+    match credentials {
+        Some(Credentials { username, password }) => {
+            (username.clone(), Some(password.expose().to_owned()))
+        }
+        None => (None, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::inline;
+
+    #[test]
+    fn a_word_stays_one_word() {
+        for (word, line) in [
+            ("s3cret!#%+", "s3cret!#%+"),
+            ("", "\"\""),
+            ("two words", "\"two\\x20words\""),
+            ("a\"b'c\\", "\"a\\x22b\\x27c\\x5c\""),
+            ("x\r\nFLUSHALL", "\"x\\x0d\\x0aFLUSHALL\""),
+            ("\u{416}", "\"\\xd0\\x96\""),
+        ] {
+            assert_eq!(inline(word.to_owned()), line);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Subscribing on one connection, and forwarding what arrives on it.
+//!
+//! fred answers SUBSCRIBE before it is even written and throws the server's confirmation away. The
+//! answer to a PING behind it on the same connection is the confirmation here. SSUBSCRIBE is sent raw,
+//! one channel per command, because then each has exactly one answer: its confirmation or an error.
+//!
+//! Many subscriptions are under way at once: taking turns, a server 150 ms away would confirm six in a second. Answers come
+//! in the order of the commands, and each is checked for being the one to its own.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
+use fred::types::{Message, Value};
+use futures_util::future::join_all;
+use locktopus_protocol::{ClientError, PushEvent, Reply};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::connection::conn::Conn;
+use crate::connection::error;
+use crate::connection::request::Request;
+
+static NONCE: AtomicU64 = AtomicU64::new(0);
+
+/// SUBSCRIBE, confirmed by the server.
+pub(crate) async fn subscribe_plain(conn: &Conn, channels: &[Bytes]) -> Result<(), ClientError> {
+    let names = channels.iter().map(text).collect::<Result<Vec<_>, _>>()?;
+    let nonce = NONCE.fetch_add(1, Ordering::Relaxed).to_string();
+    // Boxed, because fred's futures for these take tens of kilobytes.
+    let call = Box::pin(subscribe_and_ping(conn, names, &nonce));
+    match conn.while_alive(call).await? {
+        Ok(echo) if echo.as_str().is_some_and(|echo| echo == nonce) => {
+            conn.subscribed.store(true, Ordering::SeqCst);
+            Ok(())
+        }
+        Ok(_) => Err(out_of_step(conn)),
+        Err(failure) if is_denial(failure.details()) => {
+            // The refusal was meant for SUBSCRIBE; from here on fred pairs answers wrongly.
+            conn.give_up(failure.details());
+            Err(ClientError::rejected(failure.details()))
+        }
+        Err(failure) => Err(error::maybe_executed(&failure)),
+    }
+}
+
+/// Both in one pipeline: fred throws a refusal away that comes while no command waits for an answer, so
+/// the PING must stand in line before SUBSCRIBE can be refused.
+async fn subscribe_and_ping(
+    conn: &Conn,
+    names: Vec<String>,
+    nonce: &str,
+) -> Result<Value, fred::error::Error> {
+    let pipeline = conn.client().pipeline();
+    pipeline.subscribe(names).await?;
+    let Request { name, args } =
+        Request::of("PING", vec![Bytes::copy_from_slice(nonce.as_bytes())]);
+    let _queued: Value = pipeline.custom(name, args).await?;
+    pipeline.last().await
+}
+
+/// The ways in which a server refuses SUBSCRIBE.
+fn is_denial(line: &str) -> bool {
+    matches!(line.split(' ').next(), Some("NOPERM" | "NOAUTH"))
+}
+
+/// SSUBSCRIBE, confirmed by the server; one outcome per channel.
+pub(crate) async fn subscribe_sharded(
+    conn: &Conn,
+    channels: &[Bytes],
+) -> Vec<Result<(), ClientError>> {
+    join_all(channels.iter().map(|channel| async move {
+        match conn
+            .send(Request::of("SSUBSCRIBE", vec![channel.clone()]))
+            .await?
+        {
+            Reply::Array(push) if push.get(1) == Some(&Reply::Bytes(channel.clone())) => {
+                conn.subscribed.store(true, Ordering::SeqCst);
+                Ok(())
+            }
+            _ => Err(out_of_step(conn)),
+        }
+    }))
+    .await
+}
+
+/// Drops subscriptions without waiting for confirmations, which fred throws away.
+pub(crate) async fn unsubscribe(
+    conn: &Conn,
+    plain: Vec<Bytes>,
+    sharded: Vec<Bytes>,
+) -> Result<(), ClientError> {
+    let client = conn.client();
+    if !plain.is_empty() {
+        let names = plain.iter().map(text).collect::<Result<Vec<_>, _>>()?;
+        written(conn, Box::pin(client.unsubscribe(names))).await?;
+    }
+    for channel in &sharded {
+        let name = text(channel)?;
+        written(conn, Box::pin(client.sunsubscribe(name))).await?;
+    }
+    Ok(())
+}
+
+/// Waits until fred took one of the commands that it does not wait for an answer to.
+///
+/// Boxed by the callers, because fred's futures for these take tens of kilobytes.
+async fn written(
+    conn: &Conn,
+    command: impl Future<Output = Result<(), fred::error::Error>>,
+) -> Result<(), ClientError> {
+    let outcome = conn.while_alive(command).await?;
+    outcome.map_err(|failure| error::maybe_executed(&failure))
+}
+
+/// Passes messages on until the connection is dropped.
+pub(crate) fn forward(conn: &Conn, events: UnboundedSender<PushEvent>) {
+    let mut messages = conn.client().message_rx();
+    let dead = conn.death();
+    tokio::spawn(async move {
+        loop {
+            let message = tokio::select! {
+                biased;
+                message = messages.recv() => message,
+                () = dead.cancelled() => return,
+            };
+            let event = match message {
+                Ok(message) => event(message),
+                Err(RecvError::Lagged(_)) => Some(PushEvent::Disrupted {
+                    reason: "messages came faster than they were read",
+                }),
+                Err(RecvError::Closed) => return,
+            };
+            if event.is_some_and(|event| events.send(event).is_err()) {
+                return;
+            }
+        }
+    });
+}
+
+fn event(message: Message) -> Option<PushEvent> {
+    let payload = match message.value {
+        Value::String(text) => text.into_inner(),
+        Value::Bytes(bytes) => bytes,
+        other => Bytes::from(other.into_string()?),
+    };
+    Some(PushEvent::Message {
+        channel: message.channel.into_inner(),
+        payload,
+    })
+}
+
+fn text(channel: &Bytes) -> Result<String, ClientError> {
+    String::from_utf8(channel.to_vec()).map_err(|_| {
+        ClientError::NotSent(format!(
+            "channel {:?} is not UTF-8, and fred delivers no messages of such channels",
+            channel.escape_ascii().to_string()
+        ))
+    })
+}
+
+fn out_of_step(conn: &Conn) -> ClientError {
+    conn.kill();
+    ClientError::MaybeExecuted("an answer did not belong to its subscription".to_owned())
+}

@@ -1,0 +1,79 @@
+//! Which server is behind a connection, for quorums: a server that was restarted has forgotten its locks.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use locktopus_core::{BackendError, BackendErrorKind, Executed, NodeIdentity, NodeProbe};
+use tokio::time::Instant;
+
+use crate::client::{Deployment, Reply, Route};
+use crate::execution::executor::Executor;
+
+/// Asks a standalone server who it is. Made by [`RedisBackend::probe`](crate::RedisBackend::probe).
+#[derive(Debug)]
+pub(crate) struct ServerProbe {
+    executor: Executor,
+}
+
+impl ServerProbe {
+    pub(crate) fn new(executor: Executor) -> Result<Self, BackendError> {
+        let deployment = executor.client().deployment();
+        if deployment != Deployment::Standalone {
+            let message = format!(
+                "a node of a quorum must be one standalone server, not a {deployment}: what is promoted may have \
+                 lost locks without a restart"
+            );
+            return Err(executor.error(BackendErrorKind::Unsupported, Executed::No, message));
+        }
+        Ok(Self { executor })
+    }
+}
+
+#[async_trait]
+impl NodeProbe for ServerProbe {
+    fn generation(&self) -> u64 {
+        self.executor.client().generation()
+    }
+
+    async fn identity(&self, deadline: Instant) -> Result<NodeIdentity, BackendError> {
+        let reply = self
+            .executor
+            .ask(Route::Any, &[b"INFO", b"server"], deadline)
+            .await?;
+        let server = fields(&reply);
+        let reply = self
+            .executor
+            .ask(Route::Any, &[b"INFO", b"replication"], deadline)
+            .await?;
+        let replication = fields(&reply);
+        let missing = |field: &str| {
+            let message = format!("INFO does not tell {field}; may this user ask?");
+            self.executor
+                .error(BackendErrorKind::Protocol, Executed::No, message)
+        };
+        let run_id = server.get("run_id").ok_or_else(|| missing("run_id"))?;
+        let uptime = server.get("uptime_in_seconds");
+        let uptime: Option<u64> = uptime.and_then(|seconds| seconds.parse().ok());
+        let uptime = uptime.ok_or_else(|| missing("uptime_in_seconds"))?;
+        // Whole seconds, perhaps rounded up.
+        let uptime = Duration::from_secs(uptime.saturating_sub(1));
+        let identity = NodeIdentity::new(run_id.as_str(), uptime);
+        Ok(match replication.get("master_replid") {
+            Some(id) => identity.with_replication_id(id.as_str()),
+            None => identity,
+        })
+    }
+}
+
+/// The `name:value` lines of an `INFO` answer.
+fn fields(reply: &Reply) -> HashMap<String, String> {
+    let Reply::Bytes(text) = reply else {
+        return HashMap::new();
+    };
+    let text = String::from_utf8_lossy(text);
+    text.lines()
+        .filter_map(|line| line.trim_end().split_once(':'))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}

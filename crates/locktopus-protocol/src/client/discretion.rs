@@ -1,0 +1,90 @@
+//! Passwords stay out of what is told about a login that failed.
+
+use std::fmt;
+
+use crate::client::options::{ConnectOptions, Credentials, Secret};
+
+/// Where a server that does not know a command begins to repeat its arguments, which may be a login.
+const REPEATS: &str = "args beginning with";
+
+/// Shorter ones are no secret, and may stand in any sentence.
+const SHORTEST: usize = 4;
+
+/// Takes the passwords of a client out of what others say.
+///
+/// A server or proxy that has no `HELLO` or `AUTH` answers with an error that repeats their arguments, and a client library
+/// hands that on. The adapters pass everything through here that they tell about making a connection.
+#[derive(Clone)]
+pub struct Discretion {
+    secrets: Vec<Secret>,
+}
+
+impl Discretion {
+    /// For the logins of these options.
+    #[must_use]
+    pub fn of(options: &ConnectOptions) -> Self {
+        let logins = [&options.credentials, &options.sentinel_credentials];
+        let secrets = logins
+            .into_iter()
+            .flatten()
+            .map(|Credentials { password, .. }| password.clone());
+        Self {
+            secrets: secrets
+                .filter(|secret| secret.expose().chars().count() >= SHORTEST)
+                .collect(),
+        }
+    }
+
+    /// The same text without passwords, nor arguments of commands.
+    #[must_use]
+    pub fn conceal(&self, text: &str) -> String {
+        let mut shown = match text.split_once(REPEATS) {
+            Some((before, _)) => format!("{before}{REPEATS}: ***"),
+            None => text.to_owned(),
+        };
+        for secret in &self.secrets {
+            shown = shown.replace(secret.expose(), "***");
+        }
+        shown
+    }
+}
+
+impl fmt::Debug for Discretion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Discretion").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::options::{HostPort, Servers};
+
+    #[test]
+    fn neither_passwords_nor_arguments_are_told() {
+        let mut options = ConnectOptions::new(Servers::Cluster(Vec::<HostPort>::new()));
+        options.credentials = Some(Credentials {
+            username: Some("app".to_owned()),
+            password: Secret::new("s3cret"),
+        });
+        options.sentinel_credentials = Some(Credentials {
+            username: None,
+            password: Secret::new("other one"),
+        });
+        let discretion = Discretion::of(&options);
+        for (said, told) in [
+            ("WRONGPASS invalid", "WRONGPASS invalid"),
+            (
+                "no such user app with s3cret or other one",
+                "no such user app with *** or ***",
+            ),
+            (
+                "ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'app' 's3cr",
+                "ERR unknown command 'HELLO', with args beginning with: ***",
+            ),
+        ] {
+            assert_eq!(discretion.conceal(said), told);
+        }
+        assert!(!format!("{discretion:?} {options:?}").contains("s3cret"));
+    }
+}

@@ -1,0 +1,367 @@
+//! Runs a script on the node that owns its keys.
+//!
+//! `EVALSHA` first; on `NOSCRIPT` the same call as `EVAL`, which also loads the script there. What the
+//! server refused before running it (a redirect, a node that is loading or was just demoted) is sent again
+//! until the deadline. Anything else may have run, and is reported as such: after the first write of a script or of a
+//! pipeline an error is [`Executed::Maybe`]. [`was_refused`] decides for scripts, [`Executor::run_replicated`] for pipelines.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use locktopus_core::{BackendError, BackendErrorKind, Executed};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::client::{ClientError, RedisClient, Reply, Route};
+use crate::scripts::Script;
+use crate::wire::other_kind;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// Which of a client's connections to a node.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    Usual,
+    Blocking,
+}
+
+/// A client with the rules for using it.
+#[derive(Debug, Clone)]
+pub(crate) struct Executor {
+    client: Arc<dyn RedisClient>,
+    closed: Arc<AtomicBool>,
+}
+
+impl Executor {
+    pub(crate) fn new(client: Arc<dyn RedisClient>) -> Self {
+        Self {
+            client,
+            closed: Arc::default(),
+        }
+    }
+
+    pub(crate) fn client(&self) -> &Arc<dyn RedisClient> {
+        &self.client
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.client.name()
+    }
+
+    /// Closes the client. Later calls are answered without it.
+    pub(crate) async fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.client.close().await;
+    }
+
+    /// Refuses what is asked after the end.
+    pub(crate) fn check_open(&self) -> Result<(), BackendError> {
+        if self.closed.load(Ordering::Acquire) {
+            let message = "the backend was closed";
+            return Err(self.error(BackendErrorKind::Closed, Executed::No, message));
+        }
+        Ok(())
+    }
+
+    /// Runs a script. `keys` must all be in `slot`.
+    pub(crate) fn run(
+        &self,
+        script: &Script,
+        slot: u16,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+        deadline: Instant,
+    ) -> impl Future<Output = Result<Reply, BackendError>> + Send {
+        self.run_by((Way::Usual, None), script, slot, (keys, args), deadline)
+    }
+
+    /// As [`run`](Self::run), on the connection for what may block: behind everything that was sent there before.
+    pub(crate) fn run_in_line(
+        &self,
+        script: &Script,
+        slot: u16,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+        deadline: Instant,
+    ) -> impl Future<Output = Result<Reply, BackendError>> + Send {
+        self.run_by((Way::Blocking, None), script, slot, (keys, args), deadline)
+    }
+
+    /// As [`run`](Self::run), but while the slot moves, with the first key alone, if the script can do with that.
+    ///
+    /// Neither node knows then whether a key that it does not have is on the other one, and refuses scripts that name
+    /// one. The first key exists, so one of the nodes runs the script.
+    pub(crate) fn run_reduced(
+        &self,
+        script: &Script,
+        slot: u16,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+        deadline: Instant,
+    ) -> impl Future<Output = Result<Reply, BackendError>> + Send {
+        let way = (Way::Usual, Some(keys.len()));
+        self.run_by(way, script, slot, (keys, args), deadline)
+    }
+
+    /// `reducible`: the number of keys, if the script can do with the first.
+    async fn run_by(
+        &self,
+        (way, reducible): (Way, Option<usize>),
+        script: &Script,
+        slot: u16,
+        (keys, args): (&[&[u8]], &[&[u8]]),
+        deadline: Instant,
+    ) -> Result<Reply, BackendError> {
+        let count = keys.len().to_string();
+        let command = script_command(script, &count, keys, args);
+        let route = (Route::Slot(slot), way);
+        self.send(route, command, reducible, script.source, deadline)
+            .await
+    }
+
+    /// Sends a command that changes nothing.
+    pub(crate) async fn ask(
+        &self,
+        route: Route,
+        args: &[&[u8]],
+        deadline: Instant,
+    ) -> Result<Reply, BackendError> {
+        self.send((route, Way::Usual), args.to_vec(), None, "", deadline)
+            .await
+    }
+
+    async fn send(
+        &self,
+        (route, way): (Route, Way),
+        mut command: Vec<&[u8]>,
+        mut reducible: Option<usize>,
+        source: &str,
+        deadline: Instant,
+    ) -> Result<Reply, BackendError> {
+        let mut patience = Patience::until(deadline);
+        loop {
+            self.check_open()?;
+            let answer = timeout_at(deadline, self.once(route, way, &command)).await;
+            match answer {
+                Err(_) => return Err(self.timed_out(route, patience)),
+                Ok(Ok(reply)) => return Ok(reply),
+                Ok(Err(error)) if is_unknown_script(&error) && command[0] == b"EVALSHA" => {
+                    (command[0], command[1]) = (b"EVAL", source.as_bytes());
+                }
+                Ok(Err(error)) => match reducible.take_if(|_| is_half_moved(&error)) {
+                    Some(keys) => {
+                        command[2] = b"1";
+                        command.drain(4..3 + keys);
+                    }
+                    None => patience.outlast(self, error).await?,
+                },
+            }
+        }
+    }
+
+    async fn once(&self, route: Route, way: Way, command: &[&[u8]]) -> Result<Reply, ClientError> {
+        match way {
+            Way::Usual => self.client.command(route, command).await,
+            Way::Blocking => {
+                let answers = self.client.pipeline(route, &[command]).await?;
+                answers.replies.into_iter().next().unwrap_or_else(missing)
+            }
+        }
+    }
+
+    /// Nothing was heard before the deadline.
+    pub(crate) fn timed_out(&self, route: Route, patience: Patience) -> BackendError {
+        self.client.timed_out(route);
+        let message = match patience.refused_before {
+            None => "no answer before the deadline".to_owned(),
+            Some(refusal) => {
+                let refusal = explained(&refusal);
+                format!("no answer before the deadline; before that {refusal}")
+            }
+        };
+        self.error(BackendErrorKind::Timeout, Executed::Maybe, message)
+    }
+
+    pub(crate) fn refused(&self, code: &str, message: &str) -> BackendError {
+        // Redis 7.0 says ERR where later servers say NOPERM.
+        let denied_inside = code == "ERR" && message.contains("The user executing the script");
+        let kind = match code {
+            "NOAUTH" | "NOPERM" | "WRONGPASS" => BackendErrorKind::Denied,
+            _ if denied_inside => BackendErrorKind::Denied,
+            "NOHISTORY" => BackendErrorKind::Denied,
+            "BADTOKEN" => BackendErrorKind::Protocol,
+            other_kind::CODE => BackendErrorKind::OtherKind,
+            _ => BackendErrorKind::Refused,
+        };
+        let executed = if was_refused(code, message) {
+            Executed::No
+        } else {
+            Executed::Maybe
+        };
+        let hint = match code {
+            "WRONGTYPE" => {
+                "; a key that this lock needs beside its own is in use for something else"
+            }
+            "OOM" => "; the server is out of memory",
+            "NOHISTORY" => ", by which a failover is known; grant +info to this user",
+            "OTHERLEASE" => {
+                "; use the same, or stop all of them and delete the keys locktopus_history*"
+            }
+            _ => "",
+        };
+        // Servers quote the arguments of unknown commands; keep the text short.
+        let message: String = message.chars().take(200).collect();
+        self.error(kind, executed, format!("{code} {message}{hint}"))
+    }
+
+    pub(crate) fn error(
+        &self,
+        kind: BackendErrorKind,
+        executed: Executed,
+        message: impl Into<String>,
+    ) -> BackendError {
+        BackendError::new(self.name(), kind, executed, message)
+    }
+
+    /// Turns the error of a call that changes nothing into one for the user.
+    pub(crate) fn read_error(&self, error: ClientError) -> BackendError {
+        match error {
+            ClientError::Rejected { code, message } => {
+                let refused = self.refused(&code, &message);
+                self.error(refused.kind(), Executed::No, refused.message())
+            }
+            other => self.error(
+                BackendErrorKind::Unavailable,
+                Executed::No,
+                other.to_string(),
+            ),
+        }
+    }
+}
+
+/// `EVALSHA` with a script's digest, keys and arguments. `count` is the number of keys.
+pub(crate) fn script_command<'a>(
+    script: &'a Script,
+    count: &'a str,
+    keys: &[&'a [u8]],
+    args: &[&'a [u8]],
+) -> Vec<&'a [u8]> {
+    let mut command: Vec<&[u8]> = Vec::with_capacity(3 + keys.len() + args.len());
+    command.extend([b"EVALSHA", script.digest().as_bytes(), count.as_bytes()]);
+    command.extend(keys.iter().chain(args));
+    command
+}
+
+/// A node gave fewer answers than it was sent commands.
+pub(crate) fn missing() -> Result<Reply, ClientError> {
+    let message = "an answer is missing";
+    Err(ClientError::MaybeExecuted(message.to_owned()))
+}
+
+/// Whether the server does not know a script by its digest.
+pub(crate) fn is_unknown_script(error: &ClientError) -> bool {
+    matches!(error, ClientError::Rejected { code, .. } if code == "NOSCRIPT")
+}
+
+/// Whether a slot is on its way, and some of the keys that a script names with it.
+fn is_half_moved(error: &ClientError) -> bool {
+    matches!(error, ClientError::Rejected { code, .. } if code == "TRYAGAIN")
+}
+
+/// How one request puts up with refusals that pass.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    deadline: Instant,
+    pause: Duration,
+    refused_before: Option<ClientError>,
+}
+
+impl Patience {
+    pub(crate) fn until(deadline: Instant) -> Self {
+        Self {
+            deadline,
+            pause: FIRST_PAUSE,
+            refused_before: None,
+        }
+    }
+
+    /// Waits a moment if the same request may be sent again, or says why not.
+    pub(crate) async fn outlast(
+        &mut self,
+        executor: &Executor,
+        error: ClientError,
+    ) -> Result<(), BackendError> {
+        match error {
+            ClientError::MaybeExecuted(message) => {
+                let kind = BackendErrorKind::Unavailable;
+                return Err(executor.error(kind, Executed::Maybe, message));
+            }
+            ClientError::Rejected { code, message } if !is_passing(&code) => {
+                return Err(executor.refused(&code, &message));
+            }
+            refusal @ (ClientError::Rejected { .. } | ClientError::NotSent(_)) => {
+                if Instant::now() + self.pause >= self.deadline {
+                    let kind = BackendErrorKind::Unavailable;
+                    return Err(executor.error(kind, Executed::No, explained(&refusal)));
+                }
+                self.refused_before = Some(refusal);
+            }
+        }
+        sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        Ok(())
+    }
+}
+
+/// A refusal that did not go away in time, with what it means.
+fn explained(refusal: &ClientError) -> String {
+    let hint = match refusal {
+        ClientError::Rejected { code, .. } => match code.as_str() {
+            "TRYAGAIN" | "ASK" => {
+                "; the slot of this lock is being moved to another node of the cluster, and until that is done locks in it are \
+                 kept but not given; ask again"
+            }
+            "CLUSTERDOWN" => {
+                "; no node serves the slot of this lock, or the cluster has no majority"
+            }
+            _ => "",
+        },
+        ClientError::NotSent(_) | ClientError::MaybeExecuted(_) => "",
+    };
+    format!("{refusal}{hint}")
+}
+
+/// How the errors begin with which our scripts refuse something before their first write.
+const UNTOUCHED: &str = "nothing was written: ";
+
+/// Whether an error proves that nothing was written. Any other may have stopped a script half-way: the same command fails
+/// before the first write of one script and after that of another.
+fn was_refused(code: &str, message: &str) -> bool {
+    // The server looks at these before a script's first write, and never again.
+    let by_server = matches!(code, "OOM" | "NOAUTH" | "WRONGPASS");
+    // Our scripts' own answer, before their first write, when the lock's key is in use as something else. The server's
+    // WRONGTYPE says less: a key beside the lock may be found to be something else after a write.
+    by_server || code == other_kind::CODE || message.starts_with(UNTOUCHED)
+}
+
+/// Refusals that go away by themselves. The node did not run the script: servers look at these, too, before the first
+/// write of a script, and never again.
+pub(crate) fn is_passing(code: &str) -> bool {
+    matches!(
+        code,
+        "MOVED"
+            | "ASK"
+            | "TRYAGAIN"
+            | "CLUSTERDOWN"
+            | "LOADING"
+            | "READONLY"
+            | "MASTERDOWN"
+            | "NOREPLICAS"
+            | "BUSY"
+            | "MISCONF"
+    )
+}
+
+#[cfg(test)]
+mod tests;

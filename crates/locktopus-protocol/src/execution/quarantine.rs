@@ -1,0 +1,336 @@
+//! Nothing is granted while a lease may be running of which the server knows nothing.
+//!
+//! The scripts decide, by the replication id of the server they run on and a record beside the locks
+//! (`lua/part/quarantine.lua`). A record that was never made is no better than a lost one, so a slot that is used for the
+//! first time is held back too, unless the client has watched it for long: that is what is kept here.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use locktopus_core::{BackendError, BackendErrorKind, Executed};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::client::{ClientError, NodeReply, Reply};
+use crate::execution::executor::Executor;
+use crate::layout::slot;
+
+/// How often the client looks where the slots are, at least and at most.
+const OFTENEST: Duration = Duration::from_millis(100);
+const SELDOMEST: Duration = Duration::from_secs(1);
+
+/// Quarantine of one backend.
+#[derive(Debug)]
+pub(crate) struct Quarantine {
+    max_lease: Duration,
+    longest: String,
+    cluster: bool,
+    watched: Arc<Watched>,
+    watcher: AbortHandle,
+}
+
+/// What quarantine adds to the keys and arguments of a script that grants.
+#[derive(Debug)]
+pub(crate) struct Terms<'a> {
+    pub(crate) record: String,
+    pub(crate) longest: &'a str,
+    pub(crate) seen: String,
+}
+
+impl Quarantine {
+    /// Looks at the servers once, and from then on in the background.
+    ///
+    /// # Errors
+    ///
+    /// If the servers may not be asked for their replication ids.
+    pub(crate) async fn begin(
+        executor: &Executor,
+        max_lease: Duration,
+        cluster: bool,
+        call_timeout: Duration,
+    ) -> Result<Self, BackendError> {
+        let watched = Arc::<Watched>::default();
+        let look = Look {
+            executor: executor.clone(),
+            cluster,
+            limit: call_timeout,
+        };
+        match look.at_servers().await {
+            Ok(found) => watched.note(found, Instant::now()),
+            Err(error) if error.kind() == BackendErrorKind::Denied => return Err(error),
+            // Who was not seen yet is vouched for by nobody, so nothing is granted too early.
+            Err(error) => tracing::debug!(%error, "cannot look whose slots are where yet"),
+        }
+        let every = (max_lease / 8).clamp(OFTENEST, SELDOMEST);
+        let watcher = tokio::spawn(watch(look, Arc::clone(&watched), every)).abort_handle();
+        Ok(Self {
+            max_lease,
+            longest: max_lease.as_millis().to_string(),
+            cluster,
+            watched,
+            watcher,
+        })
+    }
+
+    pub(crate) fn terms(&self, slot: u16) -> Terms<'_> {
+        let slot = self.cluster.then_some(slot);
+        Terms {
+            record: slot::key_in("locktopus_history", slot),
+            longest: &self.longest,
+            seen: self.watched.seen(slot, Instant::now()),
+        }
+    }
+
+    /// # Errors
+    ///
+    /// If a lease is longer than all others will wait for.
+    pub(crate) fn check(&self, executor: &Executor, lease: Duration) -> Result<(), BackendError> {
+        if lease <= self.max_lease {
+            return Ok(());
+        }
+        let message = format!(
+            "a lease of {lease:?} is longer than quarantine_max_lease={:?}, for which nothing is granted after a failover",
+            self.max_lease
+        );
+        Err(executor.error(BackendErrorKind::Refused, Executed::No, message))
+    }
+}
+
+impl Drop for Quarantine {
+    fn drop(&mut self) {
+        self.watcher.abort();
+    }
+}
+
+/// A primary as it describes itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Primary {
+    history: String,
+    /// Its slots and the epoch in which it got them, as it writes them. `None` outside a cluster.
+    domain: Option<Domain>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Domain {
+    epoch: String,
+    ranges: Vec<(u16, u16)>,
+}
+
+/// Since when each primary has been seen unchanged.
+#[derive(Debug, Default)]
+struct Watched {
+    primaries: Mutex<Vec<(Primary, Instant)>>,
+}
+
+impl Watched {
+    /// Takes note of what all primaries said before `at`. Who is not among them, or says something else, starts afresh.
+    fn note(&self, found: Vec<Primary>, at: Instant) {
+        let mut known = self.lock();
+        let since = |primary: &Primary| {
+            let before = known.iter().find(|(known, _)| known == primary);
+            before.map_or(at, |(_, since)| *since)
+        };
+        let found = found.into_iter().map(|primary| {
+            let since = since(&primary);
+            (primary, since)
+        });
+        *known = found.collect();
+    }
+
+    /// `<history>=<ms>` of the primary that serves a slot, as scripts take it; empty if it is not known. The time is cut by
+    /// a hundredth, in case this machine's clock is fast.
+    fn seen(&self, slot: Option<u16>, now: Instant) -> String {
+        let known = self.lock();
+        let serves = |primary: &Primary| match (slot, &primary.domain) {
+            (None, None) => true,
+            (Some(slot), Some(domain)) => domain
+                .ranges
+                .iter()
+                .any(|(first, last)| (*first..=*last).contains(&slot)),
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        let mut serving = known.iter().filter(|(primary, _)| serves(primary));
+        // Two that claim a slot: one of them is wrong, and nobody knows since when.
+        match (serving.next(), serving.next()) {
+            (Some((primary, since)), None) => {
+                let age = now.saturating_duration_since(*since);
+                let age = age - age / 100;
+                format!("{}={}", primary.history, age.as_millis())
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// A panic while one of these short sections runs leaves the data whole, so poison is ignored.
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(Primary, Instant)>> {
+        self.primaries
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn watch(look: Look, watched: Arc<Watched>, every: Duration) {
+    loop {
+        sleep(every).await;
+        if look.executor.check_open().is_err() {
+            return;
+        }
+        match look.at_servers().await {
+            Ok(found) => watched.note(found, Instant::now()),
+            // What was seen before is still true: a replication id never comes back.
+            Err(error) => tracing::debug!(%error, "cannot look whose slots are where"),
+        }
+    }
+}
+
+/// How to ask the primaries who they are.
+#[derive(Debug)]
+struct Look {
+    executor: Executor,
+    cluster: bool,
+    limit: Duration,
+}
+
+impl Look {
+    async fn at_servers(&self) -> Result<Vec<Primary>, BackendError> {
+        let histories = self.ask(&[b"INFO", b"replication"]).await?;
+        let nodes = if self.cluster {
+            self.ask(&[b"CLUSTER", b"NODES"]).await?
+        } else {
+            Vec::new()
+        };
+        let mut found = Vec::new();
+        for NodeReply { node, reply } in histories {
+            let text = match reply {
+                Ok(Reply::Bytes(text)) => String::from_utf8_lossy(&text).into_owned(),
+                Err(ClientError::Rejected { code, message }) if code == "NOPERM" => {
+                    return Err(self.denied(&message));
+                }
+                // Those that answer are known, at least.
+                Ok(_) | Err(_) => continue,
+            };
+            let Some(history) = replication_id(&text) else {
+                continue;
+            };
+            let own = nodes.iter().find(|other| other.node == node);
+            let domain = match own.map(|own| &own.reply) {
+                Some(Ok(Reply::Bytes(text))) => domain(&String::from_utf8_lossy(text)),
+                _ => None,
+            };
+            if self.cluster && domain.is_none() {
+                continue;
+            }
+            let history = history.to_owned();
+            found.push(Primary { history, domain });
+        }
+        Ok(found)
+    }
+
+    async fn ask(&self, command: &[&[u8]]) -> Result<Vec<NodeReply>, BackendError> {
+        let client = self.executor.client();
+        // Each server has as long as a call; together they need a moment more.
+        match timeout(self.limit * 2, client.command_on_primaries(command)).await {
+            Ok(answers) => answers.map_err(|error| self.executor.read_error(error)),
+            Err(_) => {
+                let message = "the servers did not tell their replication ids in time";
+                Err(self
+                    .executor
+                    .error(BackendErrorKind::Timeout, Executed::No, message))
+            }
+        }
+    }
+
+    fn denied(&self, message: &str) -> BackendError {
+        let message = format!(
+            "safety=quarantine knows a failover by the server's replication id, which INFO replication tells; grant +info to \
+             this user ({message})"
+        );
+        self.executor
+            .error(BackendErrorKind::Denied, Executed::No, message)
+    }
+}
+
+fn replication_id(info: &str) -> Option<&str> {
+    info.lines()
+        .find_map(|line| line.strip_prefix("master_replid:"))
+        .map(str::trim)
+}
+
+/// The answering node's own epoch and slots, from `CLUSTER NODES`. What is on its way to or from it does not count.
+fn domain(nodes: &str) -> Option<Domain> {
+    let own = nodes.lines().find(|line| line.contains("myself"))?;
+    let fields: Vec<_> = own.split_whitespace().collect();
+    let ranges = fields.get(8..)?.iter().filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some((first.parse().ok()?, last.parse().ok()?))
+    });
+    Some(Domain {
+        epoch: (*fields.get(6)?).to_owned(),
+        ranges: ranges.collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn primary(history: &str, slots: Option<(&str, &[(u16, u16)])>) -> Primary {
+        Primary {
+            history: history.to_owned(),
+            domain: slots.map(|(epoch, ranges)| Domain {
+                epoch: epoch.to_owned(),
+                ranges: ranges.to_vec(),
+            }),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_vouches_for_as_long_as_it_has_seen_the_same() {
+        let watched = Watched::default();
+        let begin = Instant::now();
+        let after = |seconds| begin + Duration::from_secs(seconds);
+        assert_eq!(watched.seen(None, begin), "");
+        watched.note(vec![primary("a", None)], begin);
+        watched.note(vec![primary("a", None)], after(50));
+        assert_eq!(watched.seen(None, after(100)), "a=99000");
+        watched.note(vec![primary("b", None)], after(100));
+        assert_eq!(watched.seen(None, after(100)), "b=0");
+        // It was away in between: other histories may have been.
+        watched.note(Vec::new(), after(101));
+        assert_eq!(watched.seen(None, after(102)), "");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slot_is_vouched_for_by_its_only_owner() {
+        let watched = Watched::default();
+        let begin = Instant::now();
+        let later = begin + Duration::from_secs(100);
+        let low = primary("a", Some(("1", &[(0, 99), (200, 200)])));
+        let high = primary("b", Some(("2", &[(100, 199)])));
+        watched.note(vec![low.clone(), high], begin);
+        assert_eq!(watched.seen(Some(200), later), "a=99000");
+        assert_eq!(watched.seen(Some(100), later), "b=99000");
+        assert_eq!(watched.seen(Some(201), later), "");
+        // It got slots, or got them back: the epoch tells.
+        let again = primary("b", Some(("3", &[(100, 199)])));
+        watched.note(vec![low.clone(), again], later);
+        assert_eq!(watched.seen(Some(100), later), "b=0");
+        assert_eq!(watched.seen(Some(0), later), "a=99000");
+        let both = primary("c", Some(("4", &[(0, 0)])));
+        watched.note(vec![low, both], later);
+        assert_eq!(watched.seen(Some(0), later), "");
+    }
+
+    #[test]
+    fn servers_are_read() {
+        let info = "# Replication\r\nrole:master\r\nmaster_replid:0123abcd\r\nmaster_replid2:9\r\n";
+        assert_eq!(replication_id(info), Some("0123abcd"));
+        assert_eq!(replication_id("# Replication\r\n"), None);
+        let nodes = "a 127.0.0.1:1@2 master - 0 0 9 connected 0-99\n\
+                     b 127.0.0.1:3@4 myself,master - 0 0 7 connected 100-199 300 [93-<-a]\n";
+        let domain = domain(nodes).unwrap();
+        assert_eq!(domain.epoch, "7");
+        assert_eq!(domain.ranges, [(100, 199), (300, 300)]);
+        assert!(super::domain("b 127.0.0.1:3@4 master").is_none());
+    }
+}

@@ -1,0 +1,291 @@
+//! Scripts whose effect counts once enough replicas have it.
+//!
+//! `WAIT` goes right behind the script, on a connection that carries nothing else. In between stands a write of its own
+//! (`mark.lua`): a script that finds everything done already, as a repeated attempt or the confirmation of a pushed grant
+//! does, writes nothing that `WAIT` could wait for.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use locktopus_core::{BackendError, BackendErrorKind, Executed, NotReplicated, ReplicaNeed};
+use tokio::time::{Instant, timeout_at};
+
+use crate::client::{ClientError, Pipelined, Reply, Route};
+use crate::execution::executor::{
+    Executor, Patience, is_passing, is_unknown_script, missing, script_command,
+};
+use crate::layout::slot;
+use crate::scripts::{MARK, Script};
+
+/// How long a mark stays: it only has to be a write.
+const MARK_STAYS: &[u8] = b"60000";
+/// Slots that share what is known about the node behind them.
+const SLOTS_PER_GUESS: u16 = 64;
+
+/// How many replicas must confirm, and what is known about how many there are.
+#[derive(Debug)]
+pub(crate) struct Replication {
+    need: ReplicaNeed,
+    timeout: Duration,
+    cluster: bool,
+    /// The most replicas that each primary was seen with. One that is away may be promoted all the same.
+    seen: Mutex<HashMap<String, u32>>,
+    /// How many had to confirm last time, by range of slots: `WAIT` must be told before the answer is known.
+    guesses: Mutex<HashMap<u16, u32>>,
+}
+
+/// What a script answered, and what there is to say against relying on it.
+#[derive(Debug)]
+pub(crate) struct Confirmed {
+    pub(crate) reply: Reply,
+    pub(crate) doubt: Option<Doubt>,
+}
+
+impl From<Reply> for Confirmed {
+    fn from(reply: Reply) -> Self {
+        Self { reply, doubt: None }
+    }
+}
+
+/// Why it is not known that enough replicas have what a script did.
+#[derive(Debug, Clone)]
+pub(crate) enum Doubt {
+    /// Too few said so in time.
+    Short(NotReplicated),
+    /// The server did not let us ask.
+    Refused(ClientError),
+}
+
+impl Replication {
+    pub(crate) fn new(need: ReplicaNeed, timeout: Duration, cluster: bool) -> Self {
+        Self {
+            need,
+            timeout,
+            cluster,
+            seen: Mutex::default(),
+            guesses: Mutex::default(),
+        }
+    }
+
+    fn guess(&self, slot: u16) -> u32 {
+        let known = lock(&self.guesses).get(&self.range(slot)).copied();
+        known.unwrap_or(1)
+    }
+
+    fn range(&self, slot: u16) -> u16 {
+        if self.cluster {
+            slot / SLOTS_PER_GUESS
+        } else {
+            0
+        }
+    }
+
+    /// How many must confirm what `node` did, which has so many replicas at the moment.
+    fn needed(&self, slot: u16, node: &str, connected: u32) -> u32 {
+        let mut seen = lock(&self.seen);
+        let most = seen.entry(node.to_owned()).or_default();
+        *most = connected.max(*most);
+        let needed = self.need.of(*most);
+        lock(&self.guesses).insert(self.range(slot), needed);
+        needed
+    }
+
+    fn mark(&self, slot: u16) -> String {
+        slot::key_in("locktopus_mark", self.cluster.then_some(slot))
+    }
+}
+
+impl Executor {
+    /// Runs a script and waits for the replicas. `keys` must all be in `slot`. The script may run twice: whatever goes
+    /// wrong after the first time, it has run.
+    pub(crate) async fn run_replicated(
+        &self,
+        replication: &Replication,
+        script: &Script,
+        slot: u16,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+        deadline: Instant,
+    ) -> Result<Confirmed, BackendError> {
+        let mut has_run = false;
+        let passes = self.run_passes(
+            replication,
+            script,
+            slot,
+            (keys, args),
+            deadline,
+            &mut has_run,
+        );
+        let confirmed = passes.await;
+        confirmed.map_err(|error| if has_run { error.after_a_part() } else { error })
+    }
+
+    async fn run_passes(
+        &self,
+        replication: &Replication,
+        script: &Script,
+        slot: u16,
+        (keys, args): (&[&[u8]], &[&[u8]]),
+        deadline: Instant,
+        has_run: &mut bool,
+    ) -> Result<Confirmed, BackendError> {
+        let (count, mark) = (keys.len().to_string(), replication.mark(slot));
+        let mut command = script_command(script, &count, keys, args);
+        let mut patience = Patience::until(deadline);
+        loop {
+            self.check_open()?;
+            // Something must be left for giving back what replicas do not confirm.
+            let left = deadline.saturating_duration_since(Instant::now());
+            let wait = replication.timeout.min(left * 3 / 4);
+            let wait = wait.max(Duration::from_millis(1));
+            let guess = replication.guess(slot);
+            let answers = timeout_at(
+                deadline,
+                self.follow_up(replication, slot, &command, &mark, guess, wait),
+            );
+            let Ok(answers) = answers.await else {
+                return Err(self.timed_out(Route::Slot(slot), patience));
+            };
+            let answered = answers.and_then(|answers| {
+                let mut replies = answers.replies.into_iter();
+                let reply = replies.next().unwrap_or_else(missing)?;
+                Ok((answers.node, reply, replies))
+            });
+            let (node, reply, rest) = match answered {
+                Ok(answered) => answered,
+                Err(error) if is_unknown_script(&error) && command[0] == b"EVALSHA" => {
+                    (command[0], command[1]) = (b"EVAL", script.source.as_bytes());
+                    continue;
+                }
+                Err(error) => {
+                    patience.outlast(self, error).await?;
+                    continue;
+                }
+            };
+            let asked_again = std::mem::replace(has_run, true);
+            let doubt = replication.judge(slot, node, rest, guess, wait);
+            match doubt {
+                // More replicas than it was told to wait for: with their number it may be enough.
+                Some(Doubt::Short(ref short)) if short.needed > guess && !asked_again => {}
+                doubt => return Ok(Confirmed { reply, doubt }),
+            }
+        }
+    }
+
+    /// The script, the mark, the question how many replicas there are, and `WAIT`.
+    async fn follow_up(
+        &self,
+        replication: &Replication,
+        slot: u16,
+        command: &[&[u8]],
+        mark: &str,
+        guess: u32,
+        wait: Duration,
+    ) -> Result<Pipelined, ClientError> {
+        let (guess, wait) = (guess.to_string(), wait.as_millis().to_string());
+        let mark: [&[u8]; 5] = [
+            b"EVAL",
+            MARK.source.as_bytes(),
+            b"1",
+            mark.as_bytes(),
+            MARK_STAYS,
+        ];
+        let wait: [&[u8]; 3] = [b"WAIT", guess.as_bytes(), wait.as_bytes()];
+        let commands: &[&[&[u8]]] = match replication.need {
+            ReplicaNeed::One => &[command, &mark, &wait],
+            ReplicaNeed::Majority | ReplicaNeed::All => &[command, &mark, &wait, &[b"ROLE"]],
+        };
+        self.client().pipeline(Route::Slot(slot), commands).await
+    }
+
+    /// An error for something that was done and that too few replicas confirmed.
+    pub(crate) fn not_replicated(
+        &self,
+        doubt: Doubt,
+        executed: Executed,
+        message: &str,
+    ) -> BackendError {
+        match doubt {
+            Doubt::Short(short) => self
+                .error(BackendErrorKind::NotReplicated, executed, message)
+                .with_source(short),
+            Doubt::Refused(error) => {
+                let kind = match &error {
+                    ClientError::Rejected { code, message } if !is_passing(code) => {
+                        self.refused(code, message).kind()
+                    }
+                    ClientError::Rejected { .. }
+                    | ClientError::NotSent(_)
+                    | ClientError::MaybeExecuted(_) => BackendErrorKind::Unavailable,
+                };
+                let message = format!("{message}; asking the replicas (WAIT, ROLE) failed");
+                self.error(kind, executed, message).with_source(error)
+            }
+        }
+    }
+}
+
+impl Replication {
+    /// What the answers to the mark, `WAIT` and `ROLE` say against a script's effect.
+    fn judge(
+        &self,
+        slot: u16,
+        node: String,
+        mut answers: impl Iterator<Item = Result<Reply, ClientError>>,
+        guess: u32,
+        waited: Duration,
+    ) -> Option<Doubt> {
+        let (mark, wait) = (
+            answers.next().unwrap_or_else(missing),
+            answers.next().unwrap_or_else(missing),
+        );
+        let wait = match mark.and(wait) {
+            Ok(wait) => wait,
+            Err(error) => return Some(Doubt::Refused(error)),
+        };
+        let Reply::Int(confirmed) = wait else {
+            return Some(Doubt::Refused(unreadable("WAIT")));
+        };
+        let confirmed = u32::try_from(confirmed).unwrap_or(0);
+        if self.need == ReplicaNeed::One {
+            let short = NotReplicated::new(node, confirmed, guess, waited);
+            return (confirmed < guess).then_some(Doubt::Short(short));
+        }
+        let connected = match answers.next().unwrap_or_else(missing) {
+            Ok(role) => match replicas(&role) {
+                Some(connected) => connected,
+                None => return Some(Doubt::Refused(unreadable("ROLE"))),
+            },
+            Err(error) => return Some(Doubt::Refused(error)),
+        };
+        let needed = self.needed(slot, &node, connected);
+        let short = || NotReplicated::new(node, confirmed, needed, waited).of_connected(connected);
+        (confirmed < needed).then(|| Doubt::Short(short()))
+    }
+}
+
+/// How many replicas `ROLE` names.
+fn replicas(role: &Reply) -> Option<u32> {
+    let Reply::Array(parts) = role else {
+        return None;
+    };
+    match parts.as_slice() {
+        [Reply::Bytes(role), Reply::Int(_), Reply::Array(replicas)] if role == "master" => {
+            u32::try_from(replicas.len()).ok()
+        }
+        _ => None,
+    }
+}
+
+fn unreadable(command: &str) -> ClientError {
+    ClientError::MaybeExecuted(format!("{command} gave an answer that makes no sense"))
+}
+
+/// A panic while one of these short sections runs leaves the data whole, so poison is ignored.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

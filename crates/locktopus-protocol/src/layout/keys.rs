@@ -1,0 +1,353 @@
+//! Where the bytes of a lock live: key names, channels, slots.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use locktopus_core::{Bell, LockKind, LockTarget, NameError, OwnerId};
+
+use crate::layout::slot::key_slot;
+
+/// The names a lock uses on Redis.
+///
+/// The main key is the lock's name itself. Everything beside it is named as Redisson does: a prefix, then
+/// the name as a hash tag, so that a cluster keeps all of it in one slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keys {
+    /// The keys that scripts get as `KEYS`, in their order: the lock itself; its last fencing token; its queue and its
+    /// waiters; further ones of its kind. A mutex shared with others stops after the second or the first, and a latch has
+    /// only those of its kind.
+    pub names: Vec<String>,
+    /// The channel on which releases are announced to everybody; `None` for a single-key mutex.
+    pub channel: Option<Bytes>,
+    /// How another library's waiters are woken, if a mutex is shared with one that wakes them.
+    pub bell: Option<Bell>,
+    /// What comes before a client's own part in the name of the channel on which it is handed this lock; `None` where
+    /// nothing is handed over.
+    pub inbox: Option<String>,
+    /// The channel that says who of those listening to [`channel`](Self::channel) can be handed the lock; `None` where
+    /// nothing is handed over.
+    pub native: Option<Bytes>,
+    slot: u16,
+    has_token: bool,
+}
+
+/// How many keys the lock, its token, its queue and its waiters are.
+const QUEUED: usize = 4;
+
+impl Keys {
+    /// The names for a target.
+    #[must_use]
+    pub fn of(target: &LockTarget) -> Self {
+        let kind = target.kind();
+        let main = target.key().into_owned();
+        let tagged = tag(&main);
+        let side = |prefix: &str| format!("{prefix}:{tagged}");
+        let channel = match kind {
+            LockKind::Mutex(profile) => match profile.bell(target.name()) {
+                Some(Bell::Channel(theirs)) => Some(theirs),
+                _ if profile.has_side_keys() => Some(side("locktopus_mutex__channel")),
+                _ => None,
+            },
+            LockKind::Reentrant | LockKind::Fair => Some(side("redisson_lock__channel")),
+            LockKind::Read | LockKind::Write => Some(side("redisson_rwlock")),
+            LockKind::Semaphore | LockKind::Permits => Some(side("redisson_sc")),
+            // Redisson always adds the braces here.
+            _ => Some(format!("redisson_countdownlatch__channel__{{{main}}}")),
+        };
+        let inbox = kind
+            .hands_off()
+            .then(|| format!("{}:{}:", side("locktopus_inbox"), family(kind)));
+        let native = kind.hands_off().then(|| side("locktopus_native").into());
+        let mut names = Vec::with_capacity(QUEUED + 1);
+        if kind.has_tokens() || kind.hands_off() {
+            names.push(side("redisson_lock_token"));
+        }
+        if kind.hands_off() {
+            let fair = matches!(kind, LockKind::Fair);
+            names.push(side(if fair {
+                "redisson_lock_queue"
+            } else {
+                "locktopus_queue"
+            }));
+            names.push(side("locktopus_waiters"));
+        }
+        names.extend(further(kind, &main));
+        names.extend(apart(kind, &main).into_iter().flatten());
+        let bell = match kind {
+            LockKind::Mutex(profile) => profile.bell(target.name()),
+            _ => None,
+        };
+        let slot = key_slot(main.as_bytes());
+        names.insert(0, main);
+        Self {
+            names,
+            channel: channel.map(Bytes::from),
+            bell,
+            inbox,
+            native,
+            slot,
+            has_token: kind.has_tokens() || kind.hands_off(),
+        }
+    }
+
+    /// The lock itself.
+    #[must_use]
+    pub fn main(&self) -> &str {
+        &self.names[0]
+    }
+
+    /// The last fencing token, if it is kept.
+    #[must_use]
+    pub fn token(&self) -> Option<&str> {
+        let token = self.names.get(1).filter(|_| self.has_token);
+        token.map(String::as_str)
+    }
+
+    /// The key that the kind has besides the lock, its token, its queue and its waiters.
+    pub(crate) fn further(&self) -> Option<&str> {
+        self.names.get(QUEUED).map(String::as_str)
+    }
+
+    /// The hash slot of the main key.
+    #[must_use]
+    pub fn slot(&self) -> u16 {
+        self.slot
+    }
+
+    /// Whether the channel is another library's, which publishes plainly in a cluster too.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.bell, Some(Bell::Channel(_)))
+    }
+
+    /// How to ring the other library's bell, as scripts take it: what to say on the channel, and which list to put a
+    /// one into.
+    pub(crate) fn ring(&self) -> Option<[&[u8]; 2]> {
+        self.bell.as_ref().map(|bell| match bell {
+            Bell::List(list) => [&b""[..], list.as_bytes()],
+            _ => [self.main().as_bytes(), b""],
+        })
+    }
+
+    /// All of them, as scripts get them.
+    pub(crate) fn scripts(&self) -> Vec<&[u8]> {
+        self.names.iter().map(String::as_bytes).collect()
+    }
+
+    /// Where the answer to an operation on the number inside is kept.
+    pub(crate) fn done(&self, operation: &OwnerId) -> Vec<u8> {
+        let prefix = prefix_name("locktopus_done", self.main());
+        [prefix.as_bytes(), b":", operation.expose()].concat()
+    }
+
+    /// Checks that a cluster keeps all of it in one slot.
+    ///
+    /// # Errors
+    ///
+    /// [`NameError::Refused`] naming the rule. The keys are not bent to fit: a changed key would no longer
+    /// be shared with anybody.
+    pub fn check_one_slot(&self, backend: &'static str) -> Result<(), NameError> {
+        let sides = self.names.iter().map(String::as_bytes);
+        let list = match &self.bell {
+            Some(Bell::List(list)) => Some(list.as_bytes()),
+            _ => None,
+        };
+        // Plain channels have no slot.
+        let channel = self.channel.as_deref().filter(|_| !self.is_plain());
+        if sides
+            .chain(channel)
+            .chain(list)
+            .all(|side| key_slot(side) == self.slot)
+        {
+            return Ok(());
+        }
+        Err(NameError::Refused {
+            name: self.main().to_owned(),
+            backend,
+            rule: "its braces do not form a hash tag that a lock's keys can share in a cluster; use no braces \
+                   at all, or one non-empty tag as in \"{user:7}:cart\""
+                .to_owned(),
+        })
+    }
+}
+
+/// What the extend script of a kind gets of a lock that this owner holds.
+///
+/// Without the other names: who renews very many locks needs these of each of them again and again.
+pub(crate) fn extended<'a>(
+    target: &'a LockTarget,
+    owner: &OwnerId,
+) -> impl Iterator<Item = Cow<'a, [u8]>> {
+    let (kind, main) = (target.kind(), target.key());
+    let further = match kind {
+        LockKind::Read => further(kind, &main).map(|prefix| {
+            let (prefix, owner) = (prefix.as_bytes(), owner.expose());
+            [prefix, b":", owner, b":rwlock_timeout:1"].concat()
+        }),
+        LockKind::Semaphore | LockKind::Permits => further(kind, &main).map(String::into_bytes),
+        _ => None,
+    };
+    let main = match (kind, main) {
+        (LockKind::Semaphore | LockKind::Permits, _) => None,
+        (_, Cow::Borrowed(main)) => Some(Cow::Borrowed(main.as_bytes())),
+        (_, Cow::Owned(main)) => Some(Cow::Owned(main.into_bytes())),
+    };
+    main.into_iter().chain(further.map(Cow::Owned))
+}
+
+/// The key that a kind has besides the lock, its token, its queue and its waiters.
+fn further(kind: &LockKind, main: &str) -> Option<String> {
+    match kind {
+        LockKind::Fair => Some(prefix_name("redisson_lock_timeout", main)),
+        // What the keys of readers' expiries begin with.
+        LockKind::Read | LockKind::Write => Some(tag(main).into_owned()),
+        LockKind::Semaphore => Some(prefix_name("locktopus_holders", main)),
+        LockKind::Permits => Some(format!("{}:timeout", tag(main))),
+        _ => None,
+    }
+}
+
+/// The keys by which a script keeps apart the kinds that are one number: the mark beside it, and where other kinds keep
+/// those who hold permits.
+fn apart(kind: &LockKind, main: &str) -> Option<Vec<String>> {
+    let mark = prefix_name("locktopus_kind", main);
+    let holders = |kind| further(&kind, main);
+    let others = match kind {
+        LockKind::Semaphore => [holders(LockKind::Permits), None],
+        LockKind::Permits => [holders(LockKind::Semaphore), None],
+        LockKind::Latch => [holders(LockKind::Semaphore), holders(LockKind::Permits)],
+        _ => return None,
+    };
+    Some(
+        [mark]
+            .into_iter()
+            .chain(others.into_iter().flatten())
+            .collect(),
+    )
+}
+
+/// Kinds that hand the same lock to each other share their inboxes.
+fn family(kind: &LockKind) -> &'static str {
+    match kind {
+        LockKind::Read | LockKind::Write => "rw_lock",
+        kind => kind.as_str(),
+    }
+}
+
+/// Redisson's `prefixName`: the name becomes a hash tag unless it has a brace already.
+fn prefix_name(prefix: &str, name: &str) -> String {
+    format!("{prefix}:{}", tag(name))
+}
+
+fn tag(name: &str) -> Cow<'_, str> {
+    if name.contains('{') {
+        name.into()
+    } else {
+        format!("{{{name}}}").into()
+    }
+}
+
+/// The keys of the locks used last, so that a hot lock's are put together once.
+#[derive(Debug, Default)]
+pub(crate) struct KeyCache {
+    known: Mutex<HashMap<LockTarget, Arc<Keys>>>,
+}
+
+/// How many are remembered; then it starts afresh.
+const REMEMBERED: usize = 4096;
+
+impl KeyCache {
+    pub(crate) fn of(&self, target: &LockTarget) -> Arc<Keys> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(keys) = known.get(target) {
+            return Arc::clone(keys);
+        }
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        let keys = Arc::new(Keys::of(target));
+        known.insert(target.clone(), Arc::clone(&keys));
+        keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use locktopus_core::{LockName, MutexProfile};
+
+    use super::*;
+
+    fn keys(name: &str, kind: LockKind) -> Keys {
+        Keys::of(&LockTarget::new(LockName::new(name).unwrap(), kind))
+    }
+
+    #[test]
+    fn names_are_redissons() {
+        let keys = keys("order", LockKind::Reentrant);
+        assert_eq!(keys.main(), "order");
+        assert_eq!(keys.token(), Some("redisson_lock_token:{order}"));
+        assert_eq!(
+            keys.channel.as_deref(),
+            Some(&b"redisson_lock__channel:{order}"[..])
+        );
+        let braced = super::prefix_name("redisson_lock_token", "{a}:b");
+        assert_eq!(braced, "redisson_lock_token:{a}:b");
+    }
+
+    #[test]
+    fn extensions_name_the_same_keys() {
+        let owner = OwnerId::from_bytes(b"me".as_slice());
+        let extended = |kind| {
+            let target = LockTarget::new(LockName::new("order").unwrap(), kind);
+            let names: Vec<_> = extended(&target, &owner).map(Cow::into_owned).collect();
+            (Keys::of(&target), names)
+        };
+        for kind in [
+            LockKind::Reentrant,
+            LockKind::Mutex(Arc::default()),
+            LockKind::Fair,
+            LockKind::Write,
+        ] {
+            let (keys, names) = extended(kind);
+            assert_eq!(names, [keys.main().as_bytes()]);
+        }
+        for kind in [LockKind::Semaphore, LockKind::Permits] {
+            let (keys, names) = extended(kind);
+            assert_eq!(names, [keys.names[QUEUED].as_bytes()]);
+        }
+        let (keys, names) = extended(LockKind::Read);
+        let own = format!("{}:me:rwlock_timeout:1", keys.names[QUEUED]);
+        assert_eq!(names, [keys.main().as_bytes(), own.as_bytes()]);
+    }
+
+    #[test]
+    fn a_cluster_takes_only_names_whose_tags_agree() {
+        for good in ["plain", "a{b}c", "{t}:x"] {
+            assert!(
+                keys(good, LockKind::Reentrant)
+                    .check_one_slot("test")
+                    .is_ok(),
+                "{good}"
+            );
+        }
+        for bad in ["a{b", "x{}y", "a}b"] {
+            let err = keys(bad, LockKind::Reentrant)
+                .check_one_slot("test")
+                .unwrap_err();
+            assert!(err.to_string().contains(&format!("{bad:?}")), "{err}");
+        }
+    }
+
+    #[test]
+    fn a_single_key_mutex_has_one_key() {
+        let keys = keys("a{b", LockKind::Mutex(Arc::new(MutexProfile::single_key())));
+        assert_eq!((keys.names.len(), keys.channel.clone()), (1, None));
+        assert!(
+            keys.check_one_slot("test").is_ok(),
+            "one key is always in one slot"
+        );
+    }
+}

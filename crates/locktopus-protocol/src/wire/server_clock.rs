@@ -1,0 +1,76 @@
+//! What this process knows of the servers' clocks.
+//!
+//! An attempt carries the latest server time at which it may run, so that a copy that was stuck in a
+//! network or a queue cannot take a lock after its caller is gone. For that the server's time must be
+//! guessed; every answer that carries the time corrects the guess. A wrong guess costs one more round trip,
+//! never a wrong grant: a server that finds an attempt late says so and tells its time.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::layout::slot::SLOTS;
+
+/// Slots that share a guess. A cluster's nodes own ranges of slots, and each node has a clock of its own.
+const SLOTS_PER_GUESS: u16 = 64;
+const GUESSES: usize = (SLOTS / SLOTS_PER_GUESS) as usize;
+const UNKNOWN: i64 = i64::MIN;
+/// How much later than the caller's deadline an attempt may still run.
+const SLACK: Duration = Duration::from_millis(100);
+
+/// Guesses of server time minus local monotonic time, in microseconds.
+#[derive(Debug)]
+pub(crate) struct ServerClock {
+    offsets: Vec<AtomicI64>,
+    /// The last one observed anywhere: the guess for slots that were not asked yet. Right if there is one
+    /// server, and close if clocks are synchronised.
+    latest: AtomicI64,
+}
+
+impl ServerClock {
+    pub(crate) fn new() -> Self {
+        Self {
+            offsets: (0..GUESSES).map(|_| AtomicI64::new(UNKNOWN)).collect(),
+            latest: AtomicI64::new(UNKNOWN),
+        }
+    }
+
+    /// The latest server time in microseconds at which a request of this slot may run that has this much time left at
+    /// `now` (see [`stamp`]); 0 if unknown.
+    pub(crate) fn not_after(&self, slot: u16, now: i64, time_left: Duration) -> i64 {
+        let offset = match self.guess(slot).load(Ordering::Relaxed) {
+            UNKNOWN => self.latest.load(Ordering::Relaxed),
+            offset => offset,
+        };
+        match offset {
+            UNKNOWN => 0,
+            offset => now + offset + micros(time_left + SLACK),
+        }
+    }
+
+    /// Takes note of a server's time, in an answer to a request sent at `sent` (see [`stamp`]).
+    pub(crate) fn observe(&self, slot: u16, sent: i64, server_micros: i64) {
+        // Counted from the sending, the guess errs towards a later limit, never towards refusing.
+        let offset = server_micros - sent;
+        self.guess(slot).store(offset, Ordering::Relaxed);
+        self.latest.store(offset, Ordering::Relaxed);
+    }
+
+    fn guess(&self, slot: u16) -> &AtomicI64 {
+        &self.offsets[usize::from(slot % SLOTS) / usize::from(SLOTS_PER_GUESS)]
+    }
+}
+
+/// Now, on the local monotonic clock that offsets refer to.
+pub(crate) fn stamp() -> i64 {
+    local_micros()
+}
+
+fn local_micros() -> i64 {
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+    micros(ORIGIN.get_or_init(Instant::now).elapsed())
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX / 4)
+}

@@ -1,0 +1,14 @@
+//! One connection to one server: how it is made, kept and replaced, and what is sent over it.
+
+pub(crate) mod dial;
+pub(crate) mod duplex;
+pub(crate) mod error;
+pub(crate) mod health;
+pub(crate) mod keepalive;
+pub(crate) mod link;
+pub(crate) mod reply;
+pub(crate) mod send;
+pub(crate) mod sentinel;
+pub(crate) mod stream;
+pub(crate) mod sync;
+pub(crate) mod tls;

@@ -1,0 +1,146 @@
+//! Whether one connection can still be used, shared by everybody who holds it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use locktopus_protocol::HostPort;
+use redis::{PushInfo, PushKind};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use crate::connection::sync::locked;
+
+/// Who wants to know what happens on a connection beside the answers to its commands.
+pub(crate) trait Listener: Send + Sync {
+    /// The server sent something by itself, or confirmed a subscription. Called by the task that
+    /// drives the connection: must not block.
+    fn pushed(&self, health: &Arc<Health>, push: PushInfo);
+
+    /// The connection is no longer used. Called once per connection.
+    fn lost(&self, server: &HostPort, reason: &'static str);
+
+    /// Whether this server is still the right one to be connected to. Asked now and then.
+    fn still_right(&self, server: &HostPort) -> bool;
+
+    /// Counts events after which that is to be asked at once.
+    fn unrest(&self) -> watch::Receiver<u64>;
+}
+
+/// The state of one connection.
+pub(crate) struct Health {
+    server: HostPort,
+    dead: AtomicBool,
+    /// Why it is dead.
+    reason: OnceLock<&'static str>,
+    checking: AtomicBool,
+    listener: Option<Arc<dyn Listener>>,
+    keepalive: Mutex<Option<AbortHandle>>,
+    when_killed: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Health {
+    pub(crate) fn new(server: HostPort, listener: Option<Arc<dyn Listener>>) -> Arc<Self> {
+        Arc::new(Self {
+            server,
+            dead: AtomicBool::new(false),
+            reason: OnceLock::new(),
+            checking: AtomicBool::new(false),
+            listener,
+            keepalive: Mutex::new(None),
+            when_killed: Mutex::new(None),
+        })
+    }
+
+    /// The server at the other end.
+    pub(crate) fn server(&self) -> &HostPort {
+        &self.server
+    }
+
+    pub(crate) fn listener(&self) -> Option<&Arc<dyn Listener>> {
+        self.listener.as_ref()
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Acquire)
+    }
+
+    /// Declares the connection unusable; the next caller makes a new one.
+    pub(crate) fn kill(&self, reason: &'static str) {
+        let _first = self.reason.set(reason);
+        if self.retire() {
+            tracing::debug!(server = %self.server, reason, "connection given up");
+            if let Some(listener) = &self.listener {
+                listener.lost(&self.server, reason);
+            }
+            self.bury();
+        }
+    }
+
+    /// What to do when the connection is killed; at once, if it has been.
+    pub(crate) fn when_killed(&self, action: impl FnOnce() + Send + 'static) {
+        *locked(&self.when_killed) = Some(Box::new(action));
+        if self.is_dead() {
+            self.bury();
+        }
+    }
+
+    fn bury(&self) {
+        let action = locked(&self.when_killed).take();
+        if let Some(action) = action {
+            action();
+        }
+    }
+
+    /// Why it is no longer used.
+    pub(crate) fn reason(&self) -> &'static str {
+        self.reason.get().unwrap_or(&"the connection was lost")
+    }
+
+    /// Like [`Self::kill`], but on purpose, so that nobody is told. False if it was dead already.
+    pub(crate) fn retire(&self) -> bool {
+        let first = !self.dead.swap(true, Ordering::AcqRel);
+        if let Some(task) = locked(&self.keepalive).take() {
+            task.abort();
+        }
+        first
+    }
+
+    /// Ties a task to the life of the connection.
+    pub(crate) fn accompany(&self, task: AbortHandle) {
+        *locked(&self.keepalive) = Some(task);
+        // A death in between found no task to stop.
+        if self.is_dead()
+            && let Some(task) = locked(&self.keepalive).take()
+        {
+            task.abort();
+        }
+    }
+
+    /// True for the one caller that may check the connection now.
+    pub(crate) fn begin_check(&self) -> bool {
+        !self.is_dead() && !self.checking.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn end_check(&self) {
+        self.checking.store(false, Ordering::Release);
+    }
+
+    /// What redis-rs calls with every push. Never fails: redis-rs reacts badly to a sender that does.
+    pub(crate) fn on_push(self: &Arc<Self>, push: PushInfo) {
+        if push.kind == PushKind::Disconnection {
+            self.kill("the connection was closed");
+        } else if let Some(listener) = &self.listener {
+            listener.pushed(self, push);
+        }
+    }
+}
+
+impl fmt::Debug for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Health")
+            .field("server", &self.server)
+            .field("dead", &self.is_dead())
+            .finish_non_exhaustive()
+    }
+}

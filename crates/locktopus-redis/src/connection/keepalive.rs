@@ -1,0 +1,60 @@
+//! Finding out that a connection is dead although nobody uses it.
+//!
+//! A closed connection announces itself. A server that is frozen, or cut off without a word, does
+//! not, and a subscription would wait on it for ever. Nor does a primary that became a replica, on which subscriptions are in
+//! the wrong place.
+
+use std::time::Duration;
+
+use locktopus_protocol::{ClientError, ROLE_QUESTION, says_replica};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use crate::connection::send::Live;
+
+/// How often a quiet connection is tried.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// Why a connection for subscriptions is given up that works.
+pub(crate) const REPLICA: &str = "the server is a replica";
+
+/// Tries the connection now and then, and when there is `unrest`, until it is found dead or in the wrong place.
+pub(crate) async fn watch(mut live: Live, limit: Duration, mut unrest: watch::Receiver<u64>) {
+    loop {
+        tokio::select! {
+            () = sleep(INTERVAL) => {}
+            Ok(()) = unrest.changed() => {}
+        }
+        if live.health().is_dead() {
+            return;
+        }
+        let right = live
+            .health()
+            .listener()
+            .is_none_or(|listener| listener.still_right(live.health().server()));
+        if !right {
+            live.health().kill("another server is responsible now");
+            return;
+        }
+        let problem = match timeout(limit, live.send(&[ROLE_QUESTION.as_bytes()])).await {
+            Ok(Ok(role)) if says_replica(&role) => REPLICA,
+            Ok(Ok(_) | Err(ClientError::Rejected { .. })) => continue,
+            Ok(Err(_)) | Err(_) => "the server does not answer",
+        };
+        live.health().kill(problem);
+        return;
+    }
+}
+
+/// Checks a connection on which somebody waited in vain.
+pub(crate) async fn check(mut live: Live, limit: Duration) {
+    if answers_within(&mut live, limit).await {
+        live.health().end_check();
+    } else {
+        live.health().kill("the server does not answer");
+    }
+}
+
+async fn answers_within(live: &mut Live, limit: Duration) -> bool {
+    timeout(limit, live.answers()).await.unwrap_or(false)
+}

@@ -1,0 +1,263 @@
+//! One connection that is made when needed and replaced when dead, for any number of callers.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use locktopus_protocol::backoff::Redial;
+use locktopus_protocol::{ClientError, HostPort};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::connection::dial::Dialer;
+use crate::connection::health::{Health, Listener};
+use crate::connection::keepalive;
+use crate::connection::send::Live;
+use crate::connection::sentinel::Sentinels;
+use crate::connection::sync::locked;
+
+/// Where a link leads.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    /// Always to this server.
+    Server(HostPort),
+    /// To whatever server the sentinels call the primary at the time of connecting.
+    Primary(Arc<Sentinels>),
+}
+
+/// A place for one connection.
+pub(crate) struct Link {
+    target: Target,
+    dialer: Arc<Dialer>,
+    listener: Option<Arc<dyn Listener>>,
+    place: Mutex<Place>,
+}
+
+/// What is in the place, and when it may be filled again.
+struct Place {
+    state: State,
+    redial: Redial,
+    /// Why there is no connection, as the last attempt said.
+    why: String,
+}
+
+impl Place {
+    /// A connection that is dead makes room for another one.
+    fn note_loss(&mut self) {
+        let State::Ready(live) = &self.state else {
+            return;
+        };
+        let health = live.health();
+        if health.is_dead() {
+            self.why = format!("{}: {}", health.server(), health.reason());
+            self.redial.lost(Instant::now());
+            self.state = State::Idle;
+        }
+    }
+}
+
+type Attempt = watch::Receiver<Option<Result<Live, ClientError>>>;
+
+enum State {
+    Idle,
+    /// One attempt for all callers. It goes on if they lose interest, so that the next one profits.
+    Dialing(Attempt),
+    Ready(Live),
+    Closed,
+}
+
+impl Link {
+    /// A link without a connection yet. With a `listener` the connection is for subscriptions and is
+    /// tried now and then.
+    pub(crate) fn new(
+        target: Target,
+        dialer: Arc<Dialer>,
+        listener: Option<Arc<dyn Listener>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            target,
+            dialer,
+            listener,
+            place: Mutex::new(Place {
+                state: State::Idle,
+                redial: Redial::new(),
+                why: "the connection was lost".to_owned(),
+            }),
+        })
+    }
+
+    /// The connection, made first if there is none. In the pause after a failed attempt, what that one said.
+    pub(crate) async fn get(self: &Arc<Self>) -> Result<Live, ClientError> {
+        let mut attempt = {
+            let place = &mut *locked(&self.place);
+            match &place.state {
+                State::Ready(live) if !live.health().is_dead() => return Ok(live.clone()),
+                State::Closed => return Err(closed()),
+                // Without a sender the attempt ended together with the runtime it ran on.
+                State::Dialing(attempt) if attempt.has_changed().is_ok() => attempt.clone(),
+                State::Idle | State::Dialing(_) | State::Ready(_) => {
+                    self.dial_unless_paused(place)?
+                }
+            }
+        };
+        match attempt.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(outcome)) => outcome.clone(),
+            Ok(None) | Err(_) => Err(ClientError::NotSent(
+                "the attempt to connect was abandoned".to_owned(),
+            )),
+        }
+    }
+
+    /// The server, if the link always leads to the same one.
+    pub(crate) fn server(&self) -> Option<&HostPort> {
+        match &self.target {
+            Target::Server(server) => Some(server),
+            Target::Primary(_) => None,
+        }
+    }
+
+    /// The connection, if there is one.
+    pub(crate) fn peek(&self) -> Option<Live> {
+        match &locked(&self.place).state {
+            State::Ready(live) if !live.health().is_dead() => Some(live.clone()),
+            State::Idle | State::Dialing(_) | State::Ready(_) | State::Closed => None,
+        }
+    }
+
+    /// Somebody waited in vain: checks in the background whether the connection still works. It has the time of one
+    /// answer, which is also more than any command blocks it for.
+    pub(crate) fn doubt(&self) {
+        let limit = self.dialer.budget().answer();
+        let Some(live) = self.peek() else { return };
+        if !live.health().begin_check() {
+            return;
+        }
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(keepalive::check(live, limit))),
+            Err(_) => live.health().kill("a caller waited in vain"),
+        }
+    }
+
+    /// Drops the connection for good.
+    pub(crate) fn close(&self) {
+        let before = std::mem::replace(&mut locked(&self.place).state, State::Closed);
+        if let State::Ready(live) = before {
+            live.health().retire();
+        }
+    }
+
+    fn start(self: &Arc<Self>) -> Attempt {
+        let (sender, attempt) = watch::channel(None);
+        let link = Arc::clone(self);
+        tokio::spawn(async move {
+            let outcome = link.dial().await;
+            let outcome = link.settle(outcome);
+            sender.send_replace(Some(outcome));
+        });
+        attempt
+    }
+
+    fn dial_unless_paused(self: &Arc<Self>, place: &mut Place) -> Result<Attempt, ClientError> {
+        place.note_loss();
+        if let Some(wait) = place.redial.wait(Instant::now()) {
+            return Err(ClientError::NotSent(format!(
+                "{}; the next attempt is made in {} ms",
+                place.why,
+                wait.as_millis()
+            )));
+        }
+        let attempt = self.start();
+        place.state = State::Dialing(attempt.clone());
+        Ok(attempt)
+    }
+
+    fn settle(self: &Arc<Self>, outcome: Result<Live, ClientError>) -> Result<Live, ClientError> {
+        let mut place = locked(&self.place);
+        if matches!(place.state, State::Closed) {
+            if let Ok(live) = &outcome {
+                live.health().retire();
+            }
+            return Err(closed());
+        }
+        match &outcome {
+            Ok(live) => {
+                place.redial.connected(Instant::now());
+                place.state = State::Ready(live.clone());
+            }
+            Err(error) => {
+                place.redial.failed(Instant::now());
+                place.why = match error {
+                    ClientError::NotSent(why) => why.clone(),
+                    other => other.to_string(),
+                };
+                place.state = State::Idle;
+            }
+        }
+        drop(place);
+        if let Ok(live) = &outcome {
+            let link = Arc::downgrade(self);
+            live.health().when_killed(move || {
+                if let Some(link) = link.upgrade() {
+                    link.let_go();
+                }
+            });
+        }
+        outcome
+    }
+
+    /// Closes a connection that is dead: the server must not go on sending to it until somebody needs another one.
+    fn let_go(&self) {
+        locked(&self.place).note_loss();
+    }
+
+    async fn dial(&self) -> Result<Live, ClientError> {
+        let live = match &self.target {
+            Target::Server(server) => self.dial_server(server.clone()).await?,
+            Target::Primary(sentinels) => {
+                sentinels.connect(|server| self.dial_server(server)).await?
+            }
+        };
+        if live.health().is_dead() {
+            let server = live.health().server();
+            return Err(ClientError::NotSent(format!(
+                "{server} closed the connection at once"
+            )));
+        }
+        if let Some(listener) = &self.listener {
+            let (limit, unrest) = (self.dialer.budget().answer(), listener.unrest());
+            let task = tokio::spawn(keepalive::watch(live.clone(), limit, unrest));
+            live.health().accompany(task.abort_handle());
+        }
+        Ok(live)
+    }
+
+    async fn dial_server(&self, server: HostPort) -> Result<Live, ClientError> {
+        let health = Health::new(server, self.listener.clone());
+        match self.dialer.dial(&health).await {
+            Ok(connection) => Ok(Live::new(connection, health)),
+            Err(error) => {
+                // It was never in use, so nobody needs to hear of its end.
+                health.retire();
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("target", &self.target)
+            .finish_non_exhaustive()
+    }
+}
+
+fn closed() -> ClientError {
+    ClientError::NotSent("the client was closed".to_owned())
+}

@@ -1,0 +1,72 @@
+//! Encryption of a connection; without the feature `tls`, the refusal to connect.
+
+#[cfg(feature = "tls")]
+pub(crate) use enabled::Tls;
+
+#[cfg(not(feature = "tls"))]
+pub(crate) use disabled::Tls;
+
+#[cfg(feature = "tls")]
+mod enabled {
+    use std::io;
+    use std::sync::Arc;
+
+    use locktopus_protocol::TlsOptions;
+    use rustls::pki_types::ServerName;
+    use tokio::net::TcpStream;
+    use tokio_rustls::TlsConnector;
+
+    use crate::connection::duplex::Stream;
+    use crate::connection::error::ConnectError;
+
+    /// What every encrypted connection needs, read once.
+    #[derive(Clone)]
+    pub(crate) struct Tls {
+        connector: TlsConnector,
+    }
+
+    impl Tls {
+        pub(crate) async fn load(options: &TlsOptions) -> Result<Self, ConnectError> {
+            let config = locktopus_protocol::tls::client_config(options)
+                .await
+                .map_err(|failure| ConnectError::Tls(failure.to_string()))?;
+            let connector = TlsConnector::from(Arc::new(config));
+            Ok(Self { connector })
+        }
+
+        /// Makes the handshake, and checks that the certificate is for `host`.
+        pub(crate) async fn wrap(&self, host: &str, stream: TcpStream) -> io::Result<Stream> {
+            let name = ServerName::try_from(host.to_owned())
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+            let encrypted = self.connector.connect(name, stream).await?;
+            Ok(Box::new(encrypted))
+        }
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+mod disabled {
+    use std::io;
+
+    use locktopus_protocol::TlsOptions;
+    use tokio::net::TcpStream;
+
+    use crate::connection::duplex::Stream;
+    use crate::connection::error::ConnectError;
+
+    /// Never exists: [`Tls::load`] refuses.
+    #[derive(Clone)]
+    pub(crate) enum Tls {}
+
+    impl Tls {
+        #[expect(clippy::unused_async, reason = "the other build reads files here")]
+        pub(crate) async fn load(_: &TlsOptions) -> Result<Self, ConnectError> {
+            Err(ConnectError::TlsNotBuiltIn)
+        }
+
+        #[expect(clippy::unused_async, reason = "the other build shakes hands here")]
+        pub(crate) async fn wrap(&self, _: &str, _: TcpStream) -> io::Result<Stream> {
+            match *self {}
+        }
+    }
+}

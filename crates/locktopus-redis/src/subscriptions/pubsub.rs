@@ -1,0 +1,305 @@
+//! Subscribing: one connection per server that carries channels, apart from the ones for commands.
+//!
+//! Nothing is subscribed again here after a loss. The layer above knows which channels are wanted; it
+//! hears [`PushEvent::Disrupted`] and calls [`Subscriber::subscribe`] with all of them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::join_all;
+use locktopus_protocol::{
+    Channel, ChannelFlavour, ClientError, PushEvent, ROLE_QUESTION, says_replica,
+};
+use redis::{Pipeline, PushKind, Value};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::timeout;
+
+use crate::connection::dial::Dialer;
+use crate::connection::error::rejected;
+use crate::connection::keepalive::REPLICA;
+use crate::connection::link::Link;
+use crate::connection::reply::reply_of;
+use crate::connection::send::Live;
+use crate::connection::sync::locked;
+use crate::subscriptions::placements::Places;
+use crate::topology::{Place, Topology};
+
+/// All subscriptions of one client.
+pub(crate) struct Subscriber {
+    topology: Arc<Topology>,
+    dialer: Arc<Dialer>,
+    places: Arc<Places>,
+    links: Mutex<HashMap<Place, Arc<Link>>>,
+    events: Mutex<Option<UnboundedReceiver<PushEvent>>>,
+    closed: AtomicBool,
+}
+
+impl Subscriber {
+    pub(crate) fn new(topology: Arc<Topology>, dialer: Arc<Dialer>) -> Self {
+        let (sender, events) = unbounded_channel();
+        Self {
+            places: Arc::new(Places::new(Arc::clone(&topology), sender)),
+            topology,
+            dialer,
+            links: Mutex::default(),
+            events: Mutex::new(Some(events)),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
+        locked(&self.events).take()
+    }
+
+    /// Subscribes to all channels and waits for every confirmation.
+    pub(crate) async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
+        self.topology.freshen().await;
+        let moved = self.attempt(channels.iter()).await?;
+        let Some(first) = moved.first() else {
+            return Ok(());
+        };
+        // Refused, so nothing was subscribed to. The refusal made the map stale.
+        tracing::debug!(channels = moved.len(), reason = %first.1, "slots of channels have moved");
+        self.topology.freshen().await;
+        let moved = self
+            .attempt(moved.into_iter().map(|(channel, _)| channel))
+            .await?;
+        moved
+            .into_iter()
+            .next()
+            .map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// Drops subscriptions where there is a connection; elsewhere they are gone already.
+    pub(crate) async fn unsubscribe(&self, channels: &[Channel]) {
+        let mut groups: HashMap<Place, Vec<&Channel>> = HashMap::new();
+        for channel in channels {
+            if let Some(place) = self.places.take(channel) {
+                groups.entry(place).or_default().push(channel);
+            }
+        }
+        join_all(
+            groups
+                .into_iter()
+                .map(|(place, group)| self.leave(place, group)),
+        )
+        .await;
+    }
+
+    /// Gives up the connection that carries a channel: somebody who listens to it was not counted on the primary.
+    pub(crate) fn misplaced(&self, channel: &[u8]) {
+        let link = self
+            .places
+            .find(channel)
+            .and_then(|place| locked(&self.links).get(&place).map(Arc::clone));
+        if let Some(live) = link.and_then(|link| link.peek()) {
+            live.health().kill("a subscription is not on the primary");
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        locked(&self.links)
+            .drain()
+            .for_each(|(_, link)| link.close());
+    }
+
+    /// Subscribes wherever the channels belong as far as is known. Returns the channels refused with
+    /// `MOVED`; any other failure ends in an error, after every server was tried.
+    async fn attempt<'a>(
+        &self,
+        channels: impl Iterator<Item = &'a Channel>,
+    ) -> Result<Vec<(&'a Channel, ClientError)>, ClientError> {
+        let mut groups: HashMap<Place, Vec<&Channel>> = HashMap::new();
+        let mut homeless = None;
+        for channel in channels {
+            match self.topology.place_of(channel) {
+                Some(place) => groups.entry(place).or_default().push(channel),
+                None => homeless = Some(channel),
+            }
+        }
+        let joined = groups
+            .into_iter()
+            .map(|(place, group)| self.join(place, group));
+        let mut moved = Vec::new();
+        let mut problem = homeless.map(|channel| {
+            let name = String::from_utf8_lossy(&channel.name);
+            ClientError::NotSent(format!(
+                "no node of the cluster serves the slot of channel {name}"
+            ))
+        });
+        for outcome in join_all(joined).await {
+            match outcome {
+                Ok(refused) => moved.extend(refused),
+                Err(error) => problem = Some(error),
+            }
+        }
+        match problem {
+            None => Ok(moved),
+            Some(error) => {
+                self.topology.mark_stale();
+                Err(error)
+            }
+        }
+    }
+
+    /// Subscribes to channels that belong on one server.
+    async fn join<'a>(
+        &self,
+        place: Place,
+        channels: Vec<&'a Channel>,
+    ) -> Result<Vec<(&'a Channel, ClientError)>, ClientError> {
+        let mut live = self.link(&place)?.get().await?;
+        // One command per channel: a command for shard channels must not mix slots, and this way
+        // each channel has an answer of its own. They travel in one write.
+        let mut pipeline = Pipeline::with_capacity(channels.len());
+        for channel in &channels {
+            let name = match channel.flavour {
+                ChannelFlavour::Plain => "SUBSCRIBE",
+                ChannelFlavour::Sharded => "SSUBSCRIBE",
+            };
+            pipeline.cmd(name).arg(&channel.name[..]);
+        }
+        // The last answer tells whether these subscriptions are where they should be.
+        pipeline.cmd(ROLE_QUESTION);
+        let mut answers = self.exchange(&mut live, &pipeline).await?;
+        if answers
+            .pop()
+            .and_then(|role| reply_of(role).ok())
+            .is_some_and(|role| says_replica(&role))
+        {
+            live.health().kill(REPLICA);
+            let server = live.health().server();
+            return Err(ClientError::MaybeExecuted(format!(
+                "{server} is a replica, where subscriptions do not count"
+            )));
+        }
+        let (mut moved, mut elsewhere, mut problem) = (Vec::new(), HashMap::new(), None);
+        for (channel, answer) in channels.iter().zip(answers) {
+            match verdict(&answer, channel) {
+                Ok(()) => {
+                    if let Some(before) = self.places.put(channel, &place) {
+                        elsewhere
+                            .entry(before)
+                            .or_insert_with(Vec::new)
+                            .push(*channel);
+                    }
+                }
+                Err(ClientError::Rejected { code, message }) if code == "MOVED" => {
+                    self.topology.moved(&message, live.health().server());
+                    moved.push((*channel, ClientError::Rejected { code, message }));
+                }
+                Err(error) => {
+                    if matches!(error, ClientError::MaybeExecuted(_)) {
+                        live.health().kill("answers are out of step");
+                    }
+                    problem = Some(error);
+                }
+            }
+        }
+        // Otherwise messages would come twice.
+        join_all(
+            elsewhere
+                .into_iter()
+                .map(|(place, group)| self.leave(place, group)),
+        )
+        .await;
+        if live.health().is_dead() {
+            let server = live.health().server();
+            problem = Some(ClientError::MaybeExecuted(format!(
+                "{server}: connection lost"
+            )));
+        }
+        problem.map_or(Ok(moved), Err)
+    }
+
+    /// Unsubscribes on one server, if there is a connection to it.
+    async fn leave(&self, place: Place, channels: Vec<&Channel>) {
+        let link = locked(&self.links).get(&place).map(Arc::clone);
+        let Some(mut live) = link.and_then(|link| link.peek()) else {
+            return;
+        };
+        let mut pipeline = Pipeline::with_capacity(channels.len());
+        for channel in &channels {
+            let name = match channel.flavour {
+                ChannelFlavour::Plain => "UNSUBSCRIBE",
+                ChannelFlavour::Sharded => "SUNSUBSCRIBE",
+            };
+            pipeline.cmd(name).arg(&channel.name[..]);
+            self.places.expect_end(channel);
+        }
+        let answers = self
+            .exchange(&mut live, &pipeline)
+            .await
+            .unwrap_or_default();
+        // A confirmation was noted when it arrived; a refusal is noted here.
+        let unconfirmed = channels
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !matches!(answers.get(*at), Some(Value::Push { .. })));
+        for (_, channel) in unconfirmed {
+            self.places.ended(&channel.name);
+        }
+    }
+
+    async fn exchange(
+        &self,
+        live: &mut Live,
+        pipeline: &Pipeline,
+    ) -> Result<Vec<Value>, ClientError> {
+        let limit = self.dialer.budget().answer();
+        match timeout(limit, live.send_all(pipeline)).await {
+            Ok(answers) => answers,
+            Err(_) => {
+                live.health().kill("the server does not answer");
+                let server = live.health().server();
+                Err(ClientError::MaybeExecuted(format!(
+                    "{server}: no confirmation in {limit:?}"
+                )))
+            }
+        }
+    }
+
+    fn link(&self, place: &Place) -> Result<Arc<Link>, ClientError> {
+        let mut links = locked(&self.links);
+        if self.closed.load(Ordering::Acquire) {
+            return Err(ClientError::NotSent("the client was closed".to_owned()));
+        }
+        if let Some(link) = links.get(place) {
+            return Ok(Arc::clone(link));
+        }
+        let target = self.topology.target(place).ok_or_else(|| {
+            ClientError::NotSent("a cluster has more than one primary".to_owned())
+        })?;
+        let listener = Arc::clone(&self.places);
+        let link = Link::new(target, Arc::clone(&self.dialer), Some(listener));
+        links.insert(place.clone(), Arc::clone(&link));
+        Ok(link)
+    }
+}
+
+/// Whether this is the confirmation of this channel.
+fn verdict(answer: &Value, channel: &Channel) -> Result<(), ClientError> {
+    match answer {
+        Value::ServerError(error) => Err(rejected(error)),
+        Value::Push {
+            kind: PushKind::Subscribe | PushKind::SSubscribe,
+            data,
+        } if matches!(data.first(), Some(Value::BulkString(name)) if *name == channel.name) => {
+            Ok(())
+        }
+        _ => Err(ClientError::MaybeExecuted(
+            "the confirmation is for something else".to_owned(),
+        )),
+    }
+}
+
+impl fmt::Debug for Subscriber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscriber")
+            .field("links", &self.links)
+            .finish_non_exhaustive()
+    }
+}
