@@ -118,7 +118,7 @@ impl Cluster {
     ) -> Result<Pipelined, ClientError> {
         let requests = Request::each(commands)?;
         let node = self.shared.find(route).await?;
-        let answers = match node.lane().conn().await {
+        let answers = match node.blocking().conn().await {
             Ok(conn) => conn.send_each(requests).await,
             Err(unreachable) => Err(unreachable),
         };
@@ -165,7 +165,7 @@ impl Cluster {
         Ok(join_all(replies).await)
     }
 
-    /// Drops the connection that carries a channel: somebody who listens to it was not counted on the primary.
+    /// Drops the connection that carries a channel: its subscriber was not counted on the primary.
     pub(crate) fn misplaced(&self, channel: &[u8]) {
         self.shared.stale.notify_one();
         let Some(place) = self.shared.placements.find(channel) else {

@@ -23,8 +23,8 @@ pub(crate) struct Single {
     commands: Link,
     messages: Link,
     dialer: Arc<Dialer>,
-    /// For what may block; opened on first use.
-    lane: OnceLock<Link>,
+    /// For commands that may block; opened on first use.
+    blocking: OnceLock<Link>,
 }
 
 impl Single {
@@ -41,7 +41,7 @@ impl Single {
             commands,
             messages,
             dialer: Arc::clone(dialer),
-            lane: OnceLock::new(),
+            blocking: OnceLock::new(),
         }
     }
 
@@ -67,10 +67,10 @@ impl Single {
 
     pub(crate) async fn pipeline(&self, commands: &[&[&[u8]]]) -> Result<Pipelined, ClientError> {
         let requests = Request::each(commands)?;
-        let lane = self
-            .lane
+        let blocking = self
+            .blocking
             .get_or_init(|| Link::for_blocking(Arc::clone(&self.dialer), self.target.clone()));
-        let conn = lane.conn().await?;
+        let conn = blocking.conn().await?;
         let answers = conn.send_each(requests).await?;
         let demoted = |reply: &Result<Reply, ClientError>| matches!(reply, Err(ClientError::Rejected { code, .. }) if code == "READONLY");
         if answers.replies.iter().any(demoted) {
@@ -116,23 +116,23 @@ impl Single {
         }
     }
 
-    /// Somebody who listens was not counted on the primary.
+    /// A subscriber was not counted on the primary.
     pub(crate) fn misplaced(&self) {
         self.messages.drop_current();
     }
 
     pub(crate) fn suspect(&self) {
         self.commands.suspect();
-        if let Some(lane) = self.lane.get() {
-            lane.suspect();
+        if let Some(blocking) = self.blocking.get() {
+            blocking.suspect();
         }
     }
 
     pub(crate) fn close(&self) {
         self.commands.close();
         self.messages.close();
-        if let Some(lane) = self.lane.get() {
-            lane.close();
+        if let Some(blocking) = self.blocking.get() {
+            blocking.close();
         }
     }
 }

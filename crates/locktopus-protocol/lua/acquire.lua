@@ -6,18 +6,18 @@
 --       4 latest server time in us at which this may run, 0 = no limit   5 mode   6 permits
 --       7 fencing tokens to reserve, 0 = none   8 smallest token   9 PUBLISH or SPUBLISH
 --       10 how long to keep a place in the queue in ms, absent or '' = do not queue   11 inbox channel
---       12 channel (fair lock and semaphores)   13 1 to be told at the inbox when others want it, if it is granted
+--       12 channel (fair lock and semaphores)   13 1 = if granted, send a recall to the inbox when others want it
 -- Reply server time in us: granted, and this is the first token if any was asked for; or
 --       {status, value, server time in us, ...}
 --       1 granted, value = first token or 0      (also when the owner holds it already: a repeated attempt)
---       0 not to be had, value = the remaining lease in the way in ms, -1 = no expiry
+--       0 not available, value = the remaining lease that blocks it in ms, -1 = no expiry
 --       2 too late, value = 0: nothing was done
 --       3 queued, value as for 0; how many are ahead; the last token given; 1 if another library's client holds
 --         it, or is ahead (fair lock)
 --       error WRONGKIND: the name is in use as another kind, and nothing was done
 --
 -- Whatever can be refused is refused before the lock is written, so an error leaves no lock behind.
--- A number where that says it all, because servers look into every table for a dozen names before they send it.
+-- A plain number where possible: before a server sends a table, it looks up a dozen field names in it.
 local function granted(token)
   return (tokens == 0 or token == now) and now or {1, token, now}
 end
@@ -28,7 +28,7 @@ if code == 1 then
 end
 if code == 2 then
   if KEYS[3] and first(0) then
-    hand_on(owner)
+    hand_off(owner)
   end
   return wait(remaining, foreign)
 end
@@ -38,7 +38,7 @@ if KEYS[3] and code == 0 then
   head, place = first(0)
 end
 if head then
-  local theirs = strangers(place)
+  local theirs = stale_queue(place)
   if theirs then
     return misplaced(nil, 0, theirs)
   end
@@ -46,9 +46,9 @@ if head then
   if left then
     return wait(left)
   end
-  local turn, granted = hand_on(owner)
+  local turn, granted = hand_off(owner)
   if turn == 'busy' or granted > 0 then
-    code, remaining, foreign = standing(owner, mode, permits)
+    code, remaining, foreign = status(owner, mode, permits)
     if turn == 'busy' or code == 2 then
       return wait(remaining or -1, foreign)
     end
@@ -57,15 +57,15 @@ if head then
   behind = turn == 'self' and not exclusive
 end
 
--- The token and the note first: if a later command fails, a number is skipped and a note tells nobody, which does no
--- harm.
+-- The token and the recall note first: if a later command fails, a token is skipped and a note has no reader, which is
+-- harmless.
 local token = tokens > 0 and reserve(tokens, floor) or 0
 if ARGV[13] == '1' then
   note_recall(owner, lease, ARGV[11])
 end
 take(owner, lease, mode, permits)
 if behind then
-  -- There may be room for those behind, who were not woken.
-  hand_on(nil)
+  -- Waiters further back may fit too, and were not woken.
+  hand_off(nil)
 end
 return granted(token)

@@ -1,7 +1,7 @@
--- Changes the number of permits of a semaphore, and hands on what became free.
+-- Changes the number of permits of a semaphore, and hands off what became free.
 --
 -- KEYS  1 the free permits (number)   2 the last fencing token   3 the queue   4 the waiters   5 who holds permits
---       6 the mark that says of which kind the number is   7 who holds permits of the other kind
+--       6 the key that says which kind the number belongs to   7 who holds permits of the other kind
 --       8 the answer to this operation, if it was done before
 -- ARGV  1 init, resize, add, drain or delete   2 a number   3 PUBLISH or SPUBLISH   4 channel
 --       5 how long to keep the answer in ms   6 how long to keep the token in ms, 0 = for ever
@@ -16,7 +16,7 @@ read_clock()
 if other() then
   return misplaced(KEYS[6])
 end
-local theirs = used_as() == 'none' and strangers(select(2, first(0)))
+local theirs = used_as() == 'none' and stale_queue(select(2, first(0)))
 if theirs then
   return misplaced(nil, 0, theirs)
 end
@@ -25,7 +25,7 @@ reap()
 local action, number = ARGV[1], tonumber(ARGV[2])
 local before = tonumber(redis.call('GET', KEYS[1]) or '')
 local after, answer = before, nil
--- Where the number is gone those who held permits still do: what they hold is not free again, and comes back.
+-- If the number is gone, its holders keep their permits: those are not free, and return when they are released.
 if action == 'init' then
   after = before or number - held()
 elseif action == 'resize' then
@@ -34,8 +34,8 @@ elseif action == 'add' then
   after = (before or -held()) + number
 elseif action == 'drain' then
   answer = math.max(0, before or 0)
-  if answer > 0 and standing('', 'p', answer) ~= 0 then
-    answer = 0 -- What nobody may have now, nobody may drain: it is held back.
+  if answer > 0 and status('', 'p', answer) ~= 0 then
+    answer = 0 -- Under quarantine nothing can be drained.
   end
   after = before and before - answer
 elseif action == 'delete' then
@@ -60,7 +60,7 @@ redis.call('SET', KEYS[8], string.format('%s %d', answer and string.format('%.0f
   'PX', ARGV[5])
 if (changed or came_back) and after and after > 0 then
   if first(0) then
-    hand_on(nil)
+    hand_off(nil)
   end
   local word = announcement(0)
   if word then

@@ -1,8 +1,8 @@
--- Ends every hold of a lock of any kind, fences its tokens, and hands it on.
+-- Ends every hold of a lock of any kind, fences its tokens, and hands it off.
 --
 -- KEYS  as for acquiring
 -- ARGV  1 PUBLISH or SPUBLISH, or '' to tell nobody   2 channel   3 how long to keep the token in ms, 0 = for ever
---       4 1 if the kind has fencing tokens, else 0   8, 9 how to ring another library's bell (some mutexes)
+--       4 1 if the kind has fencing tokens, else 0   8, 9 how to notify another library's waiters (some mutexes)
 -- Reply {token up to which all are fenced, or 0; the owners who held it ...}
 --       error WRONGKIND: the name is in use as another kind, and nothing was done
 read_clock()
@@ -10,7 +10,7 @@ if other() then
   return misplaced(KEYS[6])
 end
 if publish ~= '' then
-  ask_back()
+  recall()
 end
 local owners = clear()
 local fence = 0
@@ -20,7 +20,7 @@ end
 local handed = 0
 if publish ~= '' then
   if KEYS[3] and first(0) then
-    handed = select(2, hand_on(nil))
+    handed = select(2, hand_off(nil))
   end
   local word = announcement(handed)
   if word then

@@ -6,7 +6,7 @@
 --       then of each member: how many keys   l (lock) or m (mutex)   owner   lease in ms   fencing tokens   smallest token
 -- Reply {status, value, server time in us, ...}
 --       1 granted, value = 0; then the first token of each member, or 0
---       0 not to be had, value = the remaining lease in the way in ms, -1 = no expiry; the member's index, from 0
+--       0 not available, value = the remaining lease that blocks it in ms, -1 = no expiry; the member's index, from 0
 --       2 too late, value = 0: nothing was done
 --       error WRONGKIND <index>: this member's name is in use as another kind, and nothing was done
 --
@@ -38,9 +38,9 @@ end
 
 for index, member in ipairs(members) do
   choose(member)
-  local code, remaining = member.kind.standing(member.owner)
+  local code, remaining = member.kind.status(member.owner)
   if code == 2 then
-    ask_back()
+    recall()
     return {0, remaining, now, index - 1}
   end
   if code == 4 then

@@ -1,7 +1,7 @@
 -- Writes or deletes a key for the holder of a lock, unless a later holder has been there.
 --
 -- KEYS  1 what is written   2 its fence (hash: lock, token, holder)
--- ARGV  1 kind:name of the lock   2 fencing token   3 mark of the holder, '' = unknown
+-- ARGV  1 kind:name of the lock   2 fencing token   3 id of the holder, '' = unknown
 --       4 how long to keep the fence after this in ms, 0 = for ever
 --       5 SET or DEL   6 value   7 how long the value lives in ms, 0 = for ever
 -- Reply {status, newest token, kind:name of the lock whose fence is there}

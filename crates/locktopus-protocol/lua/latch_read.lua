@@ -1,6 +1,6 @@
 -- Reads the count of a latch. Writes nothing, so it goes on when the server is out of memory.
 --
--- KEYS  1 the count   2 the mark that says of which kind the number is   3, 4 who holds permits of semaphores
+-- KEYS  1 the count   2 the key that says which kind the number belongs to   3, 4 who holds permits of semaphores
 -- ARGV  none
 -- Reply {count or '', 0}
 --       error WRONGKIND: the name is in use as another kind

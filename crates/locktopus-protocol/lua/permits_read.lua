@@ -10,7 +10,7 @@ if other() then
 end
 local value = tonumber(redis.call('GET', KEYS[1]) or '')
 if value then
-  -- Free too, though nobody has taken them back yet: those whose lease has ended.
+  -- Expired permits count as free, although nobody has taken them back yet.
   value = value + #redis.call('ZRANGE', KEYS[5], '-inf', string.format('%.0f', now / 1000), 'BYSCORE')
 end
 return {value or '', 0}

@@ -1,18 +1,18 @@
--- Releases a lock of any kind, or gives up a place in its queue. Hands on what became free, or rings the bell.
+-- Releases a lock of any kind, or gives up a place in its queue. Hands off what became free, or announces it.
 --
 -- KEYS  as for acquiring
 -- ARGV  1 owner   2 mode   3 permits   4 PUBLISH or SPUBLISH, or '' to tell nobody   5 channel
 --       6 how long to keep the token in ms, 0 = for ever   7 channel of those who can queue
---       8, 9 how to ring another library's bell (some mutexes)
+--       8, 9 how to notify another library's waiters (some mutexes)
 -- Reply receivers, if it was released: how many heard it, or how many were handed something; -1 if the message could not
 --       be sent. {0}: not held by this owner (at most a place in the queue was given up)
---       A number, because servers look into every table for a dozen names before they send it.
+--       A plain number: before a server sends a table, it looks up a dozen field names in it.
 local owner, mode, permits = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local channel = ARGV[5]
 
--- Whether it is the turn of those who cannot queue (`turns`: false never, true if the lock is free, 'counted' if any of
--- it is). Waiters of other libraries only hear the bell, which nobody rings
--- while our own hand the lock on among themselves: one hand-off in sixteen is theirs if others listen than our own.
+-- Whether this release is for clients that cannot queue (`turns`: false never, true if the lock is free, 'counted' if any
+-- permit is). Waiters of other libraries only hear announcements, and direct hand-offs announce nothing: so one hand-off in
+-- sixteen is announced instead, if clients of other libraries listen.
 local function turn_of_others()
   if not turns or now % 16 ~= 0 or (turns ~= 'counted' and redis.call('EXISTS', KEYS[1]) == 1) then
     return false
@@ -37,11 +37,11 @@ end
 local handed, free = 0, released or came_back
 if KEYS[3] then
   if not released and leave(owner) then
-    -- If something is free, those behind were not told: it was not their turn. (What cannot be looked at is not given.)
+    -- If something is free, waiters behind this one were not woken. (If its state cannot be read, nothing is granted.)
     read_clock()
     free = true
     if exclusive then
-      local fine, code = pcall(standing, owner)
+      local fine, code = pcall(status, owner)
       free = fine and code == 0
     end
   end
@@ -54,7 +54,7 @@ if KEYS[3] then
         say(select(6, parse(record)), '0', head)
       end
     else
-      handed = select(2, hand_on(nil))
+      handed = select(2, hand_off(nil))
     end
   elseif released then
     forget_recall()

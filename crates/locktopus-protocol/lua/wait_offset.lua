@@ -1,7 +1,7 @@
--- Writes something that does not matter, so that what was written before it has an offset in the replication stream that
--- `WAIT` waits for: newer servers wait only for a connection's own last write, which may be older than what is asked about.
+-- A write of no meaning, so that `WAIT` covers everything before it: newer servers wait only for the offset of a
+-- connection's own last write, which may be older than the write in question.
 --
--- KEYS  1 the mark
+-- KEYS  1 any key
 -- ARGV  1 how long to keep it in ms
 -- Reply OK
 return redis.call('SET', KEYS[1], 1, 'PX', ARGV[1])

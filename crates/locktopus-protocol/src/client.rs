@@ -78,11 +78,11 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
     /// Tells the adapter that the caller gave up waiting for an answer on `route`.
     fn timed_out(&self, route: Route);
 
-    /// Tells the adapter that the server which said something on a channel had counted nobody there: what arrived came by
-    /// way of another one, such as a replica, and whoever listens there is handed nothing. The adapter drops the connection
+    /// Tells the adapter that the server which published on a channel had counted no subscriber: the message arrived through
+    /// another server, such as a replica, whose subscribers are granted nothing. The adapter drops the connection
     /// that carries the channel, says so by [`PushEvent::Disrupted`], and subscribes next where the primary is by then.
     ///
-    /// One that does nothing, as the default does, costs each waiter a question to the server for each grant.
+    /// If it does nothing, as the default, each waiter has to ask the server for each grant.
     fn misplaced(&self, channel: &[u8]) {
         let _ = channel;
     }

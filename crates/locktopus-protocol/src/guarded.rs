@@ -177,7 +177,7 @@ impl GuardedWriter {
             .run(script, slot, &keys, &args, deadline)
             .await?;
         decode(&reply).ok_or_else(|| {
-            let message = "guarded_write.lua gave an answer that makes no sense";
+            let message = "the answer of guarded_write.lua is malformed";
             self.executor
                 .error(BackendErrorKind::Protocol, Executed::Maybe, message)
         })

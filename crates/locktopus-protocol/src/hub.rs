@@ -11,10 +11,10 @@
 //!
 //! A *generation* counts disruptions. A subscription confirmed in an earlier generation counts for nothing.
 
-mod by_name;
-mod complaints;
+mod misplaced;
 mod topic;
 mod waiter_channels;
+mod waiter_subscription;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,11 +31,11 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use crate::client::backoff::Backoff;
 use crate::client::{Channel, ChannelFlavour, ClientError, PushEvent, RedisClient};
 
-use complaints::Complaints;
-use topic::{Placed, Topic};
-use waiter_channels::CalledByName;
+use misplaced::MisplacedReports;
+use topic::{Placement, Topic};
+use waiter_channels::WaiterChannels;
 
-pub(crate) use topic::Listened;
+pub(crate) use topic::LockChannels;
 
 /// How long a channel without waiters stays subscribed, give or take a sweep.
 const LINGER: Duration = Duration::from_secs(2);
@@ -59,14 +59,14 @@ struct Shared {
     client: Arc<dyn RedisClient>,
     flavour: ChannelFlavour,
     call_timeout: Duration,
-    /// By each channel on which something can be said.
+    /// By each channel on which messages can arrive.
     topics: Mutex<HashMap<Bytes, Arc<Topic>>>,
-    /// The channels on which single waiters are called.
-    called: CalledByName,
-    complaints: Complaints,
+    /// The channels of single waiters.
+    waiter_channels: WaiterChannels,
+    misplaced_reports: MisplacedReports,
     /// How many disruptions there were, counted from 1.
     generation: AtomicU64,
-    /// Rung at a disruption, and when the first topic appears so that an idle hub sleeps.
+    /// Notified at a disruption, and when the first topic appears so that an idle hub sleeps.
     keeper: Notify,
 }
 
@@ -83,8 +83,8 @@ impl Hub {
             flavour,
             call_timeout,
             topics: Mutex::default(),
-            called: CalledByName::default(),
-            complaints: Complaints::default(),
+            waiter_channels: WaiterChannels::default(),
+            misplaced_reports: MisplacedReports::default(),
             generation: AtomicU64::new(1),
             keeper: Notify::new(),
         });
@@ -100,10 +100,10 @@ impl Hub {
     /// missed without a resync.
     pub(crate) async fn join(
         &self,
-        listened: Listened,
+        channels: LockChannels,
         deadline: Instant,
     ) -> Result<WakeStream, ClientError> {
-        let topic = self.shared.topic(listened);
+        let topic = self.shared.topic(channels);
         // Joined before the subscription is confirmed: a message that comes in between is not lost.
         let stream = topic.group.join(());
         if topic.confirmed.load(Ordering::Acquire) == self.shared.generation() {
@@ -121,9 +121,9 @@ impl Hub {
     }
 
     /// Joins the waiters of a lock if its channels are subscribed and nothing was missed.
-    pub(crate) fn listening(&self, listened: &Listened) -> Option<WakeStream> {
+    pub(crate) fn listening(&self, channels: &LockChannels) -> Option<WakeStream> {
         let topics = lock(&self.shared.topics);
-        let topic = topics.get(listened.name())?;
+        let topic = topics.get(channels.name())?;
         let confirmed = topic.confirmed.load(Ordering::Acquire);
         (confirmed == self.shared.generation()).then(|| topic.group.join(()))
     }
@@ -137,7 +137,7 @@ impl Hub {
     pub(crate) fn stop(&self) {
         self.tasks.iter().for_each(AbortHandle::abort);
         lock(&self.shared.topics).clear();
-        self.shared.called.forget_all();
+        self.shared.waiter_channels.forget_all();
     }
 }
 
@@ -148,17 +148,17 @@ impl Drop for Hub {
 }
 
 impl Shared {
-    fn topic(&self, listened: Listened) -> Arc<Topic> {
+    fn topic(&self, channels: LockChannels) -> Arc<Topic> {
         let mut topics = lock(&self.topics);
         if topics.is_empty() {
             self.keeper.notify_one();
         }
-        if let Some(topic) = topics.get(listened.name()) {
+        if let Some(topic) = topics.get(channels.name()) {
             return Arc::clone(topic);
         }
-        let topic = Arc::new(Topic::of(listened));
-        let announced = &topic.listened.announced;
-        topics.insert(topic.listened.name().clone(), Arc::clone(&topic));
+        let topic = Arc::new(Topic::of(channels));
+        let announced = &topic.channels.announced;
+        topics.insert(topic.channels.name().clone(), Arc::clone(&topic));
         // Kinds that share a channel should not share a name; if they do, one of them has its heartbeat.
         topics
             .entry(announced.clone())
@@ -182,7 +182,7 @@ impl Shared {
         let topics = lock(&self.topics);
         topics
             .iter()
-            .filter(|(name, topic)| *name == topic.listened.name())
+            .filter(|(name, topic)| *name == topic.channels.name())
             .map(|(_, topic)| Arc::clone(topic))
             .collect()
     }
@@ -190,7 +190,7 @@ impl Shared {
     fn channels<'a>(&self, topics: impl IntoIterator<Item = &'a Arc<Topic>>) -> Vec<Channel> {
         topics
             .into_iter()
-            .flat_map(|topic| topic.listened.channels(self.flavour))
+            .flat_map(|topic| topic.channels.list(self.flavour))
             .collect()
     }
 
@@ -226,7 +226,9 @@ impl Shared {
                     match topic {
                         Some(topic) => {
                             let placed = topic.hear(&channel, &payload);
-                            if placed == Placed::Elsewhere && self.complaints.due(Instant::now()) {
+                            if placed == Placement::WrongServer
+                                && self.misplaced_reports.due(Instant::now())
+                            {
                                 tracing::debug!(
                                     client = self.client.name(),
                                     "not counted on the primary, subscribing anew"
@@ -234,7 +236,7 @@ impl Shared {
                                 self.client.misplaced(&channel);
                             }
                         }
-                        None => self.called.hear(&channel),
+                        None => self.waiter_channels.hear(&channel),
                     }
                 }
                 PushEvent::Disrupted { reason } => {
@@ -332,7 +334,12 @@ impl Shared {
         let mut topics = self.all_topics();
         topics.retain(|topic| !topic.group.is_empty());
         let mut channels = self.channels(&topics);
-        channels.extend(self.called.all().into_iter().map(|name| self.channel(name)));
+        channels.extend(
+            self.waiter_channels
+                .all()
+                .into_iter()
+                .map(|name| self.channel(name)),
+        );
         if channels.is_empty() {
             return;
         }
@@ -343,7 +350,7 @@ impl Shared {
 
     async fn sweep(&self) {
         let mut idle = self.forget_idle();
-        let gone = self.called.forget_gone();
+        let gone = self.waiter_channels.forget_gone();
         idle.extend(gone.into_iter().map(|name| self.channel(name)));
         if idle.is_empty() {
             return;
@@ -354,7 +361,7 @@ impl Shared {
         let generation = self.generation();
         let mut wanted = self.all_topics();
         wanted.retain(|topic| {
-            let names = topic.listened.channels(self.flavour);
+            let names = topic.channels.list(self.flavour);
             names.iter().any(|name| idle.contains(name))
         });
         for topic in &wanted {
@@ -372,13 +379,13 @@ impl Shared {
         let mut topics = lock(&self.topics);
         let mut idle = Vec::new();
         for (name, topic) in topics.iter() {
-            if name != topic.listened.name() {
+            if name != topic.channels.name() {
                 continue;
             }
             let mut idle_since = lock(&topic.idle_since);
-            let names = topics.get(&topic.listened.announced);
+            let names = topics.get(&topic.channels.announced);
             let listed = 1 + usize::from(
-                topic.listened.inbox.is_some()
+                topic.channels.inbox.is_some()
                     && names.is_some_and(|other| Arc::ptr_eq(other, topic)),
             );
             // A further owner is somebody who joins right now.

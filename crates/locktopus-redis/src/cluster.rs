@@ -21,10 +21,10 @@ use tokio::time::{Instant, timeout};
 
 use crate::connection::dial::Dialer;
 use crate::connection::link::{Link, Target};
-use crate::connection::sync::locked;
+use crate::connection::sync::lock;
 use slots::SlotMap;
 
-/// How long the connection to a node without slots is kept after the last command was sent on to it.
+/// How long the connection to a node without slots is kept after the last redirect to it.
 const GUESTS_STAY: Duration = Duration::from_secs(60);
 
 /// The nodes of a cluster.
@@ -34,9 +34,9 @@ pub(crate) struct Cluster {
     dialer: Arc<Dialer>,
     table: Mutex<Arc<Table>>,
     links: Mutex<HashMap<HostPort, Arc<Link>>>,
-    /// Connections for what may block, made for the primaries that were asked for one.
-    lanes: Mutex<HashMap<HostPort, Arc<Link>>>,
-    /// Nodes without slots that commands were sent on to, because they are being given some, and when that was last.
+    /// Connections for commands that may block, made for the primaries that were asked for one.
+    blocking_links: Mutex<HashMap<HostPort, Arc<Link>>>,
+    /// Nodes without slots that commands were redirected to while slots migrate to them, with the time of the last redirect.
     guests: Mutex<HashMap<HostPort, Instant>>,
     clues: Mutex<Clues>,
     stale: AtomicBool,
@@ -56,10 +56,10 @@ struct Table {
     links: Vec<Arc<Link>>,
 }
 
-/// What failures told about the nodes since the last refresh.
+/// What failures have shown about the nodes since the last refresh.
 #[derive(Debug, Default)]
 struct Clues {
-    /// A node that should know better: another one pointed to it.
+    /// The node that the last redirect pointed to.
     better: Option<HostPort>,
     /// Nodes that failed, whose view of the cluster may be old.
     doubtful: HashSet<HostPort>,
@@ -75,7 +75,7 @@ impl Cluster {
                 links: Vec::new(),
             })),
             links: Mutex::default(),
-            lanes: Mutex::default(),
+            blocking_links: Mutex::default(),
             guests: Mutex::default(),
             clues: Mutex::default(),
             stale: AtomicBool::new(false),
@@ -102,7 +102,7 @@ impl Cluster {
         // The first node refused, so nothing has run; the second one's answer stands.
         let link = self.link_to(&to);
         if asking {
-            locked(&self.guests).insert(to, Instant::now());
+            lock(&self.guests).insert(to, Instant::now());
         }
         let answer = send(&link, args, asking).await;
         if let Err(error) = &answer {
@@ -126,8 +126,8 @@ impl Cluster {
         let Some(server) = link.server() else {
             return Err(self.nobody("it"));
         };
-        let lane = self.lane_to(server);
-        let answers = match lane.get().await {
+        let blocking = self.blocking_link_to(server);
+        let answers = match blocking.get().await {
             Ok(mut live) => live.send_each(commands).await,
             Err(error) => Err(error),
         };
@@ -178,7 +178,7 @@ impl Cluster {
         timeout(limit, send(link, args, false))
             .await
             .unwrap_or_else(|_| {
-                link.doubt();
+                link.suspect();
                 Err(ClientError::MaybeExecuted(format!(
                     "nothing heard in {limit:?}"
                 )))
@@ -189,12 +189,12 @@ impl Cluster {
         match route {
             Route::Slot(slot) => {
                 if let Ok(link) = self.link_for(slot) {
-                    link.doubt();
-                    self.doubt_lane(&link);
+                    link.suspect();
+                    self.suspect_blocking_link(&link);
                     self.suspect(&link);
                 }
             }
-            Route::Any => self.table().links.iter().for_each(|link| link.doubt()),
+            Route::Any => self.table().links.iter().for_each(|link| link.suspect()),
         }
     }
 
@@ -209,8 +209,10 @@ impl Cluster {
 
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        locked(&self.links).values().for_each(|link| link.close());
-        locked(&self.lanes).values().for_each(|lane| lane.close());
+        lock(&self.links).values().for_each(|link| link.close());
+        lock(&self.blocking_links)
+            .values()
+            .for_each(|blocking| blocking.close());
     }
 
     /// Asks for a refresh of the map in the background and before the next subscription.
@@ -225,20 +227,20 @@ impl Cluster {
             .iter()
             .map(|server| self.link_to(server))
             .collect();
-        let mut guests = locked(&self.guests);
+        let mut guests = lock(&self.guests);
         guests.retain(|_, last| last.elapsed() < GUESTS_STAY);
-        locked(&self.links).retain(|server, _| {
+        lock(&self.links).retain(|server, _| {
             map.primaries().contains(server)
                 || self.seeds.contains(server)
                 || guests.contains_key(server)
         });
-        locked(&self.lanes).retain(|server, _| map.primaries().contains(server));
-        *locked(&self.table) = Arc::new(Table { map, links });
+        lock(&self.blocking_links).retain(|server, _| map.primaries().contains(server));
+        *lock(&self.table) = Arc::new(Table { map, links });
         self.unrest.send_modify(|count| *count += 1);
     }
 
     fn table(&self) -> Arc<Table> {
-        Arc::clone(&locked(&self.table))
+        Arc::clone(&lock(&self.table))
     }
 
     /// Sends a command that any primary can answer to the first one that can be reached.
@@ -278,20 +280,20 @@ impl Cluster {
         self.one_of(&self.links, server)
     }
 
-    fn lane_to(&self, server: &HostPort) -> Arc<Link> {
-        self.one_of(&self.lanes, server)
+    fn blocking_link_to(&self, server: &HostPort) -> Arc<Link> {
+        self.one_of(&self.blocking_links, server)
     }
 
-    fn doubt_lane(&self, link: &Link) {
+    fn suspect_blocking_link(&self, link: &Link) {
         if let Some(server) = link.server()
-            && let Some(lane) = locked(&self.lanes).get(server)
+            && let Some(blocking) = lock(&self.blocking_links).get(server)
         {
-            lane.doubt();
+            blocking.suspect();
         }
     }
 
     fn one_of(&self, links: &Mutex<HashMap<HostPort, Arc<Link>>>, server: &HostPort) -> Arc<Link> {
-        let mut links = locked(links);
+        let mut links = lock(links);
         if let Some(link) = links.get(server) {
             return Arc::clone(link);
         }
@@ -339,7 +341,7 @@ impl Cluster {
 
     fn suspect(&self, link: &Link) {
         if let Some(server) = link.server() {
-            locked(&self.clues).doubtful.insert(server.clone());
+            lock(&self.clues).doubtful.insert(server.clone());
         }
         self.mark_stale();
     }

@@ -15,8 +15,8 @@ use crate::connection::send::Live;
 pub(crate) struct Single {
     target: Target,
     link: Arc<Link>,
-    /// For what may block.
-    lane: Arc<Link>,
+    /// For commands that may block.
+    blocking: Arc<Link>,
     /// Counts how often the server was found not to be the primary.
     unrest: watch::Sender<u64>,
 }
@@ -25,7 +25,7 @@ impl Single {
     pub(crate) fn new(target: Target, dialer: Arc<Dialer>) -> Self {
         Self {
             link: Link::new(target.clone(), Arc::clone(&dialer), None),
-            lane: Link::new(target.clone(), dialer, None),
+            blocking: Link::new(target.clone(), dialer, None),
             unrest: watch::Sender::new(0),
             target,
         }
@@ -60,7 +60,7 @@ impl Single {
     }
 
     pub(crate) async fn pipeline(&self, commands: &[&[&[u8]]]) -> Result<Pipelined, ClientError> {
-        let live = self.lane.get().await?;
+        let live = self.blocking.get().await?;
         let answers = live.clone().send_each(commands).await?;
         let wrong = |answer: &Result<Reply, ClientError>| {
             code_of(answer).and_then(|code| self.means_wrong_server(code))
@@ -76,16 +76,16 @@ impl Single {
         self.unrest.subscribe()
     }
 
-    /// Somebody waited in vain.
+    /// A caller gave up waiting for an answer.
     pub(crate) fn timed_out(&self) {
-        self.link.doubt();
-        self.lane.doubt();
+        self.link.suspect();
+        self.blocking.suspect();
     }
 
     /// Drops the connections for good.
     pub(crate) fn close(&self) {
         self.link.close();
-        self.lane.close();
+        self.blocking.close();
     }
 
     pub(crate) async fn command_on_primaries(

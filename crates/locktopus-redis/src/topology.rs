@@ -15,7 +15,7 @@ use crate::cluster::Cluster;
 use crate::connection::link::Target;
 use crate::single::Single;
 
-/// Pause before the next refresh even if slots are known to have moved: seldom a single one does.
+/// Pause before the next refresh even if slots are known to have moved: they seldom move one at a time.
 const AFTER_REDIRECTS: Duration = Duration::from_millis(20);
 
 /// How old the slot map of a quiet client gets.
@@ -30,9 +30,9 @@ pub(crate) enum Topology {
     Cluster(Box<Cluster>),
 }
 
-/// The server that a subscription belongs on.
+/// The server that a subscription has to be on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     /// The one primary.
     Primary,
     /// A node of the cluster.
@@ -101,19 +101,19 @@ impl Topology {
     ///
     /// In a cluster a plain channel could be subscribed to anywhere. The owner of its slot is where
     /// the scripts publish, so that a message need not cross the cluster bus.
-    pub(crate) fn place_of(&self, channel: &Channel) -> Option<Place> {
+    pub(crate) fn location_of(&self, channel: &Channel) -> Option<Location> {
         match self {
-            Self::Single(_) => Some(Place::Primary),
-            Self::Cluster(cluster) => cluster.owner(key_slot(&channel.name)).map(Place::Node),
+            Self::Single(_) => Some(Location::Primary),
+            Self::Cluster(cluster) => cluster.owner(key_slot(&channel.name)).map(Location::Node),
         }
     }
 
-    /// Where a connection to a place leads.
-    pub(crate) fn target(&self, place: &Place) -> Option<Target> {
+    /// The target of a connection to a location.
+    pub(crate) fn target(&self, place: &Location) -> Option<Target> {
         match (self, place) {
-            (_, Place::Node(server)) => Some(Target::Server(server.clone())),
-            (Self::Single(single), Place::Primary) => Some(single.target().clone()),
-            (Self::Cluster(_), Place::Primary) => None,
+            (_, Location::Node(server)) => Some(Target::Server(server.clone())),
+            (Self::Single(single), Location::Primary) => Some(single.target().clone()),
+            (Self::Cluster(_), Location::Primary) => None,
         }
     }
 
@@ -155,7 +155,7 @@ pub(crate) async fn keep_fresh(topology: Arc<Topology>) {
     let mut backoff = Backoff::new();
     loop {
         let quiet = Instant::now();
-        // Without a reason as well: a subscriber that sends no commands gets no refusals.
+        // Also without a reason: a client that only subscribes gets no redirects.
         if timeout(REFRESH_ROUTINE, cluster.refresh_wanted())
             .await
             .is_err()
@@ -165,7 +165,7 @@ pub(crate) async fn keep_fresh(topology: Arc<Topology>) {
         if cluster.freshen().await || quiet.elapsed() >= SETTLED {
             backoff.reset();
         }
-        // However many callers want it refreshed, and the more often that told nothing new, the longer.
+        // The pause grows while refreshes bring nothing new, however many callers ask for one.
         if timeout(backoff.pause(), cluster.redirected()).await.is_ok() {
             sleep(AFTER_REDIRECTS).await;
         }

@@ -1,7 +1,7 @@
-//! Nodes that the slot table does not have, kept because commands are sent on to them.
+//! Nodes that are not in the slot table, kept because commands are redirected to them.
 //!
-//! A node that is being given its first slot serves nothing yet, so no table names it, and every command for a lock
-//! whose slot is on its way is sent on to it. With a new connection each time there would be thousands of them.
+//! A node to which a first slot migrates serves none yet, so no table names it, and every command for a lock in the
+//! migrating slot is redirected to it. Without this cache, each redirect would open a connection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::node::Node;
 
-/// How long a node is kept that nothing was sent on to.
+/// How long a node is kept after the last redirect to it.
 const KEPT: Duration = Duration::from_secs(60);
 
 /// The nodes, each with the time of its last use.

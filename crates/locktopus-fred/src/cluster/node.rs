@@ -21,7 +21,7 @@ pub(super) struct Node {
     events: UnboundedSender<PushEvent>,
     messages: OnceLock<Link>,
     asking: OnceLock<(Mutex<()>, Link)>,
-    lane: OnceLock<Link>,
+    blocking: OnceLock<Link>,
 }
 
 impl Node {
@@ -37,7 +37,7 @@ impl Node {
             events,
             messages: OnceLock::new(),
             asking: OnceLock::new(),
-            lane: OnceLock::new(),
+            blocking: OnceLock::new(),
         }
     }
 
@@ -45,7 +45,7 @@ impl Node {
         &self.address
     }
 
-    /// The link that commands use, opened on first use: a node may be there only to be sent on to.
+    /// The link that commands use, opened on first use: a node may be only the target of redirects.
     pub(super) fn commands(&self) -> &Link {
         self.commands.get_or_init(|| {
             let target = Target::Node(self.address.clone());
@@ -98,9 +98,9 @@ impl Node {
         }
     }
 
-    /// The link for what may block, opened on first use.
-    pub(super) fn lane(&self) -> &Link {
-        self.lane.get_or_init(|| {
+    /// The link for commands that may block, opened on first use.
+    pub(super) fn blocking(&self) -> &Link {
+        self.blocking.get_or_init(|| {
             let target = Target::Node(self.address.clone());
             Link::for_blocking(Arc::clone(&self.dialer), target)
         })
@@ -113,11 +113,11 @@ impl Node {
         }
     }
 
-    /// Has the connections for commands checked, after somebody waited in vain.
+    /// Has the connections for commands checked, after a caller gave up waiting for an answer.
     pub(super) fn suspect(&self) {
         self.commands().suspect();
-        if let Some(lane) = self.lane.get() {
-            lane.suspect();
+        if let Some(blocking) = self.blocking.get() {
+            blocking.suspect();
         }
     }
 
@@ -125,8 +125,8 @@ impl Node {
         if let Some(commands) = self.commands.get() {
             commands.close();
         }
-        if let Some(lane) = self.lane.get() {
-            lane.close();
+        if let Some(blocking) = self.blocking.get() {
+            blocking.close();
         }
         if let Some(link) = self.messages.get() {
             link.close();

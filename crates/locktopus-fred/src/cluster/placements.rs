@@ -11,19 +11,19 @@ use super::slots::SlotMap;
 /// Where the confirmed subscriptions are.
 #[derive(Default)]
 pub(super) struct Placements {
-    places: Mutex<HashMap<Channel, HostPort>>,
+    nodes: Mutex<HashMap<Channel, HostPort>>,
 }
 
 impl Placements {
     /// A panic cannot leave the map half written, so poison is ignored.
     pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<Channel, HostPort>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where a channel of this name is.
     pub(super) fn find(&self, name: &[u8]) -> Option<HostPort> {
-        let places = self.lock();
-        let mut placed = places.iter();
+        let placed = self.lock();
+        let mut placed = placed.iter();
         placed
             .find(|(channel, _)| channel.name == name)
             .map(|(_, place)| place.clone())
@@ -38,14 +38,14 @@ impl Placements {
 
     /// Whether a shard channel is on a node that no longer serves its slot. Says so once per move.
     pub(super) fn any_moved(&self, map: &SlotMap) -> bool {
-        let mut places = self.lock();
-        let before = places.len();
-        places.retain(|channel, place| {
+        let mut placed = self.lock();
+        let before = placed.len();
+        placed.retain(|channel, place| {
             channel.flavour == ChannelFlavour::Plain
                 || map
                     .owner(key_slot(&channel.name))
                     .is_none_or(|owner| owner.address() == place)
         });
-        places.len() != before
+        placed.len() != before
     }
 }

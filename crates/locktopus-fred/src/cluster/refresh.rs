@@ -1,7 +1,7 @@
-//! Keeps the slot table of a cluster true: on every suspicion, and from time to time.
+//! Refreshes the slot table of a cluster: whenever it may be stale, and periodically.
 //!
 //! fred tells nothing when a slot with subscriptions moves away: it throws the server's `sunsubscribe`
-//! away. Comparing the table with the places of the subscriptions finds that out.
+//! away. Comparing the table with the nodes of the subscriptions finds that out.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,17 +25,17 @@ const SELDOM: Duration = Duration::from_secs(15);
 /// Seeds asked at the same time: a frozen one then costs no time.
 const ASKED_AT_ONCE: usize = 3;
 
-/// Surveys until the client is closed.
+/// Refreshes until the client is closed.
 pub(crate) async fn run(shared: Arc<Shared>) {
     let closed = shared.closed.clone();
     closed
-        .run_until_cancelled(Box::pin(survey_for_ever(&shared)))
+        .run_until_cancelled(Box::pin(refresh_until_cancelled(&shared)))
         .await;
-    // Whoever waits for a survey must not wait for ever.
+    // Whoever waits for a refresh must not wait for ever.
     shared.refreshes.send_modify(|count| *count += 1);
 }
 
-async fn survey_for_ever(shared: &Shared) {
+async fn refresh_until_cancelled(shared: &Shared) {
     let mut turn = 1;
     let mut backoff = Backoff::new();
     loop {
@@ -46,11 +46,11 @@ async fn survey_for_ever(shared: &Shared) {
         }
         match once(shared, turn).await {
             Ok(news) if news || quiet.elapsed() >= SETTLED => backoff.reset(),
-            // However many suspicions there are; the more surveys told nothing new, the longer.
+            // The pause grows while refreshes bring nothing new, however many are asked for.
             Ok(_) => {}
             Err(why) => tracing::debug!(%why, "no node gave the cluster's slot table"),
         }
-        // Before those who wait for this survey can ask for another one.
+        // Set before those who wait for this refresh can ask for another one.
         shared.resting.store(true, Ordering::Release);
         shared.refreshes.send_modify(|count| *count += 1);
         turn += 1;

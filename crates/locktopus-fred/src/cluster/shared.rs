@@ -77,7 +77,7 @@ impl Shared {
         ))
     }
 
-    /// Believes a MOVED answer at once and has the rest of the table checked.
+    /// Applies a MOVED answer at once and has the rest of the table refreshed.
     pub(super) fn moved(&self, to: &Redirect) -> Arc<Node> {
         self.update(|map| map.with_moved(to, |address| self.make(address)));
         self.stale.notify_one();
@@ -94,9 +94,9 @@ impl Shared {
         )
     }
 
-    /// Waits until the slot table was checked once more. In the pause after a check nobody waits: the table is
-    /// fresh, as far as it could be, and whoever needs a better one asks again.
-    pub(super) async fn refreshed(&self) {
+    /// Waits for the next refresh of the slot table. In the pause after a refresh it does not wait: the table is as
+    /// fresh as possible, and callers ask again.
+    pub(super) async fn wait_for_refresh(&self) {
         let mut done = self.refreshes.subscribe();
         self.stale.notify_one();
         if !self.resting.load(Ordering::Acquire) {
@@ -109,7 +109,7 @@ impl Shared {
             return Ok(node);
         }
         self.check_open()?;
-        self.refreshed().await;
+        self.wait_for_refresh().await;
         self.look_up(route).ok_or_else(|| {
             ClientError::NotSent(match route {
                 Route::Slot(slot) => format!("no primary of the cluster serves slot {slot}"),
@@ -140,7 +140,7 @@ impl Shared {
         unreachable: ClientError,
     ) -> Result<Arc<Node>, ClientError> {
         self.check_open()?;
-        self.refreshed().await;
+        self.wait_for_refresh().await;
         match self.look_up(route) {
             Some(next) if next.address() != node.address() => Ok(next),
             _ => Err(unreachable),

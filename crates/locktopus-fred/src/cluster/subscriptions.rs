@@ -47,9 +47,9 @@ impl Cluster {
     pub(crate) async fn unsubscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
         let mut leaving: HashMap<HostPort, (Vec<Bytes>, Vec<Bytes>)> = HashMap::new();
         {
-            let mut places = self.shared.placements.lock();
+            let mut placed = self.shared.placements.lock();
             for channel in channels {
-                let Some(place) = places.remove(channel) else {
+                let Some(place) = placed.remove(channel) else {
                     continue;
                 };
                 let (plain, sharded) = leaving.entry(place).or_default();
@@ -195,9 +195,9 @@ impl Group {
     }
 
     fn settle(&self, shared: &Shared, names: &[Bytes], flavour: ChannelFlavour) {
-        let mut places = shared.placements.lock();
+        let mut placed = shared.placements.lock();
         for name in names {
-            places.insert(
+            placed.insert(
                 Channel {
                     name: name.clone(),
                     flavour,

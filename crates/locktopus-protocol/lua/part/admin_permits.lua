@@ -1,6 +1,6 @@
 -- Looking at and clearing permits kept as Redisson keeps its RPermitExpirableSemaphore.
 -- Defines `holders`, `clear`, `available`, `held`.
--- Looking takes nothing back: whoever takes back what has ended must tell those who wait, and nobody would tell them again.
+-- Reading takes no expired permits back: whoever does must wake the waiters, and an inspection wakes nobody.
 
 -- {id, mode, 1, remaining lease in ms (-1: no expiry)} of the first thousand permits whose lease has not ended.
 local function holders()

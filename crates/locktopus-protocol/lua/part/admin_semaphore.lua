@@ -1,5 +1,5 @@
 -- Looking at and clearing permits kept as Redisson keeps its RSemaphore. Defines `holders`, `clear`, `available`, `held`.
--- Looking takes nothing back: whoever takes back what has ended must tell those who wait, and nobody would tell them again.
+-- Reading takes no expired permits back: whoever does must wake the waiters, and an inspection wakes nobody.
 
 -- {owner, mode, permits, remaining lease in ms} of the first thousand whose lease has not ended.
 local function holders()

@@ -1,1 +1,1 @@
-local lock = {standing = standing, take = take, renew = renew}
+local lock = {status = status, take = take, renew = renew}

@@ -1,1 +1,1 @@
-local mutex = {standing = standing, take = take, renew = renew}
+local mutex = {status = status, take = take, renew = renew}

@@ -1,5 +1,5 @@
--- The server's clock, read at most once in a script: some servers freeze it while a script runs, others do not, and what
--- was decided by one reading must not be undone by the next.
+-- The server's clock, read at most once in a script: some servers freeze it while a script runs, others do not, and
+-- two readings could lead to contradicting decisions.
 -- Defines `time` (as TIME answers), `now` (us; both empty until read) and `read_clock`.
 local time
 local now = 0

@@ -12,7 +12,7 @@ local function enter(owner, place, rest)
     last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')[2]
     local ticket = time[1] .. string.sub(time[2] + 1000000, 2)
     if last and last + 1 > now then
-      -- A clock that was set back must not put anybody before those who wait already.
+      -- After the clock was set back, newcomers must still queue behind those who wait already.
       ticket = string.format('%.0f', last + 1)
     end
     redis.call('ZADD', KEYS[3], ticket, owner)
@@ -22,7 +22,7 @@ local function enter(owner, place, rest)
   local ttl = math.max(60000, 2 * place)
   if not last then
     redis.call('PEXPIRE', KEYS[3], ttl)
-    -- Something may be noted there for longer.
+    -- A recall note there may have to stay longer.
     if redis.call('PEXPIRE', KEYS[4], ttl, 'NX') == 0 then
       redis.call('PEXPIRE', KEYS[4], ttl, 'GT')
     end

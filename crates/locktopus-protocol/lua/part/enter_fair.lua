@@ -5,8 +5,8 @@ local REDISSON_WAIT = 300000
 -- How many waiters one look takes in, and how often it looks.
 local LOOK, LOOKS = 64, 16
 
--- Puts one of ours back that Redisson took for dead, by a clock that is ahead. It removes heads alone, so others than ours
--- belong behind it, and those of ours that arrived later. Returns how many are ahead.
+-- Puts back one of our waiters that Redisson removed as dead, by a clock that is ahead. Redisson removes only heads, so other
+-- libraries' waiters belong behind it, and those of ours that arrived later. Returns how many are ahead.
 local function put_back(owner)
   local arrived = tonumber(redis.call('HGET', KEYS[4], '#' .. owner) or 0)
   local ahead = 0
@@ -34,7 +34,7 @@ end
 -- many are ahead, and 1 if another library's waiter is among them.
 local function enter(owner, place, rest, foreign)
   if foreign == 1 then
-    -- It came, so it is not its turn any more, nor is it deaf: what was noted is not to be held against it when it waits again.
+    -- It took the lock, so its turn has ended and it is alive: forget what was noted, for when it waits again.
     redis.call('HDEL', KEYS[4], '!turn', '?' .. redis.call('HKEYS', KEYS[1])[1])
   end
   local now_ms = now / 1000
@@ -48,7 +48,7 @@ local function enter(owner, place, rest, foreign)
   if new then
     redis.call('HSET', KEYS[4], '#' .. owner, string.format('%.0f', now))
   end
-  -- Its record may have been lost and its place not.
+  -- Its record may be lost while its place is not.
   local ahead = (not new or known ~= 0) and redis.call('LPOS', KEYS[3], owner)
   if not ahead then
     ahead = new and redis.call('RPUSH', KEYS[3], owner) - 1 or put_back(owner)

@@ -1,5 +1,5 @@
--- Gives the heir of the usual case a lock.
-if usual_token then
-  redis.call('HSET', KEYS[1], heir, 1)
-  redis.call('PEXPIRE', KEYS[1], heir_lease)
+-- Fast path: grants a lock to the head of the queue.
+if fast_token then
+  redis.call('HSET', KEYS[1], head, 1)
+  redis.call('PEXPIRE', KEYS[1], head_lease)
 end

@@ -1,4 +1,4 @@
--- Gives the heir of the usual case a mutex.
-if usual_token then
-  redis.call('SET', KEYS[1], heir, 'PX', heir_lease)
+-- Fast path: grants a mutex to the head of the queue.
+if fast_token then
+  redis.call('SET', KEYS[1], head, 'PX', head_lease)
 end

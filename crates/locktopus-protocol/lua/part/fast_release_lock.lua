@@ -1,5 +1,5 @@
--- The usual case of releasing a lock, before anything else is even defined: nobody waits for it, and nothing is noted
--- beside it. Defines `released`. HDEL removes the key with its only field, and runs even when the server is out of
+-- Fast path of releasing a lock, before anything else is even defined: nobody waits for it, and there is no recall
+-- note. Defines `released`. HDEL removes the key with its only field, and runs even when the server is out of
 -- memory.
 local dropped = redis.pcall('HDEL', KEYS[1], ARGV[1])
 local released = dropped == 1
@@ -7,7 +7,7 @@ if released and (not KEYS[3] or redis.call('EXISTS', KEYS[3], KEYS[4]) == 0) the
   local receivers = redis.pcall(publish, channel, '0')
   return type(receivers) == 'number' and receivers or -1
 end
--- Of another type, it is not this owner's, who may have a place in the queue all the same.
+-- A key of another type is not held by this owner, who may still have a place in the queue.
 if type(dropped) == 'table' and not string.find(dropped.err, '^WRONGTYPE') then
   return dropped
 end

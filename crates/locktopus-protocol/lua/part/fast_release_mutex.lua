@@ -1,5 +1,5 @@
--- The usual case of releasing a mutex, before anything else is even defined: nobody waits for it, and nothing is noted
--- beside it. Defines `released`.
+-- Fast path of releasing a mutex, before anything else is even defined: nobody waits for it, and there is no recall
+-- note. Defines `released`.
 local holder = redis.pcall('GET', KEYS[1])
 local released = holder == ARGV[1]
 if released then
@@ -12,7 +12,7 @@ if released then
     return type(receivers) == 'number' and receivers or -1
   end
 end
--- Of another type, it is not this owner's, who may have a place in the queue all the same.
+-- A key of another type is not held by this owner, who may still have a place in the queue.
 if type(holder) == 'table' and not string.find(holder.err, '^WRONGTYPE') then
   return holder
 end

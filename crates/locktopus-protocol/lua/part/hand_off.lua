@@ -1,24 +1,24 @@
--- Direct hand-off: what became free goes to those first in the queue, and they are told.
--- Needs `publish`; `first`, `parse`, `call`, `leave` of the queue; `exclusive`, `letters`, `standing`, `take` of the kind;
+-- Direct hand-off: what became free is granted to the first waiters in the queue, and their processes are told.
+-- Needs `publish`; `first`, `parse`, `wake`, `leave` of the queue; `exclusive`, `letters`, `status`, `take` of the kind;
 -- `reserve`.
--- Defines `hand_on`, `say`.
+-- Defines `hand_off`, `say`.
 
--- Tells a waiter's process something about that waiter: a token is a grant, 0 says: look.
+-- Publishes a message about a waiter to its process: a token is a grant, 0 asks the waiter to check for itself.
 local function say(inbox, word, owner)
   return redis.pcall(publish, inbox, word .. ' ' .. owner)
 end
 
--- Whether a waiter can be handed something: certainly not if nobody listens to its inbox on this server. That is counted
--- before anything is said: what is said here is also heard on this server's replicas, and whoever listens there
--- would believe a grant that is not made because it was not counted. It is told that it was passed over instead ('d'),
--- and knows then that it listens in the wrong place.
--- A command in lower case says that those who listen on other nodes hear it and cannot be counted.
+-- Whether a waiter can be granted something: not if nobody listens to its inbox on this server. Listeners are counted
+-- before anything is published: messages also reach this server's replicas, and a client that is subscribed there
+-- would rely on a grant that is not made because it was not counted. It is told that it was passed over instead ('d'),
+-- which also tells it that it is subscribed on the wrong server.
+-- A publish command in lower case means that listeners on other nodes receive it and cannot be counted.
 local function listens(inbox, owner)
   if publish == 'publish' then
     return true
   end
   local counts = redis.pcall('PUBSUB', publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', inbox)
-  -- Who may not ask that counts those who hear a word without a meaning.
+  -- Without the right to ask, count the receivers of a message without meaning.
   local listeners = counts[2] or say(inbox, '?', owner)
   if listeners == 0 then
     say(inbox, 'd', owner)
@@ -27,15 +27,15 @@ local function listens(inbox, owner)
 end
 
 -- Grants what is free to the first waiters that can have it. Call it when something is free.
--- Returns 'empty' if nobody (else) is in the way, 'self' if it is the turn of `self`, 'busy' if somebody else got it
--- all or waits for more than is free; and how many were granted.
+-- Returns 'empty' if no (other) waiter is left, 'self' if `self` is next, 'busy' if another waiter got everything or waits
+-- for more than is free; and how many were granted.
 --
--- A waiter that certainly does not listen (its connection is gone, perhaps its process) is passed over but keeps its
--- place: if it lives, it comes back. Another library's waiter (of a fair lock) is never granted to: it is called, and
--- the lock is left free for it.
+-- A waiter that does not listen (its connection is gone, perhaps its process) is passed over but keeps its
+-- place: if it is alive, it will check again. Another library's waiter (of a fair lock) is never granted anything: it is
+-- woken, and the lock is left free for it.
 --
--- A token is published last, when its waiter is the holder.
-local function hand_on(self)
+-- A token is published last, when its waiter is the holder already.
+local function hand_off(self)
   local skip, granted = 0, 0
   for _ = 1, 64 do
     local owner, record = first(skip)
@@ -47,11 +47,11 @@ local function hand_on(self)
     end
     local _, lease, tokens, permits, mode, inbox = parse(record or '')
     if mode and not string.find(letters, mode, 1, true) then
-      -- Waits for another kind of this name, and is told so when it looks.
+      -- It waits for another kind of this name, and gets an error when it checks.
       skip = skip + 1
     elseif record then
       permits = tonumber(permits)
-      if not exclusive and standing(owner, mode, permits) ~= 0 then
+      if not exclusive and status(owner, mode, permits) ~= 0 then
         return 'busy', granted
       end
       if listens(inbox, owner) then
@@ -66,13 +66,13 @@ local function hand_on(self)
       else
         skip = skip + 1
       end
-    elseif call(owner, self) then
+    elseif wake(owner, self) then
       return 'busy', granted
     else
       skip = skip + 1
     end
   end
-  -- Enough for one script. The next one is told to look, and goes on from here.
+  -- Enough for one script. The next waiter is asked to check, which goes on from here.
   local owner, record = first(skip)
   if record then
     say(select(6, parse(record)), '0', owner)

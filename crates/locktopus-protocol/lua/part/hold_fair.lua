@@ -1,2 +1,2 @@
--- A hold of the fair lock: as any other of Redisson's, but everybody stands in the queue, so nobody needs a turn.
+-- A hold of the fair lock: as Redisson's other locks, but all clients queue, so no release is reserved for others.
 turns, letters, parity = false, 'f', 1

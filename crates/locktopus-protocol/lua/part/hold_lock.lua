@@ -1,8 +1,8 @@
 -- A hold kept as Redisson keeps its RLock: KEYS[1] is a hash with one field, the owner, and the lease as its expiry.
--- A lock and a fair lock look the same; the numbers in the owners' ids are even for one and odd for the other. Of Java's
--- holders nobody can tell.
--- Needs `wrong_type`. Defines `exclusive` (one holder at a time), `turns` (others may want it who cannot queue), `letters`
--- (of those who wait for this kind), `came_back` (something became free in this script by itself: never), `standing`, `other`, `take`, `renew`,
+-- A lock and a fair lock look the same; the numbers in the owners' ids are even for one and odd for the other.
+-- Redisson's own holders cannot be told apart.
+-- Needs `wrong_type`. Defines `exclusive` (one holder at a time), `turns` (clients that cannot queue may want it), `letters`
+-- (of those who wait for this kind), `came_back` (something became free in this script by itself: never), `status`, `other`, `take`, `renew`,
 -- `drop`, `announcement`.
 local exclusive, turns, came_back, letters, parity = true, true, false, 'x', 0
 
@@ -27,7 +27,7 @@ end
 
 -- 0 free, 1 held by this owner, 2 held by another, 4 in use as something else; the remaining lease in ms (-1: no expiry);
 -- 1 if that other one is another library's.
-local function standing(owner)
+local function status(owner)
   local remaining = redis.call('PTTL', KEYS[1])
   if remaining == -2 then
     return 0

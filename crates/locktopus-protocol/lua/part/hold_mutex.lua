@@ -1,6 +1,6 @@
 -- A hold kept as one plain string, as SET key value NX PX does: KEYS[1] holds the owner.
--- Needs `wrong_type`. Defines `exclusive` (one holder at a time), `turns` (others may want it who cannot queue), `letters`
--- (of those who wait for this kind), `came_back` (something became free in this script by itself: never), `standing`, `other`, `take`, `renew`,
+-- Needs `wrong_type`. Defines `exclusive` (one holder at a time), `turns` (clients that cannot queue may want it), `letters`
+-- (of those who wait for this kind), `came_back` (something became free in this script by itself: never), `status`, `other`, `take`, `renew`,
 -- `drop`, `announcement`.
 local exclusive, turns, came_back, letters = true, true, false, 'm'
 
@@ -17,8 +17,8 @@ local function other()
 end
 
 -- 0 free, 1 held by this owner, 2 held by another, 4 in use as something else; the remaining lease in ms (-1: no expiry);
--- never a word about other libraries, whose holders look the same and whose releases ring no bell.
-local function standing(owner)
+-- and 0: holders of other libraries look the same, and their releases notify nobody.
+local function status(owner)
   local holder = redis.pcall('GET', KEYS[1])
   if not holder then
     return 0

@@ -1,10 +1,10 @@
--- A mutex shared with a library whose waiters are woken: rings their bell whenever the mutex becomes free. Releases and
--- evictions are told how: ARGV[8] is what to say on the channel instead of '0', ARGV[9] a list to put a one into, in
+-- A mutex shared with a library that notifies its waiters: does so whenever the mutex becomes free. Releases and
+-- evictions have in ARGV[8] the message to publish on the channel instead of '0', and in ARGV[9] a list to push a one to, on
 -- which waiters block; either may be empty.
 -- Redefines `drop` and `announcement` of the mutex.
 
 -- How long a one stays in the list if nobody waits for it, in ms.
-local RINGS = 1000
+local KEPT = 1000
 
 local just_drop = drop
 
@@ -15,7 +15,7 @@ drop = function(owner)
   if ARGV[9] and ARGV[9] ~= '' then
     redis.call('DEL', ARGV[9])
     redis.call('LPUSH', ARGV[9], 1)
-    redis.call('PEXPIRE', ARGV[9], RINGS)
+    redis.call('PEXPIRE', ARGV[9], KEPT)
   end
   return true
 end

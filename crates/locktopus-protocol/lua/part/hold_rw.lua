@@ -2,7 +2,7 @@
 -- '<owner>' for each reader and '<owner>:write' for the writer. Each reader has its own expiry, in a key of its own:
 -- KEYS[5] .. ':<owner>:rwlock_timeout:1'. The hash lives as long as the longest of them. No further fields: other
 -- clients count them.
--- Needs `wrong_type`. Defines `exclusive`, `turns`, `letters`, `came_back` (never), `standing`, `other`, `take`,
+-- Needs `wrong_type`. Defines `exclusive`, `turns`, `letters`, `came_back` (never), `status`, `other`, `take`,
 -- `renew`, `drop`, `announcement`.
 local exclusive, turns, came_back, letters = false, true, false, 'rw'
 
@@ -30,9 +30,9 @@ local function other()
   return select(2, held_in())
 end
 
--- 0 free, 1 held by this owner in this mode, 2 not to be had, 3 free for this owner whoever waits (a writer may read
+-- 0 free, 1 held by this owner in this mode, 2 held by others, 3 free for this owner whoever waits (a writer may read
 -- what it writes), 4 in use as something else; the remaining lease in ms (-1: no expiry).
-local function standing(owner, mode)
+local function status(owner, mode)
   local now_in, used = held_in()
   if not now_in then
     return used and 4 or 0

@@ -1,9 +1,9 @@
 -- Permits kept as Redisson keeps its RSemaphore: KEYS[1] is the number of free ones. Beside it, unseen by Redisson,
 -- KEYS[5]: who holds how many until when (sorted set: '<permits> <owner>' -> server time in ms), so that the permits of
 -- a crashed holder come back.
--- KEYS[6] is the mark that says of which kind the number is, KEYS[7] where the other kind of permits keeps its holders.
--- Needs `counted_as`. Defines `exclusive`, `turns`, `came_back` (this script took back permits whose lease had ended), `letters`,
--- `standing`, `other`, `give`, `take`, `renew`, `drop`, `announcement`.
+-- KEYS[6] says which kind the number belongs to, KEYS[7] where the other kind of permits keeps its holders.
+-- Needs `counted_as`. Defines `exclusive`, `turns`, `came_back` (this script took back expired permits), `letters`,
+-- `status`, `other`, `give`, `take`, `renew`, `drop`, `announcement`.
 local exclusive, turns, came_back, letters = false, 'counted', false, 's'
 
 -- What the name is in use as: see `counted_as`. Looked up once in a script.
@@ -36,7 +36,7 @@ local function announcement()
   return value > 0 and string.format('%.0f', value) or nil
 end
 
--- Permits that came back by themselves are announced by whoever finds them: nobody else will.
+-- Whoever finds expired permits announces them: nobody else will.
 local function tell()
   local word = publish ~= '' and channel and announcement()
   if word then
@@ -67,7 +67,7 @@ end
 
 -- 0 enough are free, 1 held by this owner, 2 too few are free, 4 in use as something else; the time until the first lease
 -- ends in ms (-1: none does).
-local function standing(owner, _, permits)
+local function status(owner, _, permits)
   if other() then
     return 4
   end

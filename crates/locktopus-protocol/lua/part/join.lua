@@ -1,6 +1,6 @@
--- What is in the way of taking a lock, and waiting behind it, before anything is defined that only giving needs.
--- Needs `late`, `standing`, `misplaced`, `ask_back`, `enter`; KEYS and ARGV of acquire. Defines `owner`, `lease`, `mode`, `permits`,
--- `tokens`, `floor`, `wait`, and `code`, `remaining`, `foreign` as `standing` returns them.
+-- What blocks the lock, and waiting for it, before anything is defined that only granting needs.
+-- Needs `late`, `status`, `misplaced`, `recall`, `enter`; KEYS and ARGV of acquire. Defines `owner`, `lease`, `mode`, `permits`,
+-- `tokens`, `floor`, `wait`, and `code`, `remaining`, `foreign` as `status` returns them.
 local owner, lease, mode, permits = ARGV[1], ARGV[2], ARGV[5], tonumber(ARGV[6])
 local tokens, floor = tonumber(ARGV[7]), tonumber(ARGV[8])
 
@@ -17,10 +17,10 @@ local function wait(remaining, foreign)
   return {3, remaining, now, ahead, tonumber(redis.call('GET', KEYS[2]) or 0) or 0, math.max(foreign or 0, others or 0)}
 end
 
-local code, remaining, foreign = standing(owner, mode, permits)
--- What came back by itself may be too little for this one and enough for those ahead.
+local code, remaining, foreign = status(owner, mode, permits)
+-- Expired permits may be too few for this one and enough for waiters ahead.
 if code == 2 and not came_back then
-  ask_back()
+  recall()
   return wait(remaining, foreign)
 end
 if code == 4 then

@@ -1,16 +1,16 @@
--- The answer to those who ask for a name as one kind while it is in use as another.
+-- The answer if a name is in use as another kind.
 -- Needs `wrong_type`. Defines `misplaced`.
 
--- 'WRONGKIND <which of a group, from 0> <what is there>'. `mark` is the key beside a number that says of which kind it is.
-local function misplaced(mark, index, word)
+-- 'WRONGKIND <which of a group, from 0> <what is there>'. `kind_key` is the key beside a number that says which kind it belongs to.
+local function misplaced(kind_key, index, word)
   local text = not word and redis.pcall('GET', KEYS[1])
   if word then
     -- Known already.
   elseif not text then
-    word = mark and 'a semaphore whose number is gone' or 'nothing'
+    word = kind_key and 'a semaphore whose number is gone' or 'nothing'
   elseif not wrong_type(text) then
     if #text < 18 and string.find(text, '^%-?%d+$') then
-      word = mark and redis.call('GET', mark) or 'a number (semaphore, permit_semaphore or latch)'
+      word = kind_key and redis.call('GET', kind_key) or 'a number (semaphore, permit_semaphore or latch)'
     else
       word = string.sub(text, 15, 23) == '8c70-a705' and 'mutex' or 'a text'
     end

@@ -1,2 +1,2 @@
--- Nothing is usual here. Defines `released` (nil: not looked at yet).
+-- This kind has no fast path. Defines `released` (nil: not looked at yet).
 local released

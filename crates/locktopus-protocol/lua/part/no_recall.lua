@@ -1,4 +1,4 @@
--- Nobody keeps what it does not need. Defines `note_recall`, `ask_back`, `forget_recall`.
+-- This kind has no lease cache, so nothing is recalled. Defines `note_recall`, `recall`, `forget_recall`.
 local function note_recall() end
-local function ask_back() end
+local function recall() end
 local function forget_recall() end

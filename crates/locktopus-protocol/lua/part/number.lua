@@ -1,5 +1,5 @@
--- Keeping apart the kinds that are one number: a mark beside it says of which kind it is. Redisson writes none; then
--- those who hold permits tell, and what cannot be told is taken for what was asked for.
+-- Keeping apart the kinds that are one number: a key beside it says which kind it is. Redisson writes none; then
+-- the holders of permits tell, and what cannot be told is assumed to be of the requested kind.
 -- Needs `wrong_type`, `now`. Defines `counted_as`.
 
 -- Whether anybody holds permits in this sorted set of deadlines.
@@ -9,13 +9,13 @@ local function counts_holders(key)
 end
 
 -- 'ours' if KEYS[1] is a number of this kind, 'other' if the name is in use as something else, 'none' if it is free.
--- `mark` is the key of the mark, the others are where other kinds keep their holders.
-local function counted_as(kind, mark, ...)
+-- `kind_key` says which kind the number is, the others are where other kinds keep their holders.
+local function counted_as(kind, kind_key, ...)
   local value = redis.pcall('GET', KEYS[1])
   if wrong_type(value) or value and not (#value < 18 and string.find(value, '^%-?%d+$')) then
     return 'other'
   end
-  local said = value and redis.call('GET', mark)
+  local said = value and redis.call('GET', kind_key)
   if said then
     return said == kind and 'ours' or 'other'
   end

@@ -1,4 +1,4 @@
--- Keeping apart the kinds of one name, where a key is of another type, or has another shape. Defines `wrong_type`.
+-- Keeping apart the kinds of one name by the type of a key. Defines `wrong_type`.
 
 -- Whether an answer is the error of a command on a key of another type. Any other error ends the script.
 local function wrong_type(answer)

@@ -1,6 +1,6 @@
 -- Quarantine: grants nothing while a lease that this server knows nothing of may still be running.
--- A server whose replication id is not the recorded one was promoted, restarted or given the slot: what was granted before,
--- it may have missed. Every such lease is over after the longest lease there is.
+-- A server whose replication id is not the recorded one was promoted, restarted or given the slot: it may have missed
+-- earlier grants. All of those have ended once the longest allowed lease has passed.
 -- Needs `now`, `record`, `seen`, `longest`. Defines `held_back`.
 
 local function replication_id()
@@ -29,7 +29,7 @@ local function held_back()
   local ends = known[1] == id and tonumber(known[2]) or nil
   local before = ends
   ends = ends or now_ms + longest
-  -- A client that has seen the slot here for long vouches for it: nothing can have been granted elsewhere meanwhile.
+  -- A client that has seen the slot here for a while vouches for it: nothing can have been granted elsewhere meanwhile.
   local age = tonumber(string.match(seen, '^' .. id .. '=(%d+)$') or 0)
   ends = math.min(ends, now_ms + longest - math.min(age, longest))
   if ends ~= before then
@@ -39,8 +39,8 @@ local function held_back()
   return left
 end
 
--- Wraps the `standing` of a kind: what is free is not to be had, as if somebody held it until the end of the quarantine.
--- What an owner holds already it may take again, and read what it writes.
+-- Wraps the `status` of a kind: what is free is reported as held by another until the end of the quarantine. An owner may
+-- still repeat its own acquisition, and a writer may read.
 local function guarded(judge)
   return function(owner, mode, permits)
     local code, remaining, foreign = judge(owner, mode, permits)
@@ -49,7 +49,7 @@ local function guarded(judge)
     end
     local wait, problem = held_back()
     if problem then
-      -- What can be held by several is looked at by taking back what has ended.
+      -- Checking a kind with several holders may have taken back expired permits, so it cannot claim to have written nothing.
       error({err = exclusive and problem or (string.gsub(problem, 'nothing was written: ', ''))})
     end
     if wait > 0 then

@@ -1,4 +1,4 @@
--- Takes what quarantine needs off the end of the arguments, so that everything else finds its own where it always is.
+-- Takes the arguments of the quarantine off the end, so that the positions of all others stay the same.
 --
 -- KEYS  last: the record of the slot (hash: history -> replication id of the server, until -> server time in ms until which
 --       nothing is granted, lease -> the longest lease in ms)

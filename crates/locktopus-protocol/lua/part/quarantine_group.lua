@@ -1,3 +1,3 @@
--- Puts locks and mutexes that are taken together under quarantine. Needs `guarded`, `lock`, `mutex`.
-lock.standing = guarded(lock.standing)
-mutex.standing = guarded(mutex.standing)
+-- Puts the locks and mutexes of a group under quarantine. Needs `guarded`, `lock`, `mutex`.
+lock.status = guarded(lock.status)
+mutex.status = guarded(mutex.status)

@@ -1,2 +1,2 @@
--- Puts the lock of a kind under quarantine. Needs `guarded`, `standing`. Redefines `standing`.
-standing = guarded(standing)
+-- Puts the lock of a kind under quarantine. Needs `guarded`, `status`. Redefines `status`.
+status = guarded(status)

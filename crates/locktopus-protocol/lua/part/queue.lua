@@ -2,7 +2,7 @@
 -- Needs `now`; KEYS[3] the queue (sorted set: owner -> ticket), KEYS[4] the waiters (hash: owner -> record;
 -- '!open' -> until when the lock is left to others, in ms; '!recall' -> see recall). A record is
 -- '<alive until, ms> <lease, ms> <tokens> <permits> <mode> <inbox channel>'.
--- Defines `first`, `leave`, `parse`, `call`, `window`, `open_window`.
+-- Defines `first`, `leave`, `parse`, `wake`, `window`, `open_window`.
 
 local function parse(record)
   return string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%a) (.*)$')
@@ -43,11 +43,11 @@ local function first(skip)
   return nil
 end
 
--- For how long waiters leave the lock to those who cannot queue, in ms.
+-- For how long waiters leave the lock to clients that cannot queue, in ms.
 local OPEN = 20
 
--- What is left of that time; nil if none. More than all of it is a time that was written before the server's clock was set
--- back, and over.
+-- What is left of that time; nil if none. If more than all of it seems left, the server's clock was set back since: it is
+-- over.
 local function window()
   local left = tonumber(redis.call('HGET', KEYS[4], '!open') or 0) - now / 1000
   if left > 0 and left <= OPEN then
@@ -55,12 +55,12 @@ local function window()
   end
 end
 
--- It begins.
+-- Begins that time.
 local function open_window()
   redis.call('HSET', KEYS[4], '!open', string.format('%.0f', now / 1000 + OPEN))
 end
 
--- Nobody but our own stands in this queue.
-local function call()
+-- Only this library's waiters are in this queue.
+local function wake()
   return false
 end

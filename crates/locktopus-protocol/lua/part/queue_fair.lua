@@ -3,17 +3,17 @@
 -- record, as in the other queue; '#<owner>' -> when it arrived, in us; '?<owner>' -> '<since when> <looks> <deadline>' of
 -- another library's waiter that has not been listening, '!turn' -> '<since when> <last look> <deadline> <owner>' of the one
 -- whose turn it is; all in ms), KEYS[5] deadlines (sorted set: owner -> ms), which Redisson keeps in step with the list.
--- Redisson's deadlines come from its clients' clocks and are pushed around by every acquisition, so nothing is decided by
--- them here: who listens to its own channel is alive. But they tell whether somebody still waits or waits again: nobody
--- changes the deadline of the head. Times that have not come yet were noted before the server's clock was set back.
--- Defines `first`, `leave`, `parse`, `call`, `window`, `open_window`.
+-- Redisson's deadlines come from its clients' clocks and change with every acquisition, so they decide nothing here: a
+-- waiter is alive if it listens to its own channel. But they tell a waiter that still waits from one that waits again:
+-- nobody changes the deadline of the head. Times in the future were noted before the server's clock was set back.
+-- Defines `first`, `leave`, `parse`, `wake`, `window`, `open_window`.
 
--- How long another library's waiter may be deaf, as it takes its place before it subscribes; and how often it must have
--- been found so, as it may have listened in between.
+-- How long another library's waiter may be without a subscription ("deaf"), as it queues before it subscribes; and how
+-- often it must have been found so, as it may have been subscribed in between.
 local DEAF, DEAF_LOOKS = 2000, 3
--- How long a free lock is left to another library's waiter whose turn it is, and after which time it is again.
+-- How long a free lock is left to another library's waiter that is next, and when it gets the next such turn.
 local TURN, NEXT_TURN = 3000, 30000
--- A deadline this long ago is over whatever the difference between clocks. Only used where listeners cannot be counted.
+-- A deadline this long ago is over, whatever the clocks differ by. Only used where listeners cannot be counted.
 local LONG_AGO = 7200000
 -- How many waiters one look takes in at once, and how often: a crowd of dead waiters must not make one script slow.
 local BATCH, BATCHES = 64, 16
@@ -22,7 +22,7 @@ local function parse(record)
   return string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%a) (.*)$')
 end
 
--- The turn of another library's waiter was over in this script: none of them is returned any more.
+-- Set once the turn of another library's waiter has ended in this script: none of them is returned any more.
 local over = false
 
 local function leave(owner)
@@ -34,7 +34,7 @@ local function leave(owner)
   return false
 end
 
--- Notes something in the hash, which must not stay for ever when nobody of ours waits.
+-- Sets a field of the hash, which must expire if none of our waiters keeps it alive.
 local function note(field, value)
   redis.call('HSET', KEYS[4], field, value)
   if redis.call('PTTL', KEYS[4]) < 60000 then
@@ -42,29 +42,29 @@ local function note(field, value)
   end
 end
 
--- Who of another library's waiters counts: 'alive', 'deaf' (keeps its place and is passed over) or 'dead'.
+-- The state of each of another library's waiters: 'alive', 'deaf' (keeps its place and is passed over) or 'dead'.
 local function judge(owners)
   local now_ms = math.floor(now / 1000)
-  local channels, marks = {}, {}
+  local channels, notes = {}, {}
   for i, owner in ipairs(owners) do
-    channels[i], marks[i] = channel .. ':' .. owner, '?' .. owner
+    channels[i], notes[i] = channel .. ':' .. owner, '?' .. owner
   end
   local counts = {}
   if publish ~= 'publish' and publish ~= '' then
     counts = redis.pcall('PUBSUB', publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', unpack(channels))
   end
-  local noted = redis.call('HMGET', KEYS[4], unpack(marks))
+  local noted = redis.call('HMGET', KEYS[4], unpack(notes))
   local states = {}
   for i, owner in ipairs(owners) do
     local listeners = counts[2 * i]
     if not listeners then
-      -- This server cannot tell. Only its own word is left: the deadline by its own clock.
+      -- This server cannot count. Only the waiter's own deadline is left.
       local deadline = tonumber(redis.call('ZSCORE', KEYS[5], owner) or 0)
       states[i] = deadline > now_ms - LONG_AGO and 'alive' or 'dead'
     elseif listeners > 0 then
       states[i] = 'alive'
       if noted[i] then
-        redis.call('HDEL', KEYS[4], marks[i])
+        redis.call('HDEL', KEYS[4], notes[i])
       end
     else
       local deadline = redis.call('ZSCORE', KEYS[5], owner) or '-'
@@ -75,7 +75,7 @@ local function judge(owners)
       end
       states[i] = now_ms - since > DEAF and looks >= DEAF_LOOKS and 'dead' or 'deaf'
       if looks <= DEAF_LOOKS then
-        note(marks[i], string.format('%.0f %d ', since, looks) .. deadline)
+        note(notes[i], string.format('%.0f %d ', since, looks) .. deadline)
       end
     end
   end
@@ -112,7 +112,7 @@ local function look(owners)
   return ready
 end
 
--- Passes a waiter on. If it is one of ours and nobody was passed over for it, it is nobody else's turn any more.
+-- Returns a waiter. If it is one of ours and no other library's waiter was passed over for it, their turn is over.
 local function found(owner, record)
   if not over and (record or not owner) then
     redis.call('HDEL', KEYS[4], '!turn')
@@ -140,16 +140,16 @@ local function first(skip)
   return found()
 end
 
--- Since when it is the turn of another library's waiter, and until when that was last found, in ms; nil if it begins now.
--- `self` is whoever looks (see hand_on).
+-- Since when it is the turn of another library's waiter, in ms; nil if the turn begins now.
+-- `self` is whoever looks (see hand_off).
 local function turn_of(owner, deadline, now_ms, self)
   local since, seen, before, whose = string.match(redis.call('HGET', KEYS[4], '!turn') or '', '^(%d+) (%d+) (%S+) (.*)$')
   since, seen = tonumber(since), tonumber(seen)
   if whose ~= owner or before ~= deadline or seen > now_ms or now_ms - since > NEXT_TURN then
     return nil
   end
-  -- A turn that was not over when somebody last looked may have been taken since, and the waiter may have come again. It
-  -- has not if that was just now, or if one who looks has stood behind it all the time.
+  -- A turn that had not ended when it was last checked may have been used since, and the waiter may have queued again. It
+  -- has not if that check was just now, or if whoever checks has waited behind it all the time.
   local arrived = self and tonumber(redis.call('HGET', KEYS[4], '#' .. self))
   if seen - since <= TURN and now_ms - seen > TURN and not (arrived and math.floor(arrived / 1000) <= since) then
     return nil
@@ -157,14 +157,14 @@ local function turn_of(owner, deadline, now_ms, self)
   return since
 end
 
--- Tells another library's waiter that it is its turn. False once it did not come for too long. Those behind it are
--- passed over too: they could not take the lock, as Redisson only lets the head of the list have a free one. So however
--- many do not come, a free lock is left to them once in a while.
-local function call(owner, self)
+-- Wakes another library's waiter because it is its turn. False once it has not taken the lock for too long. Those behind it
+-- are passed over too: they could not take the lock, as Redisson gives a free one only to the head of the list. So however
+-- many do not react, a free lock is left to them only once in a while.
+local function wake(owner, self)
   local now_ms = math.floor(now / 1000)
   local deadline = redis.call('ZSCORE', KEYS[5], owner) or '-'
   local since = turn_of(owner, deadline, now_ms, self)
-  -- Those ahead are deaf. They keep their places behind this one.
+  -- Those ahead do not listen. They keep their places behind this one.
   if not since and redis.call('LINDEX', KEYS[3], 0) ~= owner then
     redis.call('LREM', KEYS[3], 0, owner)
     redis.call('LPUSH', KEYS[3], owner)

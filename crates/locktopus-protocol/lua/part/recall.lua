@@ -1,8 +1,8 @@
--- Asking a holder for its lock: one who keeps its lease for a while after its work is done wants to hear who waits.
+-- Recall: a process that caches its lease after a release is told when another one wants the lock.
 -- Needs `publish`; KEYS[4] the waiters (hash: '!recall' -> '<holder> <inbox channel>'), absent where nobody queues.
--- Defines `note_recall`, `ask_back`, `forget_recall`.
+-- Defines `note_recall`, `recall`, `forget_recall`.
 
--- Notes whom to tell, for as long as its lease at least.
+-- Notes whom to send the recall to, at least for the time of its lease.
 local function note_recall(owner, lease, inbox)
   redis.call('HSET', KEYS[4], '!recall', owner .. ' ' .. inbox)
   if redis.call('PEXPIRE', KEYS[4], lease, 'NX') == 0 then
@@ -10,9 +10,9 @@ local function note_recall(owner, lease, inbox)
   end
 end
 
--- Tells the holder that it is wanted: 'w <holder>'. Once is enough if somebody heard it, and a note that is left from
--- an earlier holder tells nobody.
-local function ask_back()
+-- Sends the recall to the holder: 'w <holder>'. Once is enough if somebody received it; a note left by an earlier
+-- holder has no receiver.
+local function recall()
   local note = KEYS[4] and redis.call('HGET', KEYS[4], '!recall')
   if not note then
     return
@@ -24,7 +24,7 @@ local function ask_back()
   end
 end
 
--- Nobody waits for what was released, so nobody has asked for it.
+-- Nobody waits for what was released, so no recall is due.
 local function forget_recall()
   if KEYS[4] then
     redis.call('HDEL', KEYS[4], '!recall')

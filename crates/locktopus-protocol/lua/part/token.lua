@@ -3,7 +3,7 @@
 -- Defines `reserve`, `reserved`.
 
 -- Reserves `count` tokens, the first not below `floor`, and returns the first. One command reads the last token
--- and writes the usual next one; only a clock that is behind takes a second.
+-- and writes the next one; only if the clock is behind the last token is a second one needed.
 local function reserve(count, floor)
   local token = math.max(now, floor)
   local text = string.format('%.0f', token + count - 1)

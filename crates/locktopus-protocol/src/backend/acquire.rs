@@ -15,7 +15,7 @@ use crate::wire::reply::Acquired;
 use crate::wire::server_clock;
 
 impl Context {
-    /// Sends the attempt, and again if the server refused it only because its clock was guessed wrong.
+    /// Sends the attempt, and again if the server refused it because this process had estimated the server's clock wrongly.
     pub(super) async fn attempt(
         &self,
         attempt: &AcquireAttempt,
@@ -25,15 +25,16 @@ impl Context {
             let acquired = self.try_once(attempt, &keys).await?;
             match acquired.outcome {
                 Some(outcome)
-                    if acquired.foreign && Box::pin(self.be_called(attempt, &keys)).await =>
+                    if acquired.foreign
+                        && Box::pin(self.listen_for_waiter(attempt, &keys)).await =>
                 {
-                    // What happened before there was somebody to hear it.
+                    // Something may have been published before the subscription was confirmed.
                     let again = Box::pin(self.try_once(attempt, &keys)).await;
                     let again = again.ok().and_then(|acquired| acquired.outcome);
                     return Ok(again.unwrap_or(outcome));
                 }
                 Some(outcome) => return Ok(outcome),
-                // The guess of the server's clock was wrong and is now corrected.
+                // The estimate of the server's clock was wrong; the answer has corrected it.
                 None if Instant::now() < attempt.deadline => {}
                 None => {
                     let message =
@@ -78,7 +79,7 @@ impl Context {
             floor,
             place,
         ] = numbers.each();
-        // Some kinds say more.
+        // Some kinds have further arguments.
         let mut args = Vec::with_capacity(13);
         args.extend([
             attempt.owner.expose(),
@@ -100,7 +101,7 @@ impl Context {
             kind,
             LockKind::Fair | LockKind::Semaphore | LockKind::Permits
         ) {
-            // An attempt may find something to tell those of other libraries.
+            // The script may have to announce something to clients of other libraries.
             args.resize(11, b"");
             args.extend(keys.channel.as_deref());
         }
@@ -124,9 +125,9 @@ impl Context {
         }
     }
 
-    /// Makes sure that the waiter of a fair lock hears when another library's client calls it: Redisson wakes each of
-    /// its waiters by name. True if it did not hear that before and does now.
-    async fn be_called(&self, attempt: &AcquireAttempt, keys: &Keys) -> bool {
+    /// Subscribes the waiter of a fair lock to its own channel, on which Redisson wakes each waiter by name. True if the
+    /// subscription is new.
+    async fn listen_for_waiter(&self, attempt: &AcquireAttempt, keys: &Keys) -> bool {
         let fair = matches!(attempt.target.kind(), LockKind::Fair);
         let Some((topic, base)) = self
             .topic(&attempt.target)
@@ -136,10 +137,10 @@ impl Context {
             return false;
         };
         let channel = [base, b":", attempt.owner.expose()].concat();
-        // Enough is left for looking again.
+        // Half of the time is left for the second attempt.
         let within = attempt.deadline.saturating_duration_since(Instant::now()) / 2;
         self.hub
-            .hear_by_name(&topic, &attempt.owner, channel.into(), within)
+            .subscribe_waiter(&topic, &attempt.owner, channel.into(), within)
             .await
     }
 }

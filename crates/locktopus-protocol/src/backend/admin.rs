@@ -1,4 +1,4 @@
-//! Looking at a lock, and ending every hold of it.
+//! Inspection and eviction.
 
 use std::time::Duration;
 

@@ -23,7 +23,7 @@ impl Context {
         let executor = &self.executor;
         match &self.safety {
             Safety::Replicated(replication) => {
-                // Boxed: what is sent in the usual way needs no room for it.
+                // Boxed: commands of the other modes need no room for it.
                 let run = executor.run_replicated(replication, script, slot, keys, args, deadline);
                 Box::pin(run).await
             }
@@ -34,7 +34,7 @@ impl Context {
         }
     }
 
-    /// Runs a script that extends, which grants nothing and so is never held back.
+    /// Runs a script that extends. It grants nothing, so quarantine does not apply.
     pub(super) async fn run_extension(
         &self,
         script: &Script,
@@ -54,7 +54,7 @@ impl Context {
         }
     }
 
-    /// Runs a script that ends holds and may hand on. It must not overtake an attempt of the same owner that is under way.
+    /// Runs a script that ends holds and may hand off. It must not overtake a running attempt of the same owner.
     pub(super) async fn run_release(
         &self,
         script: &Script,

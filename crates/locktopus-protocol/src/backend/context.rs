@@ -13,7 +13,7 @@ use super::options::{BackendOptions, PubSubMode};
 use super::safety::Safety;
 use crate::client::{ChannelFlavour, ClientError, Deployment, RedisClient, Route};
 use crate::execution::executor::Executor;
-use crate::hub::{Hub, Listened};
+use crate::hub::{Hub, LockChannels};
 use crate::layout::keys::{KeyCache, Keys};
 use crate::scripts::{KindScripts, Script};
 use crate::wire::reply::Decoder;
@@ -45,7 +45,7 @@ impl Context {
         client: Arc<dyn RedisClient>,
         mut options: BackendOptions,
     ) -> Result<Self, BackendError> {
-        // What no server can count is as good as for ever.
+        // Servers cannot count for longer.
         options.call_timeout = options.call_timeout.min(LONGEST_CALL);
         let executor = Executor::new(Arc::clone(&client));
         let safety = Safety::new(options.safety, &executor, options.call_timeout).await?;
@@ -82,8 +82,8 @@ impl Context {
         self.executor.client().deployment() == Deployment::Cluster
     }
 
-    /// The command that scripts publish with. In lower case where the number of receivers it answers says nothing
-    /// about those of other nodes.
+    /// The command that scripts publish with. In lower case if the number of receivers that it returns does not include those
+    /// on other nodes.
     pub(super) fn publish_command(&self) -> &'static [u8] {
         match self.flavour {
             ChannelFlavour::Plain if self.is_cluster() => b"publish",
@@ -108,19 +108,19 @@ impl Context {
     }
 
     /// Which channels to listen to for a target.
-    pub(super) fn topic(&self, target: &LockTarget) -> Option<Listened> {
+    pub(super) fn topic(&self, target: &LockTarget) -> Option<LockChannels> {
         let keys = self.keys(target);
         let announced = keys.channel.clone()?;
-        Some(Listened {
+        Some(LockChannels {
             inbox: self.inbox(&keys).map(Into::into),
             native: keys.native.clone(),
-            all_go: matches!(target.kind(), LockKind::Latch),
+            wakes_all: matches!(target.kind(), LockKind::Latch),
             plain: keys.is_plain(),
             announced,
         })
     }
 
-    /// Listens for what is said about a lock.
+    /// Subscribes to the channels of a lock and joins its waiters.
     pub(super) async fn subscribe(
         &self,
         target: &LockTarget,
@@ -203,7 +203,7 @@ async fn flavour(
                 Ok(Err(ClientError::Rejected { code, .. })) if code != "NOPERM" => {
                     Ok(ChannelFlavour::Plain)
                 }
-                // Not allowed to ask, or nobody answers yet: every server this library supports has it.
+                // The question is forbidden or unanswered: every supported server has sharded pub/sub.
                 Ok(Ok(_) | Err(_)) | Err(_) => Ok(ChannelFlavour::Sharded),
             }
         }
@@ -227,7 +227,7 @@ pub(super) fn millis(duration: Duration) -> String {
     whole_millis(duration).to_string()
 }
 
-/// Longer than half a million millennia is for ever.
+/// Saturates after half a million millennia.
 pub(super) fn whole_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -9,7 +9,7 @@ use super::context::Context;
 use crate::execution::replication::Confirmed;
 use crate::scripts;
 
-/// How long the answer to an operation is remembered, in milliseconds: longer than anybody repeats it.
+/// How long the server remembers the answer to an operation, in ms: longer than any client repeats the operation.
 const REMEMBERED: &str = "120000";
 
 pub(crate) async fn run(
@@ -57,7 +57,7 @@ pub(crate) async fn run(
         retention.as_bytes(),
     ];
     let (slot, deadline) = (keys.slot(), request.deadline);
-    // Nobody is granted anything through a latch, so it is never held back.
+    // A latch grants nothing, so quarantine does not apply to it.
     let Confirmed { reply, doubt } = if latch {
         context
             .run_extension(script, slot, &names, &args, deadline)
@@ -79,7 +79,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Looks at the number, which grants nothing and is never held back.
+/// Reads the number, which grants nothing: quarantine does not apply.
 async fn read(context: &Context, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
     let script = match request.target.kind() {
         LockKind::Latch => &scripts::LATCH_READ,

@@ -20,7 +20,7 @@ pub(super) async fn run(context: &Context, deadline: Instant) -> Result<Diagnosi
     let executor = &context.executor;
     let mut diagnosis = Diagnosis::default();
     let quarantine = matches!(context.safety, Safety::Quarantine(_));
-    // At once: a server that hangs takes its time for each.
+    // Concurrently: a server that hangs delays each question.
     let before = SystemTime::now();
     let (infos, times) = tokio::join!(
         ask_all(executor, &[b"INFO"], deadline),

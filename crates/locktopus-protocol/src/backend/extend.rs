@@ -15,7 +15,7 @@ impl Context {
     /// The slot in a cluster, shifted left so that kinds (which have scripts of their own) are apart.
     pub(super) fn shard(&self, target: &LockTarget) -> u32 {
         let slot = if self.is_cluster() {
-            // Not of the cache: this is asked for every lock at every renewal, and there may be more than it holds.
+            // Not from the key cache: every renewal of every lock asks, and there may be more locks than the cache holds.
             u32::from(key_slot(target.key().as_bytes()))
         } else {
             0
@@ -98,7 +98,7 @@ impl Context {
         }
     }
 
-    /// Extensions that too few replicas have do not count. What was found lost is lost all the same.
+    /// Turns extensions that too few replicas confirmed into errors. A hold that was found lost stays lost.
     fn unconfirmed(
         &self,
         answers: Vec<Result<ExtendOutcome, BackendError>>,
@@ -117,7 +117,7 @@ impl Context {
         answers.into_iter().map(unconfirmed).collect()
     }
 
-    /// One failure for all: each caller gets a copy that says the same.
+    /// The same failure for every lock of the batch.
     fn all_failed(
         &self,
         count: usize,

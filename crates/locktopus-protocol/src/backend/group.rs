@@ -25,7 +25,7 @@ pub(crate) async fn attempt(
         if let Some(outcome) = try_once(context, attempts, deadline).await? {
             return Ok(outcome);
         }
-        // The guess of the server's clock was wrong and is now corrected.
+        // The estimate of the server's clock was wrong; the answer has corrected it.
         if Instant::now() >= deadline {
             let message = "the attempt reached the server after its deadline, which refused it";
             let executor = &context.executor;
@@ -45,7 +45,7 @@ async fn try_once(
         context.check_lease(attempt.target.kind(), attempt.lease)?;
     }
     let script = context.safety.group_acquire();
-    // One for all: the longest of any, where 0, for ever, is longer than all.
+    // One retention for all members: the longest, where 0 means for ever.
     let retentions = attempts
         .iter()
         .map(|attempt| context.retention(attempt.token_retention, attempt.lease));

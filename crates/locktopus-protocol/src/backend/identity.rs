@@ -1,4 +1,4 @@
-//! Which server is behind a connection, for quorums: a server that was restarted has forgotten its locks.
+//! The identity of a server (run id, uptime), for quorums: a server that was restarted has forgotten its locks.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::client::{Deployment, Reply, Route};
 use crate::execution::executor::Executor;
 
-/// Asks a standalone server who it is. Made by [`RedisBackend::probe`](crate::RedisBackend::probe).
+/// Asks a standalone server for its identity. Made by [`RedisBackend::probe`](crate::RedisBackend::probe).
 #[derive(Debug)]
 pub(crate) struct ServerProbe {
     executor: Executor,
@@ -56,7 +56,7 @@ impl NodeProbe for ServerProbe {
         let uptime = server.get("uptime_in_seconds");
         let uptime: Option<u64> = uptime.and_then(|seconds| seconds.parse().ok());
         let uptime = uptime.ok_or_else(|| missing("uptime_in_seconds"))?;
-        // Whole seconds, perhaps rounded up.
+        // The server tells whole seconds, perhaps rounded up.
         let uptime = Duration::from_secs(uptime.saturating_sub(1));
         let identity = NodeIdentity::new(run_id.as_str(), uptime);
         Ok(match replication.get("master_replid") {

@@ -1,4 +1,4 @@
-//! Giving a lock back, and handing it on.
+//! Releases; the release script also hands the lock off to the next waiter.
 
 use std::time::Duration;
 
@@ -34,8 +34,8 @@ impl Context {
         args.extend(keys.ring().into_iter().flatten());
         let (slot, named, deadline) = (keys.slot(), keys.scripts(), request.deadline);
         let reply = match (kind, &self.safety) {
-            // These are held in their first key alone: a slot on its way need not keep them from being released. What
-            // their queue has of waiters finds out by itself.
+            // The hold is in the first key alone, so it can be released even while its slot migrates. Waiters in the queue
+            // then notice with their next heartbeat.
             (LockKind::Reentrant | LockKind::Mutex(_), Safety::Plain) => {
                 let run = &self.executor;
                 run.run_reduced(script, slot, &named, &args, deadline).await
@@ -48,7 +48,7 @@ impl Context {
         self.decoder(script).released(&reply?)
     }
 
-    /// Gives back grants that were not confirmed, and says so.
+    /// Releases grants that too few replicas confirmed, and returns the error for the caller.
     pub(super) async fn give_back(
         &self,
         attempts: &[AcquireAttempt],

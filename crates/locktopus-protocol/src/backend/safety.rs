@@ -1,4 +1,4 @@
-//! What the safety modes add to a backend: which scripts grant, and for how long.
+//! The safety mode of a backend: which scripts it runs, and which leases it allows.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::execution::quarantine::Quarantine;
 use crate::execution::replication::Replication;
 use crate::scripts::{self, KindScripts, Script};
 
-/// A safety mode at work.
+/// The safety mode with its state.
 #[derive(Debug)]
 pub(crate) enum Safety {
     /// Nothing more than the server does.

@@ -1,4 +1,4 @@
-//! Lists of locks: `SCAN` a page at a time, one primary after the other, then one look at what was found.
+//! Lists of locks: `SCAN` a page at a time, one primary after the other, then one script that classifies the keys found.
 //!
 //! A key is a lock if its bytes look like one. What other libraries keep as plain strings cannot be told from other
 //! data and is left out.
@@ -26,7 +26,7 @@ const EMPTY_PAGES: usize = 16;
 /// What the names of side keys begin with.
 const SIDE_KEYS: [&str; 2] = ["locktopus_", "redisson_"];
 
-/// Where a list goes on: at a primary, known by the first of its slots, and there at a cursor of the server's.
+/// Where a list continues: at a primary, identified by its first slot, and there at the server's cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     slot: u16,
@@ -111,7 +111,7 @@ async fn scan(
         .ask(Route::Slot(place.slot), &args, deadline)
         .await?;
     let nonsense = || {
-        let message = "SCAN answered what makes no sense";
+        let message = "the answer to SCAN is malformed";
         let executor = &context.executor;
         executor.error(BackendErrorKind::Protocol, Executed::No, message)
     };
@@ -156,7 +156,7 @@ async fn classify(
         let sides: Vec<String> = names.iter().flat_map(|name| sides(name)).collect();
         let same_slot = |key: &String| !cluster || key_slot(key.as_bytes()) == slot;
         if !sides.iter().all(same_slot) {
-            // A name whose keys a cluster cannot keep together is no lock there.
+            // A name whose keys do not share a slot cannot be a lock in a cluster.
             continue;
         }
         let keys: Vec<&[u8]> = sides.iter().map(String::as_bytes).collect();

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 const FIRST: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// What worked for this long was good: after it, everything begins anew.
+/// Whatever worked for this long resets the pauses.
 pub const SETTLED: Duration = Duration::from_secs(1);
 
 /// Growing, random pauses.
@@ -59,7 +59,7 @@ impl Backoff {
         full / 2 + (full / 2).mul_f64(f64::from(share) / f64::from(u32::MAX))
     }
 
-    /// It worked: the next failure is a first one.
+    /// Success: the next pause is the first one again.
     pub fn reset(&mut self) {
         self.next = FIRST.min(self.longest);
     }
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(redial.wait(at(1020)), None);
         redial.failed(at(1020));
         assert_eq!(redial.wait(at(1020)), Some(Duration::from_millis(30)));
-        // A connection that lasts makes good for everything before.
+        // A connection that lasts resets everything before.
         redial.connected(at(1050));
         redial.lost(at(2050));
         redial.failed(at(2050));

@@ -1,4 +1,4 @@
-//! Passwords stay out of what is told about a login that failed.
+//! Keeps passwords out of messages about failed logins.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use crate::client::options::{ConnectOptions, Credentials, Secret};
 /// Where a server that does not know a command begins to repeat its arguments, which may be a login.
 const REPEATS: &str = "args beginning with";
 
-/// Shorter ones are no secret, and may stand in any sentence.
+/// Shorter passwords are not removed: they could be part of any word.
 const SHORTEST: usize = 4;
 
-/// Takes the passwords of a client out of what others say.
+/// Removes a client's passwords from texts of others.
 ///
 /// A server or proxy that has no `HELLO` or `AUTH` answers with an error that repeats their arguments, and a client library
 /// hands that on. The adapters pass everything through here that they tell about making a connection.

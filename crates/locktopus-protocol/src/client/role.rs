@@ -1,12 +1,12 @@
 //! Whether a server that subscriptions are made on is a primary.
 //!
-//! A replica accepts subscriptions and forwards what is said on its primary. But scripts cannot count whoever listens
-//! there, so that they hand it nothing, and pass it over as long as it does. `HELLO` tells the role to every user,
+//! A replica accepts subscriptions and forwards what is published on its primary. But scripts on the primary cannot count
+//! its subscribers, so they grant them nothing. `HELLO` tells the role to every user,
 //! whatever its rights.
 
 use crate::client::Reply;
 
-/// What to ask a server.
+/// The command that asks a server for its role.
 pub const ROLE_QUESTION: &str = "HELLO";
 
 /// Whether a server's answer says that it is a replica. False also if it does not say what it is, as a proxy may not.

@@ -97,7 +97,7 @@ fn unusable(path: &Path, failure: &dyn std::fmt::Display) -> TlsError {
     TlsError(format!("cannot use {}: {failure}", path.display()))
 }
 
-/// Believes every certificate, for `danger_accept_invalid_certs`.
+/// Accepts every certificate, for `danger_accept_invalid_certs`.
 #[derive(Debug)]
 struct AcceptAll(Arc<CryptoProvider>);
 

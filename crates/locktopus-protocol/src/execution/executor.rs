@@ -26,7 +26,7 @@ enum Way {
     Blocking,
 }
 
-/// A client with the rules for using it.
+/// A client, and the rules for repeating requests through it.
 #[derive(Debug, Clone)]
 pub(crate) struct Executor {
     client: Arc<dyn RedisClient>,
@@ -55,7 +55,7 @@ impl Executor {
         self.client.close().await;
     }
 
-    /// Refuses what is asked after the end.
+    /// Refuses requests after the backend was closed.
     pub(crate) fn check_open(&self) -> Result<(), BackendError> {
         if self.closed.load(Ordering::Acquire) {
             let message = "the backend was closed";
@@ -76,7 +76,7 @@ impl Executor {
         self.run_by((Way::Usual, None), script, slot, (keys, args), deadline)
     }
 
-    /// As [`run`](Self::run), on the connection for what may block: behind everything that was sent there before.
+    /// As [`run`](Self::run), on the connection for blocking commands, behind everything that was sent there before.
     pub(crate) fn run_in_line(
         &self,
         script: &Script,
@@ -88,7 +88,7 @@ impl Executor {
         self.run_by((Way::Blocking, None), script, slot, (keys, args), deadline)
     }
 
-    /// As [`run`](Self::run), but while the slot moves, with the first key alone, if the script can do with that.
+    /// As [`run`](Self::run), but while the slot migrates it is run with the first key alone.
     ///
     /// Neither node knows then whether a key that it does not have is on the other one, and refuses scripts that name
     /// one. The first key exists, so one of the nodes runs the script.
@@ -170,7 +170,7 @@ impl Executor {
         }
     }
 
-    /// Nothing was heard before the deadline.
+    /// The error for a request without an answer before the deadline.
     pub(crate) fn timed_out(&self, route: Route, patience: Patience) -> BackendError {
         self.client.timed_out(route);
         let message = match patience.refused_before {
@@ -264,12 +264,12 @@ pub(crate) fn is_unknown_script(error: &ClientError) -> bool {
     matches!(error, ClientError::Rejected { code, .. } if code == "NOSCRIPT")
 }
 
-/// Whether a slot is on its way, and some of the keys that a script names with it.
+/// Whether a slot migrates, and some of the keys of a script with it.
 fn is_half_moved(error: &ClientError) -> bool {
     matches!(error, ClientError::Rejected { code, .. } if code == "TRYAGAIN")
 }
 
-/// How one request puts up with refusals that pass.
+/// How one request is repeated after transient refusals.
 #[derive(Debug)]
 pub(crate) struct Patience {
     deadline: Instant,
@@ -286,7 +286,7 @@ impl Patience {
         }
     }
 
-    /// Waits a moment if the same request may be sent again, or says why not.
+    /// Waits a moment if the same request may be sent again, or returns the error.
     pub(crate) async fn outlast(
         &mut self,
         executor: &Executor,
@@ -314,7 +314,7 @@ impl Patience {
     }
 }
 
-/// A refusal that did not go away in time, with what it means.
+/// The error for a refusal that lasted until the deadline.
 fn explained(refusal: &ClientError) -> String {
     let hint = match refusal {
         ClientError::Rejected { code, .. } => match code.as_str() {
@@ -345,7 +345,7 @@ fn was_refused(code: &str, message: &str) -> bool {
     by_server || code == other_kind::CODE || message.starts_with(UNTOUCHED)
 }
 
-/// Refusals that go away by themselves. The node did not run the script: servers look at these, too, before the first
+/// Transient refusals. The node did not run the script: servers look at these, too, before the first
 /// write of a script, and never again.
 pub(crate) fn is_passing(code: &str) -> bool {
     matches!(

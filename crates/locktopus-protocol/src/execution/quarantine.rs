@@ -1,8 +1,8 @@
-//! Nothing is granted while a lease may be running of which the server knows nothing.
+//! Quarantine: nothing is granted while leases may still run that the server does not know of.
 //!
 //! The scripts decide, by the replication id of the server they run on and a record beside the locks
-//! (`lua/part/quarantine.lua`). A record that was never made is no better than a lost one, so a slot that is used for the
-//! first time is held back too, unless the client has watched it for long: that is what is kept here.
+//! (`lua/part/quarantine.lua`). A missing record may be a lost one, so a slot that is used for the
+//! first time is quarantined too, unless the client has observed its server for long enough: this module does so.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl Quarantine {
         match look.at_servers().await {
             Ok(found) => watched.note(found, Instant::now()),
             Err(error) if error.kind() == BackendErrorKind::Denied => return Err(error),
-            // Who was not seen yet is vouched for by nobody, so nothing is granted too early.
+            // Servers not seen yet count as new, so nothing is granted too early.
             Err(error) => tracing::debug!(%error, "cannot look whose slots are where yet"),
         }
         let every = (max_lease / 8).clamp(OFTENEST, SELDOMEST);
@@ -123,7 +123,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// Takes note of what all primaries said before `at`. Who is not among them, or says something else, starts afresh.
+    /// Records what all primaries said before `at`. A primary that is missing or changed starts from zero.
     fn note(&self, found: Vec<Primary>, at: Instant) {
         let mut known = self.lock();
         let since = |primary: &Primary| {
@@ -150,7 +150,7 @@ impl Watched {
             (Some(_), None) | (None, Some(_)) => false,
         };
         let mut serving = known.iter().filter(|(primary, _)| serves(primary));
-        // Two that claim a slot: one of them is wrong, and nobody knows since when.
+        // Two primaries claim the slot: one of them is wrong, since an unknown time.
         match (serving.next(), serving.next()) {
             (Some((primary, since)), None) => {
                 let age = now.saturating_duration_since(*since);
@@ -183,7 +183,7 @@ async fn watch(look: Look, watched: Arc<Watched>, every: Duration) {
     }
 }
 
-/// How to ask the primaries who they are.
+/// Asks the primaries for their replication ids and slots.
 #[derive(Debug)]
 struct Look {
     executor: Executor,

@@ -1,8 +1,8 @@
 //! Scripts whose effect counts once enough replicas have it.
 //!
-//! `WAIT` goes right behind the script, on a connection that carries nothing else. In between stands a write of its own
-//! (`mark.lua`): a script that finds everything done already, as a repeated attempt or the confirmation of a pushed grant
-//! does, writes nothing that `WAIT` could wait for.
+//! `WAIT` goes right behind the script, on a connection that carries nothing else. Between the two comes a write without
+//! meaning (`wait_offset.lua`): a script that finds everything done already, as a repeated attempt or the confirmation of a
+//! pushed grant does, writes nothing that `WAIT` could wait for.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,11 +16,11 @@ use crate::execution::executor::{
     Executor, Patience, is_passing, is_unknown_script, missing, script_command,
 };
 use crate::layout::slot;
-use crate::scripts::{MARK, Script};
+use crate::scripts::{Script, WAIT_OFFSET};
 
-/// How long a mark stays: it only has to be a write.
-const MARK_STAYS: &[u8] = b"60000";
-/// Slots that share what is known about the node behind them.
+/// How long the key stays that `wait_offset.lua` writes, in ms.
+const OFFSET_KEY_TTL: &[u8] = b"60000";
+/// Slots that share an estimate of how many replicas must confirm.
 const SLOTS_PER_GUESS: u16 = 64;
 
 /// How many replicas must confirm, and what is known about how many there are.
@@ -29,13 +29,13 @@ pub(crate) struct Replication {
     need: ReplicaNeed,
     timeout: Duration,
     cluster: bool,
-    /// The most replicas that each primary was seen with. One that is away may be promoted all the same.
+    /// The most replicas that each primary was seen with. A disconnected replica may still be promoted.
     seen: Mutex<HashMap<String, u32>>,
-    /// How many had to confirm last time, by range of slots: `WAIT` must be told before the answer is known.
+    /// How many had to confirm last time, by range of slots: `WAIT` needs a number before the current one is known.
     guesses: Mutex<HashMap<u16, u32>>,
 }
 
-/// What a script answered, and what there is to say against relying on it.
+/// The reply of a script, and why its effect may not be on enough replicas, if so.
 #[derive(Debug)]
 pub(crate) struct Confirmed {
     pub(crate) reply: Reply,
@@ -91,7 +91,7 @@ impl Replication {
         needed
     }
 
-    fn mark(&self, slot: u16) -> String {
+    fn offset_key(&self, slot: u16) -> String {
         slot::key_in("locktopus_mark", self.cluster.then_some(slot))
     }
 }
@@ -130,19 +130,19 @@ impl Executor {
         deadline: Instant,
         has_run: &mut bool,
     ) -> Result<Confirmed, BackendError> {
-        let (count, mark) = (keys.len().to_string(), replication.mark(slot));
+        let (count, offset_key) = (keys.len().to_string(), replication.offset_key(slot));
         let mut command = script_command(script, &count, keys, args);
         let mut patience = Patience::until(deadline);
         loop {
             self.check_open()?;
-            // Something must be left for giving back what replicas do not confirm.
+            // Time must be left for releasing what replicas do not confirm.
             let left = deadline.saturating_duration_since(Instant::now());
             let wait = replication.timeout.min(left * 3 / 4);
             let wait = wait.max(Duration::from_millis(1));
             let guess = replication.guess(slot);
             let answers = timeout_at(
                 deadline,
-                self.follow_up(replication, slot, &command, &mark, guess, wait),
+                self.follow_up(replication, slot, &command, &offset_key, guess, wait),
             );
             let Ok(answers) = answers.await else {
                 return Err(self.timed_out(Route::Slot(slot), patience));
@@ -173,28 +173,28 @@ impl Executor {
         }
     }
 
-    /// The script, the mark, the question how many replicas there are, and `WAIT`.
+    /// The script, a write without meaning, the question how many replicas there are, and `WAIT`.
     async fn follow_up(
         &self,
         replication: &Replication,
         slot: u16,
         command: &[&[u8]],
-        mark: &str,
+        offset_key: &str,
         guess: u32,
         wait: Duration,
     ) -> Result<Pipelined, ClientError> {
         let (guess, wait) = (guess.to_string(), wait.as_millis().to_string());
-        let mark: [&[u8]; 5] = [
+        let write: [&[u8]; 5] = [
             b"EVAL",
-            MARK.source.as_bytes(),
+            WAIT_OFFSET.source.as_bytes(),
             b"1",
-            mark.as_bytes(),
-            MARK_STAYS,
+            offset_key.as_bytes(),
+            OFFSET_KEY_TTL,
         ];
         let wait: [&[u8]; 3] = [b"WAIT", guess.as_bytes(), wait.as_bytes()];
         let commands: &[&[&[u8]]] = match replication.need {
-            ReplicaNeed::One => &[command, &mark, &wait],
-            ReplicaNeed::Majority | ReplicaNeed::All => &[command, &mark, &wait, &[b"ROLE"]],
+            ReplicaNeed::One => &[command, &write, &wait],
+            ReplicaNeed::Majority | ReplicaNeed::All => &[command, &write, &wait, &[b"ROLE"]],
         };
         self.client().pipeline(Route::Slot(slot), commands).await
     }
@@ -227,7 +227,7 @@ impl Executor {
 }
 
 impl Replication {
-    /// What the answers to the mark, `WAIT` and `ROLE` say against a script's effect.
+    /// Whether the answers to the write, `WAIT` and `ROLE` confirm a script's effect; if not, why.
     fn judge(
         &self,
         slot: u16,
@@ -236,11 +236,11 @@ impl Replication {
         guess: u32,
         waited: Duration,
     ) -> Option<Doubt> {
-        let (mark, wait) = (
+        let (write, wait) = (
             answers.next().unwrap_or_else(missing),
             answers.next().unwrap_or_else(missing),
         );
-        let wait = match mark.and(wait) {
+        let wait = match write.and(wait) {
             Ok(wait) => wait,
             Err(error) => return Some(Doubt::Refused(error)),
         };

@@ -1,4 +1,4 @@
-//! How often a subscription that is in the wrong place is given up.
+//! How often the client is told to replace a subscription on the wrong server.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use super::lock;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Bounds how often the client is told that it listens in the wrong place: a new subscription need not be in a better one,
-/// if an address goes on leading to a replica, and each costs a connection and a look by every waiter.
+/// Limits how often the client is told that it is subscribed on the wrong server: a new subscription may be on the wrong one
+/// again, if an address keeps leading to a replica, and each costs a connection and a check by every waiter.
 #[derive(Debug, Default)]
-pub(super) struct Complaints {
-    /// When the last one was made, and how long the next one must wait.
+pub(super) struct MisplacedReports {
+    /// When the last report was made, and how long the next one must wait.
     last: Mutex<Option<(Instant, Duration)>>,
 }
 
-impl Complaints {
-    /// Whether to complain now. The pause doubles as long as there is reason to complain right after it, and starts anew
-    /// after a time without.
+impl MisplacedReports {
+    /// Whether to report now. The pause doubles if there is reason to report right after it, and is reset after a while
+    /// without.
     pub(super) fn due(&self, now: Instant) -> bool {
         let mut last = lock(&self.last);
         let pause = match *last {
@@ -41,16 +41,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn complaints_become_rare_while_they_do_not_help() {
-        let (complaints, begun) = (Complaints::default(), Instant::now());
-        // Somebody is passed over every hundredth of a second for two minutes.
-        let due = |tenth: u32| complaints.due(begun + Duration::from_millis(10) * tenth);
+    fn reports_become_rare_while_they_do_not_help() {
+        let (reports, begun) = (MisplacedReports::default(), Instant::now());
+        // A waiter is passed over every 10 ms for two minutes.
+        let due = |tenth: u32| reports.due(begun + Duration::from_millis(10) * tenth);
         let made = (0..12_000).filter(|tenth| due(*tenth)).count();
         assert!((8..=10).contains(&made), "{made}");
 
         let later = begun + Duration::from_secs(600);
-        assert!(complaints.due(later));
-        assert!(!complaints.due(later + FIRST_PAUSE / 2));
-        assert!(complaints.due(later + FIRST_PAUSE));
+        assert!(reports.due(later));
+        assert!(!reports.due(later + FIRST_PAUSE / 2));
+        assert!(reports.due(later + FIRST_PAUSE));
     }
 }

@@ -9,29 +9,29 @@ use tokio::time::Instant;
 
 use crate::client::{Channel, ChannelFlavour};
 
-/// What to listen to for one lock.
+/// The channels of one lock.
 #[derive(Debug, Clone)]
-pub(crate) struct Listened {
-    /// Where releases are announced to everybody.
+pub(crate) struct LockChannels {
+    /// Where releases are announced to all clients.
     pub(crate) announced: Bytes,
-    /// Where this process is handed the lock.
+    /// Where this process receives its grants.
     pub(crate) inbox: Option<Bytes>,
-    /// Where nobody ever says anything: who listens there can be handed the lock. Tells scripts who of those that hear
-    /// announcements are others.
+    /// Nothing is ever published there: its subscribers are the clients that can be granted the lock directly. By their number
+    /// scripts know how many subscribers of `announced` belong to other libraries.
     pub(crate) native: Option<Bytes>,
-    /// Whether an announcement lets everybody go, not one.
-    pub(crate) all_go: bool,
+    /// Whether an announcement wakes all waiters, not one.
+    pub(crate) wakes_all: bool,
     /// Whether announcements are plain messages whatever the flavour of the others, because another library sends them.
     pub(crate) plain: bool,
 }
 
-impl Listened {
+impl LockChannels {
     /// The channel that names the topic: of one kind of lock, of one client.
     pub(super) fn name(&self) -> &Bytes {
         self.inbox.as_ref().unwrap_or(&self.announced)
     }
 
-    pub(super) fn channels(&self, flavour: ChannelFlavour) -> Vec<Channel> {
+    pub(super) fn list(&self, flavour: ChannelFlavour) -> Vec<Channel> {
         let announced = Channel {
             name: self.announced.clone(),
             flavour: if self.plain {
@@ -49,32 +49,32 @@ impl Listened {
     }
 }
 
-/// Where this process listens, as far as a message tells.
+/// Whether this process is subscribed on the right server, as far as a message tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Placed {
-    /// Where it should, or the message does not tell.
+pub(super) enum Placement {
+    /// It is, or the message does not tell.
     Right,
-    /// Not on the server whose script said it: that server counted nobody.
-    Elsewhere,
+    /// It is not subscribed on the server whose script published: that server counted no subscriber.
+    WrongServer,
 }
 
 /// One lock that is listened to.
 #[derive(Debug)]
 pub(super) struct Topic {
-    pub(super) listened: Listened,
+    pub(super) channels: LockChannels,
     pub(super) group: Arc<WakeGroup>,
     /// The generation in which the server last confirmed the subscription; 0 if never.
     pub(super) confirmed: AtomicU64,
-    /// Held while a newcomer subscribes, so that a crowd subscribes once.
+    /// Held while a new waiter subscribes, so that many at once subscribe once.
     pub(super) subscribing: tokio::sync::Mutex<()>,
     /// Since when nobody waits.
     pub(super) idle_since: Mutex<Option<Instant>>,
 }
 
 impl Topic {
-    pub(super) fn of(listened: Listened) -> Self {
+    pub(super) fn of(channels: LockChannels) -> Self {
         Self {
-            listened,
+            channels,
             group: Arc::default(),
             confirmed: AtomicU64::new(0),
             subscribing: tokio::sync::Mutex::new(()),
@@ -82,30 +82,30 @@ impl Topic {
         }
     }
 
-    /// Somebody said something on one of its channels.
-    pub(super) fn hear(&self, channel: &Bytes, payload: &[u8]) -> Placed {
-        if self.listened.inbox.as_ref() != Some(channel) {
-            if self.listened.all_go {
+    /// A message on one of its channels.
+    pub(super) fn hear(&self, channel: &Bytes, payload: &[u8]) -> Placement {
+        if self.channels.inbox.as_ref() != Some(channel) {
+            if self.channels.wakes_all {
                 self.group.wake_all();
             } else {
                 self.group.wake_one();
             }
-            return Placed::Right;
+            return Placement::Right;
         }
-        // `<token> <owner>`; token 0 says: look; `w` says: somebody else wants the lock; `d` says: passed over, because
-        // nobody listens here; `?` says nothing. Anything else did not come from a script of ours.
+        // `<token> <owner>`. Token 0: check again. `w`: recall, another process wants the lock. `d`: passed over, because the
+        // server counted no subscriber. `?`: no meaning. Anything else was not published by our scripts.
         let Some(space) = payload.iter().position(|byte| *byte == b' ') else {
-            return Placed::Right;
+            return Placement::Right;
         };
         let (token, owner) = (&payload[..space], &payload[space + 1..]);
         match token {
             b"w" => {
                 self.group.want(owner);
-                return Placed::Right;
+                return Placement::Right;
             }
             b"d" => {
                 self.group.nudge(owner);
-                return Placed::Elsewhere;
+                return Placement::WrongServer;
             }
             _ => {}
         }
@@ -117,6 +117,6 @@ impl Topic {
             Some(None) => self.group.nudge(owner),
             None => false,
         };
-        Placed::Right
+        Placement::Right
     }
 }

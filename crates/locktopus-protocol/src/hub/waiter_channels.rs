@@ -1,8 +1,8 @@
-//! Channels on which single waiters are called by name, as Redisson's fair lock does.
+//! The channels of single waiters, on which Redisson's fair lock wakes them by name.
 //!
-//! The [hub](crate::hub) subscribes to them only while a waiter stands in a queue with another library's client, and drops
-//! them with its next sweep after the waiter has left. After a disruption each waiter looks for itself and asks for its
-//! channel again, so nothing has to be subscribed again here.
+//! The [hub](crate::hub) subscribes to them only while a waiter is queued together with another library's client, and
+//! unsubscribes with its next sweep after the waiter has left. After a disruption each waiter checks for itself and asks for
+//! its channel again, so nothing has to be resubscribed here.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,21 +11,21 @@ use bytes::Bytes;
 use locktopus_core::{OwnerId, WakeGroup};
 
 #[derive(Debug, Default)]
-pub(crate) struct CalledByName {
-    channels: Mutex<HashMap<Bytes, Called>>,
+pub(crate) struct WaiterChannels {
+    channels: Mutex<HashMap<Bytes, WaiterChannel>>,
 }
 
 #[derive(Debug)]
-struct Called {
+struct WaiterChannel {
     group: Weak<WakeGroup>,
     owner: OwnerId,
     /// The generation in which the server last confirmed the subscription; 0 if never.
     confirmed: u64,
 }
 
-impl CalledByName {
-    /// Notes that a waiter of a group is called on a channel. False if that channel is confirmed already.
-    pub(crate) fn want(
+impl WaiterChannels {
+    /// Adds the channel of a waiter. False if that channel is confirmed already.
+    pub(crate) fn add(
         &self,
         channel: &Bytes,
         group: &Arc<WakeGroup>,
@@ -33,28 +33,30 @@ impl CalledByName {
         generation: u64,
     ) -> bool {
         let mut channels = self.lock();
-        let called = channels.entry(channel.clone()).or_insert_with(|| Called {
-            group: Arc::downgrade(group),
-            owner: owner.clone(),
-            confirmed: 0,
-        });
-        called.confirmed != generation
+        let waiter = channels
+            .entry(channel.clone())
+            .or_insert_with(|| WaiterChannel {
+                group: Arc::downgrade(group),
+                owner: owner.clone(),
+                confirmed: 0,
+            });
+        waiter.confirmed != generation
     }
 
-    /// Notes that the server confirmed a channel. False if nobody wants it any more.
+    /// Notes that the server confirmed a channel. False if its waiter has left.
     pub(crate) fn confirmed(&self, channel: &Bytes, generation: u64) -> bool {
         let mut channels = self.lock();
-        let called = channels.get_mut(channel);
-        called.map(|called| called.confirmed = generation).is_some()
+        let waiter = channels.get_mut(channel);
+        waiter.map(|waiter| waiter.confirmed = generation).is_some()
     }
 
-    /// Somebody called on this channel: its waiter looks.
+    /// A message on this channel: its waiter checks for itself.
     pub(crate) fn hear(&self, channel: &Bytes) {
         let channels = self.lock();
-        if let Some(called) = channels.get(channel)
-            && let Some(group) = called.group.upgrade()
+        if let Some(waiter) = channels.get(channel)
+            && let Some(group) = waiter.group.upgrade()
         {
-            group.nudge(called.owner.expose());
+            group.nudge(waiter.owner.expose());
         }
     }
 
@@ -65,9 +67,9 @@ impl CalledByName {
     /// Removes the channels of waiters that have left, and returns them.
     pub(crate) fn forget_gone(&self) -> Vec<Bytes> {
         let mut gone = Vec::new();
-        self.lock().retain(|channel, called| {
-            let group = called.group.upgrade();
-            let waits = group.is_some_and(|group| group.awaits(called.owner.expose()));
+        self.lock().retain(|channel, waiter| {
+            let group = waiter.group.upgrade();
+            let waits = group.is_some_and(|group| group.awaits(waiter.owner.expose()));
             if !waits {
                 gone.push(channel.clone());
             }
@@ -81,7 +83,7 @@ impl CalledByName {
     }
 
     /// A panic while one of these short sections runs leaves the data whole, so poison is ignored.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Bytes, Called>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Bytes, WaiterChannel>> {
         self.channels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -95,26 +97,33 @@ mod tests {
 
     #[test]
     fn a_channel_is_wanted_until_its_waiter_leaves() {
-        let (called, group) = (CalledByName::default(), Arc::<WakeGroup>::default());
+        let (channels, group) = (WaiterChannels::default(), Arc::<WakeGroup>::default());
         let (ours, channel) = (OwnerId::generate(), Bytes::from_static(b"c:ours"));
         let (mut stream, mut other) = (group.join(()), group.join(()));
         stream.claim(&ours);
         other.claim(&OwnerId::generate());
 
-        assert!(called.want(&channel, &group, &ours, 1));
-        assert!(called.want(&channel, &group, &ours, 1), "not confirmed yet");
-        assert!(called.confirmed(&channel, 1));
-        assert!(!called.want(&channel, &group, &ours, 1));
-        assert!(called.want(&channel, &group, &ours, 2), "disrupted since");
+        assert!(channels.add(&channel, &group, &ours, 1));
+        assert!(
+            channels.add(&channel, &group, &ours, 1),
+            "not confirmed yet"
+        );
+        assert!(channels.confirmed(&channel, 1));
+        assert!(!channels.add(&channel, &group, &ours, 1));
+        assert!(channels.add(&channel, &group, &ours, 2), "disrupted since");
 
-        called.hear(&channel);
+        channels.hear(&channel);
         assert_eq!(stream.next().now_or_never(), Some(Wake::Resync));
-        assert_eq!(other.next().now_or_never(), None, "only the one called");
+        assert_eq!(
+            other.next().now_or_never(),
+            None,
+            "only the waiter of the channel"
+        );
 
-        assert!(called.forget_gone().is_empty());
+        assert!(channels.forget_gone().is_empty());
         drop(stream);
-        assert_eq!(called.forget_gone(), [channel]);
-        assert!(called.all().is_empty());
-        assert!(!called.confirmed(&Bytes::from_static(b"c:ours"), 2));
+        assert_eq!(channels.forget_gone(), [channel]);
+        assert!(channels.all().is_empty());
+        assert!(!channels.confirmed(&Bytes::from_static(b"c:ours"), 2));
     }
 }

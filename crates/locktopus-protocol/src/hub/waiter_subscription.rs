@@ -1,4 +1,4 @@
-//! Listening for those who call single waiters by name.
+//! Subscribing to the channel of a single waiter.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,38 +7,42 @@ use bytes::Bytes;
 use locktopus_core::OwnerId;
 use tokio::time::timeout;
 
-use super::{Hub, Listened, lock};
+use super::{Hub, LockChannels, lock};
 
 impl Hub {
-    /// Listens to the channel on which one waiter of a lock is called by name, until that waiter is gone. True if that
-    /// is new: then it should look again. False if it is no news, or the waiter does not listen at all, or subscribing
-    /// did not work within the time.
-    pub(crate) async fn hear_by_name(
+    /// Subscribes to the channel of one waiter of a lock until that waiter is gone. True if the subscription is new: then the
+    /// waiter should check again. False if it existed, or the waiter is gone, or subscribing did not work within the
+    /// time.
+    pub(crate) async fn subscribe_waiter(
         &self,
-        listened: &Listened,
+        channels: &LockChannels,
         owner: &OwnerId,
         channel: Bytes,
         within: Duration,
     ) -> bool {
         let shared = &self.shared;
-        let topic = lock(&shared.topics).get(listened.name()).map(Arc::clone);
+        let topic = lock(&shared.topics).get(channels.name()).map(Arc::clone);
         let Some(topic) = topic.filter(|topic| topic.group.awaits(owner.expose())) else {
             return false;
         };
         let generation = shared.generation();
         if !shared
-            .called
-            .want(&channel, &topic.group, owner, generation)
+            .waiter_channels
+            .add(&channel, &topic.group, owner, generation)
         {
             return false;
         }
-        // As for joining: not to be dropped half-way.
+        // A task of its own, as for joining: it must not be dropped half-way.
         let shared = Arc::clone(shared);
         let subscribe = tokio::spawn(async move {
             let wanted = [shared.channel(channel.clone())];
             let tried = timeout(shared.call_timeout, shared.client.subscribe(&wanted)).await;
             let done = matches!(tried, Ok(Ok(())));
-            if done && !shared.called.confirmed(&wanted[0].name, generation) {
+            if done
+                && !shared
+                    .waiter_channels
+                    .confirmed(&wanted[0].name, generation)
+            {
                 // Its waiter has left meanwhile, and so has whoever would unsubscribe.
                 let _ = timeout(shared.call_timeout, shared.client.unsubscribe(&wanted)).await;
             }

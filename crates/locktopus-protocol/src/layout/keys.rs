@@ -208,10 +208,10 @@ fn further(kind: &LockKind, main: &str) -> Option<String> {
     }
 }
 
-/// The keys by which a script keeps apart the kinds that are one number: the mark beside it, and where other kinds keep
+/// The keys by which a script keeps apart the kinds that are one number: the key that says which, and where other kinds keep
 /// those who hold permits.
 fn apart(kind: &LockKind, main: &str) -> Option<Vec<String>> {
-    let mark = prefix_name("locktopus_kind", main);
+    let kind_key = prefix_name("locktopus_kind", main);
     let holders = |kind| further(&kind, main);
     let others = match kind {
         LockKind::Semaphore => [holders(LockKind::Permits), None],
@@ -220,7 +220,7 @@ fn apart(kind: &LockKind, main: &str) -> Option<Vec<String>> {
         _ => return None,
     };
     Some(
-        [mark]
+        [kind_key]
             .into_iter()
             .chain(others.into_iter().flatten())
             .collect(),

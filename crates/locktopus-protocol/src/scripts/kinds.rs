@@ -48,7 +48,7 @@ macro_rules! kind_scripts {
         admin_queue: $admin_queue:literal,
         extend: $extend:literal,
         recall: $recall:literal,
-        $(free: $free:literal, pass: $pass:literal,)?
+        $(take: $take:literal, grant: $grant:literal,)?
         released: $released:literal
         $(, head: $head:literal, guard: [$($guard:literal),+], guard_queue: $guard_queue:literal)?
     ) => {
@@ -60,7 +60,7 @@ macro_rules! kind_scripts {
                 "local publish, keep, channel = ARGV[9], ARGV[3], ARGV[12]",
                 [
                     "part/now",
-                    $("part/usual_free", "part/usual_token", $free,)?
+                    $("part/fast_free", "part/fast_token", $take,)?
                     "part/other_kind",
                     $($count,)?
                     $hold,
@@ -73,8 +73,8 @@ macro_rules! kind_scripts {
                     "part/token",
                     $queue,
                     $($guard_queue,)?
-                    "part/strangers",
-                    "part/hand_on",
+                    "part/stale_queue",
+                    "part/hand_off",
                     "acquire",
                 ]
             ),
@@ -86,7 +86,7 @@ macro_rules! kind_scripts {
                 [
                     $released,
                     "part/clock",
-                    $("part/usual_heir", "part/usual_token", $pass, "part/pass_on",)?
+                    $("part/fast_head", "part/fast_token", $grant, "part/fast_publish",)?
                     "part/token",
                     "part/other_kind",
                     $($count,)?
@@ -96,7 +96,7 @@ macro_rules! kind_scripts {
                     $queue,
                     $($guard_queue,)?
                     $recall,
-                    "part/hand_on",
+                    "part/hand_off",
                     "release",
                 ]
             ),
@@ -135,7 +135,7 @@ macro_rules! kind_scripts {
                     $admin,
                     $($($guard,)+ $guard_queue,)?
                     $recall,
-                    "part/hand_on",
+                    "part/hand_off",
                     "evict",
                 ]
             ),
@@ -161,7 +161,7 @@ macro_rules! kind {
         static $quarantined: KindScripts = kind_scripts!(
             "quarantined_", $kind,
             $($role: $part,)+
-            released: "part/no_haste",
+            released: "part/no_fast_path",
             head: "part/quarantine_args",
             guard: ["part/quarantine", "part/quarantine_hold"],
             guard_queue: "part/quarantine_queue"
@@ -179,9 +179,9 @@ kind! {
     admin_queue: "part/admin_queue",
     extend: "lock_extend",
     recall: "part/recall";
-    free: "part/free_lock",
-    pass: "part/pass_lock",
-    released: "part/released_lock",
+    take: "part/fast_take_lock",
+    grant: "part/fast_grant_lock",
+    released: "part/fast_release_lock",
 }
 
 kind! {
@@ -194,23 +194,23 @@ kind! {
     admin_queue: "part/admin_queue",
     extend: "mutex_extend",
     recall: "part/recall";
-    free: "part/free_mutex",
-    pass: "part/pass_mutex",
-    released: "part/released_mutex",
+    take: "part/fast_take_mutex",
+    grant: "part/fast_grant_mutex",
+    released: "part/fast_release_mutex",
 }
 
 kind! {
     /// The mutex that is shared with a library whose waiters are woken.
-    BELL_MUTEX, QUARANTINED_BELL_MUTEX, "bell_mutex",
+    NOTIFYING_MUTEX, QUARANTINED_NOTIFYING_MUTEX, "notifying_mutex",
     hold: "part/hold_mutex",
-    also: "part/hold_bell",
+    also: "part/hold_notify",
     admin: "part/admin_mutex",
     enter: "part/enter",
     queue: "part/queue",
     admin_queue: "part/admin_queue",
     extend: "mutex_extend",
     recall: "part/no_recall";
-    released: "part/no_haste",
+    released: "part/no_fast_path",
 }
 
 kind! {
@@ -224,7 +224,7 @@ kind! {
     admin_queue: "part/admin_queue_fair",
     extend: "lock_extend",
     recall: "part/no_recall";
-    released: "part/no_haste",
+    released: "part/no_fast_path",
 }
 
 kind! {
@@ -237,7 +237,7 @@ kind! {
     admin_queue: "part/admin_queue",
     extend: "read_extend",
     recall: "part/no_recall";
-    released: "part/no_haste",
+    released: "part/no_fast_path",
 }
 
 kind! {
@@ -250,7 +250,7 @@ kind! {
     admin_queue: "part/admin_queue",
     extend: "write_extend",
     recall: "part/no_recall";
-    released: "part/no_haste",
+    released: "part/no_fast_path",
 }
 
 kind! {
@@ -264,7 +264,7 @@ kind! {
     admin_queue: "part/admin_queue",
     extend: "semaphore_extend",
     recall: "part/no_recall";
-    released: "part/no_haste",
+    released: "part/no_fast_path",
 }
 
 kind! {
@@ -278,14 +278,14 @@ kind! {
     admin_queue: "part/admin_queue",
     extend: "permits_extend",
     recall: "part/no_recall";
-    released: "part/no_haste",
+    released: "part/no_fast_path",
 }
 
 /// The scripts of every kind.
 pub static KINDS: &[&KindScripts] = &[
     &LOCK,
     &MUTEX,
-    &BELL_MUTEX,
+    &NOTIFYING_MUTEX,
     &FAIR,
     &READ,
     &WRITE,
@@ -297,7 +297,7 @@ pub static KINDS: &[&KindScripts] = &[
 pub(crate) static QUARANTINED_KINDS: &[&KindScripts] = &[
     &QUARANTINED_LOCK,
     &QUARANTINED_MUTEX,
-    &QUARANTINED_BELL_MUTEX,
+    &QUARANTINED_NOTIFYING_MUTEX,
     &QUARANTINED_FAIR,
     &QUARANTINED_READ,
     &QUARANTINED_WRITE,

@@ -16,7 +16,7 @@ granting_script! {
         "part/misplaced",
     ],
     quarantine: ["part/quarantine", "part/quarantine_hold", "part/quarantine_queue"],
-    after: ["part/strangers", "part/hand_on", "counter"],
+    after: ["part/stale_queue", "part/hand_off", "counter"],
 }
 
 granting_script! {
@@ -33,7 +33,7 @@ granting_script! {
         "part/misplaced",
     ],
     quarantine: ["part/quarantine", "part/quarantine_hold", "part/quarantine_queue"],
-    after: ["part/strangers", "part/hand_on", "counter"],
+    after: ["part/stale_queue", "part/hand_off", "counter"],
 }
 
 /// Changes the count of a latch.
@@ -119,7 +119,7 @@ granting_script! {
 pub static GUARDED_WRITE: Script = script!("guarded_write", "#!lua", ["guarded_write"]);
 
 /// Writes something that does not matter.
-pub static MARK: Script = script!("mark", "#!lua flags=allow-oom", ["mark"]);
+pub static WAIT_OFFSET: Script = script!("wait_offset", "#!lua flags=allow-oom", ["wait_offset"]);
 
 /// Says what is kept under several keys.
 pub static CLASSIFY: Script = script!("classify", "#!lua flags=allow-oom", ["classify"]);
@@ -135,7 +135,7 @@ pub static OTHERS: &[&Script] = &[
     &GROUP_ACQUIRE,
     &GUARDED_WRITE,
     &CLASSIFY,
-    &MARK,
+    &WAIT_OFFSET,
 ];
 
 /// Those of them for `safety=quarantine`.

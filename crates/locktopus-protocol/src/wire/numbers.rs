@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 
-/// Several numbers in one piece of text. Requests have many, most of them short.
+/// Several numbers in one string, which saves allocations: requests have many short ones.
 #[derive(Debug)]
 pub(crate) struct Numbers<const N: usize> {
     text: String,

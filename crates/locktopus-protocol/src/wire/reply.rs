@@ -1,4 +1,4 @@
-//! From script replies to answers.
+//! Decodes the replies of scripts.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use locktopus_core::{
 
 use crate::client::Reply;
 
-/// What an acquire script said.
+/// The answer of an acquire script.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Acquired {
     /// `None`: the script came too late and did nothing.
@@ -20,7 +20,7 @@ pub(crate) struct Acquired {
     pub(crate) server_micros: i64,
 }
 
-/// Turns replies into answers; knows whom to blame if one makes no sense.
+/// Decodes replies; names backend and script in its errors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Decoder {
     pub(crate) backend: &'static str,
@@ -33,7 +33,7 @@ impl Decoder {
         reply: &Reply,
         wants_token: bool,
     ) -> Result<Acquired, BackendError> {
-        // The usual case in short: granted, and the server's time is the token.
+        // The short form of the most frequent answer: granted, and the server's time is the token.
         let (usual, all);
         let ints = match reply {
             Reply::Int(micros) if *micros > 0 => {
@@ -281,7 +281,7 @@ impl Decoder {
     /// The reply's shape is shown, not its contents: an owner id is a secret.
     fn nonsense(self, reply: &Reply) -> BackendError {
         let message = format!(
-            "{}.lua answered {}, which makes no sense",
+            "{}.lua gave a malformed answer: {}",
             self.script,
             shape(reply)
         );

@@ -1,9 +1,9 @@
-//! What this process knows of the servers' clocks.
+//! Estimates of the servers' clocks.
 //!
 //! An attempt carries the latest server time at which it may run, so that a copy that was stuck in a
 //! network or a queue cannot take a lock after its caller is gone. For that the server's time must be
-//! guessed; every answer that carries the time corrects the guess. A wrong guess costs one more round trip,
-//! never a wrong grant: a server that finds an attempt late says so and tells its time.
+//! estimated; every answer that carries the time corrects the estimate. A wrong estimate costs one more round trip,
+//! never a wrong grant: a server that finds an attempt late refuses it and tells its time.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,18 +11,18 @@ use std::time::{Duration, Instant};
 
 use crate::layout::slot::SLOTS;
 
-/// Slots that share a guess. A cluster's nodes own ranges of slots, and each node has a clock of its own.
+/// Slots that share an estimate. A cluster's nodes own ranges of slots, and each node has a clock of its own.
 const SLOTS_PER_GUESS: u16 = 64;
 const GUESSES: usize = (SLOTS / SLOTS_PER_GUESS) as usize;
 const UNKNOWN: i64 = i64::MIN;
 /// How much later than the caller's deadline an attempt may still run.
 const SLACK: Duration = Duration::from_millis(100);
 
-/// Guesses of server time minus local monotonic time, in microseconds.
+/// Estimates of server time minus local monotonic time, in microseconds.
 #[derive(Debug)]
 pub(crate) struct ServerClock {
     offsets: Vec<AtomicI64>,
-    /// The last one observed anywhere: the guess for slots that were not asked yet. Right if there is one
+    /// The last one observed anywhere: the estimate for slots that were not asked yet. Right if there is one
     /// server, and close if clocks are synchronised.
     latest: AtomicI64,
 }
@@ -50,7 +50,7 @@ impl ServerClock {
 
     /// Takes note of a server's time, in an answer to a request sent at `sent` (see [`stamp`]).
     pub(crate) fn observe(&self, slot: u16, sent: i64, server_micros: i64) {
-        // Counted from the sending, the guess errs towards a later limit, never towards refusing.
+        // Counted from the time of sending, the estimate errs towards a later limit, never towards refusing.
         let offset = server_micros - sent;
         self.guess(slot).store(offset, Ordering::Relaxed);
         self.latest.store(offset, Ordering::Relaxed);

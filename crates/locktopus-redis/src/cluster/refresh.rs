@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::slots::SlotMap;
 use super::{Cluster, send};
-use crate::connection::sync::locked;
+use crate::connection::sync::lock;
 
 /// Nodes asked for their map at the same time: a frozen one then costs no time.
 const ASKED_AT_ONCE: usize = 3;
@@ -49,7 +49,7 @@ impl Cluster {
     /// A refusal that names a better node.
     pub(crate) fn moved(&self, message: &str, refused: &HostPort) {
         if let Some(better) = Redirect::parse(message, refused) {
-            locked(&self.clues).better = Some(better.node);
+            lock(&self.clues).better = Some(better.node);
         }
         self.mark_stale();
         self.redirected.notify_one();
@@ -64,7 +64,7 @@ impl Cluster {
     }
 
     async fn current_map(&self) -> Result<SlotMap, ClientError> {
-        let clues = std::mem::take(&mut *locked(&self.clues));
+        let clues = std::mem::take(&mut *lock(&self.clues));
         let mut problem = ClientError::NotSent("no cluster node is known".to_owned());
         if let Some(better) = &clues.better {
             match self.ask(better).await {
@@ -106,7 +106,7 @@ impl Cluster {
         )
         .await
         else {
-            link.doubt();
+            link.suspect();
             return Err(ClientError::NotSent(format!(
                 "{server} does not tell the slot map"
             )));

@@ -9,7 +9,7 @@ use redis::{PushInfo, PushKind};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use crate::connection::sync::locked;
+use crate::connection::sync::lock;
 
 /// Who wants to know what happens on a connection beside the answers to its commands.
 pub(crate) trait Listener: Send + Sync {
@@ -79,14 +79,14 @@ impl Health {
 
     /// What to do when the connection is killed; at once, if it has been.
     pub(crate) fn when_killed(&self, action: impl FnOnce() + Send + 'static) {
-        *locked(&self.when_killed) = Some(Box::new(action));
+        *lock(&self.when_killed) = Some(Box::new(action));
         if self.is_dead() {
             self.bury();
         }
     }
 
     fn bury(&self) {
-        let action = locked(&self.when_killed).take();
+        let action = lock(&self.when_killed).take();
         if let Some(action) = action {
             action();
         }
@@ -100,7 +100,7 @@ impl Health {
     /// Like [`Self::kill`], but on purpose, so that nobody is told. False if it was dead already.
     pub(crate) fn retire(&self) -> bool {
         let first = !self.dead.swap(true, Ordering::AcqRel);
-        if let Some(task) = locked(&self.keepalive).take() {
+        if let Some(task) = lock(&self.keepalive).take() {
             task.abort();
         }
         first
@@ -108,10 +108,10 @@ impl Health {
 
     /// Ties a task to the life of the connection.
     pub(crate) fn accompany(&self, task: AbortHandle) {
-        *locked(&self.keepalive) = Some(task);
+        *lock(&self.keepalive) = Some(task);
         // A death in between found no task to stop.
         if self.is_dead()
-            && let Some(task) = locked(&self.keepalive).take()
+            && let Some(task) = lock(&self.keepalive).take()
         {
             task.abort();
         }

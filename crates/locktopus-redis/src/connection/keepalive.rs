@@ -2,7 +2,7 @@
 //!
 //! A closed connection announces itself. A server that is frozen, or cut off without a word, does
 //! not, and a subscription would wait on it for ever. Nor does a primary that became a replica, on which subscriptions are in
-//! the wrong place.
+//! on the wrong server.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ pub(crate) async fn watch(mut live: Live, limit: Duration, mut unrest: watch::Re
     }
 }
 
-/// Checks a connection on which somebody waited in vain.
+/// Checks a connection on which a caller gave up waiting for an answer.
 pub(crate) async fn check(mut live: Live, limit: Duration) {
     if answers_within(&mut live, limit).await {
         live.health().end_check();

@@ -14,7 +14,7 @@ use crate::connection::health::{Health, Listener};
 use crate::connection::keepalive;
 use crate::connection::send::Live;
 use crate::connection::sentinel::Sentinels;
-use crate::connection::sync::locked;
+use crate::connection::sync::lock;
 
 /// Where a link leads.
 #[derive(Clone, Debug)]
@@ -25,23 +25,23 @@ pub(crate) enum Target {
     Primary(Arc<Sentinels>),
 }
 
-/// A place for one connection.
+/// A holder of one connection.
 pub(crate) struct Link {
     target: Target,
     dialer: Arc<Dialer>,
     listener: Option<Arc<dyn Listener>>,
-    place: Mutex<Place>,
+    current: Mutex<Current>,
 }
 
-/// What is in the place, and when it may be filled again.
-struct Place {
+/// The connection there is, and when the next one may be dialled.
+struct Current {
     state: State,
     redial: Redial,
     /// Why there is no connection, as the last attempt said.
     why: String,
 }
 
-impl Place {
+impl Current {
     /// A connection that is dead makes room for another one.
     fn note_loss(&mut self) {
         let State::Ready(live) = &self.state else {
@@ -78,7 +78,7 @@ impl Link {
             target,
             dialer,
             listener,
-            place: Mutex::new(Place {
+            current: Mutex::new(Current {
                 state: State::Idle,
                 redial: Redial::new(),
                 why: "the connection was lost".to_owned(),
@@ -89,14 +89,14 @@ impl Link {
     /// The connection, made first if there is none. In the pause after a failed attempt, what that one said.
     pub(crate) async fn get(self: &Arc<Self>) -> Result<Live, ClientError> {
         let mut attempt = {
-            let place = &mut *locked(&self.place);
-            match &place.state {
+            let current = &mut *lock(&self.current);
+            match &current.state {
                 State::Ready(live) if !live.health().is_dead() => return Ok(live.clone()),
                 State::Closed => return Err(closed()),
                 // Without a sender the attempt ended together with the runtime it ran on.
                 State::Dialing(attempt) if attempt.has_changed().is_ok() => attempt.clone(),
                 State::Idle | State::Dialing(_) | State::Ready(_) => {
-                    self.dial_unless_paused(place)?
+                    self.dial_unless_paused(current)?
                 }
             }
         };
@@ -118,15 +118,15 @@ impl Link {
 
     /// The connection, if there is one.
     pub(crate) fn peek(&self) -> Option<Live> {
-        match &locked(&self.place).state {
+        match &lock(&self.current).state {
             State::Ready(live) if !live.health().is_dead() => Some(live.clone()),
             State::Idle | State::Dialing(_) | State::Ready(_) | State::Closed => None,
         }
     }
 
-    /// Somebody waited in vain: checks in the background whether the connection still works. It has the time of one
+    /// A caller gave up waiting for an answer: checks in the background whether the connection still works. It has the time of one
     /// answer, which is also more than any command blocks it for.
-    pub(crate) fn doubt(&self) {
+    pub(crate) fn suspect(&self) {
         let limit = self.dialer.budget().answer();
         let Some(live) = self.peek() else { return };
         if !live.health().begin_check() {
@@ -140,7 +140,7 @@ impl Link {
 
     /// Drops the connection for good.
     pub(crate) fn close(&self) {
-        let before = std::mem::replace(&mut locked(&self.place).state, State::Closed);
+        let before = std::mem::replace(&mut lock(&self.current).state, State::Closed);
         if let State::Ready(live) = before {
             live.health().retire();
         }
@@ -157,23 +157,23 @@ impl Link {
         attempt
     }
 
-    fn dial_unless_paused(self: &Arc<Self>, place: &mut Place) -> Result<Attempt, ClientError> {
-        place.note_loss();
-        if let Some(wait) = place.redial.wait(Instant::now()) {
+    fn dial_unless_paused(self: &Arc<Self>, current: &mut Current) -> Result<Attempt, ClientError> {
+        current.note_loss();
+        if let Some(wait) = current.redial.wait(Instant::now()) {
             return Err(ClientError::NotSent(format!(
                 "{}; the next attempt is made in {} ms",
-                place.why,
+                current.why,
                 wait.as_millis()
             )));
         }
         let attempt = self.start();
-        place.state = State::Dialing(attempt.clone());
+        current.state = State::Dialing(attempt.clone());
         Ok(attempt)
     }
 
     fn settle(self: &Arc<Self>, outcome: Result<Live, ClientError>) -> Result<Live, ClientError> {
-        let mut place = locked(&self.place);
-        if matches!(place.state, State::Closed) {
+        let mut current = lock(&self.current);
+        if matches!(current.state, State::Closed) {
             if let Ok(live) = &outcome {
                 live.health().retire();
             }
@@ -181,19 +181,19 @@ impl Link {
         }
         match &outcome {
             Ok(live) => {
-                place.redial.connected(Instant::now());
-                place.state = State::Ready(live.clone());
+                current.redial.connected(Instant::now());
+                current.state = State::Ready(live.clone());
             }
             Err(error) => {
-                place.redial.failed(Instant::now());
-                place.why = match error {
+                current.redial.failed(Instant::now());
+                current.why = match error {
                     ClientError::NotSent(why) => why.clone(),
                     other => other.to_string(),
                 };
-                place.state = State::Idle;
+                current.state = State::Idle;
             }
         }
-        drop(place);
+        drop(current);
         if let Ok(live) = &outcome {
             let link = Arc::downgrade(self);
             live.health().when_killed(move || {
@@ -207,7 +207,7 @@ impl Link {
 
     /// Closes a connection that is dead: the server must not go on sending to it until somebody needs another one.
     fn let_go(&self) {
-        locked(&self.place).note_loss();
+        lock(&self.current).note_loss();
     }
 
     async fn dial(&self) -> Result<Live, ClientError> {

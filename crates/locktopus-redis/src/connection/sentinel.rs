@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::connection::dial::Dialer;
 use crate::connection::health::Health;
 use crate::connection::send::Live;
-use crate::connection::sync::locked;
+use crate::connection::sync::lock;
 
 /// The sentinels and the name under which they know the primary.
 pub(crate) struct Sentinels {
@@ -39,7 +39,7 @@ impl Sentinels {
     where
         F: Future<Output = Result<Live, ClientError>> + Send,
     {
-        let order = locked(&self.order).clone();
+        let order = lock(&self.order).clone();
         let mut problem = ClientError::NotSent("no sentinel is known".to_owned());
         for sentinel in order {
             match self.through(&sentinel, &dial).await {
@@ -111,7 +111,7 @@ impl Sentinels {
     }
 
     fn prefer(&self, sentinel: &HostPort) {
-        let mut order = locked(&self.order);
+        let mut order = lock(&self.order);
         if let Some(at) = order.iter().position(|known| known == sentinel) {
             order[..=at].rotate_right(1);
         }

@@ -1,4 +1,4 @@
-//! Which channel is subscribed to on which server, and what the server says about it unasked.
+//! Which channel is subscribed to on which server, and the messages that servers push.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -10,50 +10,50 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
 use crate::connection::health::{Health, Listener};
-use crate::connection::sync::locked;
-use crate::topology::{Place, Topology};
+use crate::connection::sync::lock;
+use crate::topology::{Location, Topology};
 
-/// The books of the subscriptions; listens on every connection that carries some.
-pub(crate) struct Places {
+/// The state of the subscriptions; listens on every connection that carries some.
+pub(crate) struct Placements {
     topology: Arc<Topology>,
     events: UnboundedSender<PushEvent>,
-    books: Mutex<Books>,
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct Books {
-    placed: HashMap<Channel, Place>,
+struct State {
+    placed: HashMap<Channel, Location>,
     /// Requests to unsubscribe from shard channels that the server has yet to confirm. Any other
     /// confirmation means that the server ended the subscription by itself.
     leaving: HashMap<Bytes, usize>,
 }
 
-impl Places {
+impl Placements {
     pub(crate) fn new(topology: Arc<Topology>, events: UnboundedSender<PushEvent>) -> Self {
         Self {
             topology,
             events,
-            books: Mutex::default(),
+            state: Mutex::default(),
         }
     }
 
     /// Notes that a channel is subscribed to. Returns where it was before, if elsewhere.
-    pub(crate) fn put(&self, channel: &Channel, place: &Place) -> Option<Place> {
-        let before = locked(&self.books)
+    pub(crate) fn put(&self, channel: &Channel, place: &Location) -> Option<Location> {
+        let before = lock(&self.state)
             .placed
             .insert(channel.clone(), place.clone());
         before.filter(|before| before != place)
     }
 
     /// Notes that a channel is no longer wanted. Returns where it is.
-    pub(crate) fn take(&self, channel: &Channel) -> Option<Place> {
-        locked(&self.books).placed.remove(channel)
+    pub(crate) fn take(&self, channel: &Channel) -> Option<Location> {
+        lock(&self.state).placed.remove(channel)
     }
 
     /// Where a channel of this name is.
-    pub(crate) fn find(&self, name: &[u8]) -> Option<Place> {
-        let books = locked(&self.books);
-        let mut placed = books.placed.iter();
+    pub(crate) fn find(&self, name: &[u8]) -> Option<Location> {
+        let state = lock(&self.state);
+        let mut placed = state.placed.iter();
         placed
             .find(|(channel, _)| channel.name == name)
             .map(|(_, place)| place.clone())
@@ -62,7 +62,7 @@ impl Places {
     /// Notes that a request to unsubscribe is about to be sent.
     pub(crate) fn expect_end(&self, channel: &Channel) {
         if channel.flavour == ChannelFlavour::Sharded {
-            *locked(&self.books)
+            *lock(&self.state)
                 .leaving
                 .entry(channel.name.clone())
                 .or_default() += 1;
@@ -71,7 +71,7 @@ impl Places {
 
     /// Notes that a request to unsubscribe was confirmed, or never will be. False if there was none.
     pub(crate) fn ended(&self, name: &[u8]) -> bool {
-        let leaving = &mut locked(&self.books).leaving;
+        let leaving = &mut lock(&self.state).leaving;
         let Some(count) = leaving.get_mut(name) else {
             return false;
         };
@@ -88,10 +88,10 @@ impl Places {
     }
 }
 
-impl Listener for Places {
+impl Listener for Placements {
     fn pushed(&self, health: &Arc<Health>, push: PushInfo) {
         match push.kind {
-            // What a connection says after it was given up for being in the wrong place is not to be believed.
+            // Messages of a connection that was given up, for being on the wrong server, are ignored.
             PushKind::Message | PushKind::SMessage if health.is_dead() => {}
             PushKind::Message | PushKind::SMessage => {
                 let mut parts = push.data.into_iter();
@@ -129,16 +129,17 @@ impl Listener for Places {
         match &*self.topology {
             Topology::Single(single) => single.is_current(server),
             Topology::Cluster(_) => {
-                let books = locked(&self.books);
-                let here = |place: &Place| matches!(place, Place::Node(node) if node == server);
-                books
+                let state = lock(&self.state);
+                let here =
+                    |place: &Location| matches!(place, Location::Node(node) if node == server);
+                state
                     .placed
                     .iter()
                     .filter(|(_, place)| here(place))
                     // A slot without an owner is still served where it was, if anywhere.
                     .all(|(channel, place)| {
                         self.topology
-                            .place_of(channel)
+                            .location_of(channel)
                             .is_none_or(|right| right == *place)
                     })
             }

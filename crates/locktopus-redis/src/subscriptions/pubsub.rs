@@ -22,16 +22,16 @@ use crate::connection::keepalive::REPLICA;
 use crate::connection::link::Link;
 use crate::connection::reply::reply_of;
 use crate::connection::send::Live;
-use crate::connection::sync::locked;
-use crate::subscriptions::placements::Places;
-use crate::topology::{Place, Topology};
+use crate::connection::sync::lock;
+use crate::subscriptions::placements::Placements;
+use crate::topology::{Location, Topology};
 
 /// All subscriptions of one client.
 pub(crate) struct Subscriber {
     topology: Arc<Topology>,
     dialer: Arc<Dialer>,
-    places: Arc<Places>,
-    links: Mutex<HashMap<Place, Arc<Link>>>,
+    placements: Arc<Placements>,
+    links: Mutex<HashMap<Location, Arc<Link>>>,
     events: Mutex<Option<UnboundedReceiver<PushEvent>>>,
     closed: AtomicBool,
 }
@@ -40,7 +40,7 @@ impl Subscriber {
     pub(crate) fn new(topology: Arc<Topology>, dialer: Arc<Dialer>) -> Self {
         let (sender, events) = unbounded_channel();
         Self {
-            places: Arc::new(Places::new(Arc::clone(&topology), sender)),
+            placements: Arc::new(Placements::new(Arc::clone(&topology), sender)),
             topology,
             dialer,
             links: Mutex::default(),
@@ -50,7 +50,7 @@ impl Subscriber {
     }
 
     pub(crate) fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
-        locked(&self.events).take()
+        lock(&self.events).take()
     }
 
     /// Subscribes to all channels and waits for every confirmation.
@@ -74,9 +74,9 @@ impl Subscriber {
 
     /// Drops subscriptions where there is a connection; elsewhere they are gone already.
     pub(crate) async fn unsubscribe(&self, channels: &[Channel]) {
-        let mut groups: HashMap<Place, Vec<&Channel>> = HashMap::new();
+        let mut groups: HashMap<Location, Vec<&Channel>> = HashMap::new();
         for channel in channels {
-            if let Some(place) = self.places.take(channel) {
+            if let Some(place) = self.placements.take(channel) {
                 groups.entry(place).or_default().push(channel);
             }
         }
@@ -88,12 +88,12 @@ impl Subscriber {
         .await;
     }
 
-    /// Gives up the connection that carries a channel: somebody who listens to it was not counted on the primary.
+    /// Gives up the connection that carries a channel: its subscriber was not counted on the primary.
     pub(crate) fn misplaced(&self, channel: &[u8]) {
         let link = self
-            .places
+            .placements
             .find(channel)
-            .and_then(|place| locked(&self.links).get(&place).map(Arc::clone));
+            .and_then(|place| lock(&self.links).get(&place).map(Arc::clone));
         if let Some(live) = link.and_then(|link| link.peek()) {
             live.health().kill("a subscription is not on the primary");
         }
@@ -101,9 +101,7 @@ impl Subscriber {
 
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        locked(&self.links)
-            .drain()
-            .for_each(|(_, link)| link.close());
+        lock(&self.links).drain().for_each(|(_, link)| link.close());
     }
 
     /// Subscribes wherever the channels belong as far as is known. Returns the channels refused with
@@ -112,10 +110,10 @@ impl Subscriber {
         &self,
         channels: impl Iterator<Item = &'a Channel>,
     ) -> Result<Vec<(&'a Channel, ClientError)>, ClientError> {
-        let mut groups: HashMap<Place, Vec<&Channel>> = HashMap::new();
+        let mut groups: HashMap<Location, Vec<&Channel>> = HashMap::new();
         let mut homeless = None;
         for channel in channels {
-            match self.topology.place_of(channel) {
+            match self.topology.location_of(channel) {
                 Some(place) => groups.entry(place).or_default().push(channel),
                 None => homeless = Some(channel),
             }
@@ -148,7 +146,7 @@ impl Subscriber {
     /// Subscribes to channels that belong on one server.
     async fn join<'a>(
         &self,
-        place: Place,
+        place: Location,
         channels: Vec<&'a Channel>,
     ) -> Result<Vec<(&'a Channel, ClientError)>, ClientError> {
         let mut live = self.link(&place)?.get().await?;
@@ -180,7 +178,7 @@ impl Subscriber {
         for (channel, answer) in channels.iter().zip(answers) {
             match verdict(&answer, channel) {
                 Ok(()) => {
-                    if let Some(before) = self.places.put(channel, &place) {
+                    if let Some(before) = self.placements.put(channel, &place) {
                         elsewhere
                             .entry(before)
                             .or_insert_with(Vec::new)
@@ -216,8 +214,8 @@ impl Subscriber {
     }
 
     /// Unsubscribes on one server, if there is a connection to it.
-    async fn leave(&self, place: Place, channels: Vec<&Channel>) {
-        let link = locked(&self.links).get(&place).map(Arc::clone);
+    async fn leave(&self, place: Location, channels: Vec<&Channel>) {
+        let link = lock(&self.links).get(&place).map(Arc::clone);
         let Some(mut live) = link.and_then(|link| link.peek()) else {
             return;
         };
@@ -228,7 +226,7 @@ impl Subscriber {
                 ChannelFlavour::Sharded => "SUNSUBSCRIBE",
             };
             pipeline.cmd(name).arg(&channel.name[..]);
-            self.places.expect_end(channel);
+            self.placements.expect_end(channel);
         }
         let answers = self
             .exchange(&mut live, &pipeline)
@@ -240,7 +238,7 @@ impl Subscriber {
             .enumerate()
             .filter(|(at, _)| !matches!(answers.get(*at), Some(Value::Push { .. })));
         for (_, channel) in unconfirmed {
-            self.places.ended(&channel.name);
+            self.placements.ended(&channel.name);
         }
     }
 
@@ -262,8 +260,8 @@ impl Subscriber {
         }
     }
 
-    fn link(&self, place: &Place) -> Result<Arc<Link>, ClientError> {
-        let mut links = locked(&self.links);
+    fn link(&self, place: &Location) -> Result<Arc<Link>, ClientError> {
+        let mut links = lock(&self.links);
         if self.closed.load(Ordering::Acquire) {
             return Err(ClientError::NotSent("the client was closed".to_owned()));
         }
@@ -273,7 +271,7 @@ impl Subscriber {
         let target = self.topology.target(place).ok_or_else(|| {
             ClientError::NotSent("a cluster has more than one primary".to_owned())
         })?;
-        let listener = Arc::clone(&self.places);
+        let listener = Arc::clone(&self.placements);
         let link = Link::new(target, Arc::clone(&self.dialer), Some(listener));
         links.insert(place.clone(), Arc::clone(&link));
         Ok(link)

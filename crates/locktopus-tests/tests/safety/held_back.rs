@@ -26,7 +26,7 @@ const GIVE_NOTHING: [&str; 7] = [
     "_read",
     "guarded_write",
     "classify",
-    "mark",
+    "wait_offset",
     "latch",
 ];
 

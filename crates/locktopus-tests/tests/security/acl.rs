@@ -160,7 +160,7 @@ pub(crate) async fn missing_rights_are_found((place, client): At) -> String {
     for (user, what) in [
         ("deaf", "listening for releases"),
         ("tokenless", "taking a lock"),
-        ("queueless", "standing in the queue of a lock"),
+        ("queueless", "waiting in the queue of a lock"),
         ("mute", "announcing a release"),
     ] {
         let url = url_of(&place, client, user);

@@ -16,7 +16,7 @@ fn scripts_call_nothing_else() {
     for (what, scripts) in [
         ("locks", &scripts::LOCK),
         ("mutexes", &scripts::MUTEX),
-        ("mutexes", &scripts::BELL_MUTEX),
+        ("mutexes", &scripts::NOTIFYING_MUTEX),
         ("fair locks", &scripts::FAIR),
         ("read-write locks", &scripts::READ),
         ("read-write locks", &scripts::WRITE),
@@ -44,7 +44,7 @@ fn scripts_call_nothing_else() {
         ("locks", &scripts::GROUP_ACQUIRE),
         ("guarded writes", &scripts::GUARDED_WRITE),
         ("lists of locks", &scripts::CLASSIFY),
-        ("locks", &scripts::MARK),
+        ("locks", &scripts::WAIT_OFFSET),
     ] {
         covered(what, script);
     }

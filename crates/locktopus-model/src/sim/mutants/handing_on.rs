@@ -22,7 +22,7 @@ pub(super) const PATCHES: &[Wrong] = &[
         "a release hands nothing on",
         Kind::Fair,
         "_release",
-        "handed = select(2, hand_on(nil))",
+        "handed = select(2, hand_off(nil))",
         "handed = 0",
     ),
     wrong(
@@ -69,21 +69,21 @@ pub(super) const PATCHES: &[Wrong] = &[
     )
     .and(&[
         (
-            "local heir, heir_lease, heir_inbox, wanted\n",
-            "local heir, heir_lease, heir_inbox, wanted\nlocal certain\n",
+            "local head, head_lease, head_inbox, wanted\n",
+            "local head, head_lease, head_inbox, wanted\nlocal certain\n",
         ),
         (
-            "if usual_token then\n  redis.call('HSET', KEYS[1], heir, 1)",
-            "local text = usual_token and string.format('%.0f', usual_token)\n\
-             certain = usual_token and redis.pcall(publish, heir_inbox, text .. ' ' .. heir) ~= 0\n\
-             if certain then\n  redis.call('HSET', KEYS[1], heir, 1)",
+            "if fast_token then\n  redis.call('HSET', KEYS[1], head, 1)",
+            "local text = fast_token and string.format('%.0f', fast_token)\n\
+             certain = fast_token and redis.pcall(publish, head_inbox, text .. ' ' .. head) ~= 0\n\
+             if certain then\n  redis.call('HSET', KEYS[1], head, 1)",
         ),
         (
-            "if usual_token then\n  redis.call('ZREM', KEYS[3], heir)",
-            "if certain then\n  redis.call('ZREM', KEYS[3], heir)",
+            "if fast_token then\n  redis.call('ZREM', KEYS[3], head)",
+            "if certain then\n  redis.call('ZREM', KEYS[3], head)",
         ),
         (
-            "  redis.pcall(publish, heir_inbox, text .. ' ' .. heir)\n  return 1",
+            "  redis.pcall(publish, head_inbox, text .. ' ' .. head)\n  return 1",
             "  return 1",
         ),
     ]),
@@ -112,7 +112,7 @@ pub(super) const PATCHES: &[Wrong] = &[
         "one who was handed the lock keeps its place",
         Kind::Lock,
         "_release",
-        "  redis.call('ZREM', KEYS[3], heir)\n  redis.call('HDEL', KEYS[4], heir)\n",
+        "  redis.call('ZREM', KEYS[3], head)\n  redis.call('HDEL', KEYS[4], head)\n",
         "",
     ),
     wrong(
@@ -126,8 +126,8 @@ pub(super) const PATCHES: &[Wrong] = &[
         "a lock is handed on with the old token",
         Kind::Lock,
         "_release",
-        "    usual_token = now\n",
-        "    usual_token = number\n",
+        "    fast_token = now\n",
+        "    fast_token = number\n",
     ),
     wrong(
         "a lock is handed on with the old token, the long way",
@@ -140,8 +140,8 @@ pub(super) const PATCHES: &[Wrong] = &[
         "a lock is handed on for ever",
         Kind::Lock,
         "_release",
-        "  redis.call('HSET', KEYS[1], heir, 1)\n  redis.call('PEXPIRE', KEYS[1], heir_lease)",
-        "  redis.call('HSET', KEYS[1], heir, 1)",
+        "  redis.call('HSET', KEYS[1], head, 1)\n  redis.call('PEXPIRE', KEYS[1], head_lease)",
+        "  redis.call('HSET', KEYS[1], head, 1)",
     ),
     wrong(
         "a lock is handed on for ever, the long way",
@@ -154,8 +154,8 @@ pub(super) const PATCHES: &[Wrong] = &[
         "a lock is handed on for a quarter of the lease",
         Kind::Lock,
         "_release",
-        "  redis.call('HSET', KEYS[1], heir, 1)\n  redis.call('PEXPIRE', KEYS[1], heir_lease)",
-        "  redis.call('HSET', KEYS[1], heir, 1)\n  redis.call('PEXPIRE', KEYS[1], heir_lease / 4)",
+        "  redis.call('HSET', KEYS[1], head, 1)\n  redis.call('PEXPIRE', KEYS[1], head_lease)",
+        "  redis.call('HSET', KEYS[1], head, 1)\n  redis.call('PEXPIRE', KEYS[1], head_lease / 4)",
     ),
     wrong(
         "a lock is handed on for a quarter of the lease, the long way",

@@ -62,10 +62,10 @@ pub(super) const PATCHES: &[Wrong] = &[
         "return 'ours'",
     ),
     mixed(
-        "the mark of a number is not read",
+        "the kind of a number is not read",
         Kind::Permits,
         "semaphore_counter",
-        "local said = value and redis.call('GET', mark)",
+        "local said = value and redis.call('GET', kind_key)",
         "local said",
     ),
     mixed(

@@ -29,8 +29,8 @@ pub(super) const PATCHES: &[Wrong] = &[
         "a waiter extends the holder's lease",
         Kind::Lock,
         "_acquire",
-        "if code == 2 and not came_back then\n  ask_back()",
-        "if code == 2 and not came_back then\n  renew(owner, lease)\n  ask_back()",
+        "if code == 2 and not came_back then\n  recall()",
+        "if code == 2 and not came_back then\n  renew(owner, lease)\n  recall()",
     ),
     wrong(
         "a repeated attempt shortens the lease",
@@ -92,7 +92,7 @@ pub(super) const PATCHES: &[Wrong] = &[
         "a queue is kept for ever",
         Kind::Lock,
         "_acquire",
-        "    redis.call('PEXPIRE', KEYS[3], ttl)\n    -- Something may be noted there for longer.\n    if redis.call('PEXPIRE', KEYS[4], ttl, 'NX') == 0 then\n      redis.call('PEXPIRE', KEYS[4], ttl, 'GT')\n    end",
+        "    redis.call('PEXPIRE', KEYS[3], ttl)\n    -- A recall note there may have to stay longer.\n    if redis.call('PEXPIRE', KEYS[4], ttl, 'NX') == 0 then\n      redis.call('PEXPIRE', KEYS[4], ttl, 'GT')\n    end",
         "",
     ),
     wrong(
@@ -137,7 +137,7 @@ pub(super) const PATCHES: &[Wrong] = &[
         "nobody is asked for a lease that is kept",
         Kind::Lock,
         "_acquire",
-        "if code == 2 and not came_back then\n  ask_back()",
+        "if code == 2 and not came_back then\n  recall()",
         "if code == 2 and not came_back then",
     ),
     wrong(

@@ -8,10 +8,10 @@ use locktopus_core::{Diagnosis, Severity};
 use super::ask::{Answers, finding};
 use crate::client::Reply;
 
-/// How far a server's clock may be off before it is worth a word.
+/// A difference to the server's clock up to this is not reported.
 const TOLERANCE: Duration = Duration::from_secs(2);
 
-/// `asked`: from before the first question until after the last answer.
+/// Compares the servers' clocks with this machine's. `asked`: from before the first question until after the last answer.
 pub(super) fn check(answers: Answers, asked: Range<SystemTime>, out: &mut Diagnosis) {
     let (before, after) = (asked.start, asked.end);
     for (node, reply) in answers {

@@ -8,7 +8,7 @@ use super::version::{self, ServerVersion};
 use crate::client::{ClientError, Reply};
 use crate::execution::executor::Executor;
 
-/// The check that a server which does not answer fails.
+/// The name of the check that a server fails which does not answer.
 pub(super) const UNREACHABLE: &str = "reach";
 
 pub(super) fn check(

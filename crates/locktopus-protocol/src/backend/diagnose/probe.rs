@@ -13,15 +13,15 @@ use super::ask::finding;
 use crate::backend::context::Context;
 use crate::client::Route;
 
-/// What part of an answer's time to wait for the probe lock while others probe.
+/// The part of the call timeout to wait for the probe lock while other clients hold it.
 const PROBE_TURN: u32 = 2;
-/// How many answers, as slow as they may be, the probe is held and waited for should nobody give it back.
+/// The lease of the probe, in call timeouts: it ends by itself if its release is lost.
 const PROBE_ANSWERS: u32 = 2;
 /// How many names there are for the probe: enough for one on every primary of most clusters.
 const PROBES: u8 = 32;
 
-/// Takes and gives back a lock that nobody else uses, and waits for it. What a restricted user must not do shows up
-/// here, at connect, instead of at the first wait or the first lost release.
+/// Acquires, extends, waits for and releases a lock that nobody else uses. So missing rights show up at connect instead of
+/// at the first wait or the first lost release.
 pub(super) async fn check(
     context: &Context,
     some_away: bool,
@@ -60,14 +60,15 @@ pub(super) async fn check(
     );
     let waiters = [(); 2].map(|()| target.kind().new_owner());
     note(
-        "standing in the queue of a lock",
+        "waiting in the queue of a lock",
         queue_up(context, &target, &waiters, deadline).await.err(),
     );
     note(
         "looking at a lock",
         context.inspect(&target, deadline).await.err(),
     );
-    // The last gives up its place, the holder hands on, the first has nobody to hand on to and tells everybody.
+    // The last waiter gives up its place, the holder hands off to the first one, and that one, without a waiter behind it,
+    // announces its release.
     let [first, last] = waiters;
     let mut told = true;
     let mut release_error = None;
@@ -109,7 +110,7 @@ fn failure(what: &str, target: &LockTarget, error: &BackendError) -> Finding {
     )
 }
 
-/// Puts two into the queue and has the first report again, as waiters do.
+/// Queues two waiters, and sends a heartbeat of the first.
 async fn queue_up(
     context: &Context,
     target: &LockTarget,
@@ -127,8 +128,8 @@ async fn queue_up(
     Ok(())
 }
 
-/// Takes the probe, after another client that has it at this moment: only the holder's operations show what
-/// is not permitted. In a crowd it is met held, which shows at least that scripts and keys are.
+/// Acquires the probe, waiting for a client that holds it at this moment: only a holder's operations show all missing
+/// rights. If many clients connect at once it may stay held, which shows at least that scripts and keys are permitted.
 async fn take_probe(
     context: &Context,
     attempt: &AcquireAttempt,
@@ -145,7 +146,7 @@ async fn take_probe(
     }
 }
 
-/// Long enough to be taken, looked at and given back by somebody far away; no longer than leases may be.
+/// Long enough for a client with slow round trips; no longer than the safety mode allows.
 fn probe_lease(info: &BackendInfo) -> Duration {
     let lease = info.call_timeout * PROBE_ANSWERS;
     match info.safety {
@@ -155,7 +156,7 @@ fn probe_lease(info: &BackendInfo) -> Duration {
     .max(MIN_LEASE)
 }
 
-/// A few names for all: a token key is kept for each name, and probes must not pile them up. The first is the usual one.
+/// A few names shared by all clients, because each name leaves a token key. Number 0 is the default.
 fn probe(context: &Context, number: u8) -> Option<LockTarget> {
     let name = match number {
         0 => "locktopus:probe".to_owned(),
@@ -165,7 +166,7 @@ fn probe(context: &Context, number: u8) -> Option<LockTarget> {
     Some(LockTarget::new(name, LockKind::Reentrant))
 }
 
-/// A probe in a slot that is served: others would be tried until the deadline, and say nothing about rights.
+/// A probe in a slot that is served: in another one, commands are repeated until the deadline and show nothing about rights.
 async fn probe_within_reach(context: &Context, deadline: Instant) -> Option<LockTarget> {
     let client = context.executor.client();
     for number in 0..PROBES {

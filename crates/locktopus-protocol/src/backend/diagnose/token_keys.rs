@@ -1,4 +1,4 @@
-//! How much of a server is taken by the last fencing tokens of names that nobody uses any more.
+//! How much memory of a server is taken by the last fencing tokens of unused names.
 //!
 //! Every name leaves a token key for as long as the retention says. On a server that evicts nothing, names that are used
 //! once (one for each request, say) fill the memory with them. A sample tells early enough.
@@ -18,11 +18,12 @@ const TOKEN_KEY: &[u8] = b"redisson_lock_token:";
 /// How many keys a server looks at for the sample. Keys come in the order of their hashes, so the first are as good as
 /// any.
 const SAMPLE: &str = "1000";
-/// Fewer say nothing about the rest.
+/// A smaller sample is not representative.
 const LEAST_SAMPLE: usize = 100;
-/// Fewer token keys are nobody's worry: some 18 MB.
+/// Fewer token keys (about 18 MB) are not reported.
 const MANY: u64 = 100_000;
-/// Bytes of a token key with a name of average length with its places in the tables (docs/memory.md of the repository has the measurement).
+/// Bytes of a token key with a name of average length, with its entries in the tables (measured in docs/memory.md of the
+/// repository).
 const BYTES: u64 = 180;
 
 /// What `INFO` says about a server's memory.
@@ -49,7 +50,7 @@ impl Room {
     }
 }
 
-/// Samples the servers that have room for many. Users who may not `SCAN` are told nothing.
+/// Samples the servers that have enough keys. Reports nothing to users without the right to `SCAN`.
 pub(super) async fn check(
     context: &Context,
     rooms: &[(String, Room)],
