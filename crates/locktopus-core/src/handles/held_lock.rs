@@ -1,4 +1,4 @@
-//! What this process holds.
+//! What `held_locks` reports: the leases of this process.
 
 use std::cmp::Reverse;
 use std::time::Duration;

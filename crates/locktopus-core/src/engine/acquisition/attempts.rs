@@ -100,7 +100,7 @@ impl<'a> Acquisition<'a> {
     pub(crate) async fn run(mut self) -> Result<Option<Held>, Stop> {
         self.make_way().await?;
         if self.state.terms.recall && self.state.hints.is_none() {
-            // Whoever is to be told must listen before it can be.
+            // The backend tells only those who listen already.
             self.state.hints = self.listen();
             if self.state.hints.is_none() {
                 // Half of the time is left for the attempt itself.

@@ -198,7 +198,7 @@ impl Cohorts {
         cohort.map_or(Glance::Empty, |ByTarget(cohort)| cohort.queue.glance())
     }
 
-    /// Forgets a local queue in which nobody is left.
+    /// Removes a cohort that has no member.
     fn tidy(&self, cohort: &Arc<Cohort>) {
         let mut registry = lock(&self.registry);
         let present = registry.cohorts.get(&cohort.target);
@@ -236,14 +236,14 @@ impl Patrolled for Cohort {
 }
 
 impl Cohort {
-    /// Forgets it if nobody is left.
+    /// Removes the cohort from the registry once it has no member.
     pub(super) fn tidy(self: &Arc<Self>) {
         if let Some(cohorts) = self.cohorts.upgrade() {
             cohorts.tidy(self);
         }
     }
 
-    /// Sends somebody to look after the local queue, if anybody must come.
+    /// Asks the watchdog for a look at this time, if one is needed.
     pub(super) fn patrol_at(self: &Arc<Self>, services: &Services, at: Option<BootInstant>) {
         if let Some(at) = at {
             let cohort: Weak<Self> = Arc::downgrade(self);
@@ -251,7 +251,7 @@ impl Cohort {
         }
     }
 
-    /// Calls somebody that was handed something.
+    /// Wakes a member that was handed something.
     pub(super) fn call(self: &Arc<Self>, services: &Services, next: Next) {
         self.patrol_at(services, next.look_at);
         next.slot.wake();

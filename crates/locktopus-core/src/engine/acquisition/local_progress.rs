@@ -1,4 +1,4 @@
-//! What those hear who watch their wait in a local queue: how the leader fares, or how long the lock is passed on.
+//! Progress reports to waiters in the local queue: what the backend told the leader, or how long the present lease lasts.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -18,7 +18,7 @@ pub(crate) struct LocalQueue {
     inner: Mutex<Inner>,
 }
 
-/// Where somebody who comes to the local queue finds itself.
+/// The position of a newcomer in the local queue.
 #[derive(Debug)]
 pub(crate) enum Arrival {
     /// Alone: it leads, with this number. A lease that was kept and is of no use to it stands in its way: it gives that
@@ -38,7 +38,7 @@ pub(crate) enum Arrival {
     Closed,
 }
 
-/// What a look at the local queue by somebody who will not wait shows.
+/// What a caller that will not wait finds in the local queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Glance {
     /// Nobody holds the lock or asks for it.

@@ -1,4 +1,4 @@
-//! What a local queue is made of, and how things move in it. Everything here happens under the local queue's lock.
+//! The state of a local queue and its transitions. All of this runs under the mutex of the queue.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -14,7 +14,7 @@ use crate::contract::wake::WakeStream;
 use crate::engine::holding::reaper::PendingRelease;
 use crate::engine::holding::services::Services;
 
-/// Where an acquisition stands with the backend. Whoever has it answers for it.
+/// What the backend may have of one acquisition. Its owner must see that all of it is given back or used.
 #[derive(Debug)]
 pub(crate) struct AcquisitionState {
     pub(super) owner: OwnerId,

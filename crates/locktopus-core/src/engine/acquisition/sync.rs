@@ -1,4 +1,4 @@
-//! What the slots and the local queue synchronise with. `tests/interleavings.rs` compiles them against loom's types instead.
+//! The synchronisation types of slots and local queue. `tests/interleavings.rs` compiles the same code against loom's types.
 
 pub(super) use std::sync::atomic::{AtomicU8, Ordering};
 pub(super) use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! What is known about one acquisition, for all who share it.
+//! The state of one lease, shared by guards, leases, the watchdog and the reaper.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};

@@ -1,4 +1,4 @@
-//! Leases that tasks of this process pass to each other, as those see them who renew and release leases.
+//! Leases that tasks of this process pass to each other: the interface that renewal and release need.
 
 use std::sync::Arc;
 

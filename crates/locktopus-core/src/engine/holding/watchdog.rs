@@ -1,9 +1,9 @@
 //! One watchdog for all leases of a `Locktopus`: it renews them and says when they are lost.
 //!
-//! Leases sit in a wheel, each with the next instant at which something must be done: renew, try again, or
-//! give up. What falls due together is renewed together: one batch for each shard, each batch a
-//! task of its own, so that a node that does not answer delays nobody else. While a batch is under way a
-//! lease stands in the wheel at its deadline, so a lost lease is reported on time whatever the network does.
+//! A timer wheel indexes leases by their next due time: a renewal, a retry, or the end of validity. Leases that are due
+//! together are renewed together, one batch for each shard. Each batch is a task of its own, so a node that does not
+//! answer delays no other node's leases. While a batch is under way, its leases are due at their deadlines, so a loss is
+//! reported on time whatever the network does.
 
 mod due;
 mod timer_index;
@@ -35,7 +35,7 @@ const BATCHES_PER_PERIOD: u32 = 32;
 const BATCH: usize = 100;
 /// How often the watchdog looks whether the machine was asleep, while there are leases.
 const TICK: Duration = Duration::from_secs(1);
-/// How much is done at one look, so that other tasks get their turn: several batches.
+/// Most leases handled at one look, so that other tasks of the runtime get to run: several batches.
 const LOOK: usize = 10 * BATCH;
 /// First pause before a failed renewal is tried again.
 const FIRST_RETRY: Duration = Duration::from_millis(20);
@@ -49,7 +49,7 @@ pub(crate) trait Patrolled: std::fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     wheel: Mutex<Wheel>,
-    /// Something was put into the wheel that falls due before the next look.
+    /// Notified when an entry is due before the next planned look.
     sooner: Notify,
 }
 
@@ -62,7 +62,7 @@ impl Default for Watchdog {
     }
 }
 
-/// Where a lease sits in the wheel. Handed back to take it out again.
+/// The position of a lease in the wheel, needed to remove it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticket(usize);
 

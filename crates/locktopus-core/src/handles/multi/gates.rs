@@ -1,4 +1,4 @@
-//! Several locks taken in the scope of an owner: they are the owner's, as single ones are.
+//! Re-entry: several locks taken in the scope of an owner belong to that owner, as single ones do.
 //!
 //! What the owner holds already is not entered again as one of several, because there would be nothing to take in order,
 //! and taken anew it would wait for itself. What is taken here can be entered again by the owner, one by one.

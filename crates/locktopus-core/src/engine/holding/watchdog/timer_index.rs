@@ -1,8 +1,8 @@
-//! What is to be done when: places of leases by the millisecond in which they fall due.
+//! A timer index: entries by the millisecond in which they are due.
 //!
-//! Renewals fall due on a grid, so many leases share a millisecond, and there are few that are not empty. Putting a
-//! lease in and taking it out is a step in a small tree and one in a list. A timer for each lease, as tokio's or those
-//! of `DelayQueue`, costs a registration for each move, and a lease moves twice with every renewal.
+//! Renewals are due on a grid, so many leases share a millisecond and the tree of milliseconds stays small: inserting or
+//! removing an entry is one step in that tree and one in a list. A timer for each lease, as tokio's or those of
+//! `DelayQueue`, would be registered anew for each move, and a lease moves twice with every renewal.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::contract::clock::BootInstant;
 
-/// A millisecond, counted from when the agenda was made.
+/// A millisecond, counted from when the index was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment(u64);
 
@@ -21,7 +21,7 @@ impl Moment {
     pub(super) const NEVER: Self = Self(u64::MAX);
 }
 
-/// Where something stands in an agenda.
+/// The position of an entry in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Spot {
     at: Moment,
@@ -113,25 +113,25 @@ mod tests {
     #[test]
     fn nothing_is_early_and_nothing_is_late() {
         let origin = clock::now();
-        let mut agenda = TimerIndex::new(origin);
+        let mut index = TimerIndex::new(origin);
         let micros = |micros| origin + Duration::from_micros(micros);
         let due = [0, 1, 999, 1_000, 1_001, 5_500];
         for at in due {
-            agenda.insert(agenda.moment(micros(at)), at);
+            index.insert(index.moment(micros(at)), at);
         }
         for now in 0..7_000 {
-            while let Some(at) = agenda.pop(micros(now)) {
+            while let Some(at) = index.pop(micros(now)) {
                 assert!((at..=at + 999).contains(&now), "{at} at {now}");
             }
         }
-        assert_eq!(agenda.first(), None);
-        assert_eq!(agenda.pop(micros(7_000)), None);
+        assert_eq!(index.first(), None);
+        assert_eq!(index.pop(micros(7_000)), None);
     }
 
     #[test]
     fn spots_follow_what_moves() {
         let origin = clock::now();
-        let mut agenda = TimerIndex::new(origin);
+        let mut index = TimerIndex::new(origin);
         let mut spots = [None; 64];
         let mut dice = 1_u64;
         for step in 0..20_000 {
@@ -139,22 +139,22 @@ mod tests {
             let item = usize::try_from(dice >> 58).unwrap();
             match spots[item].take() {
                 None => {
-                    let at = agenda.moment(origin + Duration::from_millis(dice >> 40 & 7));
-                    spots[item] = Some(agenda.insert(at, item));
+                    let at = index.moment(origin + Duration::from_millis(dice >> 40 & 7));
+                    spots[item] = Some(index.insert(at, item));
                 }
                 Some(spot) => {
-                    if let Some(&moved) = agenda.remove(spot) {
+                    if let Some(&moved) = index.remove(spot) {
                         spots[moved] = Some(spot);
                     }
                 }
             }
-            let mut found: Vec<usize> = agenda.moments.values().flatten().copied().collect();
+            let mut found: Vec<usize> = index.moments.values().flatten().copied().collect();
             found.sort_unstable();
             let expected: Vec<usize> = (0..64).filter(|&item| spots[item].is_some()).collect();
             assert_eq!(found, expected, "step {step}");
             for (item, spot) in spots.iter().enumerate() {
                 if let Some(spot) = spot {
-                    assert_eq!(agenda.moments[&spot.at][spot.index], item, "step {step}");
+                    assert_eq!(index.moments[&spot.at][spot.index], item, "step {step}");
                 }
             }
         }
@@ -163,10 +163,10 @@ mod tests {
     #[test]
     fn what_is_too_far_away_stays() {
         let origin = clock::now();
-        let mut agenda = TimerIndex::new(origin);
-        let far = agenda.moment(origin + Duration::from_secs(100 * 365 * 24 * 60 * 60));
-        agenda.insert(far, ());
-        assert_eq!(agenda.pop(origin + Duration::from_secs(3_600)), None);
-        assert!(agenda.first() == Some(far) && far < Moment::NEVER && far > Moment::FIRST);
+        let mut index = TimerIndex::new(origin);
+        let far = index.moment(origin + Duration::from_secs(100 * 365 * 24 * 60 * 60));
+        index.insert(far, ());
+        assert_eq!(index.pop(origin + Duration::from_secs(3_600)), None);
+        assert!(index.first() == Some(far) && far < Moment::NEVER && far > Moment::FIRST);
     }
 }

@@ -13,7 +13,7 @@ use slab::Slab;
 #[derive(Debug)]
 pub(super) struct Wheel {
     leases: Slab<Entry>,
-    agenda: TimerIndex<usize>,
+    index: TimerIndex<usize>,
     patrols: TimerIndex<Weak<dyn Patrolled>>,
     /// When the watchdog will look.
     awake_at: Moment,
@@ -56,7 +56,7 @@ impl Wheel {
     pub(super) fn new(origin: BootInstant) -> Self {
         Self {
             leases: Slab::new(),
-            agenda: TimerIndex::new(origin),
+            index: TimerIndex::new(origin),
             patrols: TimerIndex::new(origin),
             awake_at: Moment::NEVER,
             closed: false,
@@ -80,7 +80,7 @@ impl Wheel {
 
     /// What the grid of renewals counts from.
     pub(super) fn origin(&self) -> BootInstant {
-        self.agenda.origin()
+        self.index.origin()
     }
 
     /// Puts in a lease that was confirmed at `now`.
@@ -91,10 +91,10 @@ impl Wheel {
         let valid_until = lease.valid_until();
         let at = renew_at.map_or(valid_until, |at| at.min(valid_until));
         let place = self.leases.vacant_entry();
-        let (slot, at) = (place.key(), self.agenda.moment(at));
+        let (slot, at) = (place.key(), self.index.moment(at));
         place.insert(Entry {
             lease: Arc::clone(lease),
-            spot: self.agenda.insert(at, slot),
+            spot: self.index.insert(at, slot),
             renew_at,
             in_flight: false,
             failures: None,
@@ -125,7 +125,7 @@ impl Wheel {
     }
 
     fn unlist(&mut self, spot: Spot) {
-        if let Some(&moved) = self.agenda.remove(spot)
+        if let Some(&moved) = self.index.remove(spot)
             && let Some(entry) = self.leases.get_mut(moved)
         {
             entry.spot = spot;
@@ -137,9 +137,9 @@ impl Wheel {
         let Some(entry) = self.leases.get(slot) else {
             return Sooner(false);
         };
-        let (before, at) = (entry.spot, self.agenda.moment(entry.next(valid_until)));
+        let (before, at) = (entry.spot, self.index.moment(entry.next(valid_until)));
         self.unlist(before);
-        let spot = self.agenda.insert(at, slot);
+        let spot = self.index.insert(at, slot);
         if let Some(entry) = self.leases.get_mut(slot) {
             entry.spot = spot;
         }
@@ -150,7 +150,7 @@ impl Wheel {
     pub(super) fn look(&mut self) -> Due {
         let mut due = Due::new(clock::now());
         for _ in 0..LOOK {
-            if let Some(slot) = self.agenda.pop(due.now) {
+            if let Some(slot) = self.index.pop(due.now) {
                 self.fired(slot, &mut due);
             } else if let Some(cohort) = self.patrols.pop(due.now) {
                 due.patrols.push(cohort);
@@ -165,17 +165,17 @@ impl Wheel {
 
     fn next_look(&mut self, now: BootInstant) -> Next {
         // Timers do not count the time for which the machine is asleep; so it is looked for it while there are leases.
-        let tick = (!self.leases.is_empty()).then(|| self.agenda.moment(now + TICK));
-        let firsts = [self.agenda.first(), self.patrols.first(), tick];
+        let tick = (!self.leases.is_empty()).then(|| self.index.moment(now + TICK));
+        let firsts = [self.index.first(), self.patrols.first(), tick];
         let Some(at) = firsts.into_iter().flatten().min() else {
             self.awake_at = Moment::NEVER;
             return Next::Never;
         };
         self.awake_at = at;
-        Next::At(self.agenda.instant(at).timer())
+        Next::At(self.index.instant(at).timer())
     }
 
-    /// Handles a lease that was taken off the agenda, and puts it in again.
+    /// Handles a lease that was taken off the index, and puts it in again.
     fn fired(&mut self, slot: usize, due: &mut Due) {
         let Some(entry) = self.leases.get_mut(slot) else {
             return;
@@ -198,14 +198,14 @@ impl Wheel {
             let lease = Arc::clone(&entry.lease);
             due.renew.push(Watched { slot, lease });
         }
-        let at = self.agenda.moment(entry.next(valid_until));
-        entry.spot = self.agenda.insert(at, slot);
+        let at = self.index.moment(entry.next(valid_until));
+        entry.spot = self.index.insert(at, slot);
     }
 
     /// Takes everything out for good.
     pub(super) fn close(&mut self) -> Vec<Arc<LeaseState>> {
         self.closed = true;
-        self.agenda.clear();
+        self.index.clear();
         self.patrols.clear();
         self.leases.drain().map(|entry| entry.lease).collect()
     }
