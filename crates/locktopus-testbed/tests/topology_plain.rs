@@ -92,6 +92,19 @@ async fn sentinels_replace_a_primary() {
     down(deployment).await;
 }
 
+/// Whoever asks for the primary then is told of one that is about to be replaced.
+#[tokio::test]
+async fn nothing_is_ready_while_a_failover_is_under_way() {
+    let deployment = up(PLAIN, TopologyKind::SENTINEL, None).await;
+    let old = deployment.primary().await.unwrap();
+    let begin = ["SENTINEL", "FAILOVER", deployment.master_name()];
+    deployment.sentinels()[0].command(&begin).await.unwrap();
+    deployment.wait_ready().await.unwrap();
+    let new = deployment.primary().await.unwrap();
+    assert_ne!(new.name(), old.name());
+    down(deployment).await;
+}
+
 #[tokio::test]
 async fn data_survives_a_restart_with_an_append_only_file() {
     let knobs = Knobs {
