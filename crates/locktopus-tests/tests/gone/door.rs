@@ -20,8 +20,18 @@ pub(crate) struct Door {
 impl Door {
     pub(crate) async fn to(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::at(listener, server, true)
+    }
+
+    /// In the place of a server that is gone. It is shut.
+    pub(crate) async fn instead_of(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind(server).await.unwrap();
+        Self::at(listener, server, false)
+    }
+
+    fn at(listener: TcpListener, server: SocketAddr, open: bool) -> Self {
         let addr = listener.local_addr().unwrap();
-        let (open, state) = watch::channel(true);
+        let (open, state) = watch::channel(open);
         let knocks = Arc::new(AtomicU64::new(0));
         let count = Arc::clone(&knocks);
         let task = tokio::spawn(async move {
