@@ -67,9 +67,8 @@ pub(crate) async fn another_database((place, client): At) -> String {
 pub(crate) async fn sentinels_have_users((place, client): At) -> String {
     let by = |user| {
         let url = url_of(&place, client, "app");
-        format!("{url}&sentinel_user={user}&sentinel_password=secret&connect_timeout=5s")
+        format!("{url}&sentinel_user={user}&sentinel_password=secret")
     };
-    let by = |user| by(user).replacen("&connect_timeout=5s", "", 1);
     let locks = connect(&by("watcher")).await;
     let guard = locks.lock(unique("watched")).acquire().await.unwrap();
     guard.release().await.unwrap();

@@ -14,8 +14,8 @@ use crate::operations;
 use crate::recipe::{self, PARTS, Part, rules};
 
 /// Rights whose absence is felt only later: connections are checked when they have been idle, channels are
-/// given up when nobody waits any more. (fred needs PING at once for plain subscriptions.) Slots move seldom; the tests of
-/// that need the right and log in as the same user.
+/// given up when nobody waits any more. (fred needs PING at once for plain subscriptions.) Slots move seldom:
+/// `+asking` is missed by `wakeups/moving.rs`, which logs in with the same rights.
 const FELT_LATER: [&str; 4] = ["+ping", "+unsubscribe", "+sunsubscribe", "+asking"];
 
 /// Of this part, beyond what every user needs.
