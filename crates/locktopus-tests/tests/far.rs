@@ -82,25 +82,30 @@ async fn cluster_with_defaults() {
     with_defaults(SHARDS).await;
 }
 
-/// Leases of a second: the nodes were just started, and do not vote before the longest lease is over.
-async fn quorum(round_trip: Duration) {
-    let place = away(TopologyKind::Quorum { nodes: 3 }, round_trip).await;
-    let longest = Duration::from_secs(3);
+/// Short leases: the nodes were just started, and do not vote before the longest lease is over.
+const LONGEST: Duration = Duration::from_secs(3);
+
+/// Each node through another client than the next.
+fn locks_on(place: &Deployment, options: &str) -> Locktopus {
     let clients = CLIENTS.iter().cycle();
     let urls: Vec<_> = std::iter::zip(place.urls(), clients)
-        .map(|(base, client)| url(&base, &format!("client={client}")))
+        .map(|(base, client)| url(&base, &format!("client={client}{options}")))
         .collect();
-    let build = || locktopus::quorum_of(&urls, |builder| builder.max_lease(longest)).unwrap();
-    let (one, two) = (build(), build());
-    let locks = |quorum| Locktopus::builder(quorum).watchdog_lease(longest).build();
-    let (one, two) = (locks(one).unwrap(), locks(two).unwrap());
+    let quorum = locktopus::quorum_of(&urls, |builder| builder.max_lease(LONGEST)).unwrap();
+    let locks = Locktopus::builder(quorum).watchdog_lease(LONGEST);
+    locks.build().unwrap()
+}
+
+async fn quorum(round_trip: Duration) {
+    let place = away(TopologyKind::Quorum { nodes: 3 }, round_trip).await;
+    let (one, two) = (locks_on(&place, ""), locks_on(&place, ""));
     let name = unique("quorum");
     let first = eventually("the first grant", LONG, async || {
         one.mutex(&name).acquire().await
     })
     .await;
     let mut waiting = tokio::spawn(two.mutex(&name).into_future());
-    let held = timeout(longest * 2, &mut waiting).await;
+    let held = timeout(LONGEST * 2, &mut waiting).await;
     assert!(held.is_err(), "not kept by its renewals: {held:?}");
     first.ensure_valid().unwrap();
     first.release().await.unwrap();
@@ -118,4 +123,18 @@ async fn a_quorum_far_away_grants() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_quorum_farthest_away_grants() {
     quorum(FARTHEST).await;
+}
+
+/// A call gives up before there is a connection, which takes two exchanges at least. Whoever asks later finds it made,
+/// instead of beginning it anew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quorum_is_connected_to_however_impatient_its_calls_are() {
+    let place = away(TopologyKind::Quorum { nodes: 3 }, FARTHEST * 2).await;
+    let locks = locks_on(&place, "&timeout=500ms&connect_timeout=5s");
+    let name = unique("impatient");
+    let guard = eventually("the first grant", LONG, async || {
+        locks.mutex(&name).acquire().await
+    });
+    drop(guard.await);
+    close(locks).await;
 }

@@ -37,16 +37,13 @@ impl NodeProbe for ServerProbe {
     }
 
     async fn identity(&self, deadline: Instant) -> Result<NodeIdentity, BackendError> {
-        let reply = self
-            .executor
-            .ask(Route::Any, &[b"INFO", b"server"], deadline)
-            .await?;
-        let server = fields(&reply);
-        let reply = self
-            .executor
-            .ask(Route::Any, &[b"INFO", b"replication"], deadline)
-            .await?;
-        let replication = fields(&reply);
+        // At once: a node that is far away has the time of one answer.
+        let section = |name: &'static [u8]| async move {
+            let words: [&[u8]; 2] = [b"INFO", name];
+            let reply = self.executor.ask(Route::Any, &words, deadline).await;
+            reply.map(|reply| fields(&reply))
+        };
+        let (server, replication) = tokio::try_join!(section(b"server"), section(b"replication"))?;
         let missing = |field: &str| {
             let message = format!("INFO does not tell {field}; may this user ask?");
             self.executor

@@ -4,7 +4,6 @@
 //! as not executed. Connecting takes longer than an answer, so it goes on when whoever needed it does not wait any more.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use locktopus_core::{
@@ -14,15 +13,13 @@ use locktopus_core::{
     ReleaseOutcome, ReleaseRequest, SafetyMode, ScanCursor, WakeStream,
 };
 use locktopus_protocol::RedisBackend;
+use locktopus_protocol::backoff::Redial;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::{Instant, timeout_at};
 
 use super::servers;
 use crate::connect_error::ConnectError;
 use crate::url::{BackendUrl, Place};
-
-/// How long after a failed attempt to connect the next one is made.
-const PAUSE: Duration = Duration::from_millis(500);
 
 /// A Redis backend that connects when it is needed.
 #[derive(Debug)]
@@ -37,12 +34,16 @@ struct Shared {
     url: BackendUrl,
     connected: OnceLock<Connected>,
     /// Held while a connection is being made.
-    connecting: Arc<Mutex<Failed>>,
+    connecting: Arc<Mutex<Attempts>>,
     closed: CancellationToken,
 }
 
-/// When the last attempt failed, and with what.
-type Failed = Option<(Instant, String)>;
+/// When the next attempt may begin, and how the last one failed.
+#[derive(Debug, Default)]
+struct Attempts {
+    redial: Redial,
+    why: String,
+}
 
 #[derive(Debug)]
 struct Connected {
@@ -96,16 +97,14 @@ impl Deferred {
     }
 
     async fn connect(&self) -> Result<&Connected, BackendError> {
-        let failed = Arc::clone(&self.shared.connecting).lock_owned().await;
+        let attempts = Arc::clone(&self.shared.connecting).lock_owned().await;
         if let Some(connected) = self.shared.connected.get() {
             return Ok(connected);
         }
-        if let Some((at, why)) = &*failed
-            && at.elapsed() < PAUSE
-        {
-            return Err(self.down(why));
+        if attempts.redial.wait(Instant::now()).is_some() {
+            return Err(self.down(&attempts.why));
         }
-        let attempt = tokio::spawn(connect(Arc::clone(&self.shared), failed));
+        let attempt = tokio::spawn(connect(Arc::clone(&self.shared), attempts));
         let attempt = attempt.await.unwrap_or_else(|_| Err("stopped".to_owned()));
         attempt.map_err(|why| self.down(&why))?;
         self.shared
@@ -133,7 +132,10 @@ impl Drop for Deferred {
 }
 
 /// One attempt, which outlives its caller, but not the backend.
-async fn connect(shared: Arc<Shared>, mut failed: OwnedMutexGuard<Failed>) -> Result<(), String> {
+async fn connect(
+    shared: Arc<Shared>,
+    mut attempts: OwnedMutexGuard<Attempts>,
+) -> Result<(), String> {
     let outcome = shared.closed.run_until_cancelled(open(&shared.url)).await;
     match outcome.unwrap_or_else(|| Err("closed".to_owned())) {
         Ok(connected) => {
@@ -141,7 +143,8 @@ async fn connect(shared: Arc<Shared>, mut failed: OwnedMutexGuard<Failed>) -> Re
             Ok(())
         }
         Err(why) => {
-            *failed = Some((Instant::now(), why.clone()));
+            attempts.redial.failed(Instant::now());
+            attempts.why.clone_from(&why);
             Err(why)
         }
     }
@@ -291,5 +294,46 @@ impl NodeProbe for Deferred {
     async fn identity(&self, deadline: Instant) -> Result<NodeIdentity, BackendError> {
         let inner = self.inner(deadline).await?;
         inner.probe.identity(deadline).await
+    }
+}
+
+#[cfg(all(test, any(feature = "redis", feature = "fred")))]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
+
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// However many ask, a node that is away is dialled seldom, and everybody hears at once why it is away.
+    #[tokio::test]
+    async fn a_node_that_is_away_is_dialled_by_the_rule_for_all() {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("redis://{}", server.local_addr().unwrap());
+        let knocks = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&knocks);
+        // As by a proxy whose server is down.
+        let door = tokio::spawn(async move {
+            while server.accept().await.is_ok() {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let node = Deferred::new(url.parse().unwrap()).unwrap();
+        let (begun, limit) = (Instant::now(), Duration::from_secs(2));
+        let mut asked = 0;
+        while begun.elapsed() < limit {
+            let away = node.inner(begun + limit * 2).await;
+            assert_eq!(away.unwrap_err().kind(), BackendErrorKind::Unavailable);
+            asked += 1;
+            tokio::task::yield_now().await;
+        }
+        door.abort();
+        let knocks = knocks.load(Ordering::Relaxed);
+        // The first at once; pauses grow by half from 10 ms at least, so a dozen of them are longer than two seconds.
+        assert!(
+            (2..=13).contains(&knocks) && asked > 100,
+            "{knocks} for {asked}"
+        );
     }
 }
