@@ -1,5 +1,6 @@
 //! A modelled Redis server: enough of one to run lock scripts on, with a clock that tests move.
 
+mod execute;
 mod hashes;
 mod keys;
 mod keyspace;
@@ -20,6 +21,6 @@ pub use reply::Reply;
 pub use server::{Published, Role, ScriptTime, Server, Unsupported};
 pub use value::{Entry, Value};
 
+pub(crate) use execute::{NO_REPLICAS, OUT_OF_MEMORY, READONLY, find};
 pub(crate) use numbers::{general, truncated};
 pub(crate) use reply::{Outcome, Refusal};
-pub(crate) use server::{NO_REPLICAS, OUT_OF_MEMORY, READONLY, find};

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::keyspace::{Change, Keyspace};
-use super::reply::{Outcome, Refusal, Reply};
-use super::table::{self, Command};
+use super::reply::Reply;
 use super::value::Bytes;
 
 /// Whether `TIME` goes on while a script runs. Expiry stands still either way.
@@ -63,7 +62,8 @@ pub struct Server {
     pub(crate) frozen: Option<i64>,
     /// A script has written.
     pub(crate) dirty: bool,
-    touched: BTreeSet<Bytes>,
+    /// Keys that may have changed since replicas were told.
+    pub(super) touched: BTreeSet<Bytes>,
     published: Vec<Published>,
 }
 
@@ -96,51 +96,6 @@ pub struct Unsupported {
 }
 
 impl Server {
-    /// Runs one command sent by itself.
-    ///
-    /// # Errors
-    ///
-    /// [`Unsupported`] if the model does not know the command or an option of it.
-    pub fn command(&mut self, words: &[Vec<u8>]) -> Result<Reply, Unsupported> {
-        let command = find(words)?;
-        if !command.fits(words.len()) {
-            let error = format!(
-                "ERR wrong number of arguments for '{}' command",
-                command.name
-            );
-            return Ok(Reply::Error(error));
-        }
-        if let Some(error) = self.refuses(command) {
-            return Ok(Reply::Error(error.to_owned()));
-        }
-        finish(self.execute(command, words))
-    }
-
-    fn refuses(&self, command: &Command) -> Option<&'static str> {
-        let writes = command.writes();
-        if command.needs_memory() && self.out_of_memory {
-            return Some(OUT_OF_MEMORY);
-        }
-        if writes && self.role == Role::Replica {
-            return Some(READONLY);
-        }
-        (writes && self.lacks_replicas).then_some(NO_REPLICAS)
-    }
-
-    /// Runs a command that was checked already.
-    pub(crate) fn execute(&mut self, command: &Command, words: &[Bytes]) -> Outcome {
-        let keys = command.keys(words);
-        // Looking at an expired key removes it, so reading may change a key too.
-        let now = self.expiry_now();
-        for key in &words[keys.clone()] {
-            let changes = command.writes() || self.keys.has_expired(key, now);
-            if changes && !self.touched.contains(key) {
-                self.touched.insert(key.clone());
-            }
-        }
-        (command.run)(self, words)
-    }
-
     /// The clock in milliseconds.
     #[must_use]
     pub fn now(&self) -> i64 {
@@ -194,37 +149,5 @@ impl Server {
             )
         });
         lines.collect::<Vec<_>>().join("\n")
-    }
-}
-
-pub(crate) const READONLY: &str = "READONLY You can't write against a read only replica.";
-pub(crate) const NO_REPLICAS: &str = "NOREPLICAS Not enough good replicas to write.";
-
-pub(crate) const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
-
-/// Finds a command by its first word.
-pub(crate) fn find(words: &[Bytes]) -> Result<&'static Command, Unsupported> {
-    let name = words.first().map(Vec::as_slice).unwrap_or_default();
-    table::lookup(name).ok_or_else(|| Unsupported {
-        what: format!("the command {:?}", String::from_utf8_lossy(name)),
-    })
-}
-
-pub(crate) fn finish(outcome: Outcome) -> Result<Reply, Unsupported> {
-    match outcome {
-        Ok(reply) => Ok(reply),
-        Err(Refusal::Error(error)) => Ok(Reply::Error(error)),
-        Err(Refusal::Unsupported(what)) => Err(Unsupported { what }),
-    }
-}
-
-impl Command {
-    /// The positions of the keys among the words.
-    pub(crate) fn keys(&self, words: &[Bytes]) -> std::ops::Range<usize> {
-        match self.keys {
-            table::Keys::None => 0..0,
-            table::Keys::First => 1..2.min(words.len()),
-            table::Keys::All => 1..words.len(),
-        }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct Command {
     /// Words including the name; negative for at least so many.
     arity: i32,
     class: Class,
-    pub(crate) keys: Keys,
+    keys: Keys,
     pub(crate) run: fn(&mut Server, &[Bytes]) -> Outcome,
 }
 
@@ -30,7 +30,7 @@ enum Class {
 
 /// Which words are keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keys {
+enum Keys {
     None,
     First,
     All,
@@ -43,6 +43,15 @@ impl Command {
 
     pub(crate) fn needs_memory(&self) -> bool {
         self.class == Class::Grows
+    }
+
+    /// The positions of the keys among the words.
+    pub(crate) fn keys(&self, words: &[Bytes]) -> std::ops::Range<usize> {
+        match self.keys {
+            Keys::None => 0..0,
+            Keys::First => 1..2.min(words.len()),
+            Keys::All => 1..words.len(),
+        }
     }
 
     /// Whether this many words, name included, may be right.

@@ -8,7 +8,6 @@ mod actor;
 mod ask;
 mod calls;
 mod client;
-mod faults;
 mod judge;
 mod layout;
 mod mutants;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
-use super::rules::Micros;
+use super::rules::{MS, Micros};
 use super::wire::Wire;
 use crate::redis::{Change, Keyspace, ScriptTime, Server};
 
@@ -146,6 +146,9 @@ impl Node {
         }
     }
 }
+
+/// How far behind a replica is at most.
+pub(super) const LONGEST_LAG: Micros = 20 * MS;
 
 /// True time 0 on a server's clock.
 pub(super) const EPOCH: Micros = 1_760_000_000_000_000;

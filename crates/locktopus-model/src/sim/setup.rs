@@ -3,8 +3,8 @@
 use super::actor::OUTAGE;
 use super::client::Habits;
 use super::net::{Mishap, Weather};
+use super::node::LONGEST_LAG;
 use super::rules::{Flaw, MS, Micros, Rules, Strategy};
-use super::world::LONGEST_LAG;
 use super::{Config, Kind};
 use crate::Rng;
 use crate::redis::ScriptTime;

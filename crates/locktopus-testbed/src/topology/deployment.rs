@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout};
 
 use super::error::TopologyError;
 use super::kind::TopologyKind;
-use super::launch::Launched;
+use super::launch::{self, Launched};
 use super::node::{Node, Role};
 use super::plan::MASTER_NAME;
 use super::poll;
@@ -164,7 +164,7 @@ impl Deployment {
     ///
     /// As [`Deployment::primary`].
     pub async fn primary_for_slot(&self, slot: u16) -> Result<&Node, TopologyError> {
-        view::primary_of(self, slot)
+        view::primary_of(self.kind, self.nodes(), self.sentinels(), slot)
             .await
             .map_err(|last_seen| TopologyError::NotReached {
                 what: format!("a primary for slot {slot}"),
@@ -237,7 +237,9 @@ impl Deployment {
                 let left = deadline.saturating_duration_since(Instant::now());
                 let left = left.max(Duration::from_millis(100));
                 let attempt = async {
-                    let node = view::primary_of(self, slot_of(key)).await?;
+                    let node =
+                        view::primary_of(self.kind, self.nodes(), self.sentinels(), slot_of(key))
+                            .await?;
                     let words = ["SET", &probe, "1", "PX", "1"];
                     match node
                         .command(&words)
@@ -262,7 +264,7 @@ impl Deployment {
     ///
     /// [`TopologyError::Engine`] when a container could not be removed.
     pub async fn stop(self) -> Result<(), TopologyError> {
-        super::teardown::stop(self.launched).await
+        launch::stop(self.launched).await
     }
 
     async fn ask_version(&self) -> Result<String, TopologyError> {

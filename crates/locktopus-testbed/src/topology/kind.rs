@@ -3,7 +3,6 @@
 //! Callers name a kind on a command line or in a test table; the planner turns it into nodes.
 
 use std::fmt;
-use std::str::FromStr;
 
 use super::error::TopologyError;
 
@@ -58,7 +57,7 @@ impl TopologyKind {
     /// Five independent servers.
     pub const QUORUM: Self = Self::Quorum { nodes: 5 };
 
-    /// The word that [`FromStr`] takes and [`fmt::Display`] prints.
+    /// The word that [`FromStr`](std::str::FromStr) takes and [`fmt::Display`] prints.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -107,33 +106,9 @@ impl fmt::Display for TopologyKind {
     }
 }
 
-impl FromStr for TopologyKind {
-    type Err = TopologyError;
-
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.name() == word)
-            .ok_or_else(|| TopologyError::UnknownWord {
-                what: "topology",
-                given: word.to_owned(),
-                known: "standalone, sentinel, cluster, quorum, tls",
-            })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_round_trip() {
-        for kind in TopologyKind::ALL {
-            assert_eq!(kind.to_string().parse::<TopologyKind>().unwrap(), kind);
-            kind.check().unwrap();
-        }
-        assert!("Cluster ".parse::<TopologyKind>().is_err());
-    }
 
     #[test]
     fn impossible_sizes_are_refused() {

@@ -50,11 +50,11 @@ mod ready;
 mod resp;
 mod slot;
 mod spec;
-mod teardown;
 mod tls;
 mod urls;
 mod view;
 mod vip;
+mod words;
 
 pub use deployment::Deployment;
 pub use error::TopologyError;
@@ -130,9 +130,9 @@ pub async fn start(provider: ProviderKind, spec: &Spec) -> Result<Deployment, To
 )]
 pub async fn caps(provider: ProviderKind) -> Result<Caps, TopologyError> {
     match provider {
-        ProviderKind::Plain => plain::caps(),
+        ProviderKind::Plain => launch::plain::caps(),
         #[cfg(feature = "pod")]
-        ProviderKind::Pod => pod::caps().await,
+        ProviderKind::Pod => launch::pod::caps().await,
         #[cfg(not(feature = "pod"))]
         ProviderKind::Pod => Err(not_compiled_in(provider)),
     }
@@ -153,9 +153,9 @@ async fn launch_on(
     ports: PortBlock,
 ) -> Result<Launched, TopologyError> {
     match provider {
-        ProviderKind::Plain => plain::launch(spec, ports).await,
+        ProviderKind::Plain => launch::plain::launch(spec, ports).await,
         #[cfg(feature = "pod")]
-        ProviderKind::Pod => pod::launch(spec, ports).await,
+        ProviderKind::Pod => launch::pod::launch(spec, ports).await,
         #[cfg(not(feature = "pod"))]
         ProviderKind::Pod => Err(not_compiled_in(provider)),
     }

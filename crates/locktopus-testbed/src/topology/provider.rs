@@ -3,9 +3,6 @@
 //! A scenario looks at [`Caps`] first and reports itself as skipped when a capability is absent.
 
 use std::fmt;
-use std::str::FromStr;
-
-use super::error::TopologyError;
 
 /// How the servers are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,7 +15,7 @@ pub enum ProviderKind {
 }
 
 impl ProviderKind {
-    /// The word that [`FromStr`] takes and [`fmt::Display`] prints.
+    /// The word that [`FromStr`](std::str::FromStr) takes and [`fmt::Display`] prints.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -31,22 +28,6 @@ impl ProviderKind {
 impl fmt::Display for ProviderKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl FromStr for ProviderKind {
-    type Err = TopologyError;
-
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        match word {
-            "plain" => Ok(Self::Plain),
-            "pod" => Ok(Self::Pod),
-            _ => Err(TopologyError::UnknownWord {
-                what: "provider",
-                given: word.to_owned(),
-                known: "plain, pod",
-            }),
-        }
     }
 }
 

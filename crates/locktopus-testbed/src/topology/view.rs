@@ -1,27 +1,30 @@
 //! Who takes writes at the moment, as the servers themselves see it.
 
-use super::deployment::Deployment;
 use super::kind::TopologyKind;
 use super::node::{Node, Role};
 use super::plan::MASTER_NAME;
 
 /// The node that takes writes for `slot` (which matters only in a cluster), or why there is none.
-pub(crate) async fn primary_of(deployment: &Deployment, slot: u16) -> Result<&Node, String> {
-    match deployment.kind() {
-        TopologyKind::Sentinel { .. } => by_sentinels(deployment).await,
-        TopologyKind::Cluster { .. } => by_claims(deployment, slot).await,
-        TopologyKind::Standalone | TopologyKind::Quorum { .. } | TopologyKind::Tls => deployment
-            .nodes()
-            .first()
-            .ok_or_else(|| "no nodes".to_owned()),
+pub(crate) async fn primary_of<'a>(
+    kind: TopologyKind,
+    nodes: &'a [Node],
+    sentinels: &[Node],
+    slot: u16,
+) -> Result<&'a Node, String> {
+    match kind {
+        TopologyKind::Sentinel { .. } => by_sentinels(nodes, sentinels).await,
+        TopologyKind::Cluster { .. } => by_claims(nodes, slot).await,
+        TopologyKind::Standalone | TopologyKind::Quorum { .. } | TopologyKind::Tls => {
+            nodes.first().ok_or_else(|| "no nodes".to_owned())
+        }
     }
 }
 
 /// The address that most answering sentinels give, if the server there agrees.
-async fn by_sentinels(deployment: &Deployment) -> Result<&Node, String> {
-    let mut votes = vec![0_usize; deployment.nodes().len()];
+async fn by_sentinels<'a>(nodes: &'a [Node], sentinels: &[Node]) -> Result<&'a Node, String> {
+    let mut votes = vec![0_usize; nodes.len()];
     let asked = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER_NAME];
-    for sentinel in deployment.sentinels() {
+    for sentinel in sentinels {
         let Ok(reply) = sentinel.command(&asked).await else {
             continue;
         };
@@ -31,16 +34,16 @@ async fn by_sentinels(deployment: &Deployment) -> Result<&Node, String> {
             .map(|port| port.text())
             .unwrap_or_default();
         let named = |node: &Node| node.addr().port().to_string() == port;
-        if let Some(index) = deployment.nodes().iter().position(named) {
+        if let Some(index) = nodes.iter().position(named) {
             votes[index] += 1;
         }
     }
-    let quorum = deployment.sentinels().len() / 2 + 1;
+    let quorum = sentinels.len() / 2 + 1;
     let index = votes
         .iter()
         .position(|count| *count >= quorum)
         .ok_or_else(|| format!("sentinels do not agree: votes per node {votes:?}"))?;
-    let node = &deployment.nodes()[index];
+    let node = &nodes[index];
     match node.role().await {
         Ok(Role::Primary) => Ok(node),
         Ok(role) => Err(format!("{} is named but is {role:?}", node.name())),
@@ -50,10 +53,10 @@ async fn by_sentinels(deployment: &Deployment) -> Result<&Node, String> {
 
 /// Of the nodes that claim the slot, the one with the highest epoch: a deposed primary that has
 /// not heard of it keeps claiming, with a lower one.
-async fn by_claims(deployment: &Deployment, slot: u16) -> Result<&Node, String> {
+async fn by_claims(nodes: &[Node], slot: u16) -> Result<&Node, String> {
     let mut best: Option<(u64, &Node)> = None;
     let mut silent = 0;
-    for node in deployment.nodes() {
+    for node in nodes {
         let Ok(reply) = node.command(&["CLUSTER", "NODES"]).await else {
             silent += 1;
             continue;

@@ -1,6 +1,6 @@
 //! What the tasks of a process do all day: want the lock, hold it for a while, want it again.
 
-use super::acquisition::Acquisition;
+use super::acquisition::{Acquisition, Wait};
 use super::{Act, Process, Timer};
 use crate::Rng;
 use crate::sim::rules::{MS, Micros, Strategy};
@@ -22,14 +22,6 @@ pub(in crate::sim) struct Habits {
     /// In a thousand: acquisitions that wait a limited time.
     pub(in crate::sim) limited: u64,
     pub(in crate::sim) patience: (Micros, Micros),
-}
-
-/// How long an acquisition waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wait {
-    Not,
-    AtMost(Micros),
-    Forever,
 }
 
 impl Habits {

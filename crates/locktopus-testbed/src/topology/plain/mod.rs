@@ -1,120 +1,15 @@
-//! Servers as child processes on loopback.
+//! Servers as child processes on loopback: how one is run, and what becomes of those whose harness died.
 
-mod clock;
+pub(crate) mod clock;
 mod owner;
 mod process;
-mod program;
+pub(crate) mod program;
 mod run_dir;
 mod supervisor;
 mod sweep;
-
-use std::net::Ipv4Addr;
-use std::path::Path;
-use std::sync::Arc;
 
 #[cfg(feature = "pod")]
 pub(crate) use owner::Owner;
 pub(crate) use process::Process;
 pub(crate) use run_dir::RunDir;
 pub(crate) use sweep::sweep;
-
-use super::error::TopologyError;
-use super::host::Host;
-use super::kind::TopologyKind;
-use super::launch::Launched;
-use super::node::Node;
-use super::plan::{self, NodePlan, Place};
-use super::ports::PortBlock;
-use super::provider::{Caps, ProviderKind};
-use super::spec::Spec;
-use super::tls::Certificates;
-use super::vip::Vip;
-
-/// What plain processes can do on this machine.
-pub(crate) fn caps() -> Result<Caps, TopologyError> {
-    Ok(caps_with(clock::find()?.is_some()))
-}
-
-const fn caps_with(set_clock: bool) -> Caps {
-    Caps {
-        freeze: true,
-        crash: true,
-        stop_start: true,
-        stall: true,
-        peer_partition: false,
-        client_cut: false,
-        set_clock,
-        connect_refused_when_dead: true,
-        honest_latency: true,
-    }
-}
-
-/// Starts every server of `spec` on the given ports.
-pub(crate) async fn launch(spec: &Spec, ports: PortBlock) -> Result<Launched, TopologyError> {
-    let program = program::find(spec.binary())?;
-    let library = clock::find()?;
-    let mut caps = caps_with(library.is_some());
-    if spec.round_trip().is_some() {
-        (caps.connect_refused_when_dead, caps.honest_latency) = (false, false);
-    }
-    let clock = library.filter(|_| spec.knobs().settable_clock);
-    let run = Arc::new(RunDir::create()?);
-    let certificates = match spec.kind() {
-        TopologyKind::Tls => Some(Certificates::make()?),
-        _ => None,
-    };
-    let tls = match &certificates {
-        Some(certificates) => Some(certificates.write_client_files(run.path())?),
-        None => None,
-    };
-    let plans = plan::nodes(
-        spec,
-        &Place {
-            bind: Some("127.0.0.1"),
-            dir: &|name| run.path().join(name).display().to_string(),
-            base: ports.base,
-            certificates: certificates.as_ref(),
-        },
-    );
-    let mut launched = Launched {
-        provider: ProviderKind::Plain,
-        caps,
-        label: label(&program),
-        nodes: Vec::new(),
-        sentinels: Vec::new(),
-        proxies: proxies(&plans).await?,
-        tls,
-        #[cfg(feature = "pod")]
-        pod: None,
-        run: Arc::clone(&run),
-        _ports: ports,
-    };
-    let (sentinels, data): (Vec<_>, Vec<_>) = plans.iter().partition(|plan| plan.sentinel);
-    for plan in data {
-        let process = Process::launch(&run, &program, plan, clock.as_deref()).await?;
-        launched.nodes.push(Node::new(plan, Host::Plain(process)));
-    }
-    launched.wait_data_nodes(spec).await?;
-    for plan in sentinels {
-        let process = Process::launch(&run, &program, plan, None).await?;
-        launched
-            .sentinels
-            .push(Node::new(plan, Host::Plain(process)));
-    }
-    launched.wait_sentinels(spec).await?;
-    Ok(launched)
-}
-
-/// A proxy for each server that is to be found behind one.
-async fn proxies(plans: &[NodePlan]) -> Result<Vec<Vip>, TopologyError> {
-    let mut proxies = Vec::new();
-    for plan in plans.iter().filter(|plan| plan.public_port != plan.port) {
-        let at = |port| (Ipv4Addr::LOCALHOST, port).into();
-        proxies.push(Vip::start_at(at(plan.public_port), at(plan.port)).await?);
-    }
-    Ok(proxies)
-}
-
-fn label(program: &Path) -> String {
-    program.display().to_string()
-}

@@ -1,10 +1,11 @@
 //! What goes wrong in a schedule, and when.
 
-use super::actor::OUTAGE;
-use super::client::Input;
-use super::rules::{MS, Micros};
-use super::setup::Trouble;
-use super::world::{Event, Fault, Successor, World};
+use super::World;
+use super::event::{Event, Fault, Successor};
+use crate::sim::actor::OUTAGE;
+use crate::sim::client::Input;
+use crate::sim::rules::{MS, Micros};
+use crate::sim::setup::Trouble;
 
 impl World<'_> {
     /// Draws the faults of the schedule.
@@ -107,7 +108,7 @@ impl World<'_> {
     }
 
     fn somebody(&mut self) -> Option<usize> {
-        let running = |(id, actor): (usize, &super::actor::Actor)| {
+        let running = |(id, actor): (usize, &crate::sim::actor::Actor)| {
             (actor.alive && !actor.paused).then_some(id)
         };
         let running: Vec<usize> = self.actors.iter().enumerate().filter_map(running).collect();

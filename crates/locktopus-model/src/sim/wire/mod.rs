@@ -1,22 +1,24 @@
 //! What the simulated clients and the judge know of scripts, keys and channels. Nothing else in the model does.
 
+mod decode;
+mod kind;
+mod texts;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use locktopus_core::{LockKind, LockName, LockTarget};
 use locktopus_protocol::Keys;
-use locktopus_protocol::scripts::{
-    FAIR, KindScripts, LOCK, MUTEX, PERMITS, READ, SEMAPHORE, Script, WRITE,
-};
+use locktopus_protocol::scripts::{KindScripts, Script};
 
 use super::Kind;
-use super::ask::{Answer, Ask, Extension, Heard, Mode, Owner};
+use super::ask::{Answer, Ask, Heard, Mode, Owner};
 use super::layout::Layout;
 use super::patch::Patch;
 use crate::lua::{Interpreter, Program};
 use crate::redis::{Published, Reply, Server, Unsupported};
+use decode::decode;
 
 /// How long a token stays after its last grant.
 const KEEP_TOKEN_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
@@ -59,45 +61,6 @@ pub(super) struct Ran {
 
 /// The script of a request, its keys and its arguments.
 type Call<'p> = (&'p Program, Vec<Vec<u8>>, Vec<Vec<u8>>);
-
-impl Kind {
-    fn target(self) -> LockKind {
-        match self {
-            Self::Lock => LockKind::Reentrant,
-            Self::Mutex => LockKind::Mutex(Arc::default()),
-            Self::Fair => LockKind::Fair,
-            Self::ReadWrite => LockKind::Write,
-            Self::Semaphore => LockKind::Semaphore,
-            Self::Permits => LockKind::Permits,
-        }
-    }
-
-    /// The letter by which scripts know a kind and how it is wanted.
-    pub(super) fn letter(self, mode: Mode) -> Vec<u8> {
-        let letter: &[u8] = match (self, mode) {
-            (Self::Lock, _) => b"x",
-            (Self::Mutex, _) => b"m",
-            (Self::Fair, _) => b"f",
-            (Self::ReadWrite, Mode::Read) => b"r",
-            (Self::ReadWrite, _) => b"w",
-            (Self::Semaphore, _) => b"s",
-            (Self::Permits, _) => b"p",
-        };
-        letter.to_vec()
-    }
-
-    /// The scripts for each mode.
-    fn scripts(self) -> Vec<(Mode, &'static KindScripts)> {
-        match self {
-            Self::Lock => vec![(Mode::Exclusive, &LOCK)],
-            Self::Mutex => vec![(Mode::Exclusive, &MUTEX)],
-            Self::Fair => vec![(Mode::Exclusive, &FAIR)],
-            Self::ReadWrite => vec![(Mode::Read, &READ), (Mode::Write, &WRITE)],
-            Self::Semaphore => vec![(Mode::Permits, &SEMAPHORE)],
-            Self::Permits => vec![(Mode::Permits, &PERMITS)],
-        }
-    }
-}
 
 impl Wire {
     /// Loads the scripts of a kind, changed by `patch` if it is about one of them.
@@ -229,87 +192,6 @@ impl Wire {
         }
     }
 
-    /// The script of a request, its keys and its arguments.
-    pub(super) fn text(
-        &self,
-        process: usize,
-        ask: &Ask,
-    ) -> (Option<&'static Script>, Vec<Vec<u8>>, Vec<Vec<u8>>) {
-        let script = match ask {
-            Ask::Acquire { mode, .. } => Some(&self.programs(*mode).scripts.acquire),
-            Ask::Release { mode, .. } => Some(&self.programs(*mode).scripts.release),
-            Ask::Extend { mode, .. } => Some(&self.programs(*mode).scripts.extend),
-            Ask::Subscribe | Ask::Unsubscribe => None,
-        };
-        let (keys, arguments) = self
-            .call(process, ask)
-            .map(|(_, keys, arguments)| (keys, arguments))
-            .unwrap_or_default();
-        (script, keys, arguments)
-    }
-
-    /// The script that ends all holds, or that looks at the lock.
-    pub(super) fn other_text(
-        &self,
-        mode: Mode,
-        evict: bool,
-    ) -> (&'static Script, Vec<Vec<u8>>, Vec<Vec<u8>>) {
-        let scripts = self.programs(mode).scripts;
-        let keys = self.layout.keys().to_vec();
-        if !evict {
-            return (&scripts.inspect, keys, Vec::new());
-        }
-        let tokens = number(i64::from(mode.has_tokens()));
-        let publish = b"PUBLISH".to_vec();
-        let arguments = vec![
-            publish,
-            self.announced.clone(),
-            number(KEEP_TOKEN_MS),
-            tokens,
-        ];
-        (&scripts.evict, keys, arguments)
-    }
-
-    /// Keys and arguments of the script for a latch of the same name.
-    pub(super) fn latch_text(&self, word: &str, operation: u64) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
-        let mut keys = self.latch.clone();
-        if word == "read" {
-            return (keys, Vec::new());
-        }
-        keys.push(format!("locktopus_done:{{it}}:latch:{operation}").into_bytes());
-        let arguments = vec![
-            word.as_bytes().to_vec(),
-            number(2),
-            b"PUBLISH".to_vec(),
-            self.announced.clone(),
-            number(120_000),
-        ];
-        (keys, arguments)
-    }
-
-    /// Keys and arguments of the script that changes the number of a semaphore.
-    pub(super) fn counter_text(
-        &self,
-        word: &str,
-        change: i64,
-        operation: u64,
-    ) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
-        let mut keys = self.layout.keys().to_vec();
-        if word == "read" {
-            return (keys, Vec::new());
-        }
-        keys.push(format!("locktopus_done:{{it}}:{operation}").into_bytes());
-        let arguments = vec![
-            word.as_bytes().to_vec(),
-            number(change),
-            b"PUBLISH".to_vec(),
-            self.announced.clone(),
-            number(120_000),
-            number(KEEP_TOKEN_MS),
-        ];
-        (keys, arguments)
-    }
-
     fn programs(&self, mode: Mode) -> &Programs {
         let wanted = self.programs.iter().find(|(known, _)| *known == mode);
         &wanted.unwrap_or(&self.programs[0]).1
@@ -381,54 +263,6 @@ impl Wire {
             },
             None => Heard::Nonsense,
         }
-    }
-}
-
-fn decode(ask: &Ask, reply: &Reply) -> (Answer, Option<i64>) {
-    if let Reply::Error(error) = reply {
-        return (Answer::Error(error.clone()), None);
-    }
-    if let Some(number) = reply.as_int() {
-        return match ask {
-            Ask::Acquire { tokens, .. } if number > 0 => {
-                let token = if *tokens > 0 { number } else { 0 };
-                (Answer::Granted { token }, Some(number))
-            }
-            Ask::Release { .. } if number >= -1 => (Answer::Released(true), None),
-            _ => (Answer::Nonsense, None),
-        };
-    }
-    let ints: Vec<i64> = reply.items().iter().filter_map(Reply::as_int).collect();
-    let whole = ints.len() == reply.items().len();
-    let remaining = |ms: i64| (ms >= 0).then_some(ms);
-    match (ask, ints.as_slice()) {
-        _ if !whole => (Answer::Nonsense, None),
-        (Ask::Acquire { .. }, [0, ms, micros]) => (
-            Answer::Held {
-                remaining_ms: remaining(*ms),
-            },
-            Some(*micros),
-        ),
-        (Ask::Acquire { .. }, [1, token, micros]) => {
-            (Answer::Granted { token: *token }, Some(*micros))
-        }
-        (Ask::Acquire { .. }, [2, _, micros]) => (Answer::Late, Some(*micros)),
-        (Ask::Acquire { .. }, [3, ms, micros, ahead, fence, _]) => {
-            let (remaining_ms, ahead, fence) = (remaining(*ms), *ahead, *fence);
-            (
-                Answer::Queued {
-                    remaining_ms,
-                    ahead,
-                    fence,
-                },
-                Some(*micros),
-            )
-        }
-        (Ask::Release { .. }, [0]) => (Answer::Released(false), None),
-        (Ask::Extend { .. }, [1]) => (Answer::Extended(Extension::Extended), None),
-        (Ask::Extend { .. }, [0]) => (Answer::Extended(Extension::Missing), None),
-        (Ask::Extend { .. }, [-1]) => (Answer::Extended(Extension::TakenOver), None),
-        _ => (Answer::Nonsense, None),
     }
 }
 

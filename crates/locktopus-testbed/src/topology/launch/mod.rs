@@ -1,6 +1,15 @@
 //! Servers that are running but not yet known to be ready, and what keeps them alive.
 
+pub(super) mod plain;
+#[cfg(feature = "pod")]
+pub(super) mod pod;
+#[cfg(feature = "pod")]
+mod pod_teardown;
+mod teardown;
+
 use std::sync::Arc;
+
+pub(crate) use teardown::stop;
 
 use super::error::TopologyError;
 use super::form;
@@ -65,7 +74,7 @@ impl Drop for Launched {
     fn drop(&mut self) {
         // All at once instead of one after the other.
         #[cfg(feature = "pod")]
-        super::pod::remove_blocking(self);
+        pod_teardown::remove_blocking(self);
         for node in self.nodes.iter_mut().chain(&mut self.sentinels) {
             node.begin_end();
         }

@@ -1,13 +1,13 @@
 //! The orderly end of a deployment.
 
-use super::error::TopologyError;
-use super::launch::Launched;
+use super::super::error::TopologyError;
+use super::Launched;
 
 /// Ends everything and waits for it, off the executor's threads where that blocks.
 pub(crate) async fn stop(launched: Launched) -> Result<(), TopologyError> {
     #[cfg(feature = "pod")]
     if launched.pod.is_some() {
-        return super::pod::stop(launched).await;
+        return super::pod_teardown::stop(launched).await;
     }
     let path = launched.run.path().to_owned();
     tokio::task::spawn_blocking(move || drop(launched))

@@ -6,10 +6,10 @@ use futures_util::future::join_all;
 
 use super::super::error::TopologyError;
 use super::super::host::Host;
-use super::super::launch::Launched;
 use super::super::node::Node;
-use super::engine::failed;
-use super::{Container, Pod};
+use super::super::pod::engine::failed;
+use super::super::pod::{Container, Pod};
+use super::Launched;
 
 /// Removes a pod and waits for it.
 pub(crate) async fn stop(mut launched: Launched) -> Result<(), TopologyError> {
