@@ -6,11 +6,9 @@
 
 #[path = "neighbours_common/mod.rs"]
 mod common;
-#[allow(dead_code, reason = "other objects have scripts there, too")]
-#[path = "../../locktopus-tests/tests/wire_objects/scripts.rs"]
-mod redisson;
 
 use common::{Change, run};
+use locktopus_testbed::peers::redisson_scripts as redisson;
 
 const SCHEDULES: u64 = 60;
 /// Schedules in which each mutant must be noticed.

@@ -27,7 +27,8 @@ mod tls;
 
 use std::sync::Arc;
 
-use common::{CLIENTS, Cases, ONE_SENTINEL, SHARDS, recipe, servers, servers_with};
+use common::{CLIENTS, Cases, ONE_SENTINEL, SHARDS, servers, servers_with};
+use locktopus_testbed::rights;
 use locktopus_testbed::topology::{Deployment, Knobs, TopologyKind};
 
 /// Servers and the client to use on them.
@@ -79,7 +80,7 @@ async fn users_with_few_rights() {
         }
         cases.all_pass().await;
         let mut cases = Cases::new();
-        for part in &recipe::PARTS {
+        for part in &rights::PARTS {
             cases.add(
                 format!("{kind} nothing to spare for {}", part.what),
                 minimal::nothing_to_spare(Arc::clone(&place), part),
@@ -98,8 +99,8 @@ async fn safety_modes_need_a_few_rights_more() {
     };
     let mut cases = Cases::new();
     for (kind, mode) in [
-        (with_a_replica, recipe::REPLICATED),
-        (TopologyKind::Standalone, recipe::QUARANTINE),
+        (with_a_replica, rights::REPLICATED),
+        (TopologyKind::Standalone, rights::QUARANTINE),
     ] {
         let place = Arc::new(servers(kind).await);
         let case = modes::just_enough(place, mode);

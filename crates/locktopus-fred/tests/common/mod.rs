@@ -3,9 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod hub;
-#[path = "../../../locktopus-tests/tests/security/recipe.rs"]
-mod recipe;
-
 use std::future::Future;
 use std::time::{Duration, Instant};
 
@@ -15,6 +12,7 @@ use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{
     ClientError, ConnectOptions, Credentials, HostPort, RedisClient, Reply, Route, Secret, Servers,
 };
+use locktopus_testbed::rights;
 use locktopus_testbed::topology::{Deployment, Knobs, Node, ProviderKind, Spec, TopologyKind};
 
 pub(crate) use hub::Hub;
@@ -36,10 +34,10 @@ const DATA: &str = "~* &* +@read +@write +@scripting +client +acl|whoami +debug"
 
 pub(crate) async fn start(spec: Spec) -> Deployment {
     let mut knobs = spec.knobs().clone();
-    let rules = recipe::of_the_suite(spec.kind());
+    let rules = rights::of_the_suite(spec.kind());
     let user = format!("{USER} on >{PASSWORD} {rules} {DATA}");
     knobs.users.push(user);
-    let rules = recipe::of_sentinels();
+    let rules = rights::of_sentinels();
     let user = format!("{USER} on >{PASSWORD} {rules}");
     knobs.sentinel_users.push(user);
     let spec = spec.with_knobs(knobs);

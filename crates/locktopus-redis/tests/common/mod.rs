@@ -2,9 +2,6 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
 
-#[path = "../../../locktopus-tests/tests/security/recipe.rs"]
-mod recipe;
-
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,6 +11,7 @@ use locktopus_protocol::{
     RedisClient, Reply, Route, Secret, Servers,
 };
 use locktopus_redis::RedisRsClient;
+use locktopus_testbed::rights;
 use locktopus_testbed::topology::{
     Deployment, Knobs, Node, ProviderKind, Spec, TopologyKind, start,
 };
@@ -48,10 +46,10 @@ const PASSWORD: &str = "suite-secret";
 const DATA: &str = "~* &* +@read +@write +@scripting +client +acl|whoami +debug";
 
 pub async fn servers_with(kind: TopologyKind, mut knobs: Knobs) -> Deployment {
-    let rules = recipe::of_the_suite(kind);
+    let rules = rights::of_the_suite(kind);
     let user = format!("{USER} on >{PASSWORD} {rules} {DATA}");
     knobs.users.push(user);
-    let rules = recipe::of_sentinels();
+    let rules = rights::of_sentinels();
     let user = format!("{USER} on >{PASSWORD} {rules}");
     knobs.sentinel_users.push(user);
     start(ProviderKind::Plain, &Spec::new(kind).with_knobs(knobs))

@@ -10,14 +10,13 @@
 
 pub mod cases;
 pub mod raw;
-#[path = "../security/recipe.rs"]
-pub mod recipe;
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use locktopus::{CohortSettings, Locktopus, WaitStrategy};
+use locktopus_testbed::rights;
 use locktopus_testbed::topology::{
     Deployment, Knobs, ProviderKind, Spec, TopologyKind, slot_of, start,
 };
@@ -68,9 +67,9 @@ pub async fn servers(kind: TopologyKind) -> Deployment {
 
 /// With users of just the rights that locks need, as which [`url_for`] logs in.
 pub async fn servers_with(kind: TopologyKind, mut knobs: Knobs) -> Deployment {
-    let rules = recipe::of_the_suite(kind);
+    let rules = rights::of_the_suite(kind);
     knobs.users.push(format!("{USER} on >{PASSWORD} {rules}"));
-    let rules = recipe::of_sentinels();
+    let rules = rights::of_sentinels();
     knobs
         .sentinel_users
         .push(format!("{USER} on >{PASSWORD} {rules}"));

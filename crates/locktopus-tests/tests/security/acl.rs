@@ -6,16 +6,16 @@ use futures_util::future::try_join_all;
 use locktopus::{
     BackendErrorKind, CohortSettings, ConnectError, Finding, LockError, Locktopus, Severity,
 };
+use locktopus_testbed::rights::{self, PARTS, rules};
 use locktopus_testbed::topology::{Deployment, TopologyKind};
 
 use crate::At;
-use crate::common::{chain, close, connect, plain_url_for, recipe, unique};
+use crate::common::{chain, close, connect, plain_url_for, unique};
 use crate::operations;
-use crate::recipe::{PARTS, rules};
 
 /// The users of the tests, in the server's syntax.
 pub(crate) fn users(kind: TopologyKind) -> Vec<String> {
-    let recipe = rules(&recipe::all(kind));
+    let recipe = rules(&rights::all(kind));
     let publish = recipe.replace("+spublish", "").replace("+publish", "");
     let channels = recipe.replace('&', "&no-");
     let tokens = recipe.replace("~redisson", "~no-redisson");
@@ -30,7 +30,7 @@ pub(crate) fn users(kind: TopologyKind) -> Vec<String> {
         ("queueless", queues),
         (
             "select",
-            format!("{} {}", rules(&recipe::all(kind)), recipe::DATABASE),
+            format!("{} {}", rules(&rights::all(kind)), rights::DATABASE),
         ),
     ]
     .map(|(name, rules)| format!("{name} on >secret {rules}"))
@@ -39,9 +39,9 @@ pub(crate) fn users(kind: TopologyKind) -> Vec<String> {
 
 /// Users of the sentinels: with all rights that they need there, and with one of them only.
 pub(crate) fn sentinel_users() -> Vec<String> {
-    let all: Vec<_> = recipe::WATCHERS.split(' ').collect();
+    let all: Vec<_> = rights::WATCHERS.split(' ').collect();
     [
-        ("watcher", recipe::WATCHERS),
+        ("watcher", rights::WATCHERS),
         ("blind", all[1]),
         ("alone", all[0]),
     ]

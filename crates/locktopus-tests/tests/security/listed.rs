@@ -1,14 +1,13 @@
-//! The recipe is what the scripts call, and what the page for users says.
+//! The rights are what the scripts call, and what the page for users says.
 
 use std::collections::BTreeSet;
 
 use locktopus_protocol::scripts::{self, Script};
-use locktopus_testbed::topology::TopologyKind;
-
-use crate::recipe::{
+use locktopus_testbed::rights::{
     DATABASE, FOR_OTHERS, OPTIONAL, PARTS, QUARANTINE, REPLICATED, WATCHED, WATCHERS, WITH_OTHERS,
     WORTH_HAVING, all,
 };
+use locktopus_testbed::topology::TopologyKind;
 
 /// Runs cannot reach every branch of a script, so its text is searched as well.
 #[test]

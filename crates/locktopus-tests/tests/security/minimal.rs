@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use locktopus::{BackendErrorKind, LockKind, LockName, LockTarget};
+use locktopus_testbed::rights::{self, PARTS, Part, rules};
 use locktopus_testbed::topology::{Deployment, TopologyKind};
 use tokio::time::{Instant, timeout};
 
 use crate::acl::{connect_apart, url_of};
 use crate::common::{CLIENTS, SOON};
 use crate::operations;
-use crate::recipe::{self, PARTS, Part, rules};
 
 /// Rights whose absence is felt only later: connections are checked when they have been idle, channels are
 /// given up when nobody waits any more. (fred needs PING at once for plain subscriptions.) Slots move seldom:
@@ -20,7 +20,7 @@ const FELT_LATER: [&str; 4] = ["+ping", "+unsubscribe", "+sunsubscribe", "+askin
 
 /// Of this part, beyond what every user needs.
 pub(crate) async fn nothing_to_spare(place: Arc<Deployment>, part: &'static Part) -> String {
-    let all = recipe::all(place.kind());
+    let all = rights::all(place.kind());
     let mut rights = part.words_on(place.kind());
     if part.what != PARTS[0].what {
         let everybodys = PARTS[0].words();

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use locktopus_testbed::rights::{self, Mode, rules};
 use locktopus_testbed::topology::Deployment;
 
 use crate::acl::url_of;
 use crate::common::{CLIENTS, SOON, unique};
-use crate::recipe::{self, Mode, rules};
 
 pub(crate) async fn just_enough(place: Arc<Deployment>, mode: Mode) -> String {
     let needed: Vec<_> = mode.rights.split(' ').map(str::to_owned).collect();
-    let all = [recipe::all(place.kind()), needed.clone()].concat();
+    let all = [rights::all(place.kind()), needed.clone()].concat();
     for client in CLIENTS {
         let grants = grants(&place, client, mode, &all).await;
         grants.unwrap_or_else(|error| panic!("{}: {error}", mode.options));

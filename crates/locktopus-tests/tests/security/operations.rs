@@ -1,4 +1,4 @@
-//! Everything that a user may want to do with locks, by the part of the recipe that it needs.
+//! Everything that a user may want to do with locks, by the part of the rights that it needs.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::common::{HANDED, HANDED_LEASE, SOON, unique};
 /// The first refusal, of whatever it was.
 pub(crate) type Done = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
-/// Runs the operations that this part of the recipe is for. `url` is where guarded writes go.
+/// Runs the operations that this part of the rights is for. `url` is where guarded writes go.
 pub(crate) async fn of(what: &str, locks: &Locktopus, url: &str) -> Done {
     match what {
         "locks" => tokio::try_join!(

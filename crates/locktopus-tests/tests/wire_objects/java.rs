@@ -1,15 +1,12 @@
 //! A client of Redisson's, played by raw commands: each script does what Redisson's does, in words of our own.
 
-#[path = "scripts.rs"]
-mod scripts;
-
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::At;
 use crate::common::raw::{Raw, Value};
 
-use scripts::{
+use locktopus_testbed::peers::redisson_scripts::{
     FAIR_LOCK, FAIR_UNLOCK, FENCED, LATCH_DOWN, LATCH_SET, LOCK, PERMITS_ACQUIRE, PERMITS_RELEASE,
     PROLOGUE, READ_LOCK, READ_UNLOCK, SEMAPHORE_ACQUIRE, SEMAPHORE_RELEASE, SEMAPHORE_SET, UNLOCK,
     WRITE_LOCK, WRITE_UNLOCK,

@@ -1,25 +1,26 @@
-//! The least that a user must be allowed, by what it is for. `docs/acl.md` says the same in prose; `listed.rs` checks
-//! that, and that no script calls anything else. Every test program logs in as such a user, other crates' included.
-#![allow(dead_code, reason = "each test program uses its part")]
+//! The least that a user must be allowed, by what it is for.
+//!
+//! `docs/acl.md` says the same in prose; `locktopus-tests` checks that (`security/listed.rs`), and that no script calls
+//! anything else. Every test program logs in as such a user.
 
 use std::collections::BTreeSet;
 
-use locktopus_testbed::topology::TopologyKind;
+use crate::topology::TopologyKind;
 
 /// Rights that one use of the library needs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Part {
+pub struct Part {
     /// What it is for.
-    pub(crate) what: &'static str,
+    pub what: &'static str,
     /// Commands that clients send, and that scripts call.
-    pub(crate) commands: &'static str,
+    pub commands: &'static str,
     /// Keys and channels of locks whose names start with `app:`. After a `:` stands a name, in braces unless it
     /// has some of its own (`app:{user:7}:cart`), hence two forms of each.
-    pub(crate) places: &'static [&'static str],
+    pub places: &'static [&'static str],
 }
 
 /// Every use. The first is what all others need too, because the connect-time checks take a lock.
-pub(crate) const PARTS: [Part; 8] = [
+pub const PARTS: [Part; 8] = [
     Part {
         what: "locks",
         commands: "+eval +evalsha +time +ping +get +set +del +exists +pexpire +pttl \
@@ -86,25 +87,27 @@ pub(crate) const PARTS: [Part; 8] = [
 
 /// Rights that a safety mode needs beyond those of what is locked.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mode {
-    pub(crate) options: &'static str,
-    pub(crate) rights: &'static str,
+pub struct Mode {
+    /// Options of the URL that choose it.
+    pub options: &'static str,
+    /// What it needs.
+    pub rights: &'static str,
 }
 
 /// Asks replicas.
-pub(crate) const REPLICATED: Mode = Mode {
+pub const REPLICATED: Mode = Mode {
     options: "safety=replicated&timeout=4s&replication_timeout=3s",
     rights: "+wait +role ~locktopus_mark*",
 };
 
 /// Asks for the server's history.
-pub(crate) const QUARANTINE: Mode = Mode {
+pub const QUARANTINE: Mode = Mode {
     options: "safety=quarantine&quarantine_max_lease=500ms",
     rights: "+info ~locktopus_history*",
 };
 
 /// Asked in a cluster under quarantine, which does without otherwise.
-pub(crate) const WATCHED: &str = "+cluster|nodes";
+pub const WATCHED: &str = "+cluster|nodes";
 
 /// For the messages that wake waiters, outside a cluster.
 const PLAIN_MESSAGES: &str = "+publish +subscribe +unsubscribe";
@@ -116,27 +119,28 @@ const SENTINEL: &str = "+role";
 const CLUSTER: &str = "+spublish +ssubscribe +sunsubscribe +cluster|slots +asking";
 
 /// For a database other than 0.
-pub(crate) const DATABASE: &str = "+select";
+pub const DATABASE: &str = "+select";
 
 /// For a user of the sentinels themselves.
-pub(crate) const WATCHERS: &str = "+sentinel|get-master-addr-by-name +sentinel|sentinels";
+pub const WATCHERS: &str = "+sentinel|get-master-addr-by-name +sentinel|sentinels";
 
 /// Worth having: what the checks at connecting look at, and how many listen, of any library.
-pub(crate) const WORTH_HAVING: &str = "+info +pubsub|numsub +pubsub|shardnumsub";
+pub const WORTH_HAVING: &str = "+info +pubsub|numsub +pubsub|shardnumsub";
 
 /// For waiters of other libraries at the same locks.
-pub(crate) const FOR_OTHERS: &str = "+lindex +lpush +linsert";
+pub const FOR_OTHERS: &str = "+lindex +lpush +linsert";
 
 /// What scripts ask if they may, and do without otherwise.
-pub(crate) const OPTIONAL: [&str; 1] = ["pubsub"];
+pub const OPTIONAL: [&str; 1] = ["pubsub"];
 
 /// Called only where another library's clients wait: for a fair lock, behind somebody who does not listen; for a
 /// mutex, at a list.
-pub(crate) const WITH_OTHERS: [&str; 3] = ["lindex", "linsert", "lpush"];
+pub const WITH_OTHERS: [&str; 3] = ["lindex", "linsert", "lpush"];
 
 impl Part {
     /// Its rights, one word each.
-    pub(crate) fn words(&self) -> Vec<String> {
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
         let commands = self.commands.split_whitespace().map(str::to_owned);
         let places = self.places.iter().flat_map(|place| {
             if place.ends_with(':') {
@@ -149,7 +153,8 @@ impl Part {
     }
 
     /// Its rights, with those that the servers themselves call for.
-    pub(crate) fn words_on(&self, kind: TopologyKind) -> Vec<String> {
+    #[must_use]
+    pub fn words_on(&self, kind: TopologyKind) -> Vec<String> {
         let mut words = self.words();
         if self.what == PARTS[0].what {
             let more = match kind {
@@ -164,18 +169,21 @@ impl Part {
 }
 
 /// Every right there is, once.
-pub(crate) fn all(kind: TopologyKind) -> Vec<String> {
+#[must_use]
+pub fn all(kind: TopologyKind) -> Vec<String> {
     let words: BTreeSet<_> = PARTS.iter().flat_map(|part| part.words_on(kind)).collect();
     words.into_iter().collect()
 }
 
 /// Rules that grant these rights and nothing else.
-pub(crate) fn rules(words: &[String]) -> String {
+#[must_use]
+pub fn rules(words: &[String]) -> String {
     format!("resetchannels -@all {}", words.join(" "))
 }
 
 /// The user that tests of everything else log in as: all of the recipe, in no namespace.
-pub(crate) fn of_the_suite(kind: TopologyKind) -> String {
+#[must_use]
+pub fn of_the_suite(kind: TopologyKind) -> String {
     let more = [
         // Also for a cluster with `pubsub=plain`.
         PLAIN_MESSAGES,
@@ -196,6 +204,7 @@ pub(crate) fn of_the_suite(kind: TopologyKind) -> String {
 }
 
 /// The same for sentinels.
-pub(crate) fn of_sentinels() -> String {
+#[must_use]
+pub fn of_sentinels() -> String {
     rules(&[WATCHERS.to_owned()])
 }

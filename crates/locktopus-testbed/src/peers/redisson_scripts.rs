@@ -1,7 +1,7 @@
 //! What Redisson's scripts do, in words of our own, without the answers that it keeps for repeated releases.
 
 /// Takes or re-enters a lock; nil, or what is left of the lease.
-pub(super) const LOCK: &str = "
+pub const LOCK: &str = "
 if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then
   redis.call('HINCRBY', KEYS[1], ARGV[2], 1)
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
@@ -10,7 +10,7 @@ end
 return redis.call('PTTL', KEYS[1])";
 
 /// The same for a lock with fencing tokens: {-1, token} or {remaining, -1}.
-pub(super) const FENCED: &str = "
+pub const FENCED: &str = "
 if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then
   local token = redis.call('INCR', KEYS[2])
   redis.call('HINCRBY', KEYS[1], ARGV[2], 1)
@@ -20,7 +20,7 @@ end
 return {redis.call('PTTL', KEYS[1]), -1}";
 
 /// Leaves a lock: nil if not held, 0 if still held, 1 if free. Without a channel: a spin lock.
-pub(super) const UNLOCK: &str = "
+pub const UNLOCK: &str = "
 if redis.call('HEXISTS', KEYS[1], ARGV[3]) == 0 then return nil end
 if redis.call('HINCRBY', KEYS[1], ARGV[3], -1) > 0 then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
@@ -31,7 +31,7 @@ if KEYS[2] then redis.call(ARGV[4], KEYS[2], ARGV[1]) end
 return 1";
 
 /// Removes heads of a fair lock's queue whose deadline is over. `now` comes before.
-pub(super) const PROLOGUE: &str = "
+pub const PROLOGUE: &str = "
 while true do
   local head = redis.call('LINDEX', KEYS[2], 0)
   if not head then break end
@@ -43,7 +43,7 @@ end
 ";
 
 /// Takes a fair lock or a place in its queue; nil, or for how long to sleep.
-pub(super) const FAIR_LOCK: &str = "
+pub const FAIR_LOCK: &str = "
 local head = redis.call('LINDEX', KEYS[2], 0)
 if redis.call('EXISTS', KEYS[1]) == 0 and (not head or head == ARGV[2]) then
   redis.call('LPOP', KEYS[2])
@@ -70,7 +70,7 @@ end
 return wait";
 
 /// Leaves a fair lock and calls the head of its queue by name; also if the lock was gone.
-pub(super) const FAIR_UNLOCK: &str = "
+pub const FAIR_UNLOCK: &str = "
 local function call()
   local head = redis.call('LINDEX', KEYS[2], 0)
   if head then redis.call(ARGV[4], KEYS[4] .. ':' .. head, '0') end
@@ -86,7 +86,7 @@ call()
 return 1";
 
 /// Reads.
-pub(super) const READ_LOCK: &str = "
+pub const READ_LOCK: &str = "
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if not mode then
   redis.call('HSET', KEYS[1], 'mode', 'read', ARGV[2], 1)
@@ -103,7 +103,7 @@ end
 return redis.call('PTTL', KEYS[1])";
 
 /// Ends a reader's hold. Keeps the lock for as long as the longest reader that is left, and deletes it if none is.
-pub(super) const READ_UNLOCK: &str = "
+pub const READ_UNLOCK: &str = "
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if not mode then redis.call(ARGV[3], KEYS[2], ARGV[1]) return nil end
 if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then return nil end
@@ -126,7 +126,7 @@ redis.call(ARGV[3], KEYS[2], ARGV[1])
 return 1";
 
 /// Writes.
-pub(super) const WRITE_LOCK: &str = "
+pub const WRITE_LOCK: &str = "
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if not mode then
   redis.call('HSET', KEYS[1], 'mode', 'write', ARGV[2], 1)
@@ -141,7 +141,7 @@ end
 return redis.call('PTTL', KEYS[1])";
 
 /// Ends the writer's hold; a reader's own holds stay, without a message.
-pub(super) const WRITE_UNLOCK: &str = "
+pub const WRITE_UNLOCK: &str = "
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if not mode then redis.call(ARGV[4], KEYS[2], ARGV[1]) return nil end
 if mode ~= 'write' or redis.call('HEXISTS', KEYS[1], ARGV[3]) == 0 then return nil end
@@ -158,7 +158,7 @@ else
 end
 return 1";
 
-pub(super) const SEMAPHORE_ACQUIRE: &str = "
+pub const SEMAPHORE_ACQUIRE: &str = "
 local value = tonumber(redis.call('GET', KEYS[1]))
 if value and value >= tonumber(ARGV[1]) then
   redis.call('DECRBY', KEYS[1], ARGV[1])
@@ -166,20 +166,20 @@ if value and value >= tonumber(ARGV[1]) then
 end
 return 0";
 
-pub(super) const SEMAPHORE_RELEASE: &str = "
+pub const SEMAPHORE_RELEASE: &str = "
 local value = redis.call('INCRBY', KEYS[1], ARGV[1])
 redis.call(ARGV[2], KEYS[2], value)
 return value";
 
 /// 1, or 0 if it is set already.
-pub(super) const SEMAPHORE_SET: &str = "
+pub const SEMAPHORE_SET: &str = "
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
 redis.call(ARGV[2], KEYS[2], ARGV[1])
 return 1";
 
 /// Takes permits with ids: 'OK', ':<when the first one ends>', or nil.
-pub(super) const PERMITS_ACQUIRE: &str = "
+pub const PERMITS_ACQUIRE: &str = "
 local over = redis.call('ZRANGEBYSCORE', KEYS[2], 0, ARGV[3], 'LIMIT', 0, ARGV[1])
 if over[1] then
   redis.call('ZREM', KEYS[2], unpack(over))
@@ -197,7 +197,7 @@ if first[2] and first[2] ~= ARGV[4] then return ':' .. first[2] end
 return nil";
 
 /// Gives one permit back: 0 if it is not held, or had ended.
-pub(super) const PERMITS_RELEASE: &str = "
+pub const PERMITS_RELEASE: &str = "
 local ends = redis.call('ZSCORE', KEYS[3], ARGV[1])
 if not ends then return 0 end
 redis.call('ZREM', KEYS[3], ARGV[1])
@@ -205,13 +205,13 @@ local value = redis.call('INCRBY', KEYS[1], ARGV[2])
 redis.call(ARGV[4], KEYS[2], value)
 return tonumber(ends) <= tonumber(ARGV[3]) and 0 or 1";
 
-pub(super) const LATCH_SET: &str = "
+pub const LATCH_SET: &str = "
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
 redis.call(ARGV[2], KEYS[2], '1')
 return 1";
 
-pub(super) const LATCH_DOWN: &str = "
+pub const LATCH_DOWN: &str = "
 local count = redis.call('DECR', KEYS[1])
 if count <= 0 then redis.call('DEL', KEYS[1]) end
 if count == 0 then redis.call(ARGV[1], KEYS[2], '0') end
