@@ -9,8 +9,8 @@ use locktopus_core::{
 };
 use tokio::time::Instant;
 
-use super::rule::Rule;
-use super::timing::LONG;
+use crate::rule::Rule;
+use crate::timing::LONG;
 
 /// A client on one lock. Its methods fail the case where a healthy store must answer.
 #[derive(Debug, Clone)]

@@ -8,10 +8,10 @@ use locktopus_core::{
     OwnerId, WaitStrategy,
 };
 
-use super::client::Client;
-use super::flavour::Flavour;
-use super::store::Store;
-use super::timing::{HEARTBEAT, SLACK};
+use crate::client::Client;
+use crate::flavour::Flavour;
+use crate::store::Store;
+use crate::timing::{HEARTBEAT, SLACK};
 
 /// One case on one flavour: names, owners and clients of its own. Clones are the same.
 #[derive(Debug, Clone)]

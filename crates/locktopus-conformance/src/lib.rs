@@ -25,6 +25,8 @@
 //! [`Suite::trials`]. Set `LOCKTOPUS_CONFORMANCE` to a part of a case's name to run only some of them.
 //!
 //! Not stable API: cases are added and tightened without a new major version.
+//!
+//! Layers, lowest first: flavour, rule, timing, report, record, client, waiter, store, ctx, case, cases, suite.
 
 mod case;
 mod client;

@@ -6,7 +6,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use super::report::{Report, Verdict};
+use crate::report::{Report, Verdict};
 
 /// The variable that names the file to append to.
 const OUT: &str = "LOCKTOPUS_CONFORMANCE_OUT";

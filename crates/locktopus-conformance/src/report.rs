@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::flavour::Flavour;
+use crate::flavour::Flavour;
 
 /// How a case ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

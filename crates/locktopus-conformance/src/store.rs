@@ -9,7 +9,7 @@ use std::time::Duration;
 use locktopus_core::{DynBackend, LockTarget};
 use tokio::sync::OnceCell;
 
-use super::timing::SHORT;
+use crate::timing::SHORT;
 
 type Connect = dyn Fn() -> Pin<Box<dyn Future<Output = DynBackend> + Send>> + Send + Sync;
 type Picture = dyn Fn(String) -> Pin<Box<dyn Future<Output = String> + Send>> + Send + Sync;

@@ -11,12 +11,13 @@ use locktopus_core::{DynBackend, LockTarget, process_uuid};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::cases;
-use super::ctx::Ctx;
-use super::flavour::Flavour;
-use super::report::{Outcome, Report, Verdict};
-use super::store::Store;
-use super::timing::DISTANCE;
+use crate::case::Case;
+use crate::cases;
+use crate::ctx::Ctx;
+use crate::flavour::Flavour;
+use crate::report::{Outcome, Report, Verdict};
+use crate::store::Store;
+use crate::timing::DISTANCE;
 
 /// The suite, pointed at one store. Cheap to clone; clones share their clients.
 #[derive(Clone)]
@@ -178,7 +179,7 @@ impl fmt::Debug for Suite {
 #[derive(Debug)]
 pub struct Trial {
     name: String,
-    case: super::Case,
+    case: Case,
     ctx: Ctx,
 }
 
@@ -212,7 +213,7 @@ impl Trial {
     }
 }
 
-async fn run(case: super::Case, ctx: Ctx) {
+async fn run(case: Case, ctx: Ctx) {
     if case.needs_queue() && !ctx.backend(0).await.info().queues {
         return ctx.skip("no queue");
     }

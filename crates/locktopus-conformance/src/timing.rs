@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::rule::Rule;
+use crate::rule::Rule;
 
 /// A lease that a case waits for on a store nearby: see [`Ctx::short`](crate::Ctx::short). Long enough for a busy server in a container.
 pub const SHORT: Duration = Duration::from_millis(400);

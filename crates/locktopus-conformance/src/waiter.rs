@@ -7,9 +7,9 @@ use locktopus_core::{
 };
 use tokio::time::{Instant, timeout};
 
-use super::client::Client;
-use super::rule::Rule;
-use super::timing::{LONG, SLACK};
+use crate::client::Client;
+use crate::rule::Rule;
+use crate::timing::{LONG, SLACK};
 
 /// Far longer than any message takes, far shorter than any lease or place in these cases.
 const SOON: Duration = Duration::from_secs(5);

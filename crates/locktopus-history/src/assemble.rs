@@ -5,9 +5,12 @@ mod tenure;
 
 use std::collections::{HashMap, HashSet};
 
-use super::attempt::{Answer, Attempt, Held, Tenure};
-use super::journal::FORMAT;
-use super::{AttemptId, ClockKind, Event, History, Malformed, Mode, Record, Rules};
+use crate::attempt::{Answer, Attempt, Held, Tenure};
+use crate::clock::ClockKind;
+use crate::event::{AttemptId, Event, Mode, Record, Rules};
+use crate::journal::FORMAT;
+use crate::malformed::Malformed;
+use crate::reader::History;
 
 /// A history by locks and attempts.
 #[derive(Debug, Default)]

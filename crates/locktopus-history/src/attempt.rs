@@ -1,6 +1,6 @@
 //! One attempt, as its records tell it.
 
-use super::{AttemptId, Grant, Write};
+use crate::event::{AttemptId, Grant, Write};
 
 /// An attempt and what became of it.
 #[derive(Debug)]

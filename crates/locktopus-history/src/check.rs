@@ -10,8 +10,12 @@ mod outage;
 mod overlaps;
 mod tokens;
 
-use super::assemble::assemble;
-use super::{History, Leftovers, LostUpdates, Options, Verdict};
+use crate::assemble::assemble;
+use crate::leftovers::Leftovers;
+use crate::locking_set::LostUpdates;
+use crate::options::Options;
+use crate::reader::History;
+use crate::verdict::Verdict;
 
 /// Checks histories, in O(n log n).
 ///

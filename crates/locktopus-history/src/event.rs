@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::ClockKind;
+use crate::clock::ClockKind;
 
 /// One event, when it happened and to whom.
 ///

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Clock, Event, Record};
+use crate::clock::Clock;
+
+use crate::event::{Event, Record};
 
 /// Version of the format, in every [`Event::Opened`].
 pub(super) const FORMAT: u32 = 1;
@@ -225,7 +227,6 @@ impl Drop for Inner {
 #[cfg(target_os = "linux")]
 mod tests {
     use super::*;
-    use crate::WorkerLog;
 
     #[test]
     fn a_full_disk_is_told_and_ends_the_history() {
@@ -233,11 +234,14 @@ mod tests {
         let file = File::options().write(true).open(&path).unwrap();
         let buffer = Vec::new();
         let journal = Journal::to(Sink::File { file, path, buffer });
-        let worker = WorkerLog::new(journal.clone(), 1);
-        let error = worker.fault("kill", "node-1").unwrap_err();
+        let fault = Event::Fault {
+            verb: "kill".to_owned(),
+            target: "node-1".to_owned(),
+        };
+        let error = journal.record(1, fault).unwrap_err();
         assert!(matches!(error, RecordError::Write { .. }), "{error}");
         assert!(error.to_string().contains("/dev/full"), "{error}");
-        let error = worker.start("a").unwrap_err();
+        let error = journal.record(1, Event::Closed).unwrap_err();
         assert!(matches!(error, RecordError::Closed), "{error}");
         assert!(journal.close().is_err());
     }

@@ -49,6 +49,9 @@
 //! the loss was signalled, or that the release began, whichever is first. *Use* is the critical
 //! section itself. Overlaps of validity are the lock's fault; overlaps of use may also come from
 //! holders that slept through the end of their lease, and are what fencing tokens are for.
+//!
+//! Layers, lowest first: clock, fenwick, leftovers, locking_set, options, overlap, property, quantiles, wilson, event,
+//! attempt, journal, malformed, offence, reader, worker_log, assemble, verdict, recorder, check, render.
 
 #![cfg(unix)]
 

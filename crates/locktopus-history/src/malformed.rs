@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-use super::{AttemptId, ClockKind};
+use crate::event::AttemptId;
+
+use crate::clock::ClockKind;
 
 /// A record that contradicts others. It is left out; the rest of the history is still checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::AttemptId;
+use crate::event::AttemptId;
 
 /// One thing that must not have happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::Record;
+use crate::event::Record;
 
 /// Why a history could not be read at all.
 #[derive(Debug, thiserror::Error)]

@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
-use super::journal::Journal;
-use super::{Clock, History, RecordError, WorkerLog};
+use crate::clock::Clock;
+use crate::journal::Journal;
+use crate::journal::RecordError;
+use crate::reader::History;
+use crate::worker_log::WorkerLog;
 
 /// The history of one process. Cheap to clone; clones write to the same place.
 #[derive(Clone, Debug)]

@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::{Judgement, Outcome, Property, Verdict};
+use crate::property::{Judgement, Outcome, Property};
+
+use crate::verdict::Verdict;
 
 impl Display for Verdict {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

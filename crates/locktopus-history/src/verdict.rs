@@ -2,10 +2,21 @@
 
 use serde::Serialize;
 
-use super::{
-    Damage, Judgement, Leftovers, LostUpdates, Malformed, Offence, Outcome, Property, Quantiles,
-    Rate,
-};
+use crate::reader::Damage;
+
+use crate::property::{Judgement, Outcome, Property};
+
+use crate::leftovers::Leftovers;
+
+use crate::locking_set::LostUpdates;
+
+use crate::malformed::Malformed;
+
+use crate::offence::Offence;
+
+use crate::quantiles::Quantiles;
+
+use crate::wilson::Rate;
 
 /// Everything found in a history. Prints as a table.
 #[derive(Clone, Debug, Serialize)]

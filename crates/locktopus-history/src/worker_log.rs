@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::journal::Journal;
-use super::{Event, FailReason, Grant, RecordError, ReleaseOutcome, Rules, Write, WriteOutcome};
+use crate::event::{Event, FailReason, Grant, ReleaseOutcome, Rules, Write, WriteOutcome};
+use crate::journal::Journal;
+use crate::journal::RecordError;
 
 /// What one worker does. Cheap to clone.
 ///

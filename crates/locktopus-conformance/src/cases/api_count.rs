@@ -6,8 +6,10 @@ use locktopus_core::{CancellationToken, LockError, Locktopus, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use super::api_queue::queued;
+use crate::ctx::Ctx;
+use crate::flavour::Flavour;
+use crate::rule::Rule;
 use crate::timing::until;
-use crate::{Ctx, Flavour, Rule};
 
 /// A semaphore of so many permits, through two clients.
 async fn semaphores(ctx: &Ctx, permits: u32) -> (Semaphore, Semaphore) {

@@ -7,8 +7,9 @@ use std::time::Duration;
 use locktopus_core::{LockError, LostCause};
 use tokio::time::{Instant, timeout};
 
-use crate::timing::until;
-use crate::{Ctx, LONG, Rule};
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{LONG, until};
 
 /// A lease that the watchdog renews several times while a case runs; long enough that a busy machine is in time.
 const RENEWED: Duration = Duration::from_millis(2_400);

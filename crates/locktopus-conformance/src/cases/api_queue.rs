@@ -7,8 +7,10 @@ use futures_util::future::join_all;
 use locktopus_core::{CancellationToken, LockError, LockRequest, WaitStrategy};
 use tokio::time::timeout;
 
-use crate::timing::{HEARTBEAT, until};
-use crate::{Client, Ctx, LONG, Rule};
+use crate::client::Client;
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{HEARTBEAT, LONG, until};
 
 /// Waiters get the lock in the order in which they came.
 pub async fn waiters_are_served_in_order(ctx: Ctx) {

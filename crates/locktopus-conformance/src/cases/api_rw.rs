@@ -6,8 +6,9 @@ use locktopus_core::{LockKind, Owner, RwLock};
 use tokio::time::timeout;
 
 use super::api_queue::queued;
+use crate::ctx::Ctx;
+use crate::rule::Rule;
 use crate::timing::until;
-use crate::{Ctx, Rule};
 
 async fn locks(ctx: &Ctx) -> (RwLock, RwLock) {
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);

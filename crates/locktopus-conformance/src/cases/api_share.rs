@@ -3,8 +3,9 @@
 use locktopus_core::{LeaseTicket, LockError, Locktopus, LostCause, Owner};
 use tokio::time::{Duration, timeout};
 
-use crate::timing::until;
-use crate::{Ctx, LONG, Rule};
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{LONG, until};
 
 /// A guard may be entered again if its kind is reentrant; the lock is free with the last guard.
 pub async fn guards_enter_again(ctx: Ctx) {

@@ -5,8 +5,9 @@ use std::time::Duration;
 use locktopus_core::{CancellationToken, LockError};
 use tokio::time::{Instant, timeout};
 
-use crate::timing::until;
-use crate::{Ctx, LONG, Rule};
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{LONG, until};
 
 /// `try_acquire` of a held lock is `None` at once; of a free one a guard.
 pub async fn a_try_does_not_wait(ctx: Ctx) {

@@ -2,7 +2,11 @@
 
 use locktopus_core::{AttemptOutcome, FencingToken, OwnerId};
 
-use crate::{Client, Ctx, LONG, Rule, Waiter};
+use crate::client::Client;
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::LONG;
+use crate::waiter::Waiter;
 
 /// How many tokens the cases reserve at once.
 const BLOCK: u32 = 1000;

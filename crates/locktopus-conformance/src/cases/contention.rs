@@ -7,8 +7,9 @@ use futures_util::future::join_all;
 use locktopus_core::{FencingToken, Locktopus, WaitStrategy};
 use tokio::time::Instant;
 
-use crate::timing::HEARTBEAT;
-use crate::{Ctx, LONG, Rule};
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{HEARTBEAT, LONG};
 
 const TASKS: usize = 100;
 /// More than there are clients: those who share a `Locktopus` may pass the lock on among themselves.

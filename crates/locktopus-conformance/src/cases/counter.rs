@@ -3,7 +3,11 @@
 use locktopus_core::{CounterAction, CounterOutcome, ExtendOutcome, OwnerId};
 
 use super::permits::{clients, free, lacks, returns, takes, wants};
-use crate::{Client, Ctx, LONG, Rule, Waiter};
+use crate::client::Client;
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::LONG;
+use crate::waiter::Waiter;
 
 fn said(outcome: CounterOutcome, value: i64, changed: bool, what: &str) {
     Rule::Counter.check(

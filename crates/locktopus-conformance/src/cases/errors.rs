@@ -9,8 +9,11 @@ use locktopus_core::{
 };
 use tokio::time::Instant;
 
-use crate::timing::{ROUNDING, until};
-use crate::{Client, Ctx, Flavour, LONG, Rule, SLACK};
+use crate::client::Client;
+use crate::ctx::Ctx;
+use crate::flavour::Flavour;
+use crate::rule::Rule;
+use crate::timing::{LONG, ROUNDING, SLACK, until};
 
 /// A call whose deadline is over is answered soon, and an error tells the truth about its effect.
 pub async fn a_spent_deadline_is_answered_soon(ctx: Ctx) {

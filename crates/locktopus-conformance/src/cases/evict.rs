@@ -2,8 +2,10 @@
 
 use locktopus_core::{ExtendOutcome, ReleaseOutcome};
 
-use crate::timing::ROUNDING;
-use crate::{Ctx, LONG, Rule, Waiter};
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{LONG, ROUNDING};
+use crate::waiter::Waiter;
 
 /// The holder is gone in every respect, and the eviction says who it was.
 pub async fn an_eviction_ends_the_hold(ctx: Ctx) {

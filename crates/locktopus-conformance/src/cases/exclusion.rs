@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::future::join_all;
 use locktopus_core::AttemptOutcome;
 
-use crate::timing::ROUNDING;
-use crate::{Client, Ctx, LONG, Rule};
+use crate::client::Client;
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{LONG, ROUNDING};
 
 /// A held lock is refused to everybody else, from every client, until its release.
 pub async fn one_owner_at_a_time(ctx: Ctx) {

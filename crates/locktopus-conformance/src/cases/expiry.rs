@@ -5,8 +5,10 @@ use std::time::Duration;
 use locktopus_core::{AttemptOutcome, ExtendOutcome, ReleaseOutcome};
 use tokio::time::Instant;
 
-use crate::timing::{ROUNDING, until};
-use crate::{Client, Ctx, LONG, Rule};
+use crate::client::Client;
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{LONG, ROUNDING, until};
 
 /// A lease that nobody extends ends, and not before its time.
 pub async fn a_lease_ends_by_itself_and_not_early(ctx: Ctx) {

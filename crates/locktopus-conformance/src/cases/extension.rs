@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use locktopus_core::{ExtendOutcome, ExtendRequest, LockTarget, OwnerId};
 
-use crate::timing::ROUNDING;
-use crate::{Client, Ctx, LONG, Rule};
+use crate::client::Client;
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{LONG, ROUNDING};
 
 /// A lease that a case extends in time.
 const SOME: Duration = Duration::from_secs(10);

@@ -3,8 +3,9 @@
 use locktopus_core::FencingToken;
 
 use super::expiry::take_over;
-use crate::timing::ROUNDING;
-use crate::{Ctx, LONG, Rule};
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{LONG, ROUNDING};
 
 /// A token comes with every grant of a kind that has tokens, and with no other.
 pub async fn tokens_exist_where_promised(ctx: Ctx) {

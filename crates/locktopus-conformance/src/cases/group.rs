@@ -2,8 +2,11 @@
 
 use locktopus_core::{AcquireAttempt, FencingToken, GroupOutcome, LockTarget, OwnerId};
 
-use crate::timing::{ROUNDING, until};
-use crate::{Client, Ctx, LONG, Rule, Waiter};
+use crate::client::Client;
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{LONG, ROUNDING, until};
+use crate::waiter::Waiter;
 
 /// How many locks the cases take together.
 const COUNT: usize = 3;

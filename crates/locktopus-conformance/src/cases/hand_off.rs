@@ -5,8 +5,10 @@ use std::time::Duration;
 use locktopus_core::ReleaseOutcome;
 use tokio::time::Instant;
 
-use crate::timing::ROUNDING;
-use crate::{Ctx, LONG, Rule, Waiter};
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{LONG, ROUNDING};
+use crate::waiter::Waiter;
 
 /// A backend may leave a release now and then to clients that cannot queue, and only tell the waiter to look.
 /// Of so many releases one at least must be handed on directly.

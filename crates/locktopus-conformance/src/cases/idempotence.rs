@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use locktopus_core::ReleaseOutcome;
 
-use crate::{Ctx, LONG, Rule};
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::LONG;
 
 const SOME: Duration = Duration::from_secs(10);
 

@@ -11,8 +11,11 @@ use locktopus_core::{
 };
 use tokio::time::timeout;
 
-use crate::timing::until;
-use crate::{Client, Ctx, Flavour, LONG, Rule, SHORT, SLACK};
+use crate::client::Client;
+use crate::ctx::Ctx;
+use crate::flavour::Flavour;
+use crate::rule::Rule;
+use crate::timing::{LONG, SHORT, SLACK, until};
 
 /// Every kind, with the profiles of mutexes that differ in what they keep.
 fn kinds() -> Vec<LockKind> {

@@ -6,7 +6,10 @@ use futures_util::future::join_all;
 use locktopus_core::{BackendErrorKind, CounterAction, CounterOutcome, Executed, OwnerId};
 use tokio::time::timeout;
 
-use crate::{Client, Ctx, LONG, Rule};
+use crate::client::Client;
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::LONG;
 
 /// Far longer than any message takes.
 const SOON: Duration = Duration::from_secs(5);

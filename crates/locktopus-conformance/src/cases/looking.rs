@@ -6,8 +6,9 @@ use locktopus_core::AttemptOutcome;
 use tokio::time::timeout;
 
 use super::permits::{clients, wants};
-use crate::timing::until;
-use crate::{Ctx, LONG, Rule, SLACK};
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{LONG, SLACK, until};
 
 /// Permits that come back by themselves are announced by whoever finds them. One who only looked before has not found them:
 /// it tells nobody, so they must still be there to be found.

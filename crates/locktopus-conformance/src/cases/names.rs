@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use locktopus_core::{AttemptOutcome, LockName, LockTarget, MAX_NAME_BYTES};
 
-use crate::{Client, Ctx, LONG, Rule};
+use crate::client::Client;
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::LONG;
 
 /// Endings that mean something to somebody: hash tags, patterns, separators, quoting, other scripts.
 const UNUSUAL: [&str; 32] = [

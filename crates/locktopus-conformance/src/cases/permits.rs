@@ -9,8 +9,11 @@ use locktopus_core::{
 };
 use tokio::time::Instant;
 
-use crate::timing::{ROUNDING, until};
-use crate::{Client, Ctx, LONG, Rule, Waiter};
+use crate::client::Client;
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{LONG, ROUNDING, until};
+use crate::waiter::Waiter;
 
 /// Two clients on a semaphore of so many permits.
 pub(super) async fn clients(ctx: &Ctx, permits: u64) -> (Client, Client) {

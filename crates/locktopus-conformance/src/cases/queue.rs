@@ -2,8 +2,11 @@
 
 use locktopus_core::{AttemptOutcome, GroupOutcome};
 
-use crate::timing::until;
-use crate::{Client, Ctx, LONG, Rule, Waiter};
+use crate::client::Client;
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{LONG, until};
+use crate::waiter::Waiter;
 
 /// Waiters of several clients get the lock in the order in which they came.
 pub async fn first_come_first_served(ctx: Ctx) {

@@ -6,8 +6,11 @@ use futures_util::future::join_all;
 use locktopus_core::AcquireAttempt;
 use tokio::time::{Instant, timeout};
 
-use crate::timing::{ROUNDING, until};
-use crate::{Client, Ctx, LONG, Rule, Waiter};
+use crate::client::Client;
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{LONG, ROUNDING, SLACK, until};
+use crate::waiter::Waiter;
 
 /// A crowd that would take far longer than a case if its members were waited for one by one.
 const CROWD: usize = 100;
@@ -129,7 +132,7 @@ pub async fn the_last_that_leaves_a_free_lock_tells_the_others(ctx: Ctx) {
     let mut other = b.subscribe().await;
     let _ = last.leaves().await;
     Rule::Wakes.check(
-        timeout(crate::SLACK, other.next()).await.is_ok(),
+        timeout(SLACK, other.next()).await.is_ok(),
         "the queue of a free lock became empty, and nobody was told",
     );
     let next = ctx.owner();

@@ -6,8 +6,10 @@ use locktopus_core::{ExtendOutcome, ReleaseOutcome};
 use tokio::time::Instant;
 
 use super::rw::{eventually, halves, held_by};
-use crate::timing::{ROUNDING, until};
-use crate::{Ctx, LONG, Rule, Waiter};
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{LONG, ROUNDING, until};
+use crate::waiter::Waiter;
 
 /// One reader's lease ends while another's goes on, whichever came first.
 pub async fn each_reader_has_its_own_end(ctx: Ctx) {

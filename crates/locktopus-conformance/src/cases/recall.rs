@@ -5,7 +5,11 @@ use std::time::Duration;
 use locktopus_core::{AcquireAttempt, AttemptOutcome, OwnerId, Wake, WakeStream};
 use tokio::time::timeout;
 
-use crate::{Client, Ctx, LONG, Rule, SLACK, Waiter};
+use crate::client::Client;
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{LONG, SLACK};
+use crate::waiter::Waiter;
 
 /// How long a message is waited for that must not come, from a store nearby.
 const SILENCE: Duration = Duration::from_millis(100);

@@ -2,7 +2,9 @@
 
 use locktopus_core::ReleaseOutcome;
 
-use crate::{Ctx, LONG, Rule};
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::LONG;
 
 /// A release frees the lock at once, through whichever client it comes.
 pub async fn a_release_frees(ctx: Ctx) {

@@ -2,8 +2,11 @@
 
 use locktopus_core::{AttemptOutcome, ExtendOutcome, LockKind, Mode, OwnerId, ReleaseOutcome};
 
-use crate::timing::until;
-use crate::{Client, Ctx, LONG, Rule, Waiter};
+use crate::client::Client;
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{LONG, until};
+use crate::waiter::Waiter;
 
 /// Both halves of the lock of a case, through one client.
 pub(super) async fn halves(ctx: &Ctx, index: usize) -> (Client, Client) {

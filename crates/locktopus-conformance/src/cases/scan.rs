@@ -4,8 +4,10 @@ use std::collections::HashSet;
 
 use futures_util::future::join_all;
 
-use crate::timing::until;
-use crate::{Client, Ctx, LONG, Rule};
+use crate::client::Client;
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{LONG, until};
 
 /// More than backends put on one page.
 const HELD: usize = 130;

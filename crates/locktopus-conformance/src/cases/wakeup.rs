@@ -5,8 +5,10 @@ use std::time::Duration;
 use locktopus_core::{AttemptOutcome, OwnerId, WakeStream};
 use tokio::time::timeout;
 
-use crate::timing::until;
-use crate::{Client, Ctx, LONG, Rule};
+use crate::client::Client;
+use crate::ctx::Ctx;
+use crate::rule::Rule;
+use crate::timing::{LONG, until};
 
 /// Far longer than any hint takes, far shorter than any lease in these cases.
 const SOON: Duration = Duration::from_secs(5);

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::super::attempt::{Answer, Attempt, Held};
-use super::super::{Event, Malformed};
+use crate::attempt::{Answer, Attempt, Held};
+use crate::event::Event;
+use crate::malformed::Malformed;
 
 impl Attempt {
     pub(super) fn apply(&mut self, at: u64, event: &Event) -> Result<(), Malformed> {

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::super::attempt::Tenure;
 use super::Lock;
+use crate::attempt::Tenure;
 
 /// Gives every grant its tenure.
 pub(super) fn assign(lock: &mut Lock) {

@@ -1,9 +1,11 @@
 //! What holders did when the lock was not theirs any more.
 
-use super::super::assemble::Assembled;
-use super::super::clock::nanos;
-use super::super::offence::Worst;
-use super::super::{AfterEnd, Offence, Options};
+use crate::assemble::Assembled;
+use crate::clock::nanos;
+use crate::offence::Offence;
+use crate::offence::Worst;
+use crate::options::Options;
+use crate::verdict::AfterEnd;
 
 pub(super) fn check(all: &Assembled, options: &Options) -> AfterEnd {
     let reaction = nanos(options.reaction);

@@ -1,8 +1,9 @@
 //! Counts what a history is made of.
 
-use super::super::assemble::Assembled;
-use super::super::attempt::Answer;
-use super::super::{Facts, History};
+use crate::assemble::Assembled;
+use crate::attempt::Answer;
+use crate::reader::History;
+use crate::verdict::Facts;
 
 pub(super) fn gather(history: &History, all: &Assembled) -> Facts {
     let records = history.records();

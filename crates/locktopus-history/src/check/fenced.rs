@@ -3,12 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::super::assemble::{Assembled, Lock};
-use super::super::attempt::{Attempt, Held, Tenure};
-use super::super::fenwick::MaxTree;
-use super::super::offence::Worst;
-use super::super::overlap::latest::{Ending, Latest};
-use super::super::{FencedWrites, Offence, Options, Write, WriteOutcome};
+use crate::assemble::{Assembled, Lock};
+use crate::attempt::{Attempt, Held, Tenure};
+use crate::event::{Write, WriteOutcome};
+use crate::fenwick::MaxTree;
+use crate::offence::Offence;
+use crate::offence::Worst;
+use crate::options::Options;
+use crate::overlap::latest::{Ending, Latest};
+use crate::verdict::FencedWrites;
 
 pub(super) fn check(all: &Assembled, options: &Options) -> FencedWrites {
     let mut found = FencedWrites::default();

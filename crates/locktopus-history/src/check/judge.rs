@@ -1,6 +1,8 @@
 //! From numbers to outcomes.
 
-use super::super::{Judgement, Outcome, Property, Verdict};
+use crate::property::{Judgement, Outcome, Property};
+
+use crate::verdict::{OverlapCount, Verdict};
 
 /// One judgement for each property; `malformed` are the records and lines that cannot be.
 pub(super) fn judge(verdict: &Verdict, malformed: usize) -> Vec<Judgement> {
@@ -25,7 +27,7 @@ pub(super) fn judge(verdict: &Verdict, malformed: usize) -> Vec<Judgement> {
 
 /// Violations, and how many things were put to the test.
 fn numbers(verdict: &Verdict, property: Property, malformed: u64) -> (u64, u64) {
-    let of = |overlap: &super::super::OverlapCount| (overlap.count, overlap.checked);
+    let of = |overlap: &OverlapCount| (overlap.count, overlap.checked);
     let (tokens, fenced) = (&verdict.tokens, &verdict.fenced);
     match property {
         Property::WellFormed => (malformed, verdict.facts.records as u64),

@@ -1,10 +1,13 @@
 //! When holders were told that they had lost the lock.
 
-use super::super::assemble::Assembled;
-use super::super::attempt::{Attempt, Held};
-use super::super::clock::nanos;
-use super::super::offence::Worst;
-use super::super::{Lateness, Offence, Options, Quantiles};
+use crate::assemble::Assembled;
+use crate::attempt::{Attempt, Held};
+use crate::clock::nanos;
+use crate::offence::Offence;
+use crate::offence::Worst;
+use crate::options::Options;
+use crate::quantiles::Quantiles;
+use crate::verdict::Lateness;
 
 pub(super) fn check(all: &Assembled, options: &Options) -> Lateness {
     let limit = options.lateness_limit.map(nanos);

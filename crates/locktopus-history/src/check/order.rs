@@ -3,12 +3,15 @@
 //! An attempt is overtaken if it was known to be in the queue before another one even began, and
 //! was still waiting when that one was granted.
 
-use super::super::assemble::{Assembled, Lock};
-use super::super::attempt::{Answer, Attempt, Held};
-use super::super::clock::nanos;
-use super::super::fenwick::MaxTree;
-use super::super::offence::Worst;
-use super::super::{Mode, Offence, Options, Order};
+use crate::assemble::{Assembled, Lock};
+use crate::attempt::{Answer, Attempt, Held};
+use crate::clock::nanos;
+use crate::event::Mode;
+use crate::fenwick::MaxTree;
+use crate::offence::Offence;
+use crate::offence::Worst;
+use crate::options::Options;
+use crate::verdict::Order;
 
 pub(super) fn check(all: &Assembled, options: &Options) -> Order {
     let slack = nanos(options.reply_slack);

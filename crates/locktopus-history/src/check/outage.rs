@@ -2,11 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::super::assemble::{Assembled, Fault, Lock};
-use super::super::attempt::{Answer, Attempt};
-use super::super::clock::nanos;
-use super::super::offence::Worst;
-use super::super::{AttemptId, FaultEffect, Offence, Options, Outage, Quantiles, Rate, VerbEffect};
+use crate::assemble::{Assembled, Fault, Lock};
+use crate::attempt::{Answer, Attempt};
+use crate::clock::nanos;
+use crate::event::AttemptId;
+use crate::offence::Offence;
+use crate::offence::Worst;
+use crate::options::Options;
+use crate::quantiles::Quantiles;
+use crate::verdict::{FaultEffect, Outage, VerbEffect};
+use crate::wilson::Rate;
 
 pub(super) fn check(all: &Assembled, double_grants: &[(u64, u64)], options: &Options) -> Outage {
     let limit = options.outage_limit.map(nanos);

@@ -1,11 +1,13 @@
 //! Who was there at the same time, by validity and by use.
 
-use super::super::assemble::{Assembled, Lock};
-use super::super::attempt::Attempt;
-use super::super::offence::Worst;
-use super::super::{
-    Access, Mode, Offence, Options, OverlapCount, Span, WeightedSpan, find_excess, find_overlaps,
-};
+use crate::assemble::{Assembled, Lock};
+use crate::attempt::Attempt;
+use crate::event::Mode;
+use crate::offence::Offence;
+use crate::offence::Worst;
+use crate::options::Options;
+use crate::overlap::{Access, Span, WeightedSpan, find_excess, find_overlaps};
+use crate::verdict::OverlapCount;
 
 pub(super) struct Found {
     pub(super) validity: OverlapCount,

@@ -2,10 +2,13 @@
 
 use std::collections::HashSet;
 
-use super::super::assemble::{Assembled, Fault, Lock};
-use super::super::attempt::{Attempt, Held};
-use super::super::offence::Worst;
-use super::super::{Mode, Offence, Options, Tokens};
+use crate::assemble::{Assembled, Fault, Lock};
+use crate::attempt::{Attempt, Held};
+use crate::event::Mode;
+use crate::offence::Offence;
+use crate::offence::Worst;
+use crate::options::Options;
+use crate::verdict::Tokens;
 
 pub(super) fn check(all: &Assembled, options: &Options) -> Tokens {
     let mut tokens = Tokens::default();

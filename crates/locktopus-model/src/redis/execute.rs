@@ -1,9 +1,9 @@
 //! Runs one command on a server, unless the server refuses it.
 
-use super::reply::{Outcome, Refusal, Reply};
-use super::server::{Role, Server, Unsupported};
-use super::table::{self, Command};
-use super::value::Bytes;
+use crate::redis::reply::{Outcome, Refusal, Reply};
+use crate::redis::server::{Role, Server, Unsupported};
+use crate::redis::table::{self, Command};
+use crate::redis::value::Bytes;
 
 pub(crate) const READONLY: &str = "READONLY You can't write against a read only replica.";
 pub(crate) const NO_REPLICAS: &str = "NOREPLICAS Not enough good replicas to write.";

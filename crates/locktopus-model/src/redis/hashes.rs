@@ -1,9 +1,9 @@
 //! Commands on hashes.
 
-use super::numbers::{integer, integer_or_error};
-use super::reply::{Outcome, Refusal, Reply, SYNTAX};
-use super::server::Server;
-use super::value::Bytes;
+use crate::redis::numbers::{integer, integer_or_error};
+use crate::redis::reply::{Outcome, Refusal, Reply, SYNTAX};
+use crate::redis::server::Server;
+use crate::redis::value::Bytes;
 
 type Fields = Vec<(Bytes, Bytes)>;
 

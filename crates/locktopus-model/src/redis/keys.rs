@@ -1,9 +1,9 @@
 //! Commands on keys of any type: existence and expiry.
 
-use super::numbers::integer_or_error;
-use super::reply::{Outcome, Refusal, Reply};
-use super::server::Server;
-use super::value::Bytes;
+use crate::redis::numbers::integer_or_error;
+use crate::redis::reply::{Outcome, Refusal, Reply};
+use crate::redis::server::Server;
+use crate::redis::value::Bytes;
 
 pub(super) fn del(server: &mut Server, words: &[Bytes]) -> Outcome {
     let now = server.expiry_now();

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::reply::{Refusal, WRONG_TYPE};
-use super::value::{Bytes, Entry, Value};
+use crate::redis::reply::{Refusal, WRONG_TYPE};
+use crate::redis::value::{Bytes, Entry, Value};
 
 /// The keys of one server.
 #[derive(Debug, Clone, Default, PartialEq)]

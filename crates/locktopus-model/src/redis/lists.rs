@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::numbers::{integer, integer_or_error};
-use super::reply::{Outcome, Refusal, Reply, SYNTAX};
-use super::server::Server;
-use super::value::Bytes;
+use crate::redis::numbers::{integer, integer_or_error};
+use crate::redis::reply::{Outcome, Refusal, Reply, SYNTAX};
+use crate::redis::server::Server;
+use crate::redis::value::Bytes;
 
 fn items<'a>(server: &'a mut Server, key: &[u8]) -> Result<Option<&'a VecDeque<Bytes>>, Refusal> {
     let now = server.expiry_now();

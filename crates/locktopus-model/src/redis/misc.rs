@@ -1,8 +1,8 @@
 //! Commands that are about the server: its time, its replication, its channels.
 
-use super::reply::{Outcome, Refusal, Reply};
-use super::server::{Role, Server};
-use super::value::Bytes;
+use crate::redis::reply::{Outcome, Refusal, Reply};
+use crate::redis::server::{Role, Server};
+use crate::redis::value::Bytes;
 
 pub(super) fn time(server: &mut Server, _words: &[Bytes]) -> Outcome {
     let (seconds, micros) = (server.clock / 1_000_000, server.clock % 1_000_000);

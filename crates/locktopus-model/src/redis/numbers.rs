@@ -1,6 +1,6 @@
 //! Numbers as a server reads and writes them.
 
-use super::reply::{NOT_AN_INTEGER, Refusal};
+use crate::redis::reply::{NOT_AN_INTEGER, Refusal};
 
 /// Reads an integer as strictly as a server: no spaces, no plus, no leading zeros.
 pub(crate) fn integer(text: &[u8]) -> Option<i64> {

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::keyspace::{Change, Keyspace};
-use super::reply::Reply;
-use super::value::Bytes;
+use crate::redis::keyspace::{Change, Keyspace};
+use crate::redis::reply::Reply;
+use crate::redis::value::Bytes;
 
 /// Whether `TIME` goes on while a script runs. Expiry stands still either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::reply::{Outcome, Reply};
-use super::server::Server;
-use super::value::Bytes;
+use crate::redis::reply::{Outcome, Reply};
+use crate::redis::server::Server;
+use crate::redis::value::Bytes;
 
 pub(super) fn add(server: &mut Server, words: &[Bytes]) -> Outcome {
     let now = server.expiry_now();

@@ -1,9 +1,9 @@
 //! Commands on sorted sets, by member.
 
-use super::numbers::{float, general, integer};
-use super::reply::{Outcome, Refusal, Reply, SYNTAX};
-use super::server::Server;
-use super::value::{Bytes, place};
+use crate::redis::numbers::{float, general, integer};
+use crate::redis::reply::{Outcome, Refusal, Reply, SYNTAX};
+use crate::redis::server::Server;
+use crate::redis::value::{Bytes, place};
 
 pub(super) type Members = Vec<(f64, Bytes)>;
 

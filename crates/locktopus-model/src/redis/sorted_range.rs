@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use super::lists::bounds;
-use super::numbers::{float, general, integer_or_error};
-use super::reply::{Outcome, Refusal, Reply, SYNTAX};
-use super::server::Server;
-use super::sorted::members;
-use super::value::Bytes;
+use crate::redis::lists::bounds;
+use crate::redis::numbers::{float, general, integer_or_error};
+use crate::redis::reply::{Outcome, Refusal, Reply, SYNTAX};
+use crate::redis::server::Server;
+use crate::redis::sorted::members;
+use crate::redis::value::Bytes;
 
 const BAD_BOUND: &str = "ERR min or max is not a float";
 

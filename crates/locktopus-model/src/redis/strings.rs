@@ -1,9 +1,9 @@
 //! Commands on strings.
 
-use super::numbers::{integer, integer_or_error};
-use super::reply::{NOT_AN_INTEGER, Outcome, Refusal, Reply, SYNTAX};
-use super::server::Server;
-use super::value::{Bytes, Entry, Value};
+use crate::redis::numbers::{integer, integer_or_error};
+use crate::redis::reply::{NOT_AN_INTEGER, Outcome, Refusal, Reply, SYNTAX};
+use crate::redis::server::Server;
+use crate::redis::value::{Bytes, Entry, Value};
 
 const OVERFLOW: &str = "ERR increment or decrement would overflow";
 

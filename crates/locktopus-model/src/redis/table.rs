@@ -3,10 +3,17 @@
 //! A command that is not here is an error of the model, not of the script: add it, with its options, and let
 //! the fidelity test compare it with a real server.
 
-use super::reply::Outcome;
-use super::server::Server;
-use super::value::Bytes;
-use super::{hashes, keys, lists, misc, sets, sorted, sorted_range, strings};
+use crate::redis::hashes;
+use crate::redis::keys;
+use crate::redis::lists;
+use crate::redis::misc;
+use crate::redis::reply::Outcome;
+use crate::redis::server::Server;
+use crate::redis::sets;
+use crate::redis::sorted;
+use crate::redis::sorted_range;
+use crate::redis::strings;
+use crate::redis::value::Bytes;
 
 /// One command.
 #[derive(Debug)]

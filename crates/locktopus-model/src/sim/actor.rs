@@ -1,8 +1,8 @@
 //! A process in the simulation: its clock, and whether it runs.
 
-use super::client::{Input, Process};
-use super::rules::{MS, Micros};
 use crate::Rng;
+use crate::sim::client::{Input, Process};
+use crate::sim::rules::{MS, Micros};
 
 /// A process and what surrounds it.
 #[derive(Debug)]

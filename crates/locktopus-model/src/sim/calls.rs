@@ -6,12 +6,12 @@ use locktopus_protocol::scripts::{
     LATCH, LATCH_READ, PERMITS_COUNTER, PERMITS_READ, SEMAPHORE_COUNTER, SEMAPHORE_READ, Script,
 };
 
-use super::Kind;
-use super::ask::{Ask, Mode, Owner};
-use super::wire::Wire;
 use crate::Rng;
 use crate::lua::Interpreter;
 use crate::redis::Unsupported;
+use crate::sim::ask::{Ask, Mode, Owner};
+use crate::sim::kind::Kind;
+use crate::sim::wire::Wire;
 
 /// One call of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]

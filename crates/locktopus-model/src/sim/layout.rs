@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::Kind;
-use super::ask::{Holder, Mode, Owner, Waiter};
 use crate::redis::{Entry, Server, Unsupported, Value};
+use crate::sim::ask::{Holder, Mode, Owner, Waiter};
+use crate::sim::kind::Kind;
 
 /// The keys of one lock, in the order in which scripts get them.
 #[derive(Debug)]

@@ -10,7 +10,10 @@ mod taking;
 mod wrong;
 
 use self::wrong::Wrong;
-use super::{Config, Flaw, Kind, Patch};
+use crate::sim::config::Config;
+use crate::sim::kind::Kind;
+use crate::sim::patch::Patch;
+use crate::sim::rules::Flaw;
 
 /// One mistake.
 #[derive(Debug, Clone, Copy)]

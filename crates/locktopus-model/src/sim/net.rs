@@ -1,7 +1,7 @@
 //! The network between processes and servers: it loses, copies, delays and reorders.
 
-use super::rules::{MS, Micros};
 use crate::Rng;
+use crate::sim::rules::{MS, Micros};
 
 /// How bad a network is.
 #[derive(Debug, Clone, Copy)]

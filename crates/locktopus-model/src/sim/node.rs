@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
-use super::rules::{MS, Micros};
-use super::wire::Wire;
 use crate::redis::{Change, Keyspace, ScriptTime, Server};
+use crate::sim::rules::{MS, Micros};
+use crate::sim::wire::Wire;
 
 /// One server.
 #[derive(Debug)]

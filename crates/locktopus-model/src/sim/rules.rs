@@ -1,8 +1,8 @@
 //! What the clients of a schedule do the same way, and what they may be made to do wrong.
 
-use super::Kind;
-use super::ask::Mode;
 use crate::Rng;
+use crate::sim::ask::Mode;
+use crate::sim::kind::Kind;
 
 /// Microseconds.
 pub(super) type Micros = i64;

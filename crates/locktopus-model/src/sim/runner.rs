@@ -5,13 +5,14 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::judge::Violation;
-use super::strangers::Strangers;
-use super::wire::Wire;
-use super::world::World;
-use super::{Config, Counts};
 use crate::lua::Interpreter;
 use crate::redis::Unsupported;
+use crate::sim::config::Config;
+use crate::sim::counts::Counts;
+use crate::sim::judge::Violation;
+use crate::sim::strangers::Strangers;
+use crate::sim::wire::Wire;
+use crate::sim::world::World;
 
 /// Runs schedules of one configuration.
 ///

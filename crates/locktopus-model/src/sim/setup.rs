@@ -1,13 +1,14 @@
 //! What a seed decides about a schedule before it begins.
 
-use super::actor::OUTAGE;
-use super::client::Habits;
-use super::net::{Mishap, Weather};
-use super::node::LONGEST_LAG;
-use super::rules::{Flaw, MS, Micros, Rules, Strategy};
-use super::{Config, Kind};
 use crate::Rng;
 use crate::redis::ScriptTime;
+use crate::sim::actor::OUTAGE;
+use crate::sim::client::Habits;
+use crate::sim::config::Config;
+use crate::sim::kind::Kind;
+use crate::sim::net::{Mishap, Weather};
+use crate::sim::node::LONGEST_LAG;
+use crate::sim::rules::{Flaw, MS, Micros, Rules, Strategy};
 
 /// Everything that is fixed for one schedule.
 #[derive(Debug)]

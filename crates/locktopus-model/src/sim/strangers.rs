@@ -5,12 +5,13 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::calls::{Call, Calls};
-use super::patch::Patch;
-use super::{Config, Kind};
 use crate::Rng;
 use crate::lua::{Interpreter, Program};
 use crate::redis::{Reply, Server, Unsupported};
+use crate::sim::calls::{Call, Calls};
+use crate::sim::config::Config;
+use crate::sim::kind::Kind;
+use crate::sim::patch::Patch;
 
 /// Their calls, and the scripts that were loaded for them.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! What happened in a schedule, line by line, if somebody wants to know.
 
-use super::rules::Micros;
+use crate::sim::rules::Micros;
 
 /// Lines kept; the last ones matter.
 const LINES: usize = 600;

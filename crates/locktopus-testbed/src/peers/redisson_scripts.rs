@@ -158,6 +158,7 @@ else
 end
 return 1";
 
+/// Takes permits without ids: 1, or 0 if there are too few.
 pub const SEMAPHORE_ACQUIRE: &str = "
 local value = tonumber(redis.call('GET', KEYS[1]))
 if value and value >= tonumber(ARGV[1]) then
@@ -166,6 +167,7 @@ if value and value >= tonumber(ARGV[1]) then
 end
 return 0";
 
+/// Gives permits without ids back, and answers how many there are now.
 pub const SEMAPHORE_RELEASE: &str = "
 local value = redis.call('INCRBY', KEYS[1], ARGV[1])
 redis.call(ARGV[2], KEYS[2], value)
@@ -205,12 +207,14 @@ local value = redis.call('INCRBY', KEYS[1], ARGV[2])
 redis.call(ARGV[4], KEYS[2], value)
 return tonumber(ends) <= tonumber(ARGV[3]) and 0 or 1";
 
+/// Sets the count of a latch: 1, or 0 if it is set already.
 pub const LATCH_SET: &str = "
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
 redis.call(ARGV[2], KEYS[2], '1')
 return 1";
 
+/// Counts a latch down by one, and answers the count.
 pub const LATCH_DOWN: &str = "
 local count = redis.call('DECR', KEYS[1])
 if count <= 0 then redis.call('DEL', KEYS[1]) end

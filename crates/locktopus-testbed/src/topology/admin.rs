@@ -11,8 +11,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::error::TopologyError;
-use super::resp::{Resp, encode, parse};
+use crate::topology::error::TopologyError;
+use crate::topology::resp::{Resp, encode, parse};
 
 /// Sends `words` and returns the reply, error replies included.
 pub(crate) async fn ask(

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::error::TopologyError;
-use super::kind::TopologyKind;
-use super::launch::{self, Launched};
-use super::node::{Node, Role};
-use super::plan::MASTER_NAME;
-use super::poll;
-use super::provider::{Caps, ProviderKind};
-use super::ready;
-use super::slot::{sibling, slot_of};
-use super::tls::TlsFiles;
-use super::urls;
-use super::view;
+use crate::topology::error::TopologyError;
+use crate::topology::kind::TopologyKind;
+use crate::topology::launch::{self, Launched};
+use crate::topology::node::{Node, Role};
+use crate::topology::plan::MASTER_NAME;
+use crate::topology::poll;
+use crate::topology::provider::{Caps, ProviderKind};
+use crate::topology::ready;
+use crate::topology::slot::{sibling, slot_of};
+use crate::topology::tls::TlsFiles;
+use crate::topology::urls;
+use crate::topology::view;
 
 /// A running topology.
 ///

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::provider::ProviderKind;
+use crate::topology::provider::ProviderKind;
 
 /// Why a deployment could not be started, driven or inspected.
 #[derive(Debug, thiserror::Error)]

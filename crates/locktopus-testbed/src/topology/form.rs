@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use super::error::TopologyError;
-use super::node::Node;
-use super::poll;
-use super::slot::SLOTS;
+use crate::topology::error::TopologyError;
+use crate::topology::node::Node;
+use crate::topology::poll;
+use crate::topology::slot::SLOTS;
 
 /// Makes the first `primaries` nodes primaries and the rest their replicas, in turn.
 pub(crate) async fn cluster(

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::error::TopologyError;
-use super::plain::Process;
+use crate::topology::error::TopologyError;
+use crate::topology::plain::Process;
 #[cfg(feature = "pod")]
-use super::pod::PodNode;
-use super::provider::{Isolation, ProviderKind};
+use crate::topology::pod::PodNode;
+use crate::topology::provider::{Isolation, ProviderKind};
 
 /// What runs one server.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::error::TopologyError;
+use crate::topology::error::TopologyError;
 
 /// An arrangement of servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -28,6 +28,9 @@
 //!
 //! Nothing: not after a panic, not after Ctrl-C, and with the plain provider not even after the
 //! harness was killed outright. Containers of a killed harness are removed by the next start.
+//!
+//! Layers, lowest first: log, resp, provider, slot, knobs, line, error, admin, kind, poll, tls, vip, spec, words, plan,
+//! plain, ports, pod, host, node, form, ready, urls, view, launch, deployment.
 
 mod admin;
 mod deployment;
@@ -38,6 +41,7 @@ mod kind;
 mod knobs;
 mod launch;
 mod line;
+mod log;
 mod node;
 mod plain;
 mod plan;
@@ -76,9 +80,6 @@ use ports::PortBlock;
 /// Blocks of ports to try before giving up: another program may take a port between the probe and
 /// the server's start.
 const PORT_ATTEMPTS: usize = 5;
-
-/// Lines of a server's output that errors show.
-const LOG_LINES: usize = 15;
 
 /// Starts a topology and waits until it is complete.
 ///
@@ -177,10 +178,4 @@ async fn sweep_once(provider: ProviderKind) {
             let _ = tokio::task::spawn_blocking(plain::sweep).await;
         })
         .await;
-}
-
-/// The end of a log.
-fn log_tail(log: &str) -> String {
-    let lines: Vec<_> = log.lines().collect();
-    lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
 }

@@ -3,13 +3,13 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use super::admin;
-use super::error::TopologyError;
-use super::host::Host;
-use super::plan::NodePlan;
-use super::poll;
-use super::provider::Isolation;
-use super::resp::Resp;
+use crate::topology::admin;
+use crate::topology::error::TopologyError;
+use crate::topology::host::Host;
+use crate::topology::plan::NodePlan;
+use crate::topology::poll;
+use crate::topology::provider::Isolation;
+use crate::topology::resp::Resp;
 
 /// Limit for one admin command, far above what a healthy server needs.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);

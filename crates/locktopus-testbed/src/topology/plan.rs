@@ -4,9 +4,9 @@
 //! Options go into a file instead of arguments because Sentinel rewrites the file when it changes
 //! roles: a server started again must come back in its latest role, not in its first one.
 
-use super::kind::TopologyKind;
-use super::spec::Spec;
-use super::tls::Certificates;
+use crate::topology::kind::TopologyKind;
+use crate::topology::spec::Spec;
+use crate::topology::tls::Certificates;
 
 /// Name under which Sentinel knows the primary.
 pub(crate) const MASTER_NAME: &str = "mymaster";

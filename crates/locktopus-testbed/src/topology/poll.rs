@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::error::TopologyError;
+use crate::topology::error::TopologyError;
 
 const EVERY: Duration = Duration::from_millis(15);
 

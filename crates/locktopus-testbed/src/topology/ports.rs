@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::error::TopologyError;
-use super::plan::BUS;
+use crate::topology::error::TopologyError;
+use crate::topology::plan::BUS;
 
 /// Above the usual service ports, and low enough that bus ports stay below the range from which
 /// systems take ports for outgoing connections.

@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-use super::error::TopologyError;
-use super::kind::TopologyKind;
-use super::node::{Node, Role};
-use super::plan::MASTER_NAME;
-use super::poll;
-use super::slot::SLOTS;
+use crate::topology::error::TopologyError;
+use crate::topology::kind::TopologyKind;
+use crate::topology::node::{Node, Role};
+use crate::topology::plan::MASTER_NAME;
+use crate::topology::poll;
+use crate::topology::slot::SLOTS;
 
 type Seen<T = ()> = Result<T, String>;
 

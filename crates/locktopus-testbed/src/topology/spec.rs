@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::error::TopologyError;
-use super::kind::TopologyKind;
-use super::knobs::Knobs;
+use crate::topology::error::TopologyError;
+use crate::topology::kind::TopologyKind;
+use crate::topology::knobs::Knobs;
 
 /// A container image, `name:tag`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

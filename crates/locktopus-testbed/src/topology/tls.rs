@@ -9,7 +9,7 @@ use rcgen::{
     KeyUsagePurpose,
 };
 
-use super::error::TopologyError;
+use crate::topology::error::TopologyError;
 
 /// PEM texts of one deployment.
 #[derive(Clone)]

@@ -1,9 +1,9 @@
 //! Connection strings for the clients under test.
 
-use super::kind::TopologyKind;
-use super::node::Node;
-use super::plan::MASTER_NAME;
-use super::tls::TlsFiles;
+use crate::topology::kind::TopologyKind;
+use crate::topology::node::Node;
+use crate::topology::plan::MASTER_NAME;
+use crate::topology::tls::TlsFiles;
 
 /// One string per independent system: several for a quorum, one for everything else.
 pub(crate) fn urls(

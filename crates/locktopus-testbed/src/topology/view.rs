@@ -1,8 +1,8 @@
 //! Who takes writes at the moment, as the servers themselves see it.
 
-use super::kind::TopologyKind;
-use super::node::{Node, Role};
-use super::plan::MASTER_NAME;
+use crate::topology::kind::TopologyKind;
+use crate::topology::node::{Node, Role};
+use crate::topology::plan::MASTER_NAME;
 
 /// The node that takes writes for `slot` (which matters only in a cluster), or why there is none.
 pub(crate) async fn primary_of<'a>(

@@ -10,8 +10,8 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::error::TopologyError;
-use super::line;
+use crate::topology::error::TopologyError;
+use crate::topology::line;
 
 /// What a virtual IP address, a DNS name or a TCP load balancer is to clients: one address, behind which the server
 /// changes.

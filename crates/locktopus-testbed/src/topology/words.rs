@@ -2,9 +2,9 @@
 
 use std::str::FromStr;
 
-use super::error::TopologyError;
-use super::kind::TopologyKind;
-use super::provider::ProviderKind;
+use crate::topology::error::TopologyError;
+use crate::topology::kind::TopologyKind;
+use crate::topology::provider::ProviderKind;
 
 impl FromStr for TopologyKind {
     type Err = TopologyError;

@@ -17,10 +17,10 @@ mod waiting;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::Kind;
-use super::ask::{Answer, Ask, Heard, Mode, Owner};
-use super::rules::{Flaw, MS, Micros, Rules};
 use crate::Rng;
+use crate::sim::ask::{Answer, Ask, Heard, Mode, Owner};
+use crate::sim::kind::Kind;
+use crate::sim::rules::{Flaw, MS, Micros, Rules};
 use holding::Lease;
 use hub::Hub;
 use reaper::Debt;

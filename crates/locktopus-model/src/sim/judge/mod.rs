@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::rc::Rc;
 
-use super::Counts;
-use super::ask::{Ask, Holder, Mode, Owner, Waiter};
-use super::node::Node;
-use super::rules::Micros;
-use super::setup::Setup;
-use super::strangers::Heard;
-use super::wire::{Ran, Wire};
+use crate::sim::ask::{Ask, Holder, Mode, Owner, Waiter};
+use crate::sim::counts::Counts;
+use crate::sim::node::Node;
+use crate::sim::rules::Micros;
+use crate::sim::setup::Setup;
+use crate::sim::strangers::Heard;
+use crate::sim::wire::{Ran, Wire};
 pub(super) use beliefs::Belief;
 use stalls::Stalls;
 

@@ -1,8 +1,8 @@
 //! Whether answers, pushes and tokens are true.
 
 use super::{Before, Execution, Invariant, Judge, SCRIPT};
-use crate::sim::Counts;
 use crate::sim::ask::{Answer, Ask, Extension, Heard, Mode, Owner};
+use crate::sim::counts::Counts;
 use crate::sim::wire::Wire;
 
 impl Judge {

@@ -1,6 +1,6 @@
 //! Mistakes of clients.
 
-use super::super::Flaw;
+use crate::sim::rules::Flaw;
 
 pub(super) const FLAWS: &[(&str, Flaw)] = &[
     (

@@ -1,7 +1,7 @@
 //! Mistakes that show where others take the name for another kind, or lose a number.
 
-use super::super::Kind;
 use super::wrong::{Wrong, mixed};
+use crate::sim::kind::Kind;
 
 pub(super) const PATCHES: &[Wrong] = &[
     mixed(

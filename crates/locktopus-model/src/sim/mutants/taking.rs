@@ -1,7 +1,7 @@
 //! Mistakes in scripts that take, extend, look or clear.
 
-use super::super::Kind;
 use super::wrong::{TOKEN_FIRST, Wrong, wrong};
+use crate::sim::kind::Kind;
 
 pub(super) const PATCHES: &[Wrong] = &[
     wrong(

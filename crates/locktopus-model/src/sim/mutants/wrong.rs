@@ -1,6 +1,6 @@
 //! One mistake in the text of scripts.
 
-use super::super::Kind;
+use crate::sim::kind::Kind;
 
 pub(super) struct Wrong {
     pub(super) name: &'static str,

@@ -7,8 +7,8 @@ use locktopus_protocol::scripts::{
     FAIR, KindScripts, LOCK, MUTEX, PERMITS, READ, SEMAPHORE, WRITE,
 };
 
-use crate::sim::Kind;
 use crate::sim::ask::Mode;
+use crate::sim::kind::Kind;
 
 impl Kind {
     pub(super) fn target(self) -> LockKind {

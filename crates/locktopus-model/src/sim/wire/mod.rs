@@ -12,12 +12,12 @@ use locktopus_core::{LockKind, LockName, LockTarget};
 use locktopus_protocol::Keys;
 use locktopus_protocol::scripts::{KindScripts, Script};
 
-use super::Kind;
-use super::ask::{Answer, Ask, Heard, Mode, Owner};
-use super::layout::Layout;
-use super::patch::Patch;
 use crate::lua::{Interpreter, Program};
 use crate::redis::{Published, Reply, Server, Unsupported};
+use crate::sim::ask::{Answer, Ask, Heard, Mode, Owner};
+use crate::sim::kind::Kind;
+use crate::sim::layout::Layout;
+use crate::sim::patch::Patch;
 use decode::decode;
 
 /// How long a token stays after its last grant.

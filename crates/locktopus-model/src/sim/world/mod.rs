@@ -9,20 +9,21 @@ mod serving;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::actor::Actor;
-use super::client::{Habits, Input, Process};
-use super::judge::{Judge, Verdict};
-use super::net::Net;
-use super::node::Node;
-use super::rules::{MS, Micros, Rules};
-use super::setup::Setup;
-use super::strangers::Strangers;
-use super::trace::Trace;
-use super::wire::Wire;
-use super::{Config, Counts};
 use crate::Rng;
 use crate::lua::Interpreter;
 use crate::redis::{Keyspace, Role, Unsupported};
+use crate::sim::actor::Actor;
+use crate::sim::client::{Habits, Input, Process};
+use crate::sim::config::Config;
+use crate::sim::counts::Counts;
+use crate::sim::judge::{Judge, Verdict};
+use crate::sim::net::Net;
+use crate::sim::node::Node;
+use crate::sim::rules::{MS, Micros, Rules};
+use crate::sim::setup::Setup;
+use crate::sim::strangers::Strangers;
+use crate::sim::trace::Trace;
+use crate::sim::wire::Wire;
 use event::{Event, Successor};
 
 /// The whole of one schedule.

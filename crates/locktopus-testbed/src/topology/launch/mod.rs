@@ -11,19 +11,19 @@ use std::sync::Arc;
 
 pub(crate) use teardown::stop;
 
-use super::error::TopologyError;
-use super::form;
-use super::kind::TopologyKind;
-use super::node::Node;
-use super::plain::RunDir;
+use crate::topology::error::TopologyError;
+use crate::topology::form;
+use crate::topology::kind::TopologyKind;
+use crate::topology::node::Node;
+use crate::topology::plain::RunDir;
 #[cfg(feature = "pod")]
-use super::pod::Pod;
-use super::ports::PortBlock;
-use super::provider::{Caps, ProviderKind};
-use super::ready;
-use super::spec::Spec;
-use super::tls::TlsFiles;
-use super::vip::Vip;
+use crate::topology::pod::Pod;
+use crate::topology::ports::PortBlock;
+use crate::topology::provider::{Caps, ProviderKind};
+use crate::topology::ready;
+use crate::topology::spec::Spec;
+use crate::topology::tls::TlsFiles;
+use crate::topology::vip::Vip;
 
 /// What a provider hands over. Fields are dropped in this order: servers first, ports last.
 #[derive(Debug)]

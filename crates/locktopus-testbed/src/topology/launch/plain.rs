@@ -4,18 +4,18 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::error::TopologyError;
-use super::super::host::Host;
-use super::super::kind::TopologyKind;
-use super::super::node::Node;
-use super::super::plain::{Process, RunDir, clock, program};
-use super::super::plan::{self, NodePlan, Place};
-use super::super::ports::PortBlock;
-use super::super::provider::{Caps, ProviderKind};
-use super::super::spec::Spec;
-use super::super::tls::Certificates;
-use super::super::vip::Vip;
 use super::Launched;
+use crate::topology::error::TopologyError;
+use crate::topology::host::Host;
+use crate::topology::kind::TopologyKind;
+use crate::topology::node::Node;
+use crate::topology::plain::{Process, RunDir, clock, program};
+use crate::topology::plan::{self, NodePlan, Place};
+use crate::topology::ports::PortBlock;
+use crate::topology::provider::{Caps, ProviderKind};
+use crate::topology::spec::Spec;
+use crate::topology::tls::Certificates;
+use crate::topology::vip::Vip;
 
 /// What plain processes can do on this machine.
 pub(crate) fn caps() -> Result<Caps, TopologyError> {

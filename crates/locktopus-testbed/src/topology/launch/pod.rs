@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::super::error::TopologyError;
-use super::super::host::Host;
-use super::super::kind::TopologyKind;
-use super::super::node::Node;
-use super::super::plain::RunDir;
-use super::super::plan::{self, NodePlan, Place};
-use super::super::pod::engine::Engine;
-use super::super::pod::partition::{self, Partition};
-use super::super::pod::requests::{self, Tags};
-use super::super::pod::{DIR, Pod, PodNode, remove_run};
-use super::super::ports::PortBlock;
-use super::super::provider::{Caps, ProviderKind};
-use super::super::spec::{ServerImage, Spec};
-use super::super::tls::Certificates;
 use super::Launched;
+use crate::topology::error::TopologyError;
+use crate::topology::host::Host;
+use crate::topology::kind::TopologyKind;
+use crate::topology::node::Node;
+use crate::topology::plain::RunDir;
+use crate::topology::plan::{self, NodePlan, Place};
+use crate::topology::pod::engine::Engine;
+use crate::topology::pod::partition::{self, Partition};
+use crate::topology::pod::requests::{self, Tags};
+use crate::topology::pod::{DIR, Pod, PodNode, remove_run};
+use crate::topology::ports::PortBlock;
+use crate::topology::provider::{Caps, ProviderKind};
+use crate::topology::spec::{ServerImage, Spec};
+use crate::topology::tls::Certificates;
 
 /// What servers in containers can do on this machine.
 pub(crate) async fn caps() -> Result<Caps, TopologyError> {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::super::error::TopologyError;
-use super::super::host::Host;
-use super::super::node::Node;
-use super::super::pod::engine::failed;
-use super::super::pod::{Container, Pod};
 use super::Launched;
+use crate::topology::error::TopologyError;
+use crate::topology::host::Host;
+use crate::topology::node::Node;
+use crate::topology::pod::engine::failed;
+use crate::topology::pod::{Container, Pod};
 
 /// Removes a pod and waits for it.
 pub(crate) async fn stop(mut launched: Launched) -> Result<(), TopologyError> {

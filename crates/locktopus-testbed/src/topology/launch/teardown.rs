@@ -1,7 +1,7 @@
 //! The orderly end of a deployment.
 
-use super::super::error::TopologyError;
 use super::Launched;
+use crate::topology::error::TopologyError;
 
 /// Ends everything and waits for it, off the executor's threads where that blocks.
 pub(crate) async fn stop(launched: Launched) -> Result<(), TopologyError> {

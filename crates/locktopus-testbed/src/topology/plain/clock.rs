@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::super::error::TopologyError;
-use super::super::provider::ProviderKind;
+use crate::topology::error::TopologyError;
+use crate::topology::provider::ProviderKind;
 
 /// Environment variable that names the library.
 const VARIABLE: &str = "LOCKTOPUS_FAKETIME";

@@ -7,11 +7,11 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tokio::sync::Mutex;
 
-use super::super::error::TopologyError;
-use super::super::plan::NodePlan;
 use super::clock;
 use super::run_dir::RunDir;
 use super::supervisor::{Life, Supervisor};
+use crate::topology::error::TopologyError;
+use crate::topology::plan::NodePlan;
 
 /// How long the kernel may take to end a process that was sent SIGKILL.
 const END_WITHIN: Duration = Duration::from_secs(10);
@@ -140,7 +140,7 @@ impl Process {
     pub(crate) fn last_output(&self) -> String {
         let path = self.dir.join("output.log");
         match std::fs::read(&path) {
-            Ok(bytes) => super::super::log_tail(&String::from_utf8_lossy(&bytes)),
+            Ok(bytes) => crate::topology::log::tail(&String::from_utf8_lossy(&bytes)),
             Err(error) => format!("(cannot read {}: {error})", path.display()),
         }
     }

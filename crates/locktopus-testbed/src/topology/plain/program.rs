@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::super::error::TopologyError;
+use crate::topology::error::TopologyError;
 
 /// Environment variable that names the server program.
 const VARIABLE: &str = "LOCKTOPUS_SERVER_BIN";

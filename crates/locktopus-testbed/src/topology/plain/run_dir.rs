@@ -4,8 +4,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::super::error::TopologyError;
 use super::owner::Owner;
+use crate::topology::error::TopologyError;
 
 /// What every run directory's name begins with.
 pub(crate) const PREFIX: &str = "locktopus-run-";

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::super::error::TopologyError;
+use crate::topology::error::TopologyError;
 
 const SCRIPT: &str = include_str!("supervise.sh");
 

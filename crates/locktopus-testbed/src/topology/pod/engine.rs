@@ -11,8 +11,8 @@ use testcontainers::core::client::docker_client_instance;
 use testcontainers::runners::AsyncRunner;
 use testcontainers::{ContainerRequest, GenericImage};
 
-use super::super::error::TopologyError;
 use super::Container;
+use crate::topology::error::TopologyError;
 
 /// A handle to the engine; cheap to clone.
 #[derive(Debug, Clone)]

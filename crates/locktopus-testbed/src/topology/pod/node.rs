@@ -6,13 +6,13 @@ use std::time::Duration;
 use testcontainers::bollard::models::ContainerState;
 use testcontainers::bollard::query_parameters::KillContainerOptionsBuilder;
 
-use super::super::error::TopologyError;
-use super::super::plan::NodePlan;
-use super::super::poll;
-use super::super::provider::Isolation;
 use super::Container;
 use super::engine::{Engine, failed};
 use super::partition::{Partition, Target};
+use crate::topology::error::TopologyError;
+use crate::topology::plan::NodePlan;
+use crate::topology::poll;
+use crate::topology::provider::Isolation;
 
 /// How long the engine may take to notice that a process ended.
 const END_WITHIN: Duration = Duration::from_secs(20);
@@ -128,7 +128,7 @@ impl PodNode {
         match both {
             (Ok(mut output), Ok(errors)) => {
                 output.extend(errors);
-                super::super::log_tail(&String::from_utf8_lossy(&output))
+                crate::topology::log::tail(&String::from_utf8_lossy(&output))
             }
             (Err(error), _) | (_, Err(error)) => format!("(cannot read the output: {error})"),
         }

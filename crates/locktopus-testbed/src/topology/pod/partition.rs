@@ -6,12 +6,12 @@
 
 use tokio::sync::OnceCell;
 
-use super::super::error::TopologyError;
-use super::super::plan::BUS;
-use super::super::provider::{Isolation, ProviderKind};
 use super::Container;
 use super::engine::Engine;
 use super::requests::{self, Tags};
+use crate::topology::error::TopologyError;
+use crate::topology::plan::BUS;
+use crate::topology::provider::{Isolation, ProviderKind};
 
 /// The helper's image, made by `scripts/build-images`.
 pub(crate) const IMAGE: &str = "locktopus/nft:1";

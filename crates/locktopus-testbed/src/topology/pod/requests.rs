@@ -6,10 +6,10 @@ use testcontainers::bollard::models::PortBinding;
 use testcontainers::core::IntoContainerPort;
 use testcontainers::{ContainerRequest, GenericImage, ImageExt};
 
-use super::super::plain::{Owner, RunDir};
-use super::super::plan::NodePlan;
-use super::super::spec::ServerImage;
 use super::DIR;
+use crate::topology::plain::{Owner, RunDir};
+use crate::topology::plan::NodePlan;
+use crate::topology::spec::ServerImage;
 
 /// Label with the harness that owns a container.
 pub(crate) const OWNER_LABEL: &str = "org.locktopus.owner";

@@ -7,9 +7,9 @@ use testcontainers::bollard::query_parameters::{
     ListContainersOptionsBuilder, RemoveContainerOptionsBuilder,
 };
 
-use super::super::plain::Owner;
 use super::engine::Engine;
 use super::requests::{MACHINE_LABEL, OWNER_LABEL, RUN_LABEL, machine};
+use crate::topology::plain::Owner;
 
 /// Removes leftovers. Never fails: what resists is left to the next sweep, and an engine that does
 /// not answer is reported by the start that follows.
