@@ -1,12 +1,13 @@
 //! From a URL to locks.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use locktopus_core::{DynBackend, Locktopus, LocktopusBuilder, Severity};
 use tokio::time::Instant;
 
 use crate::connect_error::ConnectError;
-use crate::url::{BackendUrl, Begin, Checks};
+use crate::url::{BackendUrl, Begin, Checks, UrlOptions};
 
 /// Connects to the place that a URL names. [The tables](mod@crate::url) say what may be written.
 ///
@@ -52,9 +53,17 @@ pub async fn connect_with(
     configure: impl FnOnce(LocktopusBuilder) -> LocktopusBuilder,
 ) -> Result<Locktopus, ConnectError> {
     let url: BackendUrl = url.parse()?;
-    let backend = open(&url).await?;
-    let mut builder = Locktopus::builder_dyn(backend).namespace(&url.options.namespace);
-    if let Some(lease) = url.options.watchdog_lease() {
+    build(open(&url).await?, &url.options, configure)
+}
+
+/// Locks on a backend, as the options of its URL and the caller want them.
+pub(crate) fn build(
+    backend: DynBackend,
+    options: &UrlOptions,
+    configure: impl FnOnce(LocktopusBuilder) -> LocktopusBuilder,
+) -> Result<Locktopus, ConnectError> {
+    let mut builder = Locktopus::builder_dyn(backend).namespace(&options.namespace);
+    if let Some(lease) = options.watchdog_lease() {
         builder = builder.watchdog_lease(lease);
     }
     Ok(configure(builder).build()?)
@@ -105,15 +114,24 @@ pub async fn connect_client(
 /// Backends count longer timeouts as this.
 const LONGEST_ANSWER: Duration = Duration::from_secs(60 * 60);
 
-async fn open(url: &BackendUrl) -> Result<DynBackend, ConnectError> {
-    let backend = backend(url).await?;
-    if url.options.checks == Checks::Off {
+pub(crate) async fn open(url: &BackendUrl) -> Result<DynBackend, ConnectError> {
+    checked(backend(url).await?, url, &url.options, url.options.timeout).await
+}
+
+/// The backend, once the checks are made that the options of its URL ask for. `answer` is the longest wait for one answer.
+pub(crate) async fn checked(
+    backend: DynBackend,
+    url: &(impl Display + Sync),
+    options: &UrlOptions,
+    answer: Duration,
+) -> Result<DynBackend, ConnectError> {
+    if options.checks == Checks::Off {
         return Ok(backend);
     }
-    let deadline = Instant::now() + time_for_checks(url.options.timeout);
+    let deadline = Instant::now() + time_for_checks(answer);
     let diagnosis = match backend.diagnose(deadline).await {
         Ok(diagnosis) => diagnosis,
-        Err(error) if url.options.begin == Begin::Lazy => {
+        Err(error) if options.begin == Begin::Lazy => {
             tracing::warn!(backend = %url, %error, "the connect-time checks were not made; call diagnose later");
             return Ok(backend);
         }
@@ -131,7 +149,7 @@ async fn open(url: &BackendUrl) -> Result<DynBackend, ConnectError> {
             Severity::Warning | Severity::Danger => tracing::warn!(backend = %url, "{finding}"),
         }
     }
-    if url.options.checks == Checks::Refuse && diagnosis.worst() == Some(Severity::Danger) {
+    if options.checks == Checks::Refuse && diagnosis.worst() == Some(Severity::Danger) {
         backend.close().await;
         return Err(ConnectError::Unsafe {
             url: url.to_string(),

@@ -21,12 +21,32 @@ pub enum ConnectError {
         feature: &'static str,
     },
 
+    /// The URL names no client, so it means `client=redis`, which this build does not have. Features never choose the
+    /// client, so that a crate that turns on another one changes nothing.
+    #[error(
+        "{url} names no client, which means client=redis, but the feature \"redis\" of the locktopus crate is not enabled; \
+             write client=fred, or enable it"
+    )]
+    ClientMissing {
+        /// The URL, without secrets.
+        url: String,
+    },
+
+    /// A connector cannot be added. Nothing was connected.
+    #[error("scheme {scheme:?} of a connector {problem}")]
+    SchemeRefused {
+        /// The scheme.
+        scheme: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+
     /// No server could be reached, or it refused the login.
     #[error("cannot connect to {url}")]
     Unreachable {
         /// The URL, without secrets.
         url: String,
-        /// What the client library said.
+        /// What the client library or the connector said.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },

@@ -14,10 +14,11 @@
 //! | enter a lock again | [`Owner`], [`LockGuard::reenter`] |
 //! | pass a lock to another process | [`LockGuard::into_ticket`], [`LockRequest::adopt`] |
 //! | share locks with another library | [`MutexProfile`], [`Locktopus::mutex_as`] |
-//! | write a backend | [`LockBackend`] |
+//! | write a backend | [`LockBackend`], [`Connectors`] for a URL scheme of its own |
 
 mod connect;
 mod connect_error;
+mod connectors;
 pub mod url;
 
 #[cfg(any(feature = "redis", feature = "fred"))]
@@ -26,6 +27,7 @@ pub use connect::connect_client;
 pub use connect::quorum::{connect_quorum, quorum_of};
 pub use connect::{connect, connect_backend, connect_with};
 pub use connect_error::ConnectError;
+pub use connectors::{Connector, ConnectorError, Connectors};
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub use locktopus_protocol::{GuardedOutcome, GuardedWriter};
 // All of the core and of the backends without a client is public here: this crate only adds the ways to connect.

@@ -16,7 +16,7 @@
 //!
 //! | option | values | default | meaning |
 //! |---|---|---|---|
-//! | `client` | `redis`, `fred` | `redis` if that feature is on, else `fred` | which client library |
+//! | `client` | `redis`, `fred` | `redis`, whatever features are on | which client library |
 //! | `timeout` | duration | `1s` | longest wait for one answer, in a quorum for that of one node; what else takes time follows from it. Should be four round trips to the servers or more |
 //! | `connect_timeout` | duration | `timeout`, at least `1s` | longest wait for one connection with TLS and login, which takes four or five exchanges with the server |
 //! | `pubsub` | `auto`, `plain`, `sharded` | `auto` | which pub/sub announces releases; must be the same for all who share locks |
@@ -35,28 +35,38 @@
 //! | `cert`, `key` | paths | none | PEM files with a client certificate and its key |
 //! | `danger_accept_invalid_certs` | `true`, `false` | `false` | accept any certificate |
 //!
+//! Features never choose: a URL without `client` means `client=redis` in every build, and where the feature `redis` is off it
+//! is an error that says so. Features add up over a program's dependencies, so a default that depends on them would move
+//! the users of `fred` to the other client as soon as any crate turns `redis` on.
+//!
 //! Durations are written like `250ms`, `5s`, `2m`, `7d`. Timeouts are at most an hour, leases and retentions ten years.
+//!
+//! Other schemes are offered by crates of others: [`Connectors`](crate::Connectors). Of the options such a URL has here only
+//! `namespace`, `watchdog` and `checks`; all others are for the connector.
 //!
 //! Messages show a URL without its login, and its options up to the first that is a secret or unknown. So write
 //! `sentinel_password` last if messages are to show the others.
 
 mod authority;
+mod custom;
 mod options;
 mod parse;
 #[cfg(test)]
-mod properties;
+pub(crate) mod properties;
 mod redacted;
 mod safety;
 
+pub use custom::CustomUrl;
 pub use options::{Checks, ClientChoice};
 pub use parse::BackendUrl;
 pub use redacted::UrlError;
 
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub(crate) use authority::Authority;
-pub(crate) use options::Begin;
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub(crate) use options::PubSub;
+pub(crate) use options::{Begin, UrlOptions};
 pub(crate) use parse::Place;
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub(crate) use parse::Shape;
+pub(crate) use redacted::SCHEMES;

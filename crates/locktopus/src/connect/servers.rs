@@ -132,12 +132,8 @@ async fn client(
     url: &BackendUrl,
     options: &ConnectOptions,
 ) -> Result<Arc<dyn RedisClient>, ConnectError> {
-    let default = if cfg!(feature = "redis") {
-        ClientChoice::Redis
-    } else {
-        ClientChoice::Fred
-    };
-    match url.options.client.unwrap_or(default) {
+    // Never by feature: see the table in `locktopus::url`.
+    match url.options.client.unwrap_or(ClientChoice::Redis) {
         #[cfg(feature = "redis")]
         ClientChoice::Redis => match locktopus_redis::connect(options).await {
             Ok(client) => Ok(Arc::new(client)),
@@ -148,6 +144,10 @@ async fn client(
             Ok(client) => Ok(Arc::new(client)),
             Err(error) => Err(unreachable(url, error)),
         },
+        #[cfg(not(feature = "redis"))]
+        ClientChoice::Redis if url.options.client.is_none() => Err(ConnectError::ClientMissing {
+            url: url.to_string(),
+        }),
         #[cfg(not(all(feature = "redis", feature = "fred")))]
         missing => {
             let feature = match missing {
@@ -169,5 +169,36 @@ fn unreachable(
     ConnectError::Unreachable {
         url: url.to_string(),
         source: Box::new(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which client a URL means, without a server.
+    async fn client_of(options: &str) -> Result<&'static str, ConnectError> {
+        let url = format!("redis://127.0.0.1:1?connect=lazy&checks=off{options}");
+        let backend = crate::connect_backend(&url).await?;
+        let name = backend.info().name;
+        backend.close().await;
+        Ok(name)
+    }
+
+    /// Features add up over a program's dependencies: whatever is on, a URL means one client, or is an error.
+    #[tokio::test]
+    async fn the_url_chooses_the_client_and_features_never_do() {
+        for (option, is_on, name) in [
+            ("", cfg!(feature = "redis"), "redis-rs"),
+            ("&client=redis", cfg!(feature = "redis"), "redis-rs"),
+            ("&client=fred", cfg!(feature = "fred"), "fred"),
+        ] {
+            match client_of(option).await {
+                Ok(found) => assert_eq!(found, name),
+                Err(ConnectError::ClientMissing { .. }) => assert!(!is_on && option.is_empty()),
+                Err(ConnectError::FeatureMissing { .. }) => assert!(!is_on && !option.is_empty()),
+                Err(error) => panic!("{error}"),
+            }
+        }
     }
 }

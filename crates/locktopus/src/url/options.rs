@@ -103,8 +103,8 @@ pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 /// Bound for leases; what a `Locktopus` allows is usually less (`max_lease`).
 pub(super) const LONGEST_LEASE: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// Options that mean something for a URL without servers.
-const FOR_MEMORY: [&str; 3] = ["namespace", "watchdog", "checks"];
+/// Options that concern a `Locktopus` on any backend. A `memory:` URL has no others, and a connector is not shown them.
+pub(super) const FOR_ANY_BACKEND: [&str; 3] = ["namespace", "watchdog", "checks"];
 
 impl UrlOptions {
     /// The lease of locks asked for without one, if it is not to be the usual one: quarantine may not allow that.
@@ -125,7 +125,7 @@ impl UrlOptions {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             let quoted = url.quote(name);
             let name = decode(name, "name of an option", url)?;
-            if memory && !FOR_MEMORY.contains(&&*name) {
+            if memory && !FOR_ANY_BACKEND.contains(&&*name) {
                 return Err(url.error(
                     format!("option {quoted}"),
                     "means nothing for a memory: URL",

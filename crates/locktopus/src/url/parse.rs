@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::authority::Authority;
 use super::options::UrlOptions;
-use super::redacted::{Redacted, UrlError, decode};
+use super::redacted::{Redacted, SCHEMES, UrlError, decode};
 
 /// A checked backend URL. See the [module's tables](super) for what may be written.
 ///
@@ -49,6 +49,13 @@ impl FromStr for BackendUrl {
     type Err = UrlError;
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
+        Self::parse(text, &[])
+    }
+}
+
+impl BackendUrl {
+    /// Parses a URL of this crate's own schemes; `others` are named beside them if the scheme is unknown.
+    pub(crate) fn parse(text: &str, others: &[&str]) -> Result<Self, UrlError> {
         let redacted = Redacted::new(text);
         let (rest, query) = text.split_once('?').unwrap_or((text, ""));
         let memory = rest.strip_prefix("memory:");
@@ -56,7 +63,7 @@ impl FromStr for BackendUrl {
             Some(name) => Place::Memory {
                 name: (!name.is_empty()).then(|| name.to_owned()),
             },
-            None => servers(text, &redacted)?,
+            None => servers(text, others, &redacted)?,
         };
         let options = UrlOptions::parse(query, memory.is_some(), &redacted)?;
         let url = Self {
@@ -67,9 +74,7 @@ impl FromStr for BackendUrl {
         url.check()?;
         Ok(url)
     }
-}
 
-impl BackendUrl {
     fn check(&self) -> Result<(), UrlError> {
         let Place::Servers { tls, shape, .. } = &self.place else {
             return Ok(());
@@ -98,9 +103,16 @@ impl BackendUrl {
     }
 }
 
-fn servers(text: &str, url: &Redacted) -> Result<Place, UrlError> {
+fn servers(text: &str, others: &[&str], url: &Redacted) -> Result<Place, UrlError> {
     let (scheme, rest) = text.split_once("://").ok_or_else(|| {
-        url.error("the URL", "has no scheme; write memory:, redis://HOST, redis-sentinel://HOST,HOST/MASTER or redis-cluster://HOST,HOST")
+        let others: String = others.iter().map(|scheme| format!(", {scheme}:")).collect();
+        url.error(
+            "the URL",
+            format!(
+                "has no scheme; write memory:, redis://HOST, redis-sentinel://HOST,HOST/MASTER or \
+                 redis-cluster://HOST,HOST{others}"
+            ),
+        )
     })?;
     let base = scheme.replacen("valkey", "redis", 1);
     let (base, tls) = match base.strip_prefix("rediss") {
@@ -116,7 +128,10 @@ fn servers(text: &str, url: &Redacted) -> Result<Place, UrlError> {
     if !matches!(base.as_str(), "redis" | "redis-sentinel" | "redis-cluster") {
         return Err(url.error(
             format!("scheme {}", url.quote(scheme)),
-            "is unknown; see the table in locktopus::url",
+            format!(
+                "is unknown; known are memory, {}",
+                [&SCHEMES[..], others].concat().join(", ")
+            ),
         ));
     }
     let (authority, path) = address_and_path(rest, url)?;
@@ -165,7 +180,10 @@ fn servers(text: &str, url: &Redacted) -> Result<Place, UrlError> {
 ///
 /// A password with a raw `/` or `?` in it would end the address in its middle, and its rest would be taken for a path
 /// or an option. That shows in an `@` where none belongs.
-fn address_and_path<'a>(rest: &'a str, url: &Redacted) -> Result<(&'a str, &'a str), UrlError> {
+pub(super) fn address_and_path<'a>(
+    rest: &'a str,
+    url: &Redacted,
+) -> Result<(&'a str, &'a str), UrlError> {
     let (address, behind) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     if behind.contains('@') {
         return Err(url.error(

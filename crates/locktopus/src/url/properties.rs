@@ -84,7 +84,7 @@ fn password() -> impl Strategy<Value = String> {
 }
 
 /// A URL with a password in it, and what must not be seen: the password as it is and as it was written.
-fn url_with_password() -> impl Strategy<Value = (String, Vec<String>)> {
+pub(crate) fn url_with_password() -> impl Strategy<Value = (String, Vec<String>)> {
     let start = select(
         &[
             "redis://",
@@ -197,7 +197,7 @@ fn shown(text: &str) -> String {
 }
 
 /// Pieces of a secret that prove a leak where they are seen: four characters, of which two are never in a message.
-fn pieces(secret: &str) -> impl Iterator<Item = String> {
+pub(crate) fn pieces(secret: &str) -> impl Iterator<Item = String> {
     let chars: Vec<_> = secret.chars().collect();
     let all: Vec<String> = chars
         .windows(4)

@@ -45,7 +45,7 @@ const PLAIN_OPTIONS: [&str; 19] = [
 ];
 
 /// Schemes that may be shown in front of a hidden login; any other may be a part of it.
-const SCHEMES: [&str; 12] = [
+pub(crate) const SCHEMES: [&str; 12] = [
     "redis",
     "rediss",
     "valkey",
@@ -68,20 +68,30 @@ impl Redacted {
     pub(crate) fn new(text: &str) -> Self {
         // Compared as it will be parsed: `sentinel%5Fpassword` is a password too.
         let text = plain(text);
+        let start = known_start(&text);
+        Self::of(&text, start)
+    }
+
+    /// As [`new`](Self::new), for a URL of a connector. `start` is its scheme with `:` or `://`.
+    pub(crate) fn with_start(text: &str, start: &str) -> Self {
+        Self::of(&plain(text), start)
+    }
+
+    fn of(text: &str, start: &str) -> Self {
         let login_end = text.rfind('@').map_or(0, |at| at + 1);
         let mut shown = String::new();
         if login_end > 0 {
-            shown.push_str(known_start(&text));
+            shown.push_str(start);
             shown.push_str(HIDDEN);
             shown.push('@');
         }
-        let hidden = hidden_from(&text);
+        let hidden = hidden_from(text);
         // The last `@` may stand in a secret option, which then goes on behind it.
         if let Some(rest) = text.get(login_end..hidden.unwrap_or(text.len())) {
             // An `@` behind the `?` leaves the end of an option here.
-            let options = options_of(&text).map_or(rest.len(), |at| at.saturating_sub(login_end));
+            let options = options_of(text).map_or(rest.len(), |at| at.saturating_sub(login_end));
             let (place, options) = rest.split_at(options.min(rest.len()));
-            shown.push_str(&without_odd_ports(place));
+            shown.push_str(&without_odd_ports(place, start));
             shown.push_str(options);
         }
         if hidden.is_some() {
@@ -204,11 +214,16 @@ fn hidden_from(text: &str) -> Option<usize> {
     None
 }
 
-fn without_odd_ports(place: &str) -> String {
+fn without_odd_ports(place: &str, start: &str) -> String {
     if place.starts_with("memory:") {
         return place.to_owned();
     }
-    let begin = place.find("://").map_or(0, |at| at + "://".len());
+    // A connector's URL may do without `//`.
+    let begin = if !start.is_empty() && place.starts_with(start) {
+        start.len()
+    } else {
+        place.find("://").map_or(0, |at| at + "://".len())
+    };
     let (scheme, rest) = place.split_at(begin);
     let (hosts, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let hosts: Vec<_> = hosts.split(',').map(without_odd_port).collect();

@@ -1,0 +1,146 @@
+//! URLs whose schemes are offered by connectors of other crates.
+
+use std::error::Error;
+use std::fmt;
+
+use super::options::{FOR_ANY_BACKEND, UrlOptions};
+use super::parse::address_and_path;
+use super::redacted::{Redacted, UrlError, decode};
+
+/// A URL whose scheme is offered by a [`Connector`](crate::Connector).
+///
+/// `Debug` and `Display` show it as messages show any URL: without its login, and its options up to the first that is not
+/// known to be harmless. [`expose`](Self::expose) gives the text with its secrets.
+#[derive(Clone)]
+pub struct CustomUrl {
+    scheme: String,
+    exposed: String,
+    pub(crate) options: UrlOptions,
+    redacted: Redacted,
+    /// Longest first, so that none is left in pieces by a shorter one.
+    secrets: Vec<String>,
+}
+
+impl CustomUrl {
+    /// `text` begins with `scheme` and a colon.
+    pub(crate) fn parse(text: &str, scheme: &str) -> Result<Self, UrlError> {
+        let rest = &text[scheme.len() + ":".len()..];
+        let rest = rest.strip_prefix("//").unwrap_or(rest);
+        let start = &text[..text.len() - rest.len()];
+        let redacted = Redacted::with_start(text, start);
+        let (address, _) = address_and_path(rest, &redacted)?;
+        let (place, query) = text.split_once('?').unwrap_or((text, ""));
+        let (ours, theirs): (Vec<_>, Vec<_>) = query
+            .split('&')
+            .filter(|option| !option.is_empty())
+            .partition(|option| {
+                let name = option.split_once('=').map_or(*option, |(name, _)| name);
+                FOR_ANY_BACKEND.contains(&name)
+            });
+        let options = UrlOptions::parse(&ours.join("&"), true, &redacted)?;
+        let exposed = if theirs.is_empty() {
+            place.to_owned()
+        } else {
+            format!("{place}?{}", theirs.join("&"))
+        };
+        Ok(Self {
+            scheme: scheme.to_owned(),
+            exposed,
+            options,
+            secrets: secrets(text, address, &theirs, &redacted),
+            redacted,
+        })
+    }
+
+    /// The scheme, without the colon.
+    #[must_use]
+    pub fn scheme(&self) -> &str {
+        &self.scheme
+    }
+
+    /// The URL as it was written, **with its secrets**, without the options `namespace`, `watchdog` and `checks`.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.exposed
+    }
+
+    /// An error about this URL, for a connector that cannot use it: which part is wrong, and how. What messages do not show
+    /// of the URL is taken out of both.
+    #[must_use]
+    pub fn error(&self, part: &str, problem: &str) -> UrlError {
+        self.redacted.error(self.scrub(part), self.scrub(problem))
+    }
+
+    fn scrub(&self, text: &str) -> String {
+        let secrets = self.secrets.iter();
+        secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
+    }
+
+    /// What a connector failed with, fit to be shown: as it is, or if any text of it has a piece of the URL that is not
+    /// shown, as its text without these pieces.
+    pub(crate) fn without_secrets(
+        &self,
+        error: Box<dyn Error + Send + Sync>,
+    ) -> Box<dyn Error + Send + Sync> {
+        let (mut chain, mut next) = (Vec::new(), error.source());
+        chain.push(error.to_string());
+        while let Some(cause) = next {
+            chain.push(cause.to_string());
+            next = cause.source();
+        }
+        let texts = format!("{error:?} {error:#?} {}", chain.join(" "));
+        if !self.secrets.iter().any(|secret| texts.contains(secret)) {
+            return error;
+        }
+        self.scrub(&chain.join(": ")).into()
+    }
+}
+
+/// The pieces of a URL that no message shows, as they were written, as they were meant, and as `Debug` writes them.
+fn secrets(text: &str, address: &str, options: &[&str], redacted: &Redacted) -> Vec<String> {
+    let mut pieces = vec![text];
+    let hosts = match address.rsplit_once('@') {
+        Some((login, hosts)) => {
+            pieces.push(login);
+            pieces.extend(login.split_once(':').map(|(_, password)| password));
+            hosts
+        }
+        None => address,
+    };
+    // A port that is not a number may be a password whose `@HOST` was forgotten.
+    pieces.extend(
+        hosts
+            .split(',')
+            .filter_map(|host| Some(host.split_once(':')?.1)),
+    );
+    pieces.extend(options);
+    pieces.extend(
+        options
+            .iter()
+            .filter_map(|option| Some(option.split_once('=')?.1)),
+    );
+    let mut secrets: Vec<String> = pieces
+        .into_iter()
+        .flat_map(|piece| {
+            let meant = decode(piece, "", redacted).unwrap_or_default();
+            let debug = meant.escape_debug().to_string();
+            [piece.to_owned(), meant, debug]
+        })
+        .filter(|piece| !piece.is_empty() && !redacted.as_str().contains(piece))
+        .collect();
+    secrets.sort_unstable_by_key(|piece| std::cmp::Reverse(piece.len()));
+    secrets.dedup();
+    secrets
+}
+
+impl fmt::Display for CustomUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.redacted.as_str())
+    }
+}
+
+impl fmt::Debug for CustomUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CustomUrl({})", self.redacted.as_str())
+    }
+}
