@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use futures_util::future::join_all;
+use locktopus_core::BackendErrorKind;
 
 use crate::client::Client;
 use crate::ctx::Ctx;
@@ -17,6 +18,9 @@ const MOST_PAGES: usize = 100_000;
 /// Held locks are found over all pages, others are not: released ones, and those of other names.
 pub async fn held_locks_are_found(ctx: Ctx) {
     let a = ctx.first().await;
+    if !lists(&a).await {
+        return ctx.skip("no lists");
+    }
     let lock = |kind: &str, i: usize| (a.on(ctx.target_with(&format!("/{kind}{i}"))), ctx.owner());
     let held: Vec<_> = (0..HELD).map(|i| lock("h", i)).collect();
     let released: Vec<_> = (0..5).map(|i| lock("h-released", i)).collect();
@@ -56,6 +60,9 @@ pub async fn held_locks_are_found(ctx: Ctx) {
 /// What is special in patterns means itself in a prefix.
 pub async fn a_prefix_is_not_a_pattern(ctx: Ctx) {
     let a = ctx.first().await;
+    if !lists(&a).await {
+        return ctx.skip("no lists");
+    }
     for special in ["*", "?", "[x]", "\\", "^", "[^a]", "[a-z]"] {
         let [meant, other] = [format!("/{special}1"), "/x1".to_owned()]
             .map(|ending| (a.on(ctx.target_with(&ending)), ctx.owner()));
@@ -74,6 +81,12 @@ pub async fn a_prefix_is_not_a_pattern(ctx: Ctx) {
             lock.give_back(owner).await;
         }
     }
+}
+
+async fn lists(client: &Client) -> bool {
+    let page = client.backend.scan("", None, client.deadline()).await;
+    let error = page.err().map(|error| error.kind());
+    error != Some(BackendErrorKind::Unsupported)
 }
 
 fn name(lock: &Client) -> String {

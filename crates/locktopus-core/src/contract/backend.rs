@@ -23,7 +23,35 @@ use crate::contract::wake::WakeStream;
 /// A place where locks are kept.
 ///
 /// Implemented by those who write backends; those who use locks call [`Locktopus`](crate::Locktopus).
-/// There are no default methods, so that a wrapper (tracing, timeout, quorum) cannot forget to forward one.
+/// There are no default methods, so that a wrapper (tracing, timeout, quorum) cannot forget to forward one:
+/// [`forward_backend!`](crate::forward_backend) writes those that it forwards, and
+/// [`trivial_backend!`](crate::trivial_backend) those that a backend has nothing to say to. `docs/write-a-backend.md` is
+/// a guide, and `examples/backend-template` a backend to copy.
+///
+/// # Trivial answers
+///
+/// Six methods are what a lock is: [`attempt`](Self::attempt), [`release`](Self::release), [`extend`](Self::extend),
+/// [`inspect`](Self::inspect), [`evict`](Self::evict) and [`close`](Self::close). For the others, and for what an attempt may
+/// ask for, a backend that does not have something answers:
+///
+/// | without | method or field | answer | what follows |
+/// |---|---|---|---|
+/// | names of its own rules | [`check`](Self::check) | [`LockTarget::check_name`] | |
+/// | some kinds | [`check`](Self::check) | [`NameError::UnsupportedKind`] for each of them | users are told before anything is sent |
+/// | groups | [`group`](Self::group) | `None` | several locks are taken one by one |
+/// | | [`attempt_all`](Self::attempt_all) | `Unsupported` | never called |
+/// | a queue | [`attempt`](Self::attempt) | [`Held`](AttemptOutcome::Held), whatever `place` says; no [`with_queues`](BackendInfo::with_queues) | waiters ask again, in no order |
+/// | wake-ups | [`listen`](Self::listen) | `None` | |
+/// | | [`subscribe`](Self::subscribe) | `Unsupported`; `wakes: false` in [`BackendInfo::new`] | waiters ask again after growing pauses |
+/// | recalls | [`attempt`](Self::attempt) | ignores `recall`; no [`with_recalls`](BackendInfo::with_recalls) | no lease is kept after its release |
+/// | numbers (semaphores, latches) | [`counter`](Self::counter) | `Unsupported` | never called, if `check` refuses those kinds |
+/// | a list | [`scan`](Self::scan) | `Unsupported` | held locks cannot be listed |
+/// | shards | [`shard`](Self::shard) | `0` | all locks are extended in one call |
+/// | checks of its own | [`diagnose`](Self::diagnose) | one node, [`BackendInfo::description`] | |
+/// | memory of tokens that ends | [`attempt`](Self::attempt) | ignores `token_retention` | tokens are remembered for ever |
+///
+/// `Unsupported` is [`BackendError::unsupported`]. What a backend does not have needs no answer after
+/// [`close`](Self::close) either.
 ///
 /// # Contract
 ///
@@ -122,7 +150,7 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     -> Result<Eviction, BackendError>;
 
     /// Lists locks that are held and whose names begin with `prefix`, a page at a time. Never blocks the backend
-    /// for long.
+    /// for long. A backend that cannot list them answers with an error of kind `Unsupported`.
     async fn scan(
         &self,
         prefix: &str,

@@ -99,6 +99,13 @@ impl BackendError {
         Self::new(backend, kind, Executed::No, message).with_source(OtherKind { found, asked })
     }
 
+    /// The backend does not have what was asked for. Nothing was done.
+    #[must_use]
+    pub fn unsupported(backend: &'static str, message: impl Into<String>) -> Self {
+        let kind = BackendErrorKind::Unsupported;
+        Self::new(backend, kind, Executed::No, message)
+    }
+
     /// Adds the error this one came from. It is shown by error chains, not by this error's text.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {

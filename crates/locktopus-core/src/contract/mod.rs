@@ -2,7 +2,7 @@
 //!
 //! Begin with [`backend`]. The other files are the words it speaks in: what is asked for (`request`, `counter`), what
 //! is answered (`lock_state`, `backend_error`, `diagnosis`), how waiters are told (`wake`), and the values all of them
-//! carry (`name`, `kind`, `owner`, `token`). `node_probe` is for backends that can be nodes of a quorum.
+//! carry (`name`, `kind`, `owner`, `token`). `forward` and `trivial` write methods for wrappers and for what is not there. `node_probe` is for backends that can be nodes of a quorum.
 
 pub(crate) mod backend;
 pub(crate) mod backend_error;
@@ -22,5 +22,6 @@ pub(crate) mod safety_mode;
 pub(crate) mod sync;
 pub(crate) mod token;
 pub(crate) mod token_retention;
+pub(crate) mod trivial;
 pub(crate) mod validity;
 pub(crate) mod wake;
