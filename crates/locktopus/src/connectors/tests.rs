@@ -198,6 +198,8 @@ async fn what_a_connector_says_loses_the_secrets_and_keeps_the_rest() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
+
     /// As of the URLs of this crate: `url::properties` has what a password is made of.
     #[test]
     fn no_custom_url_shows_a_piece_of_a_password(
