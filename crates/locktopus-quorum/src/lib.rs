@@ -73,7 +73,7 @@ use locktopus_core::{
 /// Mutual exclusion, as long as the clocks of clients and nodes run at the same speed within the margin, nodes do
 /// not forget locks before their time, and do not depend on each other: no replicas of one another, no shards
 /// of one cluster, no automatic failover. A node that may forget by being restarted must be added with a
-/// [probe](NodeProbe); it then votes only once its server has been up for the
+/// [probe](locktopus_core::NodeProbe); it then votes only once its server has been up for the
 /// [longest lease](QuorumBuilder::max_lease).
 ///
 /// All clients must be configured with the same nodes, which nothing checks: two clients with different lists may

@@ -38,7 +38,7 @@ pub use value::ValueEncoding;
 /// # What holds for all of them
 ///
 /// * On one server (standalone, behind Sentinel, or a slot of a cluster) each side sees the other's locks, whoever comes
-///   first. Over several independent servers, put the profile on a [`QuorumBackend`](crate::QuorumBackend).
+///   first. Over several independent servers, put the profile on a `QuorumBackend` of `locktopus-quorum`.
 /// * A mutex that is shared is never handed from one waiter to the next: the other library's would never see it free. So
 ///   there is no order among waiters.
 /// * A profile of a single key has no [fencing tokens](crate::FencingToken), and its waiters poll, as the other library's

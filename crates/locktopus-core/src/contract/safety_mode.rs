@@ -41,7 +41,7 @@ pub enum SafetyMode {
         /// The longest lease there is. Longer ones are refused. The same for all who share the servers.
         max_lease: Duration,
     },
-    /// A majority of independent servers must agree. See [`QuorumBackend`](crate::QuorumBackend).
+    /// A majority of independent servers must agree. See `QuorumBackend` of `locktopus-quorum`.
     Quorum,
 }
 

@@ -180,7 +180,7 @@ redis.call('SET', KEYS[1], ARGV[1])
 redis.call(ARGV[2], KEYS[2], ARGV[1])
 return 1";
 
-/// Takes permits with ids: 'OK', ':<when the first one ends>', or nil.
+/// Takes permits with ids: `OK`, `:<when the first one ends>`, or nil.
 pub const PERMITS_ACQUIRE: &str = "
 local over = redis.call('ZRANGEBYSCORE', KEYS[2], 0, ARGV[3], 'LIMIT', 0, ARGV[1])
 if over[1] then
