@@ -14,8 +14,7 @@ use crate::failover::report::{html, terminal};
 /// Arguments of `failover-report`.
 #[derive(Debug, Args)]
 pub struct FailoverReportArgs {
-    /// `report.json` or `summary.json` of a run. With --page, of several: what a later one has done too counts for an
-    /// earlier one.
+    /// `report.json` or `summary.json` of a run. With --page, of several, all of which is shown.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// What to write to standard output.

@@ -14,8 +14,8 @@ pub const BEGIN: &str =
 /// What comes behind it.
 pub const END: &str = "<!-- end of the generated part -->";
 
-/// `page` with the tables of `reports` between the markers. Of a combination that several of them have, the last one
-/// counts.
+/// `page` with the tables of `reports` between the markers. All that each of them measured is shown: a combination that
+/// was measured again is there twice, and why is for the text around the tables to say.
 ///
 /// # Errors
 ///
@@ -40,11 +40,7 @@ pub fn with_table(page: &str, reports: &[FailoverReport]) -> Result<String, Stri
 fn tables(reports: &[FailoverReport]) -> String {
     let mut out = String::new();
     for (at, report) in reports.iter().enumerate() {
-        let repeated = |cell: &&CellReport| {
-            let mut later = reports[at + 1..].iter().flat_map(|later| &later.cells);
-            later.any(|later| same(later, cell))
-        };
-        let cells: Vec<_> = report.cells.iter().filter(|cell| !repeated(cell)).collect();
+        let cells: Vec<_> = report.cells.iter().collect();
         if at > 0 {
             out.push('\n');
         }
@@ -70,18 +66,6 @@ fn skipped(out: &mut String, report: &FailoverReport, later: &[FailoverReport]) 
             let _ = writeln!(out, "- {}: needs {}", skip.what, skip.needs);
         }
     }
-}
-
-/// Whether two cells are the same combination on the same servers.
-fn same(a: &CellReport, b: &CellReport) -> bool {
-    let key = |cell: &CellReport| {
-        (
-            (cell.scenario.clone(), cell.topology, cell.mode.clone()),
-            (cell.client.clone(), cell.subject),
-            (cell.provider.clone(), cell.server.clone()),
-        )
-    };
-    key(a) == key(b)
 }
 
 fn table(out: &mut String, report: &FailoverReport, cells: &[&CellReport]) {
