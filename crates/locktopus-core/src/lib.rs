@@ -29,8 +29,9 @@ pub use contract::diagnosis::{Diagnosis, Finding, Severity};
 pub use contract::forward;
 pub use contract::kind::{LockKind, LockTarget};
 pub use contract::lock_state::{
-    Eviction, FoundLock, HolderState, LockPage, LockState, Mode, ScanCursor, WaiterState,
+    Eviction, FoundLock, HolderState, LockPage, LockState, ScanCursor, WaiterState,
 };
+pub use contract::mode::Mode;
 pub use contract::mutex_profile::{Bell, MutexProfile, ValueEncoding};
 pub use contract::name::{LockName, MAX_NAME_BYTES, NameEncoding, NameError, RawName};
 pub use contract::node_probe::{NodeIdentity, NodeProbe};

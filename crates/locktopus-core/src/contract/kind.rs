@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::contract::lock_state::Mode;
+use crate::contract::mode::Mode;
 use crate::contract::mutex_profile::MutexProfile;
 use crate::contract::name::{self, LockName, NameError};
 use crate::contract::owner::OwnerId;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::contract::kind::LockKind;
+use crate::contract::mode::Mode;
 use crate::contract::owner::OwnerId;
 use crate::contract::token::FencingToken;
 
@@ -36,17 +37,6 @@ impl LockState {
             .iter()
             .position(|waiter| waiter.owner == *owner)
     }
-}
-
-/// How a holder holds, or how a waiter wants to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// Alone: every lock that is neither a read lock nor a semaphore.
-    Exclusive,
-    /// Together with other readers.
-    Read,
-    /// A part of a semaphore.
-    Permits,
 }
 
 /// A holder as the backend sees it.

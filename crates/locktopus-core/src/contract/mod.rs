@@ -2,7 +2,9 @@
 //!
 //! Begin with [`backend`]. The other files are the words it speaks in: what is asked for (`request`, `counter`), what
 //! is answered (`lock_state`, `backend_error`, `diagnosis`), how waiters are told (`wake`), and the values all of them
-//! carry (`name`, `kind`, `owner`, `token`). `forward` and `trivial` write methods for wrappers and for what is not there. `node_probe` is for backends that can be nodes of a quorum.
+//! carry (`name`, `kind`, `owner`, `token`). `name`, `kind` and `mutex_profile` know each other, because they are one
+//! thing in three files: a name is refused for a kind, and the profile of a kind turns names into keys.
+//! `forward` and `trivial` write methods for wrappers and for what is not there. `node_probe` is for backends that can be nodes of a quorum.
 
 pub(crate) mod backend;
 pub(crate) mod backend_error;
@@ -12,6 +14,7 @@ pub(crate) mod diagnosis;
 pub mod forward;
 pub(crate) mod kind;
 pub(crate) mod lock_state;
+pub(crate) mod mode;
 pub(crate) mod mutex_profile;
 pub(crate) mod name;
 pub(crate) mod node_probe;

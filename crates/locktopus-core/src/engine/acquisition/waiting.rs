@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::attempts::{Acquisition, Obstacle, SHORTEST_HEARTBEAT, Stop};
 use super::plan::Wait;
 use crate::contract::kind::LockKind;
-use crate::contract::lock_state::Mode;
+use crate::contract::mode::Mode;
 use crate::contract::owner;
 use crate::contract::token::FencingToken;
 use crate::contract::wake::{Wake, WakeStream};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::LockRequest;
 use crate::contract::kind::LockTarget;
-use crate::contract::lock_state::Mode;
+use crate::contract::mode::Mode;
 use crate::contract::option_error::OptionError;
 use crate::contract::request::MAX_PERMITS;
 use crate::contract::token_retention::TokenRetention;

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::LockRequest;
 use crate::contract::kind::LockKind;
-use crate::contract::lock_state::Mode;
+use crate::contract::mode::Mode;
 use crate::engine::acquisition::{self, Plan, Wait};
 use crate::engine::error::LockError;
 use crate::handles::any_guard::{AnyGuard, Taken};

@@ -1,7 +1,6 @@
 //! Taking several locks: group after group in order, holding what there is, giving everything back on failure.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join_all, select_all};
@@ -12,60 +11,15 @@ use super::gates::Gates;
 use super::group::{Group, GroupAttempt};
 use super::guard::first_lost;
 use super::set::{Member, Unit};
+use super::taken::Taken;
 use crate::contract::kind::LockTarget;
 use crate::contract::owner;
 use crate::engine::acquisition::{self, Wait};
 use crate::engine::error::{LockError, LostCause};
-use crate::engine::holding::lease::LeaseState;
-use crate::engine::holding::services::Services;
 use crate::handles::guard::LockGuard;
-use crate::handles::lease::Lease;
 
 /// How often a group is tried at once before its locks are waited for one by one.
 const GROUP_ROUNDS: u32 = 3;
-/// What a fixed lease may have lost of its validity while the other locks were taken: a tenth.
-const FRESH: (u32, u32) = (9, 10);
-
-/// A lock that was taken, held while the others are.
-pub(super) struct Taken {
-    pub(super) backend: Arc<str>,
-    pub(super) guard: LockGuard,
-    pub(super) state: Arc<LeaseState>,
-    pub(super) services: Arc<Services>,
-    lease: Lease,
-}
-
-impl Taken {
-    pub(super) fn new(member: &Member, guard: LockGuard) -> Self {
-        let (state, services) = (Arc::clone(guard.state()), Arc::clone(guard.services()));
-        Self {
-            backend: Arc::clone(&member.backend),
-            lease: guard.lease(),
-            guard,
-            state,
-            services,
-        }
-    }
-
-    /// Until when it can wait for the other locks without being extended; `None` if the watchdog sees to it.
-    fn due(&self) -> Option<Instant> {
-        let half = self.state.lease() / 2;
-        (!self.state.renewed).then(|| self.state.valid_until().before(half).timer())
-    }
-
-    async fn extend(&self) -> Result<Instant, LockError> {
-        self.guard.extend(self.state.lease()).await
-    }
-
-    /// Makes sure that a fixed lease begins about when the last lock was taken.
-    async fn refresh(&self) -> Result<(), LockError> {
-        let full = self.services.settings.margin.validity(self.state.lease());
-        if !self.state.renewed && self.guard.remaining() < full * FRESH.0 / FRESH.1 {
-            self.extend().await?;
-        }
-        self.guard.ensure_valid()
-    }
-}
 
 /// How far one step got.
 enum Step {

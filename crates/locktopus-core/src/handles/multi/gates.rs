@@ -9,10 +9,10 @@ use std::time::Duration;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::{Instant, timeout_at};
 
-use super::collect::Taken;
 use super::set::{Member, Unit};
+use super::taken::Taken;
 use crate::contract::kind::LockKind;
-use crate::contract::lock_state::Mode;
+use crate::contract::mode::Mode;
 use crate::engine::acquisition::Wait;
 use crate::engine::error::LockError;
 use crate::handles::owner_handle::{GateKey, Inside, Owner};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::collect::Taken;
 use super::set::Member;
+use super::taken::Taken;
 use crate::contract::backend_error::{BackendError, Executed, OtherKind};
 use crate::contract::clock::{self, timer_in};
 use crate::contract::kind::LockTarget;

@@ -9,7 +9,7 @@ use futures_util::future::{join_all, select_all};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::collect::Taken;
+use super::taken::Taken;
 use crate::contract::kind::LockTarget;
 use crate::contract::name::LockName;
 use crate::contract::sync::lock;

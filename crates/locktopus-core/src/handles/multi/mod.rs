@@ -12,6 +12,7 @@ mod gates;
 mod group;
 mod guard;
 mod set;
+mod taken;
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -186,7 +187,7 @@ impl MultiLock {
         Ok(taken.map(MultiGuard::new))
     }
 
-    async fn collect(self, wait: Wait) -> Result<Option<Vec<collect::Taken>>, LockError> {
+    async fn collect(self, wait: Wait) -> Result<Option<Vec<taken::Taken>>, LockError> {
         if let Some(error) = self.refused {
             return Err(error);
         }

@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use crate::contract::kind::{LockKind, LockTarget};
-use crate::contract::lock_state::Mode;
+use crate::contract::mode::Mode;
 use crate::contract::name::LockName;
 use crate::contract::option_error::OptionError;
 use crate::engine::acquisition::Engine;

@@ -1,0 +1,12 @@
+//! How a lock is held: alone, with other readers, or in parts.
+
+/// How a holder holds, or how a waiter wants to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Alone: every lock that is neither a read lock nor a semaphore.
+    Exclusive,
+    /// Together with other readers.
+    Read,
+    /// A part of a semaphore.
+    Permits,
+}

@@ -1,0 +1,56 @@
+//! A lock that was taken, held while the others are.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::set::Member;
+use crate::engine::error::LockError;
+use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::services::Services;
+use crate::handles::guard::LockGuard;
+use crate::handles::lease::Lease;
+
+/// What a fixed lease may have lost of its validity while the other locks were taken: a tenth.
+const FRESH: (u32, u32) = (9, 10);
+
+/// A lock that was taken, held while the others are.
+pub(super) struct Taken {
+    pub(super) backend: Arc<str>,
+    pub(super) guard: LockGuard,
+    pub(super) state: Arc<LeaseState>,
+    pub(super) services: Arc<Services>,
+    pub(super) lease: Lease,
+}
+
+impl Taken {
+    pub(super) fn new(member: &Member, guard: LockGuard) -> Self {
+        let (state, services) = (Arc::clone(guard.state()), Arc::clone(guard.services()));
+        Self {
+            backend: Arc::clone(&member.backend),
+            lease: guard.lease(),
+            guard,
+            state,
+            services,
+        }
+    }
+
+    /// Until when it can wait for the other locks without being extended; `None` if the watchdog sees to it.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let half = self.state.lease() / 2;
+        (!self.state.renewed).then(|| self.state.valid_until().before(half).timer())
+    }
+
+    pub(super) async fn extend(&self) -> Result<Instant, LockError> {
+        self.guard.extend(self.state.lease()).await
+    }
+
+    /// Makes sure that a fixed lease begins about when the last lock was taken.
+    pub(super) async fn refresh(&self) -> Result<(), LockError> {
+        let full = self.services.settings.margin.validity(self.state.lease());
+        if !self.state.renewed && self.guard.remaining() < full * FRESH.0 / FRESH.1 {
+            self.extend().await?;
+        }
+        self.guard.ensure_valid()
+    }
+}
