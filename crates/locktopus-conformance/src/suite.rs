@@ -214,7 +214,7 @@ impl Trial {
 }
 
 async fn run(case: Case, ctx: Ctx) {
-    if case.needs_queue() && !ctx.backend(0).await.info().queues {
+    if case.needs_queue() && !ctx.backend(0).await.info().supports_queue {
         return ctx.skip("no queue");
     }
     case.run(ctx).await;

@@ -32,7 +32,7 @@ pub use contract::lock_state::{
     Eviction, FoundLock, HolderState, LockPage, LockState, ScanCursor, WaiterState,
 };
 pub use contract::mode::Mode;
-pub use contract::mutex_profile::{Bell, MutexProfile, ValueEncoding};
+pub use contract::mutex_profile::{MutexProfile, Notification, ValueEncoding};
 pub use contract::name::{LockName, MAX_NAME_BYTES, NameEncoding, NameError, RawName};
 pub use contract::node_probe::{NodeIdentity, NodeProbe};
 pub use contract::option_error::OptionError;
@@ -51,7 +51,7 @@ pub use contract::wake::{Wake, WakeGroup, WakeStream};
 pub use engine::cohort_settings::CohortSettings;
 pub use engine::error::{LockError, LostCause, Phase};
 pub use engine::settings::{MIN_LEASE, WaitStrategy};
-pub use engine::wait_progress::{WaitEstimate, WaitProgress, WaitStanding};
+pub use engine::wait_progress::{WaitEstimate, WaitPosition, WaitProgress};
 pub use handles::any_guard::AnyGuard;
 pub use handles::fence::{Fence, FenceGate, FenceParseError, HolderMark, StaleCause, StaleFence};
 pub use handles::guard::LockGuard;

@@ -778,5 +778,5 @@ async fn many_threads_never_overlap_and_nothing_is_left() {
         assert_eq!(locks.held(), 0);
         assert_eq!(locks.shutdown(LEASE).await.abandoned, 0);
     }
-    assert!(store.info().queues);
+    assert!(store.info().supports_queue);
 }

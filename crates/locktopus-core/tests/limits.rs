@@ -6,7 +6,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Fate, Scripted};
-use locktopus_core::{LockError, LockRequest, Locktopus, WaitStanding, WaitStrategy};
+use locktopus_core::{LockError, LockRequest, Locktopus, WaitPosition, WaitStrategy};
 use tokio::time::{Instant, sleep};
 
 /// What the first attempt has for its answer, and what a backend has that does not keep to its deadline.
@@ -106,7 +106,7 @@ async fn those_who_wait_behind_a_leader_are_told_how_it_goes_on() {
         sleep(Duration::from_millis(5)).await;
     }
     sleep(Duration::from_secs(2)).await;
-    let ahead = |standing: Option<WaitStanding>| standing.map(|standing| standing.ahead);
+    let ahead = |standing: Option<WaitPosition>| standing.map(|standing| standing.ahead);
     for (index, watch) in progress.iter().enumerate() {
         let standing = watch.latest();
         assert_eq!(

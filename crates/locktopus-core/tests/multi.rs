@@ -203,7 +203,7 @@ async fn when_one_is_lost_all_are_lost_and_given_back() {
     for other in &leases[..2] {
         let cause = other.lost().await;
         assert!(
-            matches!(&cause, LostCause::Together { lock } if lock.contains("\"z\"")),
+            matches!(&cause, LostCause::MemberLost { lock } if lock.contains("\"z\"")),
             "{cause:?}"
         );
     }

@@ -33,7 +33,7 @@ pub(crate) fn of(kind: &LockKind) -> Option<&'static KindScripts> {
 pub(crate) fn position(kind: &LockKind) -> Option<usize> {
     match kind {
         LockKind::Reentrant => Some(0),
-        LockKind::Mutex(profile) if profile.rings() => Some(2),
+        LockKind::Mutex(profile) if profile.notifies() => Some(2),
         LockKind::Mutex(_) => Some(1),
         LockKind::Fair => Some(3),
         LockKind::Read => Some(4),

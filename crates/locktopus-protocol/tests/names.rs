@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use locktopus_core::{Bell, LockKind, LockName, LockTarget, MutexProfile, NameError};
+use locktopus_core::{LockKind, LockName, LockTarget, MutexProfile, NameError, Notification};
 use locktopus_protocol::Keys;
 use locktopus_protocol::slot::key_slot;
 
@@ -225,7 +225,7 @@ fn belongings(target: &LockTarget) -> Vec<(bool, String)> {
         }
         _ => {}
     }
-    if let Some(Bell::List(list)) = &keys.bell {
+    if let Some(Notification::List(list)) = &keys.notification {
         found.push((true, list.clone()));
     }
     found.extend(names.into_iter().map(|name| (true, name)));

@@ -186,7 +186,7 @@ async fn nodes_look_as_to_other_redlocks() {
 async fn other_kinds_and_other_deployments_are_refused() {
     let place = servers(TopologyKind::Quorum { nodes: 3 }).await;
     let quorum = quorum_of(&urls(&place), |builder| builder).unwrap();
-    assert!(!quorum.info().queues);
+    assert!(!quorum.info().supports_queue);
     let locks = Locktopus::builder(quorum).build().unwrap();
     let error = locks.fair_lock("f").try_acquire().await.unwrap_err();
     assert!(error.to_string().contains("quorum"), "{error}");

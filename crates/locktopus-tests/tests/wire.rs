@@ -6,8 +6,6 @@
     reason = "helpers of tests are tests too, and cases share a thread"
 )]
 
-#[path = "wire/bells.rs"]
-mod bells;
 mod common;
 #[path = "wire/foreign.rs"]
 mod foreign;
@@ -19,6 +17,8 @@ mod libraries;
 mod mutex;
 #[path = "wire/names.rs"]
 mod names;
+#[path = "wire/notifications.rs"]
+mod notifications;
 #[path = "wire/peers.rs"]
 mod peers;
 #[path = "wire/types.rs"]
@@ -43,8 +43,8 @@ async fn everything_on(kind: TopologyKind) {
         cases.add(name("mutexes of other libraries"), mutex::profiles(at()));
         cases.add(name("libraries"), libraries::all(at()));
         cases.add(name("bare DEL"), libraries::bare_delete(at()));
-        cases.add(name("python-redis-lock"), bells::python(at()));
-        cases.add(name("Spring"), bells::spring(at()));
+        cases.add(name("python-redis-lock"), notifications::python(at()));
+        cases.add(name("Spring"), notifications::spring(at()));
         cases.add(name("kinds mixed"), types::mixed(at()));
         cases.add(name("foreign types"), types::foreign(at()));
         cases.add(name("odd names"), names::odd(at()));

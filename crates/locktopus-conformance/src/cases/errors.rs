@@ -73,7 +73,7 @@ pub async fn a_closed_client_says_so(ctx: Ctx) {
         "an inspection",
     );
     // What a backend does not have is not there before and after.
-    if client.backend.info().wakes {
+    if client.backend.info().supports_wake_ups {
         closed(
             in_time(client.backend.subscribe(&target, deadline)).await,
             "a subscription",

@@ -25,7 +25,7 @@ struct Holder {
 impl Holder {
     /// Listens, then takes the lock. `None`, and the case is skipped, where nobody can be told.
     async fn take(ctx: &Ctx, client: &Client, recall: bool) -> Option<Self> {
-        if !client.backend.info().recalls {
+        if !client.backend.info().supports_recall {
             ctx.skip("this backend does not tell holders that they are wanted");
             return None;
         }
@@ -176,7 +176,8 @@ pub async fn asking_to_be_told_changes_nothing_else(ctx: Ctx) {
     for place in [None, Some(LONG)] {
         let attempt = AcquireAttempt {
             recall: true,
-            place: place.filter(|_| a.backend.info().queues && ctx.flavour().kind().hands_off()),
+            place: place
+                .filter(|_| a.backend.info().supports_queue && ctx.flavour().kind().hands_off()),
             ..a.attempt_of(&ctx.owner(), LONG)
         };
         granted(&a, &attempt).await;

@@ -42,7 +42,7 @@ use crate::contract::wake::WakeStream;
 /// | | [`attempt_all`](Self::attempt_all) | `Unsupported` | never called |
 /// | a queue | [`attempt`](Self::attempt) | [`Held`](AttemptOutcome::Held), whatever `place` says; no [`with_queues`](BackendInfo::with_queues) | waiters ask again, in no order |
 /// | wake-ups | [`listen`](Self::listen) | `None` | |
-/// | | [`subscribe`](Self::subscribe) | `Unsupported`; `wakes: false` in [`BackendInfo::new`] | waiters ask again after growing pauses |
+/// | | [`subscribe`](Self::subscribe) | `Unsupported`; `supports_wake_ups: false` in [`BackendInfo::new`] | waiters ask again after growing pauses |
 /// | recalls | [`attempt`](Self::attempt) | ignores `recall`; no [`with_recalls`](BackendInfo::with_recalls) | no lease is kept after its release |
 /// | numbers (semaphores, latches) | [`counter`](Self::counter) | `Unsupported` | never called, if `check` refuses those kinds |
 /// | a list | [`scan`](Self::scan) | `Unsupported` | held locks cannot be listed |
@@ -70,7 +70,7 @@ use crate::contract::wake::WakeStream;
 ///   to the first waiters that can have it and pushes the grant to them ([`WakeStream`]); so does whoever gives up a
 ///   place while the lock is free, and whoever finds permits whose lease has ended. An attempt never
 ///   overtakes a waiter that is alive, whether it queues or not. A backend without a queue answers
-///   [`Held`](AttemptOutcome::Held) to every attempt and says so in [`BackendInfo::queues`].
+///   [`Held`](AttemptOutcome::Held) to every attempt and says so in [`BackendInfo::supports_queue`].
 /// * **Kinds.** A name is in use as one kind from when it is held, waited for or given a number, until that is over. Then an
 ///   attempt, a group, an operation on the number, an eviction and an inspection as another kind are errors of kind
 ///   [`OtherKind`](crate::BackendErrorKind::OtherKind) and change nothing. A release and an extension are answered as
@@ -79,7 +79,7 @@ use crate::contract::wake::WakeStream;
 ///   told: the next attempt of another owner, alone or in a group, that finds this hold in the way, or an eviction
 ///   of it, sends [`Wake::Wanted`](crate::Wake::Wanted) to the stream that [claims](WakeStream::claim) the owner. Once
 ///   is enough, the message may be lost, and the promise ends with the lease that was asked for, renewed or not. It
-///   is made for locks and mutexes that have a queue, by a backend that says [`BackendInfo::recalls`]; elsewhere the
+///   is made for locks and mutexes that have a queue, by a backend that says [`BackendInfo::supports_recall`]; elsewhere the
 ///   flag changes nothing.
 /// * **`Err` says whether it ran.** [`Executed::No`](crate::Executed) only if the request certainly had no
 ///   effect. With [`Executed::Maybe`](crate::Executed) the core repeats the request with the same owner, or
@@ -192,12 +192,12 @@ pub struct BackendInfo {
     /// Where the locks are, without credentials, for example `redis-rs (cluster)`.
     pub description: String,
     /// Whether [`LockBackend::subscribe`] gives hints. Otherwise waiters poll.
-    pub wakes: bool,
+    pub supports_wake_ups: bool,
     /// Whether [`LockBackend::attempt`] gives places in a queue. Otherwise waiters ask again when woken.
-    pub queues: bool,
+    pub supports_queue: bool,
     /// Whether a holder can ask to be [told](crate::Wake::Wanted) that its lock is wanted. Otherwise leases are never
     /// kept after a release.
-    pub recalls: bool,
+    pub supports_recall: bool,
     /// How long the core waits for one answer before it counts the request as perhaps executed.
     pub call_timeout: Duration,
     /// What its grants are worth when a server fails.
@@ -210,15 +210,15 @@ impl BackendInfo {
     pub fn new(
         name: &'static str,
         description: impl Into<String>,
-        wakes: bool,
+        supports_wake_ups: bool,
         call_timeout: Duration,
     ) -> Self {
         Self {
             name,
             description: description.into(),
-            wakes,
-            queues: false,
-            recalls: false,
+            supports_wake_ups,
+            supports_queue: false,
+            supports_recall: false,
             call_timeout,
             safety: SafetyMode::Plain,
         }
@@ -227,7 +227,7 @@ impl BackendInfo {
     /// Says that attempts get places in a queue.
     #[must_use]
     pub fn with_queues(mut self) -> Self {
-        self.queues = true;
+        self.supports_queue = true;
         self
     }
 
@@ -241,7 +241,7 @@ impl BackendInfo {
     /// Says that holders who ask for it are told when their lock is wanted.
     #[must_use]
     pub fn with_recalls(mut self) -> Self {
-        self.recalls = true;
+        self.supports_recall = true;
         self
     }
 }

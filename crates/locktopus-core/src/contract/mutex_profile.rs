@@ -61,14 +61,14 @@ pub struct MutexProfile {
     /// What stands behind the random value.
     metadata: String,
     side_keys: bool,
-    bell: Option<BellTemplate>,
+    notification: Option<NotificationTemplate>,
     whole_seconds: bool,
 }
 
 /// How a library wakes those who wait for a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Bell {
+pub enum Notification {
     /// Waiters block on this list, into which a release puts a one for a second.
     List(String),
     /// A release says the lock's key on this plain channel.
@@ -76,7 +76,7 @@ pub enum Bell {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum BellTemplate {
+enum NotificationTemplate {
     List(Template),
     Channel(Template),
 }
@@ -109,7 +109,7 @@ impl Default for MutexProfile {
             value: ValueEncoding::Owner,
             metadata: String::new(),
             side_keys: true,
-            bell: None,
+            notification: None,
             whole_seconds: false,
         }
     }
@@ -181,22 +181,24 @@ impl MutexProfile {
 
     /// How to wake the other library's waiters, if it wakes them.
     #[must_use]
-    pub fn bell(&self, name: &LockName) -> Option<Bell> {
-        self.bell.as_ref().map(|bell| match bell {
-            BellTemplate::List(list) => Bell::List(list.fill(name)),
-            BellTemplate::Channel(channel) => Bell::Channel(channel.fill(name)),
-        })
+    pub fn notification(&self, name: &LockName) -> Option<Notification> {
+        self.notification
+            .as_ref()
+            .map(|notification| match notification {
+                NotificationTemplate::List(list) => Notification::List(list.fill(name)),
+                NotificationTemplate::Channel(channel) => Notification::Channel(channel.fill(name)),
+            })
     }
 
-    /// Whether there is a bell to ring.
+    /// Whether a release notifies those who wait with the other library.
     #[must_use]
-    pub fn rings(&self) -> bool {
-        self.bell.is_some()
+    pub fn notifies(&self) -> bool {
+        self.notification.is_some()
     }
 
     /// Whether releases are announced on a channel that our waiters can listen to.
     pub(crate) fn announces(&self) -> bool {
-        self.side_keys || matches!(self.bell, Some(BellTemplate::Channel(_)))
+        self.side_keys || matches!(self.notification, Some(NotificationTemplate::Channel(_)))
     }
 
     /// The lease as it is written: where the other library counts in seconds, the next whole one. The holder believes in

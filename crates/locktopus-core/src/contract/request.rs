@@ -36,7 +36,7 @@ pub struct AcquireAttempt {
     pub place: Option<Duration>,
     /// If this attempt is answered with a grant, tell its owner when somebody else wants the lock, with
     /// [`Wake::Wanted`](crate::Wake::Wanted). A grant out of the queue need not; nor a backend that does not
-    /// say [`recalls`](crate::BackendInfo::recalls).
+    /// say [`supports_recall`](crate::BackendInfo::supports_recall).
     pub recall: bool,
     /// How long to remember the grant's token; `None`: as long as the backend does by default. Not for kinds and
     /// backends without tokens, nor for backends that remember them anyway.

@@ -212,7 +212,7 @@ pub enum LostCause {
         reason: String,
     },
     /// It was taken together with others, of which this one was lost, and was given back.
-    Together {
+    MemberLost {
         /// The lock that was lost first.
         lock: String,
     },
@@ -235,7 +235,7 @@ impl fmt::Display for LostCause {
             Self::Released => f.write_str("it was released"),
             Self::Transferred => f.write_str("it was turned into a ticket"),
             Self::Evicted { reason } => write!(f, "it was released by force ({reason})"),
-            Self::Together { lock } => {
+            Self::MemberLost { lock } => {
                 write!(
                     f,
                     "it was given back because {lock}, taken together with it, is lost"

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 /// Where a waiter stands, as the backend said at `seen_at`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct WaitStanding {
+pub struct WaitPosition {
     /// How many are ahead in the queue, those of this process that came before included; 0 is next. `None` while the
     /// waiter has no place in one: the strategy, the kind or the backend has no queue.
     pub ahead: Option<u64>,
@@ -72,7 +72,7 @@ pub struct WaitProgress {
 impl WaitProgress {
     /// Where the waiter stood when the backend answered last. `None` before that: perhaps it got the lock at once.
     #[must_use]
-    pub fn latest(&self) -> Option<WaitStanding> {
+    pub fn latest(&self) -> Option<WaitPosition> {
         self.seen.borrow().standing
     }
 
@@ -82,7 +82,7 @@ impl WaitProgress {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn next(&mut self) -> Option<WaitStanding> {
+    pub async fn next(&mut self) -> Option<WaitPosition> {
         self.seen.changed().await.ok()?;
         self.seen.borrow_and_update().standing
     }
@@ -96,7 +96,7 @@ pub(crate) struct Reporter {
 
 #[derive(Debug, Default)]
 struct Seen {
-    standing: Option<WaitStanding>,
+    standing: Option<WaitPosition>,
     queue: Option<Queue>,
 }
 
@@ -122,7 +122,7 @@ impl Reporter {
         let now = Instant::now();
         self.seen.send_modify(|seen| {
             seen.queue = ahead.map(|ahead| Queue::after(seen.queue, ahead, now));
-            seen.standing = Some(WaitStanding {
+            seen.standing = Some(WaitPosition {
                 ahead,
                 holder_remaining: remaining,
                 estimate: seen

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use locktopus_core::{Bell, LockKind, LockTarget, NameError, OwnerId};
+use locktopus_core::{LockKind, LockTarget, NameError, Notification, OwnerId};
 
 use crate::layout::slot::key_slot;
 
@@ -22,7 +22,7 @@ pub struct Keys {
     /// The channel on which releases are announced to everybody; `None` for a single-key mutex.
     pub channel: Option<Bytes>,
     /// How another library's waiters are woken, if a mutex is shared with one that wakes them.
-    pub bell: Option<Bell>,
+    pub notification: Option<Notification>,
     /// What comes before a client's own part in the name of the channel on which it is handed this lock; `None` where
     /// nothing is handed over.
     pub inbox: Option<String>,
@@ -45,8 +45,8 @@ impl Keys {
         let tagged = tag(&main);
         let side = |prefix: &str| format!("{prefix}:{tagged}");
         let channel = match kind {
-            LockKind::Mutex(profile) => match profile.bell(target.name()) {
-                Some(Bell::Channel(theirs)) => Some(theirs),
+            LockKind::Mutex(profile) => match profile.notification(target.name()) {
+                Some(Notification::Channel(theirs)) => Some(theirs),
                 _ if profile.has_side_keys() => Some(side("locktopus_mutex__channel")),
                 _ => None,
             },
@@ -75,8 +75,8 @@ impl Keys {
         }
         names.extend(further(kind, &main));
         names.extend(apart(kind, &main).into_iter().flatten());
-        let bell = match kind {
-            LockKind::Mutex(profile) => profile.bell(target.name()),
+        let notification = match kind {
+            LockKind::Mutex(profile) => profile.notification(target.name()),
             _ => None,
         };
         let slot = key_slot(main.as_bytes());
@@ -84,7 +84,7 @@ impl Keys {
         Self {
             names,
             channel: channel.map(Bytes::from),
-            bell,
+            notification,
             inbox,
             native,
             slot,
@@ -118,16 +118,18 @@ impl Keys {
 
     /// Whether the channel is another library's, which publishes plainly in a cluster too.
     pub(crate) fn is_plain(&self) -> bool {
-        matches!(self.bell, Some(Bell::Channel(_)))
+        matches!(self.notification, Some(Notification::Channel(_)))
     }
 
-    /// How to ring the other library's bell, as scripts take it: what to say on the channel, and which list to put a
+    /// How to notify the other library's waiters, as scripts take it: what to say on the channel, and which list to put a
     /// one into.
     pub(crate) fn ring(&self) -> Option<[&[u8]; 2]> {
-        self.bell.as_ref().map(|bell| match bell {
-            Bell::List(list) => [&b""[..], list.as_bytes()],
-            _ => [self.main().as_bytes(), b""],
-        })
+        self.notification
+            .as_ref()
+            .map(|notification| match notification {
+                Notification::List(list) => [&b""[..], list.as_bytes()],
+                _ => [self.main().as_bytes(), b""],
+            })
     }
 
     /// All of them, as scripts get them.
@@ -149,8 +151,8 @@ impl Keys {
     /// be shared with anybody.
     pub fn check_one_slot(&self, backend: &'static str) -> Result<(), NameError> {
         let sides = self.names.iter().map(String::as_bytes);
-        let list = match &self.bell {
-            Some(Bell::List(list)) => Some(list.as_bytes()),
+        let list = match &self.notification {
+            Some(Notification::List(list)) => Some(list.as_bytes()),
             _ => None,
         };
         // Plain channels have no slot.

@@ -1,6 +1,6 @@
 //! Ready-made profiles, one for each library that keeps a lock as one string.
 
-use super::{BellTemplate, MutexProfile, Template, ValueEncoding, refused};
+use super::{MutexProfile, NotificationTemplate, Template, ValueEncoding, refused};
 use crate::contract::name::NameError;
 
 /// Profiles for other libraries. Leases are milliseconds on the server and the other library's waiters poll, unless it
@@ -135,12 +135,12 @@ impl MutexProfile {
         Ok(Self::prefixed(prefix, ValueEncoding::ShedLock))
     }
 
-    /// Spring Integration's `RedisLockRegistry`: `{registry key}:{path}`, a UUID. Rings and hears the bell of its
+    /// Spring Integration's `RedisLockRegistry`: `{registry key}:{path}`, a UUID. Notifies and is notified of its
     /// pub/sub mode, the plain channel `{registry key}-channel:{registry key}:{path}`.
     ///
     /// Spring's value is one UUID for each **registry**: its threads are told apart only inside the JVM. Each acquisition of
     /// ours has a UUID of its own, so to Spring it is a registry of its own. A registry in spin mode (its default) takes
-    /// part too, but rings no bell: our waiters notice its releases with their
+    /// part too, but notifies nobody: our waiters notice its releases with their
     /// [heartbeat](crate::WaitStrategy::Notify), of a second by default.
     ///
     /// # Errors
@@ -151,12 +151,12 @@ impl MutexProfile {
         let prefix = format!("{registry_key}:");
         let channel = Template::after(format!("{registry_key}-channel:{prefix}"));
         Ok(Self {
-            bell: Some(BellTemplate::Channel(channel)),
+            notification: Some(NotificationTemplate::Channel(channel)),
             ..Self::prefixed(prefix, ValueEncoding::Uuid)
         })
     }
 
-    /// Python's python-redis-lock: `lock:{name}`, 18 bytes in base64. Rings its bell, the list `lock-signal:{name}`, so
+    /// Python's python-redis-lock: `lock:{name}`, 18 bytes in base64. Notifies by the list `lock-signal:{name}`, so
     /// that its blocked waiters wake at once.
     ///
     /// Our own waiters poll: blocking on a list would take a connection each. They leave what is in the list to those who
@@ -167,7 +167,7 @@ impl MutexProfile {
     #[must_use]
     pub fn python_redis_lock() -> Self {
         Self {
-            bell: Some(BellTemplate::List(Template::after("lock-signal:"))),
+            notification: Some(NotificationTemplate::List(Template::after("lock-signal:"))),
             whole_seconds: true,
             ..Self::prefixed("lock:", ValueEncoding::Base64Of18)
         }
@@ -220,7 +220,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::contract::mutex_profile::Bell;
+    use crate::contract::mutex_profile::Notification;
     use crate::contract::name::LockName;
 
     #[test]
@@ -248,17 +248,20 @@ mod tests {
     }
 
     #[test]
-    fn bells_are_those_of_the_libraries() {
+    fn notifications_are_those_of_the_libraries() {
         let name = LockName::new("job").unwrap();
         let spring = MutexProfile::spring("{orders}").unwrap();
         let channel = "{orders}-channel:{orders}:job".to_owned();
-        assert_eq!(spring.bell(&name), Some(Bell::Channel(channel)));
+        assert_eq!(
+            spring.notification(&name),
+            Some(Notification::Channel(channel))
+        );
         assert!(spring.announces());
         let python = MutexProfile::python_redis_lock();
         let list = "lock-signal:job".to_owned();
-        assert_eq!(python.bell(&name), Some(Bell::List(list)));
+        assert_eq!(python.notification(&name), Some(Notification::List(list)));
         assert!(!python.announces(), "its waiters poll");
-        assert_eq!(MutexProfile::redis_py().bell(&name), None);
+        assert_eq!(MutexProfile::redis_py().notification(&name), None);
     }
 
     #[test]

@@ -279,7 +279,7 @@ impl<'a> Acquisition<'a> {
         let kind = self.plan.target.kind();
         let by_choice = matches!(self.plan.strategy, WaitStrategy::HandOff { .. });
         self.plan.wait != Wait::Not
-            && self.engine.backend.info().queues
+            && self.engine.backend.info().supports_queue
             && (by_choice && kind.hands_off() || *kind == LockKind::Fair)
     }
 

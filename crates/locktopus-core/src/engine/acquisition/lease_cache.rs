@@ -56,7 +56,7 @@ fn can_be_asked_back(
     backend: &BackendInfo,
     settings: &Settings,
 ) -> Result<(), OptionError> {
-    if !backend.recalls {
+    if !backend.supports_recall {
         let rule = format!(
             "the backend {} cannot say that a kept lease is wanted",
             backend.name

@@ -19,7 +19,7 @@ impl Acquisition<'_> {
     pub(super) fn listens(&self) -> bool {
         self.plan.wait != Wait::Not
             && self.plan.target.kind().announces()
-            && self.engine.backend.info().wakes
+            && self.engine.backend.info().supports_wake_ups
             && (!matches!(self.plan.strategy, WaitStrategy::Poll { .. })
                 || *self.plan.target.kind() == LockKind::Fair)
     }

@@ -132,7 +132,7 @@ impl LatchWait {
 
     async fn subscribe(&self, target: &LockTarget) -> Option<WakeStream> {
         let services = &self.latch.engine;
-        if !services.backend.info().wakes {
+        if !services.backend.info().supports_wake_ups {
             return None;
         }
         let deadline = timer_in(services.call_timeout());

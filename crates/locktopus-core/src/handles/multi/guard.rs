@@ -144,7 +144,7 @@ impl MultiGuard {
     }
 
     /// Waits until one of the locks is lost, and says which and why. All others are then given back, with cause
-    /// [`LostCause::Together`].
+    /// [`LostCause::MemberLost`].
     ///
     /// # Cancel safety
     ///
@@ -228,7 +228,7 @@ impl Shared {
         let _ = self.loss.set((target.clone(), cause));
         for member in &self.members {
             let lock = target.to_string();
-            member.state.end(LostCause::Together { lock });
+            member.state.end(LostCause::MemberLost { lock });
         }
         self.ended.cancel();
         drop(guards);

@@ -103,13 +103,13 @@ pub(crate) async fn python((place, client): At) -> String {
     let (answer, _blocked, list) = blocking.await.unwrap();
     assert_eq!(answer.text(), format!("{list} 1"));
     assert_eq!(raw.say(&set).await.text(), "OK");
-    // Without anybody blocked, the bell stays for a second.
+    // Without anybody blocked, the notification stays for a second.
     let evicted = request().force_release("test").await.unwrap();
     assert_eq!(evicted.evicted.len(), 1);
     assert_eq!(raw.say(&["LRANGE", &list, "0", "-1"]).await.text(), "1");
     let stays = raw.say(&["PTTL", &list]).await.int();
     assert!((1..=1_000).contains(&stays), "{stays} ms");
-    // A release of what is not held rings nothing.
+    // A release of what is not held notifies nobody.
     raw.say(&["DEL", &list]).await;
     let guard = request().acquire().await.unwrap();
     raw.say(&["SET", &key, PY_VALUE]).await;
