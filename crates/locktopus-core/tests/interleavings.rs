@@ -10,10 +10,10 @@
 
 #[path = "../src/engine/acquisition/local_queue.rs"]
 mod local_queue;
+#[path = "../src/engine/acquisition/queue_state.rs"]
+mod queue_state;
 #[path = "../src/engine/acquisition/slot.rs"]
 mod slot;
-#[path = "../src/engine/acquisition/stage.rs"]
-mod stage;
 
 mod sync {
     pub(crate) use loom::sync::atomic::{AtomicU8, Ordering};
@@ -29,8 +29,8 @@ use std::time::Duration;
 
 use local_queue::{Arrival, Begun, Glance, LocalQueue};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use queue_state::{Leavings, Next, Passed};
 use slot::{Slot, Turn, Turned};
-use stage::{Leavings, Next, Passed};
 use sync::Arc;
 use tokio::time::Instant as BootInstant;
 

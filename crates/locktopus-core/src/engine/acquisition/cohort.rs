@@ -26,7 +26,7 @@
 //!    the next local waiter leads, at the tail of the backend's queue.
 //! 8. If the lock was asked for with lease caching and nobody waits, the local queue keeps the lease for a moment, for whoever
 //!    comes next, under rules 1, 2 and 5. It goes back as soon as the backend says that somebody else wants it: see
-//!    [`recall`](super::recall).
+//!    [`kept_lease`](super::kept_lease).
 //! 9. Re-entry belongs to guards and owner handles; a successor is not its predecessor. A ticket, or an id shared
 //!    with a reading half, takes the lease out of the local queue.
 //!
@@ -52,8 +52,8 @@ use super::granted::least_validity;
 use super::local_progress::Told;
 use super::local_queue::{Arrival, Glance, LocalQueue};
 use super::plan::Plan;
+use super::queue_state::{Leavings, Next};
 use super::shared_lease::SharedLease;
-use super::stage::{Leavings, Next};
 use crate::contract::clock::{self, BootInstant};
 use crate::contract::kind::{LockKind, LockTarget};
 use crate::contract::sync::lock;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::attempts::{Acquisition, Stop};
-use super::recall::RecallSubscription;
+use super::kept_lease::RecallSubscription;
 use crate::contract::clock::{self, BootInstant};
 use crate::contract::token::FencingToken;
 use crate::engine::error::LockError;

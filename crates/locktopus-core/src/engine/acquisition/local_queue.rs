@@ -8,14 +8,14 @@
 
 use std::time::Duration;
 
+use super::queue_state::{Baton, Leavings, Next, Passed, QueueState, Stage};
 use super::slot::Slot;
-use super::stage::{Baton, Inner, Leavings, Next, Passed, Stage};
 use super::sync::{Arc, Mutex, lock};
 use super::{AcquisitionState, Asker, BootInstant, OwnerId, PATIENCE, SharedLease};
 
 #[derive(Debug)]
 pub(crate) struct LocalQueue {
-    inner: Mutex<Inner>,
+    inner: Mutex<QueueState>,
 }
 
 /// The position of a newcomer in the local queue.
@@ -65,7 +65,7 @@ pub(crate) enum Begun {
 impl LocalQueue {
     pub(crate) fn new() -> Self {
         Self {
-            inner: Mutex::new(Inner::new()),
+            inner: Mutex::new(QueueState::new()),
         }
     }
 

@@ -5,26 +5,29 @@
 //! | `mod` | begins: within the process if others of it hold the lock or wait for it, else at the backend |
 //! | `plan` | what was asked for, checked |
 //! | `cohort`, `member` | tasks of this process that want the same lock: one of them asks the backend for all |
-//! | `local_queue`, `slot`, `stage` | their queue, without a network |
-//! | `shared_lease`, `recall`, `lease_cache` | the lease that they pass to each other, and keep for a moment |
+//! | `local_queue`, `slot`, `queue_state` | their queue, without a network |
+//! | `shared_lease`, `kept_lease`, `lease_cache_options` | the lease that they pass to each other, and keep for a moment |
 //! | `attempts` | the one loop that takes locks from the backend: attempt, wait, attempt again |
 //! | `waiting` | how that loop waits: pushed grants, wake-ups, heartbeats, polling |
+//! | `local_progress` | what waiters of the local queue are told of their wait |
 //! | `state` | what the loop may have at the backend, and who answers for it |
 //! | `granted` | from a grant to a held lease |
+//! | `engine` | what all acquisitions of one `Locktopus` share |
+//! | `sync` | the locks and atomics of the local queue, which a test replaces by loom's |
 
 mod attempts;
 pub(crate) mod cohort;
 mod engine;
 mod granted;
-pub(crate) mod lease_cache;
+mod kept_lease;
+pub(crate) mod lease_cache_options;
 mod local_progress;
 mod local_queue;
 mod member;
 mod plan;
-mod recall;
+mod queue_state;
 mod shared_lease;
 mod slot;
-mod stage;
 mod state;
 mod sync;
 mod waiting;

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use super::cohort::{Asker, Cohort};
 use super::granted::least_validity;
-use super::recall::{Keeping, RecallSubscription};
-use super::stage::Passed;
+use super::kept_lease::{Keeping, RecallSubscription};
+use super::queue_state::Passed;
 use crate::contract::clock::{self, BootInstant};
 use crate::contract::sync::lock;
 use crate::contract::token::FencingToken;

@@ -8,7 +8,7 @@ use crate::contract::mode::Mode;
 use crate::contract::option_error::OptionError;
 use crate::contract::request::MAX_PERMITS;
 use crate::contract::token_retention::TokenRetention;
-use crate::engine::acquisition::{Plan, Wait, lease_cache};
+use crate::engine::acquisition::{Plan, Wait, lease_cache_options};
 use crate::engine::error::LockError;
 use crate::handles::any_guard::AnyGuard;
 
@@ -45,7 +45,7 @@ impl<G: AnyGuard> LockRequest<G> {
             cancel: self.cancel.clone(),
             progress: self.progress.clone(),
         };
-        plan.keep = lease_cache::checked(&self.engine, &plan, self.lease_cache)?;
+        plan.keep = lease_cache_options::checked(&self.engine, &plan, self.lease_cache)?;
         Ok(plan)
     }
 

@@ -8,7 +8,7 @@ use super::sync::Arc;
 use super::{AcquisitionState, Asker, BootInstant, OwnerId, PATIENCE, SharedLease};
 
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct QueueState {
     pub(crate) stage: Stage,
     pub(crate) waiting: VecDeque<Arc<Slot>>,
     /// How many in `waiting` are gone, at most.
@@ -109,7 +109,7 @@ impl Leavings {
     }
 }
 
-impl Inner {
+impl QueueState {
     pub(crate) fn new() -> Self {
         Self {
             stage: Stage::Empty,
