@@ -26,6 +26,15 @@
 //!
 //! Not stable API: cases are added and tightened without a new major version.
 //!
+//! | module | what is in it |
+//! |---|---|
+//! | `suite`, `store` | what to run, and on which store |
+//! | [`cases`], `case`, `rule` | the cases, and the rules that they prove |
+//! | `ctx`, `client`, `waiter` | what a case has in hand |
+//! | `flavour`, `timing` | the locks that cases are run on, and how long things may take |
+//! | `report`, `record` | what a run found: for people, and as lines of JSON |
+//! | [`cancel`] | the sweep that drops futures at every await |
+//!
 //! Layers, lowest first: flavour, rule, timing, report, record, client, waiter, store, ctx, case, cases, suite.
 
 mod case;

@@ -11,6 +11,7 @@
 //!
 //! | module | job |
 //! |---|---|
+//! | `connect`, `client` | from options to a connected client; the client itself |
 //! | `connection::dial` | make one connection |
 //! | `connection::conn` | one live connection: send, check, kill |
 //! | `connection::link` | keep one connection alive |

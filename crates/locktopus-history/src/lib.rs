@@ -50,6 +50,17 @@
 //! section itself. Overlaps of validity are the lock's fault; overlaps of use may also come from
 //! holders that slept through the end of their lease, and are what fencing tokens are for.
 //!
+//! | modules | what is in them |
+//! |---|---|
+//! | `clock`, `event` | the clock that all workers share; what they write down |
+//! | `recorder`, `worker_log`, `journal` | writing it down: for a process, for a worker, to a file or memory |
+//! | `reader`, `malformed` | reading the files of all workers; histories that cannot have happened |
+//! | `attempt`, `assemble` | from records to attempts |
+//! | `check`, `options` | the judgement of each property; how strict it is |
+//! | `overlap`, `fenwick`, `quantiles`, `wilson` | the algorithms that it uses |
+//! | `locking_set`, `leftovers` | lost updates under a lock; what must be gone at the end |
+//! | `property`, `verdict`, `offence`, `render` | what was found, with examples, as data and as text |
+//!
 //! Layers, lowest first: clock, fenwick, leftovers, locking_set, options, overlap, property, quantiles, wilson, event,
 //! attempt, journal, malformed, offence, reader, worker_log, assemble, verdict, recorder, check, render.
 

@@ -1,4 +1,6 @@
 //! The embedded backend: locks of one process, for tests and for programs that do not need more.
+//!
+//! This file answers the contract; `table` has the state: who holds what, who waits, and who can have it next.
 
 mod table;
 

@@ -1,4 +1,12 @@
 //! The protocol model: the real scripts, in an embedded Lua, on a modelled server with a virtual clock.
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | `redis` | the modelled server: commands, keys, expiry, a clock that tests move |
+//! | `lua` | lock scripts, run in Lua 5.1 on such a server |
+//! | `sim` | random schedules of simulated clients, with faults and a judge |
+//! | `client` | a client of a modelled server, to run a whole backend on one |
+//! | `rng` | random numbers that a seed determines |
 
 mod client;
 pub mod lua;

@@ -1,4 +1,15 @@
 //! `LockBackend` over any [`RedisClient`]: what each method of the contract does is in the file of its name.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `context`, `options` | what all operations need: the client, the options, what is known about the servers |
+//! | `acquire`, `group` | an attempt to take a lock, or several locks by one script |
+//! | `release`, `extend` | ending leases and extending them |
+//! | `counter` | the number in a semaphore or a latch |
+//! | `admin`, `scan` | inspection and eviction; lists of locks |
+//! | `safety`, `confirm` | what the safety mode allows, and when the effect of a script counts |
+//! | `diagnose` | checks at connect |
+//! | `identity` | which server this is and since when, for quorums |
 
 mod acquire;
 mod admin;

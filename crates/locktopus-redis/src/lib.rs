@@ -13,6 +13,15 @@
 //!
 //! No type of redis-rs appears in the public interface.
 //!
+//! | module | what is in it |
+//! |---|---|
+//! | `connect`, `client` | from options to a connected client; the client itself |
+//! | `connection` | one connection to one server: dialling, sentinels, TLS, sending, health |
+//! | `single` | one primary: standalone or named by sentinels |
+//! | `cluster` | a connection for each primary; the slot map and its refresh |
+//! | `topology` | the two behind one interface |
+//! | `subscriptions` | subscribing, and which channel is subscribed to on which server |
+//!
 //! Layers, lowest first: connection, single, cluster, topology, subscriptions.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

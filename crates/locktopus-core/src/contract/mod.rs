@@ -1,10 +1,21 @@
 //! The contract: what the author of a backend implements and is given, and nothing else.
 //!
-//! Begin with [`backend`]. The other files are the words it speaks in: what is asked for (`request`, `counter`), what
-//! is answered (`lock_state`, `backend_error`, `diagnosis`), how waiters are told (`wake`), and the values all of them
-//! carry (`name`, `kind`, `owner`, `token`). `name`, `kind` and `mutex_profile` know each other, because they are one
-//! thing in three files: a name is refused for a kind, and the profile of a kind turns names into keys.
-//! `forward` and `trivial` write methods for wrappers and for what is not there. `node_probe` is for backends that can be nodes of a quorum.
+//! | modules | what they are |
+//! |---|---|
+//! | `backend` | the trait that a backend implements; begin here |
+//! | `request`, `counter` | questions to a backend and their answers: about holds; about the number in a semaphore or latch |
+//! | `lock_state`, `diagnosis`, `backend_error` | the other answers: the state of a lock, findings at connect, errors |
+//! | `wake` | how waiters are told to look, or that they hold the lock |
+//! | `name`, `kind`, `mutex_profile` | which lock: its name, its kind, the layout of a mutex shared with other libraries |
+//! | `owner`, `mode`, `token` | who holds it, in what way, and with which fencing token |
+//! | `clock`, `validity` | the clock that counts suspended time, and how long a holder may believe in its lease |
+//! | `safety_mode`, `token_retention`, `option_error` | options, and the error of an impossible one |
+//! | `node_probe` | for backends that can be nodes of a quorum: whether a node may have lost its data |
+//! | `forward`, `trivial` | macros that write methods: of wrappers, and of backends that do not have something |
+//! | `sync` | locking a mutex that may be poisoned |
+//!
+//! `name`, `kind` and `mutex_profile` import each other in a circle: a name is refused for a kind, and the profile of a
+//! kind turns names into keys.
 
 pub(crate) mod backend;
 pub(crate) mod backend_error;

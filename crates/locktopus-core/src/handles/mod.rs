@@ -1,4 +1,16 @@
 //! What users have in hand: requests, guards, leases, and the objects made of them.
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | `locktopus` | the entry point: the builder, requests for each kind, shutdown |
+//! | `lock_request` | a request: its options, their check, the ways to acquire; inspection and eviction |
+//! | `guard`, `any_guard`, `lease` | a held lock; the guard of each kind; the view of a lease that guards share |
+//! | `owner_handle` | owners, who may enter a reentrant lock again |
+//! | `rw_lock`, `semaphore`, `latch` | the kinds that are more than one request |
+//! | `multi` | several locks at once, all or none |
+//! | `fence` | fencing tokens on the side of the protected resource |
+//! | `ticket` | a live lease on its way to another process |
+//! | `held_lock`, `listing` | which locks this process holds; which locks the backend has |
 
 pub(crate) mod any_guard;
 pub(crate) mod fence;

@@ -29,6 +29,19 @@
 //! Nothing: not after a panic, not after Ctrl-C, and with the plain provider not even after the
 //! harness was killed outright. Containers of a killed harness are removed by the next start.
 //!
+//! # Modules
+//!
+//! | modules | what is in them |
+//! |---|---|
+//! | `spec`, `kind`, `knobs`, `words` | what to start |
+//! | `plan`, `ports`, `tls` | the exact list of servers, their ports, files and certificates |
+//! | `provider`, `host` | the ways to run a server, behind one set of verbs |
+//! | `plain`, `pod` | servers as processes; servers as containers |
+//! | `launch`, `form`, `ready` | starting them all, joining a cluster, waiting until it is complete |
+//! | `deployment`, `node`, `view`, `urls` | the running topology: its servers, who takes writes, how to connect |
+//! | `vip`, `line` | an address that leads to any server; distance between client and server |
+//! | `admin`, `resp`, `slot`, `poll`, `log`, `error` | commands to servers, replies, waiting, errors |
+//!
 //! Layers, lowest first: log, resp, provider, slot, knobs, line, error, admin, kind, poll, tls, vip, spec, words, plan,
 //! plain, ports, pod, host, node, form, ready, urls, view, launch, deployment.
 

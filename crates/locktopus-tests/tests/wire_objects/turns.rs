@@ -128,7 +128,7 @@ impl Crowd {
     }
 }
 
-/// One who hears the bell and asks, as Redisson's waiters do, among a crowd of our own.
+/// One who hears the notification and asks, as Redisson's waiters do, among a crowd of our own.
 pub(crate) async fn others_get_theirs(at: At) -> String {
     let mut seen = String::new();
     for object in [

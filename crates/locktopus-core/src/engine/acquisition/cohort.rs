@@ -9,7 +9,7 @@
 //! * **The lease.** What the leader is granted is a [`SharedLease`]: one owner id and one lease at the backend, one entry in
 //!   the watchdog, and a block of fencing tokens. A release passes it to the first waiter, if it may.
 //!
-//! Rules, from the hand-off protocol of the design notes:
+//! Rules. They do inside a process what `docs/adr/0012-direct-hand-off.md` does between processes:
 //!
 //! 1. Each member has a token of its own from the block `[first, first + turns)`. One shared token could not tell
 //!    a late write of one member from its successor's.
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_line_goes_with_its_last_member() {
+    async fn a_local_queue_goes_with_its_last_member() {
         let locks = Locktopus::builder(TestBackend::new()).build().unwrap();
         let guard = locks.lock("any").acquire().await.unwrap();
         drop(guard);

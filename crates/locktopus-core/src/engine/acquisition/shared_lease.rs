@@ -282,7 +282,7 @@ impl PassedOn for SharedLease {
 
 impl fmt::Debug for SharedLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session")
+        f.debug_struct("SharedLease")
             .field("core", &self.core)
             .field("turns", &self.turns)
             .finish_non_exhaustive()

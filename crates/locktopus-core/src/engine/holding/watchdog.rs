@@ -4,6 +4,14 @@
 //! together are renewed together, one batch for each shard. Each batch is a task of its own, so a node that does not
 //! answer delays no other node's leases. While a batch is under way, its leases are due at their deadlines, so a loss is
 //! reported on time whatever the network does.
+//!
+//! | part | what it does |
+//! |---|---|
+//! | this file | the loop that waits for what is due, and `renew`, which extends one batch and judges the answers |
+//! | `wheel` | the leases that are watched, and what is to be done for each of them next |
+//! | `timer_index` | finds what is due: entries by the millisecond in which they are due |
+//! | `timing` | when a lease is renewed, and for how long |
+//! | `due` | what has fallen due at one look |
 
 mod due;
 mod timer_index;

@@ -102,7 +102,7 @@ impl Wheel {
         (slot, self.is_sooner(at))
     }
 
-    /// Puts in a look after a line.
+    /// Plans a look at a local queue.
     pub(super) fn insert_patrol(&mut self, cohort: Weak<dyn Patrolled>, at: BootInstant) -> Sooner {
         let at = self.patrols.moment(at);
         self.patrols.insert(at, cohort);
