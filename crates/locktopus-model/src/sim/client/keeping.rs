@@ -1,4 +1,4 @@
-//! Leases that are kept after their release. Mirrors `acquisition/recall.rs` of the core; the tasks of a process share
+//! Leases that are kept after their release. Mirrors `acquisition/kept_lease.rs` of the core; the tasks of a process share
 //! nothing else here.
 
 use super::{Act, How, Process, Timer};

@@ -1,7 +1,7 @@
 //! A simulated process: it follows the rules of the library's core, without doing any input or output.
 //!
 //! Mirrors `locktopus-core`: `attempts` is its loop of attempts, `holding` is `watchdog.rs` and the guard, `reaper`
-//! is `reaper.rs`, `keeping` is `acquisition/recall.rs`, `hub` is `wake.rs` and the protocol crate's `hub.rs`. What goes
+//! is `reaper.rs`, `keeping` is `acquisition/kept_lease.rs`, `hub` is `wake.rs` and the protocol crate's `hub.rs`. What goes
 //! in is an [`Input`] with the time on the process's own clock; what comes out are [`Act`]s.
 
 mod acquisition;
