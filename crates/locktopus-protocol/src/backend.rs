@@ -92,10 +92,11 @@ impl LockBackend for RedisBackend {
 
     fn check(&self, target: &LockTarget) -> Result<(), NameError> {
         if scripts::of(target.kind()).is_none() && !matches!(target.kind(), LockKind::Latch) {
-            return Err(NameError::Refused {
-                name: target.name().to_string(),
+            return Err(NameError::UnsupportedKind {
+                name: target.name().as_str().to_owned(),
+                kind: target.kind().clone(),
                 backend: self.context.info.name,
-                rule: format!("it has no locks of kind {}", target.kind().as_str()),
+                reason: "there are no scripts for it; use a kind that there is on Redis",
             });
         }
         target.check_name()?;

@@ -37,6 +37,7 @@ pub enum LockKind {
     Latch,
 }
 
+// No wildcard arms: a new kind compiles only once each of these is answered for it.
 impl LockKind {
     /// The word used in errors, metrics, reports and tickets.
     #[must_use]
@@ -61,7 +62,7 @@ impl LockKind {
             Self::Permits => OwnerId::permit(),
             Self::Reentrant => OwnerId::of_parity(false),
             Self::Fair => OwnerId::of_parity(true),
-            _ => OwnerId::generate(),
+            Self::Read | Self::Write | Self::Semaphore | Self::Latch => OwnerId::generate(),
         }
     }
 
@@ -79,10 +80,10 @@ impl LockKind {
     /// Whether the same owner may enter again.
     #[must_use]
     pub fn is_reentrant(&self) -> bool {
-        matches!(
-            self,
-            Self::Reentrant | Self::Fair | Self::Read | Self::Write
-        )
+        match self {
+            Self::Reentrant | Self::Fair | Self::Read | Self::Write => true,
+            Self::Mutex(_) | Self::Semaphore | Self::Permits | Self::Latch => false,
+        }
     }
 
     /// Whether waiters stand in a queue and are handed the lock. A mutex shared with other libraries is released
@@ -91,15 +92,20 @@ impl LockKind {
     pub fn hands_off(&self) -> bool {
         match self {
             Self::Mutex(profile) => profile.is_native(),
+            Self::Reentrant | Self::Fair | Self::Read | Self::Write => true,
+            Self::Semaphore | Self::Permits => true,
             Self::Latch => false,
-            _ => true,
         }
     }
 
     /// Whether a holder that keeps its lease after its release can be told that others want it.
     #[must_use]
     pub fn can_be_kept(&self) -> bool {
-        matches!(self, Self::Reentrant | Self::Mutex(_)) && self.hands_off()
+        match self {
+            Self::Reentrant | Self::Mutex(_) => self.hands_off(),
+            Self::Fair | Self::Read | Self::Write => false,
+            Self::Semaphore | Self::Permits | Self::Latch => false,
+        }
     }
 
     /// Whether releases are announced at all.
@@ -107,7 +113,8 @@ impl LockKind {
     pub fn announces(&self) -> bool {
         match self {
             Self::Mutex(profile) => profile.announces(),
-            _ => true,
+            Self::Reentrant | Self::Fair | Self::Read | Self::Write => true,
+            Self::Semaphore | Self::Permits | Self::Latch => true,
         }
     }
 
@@ -117,7 +124,8 @@ impl LockKind {
     pub fn stored_lease(&self, lease: Duration) -> Duration {
         match self {
             Self::Mutex(profile) => profile.stored_lease(lease),
-            _ => lease,
+            Self::Reentrant | Self::Fair | Self::Read | Self::Write => lease,
+            Self::Semaphore | Self::Permits | Self::Latch => lease,
         }
     }
 
@@ -127,7 +135,9 @@ impl LockKind {
         match self {
             Self::Read => Mode::Read,
             Self::Semaphore | Self::Permits => Mode::Permits,
-            _ => Mode::Exclusive,
+            Self::Reentrant | Self::Mutex(_) | Self::Fair | Self::Write | Self::Latch => {
+                Mode::Exclusive
+            }
         }
     }
 }

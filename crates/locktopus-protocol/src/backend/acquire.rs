@@ -6,7 +6,7 @@ use locktopus_core::{
 };
 use tokio::time::Instant;
 
-use super::context::{Context, mode, whole_millis};
+use super::context::{Context, whole_millis};
 use crate::execution::replication::Confirmed;
 use crate::layout::keys::Keys;
 use crate::wire::numbers::Numbers;
@@ -86,7 +86,7 @@ impl Context {
             lease,
             retention,
             not_after,
-            mode(kind),
+            self.mode(kind)?,
             permits,
             tokens_text,
             floor,

@@ -15,7 +15,7 @@ use crate::client::{ChannelFlavour, ClientError, Deployment, RedisClient, Route}
 use crate::execution::executor::Executor;
 use crate::hub::{Hub, LockChannels};
 use crate::layout::keys::{KeyCache, Keys};
-use crate::scripts::{KindScripts, Script};
+use crate::scripts::{self, KindScripts, Script};
 use crate::wire::reply::Decoder;
 use crate::wire::server_clock::ServerClock;
 
@@ -140,11 +140,20 @@ impl Context {
     }
 
     pub(super) fn scripts(&self, kind: &LockKind) -> Result<&'static KindScripts, BackendError> {
-        self.safety.scripts(kind).ok_or_else(|| {
-            let message = format!("there are no locks of kind {} on Redis", kind.as_str());
-            self.executor
-                .error(BackendErrorKind::Unsupported, Executed::No, message)
-        })
+        self.safety
+            .scripts(kind)
+            .ok_or_else(|| self.no_such_kind(kind))
+    }
+
+    /// Of which kind a lock is and how it is held, as scripts take it.
+    pub(super) fn mode(&self, kind: &LockKind) -> Result<&'static [u8], BackendError> {
+        scripts::letter(kind).ok_or_else(|| self.no_such_kind(kind))
+    }
+
+    fn no_such_kind(&self, kind: &LockKind) -> BackendError {
+        let message = format!("there are no locks of kind {} on Redis", kind.as_str());
+        self.executor
+            .error(BackendErrorKind::Unsupported, Executed::No, message)
     }
 
     pub(super) fn decoder(&self, script: &Script) -> Decoder {
@@ -207,19 +216,6 @@ async fn flavour(
                 Ok(Ok(_) | Err(_)) | Err(_) => Ok(ChannelFlavour::Sharded),
             }
         }
-    }
-}
-
-/// Of which kind a lock is and how it is held, as scripts take it.
-pub(super) fn mode(kind: &LockKind) -> &'static [u8] {
-    match kind {
-        LockKind::Read => b"r",
-        LockKind::Write => b"w",
-        LockKind::Semaphore => b"s",
-        LockKind::Permits => b"p",
-        LockKind::Mutex(_) => b"m",
-        LockKind::Fair => b"f",
-        _ => b"x",
     }
 }
 

@@ -20,7 +20,7 @@ impl Context {
         } else {
             0
         };
-        slot << 3 | scripts::index(target.kind())
+        slot << 4 | scripts::index(target.kind())
     }
 
     /// Extends the locks of a batch; the answers are in its order.

@@ -66,7 +66,12 @@ async fn try_once(
         let kind = attempt.target.kind();
         let letter: &[u8] = match kind {
             LockKind::Mutex(_) => b"m",
-            _ => b"l",
+            LockKind::Reentrant => b"l",
+            other => {
+                let message = format!("a {} cannot be taken together with others", other.as_str());
+                let executor = &context.executor;
+                return Err(executor.error(BackendErrorKind::Unsupported, Executed::No, message));
+            }
         };
         let tokens = if kind.has_tokens() { attempt.tokens } else { 0 };
         let floor = attempt.floor.map_or(0, FencingToken::get);

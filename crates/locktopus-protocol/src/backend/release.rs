@@ -6,7 +6,7 @@ use locktopus_core::{
     AcquireAttempt, BackendError, Executed, LockKind, ReleaseOutcome, ReleaseRequest,
 };
 
-use super::context::{Context, mode};
+use super::context::Context;
 use super::safety::Safety;
 use crate::execution::replication::Doubt;
 use crate::wire::numbers::Numbers;
@@ -24,7 +24,7 @@ impl Context {
         let [permits, retention] = numbers.each();
         let mut args = vec![
             request.owner.expose(),
-            mode(kind),
+            self.mode(kind)?,
             permits,
             self.publish_for(&keys),
             keys.channel.as_deref().unwrap_or_default(),

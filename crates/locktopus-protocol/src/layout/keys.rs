@@ -54,7 +54,9 @@ impl Keys {
             LockKind::Read | LockKind::Write => Some(side("redisson_rwlock")),
             LockKind::Semaphore | LockKind::Permits => Some(side("redisson_sc")),
             // Redisson always adds the braces here.
-            _ => Some(format!("redisson_countdownlatch__channel__{{{main}}}")),
+            LockKind::Latch => Some(format!("redisson_countdownlatch__channel__{{{main}}}")),
+            // Refused before its keys matter: see `check` of the backend.
+            _ => None,
         };
         let inbox = kind
             .hands_off()

@@ -74,7 +74,8 @@ pub(crate) fn serves(services: &Services, plan: &Plan) -> bool {
     let kind = match plan.target.kind() {
         LockKind::Reentrant => true,
         LockKind::Mutex(profile) => profile.is_native(),
-        _ => false,
+        LockKind::Fair | LockKind::Read | LockKind::Write => false,
+        LockKind::Semaphore | LockKind::Permits | LockKind::Latch => false,
     };
     kind && services.settings.cohort.turns > 1
         && !matches!(plan.strategy, WaitStrategy::Poll { .. })
