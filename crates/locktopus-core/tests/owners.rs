@@ -133,3 +133,21 @@ async fn tasks_of_one_owner_do_not_race_for_both_halves() {
     writer.release().await.unwrap();
     reader.release().await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_guards_share_does_not_travel() {
+    let locks = locks();
+    let first = locks.lock("shared").acquire().await.unwrap();
+    let second = first.reenter().unwrap();
+    let Err(first) = first.into_ticket() else {
+        panic!("the other guard would hold what another process has");
+    };
+    assert_eq!(first.hold_count(), 2);
+    for guard in [&first, &second] {
+        guard.ensure_valid().unwrap();
+    }
+    second.release().await.unwrap();
+    let ticket = first.into_ticket().unwrap();
+    let adopted = locks.lock("shared").adopt(&ticket).await.unwrap();
+    adopted.release().await.unwrap();
+}
