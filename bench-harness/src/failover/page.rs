@@ -40,11 +40,10 @@ pub fn with_table(page: &str, reports: &[FailoverReport]) -> Result<String, Stri
 fn tables(reports: &[FailoverReport]) -> String {
     let mut out = String::new();
     for (at, report) in reports.iter().enumerate() {
-        let cells: Vec<_> = report.cells.iter().collect();
         if at > 0 {
             out.push('\n');
         }
-        table(&mut out, report, &cells);
+        table(&mut out, report);
         skipped(&mut out, report, &reports[at + 1..]);
     }
     out
@@ -68,14 +67,15 @@ fn skipped(out: &mut String, report: &FailoverReport, later: &[FailoverReport]) 
     }
 }
 
-fn table(out: &mut String, report: &FailoverReport, cells: &[&CellReport]) {
+fn table(out: &mut String, report: &FailoverReport) {
+    let cells = &report.cells;
     let _ = write!(
         out,
         "Run {} on {}, {} cores, {}; {} build of {}.\n\n",
         report.run.id,
         report.environment.cpu_model,
         report.environment.logical_cores,
-        servers(cells.iter().copied()),
+        servers(cells),
         report.harness.build_profile,
         report
             .harness
@@ -103,7 +103,7 @@ fn table(out: &mut String, report: &FailoverReport, cells: &[&CellReport]) {
             let _ = writeln!(out, "| {} | {} | {caught} |", cell.subject, cell.about);
         }
     }
-    let mut problems = broken_promises(cells.iter().copied());
+    let mut problems = broken_promises(cells);
     for cell in cells {
         let missing = complete::failover_cell(cell).into_iter();
         let name = format!("{} on {}, {}", cell.scenario, cell.topology, cell.who());
