@@ -70,7 +70,7 @@ fn memory_backend(c: &mut Criterion) {
     group.bench_function("mutex, fixed lease: acquire, release", |b| {
         b.iter(|| {
             runtime.block_on(async {
-                let request = locks.mutex("b").lease(Duration::from_secs(30));
+                let request = locks.mutex("b").fixed_lease(Duration::from_secs(30));
                 request
                     .acquire()
                     .await

@@ -45,7 +45,7 @@ pub(super) async fn prepare(job: &Job) -> Result<Occupant, String> {
 
 async fn connect(job: &Job) -> Result<Locktopus, String> {
     let lease = Duration::from_millis(job.lease_ms);
-    locktopus::connect_with(&job.url, |builder| builder.watchdog_lease(lease))
+    locktopus::connect_with(&job.url, |builder| builder.renewed_lease(lease))
         .await
         .map_err(|error| chain(&error))
 }

@@ -54,7 +54,7 @@ async fn open(job: &Job) -> Result<Locktopus, String> {
     let quorum = locktopus::quorum_of(&urls, |builder| builder.max_lease(QUORUM_LEASE))
         .map_err(|error| chain(&error))?;
     Locktopus::builder(quorum)
-        .watchdog_lease(QUORUM_LEASE)
+        .renewed_lease(QUORUM_LEASE)
         .build()
         .map_err(|error| chain(&error))
 }

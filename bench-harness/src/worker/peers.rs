@@ -5,7 +5,7 @@ mod rslock;
 
 use std::time::Duration;
 
-/// The lease of each, as long as the watchdog lease of the others.
+/// The lease of each, as long as the renewed lease of the others.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
 pub(crate) use r1::connect as r1;

@@ -43,7 +43,7 @@ pub(super) async fn prepare(job: &Job) -> Result<HeldLocks, String> {
     };
     let lease = Duration::from_millis(job.lease_ms);
     let locks = Locktopus::builder(probe)
-        .watchdog_lease(lease)
+        .renewed_lease(lease)
         .build()
         .map_err(|error| error.to_string())?;
     let guards = take(&locks, job, job.locks).await?;

@@ -219,7 +219,7 @@ impl Ctx {
                 max: Duration::from_millis(50),
             }
         };
-        let locks = builder.strategy(strategy).watchdog_lease(HEARTBEAT * 20);
+        let locks = builder.strategy(strategy).renewed_lease(HEARTBEAT * 20);
         locks.build().expect("the suite's settings are good")
     }
 

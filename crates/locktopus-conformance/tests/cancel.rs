@@ -99,7 +99,7 @@ async fn acquire_what_is_kept() {
         let rounds = async {
             for round in 0..4 {
                 let request = match round {
-                    2 => request.clone().lease(MOMENT * 100),
+                    2 => request.clone().fixed_lease(MOMENT * 100),
                     _ => request.clone(),
                 };
                 if let Ok(guard) = request.acquire().await {
@@ -220,7 +220,7 @@ async fn run() {
 #[tokio::test(start_paused = true)]
 async fn run_that_loses_its_lock() {
     sweep("run (lost)", None, async |world, polls, flavour| {
-        let request = request(&world.locks, flavour).lease(MOMENT * 10);
+        let request = request(&world.locks, flavour).fixed_lease(MOMENT * 10);
         let work = request.run(|_| std::future::pending::<()>());
         cut_after(polls, work).await.map(drop)
     })

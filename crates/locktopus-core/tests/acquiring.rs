@@ -56,7 +56,7 @@ async fn a_grant_whose_validity_is_spent_is_given_back() {
     let script = Scripted::with_call_timeout(lease * 4);
     let locks = script.locks();
     script.next("attempt", [Fate::SlowReply(lease * 2)]);
-    let guard = locks.lock("a").lease(lease).acquire().await.unwrap();
+    let guard = locks.lock("a").fixed_lease(lease).acquire().await.unwrap();
     guard.ensure_valid().unwrap();
     let attempts = script.calls("attempt");
     assert_ne!(attempts[0].owners, attempts[1].owners);
@@ -74,7 +74,7 @@ async fn validity_counts_from_the_sending() {
     let locks = script.locks();
     script.next("attempt", [Fate::SlowReply(lease / 2)]);
     let sent = Instant::now();
-    let guard = locks.lock("a").lease(lease).acquire().await.unwrap();
+    let guard = locks.lock("a").fixed_lease(lease).acquire().await.unwrap();
     assert!(sent.elapsed() >= lease / 2);
     assert!(guard.valid_until() < sent + lease);
 }
@@ -106,7 +106,7 @@ async fn an_outage_is_put_up_with_for_a_while() {
     let script = Scripted::new();
     let locks = script
         .builder()
-        .outage(Duration::from_secs(4))
+        .tolerate_outage(Duration::from_secs(4))
         .build()
         .unwrap();
     script.always("attempt", Fate::Refuse);
@@ -223,7 +223,7 @@ async fn waiters_are_woken_one_by_one_in_their_order() {
     let locks = script
         .builder()
         .strategy(notify)
-        .watchdog_lease(Duration::from_secs(86_400))
+        .renewed_lease(Duration::from_secs(86_400))
         .build()
         .unwrap();
     let holder = locks.lock("a").acquire().await.unwrap();
@@ -294,9 +294,9 @@ async fn impossible_options_are_refused_before_anything_is_sent() {
         heartbeat: Duration::MAX,
     };
     let requests = [
-        locks.lock("a").lease(Duration::from_millis(19)),
-        locks.lock("a").lease(Duration::MAX),
-        locks.lock("a").watchdog(Duration::ZERO),
+        locks.lock("a").fixed_lease(Duration::from_millis(19)),
+        locks.lock("a").fixed_lease(Duration::MAX),
+        locks.lock("a").renewed_lease(Duration::ZERO),
         locks.lock("a").max_hold(Duration::ZERO),
         locks.lock("a").strategy(huge),
     ];

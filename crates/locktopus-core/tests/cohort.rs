@@ -316,11 +316,15 @@ async fn a_lease_is_passed_only_to_those_who_asked_for_the_same() {
     let ten = Duration::from_secs(10);
     for (first, second, same) in [
         (lock(), lock(), true),
-        (lock().lease(ten), lock().lease(ten), true),
-        (lock(), lock().lease(LEASE), false),
-        (lock().lease(LEASE), lock(), false),
-        (lock().lease(ten), lock().lease(ten * 2), false),
-        (lock().watchdog(ten), lock().watchdog(ten * 2), false),
+        (lock().fixed_lease(ten), lock().fixed_lease(ten), true),
+        (lock(), lock().fixed_lease(LEASE), false),
+        (lock().fixed_lease(LEASE), lock(), false),
+        (lock().fixed_lease(ten), lock().fixed_lease(ten * 2), false),
+        (
+            lock().renewed_lease(ten),
+            lock().renewed_lease(ten * 2),
+            false,
+        ),
     ] {
         let text = format!("{first:?} then {second:?}");
         let guard = first.acquire().await.unwrap();
@@ -339,7 +343,7 @@ async fn an_explicit_lease_is_passed_on_while_it_is_as_good_as_new() {
     let script = Scripted::new();
     let locks = with(&script, 64, LEASE);
     let ten = Duration::from_secs(10);
-    let take = || tokio::spawn(locks.lock("a").lease(ten).acquire());
+    let take = || tokio::spawn(locks.lock("a").fixed_lease(ten).acquire());
     let guard = take().await.unwrap().unwrap();
     let (owner, valid_until) = (guard.owner().clone(), guard.valid_until());
     let next = take();
@@ -523,7 +527,7 @@ async fn a_lock_that_a_stalled_leader_is_granted_comes_free() {
 async fn an_outage_is_told_to_all_who_waited_long_enough() {
     let script = Scripted::new();
     let patience = Duration::from_secs(4);
-    let locks = script.builder().outage(patience).build().unwrap();
+    let locks = script.builder().tolerate_outage(patience).build().unwrap();
     script.always("attempt", Fate::Hang);
     let begun = Instant::now();
     let waiting: Vec<_> = (0..50).map(|_| tokio::spawn(acquiring(&locks))).collect();

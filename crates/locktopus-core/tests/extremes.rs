@@ -38,10 +38,10 @@ type Setter<T> = (&'static str, fn(T, Duration) -> T);
 
 fn builders() -> Vec<Setter<LocktopusBuilder>> {
     vec![
-        ("watchdog_lease", LocktopusBuilder::watchdog_lease),
+        ("renewed_lease", LocktopusBuilder::renewed_lease),
         ("max_lease", LocktopusBuilder::max_lease),
         ("lease_cache", LocktopusBuilder::lease_cache),
-        ("outage", LocktopusBuilder::outage),
+        ("tolerate_outage", LocktopusBuilder::tolerate_outage),
         ("budget", |builder, budget| {
             builder.cohort(CohortSettings { turns: 64, budget })
         }),
@@ -60,8 +60,8 @@ fn builders() -> Vec<Setter<LocktopusBuilder>> {
 
 fn requests() -> Vec<Setter<LockRequest>> {
     vec![
-        ("lease", LockRequest::lease),
-        ("watchdog", LockRequest::watchdog),
+        ("fixed_lease", LockRequest::fixed_lease),
+        ("renewed_lease", LockRequest::renewed_lease),
         ("max_hold", LockRequest::max_hold),
         ("lease_cache", LockRequest::lease_cache),
         ("wait_at_most", LockRequest::wait_at_most),
@@ -130,8 +130,8 @@ async fn everything(what: &str, script: &Scripted, locks: &Locktopus, duration: 
         println!("{what} several {duration:?}");
         let several = || locks.multi(["a", "y"]);
         let _ = timeout(MOMENT, several().wait_at_most(duration).acquire()).await;
-        let _ = timeout(MOMENT, several().lease(duration).acquire()).await;
-        let _ = timeout(MOMENT, several().watchdog(duration).try_acquire()).await;
+        let _ = timeout(MOMENT, several().fixed_lease(duration).acquire()).await;
+        let _ = timeout(MOMENT, several().renewed_lease(duration).try_acquire()).await;
         let latch = locks.latch("g").wait();
         let _ = timeout(MOMENT, latch.clone().at_most(duration)).await;
         let _ = timeout(MOMENT, latch.heartbeat(duration)).await;

@@ -131,7 +131,7 @@ async fn a_crashed_waiter_is_passed_over() {
 async fn a_waiter_knows_its_place_and_guesses_its_time() {
     let (_store, [locks]) = clients();
     let lease = 20 * SECOND;
-    let request = || locks.fair_lock("a").lease(lease);
+    let request = || locks.fair_lock("a").fixed_lease(lease);
     let holder = request().acquire().await.unwrap();
     let mut ahead = Vec::new();
     for _ in 0..2 {

@@ -223,7 +223,7 @@ async fn a_request_on_other_terms_finds_the_lock_free() {
     let locks = script.locks();
     for trying in [true, false] {
         keep(&locks, LONG).await;
-        let other_terms = locks.lock("a").lease(LONG);
+        let other_terms = locks.lock("a").fixed_lease(LONG);
         let guard = if trying {
             other_terms.try_acquire().await.unwrap().expect("free")
         } else {
@@ -262,7 +262,7 @@ async fn an_expired_lease_is_never_handed_out() {
     let script = Scripted::new();
     let locks = script.locks();
     let lease = Duration::from_secs(3);
-    let request = || locks.lock("a").lease(lease).lease_cache(lease / 3);
+    let request = || locks.lock("a").fixed_lease(lease).lease_cache(lease / 3);
     let guard = request().acquire().await.unwrap();
     let (first, owner) = (guard.valid_until(), guard.owner().clone());
     guard.release().await.unwrap();
@@ -462,7 +462,7 @@ async fn impossible_wishes_are_refused_before_anything_is_sent() {
     let profile = MutexProfile::single_key();
     for request in [
         cached(&locks, LONG + MS),
-        cached(&locks, LONG).lease(LONG),
+        cached(&locks, LONG).fixed_lease(LONG),
         cached(&locks, KEEP).strategy(poll),
         locks.fair_lock("f").lease_cache(KEEP),
         locks.mutex_as("s", profile).lease_cache(KEEP),

@@ -157,7 +157,7 @@ async fn debts_end_with_the_lease_they_are_owed_for() {
     let mut guards = Vec::new();
     for number in 0..3_000 {
         let name = format!("a{number}");
-        guards.push(locks.lock(name).lease(lease).acquire().await.unwrap());
+        guards.push(locks.lock(name).fixed_lease(lease).acquire().await.unwrap());
     }
     // All on one shard, which is dead from now on.
     script.always("release", Fate::Hang);
@@ -179,7 +179,7 @@ async fn debts_of_attempts_without_an_answer_end_with_their_lease_too() {
     script.always("release", Fate::Refuse);
     let _unknown = locks
         .lock("a")
-        .lease(lease)
+        .fixed_lease(lease)
         .try_acquire()
         .await
         .unwrap_err();

@@ -15,7 +15,7 @@ const MOMENT: Duration = Duration::from_millis(50);
 /// Renewals fail, and the writer's lease ends while the readers' half is granted; then everything works again.
 async fn lost_meanwhile(script: &Scripted) -> WriteGuard {
     let locks = script.locks();
-    let write = locks.rw_lock("a").write().watchdog(LEASE);
+    let write = locks.rw_lock("a").write().renewed_lease(LEASE);
     let writing = write.acquire().await.unwrap();
     script.always("extend", Fate::Refuse);
     sleep_until(writing.valid_until() - MOMENT / 2).await;

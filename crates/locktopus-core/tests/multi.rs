@@ -185,7 +185,7 @@ async fn when_one_is_lost_all_are_lost_and_given_back() {
         .add_on("a", locks_a.lock("x"))
         .add_on("a", locks_a.lock("y"))
         .add_on("b", locks_b.lock("z"))
-        .watchdog(LEASE)
+        .renewed_lease(LEASE)
         .acquire()
         .await
         .unwrap();
@@ -245,7 +245,7 @@ async fn a_fixed_lease_is_kept_while_waiting_and_begins_when_all_are_taken() {
     let both = MultiLock::new()
         .add_on("a", first.lock("x"))
         .add_on("b", second.lock("y"))
-        .lease(SECOND);
+        .fixed_lease(SECOND);
     let waiting = tokio::spawn(both.acquire());
     // Many times the lease.
     for _ in 0..100 {
@@ -272,7 +272,7 @@ async fn what_is_lost_while_waiting_is_taken_again() {
     let both = MultiLock::new()
         .add_on("a", first.lock("x"))
         .add_on("b", second.lock("y"))
-        .watchdog(LEASE);
+        .renewed_lease(LEASE);
     let waiting = tokio::spawn(both.acquire());
     until("the first is held", || a.population().0 == 1).await;
     a.clear();
@@ -495,8 +495,8 @@ async fn dropped_at_any_point_it_leaves_nothing() {
                 .add_on("b", locks_b.lock("z"));
             multi = match trouble {
                 2 => multi.wait_at_most(Duration::from_millis(30)),
-                3 => multi.lease(LEASE),
-                _ => multi.watchdog(LEASE),
+                3 => multi.fixed_lease(LEASE),
+                _ => multi.renewed_lease(LEASE),
             };
             let work = async { multi.acquire().await.ok()?.release().await.ok() };
             let completed = cut(polls, work).await.is_some();

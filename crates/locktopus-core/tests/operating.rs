@@ -33,7 +33,7 @@ async fn a_lock_can_be_looked_at() {
     };
     let client = || Locktopus::builder(store.another_client()).cohort(cohort);
     let (here, there) = (client().build().unwrap(), client().build().unwrap());
-    let guard = here.lock("a").lease(LEASE).acquire().await.unwrap();
+    let guard = here.lock("a").fixed_lease(LEASE).acquire().await.unwrap();
     let first = tokio::spawn(here.lock("a").acquire());
     sleep(MOMENT).await;
     let second = tokio::spawn(there.lock("a").acquire());
@@ -228,7 +228,7 @@ async fn a_process_knows_what_it_holds() {
     assert!(here.held_locks().is_empty());
     let plain = here.lock("a").acquire().await.unwrap();
     sleep(MOMENT).await;
-    let fixed = here.mutex("b").lease(LEASE).acquire().await.unwrap();
+    let fixed = here.mutex("b").fixed_lease(LEASE).acquire().await.unwrap();
     let semaphore = here.semaphore("c");
     semaphore.initialise(3).await.unwrap();
     let permits = semaphore.permits(2).acquire().await.unwrap();

@@ -76,8 +76,8 @@ async fn entering_again_after_a_loss_is_an_error() {
     Owner::new()
         .scope(async {
             let lease = Duration::from_secs(1);
-            let lost = locks.lock("a").lease(lease).acquire().await.unwrap();
-            let reading = rw.read().lease(lease).acquire().await.unwrap();
+            let lost = locks.lock("a").fixed_lease(lease).acquire().await.unwrap();
+            let reading = rw.read().fixed_lease(lease).acquire().await.unwrap();
             sleep(lease * 2).await;
             for error in [
                 locks.lock("a").acquire().await.unwrap_err(),

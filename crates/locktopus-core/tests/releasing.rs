@@ -74,7 +74,7 @@ async fn a_dropped_guard_is_released_at_once_and_tried_until_its_lease_ends() {
     let script = Scripted::new();
     let locks = script.locks();
     let lease = Duration::from_secs(10);
-    let guard = locks.lock("a").lease(lease).acquire().await.unwrap();
+    let guard = locks.lock("a").fixed_lease(lease).acquire().await.unwrap();
     script.always("release", Fate::Refuse);
     drop(guard);
     assert_eq!(
@@ -132,7 +132,7 @@ async fn a_guard_may_be_dropped_on_a_thread_without_a_runtime() {
     for lease in [1, 20, 60] {
         let guard = locks
             .lock("a")
-            .watchdog(Duration::from_secs(lease))
+            .renewed_lease(Duration::from_secs(lease))
             .acquire()
             .await
             .unwrap();
@@ -192,7 +192,7 @@ async fn a_failed_extension_leaves_the_deadline() {
     let locks = script.locks();
     let guard = locks
         .lock("a")
-        .lease(Duration::from_secs(10))
+        .fixed_lease(Duration::from_secs(10))
         .acquire()
         .await
         .unwrap();

@@ -141,7 +141,7 @@ async fn downgrading_wakes_readers_and_lets_no_writer_in() {
     let writing = rw
         .write()
         .owner(&me)
-        .lease(Duration::from_secs(9))
+        .fixed_lease(Duration::from_secs(9))
         .acquire()
         .await
         .unwrap();

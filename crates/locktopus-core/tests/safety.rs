@@ -96,14 +96,10 @@ async fn leases_are_no_longer_than_a_quarantine() {
         assert!(text.contains("quarantine_max_lease"), "{text}");
     };
     names_both(backend.builder().build().unwrap_err(), "30s");
-    let locks = backend
-        .builder()
-        .watchdog_lease(5 * SECOND)
-        .build()
-        .unwrap();
-    let longer = locks.lock("job").lease(6 * SECOND);
+    let locks = backend.builder().renewed_lease(5 * SECOND).build().unwrap();
+    let longer = locks.lock("job").fixed_lease(6 * SECOND);
     names_both(longer.acquire().await.unwrap_err(), "6s");
-    let longer = locks.lock("job").watchdog(7 * SECOND);
+    let longer = locks.lock("job").renewed_lease(7 * SECOND);
     names_both(longer.acquire().await.unwrap_err(), "7s");
     assert!(backend.calls("attempt").is_empty(), "nothing was sent");
     let guard = locks.lock("job").acquire().await.unwrap();

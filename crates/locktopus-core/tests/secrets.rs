@@ -68,7 +68,7 @@ async fn life(seen: &mut String, secrets: &mut Vec<Vec<u8>>) {
     let guard = locks
         .lock("a")
         .owner(&me)
-        .watchdog(Duration::from_secs(3))
+        .renewed_lease(Duration::from_secs(3))
         .acquire()
         .await
         .unwrap();
@@ -128,7 +128,7 @@ async fn life(seen: &mut String, secrets: &mut Vec<Vec<u8>>) {
 
     let lost = locks
         .lock("l")
-        .watchdog(Duration::from_secs(1))
+        .renewed_lease(Duration::from_secs(1))
         .acquire()
         .await
         .unwrap();

@@ -78,7 +78,7 @@ async fn the_permits_of_a_crashed_holder_come_back_after_its_lease() {
     let crashed = Locktopus::builder(store.another_client()).build().unwrap();
     let lease = 4 * SECOND;
     for semaphore in both(&crashed) {
-        let guard = semaphore.permits(2).watchdog(lease).acquire().await;
+        let guard = semaphore.permits(2).renewed_lease(lease).acquire().await;
         // Neither released nor renewed any more.
         std::mem::forget(guard.unwrap());
     }
@@ -101,7 +101,12 @@ async fn the_permits_of_a_crashed_holder_come_back_after_its_lease() {
 async fn a_fixed_lease_ends_by_itself() {
     for semaphore in both(&locks()) {
         semaphore.initialise(1).await.unwrap();
-        let guard = semaphore.permits(1).lease(SECOND).acquire().await.unwrap();
+        let guard = semaphore
+            .permits(1)
+            .fixed_lease(SECOND)
+            .acquire()
+            .await
+            .unwrap();
         guard.lost().await;
         sleep(SECOND / 10).await;
         assert_eq!(semaphore.available().await.unwrap(), Some(1));
@@ -186,7 +191,7 @@ async fn counting_has_the_effect_of_once() {
 #[tokio::test(start_paused = true)]
 async fn counting_says_whether_it_may_have_run() {
     let script = Scripted::new();
-    let locks = script.builder().outage(SECOND).build().unwrap();
+    let locks = script.builder().tolerate_outage(SECOND).build().unwrap();
     let semaphore = locks.semaphore("a");
     let outcome = async |first: Fate| {
         script.next("counter", [first]);

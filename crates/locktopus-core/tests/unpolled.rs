@@ -53,7 +53,7 @@ async fn a_turn_is_looked_after_whatever_the_leader_before_it_said() {
                 heartbeat,
                 confirm: false,
             };
-            let request = || locks.lock("a").watchdog(HOUR).strategy(strategy);
+            let request = || locks.lock("a").renewed_lease(HOUR).strategy(strategy);
             let held = remote.lock("a").acquire().await.unwrap();
             let leader = tokio::spawn(request().acquire());
             sleep(Duration::from_millis(10)).await;

@@ -14,7 +14,12 @@ const LEASE: Duration = Duration::from_secs(3);
 
 async fn hold(script: &Scripted, name: &str) -> (LockGuard, locktopus_core::Locktopus) {
     let locks = script.locks();
-    let guard = locks.lock(name).watchdog(LEASE).acquire().await.unwrap();
+    let guard = locks
+        .lock(name)
+        .renewed_lease(LEASE)
+        .acquire()
+        .await
+        .unwrap();
     (guard, locks)
 }
 
@@ -60,7 +65,7 @@ async fn neighbours_are_renewed_in_one_call() {
         guards.push(
             locks
                 .lock(format!("a{i}"))
-                .watchdog(LEASE)
+                .renewed_lease(LEASE)
                 .acquire()
                 .await
                 .unwrap(),
@@ -82,7 +87,7 @@ async fn large_batches_are_split() {
         guards.push(
             locks
                 .lock(format!("a{i}"))
-                .watchdog(LEASE)
+                .renewed_lease(LEASE)
                 .acquire()
                 .await
                 .unwrap(),
@@ -103,8 +108,18 @@ async fn large_batches_are_split() {
 async fn a_shard_that_hangs_delays_no_other() {
     let script = Scripted::new();
     let locks = script.locks();
-    let stuck = locks.lock("a").watchdog(LEASE).acquire().await.unwrap();
-    let fine = locks.lock("b").watchdog(LEASE).acquire().await.unwrap();
+    let stuck = locks
+        .lock("a")
+        .renewed_lease(LEASE)
+        .acquire()
+        .await
+        .unwrap();
+    let fine = locks
+        .lock("b")
+        .renewed_lease(LEASE)
+        .acquire()
+        .await
+        .unwrap();
     script.hang_shard(Some(u32::from(b'a')));
     let deadline = stuck.valid_until();
     let cause = stuck.lost().await;
@@ -164,7 +179,12 @@ async fn many_failures_in_a_row_are_survived() {
 async fn a_deleted_and_a_taken_lock_are_told_apart() {
     let script = Scripted::new();
     let (deleted, locks) = hold(&script, "a").await;
-    let taken = locks.lock("b").watchdog(LEASE).acquire().await.unwrap();
+    let taken = locks
+        .lock("b")
+        .renewed_lease(LEASE)
+        .acquire()
+        .await
+        .unwrap();
     script.store.clear();
     let _other = script.other().lock("b").acquire().await.unwrap();
     let (one, two) = tokio::join!(deleted.lost(), taken.lost());
@@ -193,7 +213,7 @@ async fn a_maximum_hold_ends_renewal() {
     let script = Scripted::new();
     let locks = script.locks();
     let begun = Instant::now();
-    let request = locks.lock("a").watchdog(LEASE).max_hold(LEASE * 2);
+    let request = locks.lock("a").renewed_lease(LEASE).max_hold(LEASE * 2);
     let guard = request.acquire().await.unwrap();
     assert_eq!(guard.lost().await, LostCause::MaxHold);
     let held = begun.elapsed();
@@ -212,15 +232,20 @@ async fn leases_of_years_do_not_stop_the_watchdog() {
     let script = Scripted::new();
     let years = Duration::from_secs(10 * 365 * 24 * 60 * 60);
     let locks = script.builder().max_lease(years).build().unwrap();
-    let explicit = locks.lock("a").lease(years).acquire().await.unwrap();
+    let explicit = locks.lock("a").fixed_lease(years).acquire().await.unwrap();
     let renewed = locks
         .lock("b")
-        .watchdog(years)
+        .renewed_lease(years)
         .max_hold(Duration::MAX)
         .acquire()
         .await
         .unwrap();
-    let ordinary = locks.lock("c").watchdog(LEASE).acquire().await.unwrap();
+    let ordinary = locks
+        .lock("c")
+        .renewed_lease(LEASE)
+        .acquire()
+        .await
+        .unwrap();
     sleep(LEASE * 4).await;
     for guard in [&explicit, &renewed, &ordinary] {
         guard.ensure_valid().unwrap();
@@ -242,7 +267,7 @@ fn a_lock_acquired_on_a_short_lived_runtime_is_renewed() {
         .build()
         .unwrap();
     let guard = other
-        .block_on(locks.lock("a").watchdog(lease).acquire())
+        .block_on(locks.lock("a").renewed_lease(lease).acquire())
         .unwrap();
     drop(other);
     main.block_on(async {
@@ -267,7 +292,7 @@ async fn a_late_answer_does_not_renew_the_lease_that_took_the_place() {
     })
     .await;
     first.release().await.unwrap();
-    let fixed = locks.lock("b").lease(LEASE).acquire().await.unwrap();
+    let fixed = locks.lock("b").fixed_lease(LEASE).acquire().await.unwrap();
     let begun = Instant::now();
     assert_eq!(
         timeout(LEASE * 2, fixed.lost()).await,
@@ -297,7 +322,7 @@ async fn leases_that_come_and_go_leave_the_others_watched() {
         let lease = Duration::from_millis(60 + number % 7 * 10);
         let guard = locks
             .lock(format!("brief-{number}"))
-            .watchdog(lease)
+            .renewed_lease(lease)
             .acquire()
             .await
             .unwrap();

@@ -117,7 +117,12 @@ async fn a_restarted_node_does_not_vote_until_the_longest_lease_has_passed() {
     let max_lease = 30 * SECOND;
     let quorum = probed(&peers).max_lease(max_lease).build().unwrap();
     let locks = locks(quorum.clone());
-    let first = locks.mutex("job").lease(max_lease).acquire().await.unwrap();
+    let first = locks
+        .mutex("job")
+        .fixed_lease(max_lease)
+        .acquire()
+        .await
+        .unwrap();
     // Its data is gone on two nodes of three: anybody could have it now.
     peers[0].restart_empty();
     peers[1].restart_empty();
@@ -377,7 +382,12 @@ async fn a_node_that_lost_the_key_is_given_it_back_by_the_renewal() {
     let peers = peers(3, 11);
     let quorum = trusted(&peers).build().unwrap();
     let locks = locks(quorum.clone());
-    let guard = locks.mutex("job").watchdog(LEASE).acquire().await.unwrap();
+    let guard = locks
+        .mutex("job")
+        .renewed_lease(LEASE)
+        .acquire()
+        .await
+        .unwrap();
     all_answered(&peers, &quorum, 3).await;
     assert!(peers[0].store.forget(&mutex("job")));
     peers[1].kill();
@@ -397,7 +407,12 @@ async fn a_node_that_is_always_the_last_to_answer_is_given_the_key_back_too() {
     let peers = peers(3, 19);
     let quorum = trusted(&peers).build().unwrap();
     let locks = locks(quorum.clone());
-    let guard = locks.mutex("job").watchdog(LEASE).acquire().await.unwrap();
+    let guard = locks
+        .mutex("job")
+        .renewed_lease(LEASE)
+        .acquire()
+        .await
+        .unwrap();
     all_answered(&peers, &quorum, 3).await;
     peers[2].delay(Duration::from_millis(20));
     assert!(peers[2].store.forget(&mutex("job")));
@@ -438,7 +453,12 @@ async fn what_a_majority_lost_is_lost_and_not_put_back() {
     let peers = peers(3, 12);
     let quorum = trusted(&peers).build().unwrap();
     let locks = locks(quorum.clone());
-    let guard = locks.mutex("job").watchdog(LEASE).acquire().await.unwrap();
+    let guard = locks
+        .mutex("job")
+        .renewed_lease(LEASE)
+        .acquire()
+        .await
+        .unwrap();
     all_answered(&peers, &quorum, 3).await;
     assert!(peers[0].store.forget(&mutex("job")) && peers[1].store.forget(&mutex("job")));
     let begun = Instant::now();
@@ -532,7 +552,12 @@ async fn a_forced_release_reaches_every_node_and_fences_the_holder() {
     let peers = peers(3, 15);
     let quorum = trusted(&peers).build().unwrap();
     let locks = locks(quorum.clone());
-    let guard = locks.mutex("job").watchdog(LEASE).acquire().await.unwrap();
+    let guard = locks
+        .mutex("job")
+        .renewed_lease(LEASE)
+        .acquire()
+        .await
+        .unwrap();
     all_answered(&peers, &quorum, 3).await;
     let eviction = quorum.evict(&mutex("job"), soon()).await.unwrap();
     assert_eq!(eviction.evicted, [guard.owner().clone()]);
@@ -636,7 +661,7 @@ async fn what_would_not_be_sound_is_refused_with_a_reason() {
     }
     let error = locks
         .mutex("job")
-        .lease(SECOND * 61)
+        .fixed_lease(SECOND * 61)
         .acquire()
         .await
         .unwrap_err();
@@ -713,7 +738,10 @@ async fn dropped_at_any_point_it_leaves_nothing() {
                     let _ = peer.store.attempt(&brief).await.unwrap();
                 }
             }
-            let request = locks.mutex("job").watchdog(LEASE).wait_at_most(SECOND / 2);
+            let request = locks
+                .mutex("job")
+                .renewed_lease(LEASE)
+                .wait_at_most(SECOND / 2);
             let work = async {
                 let guard = request.acquire().await.ok()?;
                 guard.release().await.ok()

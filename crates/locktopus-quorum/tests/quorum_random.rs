@@ -57,8 +57,8 @@ async fn compete(locks: Locktopus, record: Arc<Mutex<Record>>, mut dice: u64) {
         let wait = Duration::from_millis(200 + next(&mut dice) % 600);
         let mut request = locks.mutex("job").wait_at_most(wait);
         request = match next(&mut dice) % 2 {
-            0 => request.lease(lease),
-            _ => request.watchdog(lease),
+            0 => request.fixed_lease(lease),
+            _ => request.renewed_lease(lease),
         };
         let Ok(guard) = request.acquire().await else {
             continue;
@@ -174,7 +174,7 @@ async fn a_holder_whose_majority_forgets_is_told() {
     let locks = locks(probed(&peers).max_lease(MAX_LEASE).build().unwrap());
     let guard = locks
         .mutex("job")
-        .watchdog(MAX_LEASE)
+        .renewed_lease(MAX_LEASE)
         .acquire()
         .await
         .unwrap();

@@ -100,7 +100,7 @@ async fn a_node_that_is_well_again_is_no_missing_quorum() {
     let holder = locks(probed(&peers).build().unwrap());
     let holder = holder.mutex("job").acquire().await.unwrap();
     until("held everywhere", || holders(&peers) == 3).await;
-    let waiters = Locktopus::builder(quorum).outage(Duration::ZERO);
+    let waiters = Locktopus::builder(quorum).tolerate_outage(Duration::ZERO);
     let scene = Scene {
         peers,
         holder,

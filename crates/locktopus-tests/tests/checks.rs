@@ -110,7 +110,9 @@ async fn replica_is_found((place, client): At) -> String {
 
     let locks = connect(&format!("{url}&checks=off")).await;
     // Short, because fred cannot tell whether its last try ran, and tries to give it back until then.
-    let request = locks.lock(unique("replica")).lease(Duration::from_secs(1));
+    let request = locks
+        .lock(unique("replica"))
+        .fixed_lease(Duration::from_secs(1));
     let error = request.try_acquire().await.unwrap_err();
     assert!(chain(&error).contains("READONLY"), "{}", chain(&error));
     close(locks).await;

@@ -27,7 +27,7 @@ async fn away(kind: TopologyKind, round_trip: Duration) -> Deployment {
 async fn a_lock_goes_round(one: &Locktopus, two: &Locktopus) {
     let name = unique("far");
     let first = one.lock(&name).acquire().await.unwrap();
-    let request = two.lock(&name).strategy(HANDED).lease(HANDED_LEASE);
+    let request = two.lock(&name).strategy(HANDED).fixed_lease(HANDED_LEASE);
     let waiting = tokio::spawn(request.into_future());
     tokio::time::sleep(FARTHEST * 4).await;
     assert!(!waiting.is_finished(), "two holders");
@@ -92,7 +92,7 @@ fn locks_on(place: &Deployment, options: &str) -> Locktopus {
         .map(|(base, client)| url(&base, &format!("client={client}{options}")))
         .collect();
     let quorum = locktopus::quorum_of(&urls, |builder| builder.max_lease(LONGEST)).unwrap();
-    let locks = Locktopus::builder(quorum).watchdog_lease(LONGEST);
+    let locks = Locktopus::builder(quorum).renewed_lease(LONGEST);
     locks.build().unwrap()
 }
 

@@ -52,14 +52,14 @@ impl Crowd {
         let client = locktopus::connect_client(url).await.unwrap();
         let backend = RedisBackend::new(Arc::clone(&client), BackendOptions::default());
         let locks = Locktopus::builder(backend.await.unwrap())
-            .outage(LONG * 3)
+            .tolerate_outage(LONG * 3)
             .build()
             .unwrap();
         let names: Vec<_> = (0..CROWD).map(|_| unique("gone")).collect();
         let lease = LONG * 3;
         let held = names
             .iter()
-            .map(|name| holder.lock(name).lease(lease).acquire());
+            .map(|name| holder.lock(name).fixed_lease(lease).acquire());
         let held = join_all(held).await.into_iter().map(Result::unwrap);
         let held = held.collect();
         let wait = |name: &String| {

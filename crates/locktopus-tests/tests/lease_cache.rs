@@ -29,7 +29,7 @@ type At = (Arc<Deployment>, &'static str);
 
 async fn locks(at: &At) -> Locktopus {
     let url = url_for(&at.0, at.1);
-    locktopus::connect_with(&url, |builder| builder.watchdog_lease(LEASE))
+    locktopus::connect_with(&url, |builder| builder.renewed_lease(LEASE))
         .await
         .unwrap()
 }

@@ -35,9 +35,9 @@ fn urls(place: &Deployment) -> Vec<String> {
 fn locks(place: &Deployment) -> Locktopus {
     let quorum = quorum_of(&urls(place), |builder| builder.max_lease(LEASE)).unwrap();
     Locktopus::builder(quorum)
-        .watchdog_lease(LEASE)
+        .renewed_lease(LEASE)
         .max_lease(LEASE)
-        .outage(Duration::from_secs(1))
+        .tolerate_outage(Duration::from_secs(1))
         .build()
         .unwrap()
 }
@@ -110,7 +110,7 @@ async fn a_restarted_node_does_not_vote_until_every_lease_it_forgot_is_over() {
     let name = unique("amnesia");
     // Held by two of three.
     place.nodes()[2].crash().await.unwrap();
-    let guard = a.mutex(&name).lease(LEASE).acquire().await.unwrap();
+    let guard = a.mutex(&name).fixed_lease(LEASE).acquire().await.unwrap();
     let granted = Instant::now();
     // The third is back and knows nothing; one of the two restarts and knows nothing either.
     place.nodes()[2].start().await.unwrap();

@@ -80,7 +80,7 @@ async fn what_is_asked_for_last_counts() {
         // Whoever holds it for long is not forgotten sooner.
         let long = usual
             .lock(&*name)
-            .lease(MINUTE * 50)
+            .fixed_lease(MINUTE * 50)
             .token_retention(MINUTE);
         about(MINUTE * 100, kept_after(&place, long, &name).await);
         let forever = usual.lock(&*name).token_retention(TokenRetention::Forever);

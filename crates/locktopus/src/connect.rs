@@ -37,7 +37,7 @@ pub async fn connect(url: &str) -> Result<Locktopus, ConnectError> {
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::time::Duration;
 /// let patience = Duration::from_secs(3);
-/// let locks = locktopus::connect_with("memory:", |builder| builder.outage(patience)).await?;
+/// let locks = locktopus::connect_with("memory:", |builder| builder.tolerate_outage(patience)).await?;
 /// # Ok(()) }
 /// ```
 ///
@@ -63,13 +63,13 @@ pub(crate) fn build(
     configure: impl FnOnce(LocktopusBuilder) -> LocktopusBuilder,
 ) -> Result<Locktopus, ConnectError> {
     let mut builder = Locktopus::builder_dyn(backend).namespace(&options.namespace);
-    if let Some(lease) = options.watchdog_lease() {
-        builder = builder.watchdog_lease(lease);
+    if let Some(lease) = options.default_lease() {
+        builder = builder.renewed_lease(lease);
     }
     Ok(configure(builder).build()?)
 }
 
-/// Connects and gives the bare backend, for those who wrap or combine backends. `namespace` and `watchdog`
+/// Connects and gives the bare backend, for those who wrap or combine backends. `namespace` and `renewed_lease`
 /// of the URL concern a `Locktopus` and play no part.
 ///
 /// # Errors

@@ -23,12 +23,12 @@
 //! | `checks` | `off`, `warn`, `refuse` | `warn` | what to do about findings of the connect-time checks: nothing (and do not look), log them, or refuse if locks could be lost silently |
 //! | `connect` | `now`, `lazy` | `now` | whether connecting fails if no server answers; with `lazy` locks fail as not taken until one does, and the checks are made only if one does at once |
 //! | `namespace` | text | empty | put in front of every lock name |
-//! | `watchdog` | duration | `30s` | lease of locks asked for without one; renewed after a third |
+//! | `renewed_lease` | duration | `30s` | lease of locks asked for without one; renewed after a third |
 //! | `token_retention` | duration from `1m`, `forever` | `1d` | how long a token key stays after the last grant ([`TokenRetention`](crate::TokenRetention)); `forever` if Java services use `RFencedLock` on the same names |
 //! | `safety` | `plain`, `replicated`, `quarantine` | `plain` | what a grant is worth when a server fails ([`SafetyMode`](crate::SafetyMode)); must be the same for all who share locks |
 //! | `replicas` | `one`, `majority`, `all` | `majority` | with `safety=replicated`: how many replicas must confirm a grant; the primary counts towards the majority |
 //! | `replication_timeout` | duration | `500ms`, at most half of `timeout` | with `safety=replicated`: how long to wait for the replicas; shorter than `timeout` |
-//! | `quarantine_max_lease` | duration | `30s` | with `safety=quarantine`: the longest lease there is, and for how long nothing is granted after a failover; must be the same for all who share the servers. `watchdog` is then at most this |
+//! | `quarantine_max_lease` | duration | `30s` | with `safety=quarantine`: the longest lease there is, and for how long nothing is granted after a failover; must be the same for all who share the servers. `renewed_lease` is then at most this |
 //! | `client_name` | text | none | shown by `CLIENT LIST` |
 //! | `sentinel_user`, `sentinel_password` | text | none | login for the sentinels |
 //! | `ca` | path | system's | PEM file with the authorities to trust |
@@ -42,7 +42,7 @@
 //! Durations are written like `250ms`, `5s`, `2m`, `7d`. Timeouts are at most an hour, leases and retentions ten years.
 //!
 //! Other schemes are offered by crates of others: [`Connectors`](crate::Connectors). Of the options such a URL has here only
-//! `namespace`, `watchdog` and `checks`; all others are for the connector.
+//! `namespace`, `renewed_lease` and `checks`; all others are for the connector.
 //!
 //! Messages show a URL without its login, and its options up to the first that is a secret or unknown. So write
 //! `sentinel_password` last if messages are to show the others.

@@ -110,9 +110,9 @@ impl Ours {
     fn timed<G: AnyGuard>(&self, request: LockRequest<G>, lane: &Lane) -> LockRequest<G> {
         let request = request.wait_at_most(self.patience);
         if lane.renewed {
-            request.watchdog(lane.lease)
+            request.renewed_lease(lane.lease)
         } else {
-            request.lease(lane.lease)
+            request.fixed_lease(lane.lease)
         }
     }
 }

@@ -19,7 +19,7 @@ pub async fn the_watchdog_renews(ctx: Ctx) {
     // The nodes of a quorum have a tenth of the lease for their answers.
     let renewed = RENEWED * if ctx.is_quorum() { 3 } else { 1 };
     let (a, b) = (ctx.locks(0).await, ctx.second().await);
-    let guard = ctx.request(&a).watchdog(renewed).acquire().await;
+    let guard = ctx.request(&a).renewed_lease(renewed).acquire().await;
     let guard = Rule::Api.ok(guard, "acquiring");
     let end = Instant::now() + renewed * 2;
     while Instant::now() < end {
@@ -43,7 +43,7 @@ pub async fn an_explicit_lease_ends_on_time(ctx: Ctx) {
     let short = ctx.short();
     let (a, b) = (ctx.locks(0).await, ctx.second().await);
     let sent = Instant::now();
-    let guard = ctx.request(&a).lease(short).acquire().await;
+    let guard = ctx.request(&a).fixed_lease(short).acquire().await;
     let guard = Rule::Api.ok(guard, "acquiring");
     let until = guard.valid_until();
     Rule::Lease.check(
@@ -74,7 +74,7 @@ pub async fn a_hold_ends_at_its_maximum(ctx: Ctx) {
     let short = ctx.short();
     let a = ctx.locks(0).await;
     // The lease alone would outlast the maximum, so that a slow renewal is not taken for it.
-    let request = ctx.request(&a).watchdog(short * 3).max_hold(short * 2);
+    let request = ctx.request(&a).renewed_lease(short * 3).max_hold(short * 2);
     let started = Instant::now();
     let guard = Rule::Api.ok(request.acquire().await, "acquiring");
     let cause = timeout(short * 2 + slack, guard.lost()).await;
@@ -99,7 +99,7 @@ pub async fn a_hold_ends_at_its_maximum(ctx: Ctx) {
 pub async fn a_deleted_lock_is_lost(ctx: Ctx) {
     let slack = ctx.slack();
     let a = ctx.locks(0).await;
-    let guard = ctx.request(&a).watchdog(RENEWED).acquire().await;
+    let guard = ctx.request(&a).renewed_lease(RENEWED).acquire().await;
     let guard = Rule::Api.ok(guard, "acquiring");
     if !ctx.wipe().await {
         return;
@@ -123,7 +123,7 @@ pub async fn work_is_dropped_when_the_lock_is_lost(ctx: Ctx) {
     let a = ctx.locks(0).await;
     let alive = Arc::new(());
     let work = Arc::clone(&alive);
-    let run = ctx.request(&a).lease(short).run(|_lease| async move {
+    let run = ctx.request(&a).fixed_lease(short).run(|_lease| async move {
         pending::<()>().await;
         drop(work);
     });
@@ -166,7 +166,7 @@ pub async fn work_is_done_under_the_lock(ctx: Ctx) {
 /// `extend` moves the deadline of both sides out.
 pub async fn an_extension_counts(ctx: Ctx) {
     let (a, b) = (ctx.locks(0).await, ctx.second().await);
-    let guard = ctx.request(&a).lease(LONG / 3).acquire().await;
+    let guard = ctx.request(&a).fixed_lease(LONG / 3).acquire().await;
     let guard = Rule::Api.ok(guard, "acquiring");
     let before = guard.valid_until();
     let after = Rule::Api.ok(guard.extend(LONG).await, "extending");

@@ -94,7 +94,7 @@ pub async fn a_late_ticket_is_refused(ctx: Ctx) {
     let short = ctx.short();
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);
     let observer = ctx.first().await;
-    let guard = ctx.request(&a).lease(short).acquire().await;
+    let guard = ctx.request(&a).fixed_lease(short).acquire().await;
     let Ok(ticket) = Rule::Api.ok(guard, "acquiring").into_ticket() else {
         Rule::Api.broken("a good guard cannot become a ticket")
     };

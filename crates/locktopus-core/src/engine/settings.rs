@@ -18,13 +18,13 @@ pub(crate) const LONGEST_LEASE: Duration = Duration::from_secs(10 * 365 * 24 * 6
 pub(crate) struct Settings {
     pub(crate) namespace: String,
     pub(crate) names: NameEncoding,
-    pub(crate) watchdog_lease: Duration,
+    pub(crate) renewed_lease: Duration,
     pub(crate) max_lease: Duration,
     /// The longest lease that the backend's safety mode allows.
     pub(crate) longest_lease: Option<Duration>,
     pub(crate) margin: ValidityMargin,
     pub(crate) strategy: WaitStrategy,
-    pub(crate) outage: Duration,
+    pub(crate) tolerate_outage: Duration,
     pub(crate) cohort: CohortSettings,
     /// For how long a lease is kept after a release; zero: not at all.
     pub(crate) lease_cache: Duration,
@@ -37,12 +37,12 @@ impl Default for Settings {
         Self {
             namespace: String::new(),
             names: NameEncoding::default(),
-            watchdog_lease: Duration::from_secs(30),
+            renewed_lease: Duration::from_secs(30),
             max_lease: Duration::from_secs(24 * 60 * 60),
             longest_lease: None,
             margin: ValidityMargin::default(),
             strategy: WaitStrategy::default(),
-            outage: Duration::from_secs(10),
+            tolerate_outage: Duration::from_secs(10),
             cohort: CohortSettings::default(),
             lease_cache: Duration::ZERO,
             token_retention: None,

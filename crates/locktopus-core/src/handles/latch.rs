@@ -43,7 +43,7 @@ use crate::handles::lock_request::Named;
 ///
 /// All methods fail with [`LockError::Name`] and [`LockError::Option`] before anything is sent, with
 /// [`LockError::ShutDown`] after a shutdown, and with [`LockError::Backend`] if the backend refuses or cannot be reached
-/// for as long as [`LocktopusBuilder::outage`](crate::LocktopusBuilder::outage) says. Operations that may have run
+/// for as long as [`LocktopusBuilder::tolerate_outage`](crate::LocktopusBuilder::tolerate_outage) says. Operations that may have run
 /// are repeated under one id and have the effect of once.
 #[derive(Clone)]
 #[must_use = "a latch does nothing until it is counted or waited for"]

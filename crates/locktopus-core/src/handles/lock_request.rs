@@ -36,7 +36,7 @@ use crate::handles::owner_handle::Owner;
 /// is [`acquire`](Self::acquire).
 ///
 /// Without options: the lock is waited for as long as it takes, in the queue of those who wait, and held for a
-/// watchdog lease of 30 s that is renewed every 10 s.
+/// lease of 30 s that is renewed every 10 s.
 ///
 /// `G` is the guard it turns into: [`LockGuard`], or [`WriteGuard`](crate::WriteGuard) for the exclusive half of a
 /// read-write lock.
@@ -45,8 +45,8 @@ pub struct LockRequest<G = LockGuard> {
     engine: Arc<Engine>,
     name: Named,
     kind: LockKind,
-    lease: Option<Duration>,
-    watchdog: Option<Duration>,
+    fixed_lease: Option<Duration>,
+    renewed_lease: Option<Duration>,
     max_hold: Option<Duration>,
     lease_cache: Option<Duration>,
     wait: Option<Duration>,
@@ -66,8 +66,8 @@ impl<G: AnyGuard> LockRequest<G> {
             engine,
             name,
             kind,
-            lease: None,
-            watchdog: None,
+            fixed_lease: None,
+            renewed_lease: None,
             max_hold: None,
             lease_cache: None,
             wait: None,
@@ -88,15 +88,15 @@ impl<G: AnyGuard> LockRequest<G> {
 
     /// Holds the lock for this long and no longer: the watchdog does not renew it. At least
     /// [`MIN_LEASE`](crate::MIN_LEASE), at most the configured maximum; cut to whole milliseconds.
-    pub fn lease(mut self, lease: Duration) -> Self {
-        (self.lease, self.watchdog) = (Some(lease), None);
+    pub fn fixed_lease(mut self, lease: Duration) -> Self {
+        (self.fixed_lease, self.renewed_lease) = (Some(lease), None);
         self
     }
 
     /// Holds the lock until it is released, by a lease of this length that the watchdog renews after a
     /// third of it. A crashed holder blocks the lock for at most this long.
-    pub fn watchdog(mut self, lease: Duration) -> Self {
-        (self.watchdog, self.lease) = (Some(lease), None);
+    pub fn renewed_lease(mut self, lease: Duration) -> Self {
+        (self.renewed_lease, self.fixed_lease) = (Some(lease), None);
         self
     }
 
@@ -217,7 +217,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// [`LockError::Cancelled`] and [`LockError::ShutDown`] if waiting ended without the lock;
     /// [`LockError::Backend`] at once if the backend refuses, also because the name is in use as another kind
     /// ([`LockError::other_kind`]), and after ten seconds
-    /// ([`LocktopusBuilder::outage`](crate::LocktopusBuilder::outage)) if it cannot be reached;
+    /// ([`LocktopusBuilder::tolerate_outage`](crate::LocktopusBuilder::tolerate_outage)) if it cannot be reached;
     /// [`LockError::NotReentrant`] or [`LockError::UpgradeRefused`] instead of a deadlock if the owner already holds
     /// this mutex, or reads what it wants to write;
     /// [`LockError::Lost`] if the owner's earlier hold of this lock is lost and not yet dropped.
@@ -333,8 +333,8 @@ impl<G> Clone for LockRequest<G> {
             engine: Arc::clone(&self.engine),
             name: self.name.clone(),
             kind: self.kind.clone(),
-            lease: self.lease,
-            watchdog: self.watchdog,
+            fixed_lease: self.fixed_lease,
+            renewed_lease: self.renewed_lease,
             max_hold: self.max_hold,
             lease_cache: self.lease_cache,
             wait: self.wait,
@@ -355,8 +355,8 @@ impl<G> fmt::Debug for LockRequest<G> {
             .field("name", &self.name)
             .field("kind", &self.kind.as_str())
             .field("permits", &self.permits)
-            .field("lease", &self.lease)
-            .field("watchdog", &self.watchdog)
+            .field("fixed_lease", &self.fixed_lease)
+            .field("renewed_lease", &self.renewed_lease)
             .field("max_hold", &self.max_hold)
             .field("lease_cache", &self.lease_cache)
             .field("token_retention", &self.token_retention)

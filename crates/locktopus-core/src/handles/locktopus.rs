@@ -267,8 +267,8 @@ impl LocktopusBuilder {
     }
 
     /// The lease of locks that are asked for without one; the watchdog renews it. Default 30 s.
-    pub fn watchdog_lease(mut self, lease: Duration) -> Self {
-        self.settings.watchdog_lease = lease;
+    pub fn renewed_lease(mut self, lease: Duration) -> Self {
+        self.settings.renewed_lease = lease;
         self
     }
 
@@ -314,8 +314,8 @@ impl LocktopusBuilder {
 
     /// How long a waiting acquisition puts up with a backend that does not answer before it fails with
     /// [`LockError::Backend`]. Default 10 s.
-    pub fn outage(mut self, patience: Duration) -> Self {
-        self.settings.outage = patience;
+    pub fn tolerate_outage(mut self, patience: Duration) -> Self {
+        self.settings.tolerate_outage = patience;
         self
     }
 
@@ -331,7 +331,7 @@ impl LocktopusBuilder {
             mut settings,
         } = self;
         settings.longest_lease = backend.info().safety.longest_lease();
-        settings.check_lease("watchdog_lease", settings.watchdog_lease)?;
+        settings.check_lease("renewed_lease", settings.renewed_lease)?;
         if settings.max_lease > LONGEST_LEASE {
             let rule = format!("must be at most {LONGEST_LEASE:?}, or servers could not count it");
             return Err(OptionError::new("max_lease", settings.max_lease, rule).into());

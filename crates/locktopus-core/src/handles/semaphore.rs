@@ -23,7 +23,7 @@ pub const MAX_TOTAL: u32 = i32::MAX as u32;
 /// there may be more one day: bound it with [`wait_at_most`](LockRequest::wait_at_most).
 ///
 /// Permits are held by a lease, like locks, in both kinds: renewed by the watchdog for as long as the guard lives, or
-/// [for a fixed time](LockRequest::lease). Those of a crashed holder come back when its lease ends, by the backend's
+/// [for a fixed time](LockRequest::fixed_lease). Those of a crashed holder come back when its lease ends, by the backend's
 /// clock. Waiters are served in order of arrival, so one that wants many permits is not starved by those who want
 /// few. Permits belong to their guard; [owners](crate::Owner) play no part.
 ///
@@ -46,7 +46,7 @@ pub const MAX_TOTAL: u32 = i32::MAX as u32;
 ///
 /// All methods fail with [`LockError::Name`] and [`LockError::Option`] before anything is sent, with
 /// [`LockError::ShutDown`] after a shutdown, and with [`LockError::Backend`] if the backend refuses or cannot be reached
-/// for as long as [`LocktopusBuilder::outage`](crate::LocktopusBuilder::outage) says. Operations that may have run
+/// for as long as [`LocktopusBuilder::tolerate_outage`](crate::LocktopusBuilder::tolerate_outage) says. Operations that may have run
 /// are repeated under one id and have the effect of once.
 #[derive(Clone)]
 #[must_use = "a semaphore does nothing until permits are acquired or counted"]

@@ -117,7 +117,9 @@ pub(crate) async fn begins_without(kind: TopologyKind, client: &'static str) -> 
     guard.release().await.unwrap();
     waiter.await.unwrap().release().await.unwrap();
     let guard = eventually("a lock after quarantine", LONG, async || {
-        let request = cautious.lock(unique("lazy")).lease(Duration::from_secs(1));
+        let request = cautious
+            .lock(unique("lazy"))
+            .fixed_lease(Duration::from_secs(1));
         request.wait_at_most(SOON).acquire().await
     })
     .await;

@@ -84,7 +84,7 @@ async fn lives_through((place, client): At, barriers: (Arc<Barrier>, Arc<Barrier
         doomed.push(holder);
         saved.push(Holder::of(&locks, name("saved"), LONG_ENOUGH).await);
     }
-    let prober = Prober::start(locks.lock(name("probe")).lease(TOO_SHORT));
+    let prober = Prober::start(locks.lock(name("probe")).fixed_lease(TOO_SHORT));
     let queue = Queue::of(&locks, &waiting, name("queue")).await;
 
     let (armed, crashed) = barriers;
@@ -138,13 +138,13 @@ async fn patient(place: &Deployment, client: &str) -> Locktopus {
         turns: 1,
         ..CohortSettings::default()
     };
-    locktopus::connect_with(&url, |builder| builder.outage(LONG).cohort(apart))
+    locktopus::connect_with(&url, |builder| builder.tolerate_outage(LONG).cohort(apart))
         .await
         .unwrap()
 }
 
 fn wait(locks: &Locktopus, holder: &Holder) -> JoinHandle<FencingToken> {
-    let request = locks.lock(&holder.name).lease(LONG_ENOUGH);
+    let request = locks.lock(&holder.name).fixed_lease(LONG_ENOUGH);
     tokio::spawn(async move {
         let guard = request.acquire().await.unwrap();
         let token = guard.token().unwrap();

@@ -27,7 +27,10 @@ pub(crate) async fn and_thawed((place, client): At) -> String {
 
     let names: Vec<_> = (0..LATE).map(|_| unique("late")).collect();
     let attempts = names.iter().map(|name| {
-        let request = locks.lock(name).lease(GHOST_LEASE).wait_at_most(PATIENCE);
+        let request = locks
+            .lock(name)
+            .fixed_lease(GHOST_LEASE)
+            .wait_at_most(PATIENCE);
         tokio::spawn(async move { (request.acquire().await, Instant::now()) })
     });
     for attempt in attempts.collect::<Vec<_>>() {

@@ -16,7 +16,7 @@ pub(crate) async fn of_data((place, client): At) -> String {
         guards.push(
             locks
                 .lock(unique("full"))
-                .watchdog(lease)
+                .renewed_lease(lease)
                 .acquire()
                 .await
                 .unwrap(),
@@ -24,7 +24,7 @@ pub(crate) async fn of_data((place, client): At) -> String {
         guards.push(
             locks
                 .mutex(unique("full"))
-                .watchdog(lease)
+                .renewed_lease(lease)
                 .acquire()
                 .await
                 .unwrap(),
@@ -106,7 +106,12 @@ pub(crate) async fn can_be_read((place, client): At) -> String {
     // Permits whose lease is over, and which nobody took back.
     for semaphore in [&semaphore, &permits] {
         let short = Duration::from_millis(20);
-        let lost = semaphore.permits(1).lease(short).acquire().await.unwrap();
+        let lost = semaphore
+            .permits(1)
+            .fixed_lease(short)
+            .acquire()
+            .await
+            .unwrap();
         lost.lost().await;
     }
     let memory = |limit: &'static str| async move {

@@ -19,7 +19,12 @@ pub(crate) struct Holder {
 
 impl Holder {
     pub(crate) async fn of(locks: &Locktopus, name: String, lease: Duration) -> Self {
-        let guard = locks.lock(&name).watchdog(lease).acquire().await.unwrap();
+        let guard = locks
+            .lock(&name)
+            .renewed_lease(lease)
+            .acquire()
+            .await
+            .unwrap();
         Self {
             token: guard.token().unwrap(),
             name,

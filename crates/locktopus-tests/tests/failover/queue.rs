@@ -27,7 +27,12 @@ pub(crate) struct Queue {
 
 impl Queue {
     pub(crate) async fn of(locks: &Locktopus, waiting: &Locktopus, name: String) -> Self {
-        let guard = locks.lock(&name).lease(LEASE).acquire().await.unwrap();
+        let guard = locks
+            .lock(&name)
+            .fixed_lease(LEASE)
+            .acquire()
+            .await
+            .unwrap();
         let served = Arc::<Mutex<Vec<_>>>::default();
         let mut waiters = JoinSet::new();
         for _ in 0..WAITERS {

@@ -17,7 +17,7 @@ pub(crate) async fn while_waiting((place, client): At) -> String {
     let holding = locks(&place, client).await;
     let waiting = locks(&place, client).await;
     let url = url_for(&place, client);
-    let hasty = locktopus::connect_with(&url, |builder| builder.outage(IMPATIENT))
+    let hasty = locktopus::connect_with(&url, |builder| builder.tolerate_outage(IMPATIENT))
         .await
         .unwrap();
     let node = &place.nodes()[0];

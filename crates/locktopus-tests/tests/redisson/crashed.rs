@@ -18,7 +18,7 @@ const SLACK: Duration = Duration::from_millis(50);
 pub(crate) async fn holder(at: At, jar: Jar) -> String {
     let name = unique("java-crashes");
     let locks = locks(&at.place, at.client).await;
-    let watchdog = format!("watchdog={}s", LEASE.as_secs());
+    let watchdog = format!("renewed_lease={}s", LEASE.as_secs());
     let url = url(&at.place.url(), &watchdog);
     let java = Redisson::start(&jar, &url).await.unwrap();
     let mut thread = java.thread();

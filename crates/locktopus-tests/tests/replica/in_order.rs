@@ -40,7 +40,7 @@ async fn of_a_shard(place: &Deployment, client: &str, shard: usize) -> String {
     let mut workers = JoinSet::new();
     for _ in 0..PROCESSES {
         let url = url_for(place, client);
-        let locks = locktopus::connect_with(&url, |builder| builder.outage(LONG));
+        let locks = locktopus::connect_with(&url, |builder| builder.tolerate_outage(LONG));
         let locks = locks.await.unwrap();
         for _ in 0..TASKS {
             let (name, seen) = (name.clone(), Arc::clone(&seen));

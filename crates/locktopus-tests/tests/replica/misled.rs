@@ -27,7 +27,7 @@ pub(crate) async fn connect(address: impl ToString, client: &str, options: &str)
         "redis://{}?client={client}&checks=off&timeout=5s&connect_timeout=2s{options}",
         address.to_string()
     );
-    locktopus::connect_with(&url, |builder| builder.cohort(apart).outage(LONG))
+    locktopus::connect_with(&url, |builder| builder.cohort(apart).tolerate_outage(LONG))
         .await
         .unwrap()
 }
@@ -91,7 +91,7 @@ pub(crate) async fn inboxes(node: &Node) -> usize {
 /// Releases a lock that both of two clients wait for, and says whether both of them believe that they have it then.
 async fn both_believe(clients: [&Locktopus; 2]) -> bool {
     let name = unique("believed");
-    let request = |locks: &Locktopus| locks.lock(&name).lease(LEASE);
+    let request = |locks: &Locktopus| locks.lock(&name).fixed_lease(LEASE);
     let guard = request(clients[1]).acquire().await.unwrap();
     let inside = Arc::new(AtomicBool::new(false));
     let mut waiters = JoinSet::new();
@@ -129,7 +129,7 @@ async fn inside_alone(request: LockRequest<LockGuard>, inside: Arc<AtomicBool>) 
 pub(crate) async fn handed(from: &Locktopus, to: &Locktopus, server: &Node) {
     let name = unique("handed");
     let guard = from.lock(&name).acquire().await.unwrap();
-    let request = to.lock(&name).strategy(HANDED).lease(LEASE);
+    let request = to.lock(&name).strategy(HANDED).fixed_lease(LEASE);
     let waiter = tokio::spawn(request.acquire());
     eventually("a subscription on the primary", LONG, async || {
         let pattern = format!("locktopus_inbox:{{{name}}}:*");
@@ -155,7 +155,7 @@ pub(crate) async fn told_so(place: Arc<Deployment>, client: &'static str) -> Str
     let locks = connect(node.addr(), client, "").await;
     let (name, mut raw) = (unique("told-so"), Raw::to(node).await);
     let guard = locks.lock(&name).acquire().await.unwrap();
-    let request = locks.lock(&name).strategy(HANDED).lease(HANDED_LEASE);
+    let request = locks.lock(&name).strategy(HANDED).fixed_lease(HANDED_LEASE);
     let waiter = tokio::spawn(request.acquire());
     let pattern = format!("locktopus_inbox:{{{name}}}:*");
     let channels = async || {

@@ -36,7 +36,7 @@ async fn locks((place, client): &At, max_lease: Duration) -> Locktopus {
         url_for(place, client),
         max_lease.as_secs()
     );
-    locktopus::connect_with(&url, |builder| builder.outage(LONG))
+    locktopus::connect_with(&url, |builder| builder.tolerate_outage(LONG))
         .await
         .unwrap()
 }
@@ -126,7 +126,7 @@ pub(crate) async fn of_a_restarted_server(at: At) -> String {
 
 /// Longer leases than all wait for, and clients that would wait for less, are refused.
 async fn leases_have_a_bound(locks: &Locktopus, (place, client): &At) {
-    let longer = locks.lock(unique("long")).lease(MAX_LEASE * 2);
+    let longer = locks.lock(unique("long")).fixed_lease(MAX_LEASE * 2);
     let error = longer.try_acquire().await.unwrap_err();
     assert!(matches!(error, LockError::Option(_)), "{error:?}");
     let text = error.to_string();

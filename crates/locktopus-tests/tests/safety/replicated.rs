@@ -30,7 +30,7 @@ async fn locks((place, client): &At, replicas: &str, wait: &str) -> Locktopus {
         "{}&safety=replicated&replicas={replicas}&replication_timeout={wait}&timeout=10s",
         url_for(place, client)
     );
-    locktopus::connect_with(&url, |builder| builder.outage(PATIENCE))
+    locktopus::connect_with(&url, |builder| builder.tolerate_outage(PATIENCE))
         .await
         .unwrap()
 }

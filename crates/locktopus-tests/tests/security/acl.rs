@@ -133,7 +133,7 @@ pub(crate) async fn foreign_keys_are_denied((place, client): At) -> String {
     let name = unique("other");
     for request in [locks.lock(&name), locks.mutex(&name)] {
         // Short: a refusal may have come half-way through a script, so it is cleaned up after until then.
-        let request = request.lease(Duration::from_secs(1));
+        let request = request.fixed_lease(Duration::from_secs(1));
         let errors = [
             request.clone().acquire().await.map(drop).unwrap_err(),
             request.clone().try_acquire().await.map(drop).unwrap_err(),

@@ -99,7 +99,7 @@ async fn waited_for<G: Back>(request: &LockRequest<G>, queues: bool) -> Done {
     let guard = request.clone().acquire().await?;
     assert!(request.clone().try_acquire().await?.is_none());
     let waiter = || async {
-        let request = request.clone().lease(HANDED_LEASE);
+        let request = request.clone().fixed_lease(HANDED_LEASE);
         let request = if queues {
             request.strategy(HANDED)
         } else {
@@ -165,7 +165,7 @@ async fn until_waiting<G: AnyGuard>(request: &LockRequest<G>, count: usize) -> D
 
 async fn renewed<G: Back>(request: &LockRequest<G>) -> Done {
     let lease = Duration::from_millis(300);
-    let guard = request.clone().watchdog(lease).acquire().await?;
+    let guard = request.clone().renewed_lease(lease).acquire().await?;
     let until = guard.lock().valid_until();
     while guard.lock().valid_until() <= until {
         guard.lock().ensure_valid()?;
@@ -211,8 +211,8 @@ async fn shared(lock: RwLock) -> Done {
     renewed(&lock.write()).await?;
     renewed(&lock.read()).await?;
     // Two readers with different leases, so that the lock's own expiry has to be found again.
-    let long = lock.read().lease(SOON * 2).acquire().await?;
-    let short = lock.read().lease(SOON).acquire().await?;
+    let long = lock.read().fixed_lease(SOON * 2).acquire().await?;
+    let short = lock.read().fixed_lease(SOON).acquire().await?;
     long.release().await?;
     short.release().await?;
     let writer = lock.write().acquire().await?;

@@ -23,7 +23,10 @@ pub(crate) async fn dead(at: At) -> String {
     let guard = holders.lock(&name).acquire().await.unwrap();
     let head = Process::start(url_for(place, client), name.clone(), HANDED_LEASE);
     waiting(&holders, &name, 1).await;
-    let request = others.lock(&name).strategy(HANDED).lease(HANDED_LEASE);
+    let request = others
+        .lock(&name)
+        .strategy(HANDED)
+        .fixed_lease(HANDED_LEASE);
     let next = tokio::spawn(request.acquire());
     waiting(&holders, &name, 2).await;
 
@@ -65,7 +68,10 @@ pub(crate) async fn frozen(at: At) -> String {
     let guard = holders.lock(&name).acquire().await.unwrap();
     let head = Process::start(url_for(place, client), name.clone(), SHORT_LEASE);
     waiting(&holders, &name, 1).await;
-    let request = others.lock(&name).strategy(HANDED).lease(HANDED_LEASE);
+    let request = others
+        .lock(&name)
+        .strategy(HANDED)
+        .fixed_lease(HANDED_LEASE);
     let next = tokio::spawn(request.acquire());
     waiting(&holders, &name, 2).await;
 
@@ -132,7 +138,7 @@ impl Process {
                 .unwrap();
             let wait = async {
                 let locks = connect(&url).await;
-                let request = locks.lock(name).strategy(HANDED).lease(lease);
+                let request = locks.lock(name).strategy(HANDED).fixed_lease(lease);
                 let mut waiter = std::pin::pin!(request.acquire());
                 tokio::select! {
                     _ = &mut waiter => panic!("served too early"),

@@ -76,7 +76,7 @@ async fn counted<G: Back + Send + 'static>(
     name: &str,
     requests: [LockRequest<G>; 2],
 ) -> usize {
-    let requests = requests.map(|request| request.strategy(HANDED).lease(HANDED_LEASE));
+    let requests = requests.map(|request| request.strategy(HANDED).fixed_lease(HANDED_LEASE));
     let mut monitor = Monitor::start(place.primary_for(name).await.unwrap(), scripts).await;
     let holder = requests[0].clone().acquire().await.unwrap();
     // The first waiter of a process subscribes and then asks once more; later ones find it listening.

@@ -45,7 +45,14 @@ async fn round(
     let channels: Vec<_> = names.iter().map(|name| channel(name)).collect();
     let mut guards = Vec::new();
     for name in &names {
-        guards.push(holders.lock(name).lease(LEASE).acquire().await.unwrap());
+        guards.push(
+            holders
+                .lock(name)
+                .fixed_lease(LEASE)
+                .acquire()
+                .await
+                .unwrap(),
+        );
     }
     let waiters: Vec<_> = names
         .iter()
@@ -81,7 +88,10 @@ async fn round(
 }
 
 fn wait(locks: &Locktopus, name: &str, strategy: WaitStrategy) -> JoinHandle<Instant> {
-    let request = locks.lock(name).strategy(strategy).lease(HANDED_LEASE);
+    let request = locks
+        .lock(name)
+        .strategy(strategy)
+        .fixed_lease(HANDED_LEASE);
     let request = request.wait_at_most(LEASE);
     tokio::spawn(async move {
         let guard = request.acquire().await.unwrap();

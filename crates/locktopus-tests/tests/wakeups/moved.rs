@@ -44,9 +44,17 @@ async fn scenario((place, client): At, strategy: WaitStrategy, when: Released) -
     let name = unique("moved");
     let holders = locks(&place, client).await;
     let others = locks(&place, client).await;
-    let guard = holders.lock(&name).lease(LEASE).acquire().await.unwrap();
+    let guard = holders
+        .lock(&name)
+        .fixed_lease(LEASE)
+        .acquire()
+        .await
+        .unwrap();
     let token = guard.token().unwrap();
-    let request = others.lock(&name).strategy(strategy).lease(HANDED_LEASE);
+    let request = others
+        .lock(&name)
+        .strategy(strategy)
+        .fixed_lease(HANDED_LEASE);
     let waiter = tokio::spawn(async move { (request.acquire().await.unwrap(), Instant::now()) });
     eventually("a subscription", SOON, async || {
         match subscriptions(&place, &[channel(&name)]).await {

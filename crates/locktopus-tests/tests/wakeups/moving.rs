@@ -45,7 +45,7 @@ pub(crate) async fn empty_the_last(place: &Deployment) {
 /// In each stage of the move: nothing moved yet, some keys, all keys, slot handed over.
 pub(crate) async fn is_held_throughout((place, client): At) -> String {
     let holders = locktopus::connect_with(&url_for(&place, client), |builder| {
-        builder.watchdog_lease(LEASE)
+        builder.renewed_lease(LEASE)
     })
     .await
     .unwrap();
@@ -122,7 +122,7 @@ async fn refused(others: &Locktopus, name: &str) -> String {
 
 pub(crate) async fn needs_few_connections((place, client): At) -> String {
     let locks = locktopus::connect_with(&url_for(&place, client), |builder| {
-        builder.watchdog_lease(LEASE)
+        builder.renewed_lease(LEASE)
     })
     .await
     .unwrap();

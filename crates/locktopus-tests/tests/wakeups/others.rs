@@ -31,7 +31,7 @@ pub(crate) async fn get_their_turn((place, client): At) -> String {
     );
     let mut tasks = JoinSet::new();
     for locks in [&a, &b, &a, &b] {
-        let request = locks.lock(&name).strategy(HANDED).lease(HANDED_LEASE);
+        let request = locks.lock(&name).strategy(HANDED).fixed_lease(HANDED_LEASE);
         let (stop, turns) = (Arc::clone(&stop), Arc::clone(&turns));
         tasks.spawn(async move {
             while !stop.load(Ordering::Relaxed) {

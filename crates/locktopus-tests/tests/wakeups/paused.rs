@@ -28,7 +28,7 @@ pub(crate) async fn while_waiting((place, client): At, fault: &[&str]) -> String
     let waiters: Vec<_> = (0..WAITERS)
         .map(|number| {
             let locks = [&holders, &others][number % 2];
-            let request = locks.lock(&name).strategy(HANDED).lease(HANDED_LEASE);
+            let request = locks.lock(&name).strategy(HANDED).fixed_lease(HANDED_LEASE);
             tokio::spawn(async move {
                 let guard = request.acquire().await.unwrap();
                 let token = guard.token().unwrap();

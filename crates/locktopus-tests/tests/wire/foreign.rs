@@ -71,7 +71,7 @@ pub(crate) async fn thief((place, client): At) -> String {
 
     let guard = locks
         .lock(&name)
-        .watchdog(Duration::from_millis(900))
+        .renewed_lease(Duration::from_millis(900))
         .acquire()
         .await
         .unwrap();

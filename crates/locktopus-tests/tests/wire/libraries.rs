@@ -59,7 +59,7 @@ async fn we_hold(library: &Library, locks: &Locktopus, raw: &mut Raw, name: &str
     let what = library.name;
     let request = || {
         let request = locks.mutex_as(name, library.profile.clone());
-        request.lease(Duration::from_millis(9_500))
+        request.fixed_lease(Duration::from_millis(9_500))
     };
     let guard = request().acquire().await.unwrap();
     let ours = guard.owner().expose().to_vec();
@@ -124,7 +124,7 @@ pub(crate) async fn bare_delete((place, client): At) -> String {
     let profile = MutexProfile::shedlock("default").unwrap();
     let request = locks.mutex_as(&name, profile);
     let guard = request
-        .watchdog(Duration::from_millis(600))
+        .renewed_lease(Duration::from_millis(600))
         .acquire()
         .await
         .unwrap();

@@ -55,7 +55,7 @@ async fn excludes_both_ways(
     let request = || {
         locks
             .mutex_as(&name, profile.clone())
-            .lease(Duration::from_secs(10))
+            .fixed_lease(Duration::from_secs(10))
     };
     let mut raw = Raw::to(place.primary_for(&key).await.unwrap()).await;
     // No text: values are bytes to everybody.

@@ -68,7 +68,11 @@ pub(crate) async fn python((place, client): At) -> String {
     let set = ["SET", &key, PY_VALUE, "NX", "EX", "20"];
     assert_eq!(raw.say(&set).await.text(), "OK");
     assert!(request().try_acquire().await.unwrap().is_none());
-    let waiter = tokio::spawn(request().lease(Duration::from_millis(8_400)).acquire());
+    let waiter = tokio::spawn(
+        request()
+            .fixed_lease(Duration::from_millis(8_400))
+            .acquire(),
+    );
     let begun = Instant::now();
     let release = ["EVAL", PY_RELEASE, "2", &key, &list, PY_VALUE, "1000"];
     assert_eq!(raw.say(&release).await.int(), 0);

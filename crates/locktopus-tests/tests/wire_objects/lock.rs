@@ -13,7 +13,7 @@ use crate::java::Java;
 
 /// A waiter whom only a message can serve in time, and when it was served.
 pub(crate) fn waiting(request: LockRequest) -> JoinHandle<(LockGuard, Instant)> {
-    let request = request.lease(HANDED_LEASE).strategy(HANDED);
+    let request = request.fixed_lease(HANDED_LEASE).strategy(HANDED);
     tokio::spawn(async move { (request.acquire().await.unwrap(), Instant::now()) })
 }
 
@@ -72,7 +72,12 @@ pub(crate) async fn we_hold(at: At) -> String {
     let name = unique("rlock");
     let locks = at.locks().await;
     let mut java = Java::on(&at, &name, -9).await;
-    let guard = locks.lock(&name).lease(SOON * 2).acquire().await.unwrap();
+    let guard = locks
+        .lock(&name)
+        .fixed_lease(SOON * 2)
+        .acquire()
+        .await
+        .unwrap();
     let mut spy = Spy::on(&at, &name).await;
     let left = java.lock(30_000).await.unwrap();
     assert!((1..=10_000).contains(&left), "{left} ms");

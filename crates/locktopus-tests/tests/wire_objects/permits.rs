@@ -25,7 +25,12 @@ pub(crate) async fn both_ways(at: At) -> String {
 
     // We hold: ours are ids of sixteen bytes that they can read, each with its end.
     let lease = Duration::from_secs(60);
-    let guard = semaphore.permits(2).lease(lease).acquire().await.unwrap();
+    let guard = semaphore
+        .permits(2)
+        .fixed_lease(lease)
+        .acquire()
+        .await
+        .unwrap();
     let held = format!("{{{name}}}:timeout");
     let entries = java
         .raw()

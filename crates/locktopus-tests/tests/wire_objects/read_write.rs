@@ -13,7 +13,7 @@ use crate::java::Java;
 use crate::lock::{queued, soon, waiting};
 
 fn writing(lock: &RwLock) -> JoinHandle<(WriteGuard, Instant)> {
-    let request = lock.write().lease(HANDED_LEASE).strategy(HANDED);
+    let request = lock.write().fixed_lease(HANDED_LEASE).strategy(HANDED);
     tokio::spawn(async move { (request.acquire().await.unwrap(), Instant::now()) })
 }
 
@@ -34,7 +34,7 @@ pub(crate) async fn they_read(at: At) -> String {
     assert_eq!(java.read_lock(20_000).await, None);
     let reader = rw
         .read()
-        .lease(Duration::from_secs(60))
+        .fixed_lease(Duration::from_secs(60))
         .acquire()
         .await
         .unwrap();
@@ -82,7 +82,7 @@ pub(crate) async fn dead_readers(at: At) -> String {
     assert_eq!(dead.read_lock(30_000).await, None);
     let reader = rw
         .read()
-        .lease(Duration::from_secs(40))
+        .fixed_lease(Duration::from_secs(40))
         .acquire()
         .await
         .unwrap();
@@ -94,7 +94,7 @@ pub(crate) async fn dead_readers(at: At) -> String {
     // A dead one of ours does not keep theirs, nor do theirs lose theirs by it.
     let lost = rw
         .read()
-        .lease(Duration::from_secs(40))
+        .fixed_lease(Duration::from_secs(40))
         .acquire()
         .await
         .unwrap();

@@ -73,7 +73,7 @@ pub(crate) async fn crashed_holders_come_back(at: At) -> String {
     assert!(java.set_permits(2).await);
     let lost = semaphore
         .permits(2)
-        .lease(Duration::from_secs(600))
+        .fixed_lease(Duration::from_secs(600))
         .acquire()
         .await
         .unwrap();

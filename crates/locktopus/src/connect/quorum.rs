@@ -52,12 +52,12 @@ pub async fn connect_quorum(urls: &[impl AsRef<str> + Sync]) -> Result<Locktopus
             });
         }
         namespace = url.options.namespace;
-        longest = longest.max(url.options.watchdog);
+        longest = longest.max(url.options.renewed_lease);
     }
     let quorum = quorum_of(urls, |builder| builder)?;
     let mut builder = Locktopus::builder(quorum).namespace(namespace);
     if let Some(lease) = longest {
-        builder = builder.watchdog_lease(lease);
+        builder = builder.renewed_lease(lease);
     }
     Ok(builder.build()?)
 }

@@ -102,7 +102,7 @@ async fn a_connector_is_given_the_url_without_the_options_of_the_facade() {
 async fn the_options_of_the_facade_hold_for_every_scheme() {
     let connectors = Connectors::new().with(Recorder::of(&["etcd"])).unwrap();
     let locks = connectors
-        .connect("etcd://h?namespace=shop:&checks=off&watchdog=7s")
+        .connect("etcd://h?namespace=shop:&checks=off&renewed_lease=7s")
         .await
         .unwrap();
     let guard = locks.lock("a").acquire().await.unwrap();

@@ -58,7 +58,7 @@ pub(crate) struct UrlOptions {
     pub(crate) checks: Checks,
     pub(crate) begin: Begin,
     pub(crate) namespace: String,
-    pub(crate) watchdog: Option<Duration>,
+    pub(crate) renewed_lease: Option<Duration>,
     pub(crate) token_retention: TokenRetention,
     pub(crate) client_name: Option<String>,
     pub(crate) sentinel_user: Option<String>,
@@ -80,7 +80,7 @@ impl Default for UrlOptions {
             checks: Checks::default(),
             begin: Begin::default(),
             namespace: String::new(),
-            watchdog: None,
+            renewed_lease: None,
             token_retention: TokenRetention::default(),
             client_name: None,
             sentinel_user: None,
@@ -104,16 +104,16 @@ pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 pub(super) const LONGEST_LEASE: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// Options that concern a `Locktopus` on any backend. A `memory:` URL has no others, and a connector is not shown them.
-pub(super) const FOR_ANY_BACKEND: [&str; 3] = ["namespace", "watchdog", "checks"];
+pub(super) const FOR_ANY_BACKEND: [&str; 3] = ["namespace", "renewed_lease", "checks"];
 
 impl UrlOptions {
     /// The lease of locks asked for without one, if it is not to be the usual one: quarantine may not allow that.
-    pub(crate) fn watchdog_lease(&self) -> Option<Duration> {
+    pub(crate) fn default_lease(&self) -> Option<Duration> {
         match self.safety {
-            SafetyMode::Quarantine { max_lease } if self.watchdog.is_none() => {
+            SafetyMode::Quarantine { max_lease } if self.renewed_lease.is_none() => {
                 Some(max_lease.min(WATCHDOG_LEASE))
             }
-            _ => self.watchdog,
+            _ => self.renewed_lease,
         }
     }
 
@@ -144,7 +144,7 @@ impl UrlOptions {
             let problem = "exclude each other: what does not answer cannot be checked";
             return Err(url.error("options connect=lazy and checks=refuse", problem));
         }
-        options.safety = safety.mode(options.timeout, options.watchdog, url)?;
+        options.safety = safety.mode(options.timeout, options.renewed_lease, url)?;
         Ok(options)
     }
 
@@ -195,7 +195,7 @@ impl UrlOptions {
                 };
             }
             "namespace" => value.clone_into(&mut self.namespace),
-            "watchdog" => self.watchdog = Some(duration(LONGEST_LEASE)?),
+            "renewed_lease" => self.renewed_lease = Some(duration(LONGEST_LEASE)?),
             "token_retention" if value == "forever" => {
                 self.token_retention = TokenRetention::Forever;
             }

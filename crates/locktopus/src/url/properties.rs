@@ -69,7 +69,7 @@ fn password() -> impl Strategy<Value = String> {
             "redis://",
             "***",
             "?timeout=1s&",
-            "&watchdog=",
+            "&renewed_lease=",
             "%2F",
             ":1/",
             "@h/",
@@ -130,7 +130,7 @@ pub(crate) fn url_with_password() -> impl Strategy<Value = (String, Vec<String>)
             "&&",
             "=",
             "timeout",
-            "safety=quarantine&watchdog=1h",
+            "safety=quarantine&renewed_lease=1h",
         ][..],
     );
     let option = select(
@@ -290,7 +290,7 @@ proptest! {
 const DURATIONS: [&str; 6] = [
     "timeout",
     "connect_timeout",
-    "watchdog",
+    "renewed_lease",
     "token_retention",
     "replication_timeout",
     "quarantine_max_lease",
@@ -319,7 +319,7 @@ fn usable(text: &str) {
         _ => None,
     };
     let leases = [
-        options.watchdog,
+        options.renewed_lease,
         quarantine,
         options.token_retention.after_lease(Duration::ZERO),
     ];

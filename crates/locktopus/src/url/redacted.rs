@@ -30,7 +30,7 @@ const PLAIN_OPTIONS: [&str; 19] = [
     "pubsub",
     "checks",
     "namespace",
-    "watchdog",
+    "renewed_lease",
     "token_retention",
     "safety",
     "replicas",

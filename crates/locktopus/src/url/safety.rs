@@ -69,11 +69,11 @@ impl SafetyOptions {
         Ok(())
     }
 
-    /// The mode, if what was given goes together. `timeout` and `watchdog` are the options of these names.
+    /// The mode, if what was given goes together. `timeout` and `renewed_lease` are the options of these names.
     pub(super) fn mode(
         self,
         timeout: Duration,
-        watchdog: Option<Duration>,
+        renewed_lease: Option<Duration>,
         url: &Redacted,
     ) -> Result<SafetyMode, UrlError> {
         let only_for = |given: bool, option: &str, mode: &str| {
@@ -103,7 +103,7 @@ impl SafetyOptions {
         match self.mode {
             Word::Plain => Ok(SafetyMode::Plain),
             Word::Replicated => self.replicated(timeout, url),
-            Word::Quarantine => self.quarantine(watchdog, url),
+            Word::Quarantine => self.quarantine(renewed_lease, url),
         }
     }
 
@@ -125,13 +125,13 @@ impl SafetyOptions {
 
     fn quarantine(
         self,
-        watchdog: Option<Duration>,
+        renewed_lease: Option<Duration>,
         url: &Redacted,
     ) -> Result<SafetyMode, UrlError> {
         let max_lease = self.max_lease.unwrap_or(QUARANTINE);
-        if let Some(lease) = watchdog.filter(|lease| *lease > max_lease) {
+        if let Some(lease) = renewed_lease.filter(|lease| *lease > max_lease) {
             return Err(url.error(
-                format!("option watchdog={lease:?}"),
+                format!("option renewed_lease={lease:?}"),
                 format!("is a longer lease than quarantine_max_lease={max_lease:?} allows"),
             ));
         }

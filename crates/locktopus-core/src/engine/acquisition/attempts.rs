@@ -296,7 +296,7 @@ impl<'a> Acquisition<'a> {
             // What is not surely given back closes nodes to this owner id, for it alone and perhaps for ever.
             self.give_up_owner();
         }
-        let patience_over = since.elapsed() >= self.engine.settings.outage;
+        let patience_over = since.elapsed() >= self.engine.settings.tolerate_outage;
         let may_wait = self.plan.wait != Wait::Not;
         if error.is_transient() && may_wait && !patience_over {
             tracing::debug!(lock = %self.plan.target, %error, "attempt failed, will try again");

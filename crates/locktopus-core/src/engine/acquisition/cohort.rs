@@ -345,7 +345,7 @@ mod tests {
         let store = TestBackend::new();
         let client = || Locktopus::builder(store.clone()).build().unwrap();
         let (locks, remote) = (client(), client());
-        let held = remote.lock("a").watchdog(hour * 20).acquire();
+        let held = remote.lock("a").renewed_lease(hour * 20).acquire();
         let held = held.await.unwrap();
         // Each gives the lock back by itself: in which order they get it is not what this is about.
         let waiting: Vec<_> = (0..3)

@@ -23,7 +23,7 @@ impl Settings {
             return Ok(());
         }
         can_be_asked_back(keep, backend, self)?;
-        fits(keep, self.watchdog_lease)
+        fits(keep, self.renewed_lease)
     }
 }
 

@@ -277,7 +277,7 @@ impl Lead {
 
     /// The backend cannot be reached: tells those who have been waiting for as long as anybody has to.
     pub(crate) fn tell_outage(&self, error: &BackendError) {
-        let outage = self.engine.settings.outage;
+        let outage = self.engine.settings.tolerate_outage;
         let told = self.cohort.queue.dismiss(|asker| {
             let patient = asker.arrived.elapsed() >= outage;
             if patient {

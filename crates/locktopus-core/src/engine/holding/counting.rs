@@ -24,7 +24,7 @@ impl Services {
         action: CounterAction,
     ) -> Result<CounterOutcome, LockError> {
         let operation = OwnerId::generate();
-        let limit = timer_in(self.settings.outage);
+        let limit = timer_in(self.settings.tolerate_outage);
         let (mut pause, mut may_have_run) = (FIRST_PAUSE, false);
         let source = loop {
             if self.closing.is_cancelled() {

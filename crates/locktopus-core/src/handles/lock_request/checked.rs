@@ -22,9 +22,9 @@ impl<G: AnyGuard> LockRequest<G> {
             return Err(LockError::ShutDown);
         }
         let settings = &self.engine.settings;
-        let (option, lease) = match (self.lease, self.watchdog) {
-            (Some(lease), _) => ("lease", lease),
-            (None, watchdog) => ("watchdog", watchdog.unwrap_or(settings.watchdog_lease)),
+        let (option, lease) = match (self.fixed_lease, self.renewed_lease) {
+            (Some(lease), _) => ("fixed_lease", lease),
+            (None, lease) => ("renewed_lease", lease.unwrap_or(settings.renewed_lease)),
         };
         if self.max_hold.is_some_and(|hold| hold.is_zero()) {
             return Err(
@@ -36,7 +36,7 @@ impl<G: AnyGuard> LockRequest<G> {
             target: self.target()?,
             lease: settings.check_lease(option, lease)?,
             permits: self.checked_permits()?,
-            renewed: self.lease.is_none(),
+            renewed: self.fixed_lease.is_none(),
             max_hold: self.max_hold,
             keep: Duration::ZERO,
             retention: retention.map(TokenRetention::check).transpose()?,

@@ -195,7 +195,7 @@ impl Collector {
                 if source.is_transient()
                     && self.wait != Wait::Not
                     && failing_since.get_or_insert(begun).elapsed()
-                        < unit.members[0].engine().settings.outage =>
+                        < unit.members[0].engine().settings.tolerate_outage =>
             {
                 tracing::debug!(lock = %target, error = %source, "attempt failed, will try again");
                 Ok(Group::Failed)

@@ -123,14 +123,14 @@ impl MultiLock {
         self
     }
 
-    /// Holds all locks added so far for this long and no longer. See [`LockRequest::lease`].
-    pub fn lease(self, lease: Duration) -> Self {
-        self.each(|request| request.lease(lease))
+    /// Holds all locks added so far for this long and no longer. See [`LockRequest::fixed_lease`].
+    pub fn fixed_lease(self, lease: Duration) -> Self {
+        self.each(|request| request.fixed_lease(lease))
     }
 
-    /// Holds all locks added so far until they are released, by renewed leases. See [`LockRequest::watchdog`].
-    pub fn watchdog(self, lease: Duration) -> Self {
-        self.each(|request| request.watchdog(lease))
+    /// Holds all locks added so far until they are released, by renewed leases. See [`LockRequest::renewed_lease`].
+    pub fn renewed_lease(self, lease: Duration) -> Self {
+        self.each(|request| request.renewed_lease(lease))
     }
 
     fn each(mut self, change: impl Fn(LockRequest) -> LockRequest) -> Self {

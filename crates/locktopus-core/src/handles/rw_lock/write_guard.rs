@@ -129,9 +129,9 @@ impl WriteGuard {
         let request = LockRequest::new(engine, name, LockKind::Read).owner(&self.owner);
         let lease = state.lease();
         let request = if state.renewed {
-            request.watchdog(lease)
+            request.renewed_lease(lease)
         } else {
-            request.lease(lease)
+            request.fixed_lease(lease)
         };
         match state.hold_until() {
             Some(end) => {

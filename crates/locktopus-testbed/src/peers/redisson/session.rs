@@ -48,7 +48,7 @@ pub struct Redisson {
 }
 
 impl Redisson {
-    /// Starts a client of the servers that a Locktopus URL names. Of its options it follows `watchdog`,
+    /// Starts a client of the servers that a Locktopus URL names. Of its options it follows `renewed_lease`,
     /// ignores those that only concern clients in Rust, and refuses the others.
     ///
     /// # Errors

@@ -116,7 +116,7 @@ fn errors_name_the_input() {
             "redis://h?connect_timeout=99999999999999999999s",
             "connect_timeout",
         ),
-        ("redis://h?watchdog=11years", "must be at most"),
+        ("redis://h?renewed_lease=11years", "must be at most"),
         (
             "redis://h?token_retention=1s",
             "token_retention=\"1s\" must be between",
@@ -167,7 +167,7 @@ fn errors_name_the_input() {
             "20ms",
         ),
         (
-            "redis://h?safety=quarantine&quarantine_max_lease=10s&watchdog=20s",
+            "redis://h?safety=quarantine&quarantine_max_lease=10s&renewed_lease=20s",
             "quarantine_max_lease=10s",
         ),
     ] {
@@ -240,7 +240,7 @@ fn safety_modes() {
         ),
         ("redis-cluster://h?safety=quarantine", quarantine(30)),
         (
-            "redis://h?safety=quarantine&quarantine_max_lease=5s&watchdog=5s",
+            "redis://h?safety=quarantine&quarantine_max_lease=5s&renewed_lease=5s",
             quarantine(5),
         ),
     ] {

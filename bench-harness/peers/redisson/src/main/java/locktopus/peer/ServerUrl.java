@@ -67,8 +67,8 @@ final class ServerUrl {
     /** Redisson's own defaults, but for what the URL says. */
     Config config() {
         Config config = new Config().setUsername(user).setPassword(password);
-        if (options.containsKey("watchdog")) {
-            config.setLockWatchdogTimeout(milliseconds(options.get("watchdog")));
+        if (options.containsKey("renewed_lease")) {
+            config.setLockWatchdogTimeout(milliseconds(options.get("renewed_lease")));
         }
         switch (shape) {
             case STANDALONE -> config.useSingleServer()
@@ -99,7 +99,7 @@ final class ServerUrl {
         for (String option : List.of(query.split("&"))) {
             String[] nameAndValue = halves(option, "=");
             String name = nameAndValue[0];
-            if (name.equals("watchdog")) {
+            if (name.equals("renewed_lease")) {
                 options.put(name, decode(nameAndValue[1]));
             } else if (!name.isEmpty() && !IGNORED.contains(name)) {
                 throw new IllegalArgumentException("this peer cannot follow the option " + name + " of the URL");
@@ -119,7 +119,7 @@ final class ServerUrl {
     private static long milliseconds(String duration) {
         Matcher found = DURATION.matcher(duration);
         if (!found.matches()) {
-            throw new IllegalArgumentException("watchdog is not a duration such as 500ms, 3s or 1m: " + duration);
+            throw new IllegalArgumentException("renewed_lease is not a duration such as 500ms, 3s or 1m: " + duration);
         }
         long factor =
                 switch (found.group(2)) {
