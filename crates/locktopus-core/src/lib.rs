@@ -51,6 +51,7 @@ pub use contract::wake::{Wake, WakeGroup, WakeStream};
 pub use engine::cohort_settings::CohortSettings;
 pub use engine::error::{LockError, LostCause, Phase};
 pub use engine::settings::{MIN_LEASE, WaitStrategy};
+pub use engine::unless_busy::UnlessBusy;
 pub use engine::wait_progress::{WaitEstimate, WaitPosition, WaitProgress};
 pub use handles::any_guard::AnyGuard;
 pub use handles::fence::{Fence, FenceGate, FenceParseError, HolderMark, StaleCause, StaleFence};

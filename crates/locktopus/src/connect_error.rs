@@ -1,10 +1,27 @@
 //! Why connecting failed.
 
+use std::error::Error;
+
 use locktopus_core::{BackendError, Finding, LockError};
 
 use crate::url::UrlError;
 
 /// Why [`connect`](crate::connect) gave no `Locktopus`. No lock was taken.
+///
+/// The text says why, down to the last cause, so it is enough to log or print that. Programs find the same causes one by
+/// one behind [`source`](Error::source). No secret of the URL is in either of them.
+///
+/// ```
+/// # #[cfg(feature = "redis")]
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let error = locktopus::connect("redis://app:s3cret@127.0.0.1:1").await.unwrap_err();
+/// let text = error.to_string();
+/// assert!(text.starts_with("cannot connect to redis://app:***@127.0.0.1:1"));
+/// assert!(text.to_lowercase().contains("connection refused"));
+/// assert!(!text.contains("s3cret"));
+/// # }
+/// # #[cfg(not(feature = "redis"))] fn main() {}
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -42,7 +59,7 @@ pub enum ConnectError {
     },
 
     /// No server could be reached, or it refused the login.
-    #[error("cannot connect to {url}")]
+    #[error("cannot connect to {url}: {}", with_causes(&**source))]
     Unreachable {
         /// The URL, without secrets.
         url: String,
@@ -52,7 +69,7 @@ pub enum ConnectError {
     },
 
     /// The servers answered, but not in a way that can carry locks.
-    #[error("{url} cannot be used")]
+    #[error("{url} cannot be used: {}", with_causes(source))]
     Backend {
         /// The URL, without secrets.
         url: String,
@@ -107,10 +124,72 @@ pub enum ConnectError {
     Settings(#[from] LockError),
 }
 
+/// The text of an error and of those that it came from, without what the text before says already.
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let more = cause.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        next = cause.source();
+    }
+    text
+}
+
 fn list(findings: &[Finding]) -> String {
     findings
         .iter()
         .map(ToString::to_string)
         .collect::<Vec<_>>()
         .join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use locktopus_core::{BackendErrorKind, Executed};
+
+    use super::*;
+
+    #[test]
+    fn the_text_says_why_and_says_it_once() {
+        let refused = std::io::Error::other("connection refused");
+        let why = BackendError::new(
+            "redis",
+            BackendErrorKind::Unavailable,
+            Executed::No,
+            "asking for the version failed",
+        );
+        let error = ConnectError::Backend {
+            url: "redis://h".to_owned(),
+            source: why.with_source(refused),
+        };
+        assert_eq!(
+            error.to_string(),
+            "redis://h cannot be used: redis: asking for the version failed: connection refused"
+        );
+        let said = BackendError::new(
+            "redis",
+            BackendErrorKind::Unavailable,
+            Executed::No,
+            "connection refused",
+        );
+        let error = ConnectError::Unreachable {
+            url: "redis://h".to_owned(),
+            source: said
+                .with_source(std::io::Error::other("connection refused"))
+                .into(),
+        };
+        assert_eq!(
+            error.to_string(),
+            "cannot connect to redis://h: redis: connection refused"
+        );
+        assert!(
+            error
+                .source()
+                .is_some_and(|cause| cause.is::<BackendError>())
+        );
+    }
 }

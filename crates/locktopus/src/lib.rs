@@ -10,6 +10,7 @@
 //! | hold it | [`LockGuard`], [`Lease`], [`FencingToken`] |
 //! | keep late writers out | [`Fence`], [`FenceGate`], [`StaleFence`] |
 //! | use any bytes as names | [`NameEncoding`], [`LockName::encode`] |
+//! | tell a busy lock from a failure | [`LockError::is_busy`], [`UnlessBusy`] |
 //! | know what went wrong | [`LockError`], [`LostCause`], [`ConnectError`] |
 //! | enter a lock again | [`Owner`], [`LockGuard::reenter`] |
 //! | pass a lock to another process | [`LockGuard::into_ticket`], [`LockRequest::adopt`] |
@@ -38,7 +39,7 @@ pub use locktopus_quorum::*;
 
 /// What most programs need: `use locktopus::prelude::*;`
 pub mod prelude {
-    pub use crate::{Lease, LockError, LockGuard, Locktopus, LostCause, connect};
+    pub use crate::{Lease, LockError, LockGuard, Locktopus, LostCause, UnlessBusy, connect};
 }
 
 /// Compiles the examples of the fencing guide.

@@ -101,6 +101,38 @@ pub enum LockError {
 }
 
 impl LockError {
+    /// Whether all that happened is that somebody else has the lock, or a latch did not open: nothing is wrong, and it may
+    /// work later.
+    ///
+    /// The error of [`acquire`](crate::LockRequest::acquire) and [`run`](crate::LockRequest::run) when
+    /// [`wait_at_most`](crate::LockRequest::wait_at_most) is over. A wait that ended while the backend failed is not busy:
+    /// nobody knows whether the lock is held. What [`try_acquire`](crate::LockRequest::try_acquire) and
+    /// [`try_run`](crate::LockRequest::try_run) answer with `None` is the same; [`UnlessBusy`](crate::UnlessBusy) makes
+    /// one of the other.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_memory::MemoryBackend;
+    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// # let elsewhere = locks.lock("invoice:42").acquire().await?;
+    /// let status = match locks.lock("invoice:42").wait_at_most(Duration::from_millis(20)).acquire().await {
+    ///     Ok(guard) => {
+    ///         guard.release().await?;
+    ///         200
+    ///     }
+    ///     Err(error) if error.is_busy() => 423, // locked: come back later
+    ///     Err(_) => 503,                        // the locks cannot be reached
+    /// };
+    /// assert_eq!(status, 423);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::WaitTimeout { source: None, .. })
+    }
+
     /// Whether too few nodes of a quorum agreed. The [source](std::error::Error::source) says what each of them did.
     #[must_use]
     pub fn is_no_quorum(&self) -> bool {

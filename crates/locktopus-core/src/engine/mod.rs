@@ -4,11 +4,12 @@
 //! * `holding`: leases that are held. Renewal, loss, release, and every call to the backend.
 //! * `acquisition`: how a lease is come by, alone or together with others of this process.
 //!
-//! Layers, lowest first: error, cohort_settings, settings, wait_progress, holding, acquisition.
+//! Layers, lowest first: error, unless_busy, cohort_settings, settings, wait_progress, holding, acquisition.
 
 pub(crate) mod acquisition;
 pub(crate) mod cohort_settings;
 pub(crate) mod error;
 pub(crate) mod holding;
 pub(crate) mod settings;
+pub(crate) mod unless_busy;
 pub(crate) mod wait_progress;

@@ -6,6 +6,7 @@ mod checked;
 mod enter;
 mod multi;
 mod named;
+mod run;
 
 pub(crate) use adopt::hold;
 pub(crate) use named::Named;
@@ -28,7 +29,6 @@ use crate::engine::settings::WaitStrategy;
 use crate::engine::wait_progress::{Reporter, WaitProgress};
 use crate::handles::any_guard::AnyGuard;
 use crate::handles::guard::LockGuard;
-use crate::handles::lease::Lease;
 use crate::handles::owner_handle::Owner;
 
 /// A lock that somebody is about to ask for. Made by [`Locktopus::lock`](crate::Locktopus::lock) and its
@@ -252,6 +252,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// Takes the lock if it is free right now and nobody waits for it; `None` otherwise.
     ///
     /// One attempt, so [`wait_at_most`](Self::wait_at_most) and the strategy play no part.
+    /// [`UnlessBusy`](crate::UnlessBusy) brings the other ways to ask to the same shape.
     ///
     /// # Errors
     ///
@@ -262,58 +263,6 @@ impl<G: AnyGuard> LockRequest<G> {
     /// Cancel safe, as [`acquire`](Self::acquire).
     pub async fn try_acquire(self) -> Result<Option<G>, LockError> {
         Ok(self.enter(Wait::Not).await?.map(G::from_taken))
-    }
-
-    /// Does `work` under the lock: takes it, runs the work, gives it back. The work is dropped at its
-    /// current await point as soon as the lock is lost.
-    ///
-    /// If the work finishes and only the release finds that the lock had been lost, the result is returned
-    /// all the same and a warning is logged: the work is done, and throwing its result away undoes nothing.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use locktopus_core::Locktopus;
-    /// # use locktopus_memory::MemoryBackend;
-    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
-    /// let total = locks.lock("report").run(|lease| async move {
-    ///     lease.ensure_valid()?;
-    ///     Ok::<_, locktopus_core::LockError>(40 + 2)
-    /// }).await??;
-    /// assert_eq!(total, 42);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire`](Self::acquire), and [`LockError::Lost`] if the lock was lost before the work was done.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops the work where it stands and gives the lock back in the background.
-    pub async fn run<F, Fut>(self, work: F) -> Result<Fut::Output, LockError>
-    where
-        F: FnOnce(Lease) -> Fut,
-        Fut: Future,
-    {
-        let guard = self.acquire().await?.into_lock_guard();
-        let target = guard.target().clone();
-        let done = tokio::select! {
-            biased;
-            cause = guard.lost() => Err(cause),
-            output = work(guard.lease()) => Ok(output),
-        };
-        match done {
-            Ok(output) => {
-                if let Err(error) = guard.release().await {
-                    tracing::warn!(lock = %target, %error, "the work is done, but releasing its lock failed");
-                }
-                Ok(output)
-            }
-            Err(cause) => {
-                drop(guard);
-                Err(LockError::Lost { target, cause })
-            }
-        }
     }
 }
 

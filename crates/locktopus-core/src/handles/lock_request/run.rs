@@ -1,0 +1,110 @@
+//! Work that is done under the lock.
+
+use std::future::Future;
+
+use super::LockRequest;
+use crate::engine::error::LockError;
+use crate::handles::any_guard::AnyGuard;
+use crate::handles::guard::LockGuard;
+use crate::handles::lease::Lease;
+
+impl<G: AnyGuard> LockRequest<G> {
+    /// Does `work` under the lock: takes it, runs the work, gives it back. The work is dropped at its
+    /// current await point as soon as the lock is lost.
+    ///
+    /// If the work finishes and only the release finds that the lock had been lost, the result is returned
+    /// all the same and a warning is logged: the work is done, and throwing its result away undoes nothing.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_memory::MemoryBackend;
+    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// let total = locks.lock("report").run(|lease| async move {
+    ///     lease.ensure_valid()?;
+    ///     Ok::<_, locktopus_core::LockError>(40 + 2)
+    /// }).await??;
+    /// assert_eq!(total, 42);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), and [`LockError::Lost`] if the lock was lost before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work where it stands and gives the lock back in the background.
+    pub async fn run<F, Fut>(self, work: F) -> Result<Fut::Output, LockError>
+    where
+        F: FnOnce(Lease) -> Fut,
+        Fut: Future,
+    {
+        let guard = self.acquire().await?;
+        under(guard.into_lock_guard(), work).await
+    }
+
+    /// As [`run`](Self::run), if the lock is free right now and nobody waits for it. Otherwise the work is not begun, and
+    /// the answer is `None`: for a job that another instance does already.
+    ///
+    /// One attempt, as [`try_acquire`](Self::try_acquire). To wait a little first, see [`UnlessBusy`](crate::UnlessBusy).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_memory::MemoryBackend;
+    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// let elsewhere = locks.lock("nightly").acquire().await?;
+    /// let skipped = locks.lock("nightly").try_run(|_| async { "done" }).await?;
+    /// assert_eq!(skipped, None);
+    ///
+    /// elsewhere.release().await?;
+    /// let ran = locks.lock("nightly").try_run(|_| async { "done" }).await?;
+    /// assert_eq!(ran, Some("done"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire), and [`LockError::Lost`] if the lock was lost before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub async fn try_run<F, Fut>(self, work: F) -> Result<Option<Fut::Output>, LockError>
+    where
+        F: FnOnce(Lease) -> Fut,
+        Fut: Future,
+    {
+        match self.try_acquire().await? {
+            Some(guard) => under(guard.into_lock_guard(), work).await.map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Does `work` while the guard is valid, and gives the lock back.
+async fn under<F, Fut>(guard: LockGuard, work: F) -> Result<Fut::Output, LockError>
+where
+    F: FnOnce(Lease) -> Fut,
+    Fut: Future,
+{
+    let target = guard.target().clone();
+    let done = tokio::select! {
+        biased;
+        cause = guard.lost() => Err(cause),
+        output = work(guard.lease()) => Ok(output),
+    };
+    match done {
+        Ok(output) => {
+            if let Err(error) = guard.release().await {
+                tracing::warn!(lock = %target, %error, "the work is done, but releasing its lock failed");
+            }
+            Ok(output)
+        }
+        Err(cause) => {
+            drop(guard);
+            Err(LockError::Lost { target, cause })
+        }
+    }
+}
