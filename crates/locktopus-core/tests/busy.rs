@@ -61,7 +61,7 @@ async fn failures_are_not_busy() {
 #[tokio::test(start_paused = true)]
 async fn work_under_a_lock_that_is_lost_is_dropped() {
     let locks = Locktopus::builder(MemoryBackend::new()).build().unwrap();
-    let short = locks.lock("a").lease(SOON);
+    let short = locks.lock("a").fixed_lease(SOON);
     let lost = short.try_run(|_| std::future::pending::<()>()).await;
     assert!(
         matches!(
