@@ -78,6 +78,7 @@ impl WakeGroup {
             group: Arc::clone(self),
             waiter,
             looking: false,
+            filters: Vec::new(),
             _keep: Box::new(keep),
         }
     }
@@ -159,13 +160,39 @@ pub struct WakeStream {
     waiter: Arc<Waiter>,
     /// A `Released` hint was taken and the waiter has neither won nor come back for the next one.
     looking: bool,
+    /// All of them must let a hint through.
+    filters: Vec<Box<Filter>>,
     _keep: Box<dyn Any + Send + Sync>,
 }
+
+/// Sees the owner that a stream is for and a hint on its way to it; false: the hint is lost.
+type Filter = dyn Fn(Option<&OwnerId>, Wake) -> bool + Send + Sync;
 
 impl WakeStream {
     /// Says whose grants this stream is for.
     pub fn claim(&self, owner: &OwnerId) {
         *lock(&self.waiter.owner) = Some(owner.clone());
+    }
+
+    /// For layers on a backend: shows each hint that is about to reach the waiter, and the owner that it
+    /// [claims](Self::claim) to be. Where `passes` says false the hint is lost, as messages may be.
+    #[must_use]
+    pub fn filtered(
+        mut self,
+        passes: impl Fn(Option<&OwnerId>, Wake) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.filters.push(Box::new(passes));
+        self
+    }
+
+    fn passes(&self, wake: Wake) -> bool {
+        if self.filters.is_empty() {
+            return true;
+        }
+        let owner = lock(&self.waiter.owner).clone();
+        self.filters
+            .iter()
+            .all(|passes| passes(owner.as_ref(), wake))
     }
 
     /// Waits for the next hint.
@@ -176,7 +203,8 @@ impl WakeStream {
     pub async fn next(&mut self) -> Wake {
         self.looking = false;
         loop {
-            if let Some(wake) = lock(&self.waiter.pending).take() {
+            let pending = lock(&self.waiter.pending).take();
+            if let Some(wake) = pending.filter(|wake| self.passes(*wake)) {
                 self.looking = wake == Wake::Released;
                 return wake;
             }
@@ -312,6 +340,24 @@ mod tests {
             let expected = (before == Wake::Resync).then_some(before);
             assert_eq!(woken(&mut stream), expected);
         }
+    }
+
+    #[test]
+    fn what_any_filter_refuses_is_lost() {
+        let group = Arc::new(WakeGroup::default());
+        let owner = OwnerId::generate();
+        let claimed = owner.clone();
+        let mut stream = group
+            .join(())
+            .filtered(move |asked, _| asked == Some(&claimed))
+            .filtered(|_, wake| wake != Wake::Released);
+        group.resync();
+        assert_eq!(woken(&mut stream), None, "it is nobody's yet");
+        stream.claim(&owner);
+        group.wake_one();
+        assert_eq!(woken(&mut stream), None);
+        group.resync();
+        assert_eq!(woken(&mut stream), Some(Wake::Resync));
     }
 
     #[test]

@@ -1,0 +1,129 @@
+//! The layers that do the same around each call write what they do once.
+
+use locktopus_core::{BackendError, ExtendOutcome};
+
+/// Implements `LockBackend` for a layer with a field `inner` and a method
+///
+/// ```text
+/// async fn around<T, F, Fut>(&self, call: Call, deadline: Instant, run: F) -> Result<T, BackendError>
+/// where
+///     F: Fn(Instant) -> Fut + Send + Sync,
+///     Fut: Future<Output = Result<T, BackendError>> + Send,
+/// ```
+///
+/// which gets each call that reaches the store, as a function of the deadline that the backend is to be given. The
+/// methods named first are forwarded; what stands in braces completes the implementation.
+macro_rules! around_each_call {
+    ($layer:ty, forward: $($method:ident)+, { $($own:tt)* }) => {
+        #[::async_trait::async_trait]
+        impl ::locktopus_core::LockBackend for $layer {
+            ::locktopus_core::forward_backend!(inner: $($method)+);
+
+            async fn attempt(
+                &self,
+                attempt: &::locktopus_core::AcquireAttempt,
+            ) -> Result<::locktopus_core::AttemptOutcome, ::locktopus_core::BackendError> {
+                let run = |deadline| async move {
+                    let attempt = ::locktopus_core::AcquireAttempt { deadline, ..attempt.clone() };
+                    self.inner.attempt(&attempt).await
+                };
+                self.around($crate::call::Call::Attempt, attempt.deadline, run).await
+            }
+
+            async fn attempt_all(
+                &self,
+                attempts: &[::locktopus_core::AcquireAttempt],
+            ) -> Result<::locktopus_core::GroupOutcome, ::locktopus_core::BackendError> {
+                let Some(first) = attempts.first() else {
+                    return self.inner.attempt_all(attempts).await;
+                };
+                let run = |deadline| async move {
+                    let at = |attempt: &::locktopus_core::AcquireAttempt| {
+                        ::locktopus_core::AcquireAttempt { deadline, ..attempt.clone() }
+                    };
+                    let attempts: Vec<_> = attempts.iter().map(at).collect();
+                    self.inner.attempt_all(&attempts).await
+                };
+                self.around($crate::call::Call::Attempt, first.deadline, run).await
+            }
+
+            async fn release(
+                &self,
+                request: &::locktopus_core::ReleaseRequest,
+            ) -> Result<::locktopus_core::ReleaseOutcome, ::locktopus_core::BackendError> {
+                let run = |deadline| async move {
+                    let request = ::locktopus_core::ReleaseRequest { deadline, ..request.clone() };
+                    self.inner.release(&request).await
+                };
+                self.around($crate::call::Call::Release, request.deadline, run).await
+            }
+
+            async fn inspect(
+                &self,
+                target: &::locktopus_core::LockTarget,
+                deadline: ::tokio::time::Instant,
+            ) -> Result<::locktopus_core::LockState, ::locktopus_core::BackendError> {
+                let run = |deadline| self.inner.inspect(target, deadline);
+                self.around($crate::call::Call::Inspect, deadline, run).await
+            }
+
+            async fn counter(
+                &self,
+                request: &::locktopus_core::CounterRequest,
+            ) -> Result<::locktopus_core::CounterOutcome, ::locktopus_core::BackendError> {
+                let run = |deadline| async move {
+                    let request = ::locktopus_core::CounterRequest { deadline, ..request.clone() };
+                    self.inner.counter(&request).await
+                };
+                self.around($crate::call::Call::Count, request.deadline, run).await
+            }
+
+            async fn evict(
+                &self,
+                target: &::locktopus_core::LockTarget,
+                deadline: ::tokio::time::Instant,
+            ) -> Result<::locktopus_core::Eviction, ::locktopus_core::BackendError> {
+                let run = |deadline| self.inner.evict(target, deadline);
+                self.around($crate::call::Call::Evict, deadline, run).await
+            }
+
+            async fn scan(
+                &self,
+                prefix: &str,
+                cursor: Option<::locktopus_core::ScanCursor>,
+                deadline: ::tokio::time::Instant,
+            ) -> Result<::locktopus_core::LockPage, ::locktopus_core::BackendError> {
+                let run = |deadline| self.inner.scan(prefix, cursor.clone(), deadline);
+                self.around($crate::call::Call::Scan, deadline, run).await
+            }
+
+            async fn diagnose(
+                &self,
+                deadline: ::tokio::time::Instant,
+            ) -> Result<::locktopus_core::Diagnosis, ::locktopus_core::BackendError> {
+                let run = |deadline| self.inner.diagnose(deadline);
+                self.around($crate::call::Call::Diagnose, deadline, run).await
+            }
+
+            $($own)*
+        }
+    };
+}
+
+pub(crate) use around_each_call;
+
+/// One error as the answer to each extension of a batch.
+pub(crate) fn for_each_of(
+    count: usize,
+    error: BackendError,
+) -> Vec<Result<ExtendOutcome, BackendError>> {
+    let (backend, kind, executed) = (error.backend(), error.kind(), error.executed());
+    let message = error.message().to_owned();
+    let copy = || Err(BackendError::new(backend, kind, executed, message.clone()));
+    let mut answers: Vec<_> = (1..count).map(|_| copy()).collect();
+    if count > 0 {
+        // With its source.
+        answers.insert(0, Err(error));
+    }
+    answers
+}

@@ -1,0 +1,253 @@
+//! Faults that a test asks for.
+
+use std::collections::{HashMap, HashSet};
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use locktopus_core::{
+    BackendError, BackendErrorKind, DynBackend, Executed, ExtendOutcome, ExtendRequest, LockTarget,
+    NameError, WakeStream, clock, lock,
+};
+use tokio::time::Instant;
+
+use crate::around::{around_each_call, for_each_of};
+use crate::call::Call;
+
+/// What happens to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// It fails as if there were no connection: it surely did not run ([`Executed::No`]).
+    Refuse,
+    /// It runs, and its answer is lost: it may have run ([`Executed::Maybe`]).
+    LoseAnswer,
+    /// It reaches the backend only after this time, or not at all if its deadline is before that.
+    Delay(Duration),
+    /// It never reaches the backend, and its caller hears nothing until the deadline.
+    Hang,
+}
+
+/// Any backend, with the faults that a test asks for, when it asks for them.
+///
+/// For tests of programs that use locks: what does yours do when its lease is lost in the middle, when the server is away,
+/// when a release is not answered? Without faults it changes nothing. Clones are the same layer: keep one to give orders.
+///
+/// Nothing is left to chance here; `locktopus-conformance` has a backend with seeded random faults, for authors of
+/// backends.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use locktopus_core::{Locktopus, LostCause};
+/// use locktopus_layers::Chaos;
+/// use locktopus_memory::MemoryBackend;
+///
+/// let chaos = Chaos::new(Arc::new(MemoryBackend::new()));
+/// let locks = Locktopus::builder(chaos.clone()).build()?;
+/// let guard = locks.lock("invoice:42").acquire().await?;
+/// assert_eq!(chaos.lose("invoice:42").await?, 1);
+/// // Heard with the next renewal. On tokio's paused clock that takes no time.
+/// assert_eq!(guard.lost().await, LostCause::Missing);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Chaos {
+    inner: DynBackend,
+    orders: Arc<Orders>,
+}
+
+#[derive(Debug, Default)]
+struct Orders {
+    faults: Mutex<HashMap<Call, Order>>,
+    deaf: AtomicBool,
+    /// The kinds that names were asked for as, for [`Chaos::lose`].
+    seen: Mutex<HashMap<String, HashSet<LockTarget>>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Order {
+    fault: Fault,
+    /// For how many calls more; `None`: until it is taken back.
+    times: Option<u32>,
+}
+
+impl Chaos {
+    /// Puts a layer on a backend. There are no faults yet.
+    #[must_use]
+    pub fn new(inner: DynBackend) -> Self {
+        Self {
+            inner,
+            orders: Arc::default(),
+        }
+    }
+
+    /// Lets every such call fail in this way, until [`calm`](Self::calm) or another order for such calls.
+    pub fn fail(&self, call: Call, fault: Fault) {
+        let times = None;
+        lock(&self.orders.faults).insert(call, Order { fault, times });
+    }
+
+    /// Lets the next `times` such calls fail in this way.
+    pub fn fail_times(&self, call: Call, fault: Fault, times: u32) {
+        let times = Some(times);
+        lock(&self.orders.faults).insert(call, Order { fault, times });
+    }
+
+    /// Loses every notification: releases, pushed grants, recalls. Waiters find out by looking, as in a network that loses
+    /// messages silently.
+    pub fn drop_notifications(&self) {
+        self.orders.deaf.store(true, Ordering::Release);
+    }
+
+    /// Takes all orders back. What is lost stays lost.
+    pub fn calm(&self) {
+        lock(&self.orders.faults).clear();
+        self.orders.deaf.store(false, Ordering::Release);
+    }
+
+    /// Loses the leases of this name now, whoever holds them and as whatever kind: the backend does not know them any more,
+    /// and gives the lock to the next. How many were lost.
+    ///
+    /// `name` is the name as it is stored, with its namespace. The holders are not told: they hear of it when they next
+    /// speak to the backend, with [`LostCause::Missing`](locktopus_core::LostCause::Missing) or
+    /// [`TakenOver`](locktopus_core::LostCause::TakenOver), which is after a third of the lease if the watchdog renews it.
+    /// Until then there are two who believe that they hold the lock, and only fencing tokens tell them apart.
+    ///
+    /// # Errors
+    ///
+    /// The backend's. Faults that are ordered for [`Call::Evict`] do not apply.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not cancel safe: leases may be lost or not.
+    pub async fn lose(&self, name: &str) -> Result<usize, BackendError> {
+        let targets = lock(&self.orders.seen).get(name).cloned();
+        let mut lost = 0;
+        for target in targets.into_iter().flatten() {
+            let deadline = clock::timer_in(self.inner.info().call_timeout);
+            match self.inner.evict(&target, deadline).await {
+                Ok(eviction) => lost += eviction.evicted.len(),
+                // What it was asked for as earlier.
+                Err(error) if error.kind() == BackendErrorKind::OtherKind => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(lost)
+    }
+
+    fn next_fault(&self, call: Call) -> Option<Fault> {
+        let mut faults = lock(&self.orders.faults);
+        let order = faults.get_mut(&call)?;
+        let fault = order.fault;
+        match &mut order.times {
+            None => {}
+            Some(0) => {
+                faults.remove(&call);
+                return None;
+            }
+            Some(times) => *times -= 1,
+        }
+        Some(fault)
+    }
+
+    async fn around<T, F, Fut>(
+        &self,
+        call: Call,
+        deadline: Instant,
+        run: F,
+    ) -> Result<T, BackendError>
+    where
+        F: Fn(Instant) -> Fut + Send + Sync,
+        Fut: Future<Output = Result<T, BackendError>> + Send,
+    {
+        match self.next_fault(call) {
+            None => run(deadline).await,
+            Some(Fault::Refuse) => Err(self.error(
+                BackendErrorKind::Unavailable,
+                Executed::No,
+                "refused by the chaos layer",
+            )),
+            Some(Fault::LoseAnswer) => {
+                run(deadline).await?;
+                tokio::time::sleep_until(deadline).await;
+                Err(self.error(
+                    BackendErrorKind::Timeout,
+                    Executed::Maybe,
+                    "answer lost by the chaos layer",
+                ))
+            }
+            Some(Fault::Delay(time)) => {
+                let arrival = clock::timer_in(time);
+                tokio::time::sleep_until(arrival.min(deadline)).await;
+                if arrival < deadline {
+                    run(deadline).await
+                } else {
+                    Err(self.never_sent())
+                }
+            }
+            Some(Fault::Hang) => {
+                tokio::time::sleep_until(deadline).await;
+                Err(self.never_sent())
+            }
+        }
+    }
+
+    /// The caller cannot know that it never ran.
+    fn never_sent(&self) -> BackendError {
+        let message = "held up by the chaos layer";
+        self.error(BackendErrorKind::Timeout, Executed::Maybe, message)
+    }
+
+    fn error(&self, kind: BackendErrorKind, executed: Executed, message: &str) -> BackendError {
+        BackendError::new(self.inner.info().name, kind, executed, message)
+    }
+
+    fn note(&self, target: &LockTarget) {
+        let mut seen = lock(&self.orders.seen);
+        let name = target.name().as_str();
+        if !seen.get(name).is_some_and(|kinds| kinds.contains(target)) {
+            let kinds = seen.entry(name.to_owned()).or_default();
+            kinds.insert(target.clone());
+        }
+    }
+
+    fn losing(&self, stream: WakeStream) -> WakeStream {
+        let orders = Arc::clone(&self.orders);
+        stream.filtered(move |_, _| !orders.deaf.load(Ordering::Acquire))
+    }
+}
+
+around_each_call!(Chaos, forward: info shard group close, {
+    fn check(&self, target: &LockTarget) -> Result<(), NameError> {
+        // Every name passes here before anything is asked about it.
+        self.note(target);
+        self.inner.check(target)
+    }
+
+    async fn extend(
+        &self,
+        batch: &[ExtendRequest],
+        deadline: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        let run = |deadline| async move { Ok(self.inner.extend(batch, deadline).await) };
+        let answers = self.around(Call::Extend, deadline, run).await;
+        answers.unwrap_or_else(|error| for_each_of(batch.len(), error))
+    }
+
+    fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
+        self.inner.listen(target).map(|stream| self.losing(stream))
+    }
+
+    async fn subscribe(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<WakeStream, BackendError> {
+        let run = |deadline| self.inner.subscribe(target, deadline);
+        let stream = self.around(Call::Subscribe, deadline, run).await?;
+        Ok(self.losing(stream))
+    }
+});

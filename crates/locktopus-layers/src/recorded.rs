@@ -1,0 +1,364 @@
+//! A history of what a backend granted.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use locktopus_core::{
+    AcquireAttempt, AttemptOutcome, BackendError, DynBackend, Eviction, Executed, ExtendOutcome,
+    ExtendRequest, FencingToken, GroupOutcome, LockBackend, LockTarget, Mode, OwnerId,
+    ReleaseOutcome, ReleaseRequest, Wake, WakeStream, forward_backend, lock,
+};
+use locktopus_history::{
+    AttemptLog, Clock, FailReason, Grant, RecordError, Recorder, ReleaseOutcome as Ended, WorkerLog,
+};
+use tokio::time::Instant;
+
+/// Any backend, whose grants are written down for the checker of `locktopus-history`.
+///
+/// Put it under a program, or under each process of a system that shares one clock, and ask afterwards whether any lock was
+/// granted to two: the judgement does not rely on what the lock says of itself. What is recorded is what the backend
+/// promised: a grant is valid from when it was received until its lease ends, counted from before it was asked for. Turns
+/// that tasks of one process pass to each other are one grant of the backend.
+///
+/// Not seen: what the holder did under the lock (a worker of its own records that, see
+/// [`AttemptLog::use_started`]), and evictions by others, whose victims believe in their leases until they are told.
+///
+/// A record that cannot be written is logged, once; [`first_failure`](Self::first_failure) has it. Such a history proves
+/// nothing.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use locktopus_core::Locktopus;
+/// use locktopus_history::{Checker, Property, Recorder};
+/// use locktopus_layers::Recorded;
+/// use locktopus_memory::MemoryBackend;
+///
+/// let recorder = Recorder::in_memory();
+/// let backend = Recorded::new(Arc::new(MemoryBackend::new()), &recorder, 1);
+/// let locks = Locktopus::builder(backend).build()?;
+/// locks.lock("invoice:42").acquire().await?.release().await?;
+/// locks.shutdown(Duration::from_secs(1)).await;
+///
+/// recorder.close()?;
+/// let verdict = Checker::new().check(&recorder.history().expect("recorded to memory"));
+/// assert!(verdict.passed(Property::ValidityOverlap), "{verdict}");
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    inner: DynBackend,
+    book: Arc<Book>,
+}
+
+/// The attempts that are not over.
+#[derive(Debug)]
+struct Book {
+    log: WorkerLog,
+    clock: Clock,
+    safety: String,
+    open: Mutex<HashMap<OwnerId, Open>>,
+    failure: Mutex<Option<RecordError>>,
+}
+
+/// What is known of one owner's attempt.
+#[derive(Debug)]
+struct Open {
+    log: AttemptLog,
+    target: LockTarget,
+    permits: u32,
+    lease: Duration,
+    /// Of the last attempt that was answered with a place in the queue: when it was sent.
+    queued: Option<u64>,
+    /// Once it was granted: until when it is valid.
+    valid_until: Option<u64>,
+}
+
+impl Recorded {
+    /// Records what this backend does as one worker. `number` must be used once in the whole history.
+    #[must_use]
+    pub fn new(inner: DynBackend, recorder: &Recorder, number: u32) -> Self {
+        let book = Book {
+            log: recorder.worker(number),
+            clock: recorder.clock(),
+            safety: inner.info().safety.as_str().to_owned(),
+            open: Mutex::default(),
+            failure: Mutex::default(),
+        };
+        Self {
+            inner,
+            book: Arc::new(book),
+        }
+    }
+
+    /// The first record that could not be written, if there was one. It is told once.
+    #[must_use]
+    pub fn first_failure(&self) -> Option<RecordError> {
+        lock(&self.book.failure).take()
+    }
+
+    fn watched(&self, stream: WakeStream) -> WakeStream {
+        let book = Arc::clone(&self.book);
+        stream.filtered(move |owner, wake| {
+            if let (Some(owner), Wake::Granted { token }) = (owner, wake) {
+                book.pushed(owner, token);
+            }
+            true
+        })
+    }
+}
+
+impl Book {
+    fn wrote(&self, result: Result<(), RecordError>) {
+        if let Err(error) = result {
+            let mut failure = lock(&self.failure);
+            if failure.is_none() {
+                tracing::error!(%error, "the history of locks is incomplete from here on");
+                *failure = Some(error);
+            }
+        }
+    }
+
+    /// An attempt is about to be sent: a new one, or a repetition.
+    fn sends(&self, attempt: &AcquireAttempt) {
+        let mut open = lock(&self.open);
+        match open.entry(attempt.owner.clone()) {
+            Entry::Occupied(mut known) => {
+                let known = known.get_mut();
+                known.lease = known.lease.max(attempt.lease);
+            }
+            Entry::Vacant(new) => match self.log.start(&attempt.target.key()) {
+                Ok(log) => {
+                    new.insert(Open {
+                        log,
+                        target: attempt.target.clone(),
+                        permits: attempt.permits,
+                        lease: attempt.lease,
+                        queued: None,
+                        valid_until: None,
+                    });
+                }
+                Err(error) => self.wrote(Err(error)),
+            },
+        }
+    }
+
+    fn granted(&self, owner: &OwnerId, token: Option<FencingToken>, sent: u64) {
+        if let Some(known) = lock(&self.open).get_mut(owner) {
+            self.holds(known, token, sent.saturating_add(nanos(known.lease)));
+        }
+    }
+
+    /// It holds the lock until then: for the first time, or as it was told again.
+    fn holds(&self, known: &mut Open, token: Option<FencingToken>, until: u64) {
+        let before = known.valid_until;
+        let until = before.map_or(until, |before| before.max(until));
+        known.valid_until = Some(until);
+        self.wrote(if before.is_some() {
+            known.log.extended(until)
+        } else {
+            known.log.granted(Grant {
+                token: token.map(FencingToken::get),
+                valid_until: until,
+                mode: mode(&known.target, known.permits),
+                safety: self.safety.clone(),
+            })
+        });
+    }
+
+    /// A grant out of the queue. Its lease began after the attempt was sent that confirmed the place.
+    fn pushed(&self, owner: &OwnerId, token: FencingToken) {
+        let mut open = lock(&self.open);
+        if let Some(known) = open.get_mut(owner)
+            && known.valid_until.is_none()
+            && let Some(queued) = known.queued
+        {
+            let until = queued.saturating_add(nanos(known.lease));
+            // One that is spent already is no promise: whoever gets it asks.
+            if until > self.clock.now_ns() {
+                let token = known.target.kind().has_tokens().then_some(token);
+                self.holds(known, token, until);
+            }
+        }
+    }
+
+    fn queued(&self, owner: &OwnerId, sent: u64) {
+        if let Some(known) = lock(&self.open).get_mut(owner) {
+            if known.queued.is_none() {
+                self.wrote(known.log.enqueued(None));
+            }
+            known.queued = Some(sent);
+        }
+    }
+
+    /// Nothing remains of this attempt.
+    fn failed(&self, owner: &OwnerId, reason: FailReason) {
+        let known = lock(&self.open).remove(owner);
+        if let Some(known) = known {
+            self.wrote(if known.valid_until.is_some() {
+                known.log.lost("not held any more", self.clock.now_ns())
+            } else {
+                known.log.failed(reason, None)
+            });
+        }
+    }
+
+    /// An attempt ended with an error. Unless it surely left nothing, a repetition or a release will tell.
+    fn erred(&self, owner: &OwnerId, error: &BackendError) {
+        let leaves_nothing = error.executed() == Executed::No
+            && lock(&self.open)
+                .get(owner)
+                .is_some_and(|known| known.queued.is_none() && known.valid_until.is_none());
+        if leaves_nothing {
+            self.failed(owner, FailReason::Error);
+        }
+    }
+
+    /// A release is about to be sent: from now on nobody believes in the lease.
+    fn releases(&self, owner: &OwnerId) -> Option<AttemptLog> {
+        let known = lock(&self.open).remove(owner)?;
+        if known.valid_until.is_some() {
+            self.wrote(known.log.release_started());
+            return Some(known.log);
+        }
+        self.wrote(known.log.failed(FailReason::Maybe, None));
+        None
+    }
+
+    fn extended(&self, request: &ExtendRequest, outcome: ExtendOutcome, sent: u64) {
+        let mut open = lock(&self.open);
+        let Some(known) = open.get_mut(&request.owner) else {
+            return;
+        };
+        let Some(before) = known.valid_until else {
+            return;
+        };
+        if outcome == ExtendOutcome::Extended {
+            known.lease = known.lease.max(request.lease);
+            let until = before.max(sent.saturating_add(nanos(request.lease)));
+            known.valid_until = Some(until);
+            self.wrote(known.log.extended(until));
+            return;
+        }
+        let cause = match outcome {
+            ExtendOutcome::TakenOver => "taken over",
+            ExtendOutcome::Extended | ExtendOutcome::Missing => "missing",
+        };
+        self.wrote(known.log.lost(cause, before.min(self.clock.now_ns())));
+        open.remove(&request.owner);
+    }
+
+    /// Those who hold this lock are about to lose it.
+    fn evicts(&self, target: &LockTarget) {
+        let mut open = lock(&self.open);
+        open.retain(|_, known| {
+            let (Some(_), true) = (known.valid_until, known.target.key() == target.key()) else {
+                return true;
+            };
+            self.wrote(known.log.lost("evicted", self.clock.now_ns()));
+            false
+        });
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn mode(target: &LockTarget, permits: u32) -> locktopus_history::Mode {
+    match target.kind().mode() {
+        Mode::Exclusive => locktopus_history::Mode::Exclusive,
+        Mode::Read => locktopus_history::Mode::Shared,
+        Mode::Permits => locktopus_history::Mode::Permits(permits),
+    }
+}
+
+#[async_trait]
+impl LockBackend for Recorded {
+    forward_backend!(inner: info check shard group inspect counter scan diagnose close);
+
+    async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
+        let (book, owner) = (&self.book, &attempt.owner);
+        book.sends(attempt);
+        let sent = book.clock.now_ns();
+        let answer = self.inner.attempt(attempt).await;
+        match &answer {
+            Ok(AttemptOutcome::Granted { token }) => book.granted(owner, *token, sent),
+            Ok(AttemptOutcome::Held { .. }) => book.failed(owner, FailReason::Held),
+            Ok(AttemptOutcome::Queued { .. }) => book.queued(owner, sent),
+            Err(error) => book.erred(owner, error),
+        }
+        answer
+    }
+
+    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
+        let book = &self.book;
+        attempts.iter().for_each(|attempt| book.sends(attempt));
+        let sent = book.clock.now_ns();
+        let answer = self.inner.attempt_all(attempts).await;
+        for (index, AcquireAttempt { owner, .. }) in attempts.iter().enumerate() {
+            match &answer {
+                Ok(GroupOutcome::Granted { tokens }) => {
+                    book.granted(owner, tokens.get(index).copied().flatten(), sent);
+                }
+                Ok(GroupOutcome::Held { .. }) => book.failed(owner, FailReason::Held),
+                Err(error) => book.erred(owner, error),
+            }
+        }
+        answer
+    }
+
+    async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
+        let released = self.book.releases(&request.owner);
+        let answer = self.inner.release(request).await;
+        if let Some(log) = released {
+            self.book.wrote(log.release_ended(match &answer {
+                Ok(ReleaseOutcome::Released) => Ended::Ok,
+                Ok(ReleaseOutcome::NotHeld) => Ended::Lost,
+                Err(_) => Ended::Error,
+            }));
+        }
+        answer
+    }
+
+    async fn extend(
+        &self,
+        batch: &[ExtendRequest],
+        deadline: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        let sent = self.book.clock.now_ns();
+        let answers = self.inner.extend(batch, deadline).await;
+        for (request, answer) in batch.iter().zip(&answers) {
+            if let Ok(outcome) = answer {
+                self.book.extended(request, *outcome, sent);
+            }
+        }
+        answers
+    }
+
+    async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        self.book.evicts(target);
+        self.inner.evict(target, deadline).await
+    }
+
+    fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
+        self.inner.listen(target).map(|stream| self.watched(stream))
+    }
+
+    async fn subscribe(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<WakeStream, BackendError> {
+        let stream = self.inner.subscribe(target, deadline).await?;
+        Ok(self.watched(stream))
+    }
+}

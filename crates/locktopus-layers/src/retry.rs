@@ -1,0 +1,154 @@
+//! Repetition of what was surely not executed.
+
+use std::future::Future;
+use std::time::Duration;
+
+use locktopus_core::{
+    BackendError, DynBackend, Executed, ExtendOutcome, ExtendRequest, LockTarget, WakeStream,
+};
+use tokio::time::Instant;
+
+use crate::around::around_each_call;
+use crate::call::Call;
+
+/// Any backend, of which calls that failed without having run are made again.
+///
+/// Only an error that says [`Executed::No`] and [`is_transient`](BackendError::is_transient) is followed by another
+/// call, after a pause, and before the deadline. What may have run is never repeated here: the core does that where it is
+/// safe, under the same owner, and nobody else knows where it is.
+///
+/// The core itself repeats the attempts of those who wait, and renewals. This layer adds repetition for what is asked once:
+/// [`try_acquire`](locktopus_core::LockRequest::try_acquire), `inspect`, `force_release`, numbers of semaphores.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use std::sync::Arc;
+/// # use locktopus_core::Locktopus;
+/// # use locktopus_layers::{Call, Chaos, Fault, Retry};
+/// # use locktopus_memory::MemoryBackend;
+/// let chaos = Chaos::new(Arc::new(MemoryBackend::new()));
+/// let locks = Locktopus::builder(Retry::new(Arc::new(chaos.clone()))).build()?;
+/// chaos.fail_times(Call::Attempt, Fault::Refuse, 2);
+/// assert!(locks.lock("a").try_acquire().await?.is_some(), "the third call was answered");
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Retry {
+    inner: DynBackend,
+    repetitions: u32,
+    first_pause: Duration,
+    longest_pause: Duration,
+}
+
+impl Retry {
+    /// Asks up to three times more, after 10, 20 and 40 ms, each shortened by chance by up to a half.
+    #[must_use]
+    pub fn new(inner: DynBackend) -> Self {
+        Self {
+            inner,
+            repetitions: 3,
+            first_pause: Duration::from_millis(10),
+            longest_pause: Duration::from_millis(200),
+        }
+    }
+
+    /// How often to ask again. Zero: never.
+    #[must_use]
+    pub fn repetitions(mut self, times: u32) -> Self {
+        self.repetitions = times;
+        self
+    }
+
+    /// The first pause, which doubles each time, and the longest one.
+    #[must_use]
+    pub fn pauses(mut self, first: Duration, longest: Duration) -> Self {
+        (self.first_pause, self.longest_pause) = (first, longest);
+        self
+    }
+
+    /// When to ask again after `error` ended the call that had `done` repetitions before; `None`: not again.
+    fn next(&self, error: &BackendError, done: u32, deadline: Instant) -> Option<Instant> {
+        let surely_not = error.executed() == Executed::No && error.is_transient();
+        if !surely_not || done >= self.repetitions {
+            return None;
+        }
+        let doubled = self
+            .first_pause
+            .saturating_mul(2_u32.saturating_pow(done.min(16)));
+        let at = Instant::now() + shortened(doubled.min(self.longest_pause));
+        (at < deadline).then_some(at)
+    }
+
+    async fn around<T, F, Fut>(
+        &self,
+        call: Call,
+        deadline: Instant,
+        run: F,
+    ) -> Result<T, BackendError>
+    where
+        F: Fn(Instant) -> Fut + Send + Sync,
+        Fut: Future<Output = Result<T, BackendError>> + Send,
+    {
+        let mut done = 0;
+        loop {
+            let error = match run(deadline).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let Some(at) = self.next(&error, done, deadline) else {
+                return Err(error);
+            };
+            tracing::debug!(?call, %error, "not executed, will ask again");
+            tokio::time::sleep_until(at).await;
+            done += 1;
+        }
+    }
+}
+
+around_each_call!(Retry, forward: info check shard group listen close, {
+    /// Repeats those extensions of the batch that were not executed, and no others.
+    async fn extend(
+        &self,
+        batch: &[ExtendRequest],
+        deadline: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        let mut answers = self.inner.extend(batch, deadline).await;
+        for done in 0..self.repetitions {
+            let mut at = None;
+            let mut again = Vec::new();
+            for (index, answer) in answers.iter().enumerate() {
+                if let Err(error) = answer
+                    && let Some(next) = self.next(error, done, deadline)
+                {
+                    at = Some(at.map_or(next, |at: Instant| at.min(next)));
+                    again.push(index);
+                }
+            }
+            let Some(at) = at else { break };
+            tokio::time::sleep_until(at).await;
+            let requests: Vec<_> = again.iter().map(|&index| batch[index].clone()).collect();
+            let repeated = self.inner.extend(&requests, deadline).await;
+            for (index, answer) in again.into_iter().zip(repeated) {
+                answers[index] = answer;
+            }
+        }
+        answers
+    }
+
+    async fn subscribe(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<WakeStream, BackendError> {
+        let run = |deadline| self.inner.subscribe(target, deadline);
+        self.around(Call::Subscribe, deadline, run).await
+    }
+});
+
+/// A pause shortened by chance by up to a half, so that those who failed together do not ask together.
+fn shortened(pause: Duration) -> Duration {
+    // Without random numbers all pauses are whole.
+    let chance = getrandom::u32().unwrap_or(0);
+    pause.mul_f64(1.0 - f64::from(chance) / f64::from(u32::MAX) / 2.0)
+}

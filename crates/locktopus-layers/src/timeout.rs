@@ -1,0 +1,100 @@
+//! A bound for the time that each call takes.
+
+use std::future::Future;
+use std::time::Duration;
+
+use locktopus_core::{
+    BackendError, BackendErrorKind, BackendInfo, DynBackend, Executed, ExtendOutcome,
+    ExtendRequest, LockTarget, WakeStream,
+};
+use tokio::time::{Instant, timeout_at};
+
+use crate::around::{around_each_call, for_each_of};
+use crate::call::Call;
+
+/// What a backend that keeps to its deadline may take to say so: its own error tells more than one made here.
+const GRACE: Duration = Duration::from_millis(20);
+
+/// Any backend, with a bound for the time that each call takes.
+///
+/// The backend is given the earlier deadline, and 20 ms more to answer with an error of its own. A call that is cut off then
+/// fails with [`BackendErrorKind::Timeout`] and [`Executed::Maybe`]: it may have run, and the core asks again under the
+/// same owner, or gives back. [`close`](locktopus_core::LockBackend::close) is not bounded here; the core does that.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use std::time::Duration;
+/// # use locktopus_core::LockBackend;
+/// # use locktopus_layers::Timeout;
+/// # use locktopus_memory::MemoryBackend;
+/// let quick = Timeout::new(Arc::new(MemoryBackend::new()), Duration::from_millis(50));
+/// assert_eq!(quick.info().call_timeout, Duration::from_millis(50));
+/// ```
+#[derive(Debug)]
+pub struct Timeout {
+    inner: DynBackend,
+    info: BackendInfo,
+}
+
+impl Timeout {
+    /// Lets no call of this backend take longer than `limit`. A backend whose own
+    /// [`call_timeout`](BackendInfo::call_timeout) is shorter keeps that.
+    #[must_use]
+    pub fn new(inner: DynBackend, limit: Duration) -> Self {
+        let mut info = inner.info().clone();
+        info.call_timeout = info.call_timeout.min(limit);
+        Self { inner, info }
+    }
+
+    async fn around<T, F, Fut>(
+        &self,
+        call: Call,
+        deadline: Instant,
+        run: F,
+    ) -> Result<T, BackendError>
+    where
+        F: Fn(Instant) -> Fut + Send + Sync,
+        Fut: Future<Output = Result<T, BackendError>> + Send,
+    {
+        let mut limit = self.info.call_timeout;
+        if call == Call::Diagnose {
+            // Several exchanges, one after the other.
+            limit = limit.saturating_mul(3);
+        }
+        let deadline = deadline.min(Instant::now() + limit);
+        let answer = timeout_at(deadline + GRACE, run(deadline)).await;
+        answer.unwrap_or_else(|_| {
+            Err(BackendError::new(
+                self.info.name,
+                BackendErrorKind::Timeout,
+                Executed::Maybe,
+                format!("no answer within {limit:?}, the limit of the timeout layer"),
+            ))
+        })
+    }
+}
+
+around_each_call!(Timeout, forward: check shard group listen close, {
+    fn info(&self) -> &BackendInfo {
+        &self.info
+    }
+
+    async fn extend(
+        &self,
+        batch: &[ExtendRequest],
+        deadline: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        let run = |deadline| async move { Ok(self.inner.extend(batch, deadline).await) };
+        let answers = self.around(Call::Extend, deadline, run).await;
+        answers.unwrap_or_else(|error| for_each_of(batch.len(), error))
+    }
+
+    async fn subscribe(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<WakeStream, BackendError> {
+        let run = |deadline| self.inner.subscribe(target, deadline);
+        self.around(Call::Subscribe, deadline, run).await
+    }
+});
