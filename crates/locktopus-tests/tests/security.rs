@@ -55,26 +55,47 @@ async fn encryption() {
     cases.all_pass().await;
 }
 
+/// Servers that know the users of these tests.
+async fn servers_with_users(kind: TopologyKind) -> Arc<Deployment> {
+    let knobs = Knobs {
+        users: acl::users(kind),
+        sentinel_users: acl::sentinel_users(),
+        ..Knobs::default()
+    };
+    Arc::new(servers_with(kind, knobs).await)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_database_needs_a_right() {
+    let place = servers_with_users(TopologyKind::Standalone).await;
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let at = (Arc::clone(&place), client);
+        cases.add(format!("{client} database"), acl::another_database(at));
+    }
+    cases.all_pass().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn users_of_sentinels_need_two_rights() {
+    let place = servers_with_users(ONE_SENTINEL).await;
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let at = (Arc::clone(&place), client);
+        cases.add(format!("{client} sentinels"), acl::sentinels_have_users(at));
+    }
+    cases.all_pass().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn users_with_few_rights() {
     for kind in [TopologyKind::Standalone, ONE_SENTINEL, SHARDS] {
-        let knobs = Knobs {
-            users: acl::users(kind),
-            sentinel_users: acl::sentinel_users(),
-            ..Knobs::default()
-        };
-        let place = Arc::new(servers_with(kind, knobs).await);
+        let place = servers_with_users(kind).await;
         let mut cases = Cases::new();
         for client in CLIENTS {
             let at = || (Arc::clone(&place), client);
             let name = |what: &str| format!("{kind} {client} {what}");
             cases.add(name("recipe suffices"), acl::recipe_suffices(at()));
-            if kind == TopologyKind::Standalone {
-                cases.add(name("database"), acl::another_database(at()));
-            }
-            if kind == ONE_SENTINEL {
-                cases.add(name("sentinels"), acl::sentinels_have_users(at()));
-            }
             cases.add(name("foreign keys"), acl::foreign_keys_are_denied(at()));
             cases.add(name("missing rights"), acl::missing_rights_are_found(at()));
         }
