@@ -1,7 +1,7 @@
 //! Writes an invented report, for work on the renderers: `sample_report KIND > FILE`, where KIND
 //! is `full` (the default), `regressed`, `memory` or `empty`.
 
-use bench_harness::{model, sample};
+use bench_harness::measure::{model, sample};
 
 fn main() {
     let kind = std::env::args().nth(1).unwrap_or_default();

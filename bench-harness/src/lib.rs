@@ -1,25 +1,17 @@
-//! Contention latency of Locktopus on real servers, as HDR histograms.
+//! `locktopus-bench` is two programs on the same ground: one measures contention, the other does faults to servers.
 //!
-//! Data flows one way: workers fill a [`record::Recorder`], a runner turns merged recorders into
-//! rounds of a [`model::Report`], [`mod@derive`] computes medians, spreads and ratios from it, and
-//! [`report`] renders them; [`targets`] compares them with what is promised. Everything after the
-//! recorder works on stored data only, so any run can be rendered again, and two runs compared,
-//! long after the servers are gone.
+//! | folder | what is in it |
+//! |---|---|
+//! | `cmd` | the command line: one file per subcommand, exit codes |
+//! | `measure` | `run`, `report`, `compare`, `targets`: latency and cost of locks on real servers, as HDR histograms |
+//! | `failover` | `failover`, `failover-report`: what happens to locks while servers, connections and processes fail |
+//! | `shared` | what both need: which libraries can be asked for locks, where a run was made, numbers, tables and drawings |
+//!
+//! Neither of the two programs knows the other.
+//!
+//! Layers, lowest first: shared, measure|failover, cmd.
 
-pub mod cli;
 pub mod cmd;
-pub mod complete;
-pub mod derive;
-pub mod detect;
-pub mod exit;
 pub mod failover;
-pub mod model;
-pub mod plan;
-pub mod record;
-pub mod report;
-pub mod run;
-#[doc(hidden)]
-pub mod sample;
-mod spin;
-pub mod targets;
-pub mod worker;
+pub mod measure;
+pub mod shared;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use bench_harness::cli::Cli;
+use bench_harness::cmd::cli::Cli;
 use clap::Parser as _;
 
 fn main() -> ExitCode {

@@ -236,8 +236,8 @@ fn bad_plans_are_told_by_name() {
         ),
         ("lasts = \"2s\"", "lasts = \"2 moons\"", "lasts"),
         (
-            "lane = [{ name = \"long\", workers",
-            "lane = [{ name = \"long\", readers = 2.0, workers",
+            "lock_group = [{ name = \"long\", workers",
+            "lock_group = [{ name = \"long\", readers = 2.0, workers",
             "readers",
         ),
         ("seed = 7", "sead = 7", "sead"),

@@ -1,8 +1,8 @@
 //! The HTML page as a whole: self-contained, well-formed, and safe against its own data.
 
-use bench_harness::model::{self, Report};
-use bench_harness::report::html;
-use bench_harness::sample;
+use bench_harness::measure::model::{self, Report};
+use bench_harness::measure::report::html;
+use bench_harness::measure::sample;
 
 fn reports() -> Vec<Report> {
     vec![

@@ -7,8 +7,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use bench_harness::model::{self, Report, op};
-use bench_harness::worker::monotonic_ns;
+use bench_harness::measure::model::{self, Report, op};
+use bench_harness::measure::worker::monotonic_ns;
 use locktopus_testbed::peers::redisson::{Jar, Redisson, jar_or_skip};
 use locktopus_testbed::topology::{ProviderKind, Spec, TopologyKind, start};
 

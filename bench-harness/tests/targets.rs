@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use bench_harness::targets::{Summary, Targets, render};
-use bench_harness::{model, sample};
+use bench_harness::measure::targets::{Summary, Targets, render};
+use bench_harness::measure::{model, sample};
 
 fn targets(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_locktopus-bench"))

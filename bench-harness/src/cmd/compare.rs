@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{CommandError, TextArgs};
-use crate::exit::Exit;
-use crate::model;
-use crate::report::compare::compare;
-use crate::report::{compare_csv, compare_terminal};
+use crate::cmd::exit::Exit;
+use crate::measure::model;
+use crate::measure::report::compare::compare;
+use crate::measure::report::{compare_csv, compare_terminal};
 
 /// Arguments of `compare`.
 #[derive(Debug, Args)]

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::exit::Exit;
-use crate::model::{HistogramError, LoadError};
-use crate::report::html::HtmlError;
+use crate::cmd::exit::Exit;
+use crate::measure::model::{HistogramError, LoadError};
+use crate::measure::report::html::HtmlError;
 
 /// Why a subcommand stopped.
 #[derive(Debug, thiserror::Error)]
@@ -18,10 +18,10 @@ pub enum CommandError {
     Histogram(#[from] HistogramError),
     /// The list of promises is bad.
     #[error(transparent)]
-    Targets(#[from] crate::targets::TargetError),
+    Targets(#[from] crate::measure::targets::TargetError),
     /// Runs cannot be summarised, or a summary cannot be used.
     #[error(transparent)]
-    Summary(#[from] crate::targets::SummaryError),
+    Summary(#[from] crate::measure::targets::SummaryError),
     /// A page could not be filled.
     #[error("cannot fill the page: {0}")]
     Page(#[from] askama::Error),
@@ -41,7 +41,7 @@ pub enum CommandError {
     },
     /// There is nothing to measure, or the scenario file is bad.
     #[error(transparent)]
-    Plan(#[from] crate::plan::PlanError),
+    Plan(#[from] crate::measure::plan::PlanError),
     /// There is nothing to do, or the failover plan is bad.
     #[error(transparent)]
     FailoverPlan(#[from] crate::failover::plan::PlanError),
@@ -50,13 +50,13 @@ pub enum CommandError {
     FailoverReport(#[from] crate::failover::model::ReadError),
     /// The servers could not be started or stopped.
     #[error(transparent)]
-    Place(#[from] crate::run::PlaceError),
+    Place(#[from] crate::measure::run::PlaceError),
     /// The servers could not be started or stopped.
     #[error(transparent)]
     Topology(#[from] locktopus_testbed::topology::TopologyError),
     /// A measurement could not be made.
     #[error(transparent)]
-    Run(#[from] crate::run::RunError),
+    Run(#[from] crate::measure::run::RunError),
     /// Ctrl-C.
     #[error("interrupted; nothing was written")]
     Interrupted,

@@ -8,15 +8,15 @@ use locktopus_testbed::topology::{self, ProviderKind, ServerImage, TopologyError
 
 use super::files::{create, save};
 use super::{CommandError, TextArgs};
-use crate::complete;
-use crate::detect;
-use crate::exit::Exit;
+use crate::cmd::exit::Exit;
+use crate::failover::complete;
 use crate::failover::model::{self, CellReport, FailoverReport};
 use crate::failover::plan::{Cell, Choice, Place, PlanFile, Subject};
 use crate::failover::report::{html, terminal};
 use crate::failover::run::{self, Circumstances, Outcome};
-use crate::model::Pinning;
-use crate::plan::Client;
+use crate::measure::model::Pinning;
+use crate::measure::plan::Client;
+use crate::shared::provenance::detect;
 
 const QUICK: &str = include_str!("../../failover/quick.toml");
 const FULL: &str = include_str!("../../failover/full.toml");
@@ -271,14 +271,14 @@ fn finish(
         directory.display(),
         directory.join("report.html").display()
     );
-    for problem in complete::failover(report) {
+    for problem in complete::missing(report) {
         eprintln!("FAILED: {problem}");
     }
     if !report.keeps_promises() {
         eprintln!("FAILED: a promise was not kept; see above");
         return Ok(Exit::Overlap);
     }
-    Ok(if complete::failover(report).is_empty() {
+    Ok(if complete::missing(report).is_empty() {
         Exit::Ok
     } else {
         Exit::Measurement

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::files::save;
 use super::{CommandError, TextArgs};
-use crate::exit::Exit;
+use crate::cmd::exit::Exit;
 use crate::failover::model;
 use crate::failover::page;
 use crate::failover::report::{html, terminal};

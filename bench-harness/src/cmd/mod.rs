@@ -1,7 +1,9 @@
 //! One file per subcommand.
 
+pub mod cli;
 pub mod compare;
 mod error;
+pub mod exit;
 pub mod failover;
 pub mod failover_report;
 mod files;

@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use crate::model::Report;
-use crate::plan::{Strategy, Task};
+use crate::measure::model::Report;
+use crate::measure::plan::{Strategy, Task};
 
 /// Leaves out the tasks of peers that cannot be measured here, which the report then says. Builds
 /// Redisson's worker if it is wanted, and returns its program and arguments.

@@ -6,9 +6,9 @@ use clap::{Args, ValueEnum};
 
 use super::files::{create, save};
 use super::{CommandError, TextArgs};
-use crate::exit::Exit;
-use crate::model::{self, Report};
-use crate::report::{csv, hgrm, html, terminal};
+use crate::cmd::exit::Exit;
+use crate::measure::model::{self, Report};
+use crate::measure::report::{csv, hgrm, html, terminal};
 
 /// Arguments of `report`.
 #[derive(Debug, Args)]

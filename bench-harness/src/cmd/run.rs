@@ -9,12 +9,12 @@ use locktopus_testbed::topology::{ProviderKind, ServerImage, Spec, TopologyError
 
 use super::report::Format;
 use super::{CommandError, TextArgs, peers, report};
-use crate::complete;
-use crate::detect;
-use crate::exit::Exit;
-use crate::model::{Report, Topology};
-use crate::plan::{Client, Filter, Kind, Scenario, ScenarioFile, Strategy, Task};
-use crate::run::{Place, PlaceError, ProviderChoice, Quiet, Runner};
+use crate::cmd::exit::Exit;
+use crate::measure::complete;
+use crate::measure::model::{Report, Topology};
+use crate::measure::plan::{Client, Filter, Kind, Scenario, ScenarioFile, Strategy, Task};
+use crate::measure::run::{PinnedCores, Place, PlaceError, ProviderChoice, Runner};
+use crate::shared::provenance::detect;
 
 const QUICK: &str = include_str!("../../scenarios/quick.toml");
 const FULL: &str = include_str!("../../scenarios/full.toml");
@@ -112,16 +112,16 @@ pub async fn run(args: &RunArgs) -> Result<Exit, CommandError> {
     let (file, name) = args.scenario_file()?;
     let mut tasks = file.tasks(&args.filter())?;
     let rounds = args.rounds.unwrap_or(file.rounds).max(1);
-    let quiet = if args.pin {
-        Quiet::on().map_err(CommandError::Usage)?
+    let cores = if args.pin {
+        PinnedCores::on().map_err(CommandError::Usage)?
     } else {
-        Quiet::off()
+        PinnedCores::off()
     };
     let engine = None;
     let mut report = Report::new(
         detect::run(&name, 0, rounds),
         detect::harness(),
-        detect::environment(quiet.pinning(), engine),
+        detect::environment(cores.pinning(), engine),
     );
     if args.smoke {
         report.note("Smoke run: it shows that everything works; its figures mean nothing.");
@@ -133,7 +133,7 @@ pub async fn run(args: &RunArgs) -> Result<Exit, CommandError> {
 
     let bar = progress(tasks.len(), rounds);
     let runner = Runner {
-        quiet: &quiet,
+        cores: &cores,
         prefix: format!("locktopus-bench:{}", report.run.id),
         pings: 2_000,
         redisson,
@@ -178,7 +178,7 @@ async fn measure(
             continue;
         };
         runner
-            .quiet
+            .cores
             .pin_servers(&place.pids().await)
             .map_err(CommandError::Usage)?;
         for index in 0..rounds {
@@ -220,7 +220,7 @@ async fn open(
         };
         return Ok((there == topology).then(|| Place::external(url.clone(), topology, None)));
     }
-    let Some(kind) = crate::run::kind(topology) else {
+    let Some(kind) = crate::measure::run::kind(topology) else {
         return Ok(None);
     };
     let mut spec = Spec::new(kind);
@@ -273,7 +273,7 @@ async fn open(
 
 fn finish(args: &RunArgs, report: &Report) -> Result<Exit, CommandError> {
     let style = args.text.style();
-    super::print(&crate::report::terminal::render(report, style))?;
+    super::print(&crate::measure::report::terminal::render(report, style))?;
     let stamp = report.run.id.rsplit('-').next().unwrap_or(&report.run.id);
     let directory = args
         .out
@@ -302,7 +302,7 @@ fn finish(args: &RunArgs, report: &Report) -> Result<Exit, CommandError> {
         eprintln!("FAILED: {overlaps} times two holders had one lock; see the overlap column");
         return Ok(Exit::Overlap);
     }
-    let missing = complete::measurement(report);
+    let missing = complete::missing(report);
     for problem in &missing {
         eprintln!("FAILED: {problem}");
     }

@@ -7,9 +7,9 @@ use clap::Args;
 
 use super::CommandError;
 use super::files::save;
-use crate::exit::Exit;
-use crate::model;
-use crate::targets::{Judged, Line, Outcome, Summary, Targets, judge, render};
+use crate::cmd::exit::Exit;
+use crate::measure::model;
+use crate::measure::targets::{Judged, Line, Outcome, Summary, Targets, judge, render};
 
 const SUMMARY: &str = "performance.json";
 const PAGE: &str = "performance.md";
@@ -114,7 +114,7 @@ fn table(judged: &[Judged<'_>]) -> String {
 }
 
 fn words(line: &Line<'_>) -> String {
-    let row = crate::targets::Row::of(line);
+    let row = crate::measure::targets::Row::of(line);
     let mut text = format!(
         "{:<14} {} {}",
         row.outcome.replace('*', ""),
@@ -123,7 +123,7 @@ fn words(line: &Line<'_>) -> String {
     );
     let _ = write!(text, ": {}", row.measured);
     for (word, field) in [("against", &row.against), ("bound", &row.bound)] {
-        if field != crate::report::format::NONE {
+        if field != crate::measure::report::format::NONE {
             let _ = write!(text, ", {word} {field}");
         }
     }

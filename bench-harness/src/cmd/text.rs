@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 
 use clap::{Args, ValueEnum};
 
-use crate::report::Style;
+use crate::shared::render::table::Style;
 
 /// How text is laid out; shared by the subcommands that print tables.
 #[derive(Clone, Copy, Debug, Args)]

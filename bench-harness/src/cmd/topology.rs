@@ -6,7 +6,7 @@ use locktopus_testbed::topology::{
 };
 
 use super::CommandError;
-use crate::exit::Exit;
+use crate::cmd::exit::Exit;
 
 /// Arguments of `topology`.
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! The JSON model of a run: what the runner writes and every renderer reads.
 //!
-//! As in [`crate::model`], durations are integers of nanoseconds, and what can be computed from others (rates,
+//! As in [`crate::measure::model`], durations are integers of nanoseconds, and what can be computed from others (rates,
 //! confidence intervals) is not stored.
 
 mod figures;
@@ -16,7 +16,7 @@ pub use io::{ReadError, read, to_json};
 pub use timeline::{Grant, Mark, Timeline};
 
 use super::plan::{Place, Subject, Verb};
-use crate::model::{Environment, Harness, Run, Skipped};
+use crate::shared::provenance::{Environment, Harness, Run, Skipped};
 
 /// Version of this model. Raised when a reader of the previous version would misread a file.
 pub const SCHEMA_VERSION: u32 = 1;

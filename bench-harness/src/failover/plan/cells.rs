@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Mode, Place, PlanError, PlanFile, Scenario, Subject};
-use crate::plan::Client;
+use crate::shared::locking::Client;
 
 /// What flags keep of a plan, and what they change.
 #[derive(Clone, Debug, Default)]
@@ -64,10 +64,10 @@ impl Cell {
     #[must_use]
     pub fn longest_lease(&self) -> Duration {
         if matches!(self.subject, Subject::R1 | Subject::Rslock) {
-            // They ask for this, whatever the lane says.
+            // They ask for this, whatever the group says.
             return Duration::from_secs(30);
         }
-        let leases = self.scenario.lanes.iter().map(|lane| lane.lease);
+        let leases = self.scenario.groups.iter().map(|group| group.lease);
         leases.chain(self.mode.max_lease).max().unwrap_or_default()
     }
 }

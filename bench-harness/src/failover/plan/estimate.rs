@@ -55,11 +55,11 @@ impl Cell {
 
     /// Until one of the target's locks is granted next.
     fn next_grant(&self) -> Duration {
-        let lanes = || self.scenario.lanes.iter();
-        let any = lanes().any(|lane| lane.target);
-        let soonest = lanes().filter(|lane| lane.target || !any).map(|lane| {
-            let (shortest, longest) = lane.hold;
-            (shortest + longest).mul_f64(HALF) / (lane.locks + 1)
+        let groups = || self.scenario.groups.iter();
+        let any = groups().any(|group| group.target);
+        let soonest = groups().filter(|group| group.target || !any).map(|group| {
+            let (shortest, longest) = group.hold;
+            (shortest + longest).mul_f64(HALF) / (group.locks + 1)
         });
         soonest.min().unwrap_or_default()
     }
@@ -94,7 +94,7 @@ impl Cell {
 
     /// Holders finish, and what the dead ones held has to expire.
     fn end(&self) -> Duration {
-        let holds = self.scenario.lanes.iter().map(|lane| lane.hold.1);
+        let holds = self.scenario.groups.iter().map(|group| group.hold.1);
         holds.max().unwrap_or_default().mul_f64(HALF) + Duration::from_secs(1)
     }
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use locktopus_testbed::topology::Knobs;
 use serde::Deserialize;
 
-use super::lane::bounds;
-use super::{Lane, Mode, Moment, Place, PlanError, Subject, Verb};
-use crate::plan::Client;
+use super::lock_group::bounds;
+use super::{LockGroup, Mode, Moment, Place, PlanError, Subject, Verb};
+use crate::shared::locking::Client;
 
 /// A plan as it is written down.
 #[derive(Clone, Debug, Deserialize)]
@@ -76,8 +76,8 @@ pub struct Scenario {
     #[serde(default)]
     pub optional: bool,
     /// What workers do.
-    #[serde(rename = "lane")]
-    pub lanes: Vec<Lane>,
+    #[serde(rename = "lock_group")]
+    pub groups: Vec<LockGroup>,
 }
 
 /// What servers are told.
@@ -197,8 +197,10 @@ impl PlanFile {
 impl Scenario {
     fn check(&self, modes: &BTreeMap<String, Mode>) -> Result<(), String> {
         let empty = self.topologies.is_empty() || self.modes.is_empty() || self.clients.is_empty();
-        if empty || self.subjects.is_empty() || self.lanes.is_empty() {
-            return Err("topologies, modes, clients, subjects and lanes need a value".to_owned());
+        if empty || self.subjects.is_empty() || self.groups.is_empty() {
+            return Err(
+                "topologies, modes, clients, subjects and lock groups need a value".to_owned(),
+            );
         }
         if self.faults == 0 || self.deployments == 0 || self.processes == 0 {
             return Err("faults, deployments and processes must be at least 1".to_owned());
@@ -228,21 +230,23 @@ impl Scenario {
             .iter()
             .any(|mode| modes.get(mode).is_some_and(|mode| mode.quorum));
         let mut names = BTreeSet::new();
-        for lane in &self.lanes {
-            lane.check()?;
-            if agreed && !lane.kind.fits_quorum() {
+        for group in &self.groups {
+            group.check()?;
+            if agreed && !group.kind.fits_quorum() {
                 return Err(format!(
-                    "lane {:?}: a quorum has no {}, only mutexes",
-                    lane.name, lane.kind
+                    "lock group {:?}: a quorum has no {}, only mutexes",
+                    group.name, group.kind
                 ));
             }
-            if !names.insert(&lane.name) {
-                return Err(format!("two lanes are called {:?}", lane.name));
+            if !names.insert(&group.name) {
+                return Err(format!("two lock groups are called {:?}", group.name));
             }
         }
         let follows = self.after == Moment::Grant && self.fault != Verb::Nothing;
-        if follows && !self.lanes.iter().any(|lane| lane.target) {
-            return Err("the fault follows a grant, so one lane needs `target = true`".to_owned());
+        if follows && !self.groups.iter().any(|group| group.target) {
+            return Err(
+                "the fault follows a grant, so one lock group needs `target = true`".to_owned(),
+            );
         }
         Ok(())
     }

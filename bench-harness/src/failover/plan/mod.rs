@@ -5,14 +5,14 @@ mod cells;
 mod estimate;
 mod fault;
 mod file;
-mod lane;
+mod lock_group;
 mod mode;
 
 pub use axes::{Place, Subject};
 pub use cells::{Cell, Choice, describe};
 pub use fault::{Moment, Verb};
 pub use file::{PlanFile, Scenario, ServerKnobs};
-pub use lane::{Kind, Lane};
+pub use lock_group::{Kind, LockGroup};
 pub use mode::Mode;
 
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! What the matrix shows of a cell, the same in every renderer.
 
-use super::super::model::{CellReport, Spread};
-use crate::report::format::{NONE, count, duration};
+use crate::failover::model::{CellReport, Spread};
+use crate::shared::render::format::{NONE, count, duration};
 
 /// How a figure looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use comfy_table::{Attribute, Cell as Field, Color};
 
-use super::super::model::{CellReport, FailoverReport};
 use super::columns::{HEADINGS, Tone, figures};
-use crate::complete;
-use crate::report::Style;
-use crate::report::table::{self, wrap};
+use crate::failover::complete;
+use crate::failover::model::{CellReport, FailoverReport};
+use crate::shared::render::table::Style;
+use crate::shared::render::table::{self, wrap};
 
 /// Renders `report`.
 #[must_use]
@@ -33,7 +33,7 @@ pub fn render(report: &FailoverReport, style: Style) -> String {
         ),
         (
             "Missing, so that this run does not count",
-            complete::failover(report),
+            complete::missing(report),
         ),
         ("Broken on purpose", caught(report)),
         ("Skipped", skipped.collect()),

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use locktopus_history::Recorder;
 use locktopus_testbed::topology::{self, Deployment, ProviderKind, Spec, Vip};
 
-use super::super::model::CellReport;
-use super::super::plan::{Cell, Place, Verb};
-use super::super::resource::Resource;
-use super::crew::Crew;
-use super::driven::Driven;
-use super::stage::Stage;
+use super::deployment_run::DeploymentRun;
+use super::fault_context::FaultContext;
+use super::worker_pool::WorkerPool;
 use super::{Circumstances, RunError, faults, judge, leftovers};
-use crate::sample::dice::Dice;
+use crate::failover::model::CellReport;
+use crate::failover::plan::{Cell, Place, Verb};
+use crate::failover::resource::Resource;
+use crate::shared::random::Random;
 
 /// The runner's own number in each history.
 const RUNNER: u32 = 1;
@@ -74,12 +74,12 @@ pub async fn run(cell: &Cell, all: &Circumstances, index: usize) -> Result<Outco
         let directory = directory.join(format!("deployment-{number}"));
         drive(cell, all, place, number, share(number), index, directory)
     });
-    let driven = futures_util::future::join_all(driving).await;
-    let driven: Vec<Driven> = driven.into_iter().collect::<Result<_, _>>()?;
+    let result = futures_util::future::join_all(driving).await;
+    let result: Vec<DeploymentRun> = result.into_iter().collect::<Result<_, _>>()?;
     for place in places {
         place.stop().await?;
     }
-    let mut report = tokio::task::block_in_place(|| judge::judge(cell, &driven))?;
+    let mut report = tokio::task::block_in_place(|| judge::judge(cell, &result))?;
     report.took_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
     report.provider = match all.url {
         Some(_) => "external".to_owned(),
@@ -153,7 +153,7 @@ async fn drive(
     share: u32,
     index: usize,
     directory: PathBuf,
-) -> Result<Driven, RunError> {
+) -> Result<DeploymentRun, RunError> {
     std::fs::create_dir_all(&directory).map_err(RunError::io("make a directory for histories"))?;
     let prefix = format!("{}:{index}:{number}", all.prefix);
     let resource = Resource::open()
@@ -169,7 +169,7 @@ async fn drive(
         (None, None, Some(url)) => vec![url.clone()],
         (None, None, None) => Vec::new(),
     };
-    let crew = Crew::start(
+    let pool = WorkerPool::start(
         cell,
         number,
         &urls,
@@ -181,81 +181,81 @@ async fn drive(
     .await?;
     let own = directory.join("runner.jsonl");
     let recorder = Recorder::create(&own).map_err(|error| RunError::History(error.to_string()))?;
-    let mut driven = Driven {
+    let mut result = DeploymentRun {
         prefix: prefix.clone(),
         server: place.map_or_else(String::new, |place| place.server_version().to_owned()),
-        ..Driven::default()
+        ..DeploymentRun::default()
     };
-    let crew = match place {
+    let pool = match place {
         None => {
             tokio::time::sleep(all.observe).await;
-            crew
+            pool
         }
         Some(place) => {
             let seed = all.seed.wrapping_add(u64::from(number) << 40) ^ index as u64;
-            let mut stage = Stage {
+            let mut context = FaultContext {
                 cell,
                 place,
                 vip: vip.as_ref(),
                 resource: &resource,
-                crew,
+                pool,
                 log: recorder.worker(RUNNER + number),
                 clock: recorder.clock(),
                 prefix: prefix.clone(),
-                dice: Dice::new(seed),
+                random: Random::new(seed),
                 marks: Vec::new(),
                 done: 0,
             };
-            if let Err(error) = do_faults(&mut stage, share).await {
-                let (done, share) = (stage.done, share);
-                driven
+            if let Err(error) = do_faults(&mut context, share).await {
+                let (done, share) = (context.done, share);
+                result
                     .trouble
                     .push(format!("stopped after {done} of {share} faults: {error}"));
                 mend(place).await;
             }
-            driven.marks = stage.marks;
-            stage.crew
+            result.marks = context.marks;
+            context.pool
         }
     };
-    let ended = crew.stop().await?;
-    driven.finished = ended.finished;
-    driven.histories = ended.histories;
-    driven.process_of = ended.process_of;
+    let ended = pool.stop().await?;
+    result.finished = ended.finished;
+    result.histories = ended.histories;
+    result.process_of = ended.process_of;
     recorder
         .close()
         .map_err(|error| RunError::History(error.to_string()))?;
-    driven.histories.push(own);
-    driven.lost = resource.lost_updates();
+    result.histories.push(own);
+    result.lost = resource.lost_updates();
     if let Some(place) = place {
         match leftovers::look(cell, place, &prefix).await {
-            Ok(left) => driven.leftovers = Some(left),
-            Err(error) => driven
+            Ok(left) => result.leftovers = Some(left),
+            Err(error) => result
                 .trouble
                 .push(format!("no look at what is left: {error}")),
         }
     } else if let Some(url) = &all.url
         && let Err(error) = leftovers::tidy(cell, url, &prefix).await
     {
-        driven
+        result
             .trouble
             .push(format!("semaphores were left: {error}"));
     }
-    Ok(driven)
+    Ok(result)
 }
 
-async fn do_faults(stage: &mut Stage<'_>, share: u32) -> Result<(), RunError> {
-    let targets = stage.targets();
-    stage.grant(&targets).await?;
+async fn do_faults(context: &mut FaultContext<'_>, share: u32) -> Result<(), RunError> {
+    let targets = context.targets();
+    context.grant(&targets).await?;
     for _ in 0..share {
-        faults::once(stage).await?;
+        faults::once(context).await?;
     }
-    if stage.cell.scenario.fault == Verb::Nothing {
-        tokio::time::sleep(stage.cell.scenario.lasts).await;
+    if context.cell.scenario.fault == Verb::Nothing {
+        tokio::time::sleep(context.cell.scenario.lasts).await;
     }
     // What is left at the end is judged by servers that take writes, and whoever lost a lock in the last fault should have
     // the time to notice.
-    stage.writable().await?;
-    stage.pause().await;
+    context.writable().await?;
+    context.pause().await;
     Ok(())
 }
 

@@ -9,8 +9,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-use super::super::worker::{Answer, Job, STOP};
 use super::RunError;
+use crate::failover::worker::{Answer, Job, STOP};
 
 /// How long a process may take to connect, on a busy machine, to a quorum whose nodes are young.
 const READY_WITHIN: Duration = Duration::from_secs(90);

@@ -7,20 +7,20 @@ use locktopus_history::{
     Checker, Event, History, Leftovers, LostUpdates, Outcome, Property, Quantiles, Verdict,
 };
 
-use super::super::model::{CellReport, Figures, Signals, Writes};
-use super::super::plan::{Cell, Subject};
-use super::super::resource;
-use super::driven::Driven;
+use super::deployment_run::DeploymentRun;
 use super::{RunError, timeline};
+use crate::failover::model::{CellReport, Figures, Signals, Writes};
+use crate::failover::plan::{Cell, Subject};
+use crate::failover::resource;
 
-pub(super) fn judge(cell: &Cell, driven: &[Driven]) -> Result<CellReport, RunError> {
+pub(super) fn judge(cell: &Cell, result: &[DeploymentRun]) -> Result<CellReport, RunError> {
     let mut leftovers = Some(Leftovers::default());
     let mut lost = LostUpdates::default();
     let mut errors: BTreeMap<String, u64> = BTreeMap::new();
     let mut outages = Vec::new();
     let (mut faults, mut doubles) = (0, 0);
     let mut histories = Vec::new();
-    for one in driven {
+    for one in result {
         let history = read(&one.histories)?;
         let effects = Checker::new().check(&history).outage.faults;
         let effects = effects
@@ -31,7 +31,7 @@ pub(super) fn judge(cell: &Cell, driven: &[Driven]) -> Result<CellReport, RunErr
             doubles += u64::from(effect.double_grants > 0);
         }
         // Outage is what locks show that are held briefly: where they are held for long, nobody expects a grant.
-        let brief = of_lanes(&history, cell, &one.prefix);
+        let brief = of_groups(&history, cell, &one.prefix);
         let effects = Checker::new().check(&brief).outage.faults;
         outages.extend(effects.iter().filter_map(|effect| effect.outage_ns));
         leftovers = leftovers.zip(one.leftovers.clone()).map(|(mut all, one)| {
@@ -52,7 +52,7 @@ pub(super) fn judge(cell: &Cell, driven: &[Driven]) -> Result<CellReport, RunErr
         }
         histories.push(history);
     }
-    let all = driven.iter().flat_map(|one| &one.histories);
+    let all = result.iter().flat_map(|one| &one.histories);
     let history = read(all)?;
     let mut checker = Checker::new().lost_updates(lost.clone());
     if let Some(left) = leftovers {
@@ -69,7 +69,7 @@ pub(super) fn judge(cell: &Cell, driven: &[Driven]) -> Result<CellReport, RunErr
         fault: cell.scenario.fault,
         topology: cell.place,
         provider: String::new(),
-        server: driven
+        server: result
             .first()
             .map(|one| one.server.clone())
             .unwrap_or_default(),
@@ -84,8 +84,8 @@ pub(super) fn judge(cell: &Cell, driven: &[Driven]) -> Result<CellReport, RunErr
         broken_promises: broken_promises(cell, &verdict),
         caught: caught(cell, &verdict),
         errors,
-        trouble: driven.iter().flat_map(|one| one.trouble.clone()).collect(),
-        timeline: timeline::draw(cell, driven, &histories, &verdict),
+        trouble: result.iter().flat_map(|one| one.trouble.clone()).collect(),
+        timeline: timeline::draw(cell, result, &histories, &verdict),
     })
 }
 
@@ -94,9 +94,9 @@ fn read<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<History, Run
 }
 
 /// What happened to the locks whose outage counts.
-fn of_lanes(history: &History, cell: &Cell, prefix: &str) -> History {
-    let lanes = cell.scenario.lanes.iter().filter(|lane| lane.outage);
-    let locks: HashSet<String> = lanes.flat_map(|lane| lane.lock_names(prefix)).collect();
+fn of_groups(history: &History, cell: &Cell, prefix: &str) -> History {
+    let groups = cell.scenario.groups.iter().filter(|group| group.outage);
+    let locks: HashSet<String> = groups.flat_map(|group| group.lock_names(prefix)).collect();
     let mut kept = HashSet::new();
     let mut records = Vec::new();
     for record in history.records() {

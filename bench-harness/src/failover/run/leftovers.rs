@@ -7,9 +7,9 @@ use locktopus_history::Leftovers;
 use locktopus_testbed::topology::{Deployment, Node, Resp, Role, TopologyError};
 use tokio::time::Instant;
 
-use super::super::plan::{Cell, Kind};
-use super::crew::options;
+use super::worker_pool::options;
 use super::{RunError, load};
+use crate::failover::plan::{Cell, Kind};
 
 /// Between looks.
 const LOOK: Duration = Duration::from_millis(200);
@@ -34,7 +34,8 @@ pub(super) async fn look(
 
 /// Takes away what would stay on servers that are not the harness's own.
 pub(super) async fn tidy(cell: &Cell, url: &str, prefix: &str) -> Result<(), RunError> {
-    let failed = |error: &dyn std::error::Error| RunError::Worker(crate::worker::chain(error));
+    let failed =
+        |error: &dyn std::error::Error| RunError::Worker(crate::shared::error_chain::chain(error));
     let url = cell.mode.url(url, &options(cell));
     let locks = locktopus::connect(&url)
         .await
@@ -53,8 +54,8 @@ pub(super) async fn tidy(cell: &Cell, url: &str, prefix: &str) -> Result<(), Run
 async fn once(cell: &Cell, place: &Deployment, prefix: &str) -> Result<Leftovers, RunError> {
     let mut left = Leftovers::default();
     let to_stay = meant_to_stay(cell, prefix);
-    let lanes = cell.scenario.lanes.iter();
-    let locks: HashSet<String> = lanes.flat_map(|lane| lane.lock_names(prefix)).collect();
+    let groups = cell.scenario.groups.iter();
+    let locks: HashSet<String> = groups.flat_map(|group| group.lock_names(prefix)).collect();
     for node in place.nodes() {
         if node.role().await? != Role::Primary {
             continue;
@@ -92,10 +93,10 @@ fn meant_to_stay(cell: &Cell, prefix: &str) -> HashSet<String> {
 }
 
 fn semaphores(cell: &Cell, prefix: &str) -> impl Iterator<Item = String> {
-    let lanes = cell.scenario.lanes.iter();
-    lanes
-        .filter(|lane| lane.kind == Kind::Semaphore)
-        .flat_map(|lane| lane.lock_names(prefix))
+    let groups = cell.scenario.groups.iter();
+    groups
+        .filter(|group| group.kind == Kind::Semaphore)
+        .flat_map(|group| group.lock_names(prefix))
 }
 
 /// Counters of tokens outlive their locks, so that tokens keep growing. The queue of a fair lock is Redisson's, who

@@ -2,15 +2,15 @@
 
 mod cell;
 mod child;
-mod crew;
-mod cut;
-mod driven;
+mod cut_replication;
+mod deployment_run;
+mod fault_context;
 mod faults;
 mod judge;
 mod leftovers;
 mod load;
-mod stage;
 mod timeline;
+mod worker_pool;
 
 use std::path::PathBuf;
 

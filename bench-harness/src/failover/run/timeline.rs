@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use locktopus_history::{Event, History, Mode, Verdict};
 
-use super::super::model::{Grant, Mark, Timeline};
-use super::super::plan::Cell;
-use super::driven::Driven;
-use super::stage::Marked;
+use super::deployment_run::DeploymentRun;
+use super::fault_context::Marked;
+use crate::failover::model::{Grant, Mark, Timeline};
+use crate::failover::plan::Cell;
 
 /// Before the fault.
 const BEFORE_NS: u64 = 2_000_000_000;
@@ -22,18 +22,18 @@ const MOST_LOCKS: usize = 8;
 /// A stretch around the fault with the longest overlap, else around the first one.
 pub(super) fn draw(
     cell: &Cell,
-    driven: &[Driven],
+    result: &[DeploymentRun],
     histories: &[History],
     verdict: &Verdict,
 ) -> Option<Timeline> {
     let overlap = verdict.validity.examples.first();
     let telling = overlap.and_then(|overlap| {
-        driven
+        result
             .iter()
             .position(|one| overlap.lock.starts_with(&format!("{}:", one.prefix)))
     });
     let at = telling.unwrap_or(0);
-    let (one, history) = (driven.get(at)?, histories.get(at)?);
+    let (one, history) = (result.get(at)?, histories.get(at)?);
     let faults = || one.marks.iter().filter(|mark| mark.fault);
     let fault = match overlap {
         Some(overlap) => faults().rev().find(|mark| mark.at <= overlap.at_ns),
@@ -55,12 +55,12 @@ pub(super) fn draw(
     Some(cut(cell, one, history, from, until))
 }
 
-fn cut(cell: &Cell, one: &Driven, history: &History, from: u64, until: u64) -> Timeline {
+fn cut(cell: &Cell, one: &DeploymentRun, history: &History, from: u64, until: u64) -> Timeline {
     let all = attempts(history);
     let mut locks: Vec<&str> = Vec::new();
-    let lanes = cell.scenario.lanes.iter();
-    let names: Vec<String> = lanes
-        .flat_map(|lane| lane.lock_names(&one.prefix))
+    let groups = cell.scenario.groups.iter();
+    let names: Vec<String> = groups
+        .flat_map(|group| group.lock_names(&one.prefix))
         .collect();
     locks.extend(names.iter().take(MOST_LOCKS).map(String::as_str));
     let mut grants: Vec<Grant> = Vec::new();

@@ -10,9 +10,9 @@ use locktopus::{Fence, FencingToken, LockKind, LockName, LockTarget, OwnerId};
 use locktopus_history::{Clock, FailReason, ReleaseOutcome};
 use locktopus_protocol::{RedisClient, Reply, Route, slot};
 
-use super::super::plan::Subject as Whose;
 use super::job::Job;
 use super::subject::{Failure, Held, Subject, Wish};
+use crate::failover::plan::Subject as Whose;
 
 const RETRY: Duration = Duration::from_millis(3);
 /// How late every other reply is looked at, as by a process that was busy.
@@ -38,7 +38,7 @@ pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>,
     };
     let client = locktopus::connect_client(url)
         .await
-        .map_err(|error| crate::worker::chain(&error))?;
+        .map_err(|error| crate::shared::error_chain::chain(&error))?;
     Ok(Arc::new(Broken {
         client,
         how: job.subject,
@@ -57,7 +57,7 @@ impl Subject for Broken {
         };
         let give_up = self.clock.after(self.patience);
         let owner = OwnerId::generate();
-        let lease = wish.lane.lease.as_millis().to_string();
+        let lease = wish.group.lease.as_millis().to_string();
         let args: [&[u8]; 6] = [
             b"SET",
             wish.lock.as_bytes(),
@@ -77,7 +77,7 @@ impl Subject for Broken {
                 Err(_) => return Err(failed(FailReason::Maybe, "no answer")),
             }
         };
-        let mut valid_until = sent + nanos(wish.lane.lease.saturating_sub(MARGIN));
+        let mut valid_until = sent + nanos(wish.group.lease.saturating_sub(MARGIN));
         if self.how == Whose::BrokenValidity {
             if self
                 .grants
@@ -86,7 +86,7 @@ impl Subject for Broken {
             {
                 tokio::time::sleep(BUSY).await;
             }
-            valid_until = self.clock.after(wish.lane.lease);
+            valid_until = self.clock.after(wish.group.lease);
         }
         let token = if self.how == Whose::BrokenTokens {
             self.count(wish.lock)

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use locktopus_history::Clock;
 
-use super::super::plan::Subject as Whose;
 use super::job::Job;
 use super::subject::Subject;
 use super::{broken, ours};
+use crate::failover::plan::Subject as Whose;
 
 /// Connects.
 pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>, String> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::plan::{Lane, Mode, Subject};
+use crate::failover::plan::{LockGroup, Mode, Subject};
 
 /// What a worker process is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -22,8 +22,8 @@ pub(in super::super) struct Job {
     pub(in super::super) mode: Mode,
     /// Start of every lock's name.
     pub(in super::super) prefix: String,
-    /// The lanes, of which this process has some workers.
-    pub(in super::super) lanes: Vec<Lane>,
+    /// The groups, of which this process has some workers.
+    pub(in super::super) groups: Vec<LockGroup>,
     /// This process's workers.
     pub(in super::super) workers: Vec<Assignment>,
     /// What the locks protect.
@@ -41,8 +41,8 @@ pub(in super::super) struct Job {
 pub(in super::super) struct Assignment {
     /// Number in the history.
     pub(in super::super) number: u32,
-    /// Index of the lane.
-    pub(in super::super) lane: usize,
+    /// Index of the group.
+    pub(in super::super) group: usize,
     /// Name of the lock.
     pub(in super::super) lock: String,
 }

@@ -3,13 +3,13 @@
 mod broken;
 mod connect;
 mod job;
-mod link;
 mod ours;
 #[cfg(feature = "peers")]
 mod peers;
+mod resource_client;
 mod serve;
 mod subject;
-mod turn;
+mod worker_loop;
 
 use std::time::Duration;
 

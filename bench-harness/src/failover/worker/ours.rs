@@ -11,9 +11,9 @@ use locktopus::{
 };
 use locktopus_history::{AttemptLog, Clock, FailReason, Mode, ReleaseOutcome};
 
-use super::super::plan::{Kind, Lane};
 use super::job::Job;
 use super::subject::{Failure, Held, Subject, Wish};
+use crate::failover::plan::{Kind, LockGroup};
 
 /// How long the end may take: a call to a server that is away, and the lease of what cannot be given back.
 const GRACE: Duration = Duration::from_secs(5);
@@ -26,7 +26,7 @@ struct Ours {
 }
 
 pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>, String> {
-    let failed = |error: locktopus::ConnectError| crate::worker::chain(&error);
+    let failed = |error: locktopus::ConnectError| crate::shared::error_chain::chain(&error);
     let locks = match (job.mode.quorum, job.urls.as_slice()) {
         (true, urls) => {
             let max_lease = job.mode.max_lease;
@@ -55,7 +55,7 @@ pub(super) async fn hasty_quorum(job: &Job, clock: Clock) -> Result<Arc<dyn Subj
     for url in &job.urls {
         let backend = locktopus::connect_backend(url)
             .await
-            .map_err(|error| crate::worker::chain(&error))?;
+            .map_err(|error| crate::shared::error_chain::chain(&error))?;
         builder = builder.node(url, backend);
     }
     let backend = builder.build().map_err(|error| error.to_string())?;
@@ -73,11 +73,14 @@ fn built(builder: locktopus::LocktopusBuilder) -> Result<Locktopus, String> {
 
 /// Gives semaphores their permits; whoever comes first does it for all.
 async fn prepare(locks: &Locktopus, job: &Job) -> Result<(), String> {
-    let semaphores = job.lanes.iter().filter(|lane| lane.kind == Kind::Semaphore);
-    for lane in semaphores {
-        for name in lane.lock_names(&job.prefix) {
-            let made = locks.semaphore(name).initialise(lane.permits).await;
-            made.map_err(|error| crate::worker::chain(&error))?;
+    let semaphores = job
+        .groups
+        .iter()
+        .filter(|group| group.kind == Kind::Semaphore);
+    for group in semaphores {
+        for name in group.lock_names(&job.prefix) {
+            let made = locks.semaphore(name).initialise(group.permits).await;
+            made.map_err(|error| crate::shared::error_chain::chain(&error))?;
         }
     }
     Ok(())
@@ -86,7 +89,7 @@ async fn prepare(locks: &Locktopus, job: &Job) -> Result<(), String> {
 impl Ours {
     async fn take(&self, wish: &Wish<'_>) -> Result<Guard, LockError> {
         let lock = wish.lock;
-        let request = match wish.lane.kind {
+        let request = match wish.group.kind {
             Kind::Lock if self.quorum => self.locks.mutex(lock),
             Kind::Lock => self.locks.lock(lock),
             Kind::Mutex => self.locks.mutex(lock),
@@ -94,12 +97,12 @@ impl Ours {
             Kind::Semaphore => self.locks.semaphore(lock).permits(1),
             Kind::RwLock if wish.reads => self.locks.rw_lock(lock).read(),
             Kind::RwLock => {
-                let request = self.timed(self.locks.rw_lock(lock).write(), wish.lane);
+                let request = self.timed(self.locks.rw_lock(lock).write(), wish.group);
                 return request.acquire().await.map(Guard::Writer);
             }
         };
-        let request = self.timed(request, wish.lane);
-        let guard = if wish.lane.kind == Kind::FairLock {
+        let request = self.timed(request, wish.group);
+        let guard = if wish.group.kind == Kind::FairLock {
             in_the_queue(request, wish.log).await
         } else {
             request.acquire().await
@@ -107,12 +110,12 @@ impl Ours {
         guard.map(Guard::Any)
     }
 
-    fn timed<G: AnyGuard>(&self, request: LockRequest<G>, lane: &Lane) -> LockRequest<G> {
+    fn timed<G: AnyGuard>(&self, request: LockRequest<G>, group: &LockGroup) -> LockRequest<G> {
         let request = request.wait_at_most(self.patience);
-        if lane.renewed {
-            request.renewed_lease(lane.lease)
+        if group.renewed {
+            request.renewed_lease(group.lease)
         } else {
-            request.fixed_lease(lane.lease)
+            request.fixed_lease(group.lease)
         }
     }
 }
@@ -146,7 +149,7 @@ impl Guard {
 impl Subject for Ours {
     async fn acquire(&self, wish: Wish<'_>) -> Result<Box<dyn Held>, Failure> {
         let guard = self.take(&wish).await.map_err(|error| failure(&error))?;
-        let mode = match wish.lane.kind {
+        let mode = match wish.group.kind {
             Kind::Semaphore => Mode::Permits(1),
             Kind::RwLock if wish.reads => Mode::Shared,
             Kind::Lock | Kind::Mutex | Kind::FairLock | Kind::RwLock => Mode::Exclusive,

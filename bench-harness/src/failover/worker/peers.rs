@@ -10,14 +10,14 @@ use async_trait::async_trait;
 use locktopus::Fence;
 use locktopus_history::{Clock, FailReason, ReleaseOutcome};
 
-use super::super::plan::Subject as Whose;
 use super::job::Job;
 use super::subject::{Failure, Held, Subject, Wish};
-use crate::plan::Kind;
-use crate::worker::peer;
+use crate::failover::plan::Subject as Whose;
+use crate::shared::locking;
+use crate::shared::locking::Kind;
 
 struct Peer {
-    inner: Arc<dyn peer::Subject>,
+    inner: Arc<dyn locking::Subject>,
     clock: Clock,
     patience: Duration,
 }
@@ -27,8 +27,8 @@ pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>,
         return Err("peers are connected to one place".to_owned());
     };
     let inner = match job.subject {
-        Whose::Rslock => peer::rslock(url).await,
-        _ => peer::r1(url).await,
+        Whose::Rslock => locking::rslock(url).await,
+        _ => locking::r1(url).await,
     };
     Ok(Arc::new(Peer {
         inner: inner?,
@@ -52,7 +52,7 @@ impl Subject for Peer {
             Err(_) => return Err(failed(FailReason::Maybe, "wait timeout")),
         };
         // When the attempt that succeeded was sent is known to nobody. A lease has at least this long to go.
-        let valid_until = self.clock.after(peer::LEASE).saturating_sub(SLACK_NS);
+        let valid_until = self.clock.after(locking::LEASE).saturating_sub(SLACK_NS);
         Ok(Box::new(HeldLock {
             inner,
             valid_until,
@@ -69,7 +69,7 @@ impl Subject for Peer {
 const SLACK_NS: u64 = 1_000_000_000;
 
 struct HeldLock {
-    inner: Box<dyn peer::Held>,
+    inner: Box<dyn locking::Held>,
     valid_until: u64,
     clock: Clock,
 }

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::connect;
 use super::job::{Answer, Job};
-use super::turn::Worker;
+use super::worker_loop::Worker;
 
 /// What the runner says when the work is over.
 pub(in super::super) const STOP: &str = "stop";

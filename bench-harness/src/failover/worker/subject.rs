@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use locktopus::Fence;
 use locktopus_history::{AttemptLog, FailReason, Mode, ReleaseOutcome};
 
-use super::super::plan::Lane;
+use crate::failover::plan::LockGroup;
 
 /// A way of locking.
 #[async_trait]
@@ -19,7 +19,7 @@ pub(super) trait Subject: Send + Sync {
 /// What a worker wants.
 pub(super) struct Wish<'a> {
     pub(super) lock: &'a str,
-    pub(super) lane: &'a Lane,
+    pub(super) group: &'a LockGroup,
     /// Whether the shared half of a read-write lock is wanted.
     pub(super) reads: bool,
     /// Where to note that the lock's queue has this attempt.

@@ -7,7 +7,7 @@ mod timeline;
 
 use askama::Template as _;
 
-use super::super::model::FailoverReport;
+use crate::failover::model::FailoverReport;
 
 /// Renders `report`.
 ///

@@ -2,13 +2,13 @@
 
 use askama::Template;
 
-use super::super::super::model::{self, CellReport, FailoverReport};
-use super::super::columns::{Figure, HEADINGS, Tone, figures};
-use super::super::terminal::{broken_promises, caught, scenarios, servers};
 use super::{rates, timeline};
-use crate::complete;
-use crate::model::Skipped;
-use crate::report::format::count;
+use crate::failover::complete;
+use crate::failover::model::{self, CellReport, FailoverReport};
+use crate::failover::report::columns::{Figure, HEADINGS, Tone, figures};
+use crate::failover::report::terminal::{broken_promises, caught, scenarios, servers};
+use crate::shared::provenance::Skipped;
+use crate::shared::render::format::count;
 
 /// The whole page. Askama escapes every value; only the fields that this crate has made itself (style, script, SVG,
 /// escaped JSON) are inserted as they are.
@@ -79,7 +79,7 @@ impl<'a> Page<'a> {
             servers: servers(&report.cells),
             cards: cards(report),
             problems: broken_promises(&report.cells),
-            missing: complete::failover(report),
+            missing: complete::missing(report),
             caught: caught(report),
             skipped: &report.skipped,
             headings: &HEADINGS,

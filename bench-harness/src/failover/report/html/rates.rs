@@ -1,9 +1,9 @@
 //! Double grants of every cell that had failovers, with the confidence interval.
 
-use super::super::super::model::FailoverReport;
-use crate::report::format::count;
-use crate::report::html::scale::Scale;
-use crate::report::html::svg::{Anchor, Svg};
+use crate::failover::model::FailoverReport;
+use crate::shared::render::format::count;
+use crate::shared::render::scale::Scale;
+use crate::shared::render::svg::{Anchor, Svg};
 
 const WIDTH: f64 = 920.0;
 const LEFT: f64 = 330.0;

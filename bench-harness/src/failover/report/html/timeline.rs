@@ -1,9 +1,9 @@
 //! What happened around one fault: who held which lock, and what was done meanwhile.
 
-use super::super::super::model::Timeline;
-use crate::report::format::duration;
-use crate::report::html::scale::Scale;
-use crate::report::html::svg::{Anchor, Svg};
+use crate::failover::model::Timeline;
+use crate::shared::render::format::duration;
+use crate::shared::render::scale::Scale;
+use crate::shared::render::svg::{Anchor, Svg};
 
 const WIDTH: f64 = 1_160.0;
 const LEFT: f64 = 110.0;

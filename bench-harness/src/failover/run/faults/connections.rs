@@ -2,15 +2,18 @@
 
 use locktopus_testbed::topology::TopologyError;
 
-use super::super::RunError;
-use super::super::stage::Stage;
+use crate::failover::run::RunError;
+use crate::failover::run::fault_context::FaultContext;
 
 /// Sends a command to every server.
-pub(super) async fn everywhere(stage: &mut Stage<'_>, command: &[&str]) -> Result<(), RunError> {
-    let targets = stage.targets();
-    stage.moment(&targets).await?;
-    stage.fault("all")?;
-    for node in stage.place.nodes() {
+pub(super) async fn everywhere(
+    context: &mut FaultContext<'_>,
+    command: &[&str],
+) -> Result<(), RunError> {
+    let targets = context.targets();
+    context.moment(&targets).await?;
+    context.fault("all")?;
+    for node in context.place.nodes() {
         node.command(command).await?;
     }
     Ok(())
@@ -18,14 +21,14 @@ pub(super) async fn everywhere(stage: &mut Stage<'_>, command: &[&str]) -> Resul
 
 /// Closes the connections for messages while the address leads to the replica, which takes subscriptions as a primary
 /// does, and hears what is published on the primary. Connections for commands stay where they are.
-pub(super) async fn mislead(stage: &mut Stage<'_>) -> Result<(), RunError> {
-    let (_, primary) = stage.target().await?;
-    let replica = stage
+pub(super) async fn mislead(context: &mut FaultContext<'_>) -> Result<(), RunError> {
+    let (_, primary) = context.target().await?;
+    let replica = context
         .place
         .nodes()
         .iter()
         .find(|node| node.addr() != primary.addr());
-    let (Some(vip), Some(replica)) = (stage.vip, replica) else {
+    let (Some(vip), Some(replica)) = (context.vip, replica) else {
         return Err(TopologyError::NotReached {
             what: "a replica behind an address".to_owned(),
             within: std::time::Duration::ZERO,
@@ -33,17 +36,17 @@ pub(super) async fn mislead(stage: &mut Stage<'_>) -> Result<(), RunError> {
         }
         .into());
     };
-    let targets = stage.targets();
-    stage.moment(&targets).await?;
-    stage.fault(replica.name())?;
+    let targets = context.targets();
+    context.moment(&targets).await?;
+    context.fault(replica.name())?;
     vip.point_at(replica.addr());
     let killed = primary.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).await;
     // Time for clients to notice, and to subscribe where the address leads.
-    tokio::time::sleep(stage.cell.scenario.lasts).await;
+    tokio::time::sleep(context.cell.scenario.lasts).await;
     let there = vip.connections_to(replica.addr());
     vip.point_at(primary.addr());
     killed?;
-    stage.note(
+    context.note(
         "points at the primary again",
         &format!("{there} connections on the replica"),
     );

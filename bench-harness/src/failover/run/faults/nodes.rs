@@ -2,58 +2,58 @@
 
 use std::time::Duration;
 
-use super::super::RunError;
-use super::super::load;
-use super::super::stage::Stage;
+use crate::failover::run::RunError;
+use crate::failover::run::fault_context::FaultContext;
+use crate::failover::run::load;
 
 /// SIGKILL so many servers, in turn, and start them again. What they had is gone unless they keep it on disk.
-pub(super) async fn restart(stage: &mut Stage<'_>, count: usize) -> Result<(), RunError> {
-    let nodes = stage.place.nodes();
-    let first = stage.below(nodes.len());
+pub(super) async fn restart(context: &mut FaultContext<'_>, count: usize) -> Result<(), RunError> {
+    let nodes = context.place.nodes();
+    let first = context.below(nodes.len());
     let chosen: Vec<_> = (0..count)
         .map(|at| &nodes[(first + at) % nodes.len()])
         .collect();
-    let targets = stage.targets();
-    stage.moment(&targets).await?;
+    let targets = context.targets();
+    context.moment(&targets).await?;
     let names: Vec<_> = chosen.iter().map(|node| node.name()).collect();
-    stage.fault(&names.join(" "))?;
+    context.fault(&names.join(" "))?;
     for node in &chosen {
         node.crash().await?;
     }
     for node in &chosen {
         node.start().await?;
     }
-    stage.note("back", &names.join(" "));
+    context.note("back", &names.join(" "));
     Ok(())
 }
 
 /// Requests that arrive meanwhile run when it goes on, and their answers come too late.
-pub(super) async fn freeze(stage: &mut Stage<'_>) -> Result<(), RunError> {
-    let (_, node) = stage.target().await?;
-    let targets = stage.targets();
-    stage.moment(&targets).await?;
-    stage.fault(node.name())?;
+pub(super) async fn freeze(context: &mut FaultContext<'_>) -> Result<(), RunError> {
+    let (_, node) = context.target().await?;
+    let targets = context.targets();
+    context.moment(&targets).await?;
+    context.fault(node.name())?;
     node.freeze().await?;
-    tokio::time::sleep(stage.cell.scenario.lasts).await;
+    tokio::time::sleep(context.cell.scenario.lasts).await;
     node.thaw().await?;
-    stage.note("thawed", node.name());
+    context.note("thawed", node.name());
     Ok(())
 }
 
 /// As an administrator does, or a time server after a long time without one: ahead, and at the next turn back.
-pub(super) async fn step_clock(stage: &mut Stage<'_>) -> Result<(), RunError> {
-    let (_, node) = stage.target().await?;
-    let is_right = stage.done.is_multiple_of(2);
+pub(super) async fn step_clock(context: &mut FaultContext<'_>) -> Result<(), RunError> {
+    let (_, node) = context.target().await?;
+    let is_right = context.done.is_multiple_of(2);
     let ahead = if is_right {
-        stage.cell.scenario.lasts
+        context.cell.scenario.lasts
     } else {
         Duration::ZERO
     };
-    let targets = stage.targets();
-    stage.moment(&targets).await?;
-    stage.fault(node.name())?;
+    let targets = context.targets();
+    context.moment(&targets).await?;
+    context.fault(node.name())?;
     node.set_clock_ahead(ahead)?;
-    stage.note(&format!("{ahead:?} ahead"), node.name());
+    context.note(&format!("{ahead:?} ahead"), node.name());
     Ok(())
 }
 
@@ -62,11 +62,11 @@ const VALUES: u32 = 400;
 const VALUE: usize = 64 * 1024;
 
 /// Others fill the memory of a server that evicts.
-pub(super) async fn evict(stage: &mut Stage<'_>) -> Result<(), RunError> {
-    let (lock, node) = stage.target().await?;
-    let targets = stage.targets();
-    stage.moment(&targets).await?;
-    stage.fault(node.name())?;
+pub(super) async fn evict(context: &mut FaultContext<'_>) -> Result<(), RunError> {
+    let (lock, node) = context.target().await?;
+    let targets = context.targets();
+    context.moment(&targets).await?;
+    context.fault(node.name())?;
     let value = "x".repeat(VALUE);
     for number in 0..VALUES {
         let key = format!("{{{lock}}}:{}:{number}", load::NAME);
@@ -76,6 +76,6 @@ pub(super) async fn evict(stage: &mut Stage<'_>) -> Result<(), RunError> {
         .info("stats", "evicted_keys")
         .await?
         .unwrap_or_default();
-    stage.note("evicted", &format!("{evicted} keys so far"));
+    context.note("evicted", &format!("{evicted} keys so far"));
     Ok(())
 }

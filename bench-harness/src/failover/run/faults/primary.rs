@@ -5,9 +5,9 @@ use std::time::Duration;
 use locktopus_testbed::topology::{Isolation, Node, Resp, TopologyError};
 use tokio::time::Instant;
 
-use super::super::super::plan::Place;
-use super::super::RunError;
-use super::super::stage::{RECOVERY, Stage};
+use crate::failover::plan::Place;
+use crate::failover::run::RunError;
+use crate::failover::run::fault_context::{FaultContext, RECOVERY};
 
 /// Between looks at who is in charge.
 const LOOK: Duration = Duration::from_millis(25);
@@ -17,46 +17,46 @@ const CHANGED_WITHIN: Duration = Duration::from_secs(5);
 const CUT_FOR: Duration = Duration::from_secs(5);
 
 /// SIGKILL; the old primary comes back as a replica of the new one.
-pub(super) async fn kill(stage: &mut Stage<'_>) -> Result<(), RunError> {
-    let (lock, primary) = stage.target().await?;
-    let here = stage.on(primary).await;
-    let load = stage.load(primary, &lock);
-    if stage.cut_off(primary).await? {
+pub(super) async fn kill(context: &mut FaultContext<'_>) -> Result<(), RunError> {
+    let (lock, primary) = context.target().await?;
+    let here = context.on(primary).await;
+    let load = context.load(primary, &lock);
+    if context.cut_off(primary).await? {
         // A lock that waits for its replicas may not be granted at all meanwhile.
-        let _ = tokio::time::timeout(CUT_FOR, stage.moment(&here)).await;
+        let _ = tokio::time::timeout(CUT_FOR, context.moment(&here)).await;
     } else {
-        stage.moment(&here).await?;
+        context.moment(&here).await?;
     }
-    stage.fault(primary.name())?;
+    context.fault(primary.name())?;
     primary.crash().await?;
     drop(load);
-    let next = successor(stage, &lock, primary).await?;
-    return_as_replica(stage, primary, next).await
+    let next = successor(context, &lock, primary).await?;
+    return_as_replica(context, primary, next).await
 }
 
 /// As [`kill`], but the replica that kept up is frozen until the one that lags behind has taken over.
-pub(super) async fn promote_laggard(stage: &mut Stage<'_>) -> Result<(), RunError> {
-    let (lock, primary) = stage.target().await?;
-    let here = stage.on(primary).await;
-    let mut replicas: Vec<&Node> = stage
+pub(super) async fn promote_laggard(context: &mut FaultContext<'_>) -> Result<(), RunError> {
+    let (lock, primary) = context.target().await?;
+    let here = context.on(primary).await;
+    let mut replicas: Vec<&Node> = context
         .place
         .nodes()
         .iter()
         .filter(|node| node.addr() != primary.addr())
         .collect();
-    if stage.below(2) == 1 {
+    if context.below(2) == 1 {
         replicas.reverse();
     }
     let [laggard, others @ ..] = replicas.as_slice() else {
         return Ok(());
     };
     laggard.freeze().await?;
-    stage.note("lags", laggard.name());
-    let load = stage.load(primary, &lock);
+    context.note("lags", laggard.name());
+    let load = context.load(primary, &lock);
     // A lock that waits for all replicas is not granted meanwhile.
-    let _ = tokio::time::timeout(CUT_FOR, stage.moment(&here)).await;
+    let _ = tokio::time::timeout(CUT_FOR, context.moment(&here)).await;
     // Whatever comes, nobody stays frozen.
-    let killed = match stage.fault(primary.name()) {
+    let killed = match context.fault(primary.name()) {
         Ok(()) => primary.crash().await.map_err(RunError::from),
         Err(error) => Err(error),
     };
@@ -66,76 +66,79 @@ pub(super) async fn promote_laggard(stage: &mut Stage<'_>) -> Result<(), RunErro
     }
     laggard.thaw().await?;
     let next = match killed {
-        Ok(()) => successor(stage, &lock, primary).await,
+        Ok(()) => successor(context, &lock, primary).await,
         Err(error) => Err(error),
     };
     for other in others {
         other.thaw().await?;
     }
-    return_as_replica(stage, primary, next?).await
+    return_as_replica(context, primary, next?).await
 }
 
 /// SIGSTOP until a replica has taken over, and for a while longer; then it runs on, and believes to be in charge.
-pub(super) async fn freeze(stage: &mut Stage<'_>) -> Result<(), RunError> {
-    let (lock, primary) = stage.target().await?;
-    let here = stage.on(primary).await;
-    stage.moment(&here).await?;
-    stage.fault(primary.name())?;
+pub(super) async fn freeze(context: &mut FaultContext<'_>) -> Result<(), RunError> {
+    let (lock, primary) = context.target().await?;
+    let here = context.on(primary).await;
+    context.moment(&here).await?;
+    context.fault(primary.name())?;
     primary.freeze().await?;
-    let next = successor(stage, &lock, primary).await;
-    tokio::time::sleep(stage.cell.scenario.lasts).await;
+    let next = successor(context, &lock, primary).await;
+    tokio::time::sleep(context.cell.scenario.lasts).await;
     primary.thaw().await?;
-    stage.note("thawed", primary.name());
+    context.note("thawed", primary.name());
     next.map(drop)
 }
 
 /// Cut off from the other servers until a replica has taken over, and for a while longer. Clients reach both sides.
-pub(super) async fn isolate_from_peers(stage: &mut Stage<'_>) -> Result<(), RunError> {
-    let (lock, primary) = stage.target().await?;
-    let here = stage.on(primary).await;
-    stage.moment(&here).await?;
-    stage.fault(primary.name())?;
+pub(super) async fn isolate_from_peers(context: &mut FaultContext<'_>) -> Result<(), RunError> {
+    let (lock, primary) = context.target().await?;
+    let here = context.on(primary).await;
+    context.moment(&here).await?;
+    context.fault(primary.name())?;
     primary.isolate(Isolation::Peers).await?;
-    let next = successor(stage, &lock, primary).await;
-    tokio::time::sleep(stage.cell.scenario.lasts).await;
+    let next = successor(context, &lock, primary).await;
+    tokio::time::sleep(context.cell.scenario.lasts).await;
     primary.heal().await?;
-    stage.note("healed", primary.name());
+    context.note("healed", primary.name());
     next.map(drop)
 }
 
 /// Cut off from clients for a while; the other servers notice nothing.
-pub(super) async fn isolate_from_clients(stage: &mut Stage<'_>) -> Result<(), RunError> {
-    let (_, primary) = stage.target().await?;
-    let here = stage.on(primary).await;
-    stage.moment(&here).await?;
-    stage.fault(primary.name())?;
+pub(super) async fn isolate_from_clients(context: &mut FaultContext<'_>) -> Result<(), RunError> {
+    let (_, primary) = context.target().await?;
+    let here = context.on(primary).await;
+    context.moment(&here).await?;
+    context.fault(primary.name())?;
     primary.isolate(Isolation::Clients).await?;
-    tokio::time::sleep(stage.cell.scenario.lasts).await;
+    tokio::time::sleep(context.cell.scenario.lasts).await;
     primary.heal().await?;
-    stage.note("healed", primary.name());
+    context.note("healed", primary.name());
     Ok(())
 }
 
 /// An orderly change, as before maintenance.
-pub(super) async fn hand_over(stage: &mut Stage<'_>) -> Result<(), RunError> {
-    let (lock, primary) = stage.target().await?;
-    let here = stage.on(primary).await;
-    let asked: (&Node, &[&str]) = if stage.cell.place == Place::Sentinel {
-        let sentinel = stage.place.sentinels().first();
+pub(super) async fn hand_over(context: &mut FaultContext<'_>) -> Result<(), RunError> {
+    let (lock, primary) = context.target().await?;
+    let here = context.on(primary).await;
+    let asked: (&Node, &[&str]) = if context.cell.place == Place::Sentinel {
+        let sentinel = context.place.sentinels().first();
         let sentinel = sentinel.ok_or(RunError::NoGrant(RECOVERY))?;
         (sentinel, &["SENTINEL", "FAILOVER", "mymaster"])
     } else {
-        (replica_of(stage, primary).await?, &["CLUSTER", "FAILOVER"])
+        (
+            replica_of(context, primary).await?,
+            &["CLUSTER", "FAILOVER"],
+        )
     };
-    let load = stage.load(primary, &lock);
-    stage.moment(&here).await?;
-    stage.fault(primary.name())?;
+    let load = context.load(primary, &lock);
+    context.moment(&here).await?;
+    context.fault(primary.name())?;
     let (node, command) = asked;
     let give_up = Instant::now() + RECOVERY;
     let mut answer = node.command(command).await;
     drop(load);
     loop {
-        let changed = answer.is_ok() && is_changed(stage, &lock, primary, CHANGED_WITHIN).await?;
+        let changed = answer.is_ok() && is_changed(context, &lock, primary, CHANGED_WITHIN).await?;
         if changed {
             return Ok(());
         }
@@ -151,16 +154,16 @@ pub(super) async fn hand_over(stage: &mut Stage<'_>) -> Result<(), RunError> {
 /// Waits until another node than `old` is in charge of `lock`. Writes may have to wait until the old one is back, as its
 /// replica.
 async fn successor<'a>(
-    stage: &mut Stage<'a>,
+    context: &mut FaultContext<'a>,
     lock: &str,
     old: &Node,
 ) -> Result<&'a Node, RunError> {
     let end = Instant::now() + RECOVERY;
     loop {
         let left = end.saturating_duration_since(Instant::now());
-        let next = stage.place.wait_in_charge(lock, left).await?;
+        let next = context.place.wait_in_charge(lock, left).await?;
         if next.addr() != old.addr() {
-            stage.note("promoted", next.name());
+            context.note("promoted", next.name());
             return Ok(next);
         }
         if left.is_zero() {
@@ -172,31 +175,35 @@ async fn successor<'a>(
 
 /// Whether another node than `old` takes writes for `lock` soon.
 async fn is_changed(
-    stage: &mut Stage<'_>,
+    context: &mut FaultContext<'_>,
     lock: &str,
     old: &Node,
     within: Duration,
 ) -> Result<bool, RunError> {
-    match tokio::time::timeout(within, successor(stage, lock, old)).await {
+    match tokio::time::timeout(within, successor(context, lock, old)).await {
         Ok(next) => next.map(|_| true),
         Err(_) => Ok(false),
     }
 }
 
-async fn return_as_replica(stage: &mut Stage<'_>, old: &Node, next: &Node) -> Result<(), RunError> {
+async fn return_as_replica(
+    context: &mut FaultContext<'_>,
+    old: &Node,
+    next: &Node,
+) -> Result<(), RunError> {
     old.start().await?;
-    if stage.cell.place == Place::Sentinel {
+    if context.cell.place == Place::Sentinel {
         // Sentinel would do it as well, but only ten seconds later; until then it would be an empty primary.
         let port = next.addr().port().to_string();
         old.command(&["REPLICAOF", "127.0.0.1", &port]).await?;
     }
-    stage.note("back", old.name());
+    context.note("back", old.name());
     Ok(())
 }
 
-async fn replica_of<'a>(stage: &Stage<'a>, primary: &Node) -> Result<&'a Node, RunError> {
+async fn replica_of<'a>(context: &FaultContext<'a>, primary: &Node) -> Result<&'a Node, RunError> {
     let port = primary.addr().port().to_string();
-    for node in stage.place.nodes() {
+    for node in context.place.nodes() {
         let role = node.command(&["ROLE"]).await?;
         if role.items().get(2).map(Resp::text).as_deref() == Some(&port) {
             return Ok(node);

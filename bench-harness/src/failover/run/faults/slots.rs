@@ -2,25 +2,25 @@
 
 use locktopus_testbed::topology::{Node, Resp, Role, slot_of};
 
-use super::super::RunError;
-use super::super::stage::Stage;
+use crate::failover::run::RunError;
+use crate::failover::run::fault_context::FaultContext;
 
 /// Keys that move with one command.
 const AT_ONCE: &str = "50";
 
 /// Moves the slot of a lock to another shard, key by key, as `redis-cli --cluster reshard` does.
-pub(super) async fn move_one(stage: &mut Stage<'_>) -> Result<(), RunError> {
-    let (lock, from) = stage.target().await?;
+pub(super) async fn move_one(context: &mut FaultContext<'_>) -> Result<(), RunError> {
+    let (lock, from) = context.target().await?;
     let mut others = Vec::new();
-    for node in stage.place.nodes() {
+    for node in context.place.nodes() {
         if node.addr() != from.addr() && node.role().await? == Role::Primary {
             others.push(node);
         }
     }
-    let to = others[stage.below(others.len())];
-    let here = stage.on(from).await;
-    stage.moment(&here).await?;
-    stage.fault(&format!("{} to {}", from.name(), to.name()))?;
+    let to = others[context.below(others.len())];
+    let here = context.on(from).await;
+    context.moment(&here).await?;
+    context.fault(&format!("{} to {}", from.name(), to.name()))?;
     let slot = slot_of(&lock).to_string();
     let (from_id, to_id) = (id(from).await?, id(to).await?);
     to.command(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id])
@@ -33,7 +33,7 @@ pub(super) async fn move_one(stage: &mut Stage<'_>) -> Result<(), RunError> {
         node.command(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id])
             .await?;
     }
-    stage.note("moved", to.name());
+    context.note("moved", to.name());
     Ok(())
 }
 

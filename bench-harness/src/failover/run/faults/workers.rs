@@ -1,34 +1,34 @@
 //! What happens to the processes that hold locks, or wait for them.
 
-use super::super::RunError;
-use super::super::stage::{RECOVERY, Stage};
+use crate::failover::run::RunError;
+use crate::failover::run::fault_context::{FaultContext, RECOVERY};
 
 /// SIGSTOP the process of a holder for a while, as a long pause of a garbage collector or of a virtual machine does.
-pub(super) async fn stop_holder(stage: &mut Stage<'_>) -> Result<(), RunError> {
-    let index = holder(stage).await?;
-    stage.fault(&format!("process {index}"))?;
-    stage.crew.processes[index].freeze();
-    tokio::time::sleep(stage.cell.scenario.lasts).await;
-    stage.crew.processes[index].thaw();
-    stage.note("runs on", &format!("process {index}"));
+pub(super) async fn stop_holder(context: &mut FaultContext<'_>) -> Result<(), RunError> {
+    let index = holder(context).await?;
+    context.fault(&format!("process {index}"))?;
+    context.pool.processes[index].freeze();
+    tokio::time::sleep(context.cell.scenario.lasts).await;
+    context.pool.processes[index].thaw();
+    context.note("runs on", &format!("process {index}"));
     Ok(())
 }
 
 /// SIGKILL the process of a holder; another one takes its place.
-pub(super) async fn kill_holder(stage: &mut Stage<'_>) -> Result<(), RunError> {
-    let index = holder(stage).await?;
-    stage.fault(&format!("process {index}"))?;
-    stage.crew.replace(index).await?;
-    stage.note("replaced", &format!("process {index}"));
+pub(super) async fn kill_holder(context: &mut FaultContext<'_>) -> Result<(), RunError> {
+    let index = holder(context).await?;
+    context.fault(&format!("process {index}"))?;
+    context.pool.replace(index).await?;
+    context.note("replaced", &format!("process {index}"));
     Ok(())
 }
 
 /// SIGKILL the process that waits longest for a lock that was just granted to another one.
-pub(super) async fn kill_waiter(stage: &mut Stage<'_>) -> Result<(), RunError> {
-    let targets = stage.targets();
-    let entered = stage.grant(&targets).await?;
-    let waiting = stage
-        .crew
+pub(super) async fn kill_waiter(context: &mut FaultContext<'_>) -> Result<(), RunError> {
+    let targets = context.targets();
+    let entered = context.grant(&targets).await?;
+    let waiting = context
+        .pool
         .processes
         .iter()
         .enumerate()
@@ -41,25 +41,25 @@ pub(super) async fn kill_waiter(stage: &mut Stage<'_>) -> Result<(), RunError> {
             let holds = process.numbers().contains(&entered.worker);
             let last = wants
                 .clone()
-                .map(|one| stage.resource.last_entry(one.number))
+                .map(|one| context.resource.last_entry(one.number))
                 .max()?;
             (!holds && wants.next().is_some()).then_some((last, index))
         });
     let Some((_, index)) = waiting.min() else {
         return Err(RunError::NoGrant(RECOVERY));
     };
-    stage.fault(&format!("process {index}"))?;
-    stage.crew.replace(index).await?;
-    stage.note("replaced", &format!("process {index}"));
+    context.fault(&format!("process {index}"))?;
+    context.pool.replace(index).await?;
+    context.note("replaced", &format!("process {index}"));
     Ok(())
 }
 
 /// The process of whoever is granted a lock next.
-async fn holder(stage: &Stage<'_>) -> Result<usize, RunError> {
-    let targets = stage.targets();
-    let entered = stage.grant(&targets).await?;
-    stage
-        .crew
+async fn holder(context: &FaultContext<'_>) -> Result<usize, RunError> {
+    let targets = context.targets();
+    let entered = context.grant(&targets).await?;
+    context
+        .pool
         .of_worker(entered.worker)
         .ok_or(RunError::NoGrant(RECOVERY))
 }

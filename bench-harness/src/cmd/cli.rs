@@ -1,0 +1,112 @@
+//! Command line of `locktopus-bench`.
+
+use clap::{Parser, Subcommand};
+
+use crate::cmd::exit::{self, Exit};
+use crate::cmd::{
+    CommandError, compare, failover, failover_report, report, run, targets, topology,
+};
+use crate::measure::{spin, worker};
+
+/// Measures distributed locks and shows what came out.
+#[derive(Debug, Parser)]
+#[command(name = "locktopus-bench", version, after_help = exit::HELP)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure, and write a report.
+    Run(Box<run::RunArgs>),
+    /// Do faults to servers under lock load, and report what happened to the locks.
+    Failover(Box<failover::FailoverArgs>),
+    /// Render a stored run of `failover`.
+    FailoverReport(failover_report::FailoverReportArgs),
+    /// Start and stop servers.
+    Topology(topology::TopologyArgs),
+    /// Be a worker process of `run`.
+    #[command(hide = true)]
+    Worker,
+    /// Be a worker process of `failover`.
+    #[command(hide = true)]
+    FailoverWorker,
+    /// Keep a core from sleeping.
+    #[command(hide = true)]
+    Spin {
+        /// Which core.
+        core: u32,
+    },
+    /// Render a stored run as table, CSV, .hgrm or HTML.
+    Report(report::ReportArgs),
+    /// Compare two stored runs.
+    Compare(compare::CompareArgs),
+    /// Judge stored runs by what is promised, and write the page about it.
+    Targets(targets::TargetsArgs),
+}
+
+impl Cli {
+    /// Runs the subcommand and reports failures on standard error.
+    #[must_use]
+    pub fn run(self) -> Exit {
+        let result = match self.command {
+            Command::Run(args) => on_runtime(run::run(&args)),
+            Command::Failover(args) => on_runtime(failover::run(&args)),
+            Command::FailoverReport(args) => failover_report::run(&args),
+            Command::Topology(args) => on_runtime(topology::run(&args)),
+            Command::Worker => {
+                return if worker::serve() {
+                    Exit::Ok
+                } else {
+                    Exit::Measurement
+                };
+            }
+            Command::FailoverWorker => {
+                return if crate::failover::serve() {
+                    Exit::Ok
+                } else {
+                    Exit::Measurement
+                };
+            }
+            Command::Spin { core } => {
+                return match spin::run(core) {
+                    Ok(()) => Exit::Ok,
+                    Err(reason) => {
+                        eprintln!("locktopus-bench: {reason}");
+                        Exit::Measurement
+                    }
+                };
+            }
+            Command::Report(args) => report::run(&args),
+            Command::Compare(args) => compare::run(&args),
+            Command::Targets(args) => targets::run(&args),
+        };
+        result.unwrap_or_else(|error| {
+            eprintln!("locktopus-bench: {error}");
+            error.exit()
+        })
+    }
+}
+
+fn on_runtime(
+    work: impl Future<Output = Result<Exit, CommandError>>,
+) -> Result<Exit, CommandError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CommandError::Usage(format!("cannot start a runtime: {error}")))?
+        .block_on(work)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,46 @@
+//! What the process returns, in one place.
+
+use std::process::ExitCode;
+
+/// Exit codes of `locktopus-bench`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Done; for `compare` without `--fail-above`, whatever the comparison says.
+    Ok = 0,
+    /// `compare --fail-above`: the second run fails the gate.
+    Regression = 1,
+    /// The command line does not make sense; clap's own code.
+    Usage = 2,
+    /// An input file is missing, damaged, or of another schema version.
+    Input = 3,
+    /// A result could not be written.
+    Output = 4,
+    /// A measurement found two holders of one lock; `failover`: a lock broke a promise.
+    Overlap = 5,
+    /// A measurement could not be made although what it needs was there, or measured nothing; `failover`: a cell was not
+    /// run to its end. See [`measure::complete`](crate::measure::complete) and [`failover::complete`](crate::failover::complete).
+    Measurement = 6,
+    /// `targets --check`: the page is not what its summary gives.
+    Stale = 7,
+    /// `targets`: what was measured does not reach a target, or was not measured.
+    Unmet = 8,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// The table of codes, shown below `--help`.
+pub const HELP: &str = "Exit codes:
+  0  done
+  1  compare --fail-above: the second run is worse
+  2  wrong usage
+  3  an input file cannot be used
+  4  a result cannot be written
+  5  two holders of one lock were found while measuring; failover: a lock broke a promise
+  6  a measurement failed, or is empty; failover: a cell was not run to its end
+  7  targets --check: the page is not what its summary gives
+  8  targets: a target was not met, or not measured";

@@ -1,0 +1,106 @@
+//! What a run of faults must contain to count.
+//!
+//! A cell that could not be run breaks no promise. So nothing is passed that is empty: every cell that was planned was run,
+//! with every fault that was planned; every one granted locks; and nothing failed but what its faults make fail.
+
+use crate::failover::model::{CellReport, FailoverReport};
+use crate::failover::plan::{Subject, describe};
+
+/// What is missing in a run of faults, a sentence each; empty if it counts.
+#[must_use]
+pub fn missing(report: &FailoverReport) -> Vec<String> {
+    let mut missing = Vec::new();
+    if report.cells.is_empty() {
+        missing.push("no cell was run".to_owned());
+    }
+    for failed in &report.failed {
+        missing.push(format!("{}: {}", failed.what, failed.why));
+    }
+    for cell in &report.cells {
+        let who = (cell.subject, &*cell.mode, &*cell.client);
+        let what = describe(&cell.scenario, cell.topology, who);
+        let problems = missing_in_cell(cell).into_iter();
+        missing.extend(problems.map(|problem| format!("{what}: {problem}")));
+    }
+    missing
+}
+
+/// What is missing in one cell of such a run.
+#[must_use]
+pub fn missing_in_cell(cell: &CellReport) -> Vec<String> {
+    let mut problems = cell.trouble.clone();
+    let figures = &cell.figures;
+    if figures.granted == 0 {
+        problems.push("nothing was granted".to_owned());
+    }
+    if figures.faults < cell.planned_faults {
+        problems.push(format!(
+            "{} of {} faults were done",
+            figures.faults, cell.planned_faults
+        ));
+    }
+    if cell.subject.is_broken() && cell.caught.is_empty() {
+        problems.push("a lock that is broken on purpose was not caught".to_owned());
+    }
+    // Other libraries name their errors as they like; what they do is shown, not judged.
+    if cell.subject == Subject::Locktopus {
+        for (kind, count) in &cell.errors {
+            if !cell.fault.explains(kind) {
+                problems.push(format!(
+                    "{count} times {kind:?}, which this fault does not explain"
+                ));
+            }
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn data(name: &str) -> String {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/data")
+            .join(name);
+        std::fs::read_to_string(path).unwrap()
+    }
+
+    fn tested() -> FailoverReport {
+        let mut report: FailoverReport =
+            serde_json::from_str(&data("failover-summary.json")).unwrap();
+        for cell in &mut report.cells {
+            cell.trouble.clear();
+            cell.errors.clear();
+            cell.planned_faults = cell.figures.faults;
+        }
+        report
+    }
+
+    #[test]
+    fn a_run_of_faults_must_do_them() {
+        assert_eq!(missing(&tested()), Vec::<String>::new());
+        let said = |change: fn(&mut FailoverReport)| {
+            let mut report = tested();
+            change(&mut report);
+            let missing = missing(&report);
+            assert_eq!(missing.len(), 1, "{missing:?}");
+            missing[0].clone()
+        };
+        assert_eq!(said(|report| report.cells.clear()), "no cell was run");
+        let failed = said(|report| report.fail("restart on standalone", "a worker was killed"));
+        assert_eq!(failed, "restart on standalone: a worker was killed");
+        let none = said(|report| report.cells[0].figures.granted = 0);
+        assert!(none.ends_with("nothing was granted"), "{none}");
+        let fewer = said(|report| report.cells[0].planned_faults += 1);
+        assert!(fewer.ends_with("faults were done"), "{fewer}");
+        let odd = said(|report| {
+            report.cells[0].errors.insert("other".to_owned(), 2);
+        });
+        assert!(odd.contains("2 times \"other\""), "{odd}");
+        let stopped = said(|report| report.cells[0].trouble.push("stopped".to_owned()));
+        assert!(stopped.ends_with("stopped"), "{stopped}");
+    }
+}

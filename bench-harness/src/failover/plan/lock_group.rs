@@ -1,0 +1,144 @@
+//! What workers do: groups of locks of one kind that are used alike.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::named;
+
+/// Kind of lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Reentrant; a mutex where a quorum must agree.
+    Lock,
+    /// Plain string.
+    Mutex,
+    /// Granted in the order of arrival.
+    FairLock,
+    /// Permits; who holds one shares with others.
+    Semaphore,
+    /// Many readers or one writer; each attempt is for one of the halves.
+    RwLock,
+}
+
+named!(
+    Kind: Lock = "lock", Mutex = "mutex", FairLock = "fair-lock", Semaphore = "semaphore", RwLock = "rw-lock",
+);
+
+impl Kind {
+    /// Whether independent servers can agree on it.
+    #[must_use]
+    pub const fn fits_quorum(self) -> bool {
+        matches!(self, Self::Lock | Self::Mutex)
+    }
+}
+
+/// Locks that are used alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockGroup {
+    /// Start of the locks' names, unique in the scenario.
+    pub name: String,
+    /// Their kind.
+    #[serde(default = "lock")]
+    pub kind: Kind,
+    /// How many locks.
+    #[serde(default = "one")]
+    pub locks: u32,
+    /// Workers that want each of them, spread over the processes.
+    #[serde(default = "two")]
+    pub workers: u32,
+    /// Shortest and longest hold.
+    #[serde(with = "bounds")]
+    pub hold: (Duration, Duration),
+    /// The lease.
+    #[serde(with = "humantime_serde")]
+    pub lease: Duration,
+    /// Whether the lease is renewed.
+    #[serde(default)]
+    pub renewed: bool,
+    /// Share of holders who write although they were told that the lock is lost, as one does who slept through it.
+    #[serde(default)]
+    pub careless: f64,
+    /// Permits of a semaphore.
+    #[serde(default = "two")]
+    pub permits: u32,
+    /// Share of attempts at a read-write lock that want to read.
+    #[serde(default = "half")]
+    pub readers: f64,
+    /// Whether faults that follow a grant follow one of these locks.
+    #[serde(default)]
+    pub target: bool,
+    /// Whether the time without grants of these locks counts as outage.
+    #[serde(default)]
+    pub outage: bool,
+}
+
+fn lock() -> Kind {
+    Kind::Lock
+}
+fn one() -> u32 {
+    1
+}
+fn two() -> u32 {
+    2
+}
+fn half() -> f64 {
+    0.5
+}
+
+impl LockGroup {
+    /// Names of its locks.
+    pub fn lock_names(&self, prefix: &str) -> impl Iterator<Item = String> + use<'_> {
+        let prefix = prefix.to_owned();
+        (0..self.locks).map(move |number| format!("{prefix}:{}-{number}", self.name))
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        let problem = if self.name.is_empty() || !self.name.bytes().all(is_plain) {
+            "name must be one or more of a-z, 0-9 and -"
+        } else if self.locks == 0 || self.workers == 0 || self.permits == 0 {
+            "locks, workers and permits must be at least 1"
+        } else if self.hold.0 > self.hold.1 {
+            "the longest hold is shorter than the shortest"
+        } else if self.lease < locktopus::MIN_LEASE {
+            "the lease must be at least 20ms"
+        } else if !(0.0..=1.0).contains(&self.careless) {
+            "careless must be between 0 and 1"
+        } else if !(0.0..=1.0).contains(&self.readers) {
+            "readers must be between 0 and 1"
+        } else {
+            return Ok(());
+        };
+        Err(format!("lock group {:?}: {problem}", self.name))
+    }
+}
+
+/// Such names need no quoting anywhere, and keep the lock out of others' hash tags.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
+}
+
+/// A shortest and a longest duration, written as `["1ms", "5ms"]`.
+pub(super) mod bounds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        (shortest, longest): &(Duration, Duration),
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        [shortest, longest]
+            .map(|bound| humantime::format_duration(*bound).to_string())
+            .serialize(to)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<(Duration, Duration), D::Error> {
+        let [shortest, longest] = <[String; 2]>::deserialize(from)?;
+        let read = |text: String| humantime::parse_duration(&text).map_err(D::Error::custom);
+        Ok((read(shortest)?, read(longest)?))
+    }
+}

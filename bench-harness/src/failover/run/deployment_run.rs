@@ -1,0 +1,24 @@
+//! What came of one deployment of a cell: what the runner brings to the judge.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use locktopus_history::{Leftovers, LostUpdates};
+
+use super::child::Finished;
+use super::fault_context::Marked;
+
+/// What came of one deployment.
+#[derive(Debug, Default)]
+pub(super) struct DeploymentRun {
+    pub(super) histories: Vec<PathBuf>,
+    pub(super) prefix: String,
+    /// Which process each worker is in.
+    pub(super) process_of: BTreeMap<u32, usize>,
+    pub(super) marks: Vec<Marked>,
+    pub(super) finished: Finished,
+    pub(super) lost: LostUpdates,
+    pub(super) leftovers: Option<Leftovers>,
+    pub(super) trouble: Vec<String>,
+    pub(super) server: String,
+}

@@ -1,0 +1,164 @@
+//! One deployment with everything on it: what a fault can see and do.
+
+use std::time::Duration;
+
+use locktopus_history::{Clock, WorkerLog};
+use locktopus_testbed::topology::{Deployment, Node, Vip};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::load::Load;
+use super::worker_pool::WorkerPool;
+use super::{RunError, cut_replication};
+use crate::failover::plan::{Cell, Moment};
+use crate::failover::resource::{Entered, Resource};
+use crate::shared::random::Random;
+
+/// How long everything may take to come back: failovers, quarantines, the youth of quorum nodes.
+pub(super) const RECOVERY: Duration = Duration::from_secs(60);
+
+pub(super) struct FaultContext<'a> {
+    pub(super) cell: &'a Cell,
+    pub(super) place: &'a Deployment,
+    /// The address that clients use, if it is not the servers' own.
+    pub(super) vip: Option<&'a Vip>,
+    pub(super) resource: &'a Resource,
+    pub(super) pool: WorkerPool,
+    pub(super) log: WorkerLog,
+    pub(super) clock: Clock,
+    pub(super) prefix: String,
+    pub(super) random: Random,
+    pub(super) marks: Vec<Marked>,
+    pub(super) done: u32,
+}
+
+/// Something that was done or seen, for the timeline.
+#[derive(Clone, Debug)]
+pub(super) struct Marked {
+    pub(super) at: u64,
+    pub(super) what: String,
+    pub(super) target: String,
+    pub(super) fault: bool,
+}
+
+impl<'a> FaultContext<'a> {
+    /// Writes down the fault that comes now.
+    pub(super) fn fault(&mut self, target: &str) -> Result<(), RunError> {
+        let verb = self.cell.scenario.fault.name();
+        self.mark(verb, target, true);
+        self.log
+            .fault(verb, target)
+            .map_err(|error| RunError::History(error.to_string()))
+    }
+
+    /// Writes down what followed.
+    pub(super) fn note(&mut self, what: &str, target: &str) {
+        self.mark(what, target, false);
+    }
+
+    fn mark(&mut self, what: &str, target: &str, fault: bool) {
+        self.marks.push(Marked {
+            at: self.clock.now_ns(),
+            what: what.to_owned(),
+            target: target.to_owned(),
+            fault,
+        });
+    }
+
+    /// The locks that faults follow; all of them if none is marked.
+    pub(super) fn targets(&self) -> Vec<String> {
+        let groups = &self.cell.scenario.groups;
+        let some = groups.iter().any(|group| group.target);
+        groups
+            .iter()
+            .filter(|group| group.target || !some)
+            .flat_map(|group| group.lock_names(&self.prefix))
+            .collect()
+    }
+
+    /// One of them, and the server that has it.
+    pub(super) async fn target(&mut self) -> Result<(String, &'a Node), RunError> {
+        let locks = self.targets();
+        let lock = locks[self.below(locks.len())].clone();
+        let node = self.place.wait_writable(&lock, RECOVERY).await?;
+        Ok((lock, node))
+    }
+
+    /// Waits until the servers of all of them take writes.
+    pub(super) async fn writable(&self) -> Result<(), RunError> {
+        for lock in self.targets() {
+            self.place.wait_writable(&lock, RECOVERY).await?;
+        }
+        Ok(())
+    }
+
+    /// Those of the locks that `node` has.
+    pub(super) async fn on(&self, node: &Node) -> Vec<String> {
+        let mut here = Vec::new();
+        for lock in self.targets() {
+            if let Ok(primary) = self.place.primary_for(&lock).await
+                && primary.addr() == node.addr()
+            {
+                here.push(lock);
+            }
+        }
+        here
+    }
+
+    /// Waits for the moment that the plan names, and says who was granted what if it was a grant.
+    pub(super) async fn moment(&self, locks: &[String]) -> Result<Option<Entered>, RunError> {
+        match self.cell.scenario.after {
+            Moment::Any => Ok(None),
+            Moment::Grant => self.grant(locks).await.map(Some),
+        }
+    }
+
+    /// Waits for the next grant of one of these locks.
+    pub(super) async fn grant(&self, locks: &[String]) -> Result<Entered, RunError> {
+        let mut heard = self.resource.listen();
+        tokio::time::timeout(RECOVERY, next(&mut heard, locks))
+            .await
+            .ok()
+            .flatten()
+            .ok_or(RunError::NoGrant(RECOVERY))
+    }
+
+    /// Others write to this server, if the plan says so.
+    pub(super) fn load(&self, node: &Node, lock: &str) -> Option<Load> {
+        let wanted = self.cell.scenario.write_load;
+        wanted.then(|| Load::start(node.addr(), lock))
+    }
+
+    /// The replicas of this server lose it for good, if the plan says so; returns whether they did.
+    pub(super) async fn cut_off(&mut self, node: &Node) -> Result<bool, RunError> {
+        let wanted = self.cell.scenario.cut_replication;
+        if wanted {
+            cut_replication::off(node.addr())
+                .await
+                .map_err(RunError::io("cut off replicas"))?;
+            self.note("cut off from replicas", node.name());
+        }
+        Ok(wanted)
+    }
+
+    pub(super) async fn pause(&mut self) {
+        let (shortest, longest) = self.cell.scenario.pause;
+        let span = (longest - shortest).mul_f64(self.random.unit());
+        tokio::time::sleep(shortest + span).await;
+    }
+
+    /// A number below `count`.
+    pub(super) fn below(&mut self, count: usize) -> usize {
+        self.random.below(count)
+    }
+}
+
+async fn next(heard: &mut Receiver<Entered>, locks: &[String]) -> Option<Entered> {
+    loop {
+        match heard.recv().await {
+            Ok(entered) if locks.contains(&entered.lock) => return Some(entered),
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return None,
+        }
+    }
+}

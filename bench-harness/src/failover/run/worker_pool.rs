@@ -1,0 +1,162 @@
+//! The worker processes of one deployment.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::child::{Finished, Process};
+use super::{Circumstances, RunError};
+use crate::failover::plan::Cell;
+use crate::failover::worker::{Assignment, Job};
+use crate::shared::locking::Client;
+
+/// How long one attempt may wait: longer than any fault here keeps everybody out.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Numbers for each deployment; further up are the replacements of killed ones.
+const NUMBERS: u32 = 100_000;
+
+/// The processes of one deployment, and how to replace them.
+#[derive(Debug)]
+pub(super) struct WorkerPool {
+    pub(super) processes: Vec<Process>,
+    directory: PathBuf,
+    next_number: u32,
+    ended: Ended,
+}
+
+/// What a pool leaves behind.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    pub(super) finished: Finished,
+    pub(super) histories: Vec<PathBuf>,
+    /// Which process each worker was in; a replacement counts as the process that it replaced.
+    pub(super) process_of: BTreeMap<u32, usize>,
+}
+
+impl WorkerPool {
+    /// Starts the processes; each has a share of every lock's workers.
+    pub(super) async fn start(
+        cell: &Cell,
+        deployment: u32,
+        urls: &[String],
+        prefix: &str,
+        resource: SocketAddr,
+        all: &Circumstances,
+        directory: &Path,
+    ) -> Result<Self, RunError> {
+        let mut pool = Self {
+            processes: Vec::new(),
+            directory: directory.to_owned(),
+            next_number: NUMBERS * (deployment + 1) + 1,
+            ended: Ended::default(),
+        };
+        let processes = cell.scenario.processes;
+        let mut shares: Vec<Vec<Assignment>> = vec![Vec::new(); processes as usize];
+        let mut turn = 0;
+        for (index, group) in cell.scenario.groups.iter().enumerate() {
+            for lock in group.lock_names(prefix) {
+                for _ in 0..group.workers {
+                    let number = pool.number();
+                    shares[turn % processes as usize].push(Assignment {
+                        number,
+                        group: index,
+                        lock: lock.clone(),
+                    });
+                    turn += 1;
+                }
+                // Neighbours do not always begin in the same process.
+                turn += 1;
+            }
+        }
+        shares.retain(|workers| !workers.is_empty());
+        for (process, workers) in shares.into_iter().enumerate() {
+            let seed = all
+                .seed
+                .wrapping_mul(31)
+                .wrapping_add(u64::from(deployment) << 32 | process as u64);
+            let job = Job {
+                subject: cell.subject,
+                urls: urls
+                    .iter()
+                    .map(|url| cell.mode.url(url, &options(cell)))
+                    .collect(),
+                mode_name: cell.mode_name.clone(),
+                mode: cell.mode.clone(),
+                prefix: prefix.to_owned(),
+                groups: cell.scenario.groups.clone(),
+                workers,
+                resource,
+                history: pool.new_history(),
+                seed,
+                patience: PATIENCE,
+            };
+            pool.place(process, &job);
+            pool.processes.push(Process::start(job).await?);
+        }
+        Ok(pool)
+    }
+
+    /// Index of the process that this worker is in.
+    pub(super) fn of_worker(&self, worker: u32) -> Option<usize> {
+        self.processes
+            .iter()
+            .position(|process| process.numbers().contains(&worker))
+    }
+
+    /// Kills a process and starts another one for the same locks, with new numbers.
+    pub(super) async fn replace(&mut self, index: usize) -> Result<(), RunError> {
+        let mut job = self.processes[index].job.clone();
+        self.processes[index].kill().await?;
+        job.history = self.new_history();
+        for worker in &mut job.workers {
+            worker.number = self.number();
+        }
+        self.place(index, &job);
+        self.processes[index] = Process::start(job).await?;
+        Ok(())
+    }
+
+    fn place(&mut self, index: usize, job: &Job) {
+        let workers = job.workers.iter().map(|worker| (worker.number, index));
+        self.ended.process_of.extend(workers);
+    }
+
+    /// Has everybody give everything back.
+    pub(super) async fn stop(mut self) -> Result<Ended, RunError> {
+        for process in &mut self.processes {
+            process.thaw();
+            process.stop().await?;
+        }
+        for process in self.processes {
+            let one = process.finished().await?;
+            for (kind, count) in one.errors {
+                *self.ended.finished.errors.entry(kind).or_default() += count;
+            }
+            self.ended.finished.abandoned += one.abandoned;
+        }
+        Ok(self.ended)
+    }
+
+    fn number(&mut self) -> u32 {
+        self.next_number += 1;
+        self.next_number
+    }
+
+    fn new_history(&mut self) -> PathBuf {
+        let name = format!("process-{}.jsonl", self.ended.histories.len());
+        let path = self.directory.join(name);
+        self.ended.histories.push(path.clone());
+        path
+    }
+}
+
+/// What the harness adds to every URL.
+pub(super) fn options(cell: &Cell) -> String {
+    // The findings of connect-time checks are the plan's intention, and nothing should stay on others' servers for long.
+    let client = match cell.client {
+        Client::Fred => "fred",
+        Client::RedisRs | Client::Memory | Client::Redisson => "redis",
+    };
+    format!("client={client}&checks=off&token_retention=10m")
+}

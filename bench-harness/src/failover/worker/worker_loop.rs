@@ -1,0 +1,229 @@
+//! One worker: takes its lock, uses it, gives it back, and again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktopus::CancellationToken;
+use locktopus_history::{
+    AttemptLog, Clock, FailReason, Grant, Mode, RecordError, Recorder, Rules, WorkerLog,
+    WriteOutcome,
+};
+
+use super::job::{Assignment, Job};
+use super::resource_client::ResourceClient;
+use super::subject::{Held, Subject, Wish};
+use crate::failover::plan::{Kind, LockGroup};
+use crate::failover::resource::{Ask, Heads, Reply};
+use crate::shared::random::Random;
+
+/// Between a failed attempt and the next one.
+const PAUSE: Duration = Duration::from_millis(50);
+/// The name of the data behind the fence, in the history.
+const FENCED: &str = "fenced";
+
+pub(super) struct Worker {
+    number: u32,
+    lock: String,
+    group: LockGroup,
+    safety: String,
+    log: WorkerLog,
+    clock: Clock,
+    resource: ResourceClient,
+    random: Random,
+    subject: Arc<dyn Subject>,
+    stop: CancellationToken,
+    errors: BTreeMap<String, u64>,
+}
+
+impl Worker {
+    pub(super) async fn new(
+        job: &Job,
+        assignment: &Assignment,
+        recorder: &Recorder,
+        subject: Arc<dyn Subject>,
+        stop: CancellationToken,
+    ) -> Result<Self, String> {
+        let group = job.groups.get(assignment.group).cloned();
+        let group = group.ok_or("a worker without a lock group")?;
+        let log = recorder.worker(assignment.number);
+        let rules = Rules {
+            permits: (group.kind == Kind::Semaphore).then_some(group.permits),
+            fair: group.kind == Kind::FairLock,
+        };
+        log.declare(&assignment.lock, rules)
+            .map_err(|error| error.to_string())?;
+        Ok(Self {
+            number: assignment.number,
+            lock: assignment.lock.clone(),
+            group,
+            safety: job.mode_name.clone(),
+            log,
+            clock: recorder.clock(),
+            resource: ResourceClient::open(job.resource).await?,
+            random: Random::new(job.seed ^ u64::from(assignment.number).wrapping_mul(0x9e37_79b9)),
+            subject,
+            stop,
+            errors: BTreeMap::new(),
+        })
+    }
+
+    /// Works until told to stop; returns what went wrong on the way.
+    pub(super) async fn run(mut self) -> Result<BTreeMap<String, u64>, String> {
+        while !self.stop.is_cancelled() {
+            self.once().await?;
+        }
+        Ok(self.errors)
+    }
+
+    async fn once(&mut self) -> Result<(), String> {
+        let attempt = self.log.start(&self.lock).map_err(told)?;
+        let reads = self.group.kind == Kind::RwLock && self.random.unit() < self.group.readers;
+        let wish = Wish {
+            lock: &self.lock,
+            group: &self.group,
+            reads,
+            log: &attempt,
+        };
+        let taken = tokio::select! {
+            biased;
+            taken = self.subject.acquire(wish) => Some(taken),
+            () = self.stop.cancelled() => None,
+        };
+        match taken {
+            None => {
+                let before = Some(self.clock.now_ns());
+                attempt.failed(FailReason::Cancelled, before).map_err(told)
+            }
+            Some(Err(failure)) => {
+                attempt.failed(failure.reason, None).map_err(told)?;
+                *self.errors.entry(failure.kind).or_default() += 1;
+                let pause = tokio::time::sleep(PAUSE);
+                tokio::select! {
+                    () = pause => {}
+                    () = self.stop.cancelled() => {}
+                }
+                Ok(())
+            }
+            Some(Ok(held)) => self.hold(&attempt, held).await,
+        }
+    }
+
+    async fn hold(&mut self, attempt: &AttemptLog, held: Box<dyn Held>) -> Result<(), String> {
+        let fence = held.fence();
+        let grant = Grant {
+            token: fence.as_ref().map(|fence| fence.token().get()),
+            valid_until: held.valid_until(),
+            mode: held.mode(),
+            safety: self.safety.clone(),
+        };
+        attempt.granted(grant).map_err(told)?;
+        attempt.use_started().map_err(told)?;
+        let (token, word) = fence
+            .map(|fence| (fence.token().get(), fence.to_string()))
+            .unzip();
+        let enter = Ask::Enter {
+            lock: self.lock.clone(),
+            worker: self.number,
+            fence: word.clone(),
+        };
+        let issued = self.clock.now_ns();
+        let (read, order) = match self.resource.ask(&enter).await? {
+            Reply::Heads { heads, order } => (Some(heads), order),
+            Reply::Refused { order } => (None, order),
+            other @ (Reply::Done { .. } | Reply::Bad { .. }) => return Err(unexpected(&other)),
+        };
+        // To come in writes the token down there.
+        if let Some(token) = token {
+            let outcome = if read.is_some() {
+                WriteOutcome::Accepted
+            } else {
+                WriteOutcome::Rejected
+            };
+            attempt
+                .wrote(FENCED, token, issued, outcome, Some(order))
+                .map_err(told)?;
+        }
+        // Nobody stays who was turned away at the door.
+        let span = read.map_or(Duration::ZERO, |_| self.span());
+        let mut lost = tokio::select! {
+            biased;
+            cause = held.lost() => Some(cause),
+            () = tokio::time::sleep(span) => None,
+            () = self.stop.cancelled() => None,
+        };
+        // Right before the write, as users are told to: the clock, not only the signal.
+        lost = lost.or_else(|| held.ended());
+        // Who shares the data with others leaves it as it is.
+        let writes = held.mode() == Mode::Exclusive;
+        match (lost, read) {
+            (Some(cause), read) => {
+                attempt.lost(&cause, held.valid_until()).map_err(told)?;
+                attempt.use_ended().map_err(told)?;
+                if let (true, Some(read), Some(token)) = (writes, read, token)
+                    && self.random.unit() < self.group.careless
+                {
+                    self.write(attempt, read, token, word, true).await?;
+                }
+            }
+            (None, Some(read)) if writes => {
+                self.write(attempt, read, token.unwrap_or(0), word, false)
+                    .await?;
+                self.look(attempt, &*held)?;
+            }
+            (None, _) => self.look(attempt, &*held)?,
+        }
+        attempt.release_started().map_err(told)?;
+        let outcome = held.release().await;
+        attempt.release_ended(outcome).map_err(told)
+    }
+
+    /// The end of the use, with what the guard says of its validity by then.
+    fn look(&self, attempt: &AttemptLog, held: &dyn Held) -> Result<(), String> {
+        attempt.observed(held.valid_until()).map_err(told)?;
+        attempt.use_ended().map_err(told)
+    }
+
+    async fn write(
+        &mut self,
+        attempt: &AttemptLog,
+        read: Heads,
+        token: u64,
+        fence: Option<String>,
+        only_fenced: bool,
+    ) -> Result<(), String> {
+        let fenced = fence.is_some();
+        let issued = self.clock.now_ns();
+        let append = Ask::Append {
+            lock: self.lock.clone(),
+            read,
+            fence,
+            only_fenced,
+        };
+        let (outcome, order) = match self.resource.ask(&append).await? {
+            Reply::Done { order } => (WriteOutcome::Accepted, order),
+            Reply::Refused { order } => (WriteOutcome::Rejected, order),
+            other @ (Reply::Heads { .. } | Reply::Bad { .. }) => return Err(unexpected(&other)),
+        };
+        if !fenced {
+            return Ok(());
+        }
+        attempt
+            .wrote(FENCED, token, issued, outcome, Some(order))
+            .map_err(told)
+    }
+
+    /// How long to keep the lock this time.
+    fn span(&mut self) -> Duration {
+        let (shortest, longest) = self.group.hold;
+        shortest + (longest - shortest).mul_f64(self.random.unit())
+    }
+}
+
+fn unexpected(reply: &Reply) -> String {
+    format!("the resource gave an answer to another question: {reply:?}")
+}
+
+fn told(error: RecordError) -> String {
+    error.to_string()
+}

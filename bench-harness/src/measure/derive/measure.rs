@@ -1,0 +1,234 @@
+//! The figures of a cell that are worth a column, a chart or a comparison.
+
+use super::{Quantile, Spread, operations};
+use crate::measure::model::{Cell, Round, op};
+use crate::measure::record::{jain, max_over_min};
+
+/// One figure of a cell, computable per round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// A latency in nanoseconds.
+    Latency(String, Quantile),
+    /// The same as a multiple of X of the same round.
+    LatencyInX(String, Quantile),
+    /// Grants per second.
+    Throughput,
+    /// Commands clients sent per grant.
+    Commands,
+    /// The same with commands called by scripts.
+    CommandsWithScripts,
+    /// Server processor time per grant, in nanoseconds.
+    ServerCpu,
+    /// What single scripts took inside the server: median, or the 99th percentile.
+    Script(Quantile),
+    /// Processor time of the workers' processes per grant, in nanoseconds.
+    ClientCpu,
+    /// Memory of the workers' processes per held lock or waiter, in bytes.
+    ClientMemory,
+    /// Part of the grants that were recorded under this operation.
+    Share(String),
+    /// Jain's index over the workers.
+    Jain,
+    /// Grants of the best served worker over those of the worst.
+    MaxOverMin,
+}
+
+/// In which direction a measure improves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Less is better.
+    Lower,
+    /// More is better.
+    Higher,
+}
+
+/// What a measure counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds, shown as microseconds.
+    Nanos,
+    /// Multiples of X.
+    X,
+    /// Per second.
+    PerSecond,
+    /// A plain number.
+    Plain,
+}
+
+/// Every measure `cell` has values for, in the order of a report.
+#[must_use]
+pub fn measures(cell: &Cell) -> Vec<Measure> {
+    let mut all = Vec::new();
+    for name in operations(cell) {
+        for quantile in [Quantile::P50, Quantile::P99, Quantile::P999] {
+            all.push(Measure::Latency(name.to_owned(), quantile));
+            all.push(Measure::LatencyInX(name.to_owned(), quantile));
+        }
+    }
+    all.extend([
+        Measure::Throughput,
+        Measure::Commands,
+        Measure::CommandsWithScripts,
+        Measure::ServerCpu,
+        Measure::Script(Quantile::P50),
+        Measure::Script(Quantile::P99),
+        Measure::ClientCpu,
+        Measure::ClientMemory,
+        Measure::Share(op::WRITE_WAIT.to_owned()),
+        Measure::Jain,
+        Measure::MaxOverMin,
+    ]);
+    all.retain(|measure| measure.of(cell).is_some());
+    all
+}
+
+impl Measure {
+    /// Median and spread over the rounds of `cell`; `None` when no round has the figure.
+    #[must_use]
+    pub fn of(&self, cell: &Cell) -> Option<Spread> {
+        Spread::of(cell.rounds.iter().filter_map(|round| self.of_round(round)))
+    }
+
+    /// The figure of one round.
+    #[must_use]
+    pub fn of_round(&self, round: &Round) -> Option<f64> {
+        let per_grant =
+            |total: u64| (round.acquisitions > 0).then(|| total as f64 / round.acquisitions as f64);
+        let cost = round.server_cost.as_ref();
+        match self {
+            Self::Latency(name, quantile) => {
+                Some(quantile.of(&round.operations.get(name)?.summary) as f64)
+            }
+            Self::LatencyInX(name, quantile) => {
+                let x = round.ping.as_ref()?.summary.p50_ns;
+                let value = quantile.of(&round.operations.get(name)?.summary);
+                (x > 0).then(|| value as f64 / x as f64)
+            }
+            Self::Throughput => {
+                // Where nobody asked, nothing is not a rate.
+                let asked = round.acquisitions > 0
+                    || !(round.operations.is_empty() && round.errors.is_empty());
+                (asked && round.duration_ns > 0)
+                    .then(|| round.acquisitions as f64 * 1e9 / round.duration_ns as f64)
+            }
+            Self::Commands => per_grant(cost?.commands),
+            Self::CommandsWithScripts => per_grant(cost?.commands_with_scripts?),
+            Self::ServerCpu => per_grant(cost?.cpu_ns?),
+            Self::Script(Quantile::P50) => Some(cost?.scripts?.p50_ns as f64),
+            Self::Script(Quantile::P99) => Some(cost?.scripts?.p99_ns as f64),
+            Self::Script(_) => None,
+            Self::ClientCpu => per_grant(round.client_cost?.cpu_ns),
+            Self::ClientMemory => {
+                let memory = round.client_cost?.memory?;
+                (memory.by > 0).then(|| memory.bytes as f64 / memory.by as f64)
+            }
+            Self::Share(name) => per_grant(round.operations.get(name)?.summary.count),
+            // One worker shares with nobody.
+            Self::Jain if round.acquisitions_per_worker.len() > 1 => {
+                jain(&round.acquisitions_per_worker)
+            }
+            Self::MaxOverMin if round.acquisitions_per_worker.len() > 1 => {
+                max_over_min(&round.acquisitions_per_worker)
+            }
+            Self::Jain | Self::MaxOverMin => None,
+        }
+    }
+
+    /// The name shown to a reader.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Latency(name, quantile) | Self::LatencyInX(name, quantile) => {
+                format!("{name} {}", quantile.name())
+            }
+            Self::Throughput => "acquisitions/s".to_owned(),
+            Self::Commands => "commands/acquisition".to_owned(),
+            Self::CommandsWithScripts => "commands/acquisition, scripts included".to_owned(),
+            Self::ServerCpu => "server CPU/acquisition".to_owned(),
+            Self::Script(quantile) => format!("script {}", quantile.name()),
+            Self::ClientCpu => "client CPU/acquisition".to_owned(),
+            Self::ClientMemory => "client memory, bytes".to_owned(),
+            Self::Share(name) => format!("{name} share"),
+            Self::Jain => "Jain fairness".to_owned(),
+            Self::MaxOverMin => "grants max/min".to_owned(),
+        }
+    }
+
+    /// What it counts in.
+    #[must_use]
+    pub const fn unit(&self) -> Unit {
+        match self {
+            Self::Latency(..) | Self::ServerCpu | Self::ClientCpu | Self::Script(_) => Unit::Nanos,
+            Self::LatencyInX(..) => Unit::X,
+            Self::Throughput => Unit::PerSecond,
+            Self::Commands
+            | Self::CommandsWithScripts
+            | Self::ClientMemory
+            | Self::Share(_)
+            | Self::Jain
+            | Self::MaxOverMin => Unit::Plain,
+        }
+    }
+
+    /// In which direction it improves.
+    #[must_use]
+    pub const fn better(&self) -> Better {
+        match self {
+            // What is told apart is what might starve.
+            Self::Throughput | Self::Jain | Self::Share(_) => Better::Higher,
+            Self::Latency(..)
+            | Self::LatencyInX(..)
+            | Self::Commands
+            | Self::CommandsWithScripts
+            | Self::ServerCpu
+            | Self::Script(_)
+            | Self::ClientCpu
+            | Self::ClientMemory
+            | Self::MaxOverMin => Better::Lower,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::model::{ClientCost, Occupied};
+    use crate::measure::sample;
+
+    #[test]
+    fn multiples_use_x_of_the_same_round() {
+        let report = sample::shared();
+        let cell = &report.cells[0];
+        let p50 = |name: &str| Measure::Latency(name.to_owned(), Quantile::P50);
+        for round in &cell.rounds {
+            let x = round.ping.as_ref().unwrap().summary.p50_ns as f64;
+            let ratio = Measure::LatencyInX("hand-off".to_owned(), Quantile::P50).of_round(round);
+            assert_eq!(ratio.unwrap(), p50("hand-off").of_round(round).unwrap() / x);
+        }
+    }
+
+    #[test]
+    fn without_a_server_there_are_no_server_figures() {
+        let report = sample::memory_only(3);
+        let found = measures(&report.cells[0]);
+        assert!(found.contains(&Measure::Throughput));
+        assert!(!found.contains(&Measure::Commands));
+        assert!(found.iter().all(|measure| measure.unit() != Unit::X));
+    }
+
+    #[test]
+    fn what_clients_spend_is_told_per_grant_and_per_thing_held() {
+        let mut cell = sample::shared().cells[0].clone();
+        let round = &mut cell.rounds[0];
+        round.client_cost = Some(ClientCost {
+            cpu_ns: 3 * round.acquisitions,
+            memory: Some(Occupied {
+                bytes: 5_000,
+                by: 10,
+            }),
+        });
+        assert_eq!(Measure::ClientCpu.of_round(round), Some(3.0));
+        assert_eq!(Measure::ClientMemory.of_round(round), Some(500.0));
+        assert_eq!(Measure::ClientMemory.of_round(&cell.rounds[1]), None);
+    }
+}

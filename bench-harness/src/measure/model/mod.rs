@@ -1,0 +1,36 @@
+//! The JSON model: the contract between the runners, which fill it, and every renderer.
+//!
+//! Three rules keep it honest. Durations are integers of nanoseconds with the unit in the field
+//! name. Latencies are stored as whole histograms, so that any percentile can be asked for later.
+//! Whatever can be computed from stored values (throughput, fairness, medians over rounds) is
+//! computed by [`crate::measure::derive`] and stored nowhere, so that two figures can never disagree.
+//!
+//! A change here changes `schema/report.schema.json`; a unit test fails until both agree, and
+//! another one until files written by the previous release still load.
+
+mod cell;
+mod cost;
+mod histogram;
+mod io;
+mod operation;
+mod pacing;
+mod report;
+mod round;
+mod series;
+
+#[cfg(test)]
+mod schema_tests;
+
+pub use crate::shared::provenance::{Environment, Harness, Pinning, Run, Skipped};
+pub use cell::{Cell, Provider, Server, Subject, Topology};
+pub use cost::{ClientCost, Occupied, OverlapCheck, ScriptTimes, ServerCost};
+pub use histogram::{HistogramError, StoredHistogram, Summary};
+pub use io::{LoadError, read, read_str, to_json, write};
+pub use operation::op;
+pub use pacing::Pacing;
+pub use report::{Report, SCHEMA_VERSION};
+pub use round::Round;
+pub use series::{Point, TimeSeries};
+
+/// The JSON schema of [`Report`], as checked in.
+pub const SCHEMA: &str = include_str!("../../../schema/report.schema.json");

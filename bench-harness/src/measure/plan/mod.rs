@@ -1,0 +1,12 @@
+//! What to measure: scenario files, flags on top of them, and the list of tasks they amount to.
+
+mod cell;
+mod check;
+mod file;
+mod filter;
+mod task;
+
+pub use crate::shared::locking::{Client, Kind};
+pub use file::{PlanError, ScenarioFile};
+pub use filter::Filter;
+pub use task::{Scenario, Strategy, Task};

@@ -1,0 +1,177 @@
+//! One measurement.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use crate::measure::model::{Pacing, Topology};
+use crate::shared::locking::{Client, Kind};
+
+/// What the workers do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scenario {
+    /// One worker takes and gives back a lock nobody else wants.
+    Uncontended,
+    /// Every worker has a lock of its own; all share one connection.
+    ManyLocks,
+    /// All workers want the same lock, from several processes.
+    HotLock,
+    /// All workers but one want the same lock in one process, and one wants it in another.
+    RemoteWaiter,
+    /// Odd workers write, even workers read.
+    ReadersWriters,
+    /// Many locks are held and renewed by the watchdog.
+    Renewal,
+    /// Many locks are held: what they occupy in the memory of the process.
+    HeldMemory,
+    /// Many tasks wait for locks that others hold: what they occupy in the memory of the process.
+    WaitingMemory,
+}
+
+impl Scenario {
+    /// Whether the workers of several processes want one lock.
+    #[must_use]
+    pub const fn is_contended(self) -> bool {
+        matches!(
+            self,
+            Self::HotLock | Self::RemoteWaiter | Self::ReadersWriters
+        )
+    }
+
+    /// Whether workers take and give back locks, again and again.
+    #[must_use]
+    pub const fn is_loop(self) -> bool {
+        self.is_contended() || matches!(self, Self::Uncontended | Self::ManyLocks)
+    }
+}
+
+/// Whose way of locking is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strategy {
+    /// This library.
+    Locktopus,
+    /// The reference: a hash, publish on release, everybody tries again (feature `peers`).
+    R1,
+    /// The rslock crate (feature `peers`).
+    Rslock,
+    /// Redisson itself, in Java (feature `peers`, a JDK and Maven).
+    Redisson,
+}
+
+impl Strategy {
+    /// Whether it can take locks of this kind through this library.
+    #[must_use]
+    pub const fn can(self, client: Client, kind: Kind) -> bool {
+        let java = matches!(client, Client::Redisson);
+        match self {
+            Self::Locktopus => !java && !matches!(kind, Kind::SpinLock),
+            Self::R1 | Self::Rslock => !java && matches!(kind, Kind::Lock | Kind::Mutex),
+            Self::Redisson => {
+                java && matches!(
+                    kind,
+                    Kind::Lock | Kind::FairLock | Kind::SpinLock | Kind::WriteLock
+                )
+            }
+        }
+    }
+}
+
+macro_rules! names {
+    ($($type:ident: $($variant:ident = $name:literal),*;)*) => {
+        $(impl $type {
+            /// The name used in reports and on the command line.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+        })*
+    };
+}
+
+names! {
+    Scenario: Uncontended = "uncontended", ManyLocks = "many-locks", HotLock = "hot-lock",
+        RemoteWaiter = "remote-waiter", ReadersWriters = "readers-writers", Renewal = "renewal",
+        HeldMemory = "held-memory", WaitingMemory = "waiting-memory";
+    Strategy: Locktopus = "locktopus", R1 = "R1", Rslock = "rslock", Redisson = "redisson";
+}
+
+/// One measurement, to be repeated in every round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// What the workers do.
+    pub scenario: Scenario,
+    /// Whose way of locking.
+    pub strategy: Strategy,
+    /// Through which library.
+    pub client: Client,
+    /// On which servers.
+    pub topology: Topology,
+    /// Kind of lock.
+    pub kind: Kind,
+    /// Workers over all processes.
+    pub workers: u32,
+    /// Processes.
+    pub processes: u32,
+    /// Threads of the runtime in each process.
+    pub threads: u32,
+    /// Of how many servers of a quorum; all of them without. One is asked directly, without a quorum.
+    pub nodes: Option<u32>,
+    /// How often a lock is passed on inside a process before it goes back; the library's default without.
+    pub turns: Option<u32>,
+    /// How long a process keeps a lease that nobody wants after the release; zero for not at all.
+    pub lease_cache: Duration,
+    /// The safety mode as a URL has it, with its further options: `replicated&replicas=all`; plain without.
+    pub safety: Option<String>,
+    /// Distinct locks.
+    pub locks: u32,
+    /// How long each holder keeps the lock.
+    pub hold: Duration,
+    /// Length of the measured part.
+    pub duration: Duration,
+    /// Arrivals per second over all workers; closed loop without.
+    pub arrivals_per_second: Option<u64>,
+    /// Lease of the held locks, for the renewal scenario.
+    pub lease: Duration,
+    /// How long a strategy in Java runs the workload before it counts; zero for the others.
+    pub warm_up: Duration,
+    /// Name of the part of the scenario file; says nothing about what is measured.
+    pub group: Option<String>,
+}
+
+impl Task {
+    /// What drives the workers.
+    #[must_use]
+    pub const fn pacing(&self) -> Pacing {
+        match self.arrivals_per_second {
+            Some(arrivals_per_second) => Pacing::OpenLoop {
+                arrivals_per_second,
+            },
+            None => Pacing::ClosedLoop,
+        }
+    }
+
+    /// Whether both stand for the same measurement.
+    #[must_use]
+    pub fn measures_as(&self, other: &Self) -> bool {
+        let mut other = other.clone();
+        other.group.clone_from(&self.group);
+        *self == other
+    }
+
+    /// The task in a few words, for progress lines.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let Self {
+            workers, processes, ..
+        } = self;
+        let (scenario, strategy, kind) =
+            (self.scenario.name(), self.strategy.name(), self.kind.name());
+        let (client, topology) = (self.client.name(), self.topology.name());
+        format!(
+            "{scenario} {strategy} {kind} via {client} on {topology}, {workers} workers in {processes}"
+        )
+    }
+}

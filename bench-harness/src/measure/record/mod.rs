@@ -1,0 +1,21 @@
+//! What workers write while a round runs, and how it becomes a [`crate::measure::model::Round`].
+//!
+//! Each worker owns a [`Recorder`], so recording takes no lock. Recorders merge within a process,
+//! cross process borders as [`WireRecorder`], merge again, and end in [`Recorder::into_round`].
+//! All times are nanoseconds since the start of the round on a clock the processes share.
+
+mod error;
+mod fairness;
+mod hand_off;
+mod hold;
+mod intervals;
+mod overlap;
+mod recorder;
+mod wire;
+
+pub use error::RecordError;
+pub use fairness::{jain, max_over_min};
+pub use hold::{Hold, WireError};
+pub use overlap::{Exclusion, check_overlaps};
+pub use recorder::{OpId, Recorder, RoundFacts};
+pub use wire::WireRecorder;

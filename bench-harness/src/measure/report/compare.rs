@@ -1,0 +1,293 @@
+//! Two runs side by side: what changed, and whether the change exceeds the noise.
+
+use std::collections::BTreeSet;
+
+use crate::measure::derive::{Better, Measure, Spread, measures, overlaps};
+use crate::measure::model::{Cell, Report, Subject};
+
+/// What became of one figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every round of the second run beats every round of the first.
+    Better,
+    /// Every round of the second run loses to every round of the first.
+    Worse,
+    /// The rounds of the two runs interleave.
+    WithinNoise,
+    /// One of the runs has a single round, so nothing is known about its noise.
+    NoiseUnknown,
+}
+
+/// One figure of one cell in both runs.
+#[derive(Clone, Debug)]
+pub struct Delta {
+    /// Which figure.
+    pub measure: Measure,
+    /// The first run.
+    pub before: Spread,
+    /// The second run.
+    pub after: Spread,
+    /// Change of the medians in percent of the first; positive is more, not better.
+    pub percent: f64,
+    /// What that means.
+    pub verdict: Verdict,
+}
+
+/// One cell in both runs.
+#[derive(Clone, Debug)]
+pub struct Pair<'a> {
+    /// The cell of the first run.
+    pub before: &'a Cell,
+    /// The cell of the second run.
+    pub after: &'a Cell,
+    /// Every figure both have.
+    pub deltas: Vec<Delta>,
+}
+
+/// Both runs.
+#[derive(Clone, Debug)]
+pub struct Comparison<'a> {
+    /// The first run.
+    pub before: &'a Report,
+    /// The second run.
+    pub after: &'a Report,
+    /// What differs besides the code: while this is not empty, absolute figures mean little.
+    pub differences: Vec<String>,
+    /// Cells found in both.
+    pub pairs: Vec<Pair<'a>>,
+    /// Cells only the first run has.
+    pub only_before: Vec<&'a Cell>,
+    /// Cells only the second run has.
+    pub only_after: Vec<&'a Cell>,
+}
+
+/// Compares two runs. Cells match when they measured the same under the same load, whatever
+/// server and provider they ran on; those are reported as differences.
+#[must_use]
+pub fn compare<'a>(before: &'a Report, after: &'a Report) -> Comparison<'a> {
+    let mut pairs = Vec::new();
+    let mut only_before = Vec::new();
+    let mut matched = BTreeSet::new();
+    for cell in &before.cells {
+        let found = after
+            .cells
+            .iter()
+            .enumerate()
+            .find(|(at, other)| !matched.contains(at) && comparable(cell, other));
+        match found {
+            Some((at, other)) => {
+                matched.insert(at);
+                pairs.push(Pair {
+                    before: cell,
+                    after: other,
+                    deltas: deltas(cell, other),
+                });
+            }
+            None => only_before.push(cell),
+        }
+    }
+    let cells: Vec<_> = pairs.iter().map(|pair| (pair.before, pair.after)).collect();
+    let unmatched = |(at, cell): (usize, &'a Cell)| (!matched.contains(&at)).then_some(cell);
+    Comparison {
+        before,
+        after,
+        differences: super::differences::between(before, after, &cells),
+        only_before,
+        only_after: after
+            .cells
+            .iter()
+            .enumerate()
+            .filter_map(unmatched)
+            .collect(),
+        pairs,
+    }
+}
+
+impl Comparison<'_> {
+    /// Why the second run fails a gate of `percent`; empty when it passes.
+    ///
+    /// A figure fails when it is worse beyond noise *and* by more than `percent`. So do overlaps,
+    /// cells that are gone, and a comparison of nothing: a gate that passes because it found
+    /// nothing to look at guards nothing.
+    #[must_use]
+    pub fn failures(&self, percent: f64) -> Vec<String> {
+        let mut failures = Vec::new();
+        for pair in &self.pairs {
+            let name = name(&pair.after.subject);
+            for delta in pair
+                .deltas
+                .iter()
+                .filter(|delta| delta.is_worse_by(percent))
+            {
+                let (what, by) = (delta.measure.name(), delta.percent);
+                failures.push(format!("{name}: {what} {by:+.1}%"));
+            }
+            let found = |cell| overlaps(cell).map_or(0, |check| check.found);
+            if found(pair.after) > found(pair.before) {
+                failures.push(format!("{name}: {} overlapping holds", found(pair.after)));
+            }
+        }
+        for cell in &self.only_before {
+            failures.push(format!(
+                "{}: missing from the second run",
+                name(&cell.subject)
+            ));
+        }
+        if self.pairs.is_empty() {
+            failures.push("no cell is in both runs: nothing was compared".to_owned());
+        }
+        failures
+    }
+}
+
+impl Delta {
+    /// Whether the figure got worse beyond noise and by more than `percent`. Without a noise
+    /// figure the threshold alone decides.
+    #[must_use]
+    pub fn is_worse_by(&self, percent: f64) -> bool {
+        let worse = match self.measure.better() {
+            Better::Lower => self.percent > percent,
+            Better::Higher => self.percent < -percent,
+        };
+        worse && matches!(self.verdict, Verdict::Worse | Verdict::NoiseUnknown)
+    }
+}
+
+/// A cell in one line.
+#[must_use]
+pub fn name(subject: &Subject) -> String {
+    let mut name = format!(
+        "{} {} {} {} {} W {} P {}",
+        subject.scenario,
+        subject.strategy,
+        subject.client,
+        subject.topology.name(),
+        subject.lock_kind,
+        subject.workers,
+        subject.processes,
+    );
+    if subject.pacing.is_corrected() {
+        name.push_str(&format!(" {}", subject.pacing.describe()));
+    }
+    for (key, value) in &subject.options {
+        name.push_str(&format!(" {key} {value}"));
+    }
+    name
+}
+
+fn comparable(a: &Cell, b: &Cell) -> bool {
+    let key = |cell: &Cell| {
+        let mut subject = cell.subject.clone();
+        subject.server = None;
+        subject.provider = crate::measure::model::Provider::External;
+        subject
+    };
+    key(a) == key(b)
+}
+
+fn deltas(before: &Cell, after: &Cell) -> Vec<Delta> {
+    let one = |measure: Measure| {
+        let (before, after) = (measure.of(before)?, measure.of(after)?);
+        let percent = if before.median == after.median {
+            0.0
+        } else {
+            100.0 * (after.median - before.median) / before.median
+        };
+        let verdict = verdict(&measure, &before, &after);
+        Some(Delta {
+            measure,
+            before,
+            after,
+            percent,
+            verdict,
+        })
+    };
+    measures(before).into_iter().filter_map(one).collect()
+}
+
+fn verdict(measure: &Measure, before: &Spread, after: &Spread) -> Verdict {
+    if before.overlaps(after) {
+        Verdict::WithinNoise
+    } else if before.rounds < 2 || after.rounds < 2 {
+        Verdict::NoiseUnknown
+    } else if (after.median > before.median) == (measure.better() == Better::Higher) {
+        Verdict::Better
+    } else {
+        Verdict::Worse
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::sample;
+
+    #[test]
+    fn a_run_equals_itself() {
+        let report = sample::shared();
+        let comparison = compare(report, report);
+        assert_eq!(comparison.pairs.len(), report.cells.len());
+        assert!(
+            comparison.differences.is_empty(),
+            "{:?}",
+            comparison.differences
+        );
+        assert!(comparison.failures(0.0).is_empty());
+        let deltas = comparison.pairs.iter().flat_map(|pair| &pair.deltas);
+        assert!(
+            deltas
+                .map(|delta| delta.verdict)
+                .all(|v| v == Verdict::WithinNoise)
+        );
+    }
+
+    #[test]
+    fn a_regression_is_found_and_attributed() {
+        let (before, after) = (sample::shared(), sample::regressed());
+        let comparison = compare(before, &after);
+        assert_eq!(comparison.only_before.len(), 1);
+        let failures = comparison.failures(10.0);
+        assert!(
+            failures
+                .iter()
+                .any(|f| f.contains("hot-lock locktopus") && f.contains("/s -2"))
+        );
+        assert!(!failures.iter().any(|f| f.contains("R1")), "{failures:#?}");
+        assert!(
+            failures
+                .iter()
+                .any(|f| f.contains("missing from the second run"))
+        );
+        assert!(
+            comparison
+                .failures(50.0)
+                .iter()
+                .all(|f| f.contains("missing"))
+        );
+    }
+
+    #[test]
+    fn nothing_in_common_is_a_failure_of_the_gate() {
+        let (before, after) = (sample::shared(), sample::empty());
+        assert!(!compare(&after, before).failures(99.0).is_empty());
+    }
+
+    #[test]
+    fn one_round_leaves_the_noise_unknown() {
+        let mut before = sample::shared().clone();
+        before.cells.truncate(1);
+        let mut after = before.clone();
+        before.cells[0].rounds.truncate(1);
+        for round in &mut after.cells[0].rounds {
+            round.duration_ns *= 2;
+        }
+        let comparison = compare(&before, &after);
+        let deltas = &comparison.pairs[0].deltas;
+        let rate = deltas
+            .iter()
+            .find(|delta| delta.measure == Measure::Throughput)
+            .unwrap();
+        assert_eq!(rate.verdict, Verdict::NoiseUnknown);
+        assert!(rate.is_worse_by(10.0));
+    }
+}

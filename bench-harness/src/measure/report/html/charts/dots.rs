@@ -1,0 +1,231 @@
+//! p50 and p99 of every cell on one scale, with the spread of the rounds.
+
+use super::{Figure, WIDTH};
+use crate::measure::derive::{Group, Measure, Quantile, Row, Spread, Unit};
+use crate::measure::report::format;
+use crate::shared::render::scale::Scale;
+use crate::shared::render::svg::{Anchor, Svg};
+
+const ROW: f64 = 22.0;
+const HEAD: f64 = 24.0;
+const TOP: f64 = 30.0;
+/// Room for the two figures at the right.
+const FIGURES: f64 = 108.0;
+
+/// The chart in µs, and the one in multiples of X when X was measured.
+pub(in super::super) fn figures(
+    group: &Group<'_>,
+    operation: &str,
+    slots: &[usize],
+) -> Vec<Figure> {
+    let absolute = |quantile| Measure::Latency(operation.to_owned(), quantile);
+    let relative = |quantile| Measure::LatencyInX(operation.to_owned(), quantile);
+    let mut found = Vec::new();
+    found.extend(figure(
+        group,
+        slots,
+        &format!("{operation}: time, µs"),
+        [absolute(Quantile::P50), absolute(Quantile::P99)],
+    ));
+    found.extend(figure(
+        group,
+        slots,
+        &format!("{operation}: multiples of X, one PING round trip"),
+        [relative(Quantile::P50), relative(Quantile::P99)],
+    ));
+    found
+}
+
+struct Entry<'a> {
+    row: &'a Row<'a>,
+    slot: usize,
+    p50: Spread,
+    p99: Spread,
+}
+
+fn figure(
+    group: &Group<'_>,
+    slots: &[usize],
+    title: &str,
+    measures: [Measure; 2],
+) -> Option<Figure> {
+    let [p50, p99] = measures;
+    let entry = |(row, slot): (&'_ Row<'_>, &usize)| -> Option<(Spread, Spread, usize)> {
+        Some((p50.of(row.cell)?, p99.of(row.cell)?, *slot))
+    };
+    let entries: Vec<Entry<'_>> = group
+        .rows
+        .iter()
+        .zip(slots)
+        .filter_map(|(row, slot)| {
+            let (p50, p99, slot) = entry((row, slot))?;
+            Some(Entry {
+                row,
+                slot,
+                p50,
+                p99,
+            })
+        })
+        .collect();
+    if entries.is_empty() {
+        return None;
+    }
+    let loads = group.loads();
+    let heads = if loads.len() > 1 {
+        loads.len() as f64
+    } else {
+        0.0
+    };
+    let height = TOP + heads * HEAD + entries.len() as f64 * ROW + 20.0;
+    let desc = "Filled marks: median over rounds of the p50. Hollow marks: of the p99. Bars: \
+                smallest to largest round.";
+    let mut svg = Svg::new(WIDTH, height, title, desc);
+    let longest = entries
+        .iter()
+        .map(|e| e.row.series.chars().count())
+        .max()
+        .unwrap_or(0);
+    let left = (longest as f64 * 6.3 + 10.0).clamp(76.0, 178.0);
+    let values = entries.iter().flat_map(|e| [e.p50.min, e.p99.max]);
+    let scale = Scale::log(values).onto(left + 6.0, WIDTH - FIGURES - 8.0);
+    let unit = p50.unit();
+    grid(&mut svg, &scale, unit, height);
+    let mut y = TOP;
+    for load in loads {
+        if heads > 0.0 {
+            svg.text("head", (0.0, y + 16.0), Anchor::Start, load);
+            y += HEAD;
+        }
+        for entry in entries.iter().filter(|entry| entry.row.load == load) {
+            draw(&mut svg, entry, &scale, unit, y + ROW / 2.0);
+            y += ROW;
+        }
+    }
+    Some(Figure {
+        title: title.to_owned(),
+        svg: svg.finish(),
+    })
+}
+
+fn grid(svg: &mut Svg, scale: &Scale, unit: Unit, height: f64) {
+    for tick in scale.ticks() {
+        let x = scale.at(tick);
+        let one = unit == Unit::X && (tick - 1.0).abs() < 1e-9;
+        svg.line(
+            if one { "one" } else { "grid" },
+            (x, TOP - 6.0),
+            (x, height - 16.0),
+        );
+        let value = if unit == Unit::Nanos {
+            tick / 1_000.0
+        } else {
+            tick
+        };
+        svg.text("tick", (x, height - 3.0), Anchor::Middle, &short(value));
+    }
+    svg.text(
+        "axis",
+        (WIDTH - FIGURES / 2.0 - 4.0, 12.0),
+        Anchor::End,
+        "p50",
+    );
+    svg.text("axis", (WIDTH, 12.0), Anchor::End, "p99");
+}
+
+/// `10k` rather than `10,000`: ticks stand close.
+fn short(value: f64) -> String {
+    match value {
+        v if v >= 1e6 => format!("{}M", v / 1e6),
+        v if v >= 1e3 => format!("{}k", v / 1e3),
+        v => format!("{}", (v * 1e6).round() / 1e6),
+    }
+}
+
+fn draw(svg: &mut Svg, entry: &Entry<'_>, scale: &Scale, unit: Unit, y: f64) {
+    let (p50, p99) = (&entry.p50, &entry.p99);
+    let text = |spread: &Spread| format::value(spread.median, unit);
+    svg.open(entry.slot);
+    svg.text(
+        "row",
+        (0.0, y + 4.0),
+        Anchor::Start,
+        &clip(&entry.row.series),
+    );
+    svg.line("span", (scale.at(p50.median), y), (scale.at(p99.median), y));
+    for (spread, class, name) in [(p50, "dot", "p50"), (p99, "dot hollow", "p99")] {
+        svg.line(
+            "whisker",
+            (scale.at(spread.min), y),
+            (scale.at(spread.max), y),
+        );
+        let tip = format!(
+            "{}: {name} {}{} (rounds {} to {})",
+            entry.row.label(),
+            text(spread),
+            format::suffix(unit),
+            format::value(spread.min, unit),
+            format::value(spread.max, unit),
+        );
+        svg.mark(class, entry.slot, (scale.at(spread.median), y), 4.4, &tip);
+    }
+    svg.close();
+    svg.text(
+        "num",
+        (WIDTH - FIGURES / 2.0 - 4.0, y + 4.0),
+        Anchor::End,
+        &text(p50),
+    );
+    svg.text("num", (WIDTH, y + 4.0), Anchor::End, &text(p99));
+}
+
+/// Labels may be long; the tables have them in full. The longest part is shortened first, so that what
+/// tells two labels apart stays readable.
+fn clip(name: &str) -> String {
+    const MOST: usize = 27;
+    const SHORTEST: usize = 4;
+    let mut parts: Vec<Vec<char>> = name
+        .split(" · ")
+        .map(|part| part.chars().collect())
+        .collect();
+    let mut shortened = vec![false; parts.len()];
+    let length =
+        |parts: &[Vec<char>]| parts.iter().map(Vec::len).sum::<usize>() + 3 * (parts.len() - 1);
+    while length(&parts) > MOST {
+        let Some(longest) = (0..parts.len()).max_by_key(|&at| parts[at].len()) else {
+            break;
+        };
+        if parts[longest].len() <= SHORTEST {
+            break;
+        }
+        if shortened[longest] {
+            parts[longest].pop();
+        }
+        parts[longest].pop();
+        parts[longest].push('…');
+        shortened[longest] = true;
+    }
+    let parts: Vec<String> = parts.into_iter().map(String::from_iter).collect();
+    parts.join(" · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clip;
+
+    #[test]
+    fn what_tells_labels_apart_survives() {
+        assert_eq!(
+            clip("redis-rs · cluster/6 · lock"),
+            "redis-rs · cluster/6 · lock"
+        );
+        assert_eq!(
+            clip("redis-rs · standalone · mutex"),
+            "redis-rs · standal… · mutex"
+        );
+        assert_ne!(
+            clip("fred · standalone · redis 7.0.15 · plain · lock"),
+            clip("fred · standalone · redis 7.0.15 · plain · mutex")
+        );
+        assert!(clip(&"x".repeat(80)).chars().count() <= 27);
+    }
+}

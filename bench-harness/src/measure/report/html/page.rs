@@ -1,0 +1,45 @@
+//! What the page template is filled with.
+
+use askama::Template;
+
+use super::facts::{self, Card, Fact};
+use super::section::{self, Section};
+use crate::measure::derive;
+use crate::measure::model::{HistogramError, Report, Skipped};
+
+/// The whole page. Askama escapes every value; only the fields that this crate has made itself
+/// (style, script, SVG, escaped JSON) are inserted as they are.
+#[derive(Template)]
+#[template(path = "report.html")]
+pub(super) struct Page<'a> {
+    report: &'a Report,
+    cards: Vec<Card>,
+    sections: Vec<Section>,
+    facts: Vec<(&'static str, Vec<Fact>)>,
+    /// What the data says against itself, then what the runner noted.
+    notes: Vec<String>,
+    skipped: &'a [Skipped],
+    json: String,
+    style: &'static str,
+    script: &'static str,
+}
+
+impl<'a> Page<'a> {
+    /// Gathers everything `report` says.
+    pub(super) fn of(report: &'a Report) -> Result<Self, HistogramError> {
+        Ok(Self {
+            report,
+            cards: facts::cards(report),
+            sections: section::sections(report)?,
+            facts: facts::facts(report),
+            notes: derive::caveats(report)
+                .into_iter()
+                .chain(report.notes.clone())
+                .collect(),
+            skipped: &report.skipped,
+            json: super::embedded_json(report),
+            style: include_str!("../../../../templates/style.css"),
+            script: include_str!("../../../../templates/report.js"),
+        })
+    }
+}

@@ -1,0 +1,193 @@
+//! One section of the page per group of comparable cells.
+
+use super::charts::{Figure, cdf, dots, fairness, percentiles, scaling, timeline};
+use super::tables::{self, CellLine, Column, LatencyLine};
+use crate::measure::derive::{self, Group, groups};
+use crate::measure::model::{HistogramError, Report, op};
+use crate::shared::render::svg;
+
+/// An entry of a legend.
+pub(super) struct Key {
+    pub(super) slot: usize,
+    pub(super) class: String,
+    pub(super) name: String,
+}
+
+/// Charts of one kind under a heading.
+pub(super) struct Block {
+    pub(super) title: String,
+    pub(super) caption: &'static str,
+    pub(super) figures: Vec<Figure>,
+    /// Shown folded: further operations.
+    pub(super) folded: bool,
+}
+
+/// One section.
+pub(super) struct Section {
+    pub(super) id: String,
+    pub(super) title: String,
+    pub(super) waits: &'static str,
+    pub(super) waits_note: &'static str,
+    pub(super) constants: Vec<(String, String)>,
+    pub(super) keys: Vec<Key>,
+    pub(super) blocks: Vec<Block>,
+    pub(super) has_load: bool,
+    pub(super) columns: Vec<Column>,
+    pub(super) cells: Vec<CellLine>,
+    pub(super) latencies: Vec<LatencyLine>,
+}
+
+/// The sections of `report`. A series keeps its colour through the page where it can.
+pub(super) fn sections(report: &Report) -> Result<Vec<Section>, HistogramError> {
+    let mut known: Vec<(String, usize)> = Vec::new();
+    let groups = groups(report);
+    groups
+        .iter()
+        .enumerate()
+        .map(|(at, group)| section(at, group, &mut known))
+        .collect()
+}
+
+fn section(
+    at: usize,
+    group: &Group<'_>,
+    known: &mut Vec<(String, usize)>,
+) -> Result<Section, HistogramError> {
+    let keys = keys(group, known);
+    let slot_of = |name: &str| {
+        keys.iter()
+            .find(|key| key.name == name)
+            .map_or(0, |key| key.slot)
+    };
+    let slots: Vec<usize> = group.rows.iter().map(|row| slot_of(&row.series)).collect();
+    let columns = tables::columns(group);
+    Ok(Section {
+        id: format!("section-{at}"),
+        title: group.title(),
+        waits: if group.corrected {
+            "open loop"
+        } else {
+            "closed loop"
+        },
+        waits_note: if group.corrected {
+            "Requests arrive on a schedule and are timed from their due time: coordinated omission is corrected."
+        } else {
+            "Workers ask again when they are done: waits are understated, because nobody arrives during a stall."
+        },
+        constants: group
+            .constants
+            .iter()
+            .filter(|(_, value)| !value.is_empty())
+            .cloned()
+            .collect(),
+        blocks: blocks(group, &slots)?,
+        keys,
+        has_load: group.rows.iter().any(|row| !row.load.is_empty()),
+        cells: tables::cells(group, &slots, &columns),
+        columns,
+        latencies: tables::latencies(group, &slots),
+    })
+}
+
+/// What tells most comes first; further operations are folded away below.
+fn blocks(group: &Group<'_>, slots: &[usize]) -> Result<Vec<Block>, HistogramError> {
+    let block = |title: String, caption, figures| Block {
+        title,
+        caption,
+        figures,
+        folded: false,
+    };
+    let latency = |operation: &str| -> Result<Block, HistogramError> {
+        let mut figures = dots::figures(group, operation, slots);
+        figures.extend(percentiles::figures(group, operation, slots)?);
+        let caption = "Filled marks and thick lines: median over rounds of the p50, and all rounds \
+                       merged. Hollow marks: p99. Bars and pale lines: the single rounds.";
+        Ok(block(format!("Latency: {operation}"), caption, figures))
+    };
+    let operations = operations(group);
+    let mut blocks = Vec::new();
+    if let Some(first) = operations.first() {
+        blocks.push(latency(first)?);
+        if WAITS.contains(first) {
+            blocks.push(block(
+                format!("Distribution: {first}"),
+                "Which part was done by then, all rounds merged, up to the 99.9th percentile. Marks: p50, p90 and p99.",
+                cdf::figures(group, first, slots)?,
+            ));
+        }
+        blocks.push(block(
+            "Scaling".to_owned(),
+            "Medians over rounds against the number of workers.",
+            scaling::figures(group, first, slots),
+        ));
+    }
+    blocks.push(block(
+        "Fairness".to_owned(),
+        "One dot per worker: its grants over the fair share, all rounds together. \
+         The axis is a square root.",
+        fairness::figures(group, slots),
+    ));
+    let timelines = timeline::figures(group, slots);
+    match blocks.first_mut() {
+        // A single chart fills the place beside the single percentile chart.
+        Some(first) if timelines.len() == 1 => first.figures.extend(timelines),
+        _ => blocks.push(block(
+            "Over time".to_owned(),
+            "The round of median throughput of each cell. A gap means nothing was granted.",
+            timelines,
+        )),
+    }
+    for operation in operations.iter().skip(1) {
+        blocks.push(Block {
+            folded: true,
+            ..latency(operation)?
+        });
+    }
+    blocks.retain(|block| !block.figures.is_empty());
+    Ok(blocks)
+}
+
+/// What somebody waits for while another holds the lock: here the whole distribution counts, not a quantile.
+const WAITS: [&str; 4] = [op::HAND_OFF, op::REMOTE_WAIT, op::WRITE_WAIT, op::READ_WAIT];
+
+/// Operations of the whole group, most telling first.
+fn operations<'a>(group: &Group<'a>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = group
+        .rows
+        .iter()
+        .flat_map(|row| derive::operations(row.cell))
+        .collect();
+    names.sort_by_key(|name| op::rank(name));
+    names.dedup();
+    names
+}
+
+/// Known series keep their slot; new ones take the first that is free in this group.
+fn keys(group: &Group<'_>, known: &mut Vec<(String, usize)>) -> Vec<Key> {
+    let names = group.series();
+    let slot_known = |known: &[(String, usize)], name: &str| {
+        known
+            .iter()
+            .find(|(other, _)| other == name)
+            .map(|(_, slot)| *slot)
+    };
+    let mut taken: Vec<usize> = names
+        .iter()
+        .filter_map(|name| slot_known(known, name))
+        .collect();
+    let mut keys = Vec::new();
+    for name in names {
+        let slot = slot_known(known, name).unwrap_or_else(|| {
+            let free = (0..).find(|slot| !taken.contains(slot)).unwrap_or(0);
+            taken.push(free);
+            known.push((name.to_owned(), free));
+            free
+        });
+        keys.push(Key {
+            slot,
+            class: svg::class(slot),
+            name: name.to_owned(),
+        });
+    }
+    keys
+}

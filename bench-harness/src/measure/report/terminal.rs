@@ -1,0 +1,299 @@
+//! The aligned table for people at a terminal.
+
+use std::fmt::Write as _;
+
+use comfy_table::{Attribute, Cell as Field, Color, Table};
+
+use super::format::{self, NONE};
+use crate::measure::derive::{self, Group, Measure, Quantile, Row, groups};
+use crate::measure::model::Report;
+use crate::shared::render::table::{self, Style, wrap};
+
+/// Renders `report`.
+#[must_use]
+pub fn render(report: &Report, style: Style) -> String {
+    let mut out = header(report, style);
+    let groups = groups(report);
+    for group in &groups {
+        let _ = writeln!(out, "\n{}", heading(group));
+        for line in context(group) {
+            let _ = writeln!(out, "{}", wrap(&line, "", style.width));
+        }
+        let _ = writeln!(out, "{}", cells(group, style).trim_fmt());
+        let mut rows = group.rows.iter();
+        if rows.any(|row| !derive::operations(row.cell).is_empty()) {
+            let _ = writeln!(out, "{}", latencies(group, style).trim_fmt());
+        }
+    }
+    if groups.is_empty() {
+        out.push_str("\nNothing was measured.\n");
+    } else {
+        out.push_str(
+            "\nLatencies in µs: medians over rounds; ± is half the range of the rounds' p50.\n\
+             X = median PING round trip of the same client in the same round.\n\
+             W = workers, P = processes they are spread over.\n",
+        );
+    }
+    for (title, lines) in [
+        ("Errors", errors(report)),
+        ("Skipped", skipped(report)),
+        ("Caveats", derive::caveats(report)),
+        ("Notes", report.notes.clone()),
+    ] {
+        if !lines.is_empty() {
+            let _ = writeln!(out, "\n{title}");
+        }
+        for line in lines {
+            let _ = writeln!(out, "{}", wrap(&line, "  ", style.width));
+        }
+    }
+    out
+}
+
+fn header(report: &Report, style: Style) -> String {
+    let (run, harness, env) = (&report.run, &report.harness, &report.environment);
+    let load = env.load_average_at_start.map_or_else(
+        || "load unknown".to_owned(),
+        |[one, ..]| format!("load {one:.2} at start"),
+    );
+    let text = format!(
+        "run {id}, {started}, scenario {scenario}, {rounds} rounds, seed {seed}\n\
+         {cpu}, {cores} cores, {os}, {pinning}, {load}\n\
+         locktopus-bench {version}{git}, {profile} build\n",
+        id = run.id,
+        started = run.started_at,
+        scenario = run.scenario,
+        rounds = run.rounds,
+        seed = run.seed,
+        cpu = env.cpu_model,
+        cores = env.logical_cores,
+        os = env.os,
+        pinning = env.pinning.describe(),
+        version = harness.version,
+        git = harness
+            .git_describe
+            .as_ref()
+            .map_or_else(String::new, |git| format!(" ({git})")),
+        profile = harness.build_profile,
+    );
+    let wrapped = |line| wrap(line, "", style.width) + "\n";
+    text.lines().map(wrapped).collect()
+}
+
+fn heading(group: &Group<'_>) -> String {
+    let waits = if group.corrected {
+        "open loop, timed from the due time"
+    } else {
+        "closed loop"
+    };
+    format!("## {} ({waits})", group.title())
+}
+
+fn context(group: &Group<'_>) -> Vec<String> {
+    let constants: Vec<_> = group
+        .constants
+        .iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    let xs = derive::Spread::of(
+        group
+            .rows
+            .iter()
+            .filter_map(|row| derive::x(row.cell))
+            .flat_map(|x| [x.min, x.max]),
+    );
+    let x = xs.map_or_else(
+        || "no server: no X".to_owned(),
+        |x| {
+            format!(
+                "X = {} to {} µs",
+                format::micros(x.min),
+                format::micros(x.max)
+            )
+        },
+    );
+    vec![constants.join(", "), x]
+}
+
+/// What one number per cell can say.
+fn cells(group: &Group<'_>, style: Style) -> Table {
+    let load = has_load(group);
+    let mut names = lead(load);
+    let further = further(group);
+    names.extend(["acq/s", "±", "commands/acq", "server CPU µs/acq"]);
+    names.extend(further.iter().map(|(name, _)| *name));
+    names.push("overlaps");
+    let mut table = table::new(&names, style);
+    for row in &group.rows {
+        let figure =
+            |measure: &Measure| Field::new(format::median(measure.of(row.cell), measure.unit()));
+        let mut fields = vec![Field::new(&row.series)];
+        fields.extend(load.then(|| Field::new(&row.load)));
+        fields.push(figure(&Measure::Throughput));
+        fields.push(Field::new(format::noise(Measure::Throughput.of(row.cell))));
+        fields.extend([Measure::Commands, Measure::ServerCpu].map(|measure| figure(&measure)));
+        fields.extend(further.iter().map(|(_, measure)| figure(measure)));
+        fields.push(overlap_field(row));
+        table.add_row(fields);
+    }
+    table::align(&mut table, if load { 2 } else { 1 });
+    table
+}
+
+/// What is worth a column besides, depending on what the group is about.
+fn further(group: &Group<'_>) -> Vec<(&'static str, Measure)> {
+    let shared = [("Jain", Measure::Jain), ("max/min", Measure::MaxOverMin)];
+    let spent = [
+        ("script p50 µs", Measure::Script(Quantile::P50)),
+        ("client CPU µs/acq", Measure::ClientCpu),
+        ("client bytes each", Measure::ClientMemory),
+    ];
+    let measured = |measure: &Measure| group.rows.iter().any(|row| measure.of(row.cell).is_some());
+    let columns = if measured(&Measure::Jain) {
+        shared.to_vec()
+    } else {
+        spent.to_vec()
+    };
+    columns
+        .into_iter()
+        .filter(|(_, measure)| measured(measure))
+        .collect()
+}
+
+/// One row per cell and operation; the cell is named in its first row only.
+fn latencies(group: &Group<'_>, style: Style) -> Table {
+    let load = has_load(group);
+    let mut names = lead(load);
+    names.extend([
+        "operation",
+        "p50",
+        "±",
+        "p99",
+        "p99.9",
+        "max",
+        "p50 X",
+        "p99 X",
+    ]);
+    let mut table = table::new(&names, style);
+    for row in &group.rows {
+        for (at, operation) in derive::operations(row.cell).into_iter().enumerate() {
+            let once = |text: &str| {
+                if at == 0 {
+                    text.to_owned()
+                } else {
+                    String::new()
+                }
+            };
+            let mut fields = vec![once(&row.series)];
+            fields.extend(load.then(|| once(&row.load)));
+            fields.extend(latency_fields(row, operation));
+            table.add_row(fields);
+        }
+    }
+    table::align(&mut table, if load { 3 } else { 2 });
+    table
+}
+
+fn latency_fields(row: &Row<'_>, operation: &str) -> [String; 8] {
+    let figure = |measure: Measure| format::median(measure.of(row.cell), measure.unit());
+    let latency = |quantile| figure(Measure::Latency(operation.to_owned(), quantile));
+    let in_x = |quantile| figure(Measure::LatencyInX(operation.to_owned(), quantile));
+    let p50 = Measure::Latency(operation.to_owned(), Quantile::P50).of(row.cell);
+    [
+        operation.to_owned(),
+        latency(Quantile::P50),
+        format::noise(p50),
+        latency(Quantile::P99),
+        latency(Quantile::P999),
+        latency(Quantile::Max),
+        in_x(Quantile::P50),
+        in_x(Quantile::P99),
+    ]
+}
+
+fn has_load(group: &Group<'_>) -> bool {
+    group.rows.iter().any(|row| !row.load.is_empty())
+}
+
+fn lead(load: bool) -> Vec<&'static str> {
+    if load {
+        vec!["who", "load"]
+    } else {
+        vec!["who"]
+    }
+}
+
+fn overlap_field(row: &Row<'_>) -> Field {
+    match derive::overlaps(row.cell) {
+        None => Field::new(NONE),
+        Some(check) if check.found == 0 => Field::new("0").fg(Color::Green),
+        Some(check) => Field::new(format::count(check.found))
+            .fg(Color::Red)
+            .add_attribute(Attribute::Bold),
+    }
+}
+
+fn errors(report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
+    for group in groups(report) {
+        for row in &group.rows {
+            for (kind, count) in derive::errors(row.cell) {
+                let times = format::count(count);
+                lines.push(format!(
+                    "{}, {}: {kind} {times} times",
+                    group.title(),
+                    row.label()
+                ));
+            }
+        }
+    }
+    lines
+}
+
+fn skipped(report: &Report) -> Vec<String> {
+    report
+        .skipped
+        .iter()
+        .map(|skip| format!("{}: needs {}", skip.what, skip.needs))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::sample;
+
+    #[test]
+    fn fits_a_hundred_columns_without_colour() {
+        let text = render(
+            sample::shared(),
+            Style {
+                width: 100,
+                colour: false,
+            },
+        );
+        for line in text.lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+        assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn colour_only_on_request() {
+        let style = Style {
+            width: 120,
+            colour: true,
+        };
+        assert!(render(sample::shared(), style).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn says_what_is_missing() {
+        let text = render(&sample::memory_only(1), Style::default());
+        assert!(text.contains("no server: no X"));
+        assert!(text.contains("topology standalone: needs redis-server"));
+        assert!(text.contains("SYNTHETIC DATA"));
+        assert!(render(&sample::empty(), Style::default()).contains("Nothing was measured."));
+    }
+}

@@ -1,0 +1,12 @@
+//! The parent's side: places, rounds, children, and what the servers say they did.
+
+mod child;
+mod cost;
+mod jobs;
+mod pinned_cores;
+mod place;
+mod rounds;
+
+pub use pinned_cores::PinnedCores;
+pub use place::{Place, PlaceError, ProviderChoice, kind};
+pub use rounds::{RunError, Runner};

@@ -1,0 +1,103 @@
+//! Cores that a run is pinned to: servers on one, workers on the other, and both kept awake.
+//!
+//! Without this a round trip on a small machine has two modes (a core that sleeps takes four times as long
+//! to answer), and every ratio depends on which one was met.
+
+use std::process::Stdio;
+
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use tokio::process::{Child, Command};
+
+use crate::measure::model::Pinning;
+
+/// The cores a run is pinned to. Its spinners end when it is dropped.
+#[derive(Debug)]
+pub struct PinnedCores {
+    pinning: Pinning,
+    _spinners: Vec<Child>,
+}
+
+impl PinnedCores {
+    /// No pinning.
+    #[must_use]
+    pub fn off() -> Self {
+        let pinning = Pinning {
+            pinned: false,
+            server_cores: Vec::new(),
+            client_cores: Vec::new(),
+        };
+        Self {
+            pinning,
+            _spinners: Vec::new(),
+        }
+    }
+
+    /// Servers on core 0, workers on core 1, and on both a process of idle priority that keeps the core
+    /// from sleeping.
+    ///
+    /// # Errors
+    ///
+    /// What is missing on this machine.
+    pub fn on() -> Result<Self, String> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        if cores < 2 {
+            return Err(format!(
+                "pinning needs two cores, this machine gives {cores}"
+            ));
+        }
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let spin = |core: u32| {
+            Command::new("chrt")
+                .args(["--idle", "0"])
+                .arg(&program)
+                .args(["spin", &core.to_string()])
+                .stdin(Stdio::piped())
+                .kill_on_drop(true)
+                .spawn()
+                .map_err(|error| format!("cannot start chrt (package util-linux): {error}"))
+        };
+        let pinning = Pinning {
+            pinned: true,
+            server_cores: vec![0],
+            client_cores: vec![1],
+        };
+        Ok(Self {
+            pinning,
+            _spinners: vec![spin(0)?, spin(1)?],
+        })
+    }
+
+    /// What the report says about it.
+    #[must_use]
+    pub fn pinning(&self) -> Pinning {
+        self.pinning.clone()
+    }
+
+    /// The core for workers.
+    #[must_use]
+    pub fn worker_core(&self) -> Option<u32> {
+        self.pinning.client_cores.first().copied()
+    }
+
+    /// Puts server processes on their core.
+    ///
+    /// # Errors
+    ///
+    /// The process that could not be moved.
+    pub fn pin_servers(&self, pids: &[u32]) -> Result<(), String> {
+        let Some(&core) = self.pinning.server_cores.first() else {
+            return Ok(());
+        };
+        let mut set = CpuSet::new();
+        set.set(usize::try_from(core).unwrap_or(0));
+        for &pid in pids {
+            let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
+            let process = process.ok_or_else(|| format!("{pid} is no process id"))?;
+            // Redis has helper threads, but what serves commands is the main thread.
+            sched_setaffinity(Some(process), &set)
+                .map_err(|error| format!("cannot pin process {pid}: {error}"))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+//! The committed list of promises.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::select::Each;
+use super::{Select, summary};
+
+/// All promises.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Targets {
+    /// In the order of the page.
+    pub target: Vec<Target>,
+}
+
+/// One promise.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// Short name.
+    pub id: String,
+    /// What is promised something about.
+    pub what: String,
+    /// What is promised.
+    pub goal: String,
+    /// What stands in the way, and what was tried.
+    pub because: Option<String>,
+    /// How it is judged.
+    pub check: Vec<Check>,
+}
+
+/// One comparison, or several alike.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    /// Name of the figure.
+    pub figure: String,
+    /// Name of a figure of the same cell that is subtracted.
+    pub less: Option<String>,
+    /// Of which cell.
+    pub of: Select,
+    /// In what the cell differs that the figure is divided by.
+    pub over: Option<Select>,
+    /// What every combination of is a case of its own.
+    #[serde(default)]
+    pub each: Each,
+    /// Not more than this.
+    pub at_most: Option<Bound>,
+    /// Not less than this.
+    pub at_least: Option<Bound>,
+}
+
+/// What a figure is compared with.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Bound {
+    /// A plain number.
+    Number(f64),
+    /// A duration in words.
+    Duration(#[serde(with = "humantime_serde")] Duration),
+}
+
+impl Bound {
+    /// In the unit of the figures: nanoseconds for durations.
+    #[must_use]
+    pub fn value(&self) -> f64 {
+        match self {
+            Self::Number(value) => *value,
+            Self::Duration(duration) => duration.as_nanos() as f64,
+        }
+    }
+}
+
+/// Why a list of promises cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("bad targets: {0}")]
+pub struct TargetError(String);
+
+impl Targets {
+    /// The committed list.
+    ///
+    /// # Errors
+    ///
+    /// [`TargetError`]; a test sees to it that there is none.
+    pub fn committed() -> Result<Self, TargetError> {
+        Self::parse(include_str!("../../../targets.toml"))
+    }
+
+    /// Reads and checks a list.
+    ///
+    /// # Errors
+    ///
+    /// [`TargetError`] naming the target.
+    pub fn parse(text: &str) -> Result<Self, TargetError> {
+        let targets: Self = toml::from_str(text).map_err(|error| TargetError(error.to_string()))?;
+        for target in &targets.target {
+            for check in &target.check {
+                check
+                    .examine()
+                    .map_err(|problem| TargetError(format!("{}: {problem}", target.id)))?;
+            }
+            if targets.target.iter().filter(|t| t.id == target.id).count() > 1 {
+                return Err(TargetError(format!("{} stands there twice", target.id)));
+            }
+        }
+        Ok(targets)
+    }
+}
+
+impl Check {
+    fn examine(&self) -> Result<(), String> {
+        for figure in std::iter::once(&self.figure).chain(&self.less) {
+            if !summary::is_figure(figure) {
+                return Err(format!("there is no figure {figure:?}"));
+            }
+        }
+        if self.at_most.is_some() && self.at_least.is_some() {
+            return Err("at_most and at_least are two checks".to_owned());
+        }
+        let bound = self.at_most.iter().chain(&self.at_least).next();
+        let duration = is_duration(&self.figure) && self.over.is_none();
+        match bound {
+            Some(Bound::Number(_)) if duration => Err(format!(
+                "{:?} is a duration, its bound must be one",
+                self.figure
+            )),
+            Some(Bound::Duration(_)) if !duration => Err(format!(
+                "{:?} is a number, its bound must be one",
+                self.figure
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The figure as the page names it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match &self.less {
+            Some(less) => format!("{} − {less}", self.figure),
+            None => self.figure.clone(),
+        }
+    }
+}
+
+/// Whether a figure is in nanoseconds.
+pub(super) fn is_duration(figure: &str) -> bool {
+    let latency = crate::measure::derive::Quantile::ALL
+        .iter()
+        .any(|quantile| figure.ends_with(&format!(" {}", quantile.name())));
+    latency || matches!(figure, "server CPU" | "client CPU" | "X")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_list_is_good() {
+        let targets = Targets::committed().unwrap();
+        assert!(targets.target.len() > 10);
+        let checks = targets.target.iter().flat_map(|target| &target.check);
+        assert!(checks.filter(|check| check.at_most.is_some()).count() > 10);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let list = |check: &str| {
+            format!("[[target]]\nid = \"a\"\nwhat = \"\"\ngoal = \"\"\n[[target.check]]\n{check}")
+        };
+        let bad = |check: &str| Targets::parse(&list(check)).unwrap_err().to_string();
+        assert!(bad("figure = \"p50\"\nof = {}").contains("no figure \"p50\""));
+        let number = bad("figure = \"hand-off p50\"\nof = {}\nat_most = 3");
+        assert!(number.contains("is a duration"), "{number}");
+        let duration = bad("figure = \"Jain\"\nof = {}\nat_most = \"1us\"");
+        assert!(duration.contains("is a number"), "{duration}");
+        assert!(bad("figure = \"Jain\"\nof = { colour = 1 }").contains("colour"));
+        let good = list("figure = \"Jain\"\nof = {}");
+        assert!(Targets::parse(&good).is_ok());
+        let twice = Targets::parse(&format!("{good}\n{good}")).unwrap_err();
+        assert!(twice.to_string().contains("twice"));
+    }
+}

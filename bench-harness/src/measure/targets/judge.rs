@@ -1,0 +1,283 @@
+//! Promises against figures.
+
+use std::collections::BTreeMap;
+
+use super::{Check, Select, Summary, SummaryCell, Target, Targets};
+use crate::measure::derive::Spread;
+
+/// What of a number means nothing after a way through text.
+pub(super) const LAST_BITS: f64 = 1e-9;
+
+/// How a comparison came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// There is no bound.
+    Reported,
+    /// The median keeps the bound.
+    Met,
+    /// No run has the figure.
+    NotMeasured,
+    /// The median does not keep the bound.
+    NotMet,
+}
+
+impl Outcome {
+    /// In words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reported => "reported",
+            Self::Met => "met",
+            Self::NotMeasured => "not measured",
+            Self::NotMet => "**not met**",
+        }
+    }
+}
+
+/// A promise and how it came out.
+#[derive(Clone, Debug)]
+pub struct Judged<'a> {
+    /// The promise.
+    pub target: &'a Target,
+    /// One line for each case of each check.
+    pub lines: Vec<Line<'a>>,
+}
+
+/// One case of one check.
+#[derive(Clone, Debug)]
+pub struct Line<'a> {
+    /// The check.
+    pub check: &'a Check,
+    /// The cell it is about.
+    pub of: Select,
+    /// The cell it is compared with.
+    pub over: Option<Select>,
+    /// The figure itself.
+    pub figure: Option<Spread>,
+    /// The figure it is divided by.
+    pub reference: Option<Spread>,
+    /// What is compared with the bound: the figure, or the ratio by round.
+    pub value: Option<Spread>,
+    /// How it came out.
+    pub outcome: Outcome,
+}
+
+impl Line<'_> {
+    /// Whether some round would have come out otherwise.
+    #[must_use]
+    pub fn is_close(&self) -> bool {
+        let Some(value) = self.value else {
+            return false;
+        };
+        let kept = [value.min, value.max].map(|value| keeps(self.check, value));
+        kept[0] != kept[1]
+    }
+}
+
+impl Judged<'_> {
+    /// The worst of its lines.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        let outcomes = self.lines.iter().map(|line| line.outcome);
+        outcomes.max().unwrap_or(Outcome::NotMeasured)
+    }
+}
+
+/// Judges a summary.
+#[must_use]
+pub fn judge<'a>(targets: &'a Targets, summary: &Summary) -> Vec<Judged<'a>> {
+    let judged = |target: &'a Target| Judged {
+        target,
+        lines: target
+            .check
+            .iter()
+            .flat_map(|check| lines(check, summary))
+            .collect(),
+    };
+    targets.target.iter().map(judged).collect()
+}
+
+fn lines<'a>(check: &'a Check, summary: &Summary) -> Vec<Line<'a>> {
+    let cases = check.each.cases(&check.of).into_iter();
+    cases.map(|of| line(check, of, summary)).collect()
+}
+
+fn line<'a>(check: &'a Check, of: Select, summary: &Summary) -> Line<'a> {
+    let over = check.over.as_ref().map(|over| over.or(&of));
+    // The latest run that has all of it: what is divided must have been measured in the same rounds.
+    let complete = |run: usize| {
+        let figure = figures(check, &of, summary, run)?;
+        let reference = match &over {
+            Some(over) => Some(figures(check, over, summary, run)?),
+            None => None,
+        };
+        Some((figure, reference))
+    };
+    let mut runs = (0..summary.runs.len()).rev();
+    let (figure, reference) = runs.find_map(complete).unwrap_or_default();
+    let value = match &reference {
+        None => figure.clone(),
+        Some(reference) => ratios(&figure, reference),
+    };
+    let spread = |by_round: &BTreeMap<u32, f64>| Spread::of(by_round.values().copied());
+    let value = spread(&value);
+    let outcome = match value {
+        None => Outcome::NotMeasured,
+        Some(_) if check.at_most.is_none() && check.at_least.is_none() => Outcome::Reported,
+        Some(value) if keeps(check, value.median) => Outcome::Met,
+        Some(_) => Outcome::NotMet,
+    };
+    Line {
+        check,
+        figure: spread(&figure),
+        reference: reference.as_ref().and_then(spread),
+        of,
+        over,
+        value,
+        outcome,
+    }
+}
+
+fn keeps(check: &Check, value: f64) -> bool {
+    let most = check.at_most.as_ref();
+    let least = check.at_least.as_ref();
+    most.is_none_or(|most| value <= most.value() * (1.0 + LAST_BITS))
+        && least.is_none_or(|least| value >= least.value() * (1.0 - LAST_BITS))
+}
+
+/// The figure of the one cell of a run that is meant, by round. Two cells that are meant are a mistake in the list,
+/// and count as none.
+fn figures(
+    check: &Check,
+    select: &Select,
+    summary: &Summary,
+    run: usize,
+) -> Option<BTreeMap<u32, f64>> {
+    let cells = summary.cells.iter().filter(|cell| cell.run == run);
+    let mut meant = cells.filter(|cell| select.matches(cell));
+    let (Some(cell), None) = (meant.next(), meant.next()) else {
+        return None;
+    };
+    let mut values = cell.by_round(&check.figure);
+    if let Some(less) = &check.less {
+        subtract(&mut values, cell, less);
+    }
+    (!values.is_empty()).then_some(values)
+}
+
+fn subtract(values: &mut BTreeMap<u32, f64>, cell: &SummaryCell, less: &str) {
+    let less = cell.by_round(less);
+    values.retain(|round, _| less.contains_key(round));
+    for (round, value) in values {
+        *value -= less[round];
+    }
+}
+
+/// Round by round, because what disturbs one round disturbs both.
+fn ratios(figure: &BTreeMap<u32, f64>, reference: &BTreeMap<u32, f64>) -> BTreeMap<u32, f64> {
+    let pairs = figure.iter().filter_map(|(round, value)| {
+        let reference = *reference.get(round)?;
+        (reference != 0.0).then(|| (*round, value / reference))
+    });
+    pairs.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::sample;
+
+    fn judged(check: &str, test: impl FnOnce(&[Line<'_>])) {
+        let text =
+            format!("[[target]]\nid = \"a\"\nwhat = \"\"\ngoal = \"\"\n[[target.check]]\n{check}");
+        let targets = Targets::parse(&text).unwrap();
+        let summary = Summary::of(std::slice::from_ref(sample::shared())).unwrap();
+        test(&judge(&targets, &summary)[0].lines);
+    }
+
+    const HOT: &str = "of = { scenario = \"hot-lock\", workers = 32 }";
+
+    #[test]
+    fn ratios_are_taken_round_by_round() {
+        let check = format!(
+            "figure = \"commands\"\n{HOT}\nover = {{ strategy = \"rslock\" }}\nat_most = 0.5"
+        );
+        judged(&check, |lines| {
+            let [line] = lines else { panic!("{lines:?}") };
+            let (own, other) = (line.figure.unwrap(), line.reference.unwrap());
+            let value = line.value.unwrap();
+            assert!((value.median - own.median / other.median).abs() < 0.05);
+            assert_eq!((value.rounds, line.outcome), (3, Outcome::Met));
+        });
+    }
+
+    #[test]
+    fn every_outcome_there_is() {
+        let outcome = |rest: &str| {
+            let mut found = None;
+            judged(&format!("figure = \"commands\"\n{HOT}\n{rest}"), |lines| {
+                found = Some((lines[0].outcome, lines[0].is_close()));
+            });
+            found.unwrap()
+        };
+        assert_eq!(outcome(""), (Outcome::Reported, false));
+        assert_eq!(outcome("at_least = 1.5"), (Outcome::Met, false));
+        assert_eq!(outcome("at_most = 1.5"), (Outcome::NotMet, false));
+        let nobody = "over = { strategy = \"nobody\" }\nat_most = 1.5";
+        assert_eq!(outcome(nobody), (Outcome::NotMeasured, false));
+    }
+
+    #[test]
+    fn each_combination_is_a_line_and_what_is_ambiguous_is_none() {
+        judged(
+            "figure = \"Jain\"\nof = { scenario = \"hot-lock\" }\neach.workers = [2, 8, 300]",
+            |lines| {
+                let outcomes: Vec<_> = lines.iter().map(|line| line.outcome).collect();
+                let expected = [Outcome::Reported, Outcome::Reported, Outcome::NotMeasured];
+                assert_eq!(outcomes, expected);
+            },
+        );
+        judged(
+            "figure = \"Jain\"\nof = { scenario = \"hot-lock\" }",
+            |lines| assert_eq!(lines[0].outcome, Outcome::NotMeasured),
+        );
+    }
+
+    #[test]
+    fn what_is_divided_comes_from_one_run() {
+        let text = "[[target]]\nid = \"a\"\nwhat = \"\"\ngoal = \"\"\n[[target.check]]\n\
+            figure = \"commands\"\nof = { scenario = \"hot-lock\", workers = 32 }\n\
+            over = { strategy = \"rslock\" }";
+        let targets = Targets::parse(text).unwrap();
+        let mut without = sample::shared().clone();
+        without
+            .cells
+            .retain(|cell| cell.subject.strategy != "rslock");
+        let both = Summary::of(&[sample::shared().clone(), without.clone()]).unwrap();
+        assert_eq!(judge(&targets, &both)[0].outcome(), Outcome::Reported);
+        let mut only = sample::shared().clone();
+        only.cells.retain(|cell| cell.subject.strategy == "rslock");
+        let apart = Summary::of(&[only, without]).unwrap();
+        assert_eq!(judge(&targets, &apart)[0].outcome(), Outcome::NotMeasured);
+    }
+
+    #[test]
+    fn less_is_subtracted_within_the_cell() {
+        let check = format!("figure = \"hand-off p99\"\nless = \"hand-off p50\"\n{HOT}");
+        judged(&check, |lines| {
+            let difference = lines[0].value.unwrap().median;
+            let summary = Summary::of(std::slice::from_ref(sample::shared())).unwrap();
+            let cell = summary
+                .cells
+                .iter()
+                .find(|cell| lines[0].of.matches(cell))
+                .unwrap();
+            let of = |figure: &str| {
+                Spread::of(cell.by_round(figure).into_values())
+                    .unwrap()
+                    .median
+            };
+            assert!(difference > 0.0 && difference < of("hand-off p99"));
+        });
+    }
+}

@@ -1,0 +1,322 @@
+//! Which cell a check is about.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::SummaryCell;
+use crate::measure::model::Pacing;
+
+/// The strategy that is meant where none is named.
+const OURS: &str = "locktopus";
+
+/// What is asked of a cell; what is not said is not asked, but for what has a default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Select {
+    /// Workload.
+    pub scenario: Option<String>,
+    /// Whose way of locking; this library's without.
+    pub strategy: Option<String>,
+    /// Client library.
+    pub client: Option<String>,
+    /// Kind of lock.
+    pub kind: Option<String>,
+    /// Arrangement of the servers; standalone without.
+    pub topology: Option<String>,
+    /// Servers.
+    pub nodes: Option<u32>,
+    /// Workers.
+    pub workers: Option<u32>,
+    /// Processes.
+    pub processes: Option<u32>,
+    /// Threads of the runtime; one without.
+    pub threads: Option<u32>,
+    /// How often a lock is passed on inside a process; the library's default without.
+    pub turns: Option<u32>,
+    /// How long a lease that nobody wants is kept after the release; not at all without.
+    #[serde(default, with = "humantime_serde")]
+    pub lease_cache: Option<Duration>,
+    /// Safety mode, as a URL has it; plain without.
+    pub safety: Option<String>,
+    /// Arrivals per second of an open loop; a closed one without.
+    pub arrivals_per_second: Option<u64>,
+    /// Locks.
+    pub locks: Option<u32>,
+    /// How long a lock is held.
+    #[serde(default, with = "humantime_serde")]
+    pub hold: Option<Duration>,
+}
+
+/// Values of which every combination is a case of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Each {
+    topology: Vec<String>,
+    client: Vec<String>,
+    kind: Vec<String>,
+    workers: Vec<u32>,
+    threads: Vec<u32>,
+    safety: Vec<String>,
+    #[serde(with = "humantime_list")]
+    hold: Vec<Duration>,
+}
+
+impl Select {
+    /// This selection where `other` says nothing.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        let text = |ours: &Option<String>, theirs: &Option<String>| {
+            ours.clone().or_else(|| theirs.clone())
+        };
+        let strategy = text(&self.strategy, &other.strategy);
+        // A reference has a layout of its own, whatever kind it is compared with.
+        let fixed = strategy.as_deref().and_then(kind_of_reference);
+        let ours = strategy.as_deref().is_none_or(|strategy| strategy == OURS);
+        Self {
+            scenario: text(&self.scenario, &other.scenario),
+            client: text(&self.client, &other.client),
+            kind: fixed.map_or_else(|| text(&self.kind, &other.kind), |kind| Some(kind.into())),
+            strategy,
+            topology: text(&self.topology, &other.topology),
+            nodes: self.nodes.or(other.nodes),
+            workers: self.workers.or(other.workers),
+            processes: self.processes.or(other.processes),
+            threads: self.threads.or(other.threads),
+            // Nobody else passes locks on inside a process, or keeps leases.
+            turns: self.turns.or(other.turns).filter(|_| ours),
+            lease_cache: self.lease_cache.or(other.lease_cache).filter(|_| ours),
+            safety: text(&self.safety, &other.safety).filter(|_| ours),
+            arrivals_per_second: self.arrivals_per_second.or(other.arrivals_per_second),
+            locks: self.locks.or(other.locks),
+            hold: self.hold.or(other.hold),
+        }
+    }
+
+    /// Whether `cell` is what is asked for.
+    #[must_use]
+    pub fn matches(&self, cell: &SummaryCell) -> bool {
+        let subject = &cell.subject;
+        let text = |asked: &Option<String>, found: &str| asked.as_ref().is_none_or(|a| a == found);
+        let number = |asked: Option<u32>, found: u32| asked.is_none_or(|asked| asked == found);
+        let option = |name: &str| -> Option<u32> { subject.options.get(name)?.parse().ok() };
+        text(&self.scenario, &subject.scenario)
+            && self.strategy.as_deref().unwrap_or(OURS) == subject.strategy
+            && text(&self.client, &subject.client)
+            && text(&self.kind, &subject.lock_kind)
+            && self.topology.as_deref().unwrap_or("standalone") == subject.topology.name()
+            && number(self.nodes, subject.nodes)
+            && number(self.workers, subject.workers)
+            && number(self.processes, subject.processes)
+            && self.threads.unwrap_or(1) == option("threads").unwrap_or(1)
+            && self.turns == option("turns")
+            && self.kept()
+                == subject
+                    .options
+                    .get("lease cache")
+                    .and_then(|it| humantime::parse_duration(it).ok())
+            && self.mode() == subject.options.get("safety").map(String::as_str)
+            && self.arrivals_per_second == arrivals(subject.pacing)
+            && number(self.locks, subject.locks)
+            && self
+                .hold
+                .is_none_or(|hold| hold.as_nanos() == u128::from(subject.hold_ns))
+    }
+
+    /// How long leases are kept, if they are.
+    fn kept(&self) -> Option<Duration> {
+        self.lease_cache.filter(|keep| !keep.is_zero())
+    }
+
+    /// The safety mode, unless it is plain.
+    fn mode(&self) -> Option<&str> {
+        self.safety.as_deref().filter(|&mode| mode != "plain")
+    }
+
+    /// The selection in words, without what `known` says already.
+    #[must_use]
+    pub fn describe(&self, known: &Self) -> String {
+        let mut words = Vec::new();
+        let mut text = |ours: &Option<String>, theirs: &Option<String>| {
+            words.extend(ours.clone().filter(|_| ours != theirs));
+        };
+        text(&self.strategy, &known.strategy);
+        text(&self.scenario, &known.scenario);
+        text(&self.kind, &known.kind);
+        text(&self.client, &known.client);
+        text(&self.topology, &known.topology);
+        let mut number = |ours: Option<u32>, theirs: Option<u32>, name: &str| {
+            let ours = ours.filter(|_| ours != theirs);
+            words.extend(ours.map(|value| format!("{name} = {value}")));
+        };
+        number(self.workers, known.workers, "W");
+        number(self.processes, known.processes, "P");
+        number(self.threads, known.threads, "threads");
+        number(self.turns, known.turns, "turns");
+        number(self.nodes, known.nodes, "nodes");
+        number(self.locks, known.locks, "locks");
+        if self.kept() != known.kept() {
+            let keep = self.kept().map(humantime::format_duration);
+            let none = || "no lease cache".to_owned();
+            words.push(keep.map_or_else(none, |keep| format!("lease cache {keep}")));
+        }
+        if self.mode() != known.mode() {
+            words.push(format!("safety {}", self.mode().unwrap_or("plain")));
+        }
+        let rate = self
+            .arrivals_per_second
+            .filter(|_| self.arrivals_per_second != known.arrivals_per_second);
+        words.extend(rate.map(|rate| format!("{rate} arrivals/s")));
+        if let Some(hold) = self.hold.filter(|_| self.hold != known.hold) {
+            words.push(format!("hold {}", humantime::format_duration(hold)));
+        }
+        words.dedup();
+        words.join(", ")
+    }
+}
+
+fn arrivals(pacing: Pacing) -> Option<u64> {
+    match pacing {
+        Pacing::OpenLoop {
+            arrivals_per_second,
+        } => Some(arrivals_per_second),
+        Pacing::ClosedLoop => None,
+    }
+}
+
+fn kind_of_reference(strategy: &str) -> Option<&'static str> {
+    match strategy {
+        "R1" => Some("lock"),
+        "rslock" => Some("mutex"),
+        _ => None,
+    }
+}
+
+impl Each {
+    /// Every combination on top of `base`; `base` alone if there is nothing to combine.
+    #[must_use]
+    pub fn cases(&self, base: &Select) -> Vec<Select> {
+        let mut cases = vec![base.clone()];
+        spread(&mut cases, &self.topology, |case, value| {
+            case.topology = Some(value);
+        });
+        spread(&mut cases, &self.client, |case, value| {
+            case.client = Some(value);
+        });
+        spread(&mut cases, &self.kind, |case, value| {
+            case.kind = Some(value);
+        });
+        spread(&mut cases, &self.workers, |case, value| {
+            case.workers = Some(value);
+        });
+        spread(&mut cases, &self.threads, |case, value| {
+            case.threads = Some(value);
+        });
+        spread(&mut cases, &self.safety, |case, value| {
+            case.safety = Some(value);
+        });
+        spread(&mut cases, &self.hold, |case, value| {
+            case.hold = Some(value);
+        });
+        cases
+    }
+}
+
+fn spread<T: Clone>(cases: &mut Vec<Select>, values: &[T], set: impl Fn(&mut Select, T)) {
+    if values.is_empty() {
+        return;
+    }
+    let with = |case: &Select, value: &T| {
+        let mut case = case.clone();
+        set(&mut case, value.clone());
+        case
+    };
+    *cases = cases
+        .iter()
+        .flat_map(|case| values.iter().map(move |value| with(case, value)))
+        .collect();
+}
+
+/// Several durations in words.
+mod humantime_list {
+    use std::time::Duration;
+
+    use serde::{Deserialize as _, Deserializer};
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<Duration>, D::Error> {
+        let words = Vec::<String>::deserialize(from)?;
+        let parsed = words.iter().map(|word| humantime::parse_duration(word));
+        parsed
+            .collect::<Result<_, _>>()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::sample;
+    use crate::measure::targets::Summary;
+
+    fn select(text: &str) -> Select {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_reference_takes_over_only_what_it_has() {
+        let ours = select("scenario = \"hot-lock\"\nkind = \"lock\"\nworkers = 32\nturns = 1");
+        let redisson = select("strategy = \"redisson\"\nclient = \"redisson\"").or(&ours);
+        assert_eq!((redisson.turns, redisson.workers), (None, Some(32)));
+        assert_eq!(redisson.kind.as_deref(), Some("lock"));
+        let rslock = select("strategy = \"rslock\"").or(&ours);
+        assert_eq!(rslock.kind.as_deref(), Some("mutex"));
+        assert_eq!(select("workers = 2").or(&ours).turns, Some(1));
+        let cached = select("lease_cache = \"5ms\"");
+        let without = select("lease_cache = \"0s\"").or(&cached);
+        assert_eq!(without.describe(&cached), "no lease cache");
+        assert_eq!(cached.describe(&without), "lease cache 5ms");
+        assert_eq!(redisson.or(&cached).lease_cache, None);
+    }
+
+    #[test]
+    fn what_is_not_said_has_its_default_or_does_not_matter() {
+        let summary = Summary::of(std::slice::from_ref(sample::shared())).unwrap();
+        let mut cell = summary.cells[0].clone();
+        assert!(select("scenario = \"hot-lock\"").matches(&cell));
+        assert!(!select("strategy = \"R1\"").matches(&cell));
+        assert!(!select("topology = \"cluster\"").matches(&cell));
+        assert!(!select("hold = \"1ms\"").matches(&cell));
+        cell.subject
+            .options
+            .insert("turns".to_owned(), "1".to_owned());
+        assert!(!select("scenario = \"hot-lock\"").matches(&cell));
+        assert!(select("turns = 1").matches(&cell));
+        cell.subject.options.clear();
+        cell.subject
+            .options
+            .insert("lease cache".to_owned(), "5ms".to_owned());
+        assert!(!select("scenario = \"hot-lock\"").matches(&cell));
+        assert!(!select("lease_cache = \"0s\"").matches(&cell));
+        assert!(select("lease_cache = \"5ms\"").matches(&cell));
+        cell.subject.pacing = Pacing::OpenLoop {
+            arrivals_per_second: 100,
+        };
+        assert!(!select("lease_cache = \"5ms\"").matches(&cell));
+        assert!(select("lease_cache = \"5ms\"\narrivals_per_second = 100").matches(&cell));
+    }
+
+    #[test]
+    fn every_combination_is_a_case() {
+        let each: Each = toml::from_str("kind = [\"a\", \"b\"]\nhold = [\"0s\", \"1ms\"]").unwrap();
+        let cases = each.cases(&select("workers = 2"));
+        let words: Vec<_> = cases
+            .iter()
+            .map(|case| case.describe(&select("workers = 2")))
+            .collect();
+        let expected = ["a, hold 0s", "a, hold 1ms", "b, hold 0s", "b, hold 1ms"];
+        assert_eq!(words, expected);
+        assert_eq!(Each::default().cases(&Select::default()).len(), 1);
+    }
+}

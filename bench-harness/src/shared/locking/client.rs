@@ -1,0 +1,33 @@
+//! Client libraries that can talk to the servers.
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// Which library talks to the servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Client {
+    /// None: the embedded backend.
+    Memory,
+    /// redis-rs.
+    #[value(alias = "redis")]
+    #[serde(alias = "redis")]
+    RedisRs,
+    /// fred.
+    Fred,
+    /// Redisson, which measures only itself.
+    Redisson,
+}
+
+impl Client {
+    /// The name used in reports and on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::RedisRs => "redis-rs",
+            Self::Fred => "fred",
+            Self::Redisson => "redisson",
+        }
+    }
+}

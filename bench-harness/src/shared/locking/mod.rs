@@ -1,0 +1,26 @@
+//! Ways of locking that are put on the same servers: what is asked for, through which library, and other libraries.
+//!
+//! Locktopus itself is not here: each program asks it for more than any other library offers.
+
+mod client;
+mod kind;
+#[cfg(feature = "peers")]
+mod r1;
+#[cfg(feature = "peers")]
+mod rslock;
+mod subject;
+
+#[cfg(feature = "peers")]
+use std::time::Duration;
+
+pub use client::Client;
+pub use kind::Kind;
+#[cfg(feature = "peers")]
+pub(crate) use r1::connect as r1;
+#[cfg(feature = "peers")]
+pub(crate) use rslock::connect as rslock;
+pub(crate) use subject::{Held, Subject};
+
+/// The lease of locks of other libraries, as long as a renewed lease of this one.
+#[cfg(feature = "peers")]
+pub(crate) const LEASE: Duration = Duration::from_secs(30);

@@ -1,0 +1,184 @@
+//! R1, the reference: what most pub/sub locks do, without anything that makes them safe to cancel.
+//!
+//! A hash with an owner, taken by a script; who fails subscribes, waits for a message or the lease, and
+//! tries again with everybody else; a release publishes. One command connection and one for messages.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use locktopus_protocol::{Channel, ChannelFlavour, PushEvent, RedisClient, Reply, Route};
+use tokio::sync::Notify;
+
+use super::{Held, Kind, LEASE, Subject};
+use crate::shared::error_chain::chain;
+
+const ACQUIRE: &str = "\
+if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
+  redis.call('hincrby', KEYS[1], ARGV[2], 1)
+  redis.call('pexpire', KEYS[1], ARGV[1])
+  return -1
+end
+return redis.call('pttl', KEYS[1])";
+
+const RELEASE: &str = "\
+if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end
+if redis.call('hincrby', KEYS[1], ARGV[1], -1) > 0 then return 0 end
+redis.call('del', KEYS[1])
+redis.call('publish', ARGV[2], '0')
+return 1";
+
+static ACQUIRE_SHA: LazyLock<String> =
+    LazyLock::new(|| sha1_smol::Sha1::from(ACQUIRE).digest().to_string());
+static RELEASE_SHA: LazyLock<String> =
+    LazyLock::new(|| sha1_smol::Sha1::from(RELEASE).digest().to_string());
+
+pub(crate) async fn connect(url: &str) -> Result<Arc<dyn Subject>, String> {
+    let client = locktopus::connect_client(url)
+        .await
+        .map_err(|error| chain(&error))?;
+    let subscriptions: Arc<Mutex<HashMap<Vec<u8>, Arc<Subscription>>>> = Arc::default();
+    let mut events = client.take_events().ok_or("the client gives no events")?;
+    let notified = Arc::clone(&subscriptions);
+    tokio::spawn(async move {
+        while let Some(event) = events.recv().await {
+            if let PushEvent::Message { channel, .. } = event {
+                let subscription = notified
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .get(&channel[..])
+                    .cloned();
+                if let Some(subscription) = subscription {
+                    subscription.notify();
+                }
+            }
+        }
+    });
+    Ok(Arc::new(R1 {
+        client,
+        subscriptions,
+        next_owner: Arc::new(AtomicU64::new(0)),
+    }))
+}
+
+/// Wakes every waiter of one lock in this process.
+#[derive(Debug, Default)]
+struct Subscription {
+    waiters: Notify,
+    messages: AtomicU64,
+    subscribed: tokio::sync::OnceCell<()>,
+}
+
+impl Subscription {
+    fn notify(&self) {
+        self.messages.fetch_add(1, Ordering::Relaxed);
+        self.waiters.notify_waiters();
+    }
+}
+
+struct R1 {
+    client: Arc<dyn RedisClient>,
+    subscriptions: Arc<Mutex<HashMap<Vec<u8>, Arc<Subscription>>>>,
+    next_owner: Arc<AtomicU64>,
+}
+
+impl R1 {
+    async fn try_once(&self, lock: &str, owner: &str) -> Result<i64, &'static str> {
+        let lease = LEASE.as_millis().to_string();
+        let args: [&[u8]; 2] = [lease.as_bytes(), owner.as_bytes()];
+        eval(&*self.client, ACQUIRE, &ACQUIRE_SHA, lock, &args).await
+    }
+}
+
+#[async_trait]
+impl Subject for R1 {
+    async fn acquire(&self, _kind: Kind, lock: &str) -> Result<Box<dyn Held>, &'static str> {
+        let number = self.next_owner.fetch_add(1, Ordering::Relaxed);
+        let owner = format!("{}:{number}", std::process::id());
+        let held = || {
+            let (client, lock, owner) = (Arc::clone(&self.client), lock.to_owned(), owner.clone());
+            Ok(Box::new(HeldLock {
+                client,
+                lock,
+                owner,
+            }) as Box<dyn Held>)
+        };
+        if self.try_once(lock, &owner).await? == -1 {
+            return held();
+        }
+        let channel = format!("r1__channel:{{{lock}}}").into_bytes();
+        let subscription = {
+            let mut subscriptions = self
+                .subscriptions
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(subscriptions.entry(channel.clone()).or_default())
+        };
+        let subscribe = || async {
+            let channel = Channel {
+                name: channel.clone().into(),
+                flavour: ChannelFlavour::Plain,
+            };
+            self.client
+                .subscribe(&[channel])
+                .await
+                .map_err(|_| "subscribe")
+        };
+        subscription.subscribed.get_or_try_init(subscribe).await?;
+        loop {
+            let heard = subscription.messages.load(Ordering::Relaxed);
+            let message = subscription.waiters.notified();
+            let remaining = self.try_once(lock, &owner).await?;
+            if remaining == -1 {
+                return held();
+            }
+            // A message between the attempt and this line is not lost: the counter tells.
+            if subscription.messages.load(Ordering::Relaxed) == heard {
+                let most = Duration::from_millis(u64::try_from(remaining).unwrap_or(1));
+                let _ = tokio::time::timeout(most, message).await;
+            }
+        }
+    }
+}
+
+struct HeldLock {
+    client: Arc<dyn RedisClient>,
+    lock: String,
+    owner: String,
+}
+
+#[async_trait]
+impl Held for HeldLock {
+    async fn release(self: Box<Self>) -> Result<(), &'static str> {
+        let channel = format!("r1__channel:{{{}}}", self.lock);
+        let args: [&[u8]; 2] = [self.owner.as_bytes(), channel.as_bytes()];
+        eval(&*self.client, RELEASE, &RELEASE_SHA, &self.lock, &args)
+            .await
+            .map(drop)
+    }
+}
+
+async fn eval(
+    client: &dyn RedisClient,
+    source: &str,
+    sha: &str,
+    key: &str,
+    args: &[&[u8]],
+) -> Result<i64, &'static str> {
+    let slot = Route::Slot(locktopus_protocol::slot::key_slot(key.as_bytes()));
+    let mut command: Vec<&[u8]> = vec![b"EVALSHA", sha.as_bytes(), b"1", key.as_bytes()];
+    command.extend(args);
+    let reply = match client.command(slot, &command).await {
+        Err(locktopus_protocol::ClientError::Rejected { code, .. }) if code == "NOSCRIPT" => {
+            (command[0], command[1]) = (b"EVAL", source.as_bytes());
+            client.command(slot, &command).await
+        }
+        reply => reply,
+    };
+    match reply {
+        Ok(Reply::Int(value)) => Ok(value),
+        _ => Err("backend"),
+    }
+}

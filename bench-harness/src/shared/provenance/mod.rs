@@ -1,0 +1,10 @@
+//! What a report says of its origin: the run, the build of the harness, the machine, and what could not be done.
+//!
+//! Part of both JSON models: a change here changes stored reports.
+
+pub mod detect;
+mod environment;
+mod run;
+
+pub use environment::{Environment, Pinning};
+pub use run::{Harness, Run, Skipped};

@@ -1,0 +1,49 @@
+//! The run and the program that a report comes from.
+
+use serde::{Deserialize, Serialize};
+
+/// Identity of a run and what is needed to repeat it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// Unique name of the run; also names the files rendered from it.
+    pub id: String,
+    /// When the run began, RFC 3339 in UTC.
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
+    pub started_at: String,
+    /// Seed of every random choice: arrival times, round orders, key names.
+    pub seed: u64,
+    /// Arguments the harness was started with, without the program's path.
+    pub command_line: Vec<String>,
+    /// Name of the scenario file or preset.
+    pub scenario: String,
+    /// Rounds that were asked for; a cell may hold fewer when one failed.
+    pub rounds: u32,
+}
+
+/// The program that measured, and how it was built.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Harness {
+    /// Package version.
+    pub version: String,
+    /// `git describe --always --dirty` at build time, when built inside a checkout.
+    pub git_describe: Option<String>,
+    /// Compiler, as `rustc --version` prints it.
+    pub rust_version: String,
+    /// Cargo profile, such as `release`. Only `release` figures should be quoted.
+    pub build_profile: String,
+}
+
+/// Something that was asked for and not measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Skipped {
+    /// What was left out.
+    pub what: String,
+    /// What has to be present for it to run.
+    pub needs: String,
+}
