@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{
-    CLIENTS, Cases, LONG, ONE_SENTINEL, SHARDS, chain, close, connect, eventually, locks, servers,
-    servers_with, unique, url, url_for,
+    CLIENTS, Cases, LONG, ONE_SENTINEL, SHARDS, chain, close, connect, eventually, locks,
+    plain_url_for, servers, servers_with, unique, url, url_for,
 };
-use locktopus::{ConnectError, Severity};
+use locktopus::{ConnectError, Finding, Severity};
 use locktopus_testbed::topology::{Deployment, Knobs, Role, TopologyKind};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -67,6 +67,62 @@ async fn eviction_is_found((place, client): At) -> String {
     };
     assert_eq!(findings.first(), Some(worst));
     refused.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shared_database() {
+    for kind in [TopologyKind::Standalone, SHARDS] {
+        let place = Arc::new(servers(kind).await);
+        // One after the other: each looks at all that there is.
+        for client in CLIENTS {
+            println!(
+                "{}",
+                neighbours_are_found((Arc::clone(&place), client)).await
+            );
+        }
+    }
+}
+
+/// The first about whose database the locks are in.
+async fn shared(url: &str) -> Option<Finding> {
+    let locks = connect(url).await;
+    let findings = locks.diagnose().await.unwrap().findings;
+    close(locks).await;
+    let mut findings = findings.into_iter();
+    findings.find(|finding| finding.check == "shared database")
+}
+
+async fn neighbours_are_found((place, client): At) -> String {
+    // Each client in a namespace of its own, so that the other one's keys are those of another's locks.
+    let url = plain_url_for(&place, client);
+    let namespaced = format!("{url}&namespace={client}:");
+    let locks = connect(&namespaced).await;
+    let (name, set) = (unique("lock"), unique("set"));
+    let guard = locks.lock(&*name).acquire().await.unwrap();
+    let mutex = locks.mutex(unique("mutex")).acquire().await.unwrap();
+    let readers = locks.rw_lock(unique("rw")).read().acquire().await.unwrap();
+    let permits = locks.permit_semaphore(unique("permits"));
+    permits.initialise(2).await.unwrap();
+    let permit = permits.permits(1).acquire().await.unwrap();
+    // Locks are no strangers, to whoever has another namespace or none.
+    assert_eq!(shared(&format!("{url}&namespace=none:")).await, None);
+    assert_eq!(shared(&url).await, None);
+
+    let neighbour = format!("{client}-cache:{set}");
+    let node = place.primary_for(&neighbour).await.unwrap();
+    node.command(&["SET", &neighbour, "1"]).await.unwrap();
+    let found = shared(&url).await.unwrap();
+    assert_eq!(found.severity, Severity::Warning, "{found}");
+    assert!(found.message.contains(":set"), "{found}");
+    let with_namespace = shared(&format!("{url}&namespace=none:")).await.unwrap();
+    assert_eq!(with_namespace.severity, Severity::Note, "{with_namespace}");
+    node.command(&["DEL", &neighbour]).await.unwrap();
+    permit.release().await.unwrap();
+    readers.release().await.unwrap();
+    mutex.release().await.unwrap();
+    guard.release().await.unwrap();
+    close(locks).await;
+    found.to_string()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,6 +3,7 @@
 mod ask;
 mod clocks;
 mod info;
+mod neighbours;
 mod probe;
 mod token_keys;
 mod version;
@@ -27,9 +28,14 @@ pub(super) async fn run(context: &Context, deadline: Instant) -> Result<Diagnosi
         ask_all(executor, &[b"TIME"], deadline)
     );
     let asked = SystemTime::now();
-    let rooms = info::check(executor, infos?, quarantine, &mut diagnosis)?;
-    let piled_up = token_keys::check(context, &rooms, deadline).await?;
+    let seen = info::check(executor, infos?, quarantine, &mut diagnosis)?;
+    let piled_up = token_keys::check(context, &seen.rooms, deadline).await?;
     diagnosis.findings.extend(piled_up);
+    // Every question that a user may not ask leaves a line in the server's log of refusals.
+    if seen.informed {
+        let neighbours = neighbours::check(context, &seen.evicting, deadline).await?;
+        diagnosis.findings.extend(neighbours);
+    }
     clocks::check(times?, before..asked, &mut diagnosis);
     let found = |check| diagnosis.findings.iter().any(|found| found.check == check);
     // A replica refuses every lock, and would be asked again until the deadline.

@@ -11,13 +11,24 @@ use crate::execution::executor::Executor;
 /// The name of the check that a server fails which does not answer.
 pub(super) const UNREACHABLE: &str = "reach";
 
+/// What later checks want to know of it.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// How full the servers are.
+    pub(super) rooms: Vec<(String, Room)>,
+    /// Servers that forget keys when they are full.
+    pub(super) evicting: Vec<String>,
+    /// Whether any of them answered, so that this user may ask more than locks need.
+    pub(super) informed: bool,
+}
+
 pub(super) fn check(
     executor: &Executor,
     answers: Answers,
     quarantine: bool,
     out: &mut Diagnosis,
-) -> Result<Vec<(String, Room)>, BackendError> {
-    let mut rooms = Vec::new();
+) -> Result<Seen, BackendError> {
+    let mut seen = Seen::default();
     let away = |reply: &Result<Reply, ClientError>| {
         matches!(
             reply,
@@ -56,7 +67,9 @@ pub(super) fn check(
                 .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
                 .map(str::trim)
         };
-        rooms.extend(Room::from_info(&text, field).map(|room| (node.clone(), room)));
+        seen.informed = true;
+        let room = Room::from_info(&text, field);
+        seen.rooms.extend(room.map(|room| (node.clone(), room)));
         let version = ServerVersion::from_info(field);
         out.nodes.push(
             version
@@ -77,6 +90,7 @@ pub(super) fn check(
                 "{node}: maxmemory-policy is {policy}: a full server drops locks that are held; set it to noeviction"
             );
             out.findings.push(finding(severity, "eviction", message));
+            seen.evicting.push(node.clone());
         }
         if field("role") == Some("slave") {
             let message =
@@ -102,5 +116,5 @@ pub(super) fn check(
                 .push(finding(Severity::Note, "replication", message));
         }
     }
-    Ok(rooms)
+    Ok(seen)
 }

@@ -1,0 +1,177 @@
+//! Whether the locks live among keys of somebody else, such as a cache.
+//!
+//! A cache is emptied (`FLUSHDB`), and its server forgets what it has no room for: locks that stand among its keys go with
+//! them. And a lock's name may be a name of the cache's. A sample of keys tells.
+
+use futures_util::future::join_all;
+use locktopus_core::{BackendError, Finding, Severity};
+use tokio::time::{Instant, timeout_at};
+
+use super::ask::{ask_all, finding};
+use crate::backend::context::Context;
+use crate::client::{Reply, Route};
+use crate::layout::slot::key_slot;
+
+/// The check that this is.
+const CHECK: &str = "shared database";
+/// How many keys a server looks at for the sample.
+const SAMPLE: &str = "200";
+/// Of so many keys of a sample it is asked whether they are locks.
+const ASKED: usize = 8;
+/// In the middle of the name of a reader's expiry.
+const READERS_EXPIRY: &[u8] = b":rwlock_timeout:";
+/// What the names of keys beside a lock begin with.
+const BESIDE: [&[u8]; 2] = [b"redisson_", b"locktopus_"];
+
+/// Samples every primary. Reports nothing to users without the right to `SCAN`. `evicting` are the servers that forget keys
+/// when they are full.
+pub(super) async fn check(
+    context: &Context,
+    evicting: &[String],
+    deadline: Instant,
+) -> Result<Vec<Finding>, BackendError> {
+    let scan: [&[u8]; 4] = [b"SCAN", b"0", b"COUNT", SAMPLE.as_bytes()];
+    let answers = ask_all(&context.executor, &scan, deadline).await?;
+    let namespace = context.options.probe_prefix.as_str();
+    let mut found = Vec::new();
+    for (node, answer) in &answers {
+        let Ok(Reply::Array(parts)) = answer else {
+            continue;
+        };
+        let [_, Reply::Array(keys)] = parts.as_slice() else {
+            continue;
+        };
+        let keys = keys.iter().filter_map(|key| match key {
+            Reply::Bytes(key) => Some(&key[..]),
+            _ => None,
+        });
+        let candidates = keys.filter(|key| !is_of_a_lock(namespace, key));
+        let asked = candidates
+            .take(ASKED)
+            .map(|key| stands_alone(context, key, deadline));
+        let alone = join_all(asked).await.into_iter().flatten().next();
+        found.extend(alone.map(|key| advice(node, key, namespace, evicting.contains(node))));
+    }
+    Ok(found)
+}
+
+/// Whether a key's name says that it belongs to a lock.
+fn is_of_a_lock(namespace: &str, key: &[u8]) -> bool {
+    let beside = BESIDE.iter().any(|prefix| key.starts_with(prefix));
+    // Other libraries' mutexes have the namespace behind a prefix.
+    beside || has(key, READERS_EXPIRY) || !namespace.is_empty() && has(key, namespace.as_bytes())
+}
+
+fn has(key: &[u8], part: &[u8]) -> bool {
+    key.windows(part.len()).any(|window| window == part)
+}
+
+/// The key, unless there is a token or the mark of a kind beside it, as there is beside every lock of ours.
+async fn stands_alone<'a>(context: &Context, key: &'a [u8], deadline: Instant) -> Option<&'a [u8]> {
+    let tag = hash_tag(key);
+    let braced = [b"{", tag, b"}"].concat();
+    let whole = if tag == key { &braced[..] } else { key };
+    let beside = [
+        (b"redisson_lock_token:", whole),
+        (b"redisson_lock_token:", &braced),
+    ]
+    .map(|(prefix, name)| [&prefix[..], name].concat());
+    let marks = [whole, &braced].map(|name| [&b"locktopus_kind:"[..], name].concat());
+    let question: [&[u8]; 5] = [b"EXISTS", &beside[0], &beside[1], &marks[0], &marks[1]];
+    // A read-write lock that only readers hold has no token.
+    let shared: [&[u8]; 3] = [b"HEXISTS", key, b"mode"];
+    let ask = async |question: &[&[u8]]| {
+        let route = Route::Slot(key_slot(key));
+        let answer = context.executor.client().command(route, question);
+        timeout_at(deadline, answer).await.ok()
+    };
+    let nothing_beside = matches!(ask(&question).await, Some(Ok(Reply::Int(0))));
+    let alone = nothing_beside && !matches!(ask(&shared).await, Some(Ok(Reply::Int(1))));
+    alone.then_some(key)
+}
+
+/// What is in the first braces, or all of a key without.
+fn hash_tag(key: &[u8]) -> &[u8] {
+    let position = |bytes: &[u8], brace| bytes.iter().position(|byte| *byte == brace);
+    let inside = position(key, b'{').map(|open| &key[open + 1..]);
+    let tag = inside.and_then(|rest| Some(&rest[..position(rest, b'}')?]));
+    tag.filter(|tag| !tag.is_empty()).unwrap_or(key)
+}
+
+fn advice(node: &str, key: &[u8], namespace: &str, evicting: bool) -> Finding {
+    let shown: String = String::from_utf8_lossy(key).chars().take(40).collect();
+    let start =
+        format!("{node}: the database has keys that are no locks of ours, such as {shown:?}");
+    let apart = "give locks a server of their own";
+    let (severity, message) = match (evicting, namespace.is_empty()) {
+        (true, _) => (
+            Severity::Danger,
+            format!(
+                "{start}, on a server that evicts keys: it is used as a cache, and drops locks that are held when it is \
+                 full; {apart}, with maxmemory-policy noeviction"
+            ),
+        ),
+        (false, true) => (
+            Severity::Warning,
+            format!(
+                "{start}, and locks have no namespace: a lock may be asked for by the name of such a key, and whoever empties \
+                 the database ends all locks; set a namespace, or better {apart}"
+            ),
+        ),
+        (false, false) => (
+            Severity::Note,
+            format!("{start}: whoever empties the database ends all locks; better {apart}"),
+        ),
+    };
+    finding(severity, CHECK, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_locks_are_known_by_their_names() {
+        for (namespace, key, of_a_lock) in [
+            ("shop:", "shop:order", true),
+            ("shop:", "{shop:order}:timeout", true),
+            ("shop:", "lock:shop:order", true),
+            ("shop:", "redisson_lock_token:{other:order}", true),
+            ("shop:", "x{other}:owner:rwlock_timeout:1", true),
+            ("shop:", "user:1", false),
+            ("shop:", "", false),
+            ("", "locktopus_kind:{a}", true),
+            ("", "a", false),
+        ] {
+            let found = is_of_a_lock(namespace, key.as_bytes());
+            assert_eq!(found, of_a_lock, "{namespace} {key}");
+        }
+    }
+
+    #[test]
+    fn a_name_in_braces_is_found() {
+        for (key, tag) in [
+            ("a", "a"),
+            ("{a}:timeout", "a"),
+            ("{}a", "{}a"),
+            ("{a", "{a"),
+            ("x{a}{b}", "a"),
+        ] {
+            assert_eq!(hash_tag(key.as_bytes()), tag.as_bytes(), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_cache_is_worse_than_a_neighbour() {
+        for (evicting, namespace, severity, said) in [
+            (true, "", Severity::Danger, "noeviction"),
+            (true, "shop:", Severity::Danger, "noeviction"),
+            (false, "", Severity::Warning, "set a namespace"),
+            (false, "shop:", Severity::Note, "empties"),
+        ] {
+            let found = advice("n:1", b"user:1", namespace, evicting);
+            assert_eq!(found.severity, severity, "{found}");
+            assert!(found.message.contains(said) && found.message.contains("user:1"));
+        }
+    }
+}
