@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use locktopus_protocol::{ClientError, ConnectOptions, Deployment, HostPort, Servers};
+use locktopus_protocol::{ClientError, ConnectOptions, Deployment, HostPort, SentinelTls, Servers};
 use tokio::sync::mpsc::unbounded_channel;
 
 use crate::client::{self, FredClient};
@@ -167,11 +167,23 @@ fn check(options: &ConnectOptions) -> Result<(), ConnectError> {
         Servers::Cluster(_) if options.database != 0 => {
             invalid("database", "a cluster has only database 0")
         }
+        Servers::Sentinel { .. } if options.sentinel_tls != SentinelTls::AsServers => invalid(
+            "sentinel_tls",
+            "fred has the same TLS settings for sentinels and servers: use redis-rs",
+        ),
+        Servers::Sentinel { .. } if server_name(options).is_some() => invalid(
+            "tls.server_name",
+            "fred does not use it for the primary that sentinels name: use redis-rs",
+        ),
         _ if options.connect_timeout.is_zero() => {
             invalid("connect_timeout", "must be longer than zero")
         }
         _ => Ok(()),
     }
+}
+
+fn server_name(options: &ConnectOptions) -> Option<&String> {
+    options.tls.as_ref()?.server_name.as_ref()
 }
 
 #[cfg(feature = "tls")]

@@ -1,7 +1,8 @@
 //! Locktopus over the fred client: standalone, Sentinel and Cluster.
 //!
 //! [`connect`] gives a [`FredClient`], which implements
-//! [`RedisClient`](locktopus_protocol::RedisClient). No type of fred appears in this crate's API.
+//! [`RedisClient`](locktopus_protocol::RedisClient). No type of fred appears in this crate's API, but
+//! for what [reads](from_config) the configuration of a client that a program has already.
 //!
 //! fred does the protocol, TLS, pipelining and the dialogue with sentinels. This crate decides when to
 //! connect and where to send, because fred's router queues commands while it is disconnected, writes
@@ -12,6 +13,7 @@
 //! | module | job |
 //! |---|---|
 //! | `connect`, `client` | from options to a connected client; the client itself |
+//! | `settings` | from a program's own configuration of fred to options |
 //! | `connection::dial` | make one connection |
 //! | `connection::conn` | one live connection: send, check, kill |
 //! | `connection::link` | keep one connection alive |
@@ -31,8 +33,11 @@ mod client;
 mod cluster;
 mod connect;
 mod connection;
+mod settings;
 mod single;
 
 pub use client::FredClient;
 pub use connect::connect;
 pub use connection::error::ConnectError;
+pub use fred;
+pub use settings::{from_builder, from_client, from_config};

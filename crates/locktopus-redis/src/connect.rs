@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use locktopus_protocol::{ClientError, ConnectOptions, HostPort, Servers};
+use locktopus_protocol::{ClientError, ConnectOptions, HostPort, SentinelTls, Servers, TlsOptions};
 
 use crate::client::RedisRsClient;
 use crate::cluster::Cluster;
@@ -45,10 +45,7 @@ use crate::topology::Topology;
 /// ```
 pub async fn connect(options: &ConnectOptions) -> Result<RedisRsClient, ConnectError> {
     check(options)?;
-    let tls = match &options.tls {
-        Some(tls) => Some(Tls::load(tls).await?),
-        None => None,
-    };
+    let tls = load(options.tls.as_ref()).await?;
     let dialer = Arc::new(Dialer::for_data(options, tls.clone()));
     let topology = match &options.servers {
         Servers::Standalone(server) => Topology::Single(Single::new(
@@ -59,6 +56,11 @@ pub async fn connect(options: &ConnectOptions) -> Result<RedisRsClient, ConnectE
             sentinels,
             master_name,
         } => {
+            let tls = match &options.sentinel_tls {
+                SentinelTls::AsServers => tls,
+                SentinelTls::Off => None,
+                SentinelTls::Own(own) => load(Some(own)).await?,
+            };
             let asking = Dialer::for_sentinels(options, tls);
             let sentinels = Arc::new(Sentinels::new(sentinels, master_name, asking));
             Topology::Single(Single::new(Target::Primary(sentinels), Arc::clone(&dialer)))
@@ -75,6 +77,13 @@ pub async fn connect(options: &ConnectOptions) -> Result<RedisRsClient, ConnectE
             Ok(RedisRsClient::new(topology, dialer))
         }
         Err(error) => Err(unreachable(options, &error)),
+    }
+}
+
+async fn load(options: Option<&TlsOptions>) -> Result<Option<Tls>, ConnectError> {
+    match options {
+        Some(options) => Tls::load(options).await.map(Some),
+        None => Ok(None),
     }
 }
 

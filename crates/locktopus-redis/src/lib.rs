@@ -11,11 +11,13 @@
 //! * a node that is dead or frozen delays nobody but the callers of its own slots;
 //! * a subscription that may have missed something says so.
 //!
-//! No type of redis-rs appears in the public interface.
+//! No type of redis-rs appears in the public interface, but for what [reads](from_connection_info) the settings of a client
+//! that a program has already.
 //!
 //! | module | what is in it |
 //! |---|---|
 //! | `connect`, `client` | from options to a connected client; the client itself |
+//! | `settings` | from a program's own configuration of redis-rs to options |
 //! | `connection` | one connection to one server: dialling, sentinels, TLS, sending, health |
 //! | `single` | one primary: standalone or named by sentinels |
 //! | `cluster` | a connection for each primary; the slot map and its refresh |
@@ -30,6 +32,7 @@ mod client;
 mod cluster;
 mod connect;
 mod connection;
+mod settings;
 mod single;
 mod subscriptions;
 mod topology;
@@ -37,3 +40,5 @@ mod topology;
 pub use client::RedisRsClient;
 pub use connect::connect;
 pub use connection::error::ConnectError;
+pub use redis;
+pub use settings::{from_cluster_nodes, from_connection_info, from_sentinels};

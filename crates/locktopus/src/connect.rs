@@ -62,15 +62,17 @@ pub(crate) fn build(
     options: &UrlOptions,
     configure: impl FnOnce(LocktopusBuilder) -> LocktopusBuilder,
 ) -> Result<Locktopus, ConnectError> {
-    let mut builder = Locktopus::builder_dyn(backend).namespace(&options.namespace);
+    let mut builder = Locktopus::builder_dyn(backend)
+        .namespace(&options.namespace)
+        .names(options.names);
     if let Some(lease) = options.default_lease() {
         builder = builder.renewed_lease(lease);
     }
     Ok(configure(builder).build()?)
 }
 
-/// Connects and gives the bare backend, for those who wrap or combine backends. `namespace` and `renewed_lease`
-/// of the URL concern a `Locktopus` and play no part.
+/// Connects and gives the bare backend, for those who wrap or combine backends. `namespace`, `names` and
+/// `renewed_lease` of the URL concern a `Locktopus` and play no part.
 ///
 /// # Errors
 ///
@@ -171,6 +173,8 @@ mod deferred;
 pub(crate) mod quorum;
 #[cfg(any(feature = "redis", feature = "fred"))]
 mod servers;
+#[cfg(all(test, any(feature = "redis", feature = "fred")))]
+pub(crate) use servers::connect_options as options_of;
 
 #[cfg_attr(
     not(any(feature = "redis", feature = "fred")),

@@ -119,6 +119,15 @@ pub enum ConnectError {
         option: &'static str,
     },
 
+    /// A client of the program's own has a setting that connections for locks cannot have, or one that cannot be read.
+    #[error("the client's own settings cannot be used: {setting} {problem}")]
+    ClientSettings {
+        /// Which setting, as the client library calls it.
+        setting: &'static str,
+        /// What is wrong with it, and what to do.
+        problem: String,
+    },
+
     /// A setting of the builder is wrong.
     #[error(transparent)]
     Settings(#[from] LockError),
@@ -137,6 +146,16 @@ fn with_causes(error: &dyn Error) -> String {
         next = cause.source();
     }
     text
+}
+
+#[cfg(any(feature = "redis", feature = "fred"))]
+impl From<locktopus_protocol::SettingsError> for ConnectError {
+    fn from(error: locktopus_protocol::SettingsError) -> Self {
+        Self::ClientSettings {
+            setting: error.setting,
+            problem: error.problem,
+        }
+    }
 }
 
 fn list(findings: &[Finding]) -> String {

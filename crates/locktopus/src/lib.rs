@@ -6,6 +6,8 @@
 //! | to | see |
 //! |---|---|
 //! | connect | [`connect`], [`connect_with`] and the table of [URL options](mod@url) |
+//! | connect with what a client of yours has | [`redis`](mod@redis) and [`fred`](mod@fred): `from_client`, `from_config`, ... |
+//! | send commands of your own | [`connect_client`] and [`client`] |
 //! | take a lock | [`Locktopus::lock`], [`Locktopus::mutex`], [`LockRequest`] |
 //! | hold it | [`LockGuard`], [`Lease`], [`FencingToken`] |
 //! | keep late writers out | [`Fence`], [`FenceGate`], [`StaleFence`] |
@@ -17,11 +19,19 @@
 //! | share locks with another library | [`MutexProfile`], [`Locktopus::mutex_as`] |
 //! | write a backend | [`LockBackend`], [`Connectors`] for a URL scheme of its own |
 
+#[cfg(any(feature = "redis", feature = "fred"))]
+mod client_settings;
 mod connect;
 mod connect_error;
 mod connectors;
+#[cfg(feature = "fred")]
+pub mod fred;
+#[cfg(feature = "redis")]
+pub mod redis;
 pub mod url;
 
+#[cfg(any(feature = "redis", feature = "fred"))]
+pub use client_settings::ClientSettings;
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub use connect::connect_client;
 #[cfg(any(feature = "redis", feature = "fred"))]
@@ -36,6 +46,16 @@ pub use locktopus_core::*;
 #[cfg(feature = "memory")]
 pub use locktopus_memory::*;
 pub use locktopus_quorum::*;
+
+/// What [`connect_client`] gives, and what its methods take and return.
+#[cfg(any(feature = "redis", feature = "fred"))]
+pub mod client {
+    pub use locktopus_protocol::slot::key_slot;
+    pub use locktopus_protocol::{
+        Channel, ChannelFlavour, ClientError, Deployment, NodeReply, Pipelined, PushEvent,
+        RedisClient, Reply, Route,
+    };
+}
 
 /// What most programs need: `use locktopus::prelude::*;`
 pub mod prelude {

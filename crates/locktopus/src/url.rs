@@ -7,6 +7,7 @@
 //! | `redis://[USER[:PASSWORD]@]HOST[:PORT][/DB]` | one server |
 //! | `redis-sentinel://[USER[:PASSWORD]@]HOST:PORT,HOST:PORT/MASTER[/DB]` | the primary that the sentinels know as `MASTER` |
 //! | `redis-cluster://[USER[:PASSWORD]@]HOST:PORT,HOST:PORT` | a cluster; the rest of its nodes is discovered |
+//! | `redis+unix://[USER:PASSWORD@]/PATH` or `unix://` | one server on this machine, by its socket |
 //! | `rediss://`, `rediss-sentinel://`, `rediss-cluster://` | the same with TLS (feature `tls`) |
 //!
 //! `valkey` may be written for `redis`. A port that is left out is 6379, for sentinels 26379. Special
@@ -23,6 +24,7 @@
 //! | `checks` | `off`, `warn`, `refuse` | `warn` | what to do about findings of the connect-time checks: nothing (and do not look), log them, or refuse if locks could be lost silently |
 //! | `connect` | `now`, `lazy` | `now` | whether connecting fails if no server answers; with `lazy` locks fail as not taken until one does, and the checks are made only if one does at once |
 //! | `namespace` | text | empty | put in front of every lock name |
+//! | `names` | `plain`, `escaped` | `plain` | whether names may be any bytes ([`NameEncoding`](crate::NameEncoding)); must be the same for all who share locks |
 //! | `renewed_lease` | duration | `30s` | lease of locks asked for without one; renewed after a third |
 //! | `token_retention` | duration from `1m`, `forever` | `1d` | how long a token key stays after the last grant ([`TokenRetention`](crate::TokenRetention)); `forever` if Java services use `RFencedLock` on the same names |
 //! | `safety` | `plain`, `replicated`, `quarantine` | `plain` | what a grant is worth when a server fails ([`SafetyMode`](crate::SafetyMode)); must be the same for all who share locks |
@@ -33,7 +35,11 @@
 //! | `sentinel_user`, `sentinel_password` | text | none | login for the sentinels |
 //! | `ca` | path | system's | PEM file with the authorities to trust |
 //! | `cert`, `key` | paths | none | PEM files with a client certificate and its key |
+//! | `tls_server_name` | host name | the host of each server | the name that certificates must be for, where servers are reached by addresses that these do not have. One for all servers; behind sentinels with `client=redis` only |
 //! | `danger_accept_invalid_certs` | `true`, `false` | `false` | accept any certificate |
+//! | `sentinel_tls` | `on`, `off` | as the scheme says | whether the sentinels speak TLS, if not all servers do the same. This and the following: `client=redis` only |
+//! | `sentinel_ca`, `sentinel_cert`, `sentinel_key`, `sentinel_tls_server_name`, `sentinel_danger_accept_invalid_certs` | as without `sentinel_` | as for the servers, if none is given | TLS settings of the sentinels' own; each that is left out has its default then |
+//! | `db` | number | `0` | the database, of a unix socket |
 //!
 //! Features never choose: a URL without `client` means `client=redis` in every build, and where the feature `redis` is off it
 //! is an error that says so. Features add up over a program's dependencies, so a default that depends on them would move
@@ -42,13 +48,14 @@
 //! Durations are written like `250ms`, `5s`, `2m`, `7d`. Timeouts are at most an hour, leases and retentions ten years.
 //!
 //! Other schemes are offered by crates of others: [`Connectors`](crate::Connectors). Of the options such a URL has here only
-//! `namespace`, `renewed_lease` and `checks`; all others are for the connector.
+//! `namespace`, `names`, `renewed_lease` and `checks`; all others are for the connector.
 //!
 //! Messages show a URL without its login, and its options up to the first that is a secret or unknown. So write
 //! `sentinel_password` last if messages are to show the others.
 
 mod authority;
 mod custom;
+mod encryption;
 mod options;
 mod parse;
 #[cfg(test)]
@@ -57,6 +64,8 @@ mod redacted;
 mod safety;
 
 pub use custom::CustomUrl;
+#[cfg(any(feature = "redis", feature = "fred"))]
+pub(crate) use encryption::{SentinelTlsSettings, TlsSettings};
 pub use options::{Checks, ClientChoice};
 pub use parse::BackendUrl;
 pub use redacted::UrlError;

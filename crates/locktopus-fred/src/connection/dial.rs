@@ -189,14 +189,18 @@ impl Dialer {
 
     fn server_config(&self, target: &Target, attempt: usize) -> ServerConfig {
         match target {
-            Target::Node(node) => ServerConfig::Centralized {
-                server: server(node),
+            Target::Node(node) => match node.socket_path() {
+                #[cfg(unix)]
+                Some(path) => ServerConfig::Unix { path: path.into() },
+                _ => ServerConfig::Centralized {
+                    server: self.server(node),
+                },
             },
             Target::Primary {
                 sentinels,
                 master_name,
             } => {
-                let mut hosts: Vec<_> = sentinels.iter().map(server).collect();
+                let mut hosts: Vec<_> = sentinels.iter().map(|node| self.server(node)).collect();
                 // fred never gets past a first sentinel that accepts connections and stays silent.
                 let turn = attempt % hosts.len().max(1);
                 hosts.rotate_left(turn);
@@ -209,6 +213,19 @@ impl Dialer {
                 }
             }
         }
+    }
+
+    #[cfg(feature = "tls")]
+    fn server(&self, node: &HostPort) -> Server {
+        let name = self.options.tls.as_ref();
+        let name = name.and_then(|tls| tls.server_name.clone());
+        Server::new_with_tls(node.host.as_str(), node.port, name)
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[expect(clippy::unused_self, reason = "the other build has a name for TLS")]
+    fn server(&self, node: &HostPort) -> Server {
+        Server::new(node.host.as_str(), node.port)
     }
 
     fn connection(&self) -> ConnectionConfig {
@@ -258,10 +275,6 @@ fn ending(ended: Result<Result<(), fred::error::Error>, JoinError>) -> String {
         Ok(Err(failure)) => error::describe(&failure),
         Ok(Ok(())) | Err(_) => "the connection was closed at once".to_owned(),
     }
-}
-
-fn server(node: &HostPort) -> Server {
-    Server::new(node.host.as_str(), node.port)
 }
 
 /// A word as servers read it in a command that is one line, which is how fred sends `HELLO`: a space or a quote in a

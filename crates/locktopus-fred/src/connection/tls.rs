@@ -1,13 +1,13 @@
 //! TLS settings in fred's terms.
 
-use fred::types::config::{TlsConfig, TlsConnector};
+use fred::types::config::TlsConfig;
 use locktopus_protocol::TlsOptions;
 
 use crate::connection::error::ConnectError;
 
 pub(crate) async fn config(options: &TlsOptions) -> Result<TlsConfig, ConnectError> {
-    let config = locktopus_protocol::tls::client_config(options)
+    let connector = locktopus_protocol::tls::connector(options)
         .await
         .map_err(|failure| ConnectError::Tls(failure.to_string()))?;
-    Ok(TlsConfig::from(TlsConnector::from(config)))
+    Ok(TlsConfig::from(connector))
 }

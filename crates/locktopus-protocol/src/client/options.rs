@@ -22,6 +22,8 @@ pub struct ConnectOptions {
     pub database: u32,
     /// TLS settings; `None` means plain TCP. Redirects and sentinel answers never fall back to plain TCP.
     pub tls: Option<TlsOptions>,
+    /// TLS settings for the sentinels.
+    pub sentinel_tls: SentinelTls,
     /// Longest time for one connection: TCP and TLS handshake, login, database and client name. What other steps may
     /// take follows from it and from `command_timeout`: see [`Budget`](crate::Budget).
     pub connect_timeout: Duration,
@@ -44,6 +46,7 @@ impl ConnectOptions {
             sentinel_credentials: None,
             database: 0,
             tls: None,
+            sentinel_tls: SentinelTls::AsServers,
             connect_timeout: Self::usual_connect_timeout(command_timeout),
             command_timeout,
             client_name: None,
@@ -74,18 +77,37 @@ pub enum Servers {
     Cluster(Vec<HostPort>),
 }
 
-/// A host name or address with a port.
+/// A host name or address with a port, or a unix socket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostPort {
-    /// Name, IPv4 or IPv6 address (without brackets).
+    /// Name, IPv4 or IPv6 address (without brackets). If it begins with `/`, the path of a unix socket.
     pub host: String,
-    /// TCP port.
+    /// TCP port; 0 for a unix socket.
     pub port: u16,
+}
+
+impl HostPort {
+    /// The unix socket with this absolute path.
+    #[must_use]
+    pub fn unix(path: impl Into<String>) -> Self {
+        Self {
+            host: path.into(),
+            port: 0,
+        }
+    }
+
+    /// The path, if this is a unix socket.
+    #[must_use]
+    pub fn socket_path(&self) -> Option<&str> {
+        self.host.starts_with('/').then_some(self.host.as_str())
+    }
 }
 
 impl fmt::Display for HostPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
+        if let Some(path) = self.socket_path() {
+            f.write_str(path)
+        } else if self.host.contains(':') {
             write!(f, "[{}]:{}", self.host, self.port)
         } else {
             write!(f, "{}:{}", self.host, self.port)
@@ -135,6 +157,63 @@ pub struct TlsOptions {
     pub client_identity: Option<ClientIdentity>,
     /// Accept any certificate. Named so that it stands out in `Debug` output and in a URL.
     pub danger_accept_invalid_certs: bool,
+    /// The name that certificates must be for, and that is asked for (SNI); `None`: the host that is connected to. One name
+    /// for all servers, for those that are reached by addresses their certificates do not have.
+    pub server_name: Option<String>,
+    /// A configuration that the program has made. Then the files and `danger_accept_invalid_certs` play no part.
+    #[cfg(feature = "tls")]
+    pub prepared: Option<crate::client::tls::PreparedTls>,
+}
+
+impl TlsOptions {
+    /// The same, with or without certificates being checked.
+    #[must_use]
+    pub fn insecure(mut self, insecure: bool) -> Self {
+        self.danger_accept_invalid_certs = insecure;
+        self
+    }
+}
+
+/// How to do TLS with the sentinels.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum SentinelTls {
+    /// As with the servers that hold the data.
+    #[default]
+    AsServers,
+    /// Not at all: plain TCP.
+    Off,
+    /// With these settings.
+    Own(TlsOptions),
+}
+
+/// Settings that were read from a client which a program has configured for itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadSettings {
+    /// Addresses, logins, database and TLS.
+    pub options: ConnectOptions,
+    /// Why the TLS settings could not be read, although there are some: they have to be given in another way.
+    pub hidden_tls: Option<SettingsError>,
+}
+
+/// Why the settings of a program's own client cannot be used. Shows no secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{setting} {problem}")]
+pub struct SettingsError {
+    /// Which setting, as the client library calls it.
+    pub setting: &'static str,
+    /// What is wrong with it, and what to do.
+    pub problem: String,
+}
+
+impl SettingsError {
+    /// An error about this setting.
+    #[must_use]
+    pub fn new(setting: &'static str, problem: impl Into<String>) -> Self {
+        Self {
+            setting,
+            problem: problem.into(),
+        }
+    }
 }
 
 /// A client certificate.
@@ -149,6 +228,22 @@ pub struct ClientIdentity {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_socket_is_shown_by_its_path() {
+        let socket = HostPort::unix("/run/redis.sock");
+        assert_eq!(socket.to_string(), "/run/redis.sock");
+        assert_eq!(socket.socket_path(), Some("/run/redis.sock"));
+        let port = 6379;
+        for (host, shown) in [("::1", "[::1]:6379"), ("h", "h:6379")] {
+            let host = host.to_owned();
+            let server = HostPort { host, port };
+            assert_eq!(
+                (server.to_string().as_str(), server.socket_path()),
+                (shown, None)
+            );
+        }
+    }
 
     #[test]
     fn whoever_waits_longer_for_an_answer_waits_longer_for_a_connection() {

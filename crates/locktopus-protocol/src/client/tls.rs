@@ -3,14 +3,18 @@
 //! The cryptography provider is passed on explicitly. A process has one default provider, and that is the program's to
 //! choose: a library that installed one would make the program's own choice fail, or take its place.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use rustls;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+
+use tokio_rustls::TlsConnector;
 
 use crate::client::options::TlsOptions;
 
@@ -19,8 +23,41 @@ use crate::client::options::TlsOptions;
 #[error("{0}")]
 pub struct TlsError(String);
 
-/// Reads the files and puts a configuration together: with the program's provider if it has installed one, for a program
-/// that is bound to a certain cryptography, and with ring otherwise. Installs nothing.
+/// TLS as a program has configured it for itself, ready for use.
+#[derive(Clone)]
+pub struct PreparedTls(Arc<TlsConnector>);
+
+impl PreparedTls {
+    /// Takes a configuration as it is.
+    #[must_use]
+    pub fn new(config: Arc<ClientConfig>) -> Self {
+        TlsConnector::from(config).into()
+    }
+}
+
+impl From<TlsConnector> for PreparedTls {
+    fn from(connector: TlsConnector) -> Self {
+        Self(Arc::new(connector))
+    }
+}
+
+/// The configuration may hold keys, so it stays out.
+impl fmt::Debug for PreparedTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PreparedTls").finish_non_exhaustive()
+    }
+}
+
+/// What is in them cannot be compared; a clone is the same.
+impl PartialEq for PreparedTls {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for PreparedTls {}
+
+/// What makes the handshakes: the program's own, or one for the files that `options` name.
 ///
 /// # Errors
 ///
@@ -29,7 +66,16 @@ pub struct TlsError(String);
 /// # Cancel safety
 ///
 /// Cancel safe: files are only read.
-pub async fn client_config(options: &TlsOptions) -> Result<ClientConfig, TlsError> {
+pub async fn connector(options: &TlsOptions) -> Result<TlsConnector, TlsError> {
+    match &options.prepared {
+        Some(PreparedTls(connector)) => Ok(TlsConnector::clone(connector)),
+        None => Ok(Arc::new(client_config(options).await?).into()),
+    }
+}
+
+/// Reads the files and puts a configuration together: with the program's provider if it has installed one, for a program
+/// that is bound to a certain cryptography, and with ring otherwise. Installs nothing.
+async fn client_config(options: &TlsOptions) -> Result<ClientConfig, TlsError> {
     let options = options.clone();
     let read = tokio::task::spawn_blocking(move || read(&options)).await;
     read.unwrap_or_else(|stopped| Err(TlsError(stopped.to_string())))

@@ -1,4 +1,4 @@
-//! The bytes to and from one server: TCP with its options, and TLS on top of it.
+//! The bytes to and from one server: TCP with its options, and TLS on top of it; or a unix socket.
 //!
 //! redis-rs could open a connection by itself, but takes the cryptography for it from the process-wide default, which a
 //! library must not set.
@@ -19,6 +19,9 @@ const SILENCE: Duration = Duration::from_secs(5);
 
 /// Connects to whichever address of the server answers first.
 pub(crate) async fn open(server: &HostPort, tls: Option<&Tls>) -> io::Result<Stream> {
+    if let Some(path) = server.socket_path() {
+        return socket(path).await;
+    }
     let addresses = lookup_host((server.host.as_str(), server.port)).await?;
     let attempts: Vec<_> = addresses
         .map(|address| {
@@ -37,6 +40,16 @@ pub(crate) async fn open(server: &HostPort, tls: Option<&Tls>) -> io::Result<Str
         return Err(io::Error::new(io::ErrorKind::NotFound, message));
     }
     select_ok(attempts).await.map(|(stream, _others)| stream)
+}
+
+#[cfg(unix)]
+async fn socket(path: &str) -> io::Result<Stream> {
+    Ok(Box::new(tokio::net::UnixStream::connect(path).await?))
+}
+
+#[cfg(not(unix))]
+async fn socket(_: &str) -> io::Result<Stream> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 fn configure(stream: &TcpStream) -> io::Result<()> {

@@ -9,7 +9,6 @@ pub(crate) use disabled::Tls;
 #[cfg(feature = "tls")]
 mod enabled {
     use std::io;
-    use std::sync::Arc;
 
     use locktopus_protocol::TlsOptions;
     use rustls::pki_types::ServerName;
@@ -23,19 +22,30 @@ mod enabled {
     #[derive(Clone)]
     pub(crate) struct Tls {
         connector: TlsConnector,
+        /// Instead of the host that is connected to.
+        server_name: Option<String>,
     }
 
     impl Tls {
         pub(crate) async fn load(options: &TlsOptions) -> Result<Self, ConnectError> {
-            let config = locktopus_protocol::tls::client_config(options)
+            let connector = locktopus_protocol::tls::connector(options)
                 .await
                 .map_err(|failure| ConnectError::Tls(failure.to_string()))?;
-            let connector = TlsConnector::from(Arc::new(config));
-            Ok(Self { connector })
+            let server_name = options.server_name.clone();
+            if let Some(name) = &server_name {
+                let checked = ServerName::try_from(name.as_str());
+                checked
+                    .map_err(|error| ConnectError::Tls(format!("server name {name:?}: {error}")))?;
+            }
+            Ok(Self {
+                connector,
+                server_name,
+            })
         }
 
-        /// Makes the handshake, and checks that the certificate is for `host`.
+        /// Makes the handshake, and checks that the certificate is for `host`, unless another name is asked for.
         pub(crate) async fn wrap(&self, host: &str, stream: TcpStream) -> io::Result<Stream> {
+            let host = self.server_name.as_deref().unwrap_or(host);
             let name = ServerName::try_from(host.to_owned())
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
             let encrypted = self.connector.connect(name, stream).await?;

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use locktopus_core::NodeProbe;
-use locktopus_core::{DynBackend, Locktopus};
+use locktopus_core::{DynBackend, Locktopus, NameEncoding, NodeProbe};
 use locktopus_quorum::{QuorumBackend, QuorumBuilder};
 
 use super::deferred::Deferred;
@@ -42,7 +41,8 @@ use crate::url::BackendUrl;
 ///
 /// Cancel safe: nothing is written.
 pub async fn connect_quorum(urls: &[impl AsRef<str> + Sync]) -> Result<Locktopus, ConnectError> {
-    let (mut namespace, mut longest) = (String::new(), None);
+    let (mut namespace, mut names) = (String::new(), NameEncoding::default());
+    let mut longest = None;
     for (at, url) in urls.iter().enumerate() {
         let url: BackendUrl = url.as_ref().parse()?;
         if at > 0 && url.options.namespace != namespace {
@@ -51,11 +51,17 @@ pub async fn connect_quorum(urls: &[impl AsRef<str> + Sync]) -> Result<Locktopus
                 option: "namespace",
             });
         }
-        namespace = url.options.namespace;
+        if at > 0 && url.options.names != names {
+            return Err(ConnectError::NodesDiffer {
+                url: url.to_string(),
+                option: "names",
+            });
+        }
+        (namespace, names) = (url.options.namespace, url.options.names);
         longest = longest.max(url.options.renewed_lease);
     }
     let quorum = quorum_of(urls, |builder| builder)?;
-    let mut builder = Locktopus::builder(quorum).namespace(namespace);
+    let mut builder = Locktopus::builder(quorum).namespace(namespace).names(names);
     if let Some(lease) = longest {
         builder = builder.renewed_lease(lease);
     }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use locktopus_core::DynBackend;
 use locktopus_protocol::{
     BackendOptions, ClientIdentity, ConnectOptions, Credentials, HostPort, PubSubMode,
-    RedisBackend, RedisClient, Secret, Servers, TlsOptions,
+    RedisBackend, RedisClient, Secret, SentinelTls, Servers, TlsOptions,
 };
 
 use crate::connect_error::ConnectError;
-use crate::url::{Authority, BackendUrl, Begin, ClientChoice, PubSub, Shape};
+use crate::url::{
+    Authority, BackendUrl, Begin, ClientChoice, PubSub, SentinelTlsSettings, Shape, TlsSettings,
+};
 
 pub(super) async fn open(
     url: &BackendUrl,
@@ -27,13 +29,7 @@ pub(super) async fn open_backend(
     authority: &Authority,
     shape: &Shape,
 ) -> Result<RedisBackend, ConnectError> {
-    if tls && cfg!(not(feature = "tls")) {
-        return Err(ConnectError::FeatureMissing {
-            url: url.to_string(),
-            feature: "tls",
-        });
-    }
-    let client = client(url, &connect_options(url, tls, authority, shape)).await?;
+    let client = open_client(url, tls, authority, shape).await?;
     let options = BackendOptions {
         call_timeout: url.options.timeout,
         token_retention: url.options.token_retention,
@@ -59,16 +55,18 @@ pub(super) async fn open_client(
     authority: &Authority,
     shape: &Shape,
 ) -> Result<Arc<dyn RedisClient>, ConnectError> {
+    let options = connect_options(url, tls, authority, shape);
+    let tls = options.tls.is_some() || matches!(options.sentinel_tls, SentinelTls::Own(_));
     if tls && cfg!(not(feature = "tls")) {
         return Err(ConnectError::FeatureMissing {
             url: url.to_string(),
             feature: "tls",
         });
     }
-    client(url, &connect_options(url, tls, authority, shape)).await
+    client(url, &options).await
 }
 
-fn connect_options(
+pub(crate) fn connect_options(
     url: &BackendUrl,
     tls: bool,
     authority: &Authority,
@@ -105,19 +103,16 @@ fn connect_options(
             password: Secret::new(password.clone()),
         })
     };
-    let identity = options.cert.clone().zip(options.key.clone());
+    let read = url.read.as_deref().map(|read| &read.options);
+    let read_login = |login: fn(&ConnectOptions) -> &Option<Credentials>| login(read?).clone();
     ConnectOptions {
-        credentials: login(&authority.username, &authority.password),
-        sentinel_credentials: login(&options.sentinel_user, &options.sentinel_password),
+        credentials: login(&authority.username, &authority.password)
+            .or_else(|| read_login(|read| &read.credentials)),
+        sentinel_credentials: login(&options.sentinel_user, &options.sentinel_password)
+            .or_else(|| read_login(|read| &read.sentinel_credentials)),
         database,
-        tls: tls.then(|| TlsOptions {
-            ca_file: options.ca.clone(),
-            client_identity: identity.map(|(cert_file, key_file)| ClientIdentity {
-                cert_file,
-                key_file,
-            }),
-            danger_accept_invalid_certs: options.danger_accept_invalid_certs,
-        }),
+        tls: tls.then(|| tls_options(&options.tls, read.and_then(|read| read.tls.as_ref()))),
+        sentinel_tls: sentinel_tls(&options.sentinel_tls, read),
         connect_timeout: options
             .connect_timeout
             .unwrap_or_else(|| ConnectOptions::usual_connect_timeout(options.timeout)),
@@ -125,6 +120,39 @@ fn connect_options(
         client_name: options.client_name.clone(),
         lazy: options.begin == Begin::Lazy,
         ..ConnectOptions::new(servers)
+    }
+}
+
+/// What the options say, and what they leave open as in the settings of the program's own client.
+fn tls_options(said: &TlsSettings, read: Option<&TlsOptions>) -> TlsOptions {
+    let mut tls = match read {
+        Some(read) if !said.says_whom_to_trust() => read.clone(),
+        _ => {
+            let identity = said.cert.clone().zip(said.key.clone());
+            TlsOptions {
+                ca_file: said.ca.clone(),
+                client_identity: identity.map(|(cert_file, key_file)| ClientIdentity {
+                    cert_file,
+                    key_file,
+                }),
+                danger_accept_invalid_certs: said.danger_accept_invalid_certs,
+                server_name: read.and_then(|read| read.server_name.clone()),
+                ..TlsOptions::default()
+            }
+        }
+    };
+    if said.server_name.is_some() {
+        tls.server_name.clone_from(&said.server_name);
+    }
+    tls
+}
+
+fn sentinel_tls(said: &SentinelTlsSettings, read: Option<&ConnectOptions>) -> SentinelTls {
+    match (said.wanted, read) {
+        (Some(false), _) => SentinelTls::Off,
+        _ if said.differ() => SentinelTls::Own(tls_options(&said.own, None)),
+        (_, Some(read)) => read.sentinel_tls.clone(),
+        (_, None) => SentinelTls::AsServers,
     }
 }
 

@@ -13,29 +13,7 @@ pub(crate) struct Authority {
 
 impl Authority {
     pub(crate) fn parse(text: &str, default_port: u16, url: &Redacted) -> Result<Self, UrlError> {
-        // The last `@`, because a password may contain one.
-        let (login, hosts) = text
-            .rsplit_once('@')
-            .map_or((None, text), |(login, hosts)| (Some(login), hosts));
-        let (username, password) = match login {
-            None => (None, None),
-            Some(login) => {
-                let (user, password) = login
-                    .split_once(':')
-                    .map_or((login, None), |(u, p)| (u, Some(p)));
-                let user = decode(user, "user name", url)?;
-                let password = password
-                    .map(|password| decode(password, "password", url))
-                    .transpose()?;
-                ((!user.is_empty()).then_some(user), password)
-            }
-        };
-        if username.is_some() && password.is_none() {
-            return Err(url.error(
-                "the user name",
-                "has no password; write USER:PASSWORD@HOST, or leave it out",
-            ));
-        }
+        let ((username, password), hosts) = login(text, url)?;
         let hosts = hosts
             .split(',')
             .map(|host| host_port(host, default_port, url))
@@ -46,6 +24,45 @@ impl Authority {
             hosts,
         })
     }
+
+    /// `text` is what stands in front of the path: nothing, or a login with `@`.
+    pub(crate) fn of_socket(text: &str, path: String, url: &Redacted) -> Result<Self, UrlError> {
+        let ((username, password), host) = login(text, url)?;
+        if !host.is_empty() {
+            let problem = "stands where a unix socket has none; write redis+unix:///PATH";
+            return Err(url.error(format!("host {}", url.quote_address(host)), problem));
+        }
+        Ok(Self {
+            username,
+            password,
+            hosts: vec![(path, 0)],
+        })
+    }
+}
+
+type Login = (Option<String>, Option<String>);
+
+/// The login in front of the last `@`, and what is behind it.
+fn login<'a>(text: &'a str, url: &Redacted) -> Result<(Login, &'a str), UrlError> {
+    // The last `@`, because a password may contain one.
+    let Some((login, hosts)) = text.rsplit_once('@') else {
+        return Ok(((None, None), text));
+    };
+    let (user, password) = login
+        .split_once(':')
+        .map_or((login, None), |(user, password)| (user, Some(password)));
+    let user = decode(user, "user name", url)?;
+    let password = password
+        .map(|password| decode(password, "password", url))
+        .transpose()?;
+    let username = (!user.is_empty()).then_some(user);
+    if username.is_some() && password.is_none() {
+        return Err(url.error(
+            "the user name",
+            "has no password; write USER:PASSWORD@HOST, or leave it out",
+        ));
+    }
+    Ok(((username, password), hosts))
 }
 
 fn host_port(text: &str, default_port: u16, url: &Redacted) -> Result<(String, u16), UrlError> {

@@ -58,7 +58,7 @@ impl CustomUrl {
         &self.scheme
     }
 
-    /// The URL as it was written, **with its secrets**, without the options `namespace`, `renewed_lease` and `checks`.
+    /// The URL as it was written, **with its secrets**, without the options `namespace`, `names`, `renewed_lease` and `checks`.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.exposed

@@ -1,10 +1,10 @@
 //! The options behind the `?` of a backend URL.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use locktopus_core::{SafetyMode, TokenRetention};
+use locktopus_core::{NameEncoding, SafetyMode, TokenRetention};
 
+use super::encryption::{SentinelTlsSettings, TlsSettings};
 use super::redacted::{Redacted, UrlError, decode};
 use super::safety::SafetyOptions;
 
@@ -58,15 +58,16 @@ pub(crate) struct UrlOptions {
     pub(crate) checks: Checks,
     pub(crate) begin: Begin,
     pub(crate) namespace: String,
+    pub(crate) names: NameEncoding,
     pub(crate) renewed_lease: Option<Duration>,
     pub(crate) token_retention: TokenRetention,
     pub(crate) client_name: Option<String>,
     pub(crate) sentinel_user: Option<String>,
     pub(crate) sentinel_password: Option<String>,
-    pub(crate) ca: Option<PathBuf>,
-    pub(crate) cert: Option<PathBuf>,
-    pub(crate) key: Option<PathBuf>,
-    pub(crate) danger_accept_invalid_certs: bool,
+    pub(crate) tls: TlsSettings,
+    pub(crate) sentinel_tls: SentinelTlsSettings,
+    /// Of a unix socket, whose path has no room for it.
+    pub(crate) db: Option<u32>,
     pub(crate) safety: SafetyMode,
 }
 
@@ -80,15 +81,15 @@ impl Default for UrlOptions {
             checks: Checks::default(),
             begin: Begin::default(),
             namespace: String::new(),
+            names: NameEncoding::default(),
             renewed_lease: None,
             token_retention: TokenRetention::default(),
             client_name: None,
             sentinel_user: None,
             sentinel_password: None,
-            ca: None,
-            cert: None,
-            key: None,
-            danger_accept_invalid_certs: false,
+            tls: TlsSettings::default(),
+            sentinel_tls: SentinelTlsSettings::default(),
+            db: None,
             safety: SafetyMode::Plain,
         }
     }
@@ -103,8 +104,11 @@ pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 /// Bound for leases; what a `Locktopus` allows is usually less (`max_lease`).
 pub(super) const LONGEST_LEASE: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
+/// What a refused value must be.
+pub(super) type Rule = &'static str;
+
 /// Options that concern a `Locktopus` on any backend. A `memory:` URL has no others, and a connector is not shown them.
-pub(super) const FOR_ANY_BACKEND: [&str; 3] = ["namespace", "renewed_lease", "checks"];
+pub(super) const FOR_ANY_BACKEND: [&str; 4] = ["namespace", "names", "renewed_lease", "checks"];
 
 impl UrlOptions {
     /// The lease of locks asked for without one, if it is not to be the usual one: quarantine may not allow that.
@@ -137,9 +141,8 @@ impl UrlOptions {
             options.set(&mut safety, (&name, &quoted), value, url)?;
             seen.push(name);
         }
-        if options.cert.is_some() != options.key.is_some() {
-            return Err(url.error("options \"cert\" and \"key\"", "must be given together"));
-        }
+        options.tls.check("", url)?;
+        options.sentinel_tls.check(url)?;
         if options.begin == Begin::Lazy && options.checks == Checks::Refuse {
             let problem = "exclude each other: what does not answer cannot be checked";
             return Err(url.error("options connect=lazy and checks=refuse", problem));
@@ -161,6 +164,10 @@ impl UrlOptions {
         let choose = |problem: &str| url.error(format!("option {name}={quoted}"), problem);
         let duration = |longest| duration_up_to(longest, value).map_err(|rule| choose(&rule));
         let text = || Some(value.to_owned());
+        let encryption = self.tls.set(name, value);
+        if let Some(taken) = encryption.or_else(|| self.sentinel_tls.set(name, value)) {
+            return taken.map_err(choose);
+        }
         match name {
             "client" => {
                 self.client = Some(match value {
@@ -195,6 +202,13 @@ impl UrlOptions {
                 };
             }
             "namespace" => value.clone_into(&mut self.namespace),
+            "names" => {
+                self.names = match value {
+                    "plain" => NameEncoding::Plain,
+                    "escaped" => NameEncoding::Escaped,
+                    _ => return Err(choose("must be plain or escaped")),
+                };
+            }
             "renewed_lease" => self.renewed_lease = Some(duration(LONGEST_LEASE)?),
             "token_retention" if value == "forever" => {
                 self.token_retention = TokenRetention::Forever;
@@ -214,12 +228,12 @@ impl UrlOptions {
             "client_name" => self.client_name = text(),
             "sentinel_user" => self.sentinel_user = text(),
             "sentinel_password" => self.sentinel_password = text(),
-            "ca" => self.ca = Some(value.into()),
-            "cert" => self.cert = Some(value.into()),
-            "key" => self.key = Some(value.into()),
-            "danger_accept_invalid_certs" => {
-                self.danger_accept_invalid_certs =
-                    value.parse().map_err(|_| choose("must be true or false"))?;
+            "db" => {
+                self.db = Some(
+                    value
+                        .parse()
+                        .map_err(|_| choose("must be a number from 0"))?,
+                )
             }
             _ => return Err(unknown(quoted_name, url)),
         }

@@ -3,8 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+#[cfg(any(feature = "redis", feature = "fred"))]
+use locktopus_protocol::ReadSettings;
+
 use super::authority::Authority;
-use super::options::UrlOptions;
+use super::options::{ClientChoice, UrlOptions};
 use super::redacted::{Redacted, SCHEMES, UrlError, decode};
 
 /// A checked backend URL. See the [module's tables](super) for what may be written.
@@ -23,6 +26,9 @@ use super::redacted::{Redacted, SCHEMES, UrlError, decode};
 pub struct BackendUrl {
     pub(crate) place: Place,
     pub(crate) options: UrlOptions,
+    /// What a client of the program's own has that cannot be said in a URL.
+    #[cfg(any(feature = "redis", feature = "fred"))]
+    pub(crate) read: Option<Box<ReadSettings>>,
     redacted: Redacted,
 }
 
@@ -66,40 +72,76 @@ impl BackendUrl {
             None => servers(text, others, &redacted)?,
         };
         let options = UrlOptions::parse(query, memory.is_some(), &redacted)?;
-        let url = Self {
+        let mut url = Self {
             place,
             options,
+            #[cfg(any(feature = "redis", feature = "fred"))]
+            read: None,
             redacted,
         };
         url.check()?;
+        url.place_database();
         Ok(url)
     }
 
     fn check(&self) -> Result<(), UrlError> {
-        let Place::Servers { tls, shape, .. } = &self.place else {
+        let Place::Servers {
+            tls,
+            authority,
+            shape,
+        } = &self.place
+        else {
             return Ok(());
         };
-        let options = &self.options;
-        let has_tls_options =
-            options.ca.is_some() || options.cert.is_some() || options.danger_accept_invalid_certs;
-        if !tls && has_tls_options {
-            return Err(self.redacted.error(
+        let (options, error) = (&self.options, |part: &str, problem: &str| {
+            Err(self.redacted.error(part, problem))
+        });
+        if !tls && options.tls.says_anything() {
+            return error(
                 "a TLS option",
                 "needs a rediss scheme, or it would be ignored",
-            ));
+            );
+        }
+        let has_sentinels = matches!(shape, Shape::Sentinel { .. });
+        if options.sentinel_tls.differ() && !has_sentinels {
+            return error(
+                "a TLS option for sentinels",
+                "means nothing without sentinels",
+            );
+        }
+        let is_socket = matches!(&authority.hosts[..], [(path, 0)] if path.starts_with('/'));
+        if options.db.is_some() && !is_socket {
+            let problem =
+                "is for unix sockets only; elsewhere the database is the path: redis://HOST/3";
+            return error("option \"db\"", problem);
+        }
+        if options.client == Some(ClientChoice::Fred) && has_sentinels {
+            if options.sentinel_tls.differ() {
+                let problem = "is not possible with client=fred, which has the same TLS settings for all; use client=redis";
+                return error("a TLS option for sentinels", problem);
+            }
+            if options.tls.server_name.is_some() {
+                let problem = "is not possible with client=fred behind sentinels; use client=redis";
+                return error("option \"tls_server_name\"", problem);
+            }
         }
         let sentinel_login = options.sentinel_user.is_some() || options.sentinel_password.is_some();
-        if sentinel_login && !matches!(shape, Shape::Sentinel { .. }) {
-            return Err(self
-                .redacted
-                .error("a sentinel login", "means nothing without sentinels"));
+        if sentinel_login && !has_sentinels {
+            return error("a sentinel login", "means nothing without sentinels");
         }
         if options.sentinel_user.is_some() && options.sentinel_password.is_none() {
-            return Err(self
-                .redacted
-                .error("option \"sentinel_user\"", "needs sentinel_password"));
+            return error("option \"sentinel_user\"", "needs sentinel_password");
         }
         Ok(())
+    }
+
+    /// The database of a unix socket is an option, but belongs to the place.
+    fn place_database(&mut self) {
+        if let (Some(db), Place::Servers { shape, .. }) = (self.options.db, &mut self.place)
+            && let Shape::Standalone { database } = shape
+        {
+            *database = db;
+        }
     }
 }
 
@@ -115,6 +157,9 @@ fn servers(text: &str, others: &[&str], url: &Redacted) -> Result<Place, UrlErro
         )
     })?;
     let base = scheme.replacen("valkey", "redis", 1);
+    if matches!(base.as_str(), "redis+unix" | "unix") {
+        return socket(rest, url);
+    }
     let (base, tls) = match base.strip_prefix("rediss") {
         Some(shape) => (format!("redis{shape}"), true),
         None => (base, false),
@@ -173,6 +218,21 @@ fn servers(text: &str, others: &[&str], url: &Redacted) -> Result<Place, UrlErro
         tls,
         authority,
         shape,
+    })
+}
+
+/// `[USER:PASSWORD@]/PATH`, behind the scheme of a unix socket.
+fn socket(rest: &str, url: &Redacted) -> Result<Place, UrlError> {
+    let (login, path) = address_and_path(rest, url)?;
+    let path = decode(path, "path of the socket", url)?;
+    if path.is_empty() || path.contains('\0') {
+        let hint = "needs the absolute path of the socket; write redis+unix:///PATH";
+        return Err(url.error("a URL of a unix socket", hint));
+    }
+    Ok(Place::Servers {
+        tls: false,
+        authority: Authority::of_socket(login, format!("/{path}"), url)?,
+        shape: Shape::Standalone { database: 0 },
     })
 }
 

@@ -21,13 +21,17 @@ const TELLTALES: &str = "QXZJЖ漢ß";
 const SPECIAL: &str = "/?#@:&=%+;,[]()!*'\"\\<>{}|^~$` \t\n\u{0}-._017aefs";
 
 /// Texts that mean something in a URL.
-const TOKENS: [&str; 34] = [
+const TOKENS: [&str; 38] = [
     "://",
     "redis",
     "rediss",
     "valkey",
     "-sentinel",
     "-cluster",
+    "+unix",
+    "unix",
+    "db",
+    "sentinel_ca",
     "memory:",
     "user",
     ":",
@@ -97,6 +101,8 @@ pub(crate) fn url_with_password() -> impl Strategy<Value = (String, Vec<String>)
             "redis:",
             "redis:/",
             "redis//",
+            "redis+unix://",
+            "unix://",
             "memory:",
             "://",
         ][..],
@@ -126,6 +132,10 @@ pub(crate) fn url_with_password() -> impl Strategy<Value = (String, Vec<String>)
             "timeot=1s",
             "client=fred&checks=no",
             "ca=/x.pem",
+            "sentinel_ca=/x.pem",
+            "tls_server_name=x",
+            "db=3",
+            "names=escaped",
             "client_name=a@b",
             "&&",
             "=",
@@ -258,6 +268,19 @@ proptest! {
             prop_assert_eq!(authority.password.as_ref(), Some(&password));
             prop_assert_eq!(&authority.hosts, &[("h".to_owned(), 7)]);
         }
+    }
+
+    /// Whatever the path of a socket, encoded it is what was meant, and beside a login it is neither host nor option.
+    #[test]
+    fn the_path_of_a_socket_is_what_was_meant(path in "/[^\0]{1,20}", password in password(), db in any::<u32>()) {
+        let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+        let (written, login) = (encode(&path).replacen("%2F", "/", 1), encode(&password));
+        let url = format!("redis+unix://app:{login}@{written}?db={db}");
+        let url: BackendUrl = url.parse().map_err(|error| TestCaseError::fail(format!("{error}")))?;
+        let Place::Servers { authority, .. } = &url.place else { panic!("no servers") };
+        prop_assert_eq!(&authority.hosts, &[(path, 0)]);
+        prop_assert_eq!(authority.password.as_ref(), Some(&password));
+        prop_assert_eq!(url.options.db, Some(db));
     }
 
     #[test]

@@ -22,7 +22,7 @@ const HIDDEN: &str = "***";
 const SECRET_OPTION: &str = "sentinel_password";
 
 /// Options whose values may be shown.
-const PLAIN_OPTIONS: [&str; 19] = [
+const PLAIN_OPTIONS: [&str; 28] = [
     "client",
     "connect",
     "timeout",
@@ -30,6 +30,7 @@ const PLAIN_OPTIONS: [&str; 19] = [
     "pubsub",
     "checks",
     "namespace",
+    "names",
     "renewed_lease",
     "token_retention",
     "safety",
@@ -41,11 +42,19 @@ const PLAIN_OPTIONS: [&str; 19] = [
     "ca",
     "cert",
     "key",
+    "tls_server_name",
     "danger_accept_invalid_certs",
+    "sentinel_tls",
+    "sentinel_ca",
+    "sentinel_cert",
+    "sentinel_key",
+    "sentinel_tls_server_name",
+    "sentinel_danger_accept_invalid_certs",
+    "db",
 ];
 
 /// Schemes that may be shown in front of a hidden login; any other may be a part of it.
-pub(crate) const SCHEMES: [&str; 12] = [
+pub(crate) const SCHEMES: [&str; 15] = [
     "redis",
     "rediss",
     "valkey",
@@ -58,6 +67,9 @@ pub(crate) const SCHEMES: [&str; 12] = [
     "rediss-cluster",
     "valkey-cluster",
     "valkeys-cluster",
+    "redis+unix",
+    "valkey+unix",
+    "unix",
 ];
 
 /// A URL without its login and without options that are secrets.

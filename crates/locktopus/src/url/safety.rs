@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use locktopus_core::{MIN_LEASE, ReplicaNeed, SafetyMode};
 
+use super::options::Rule;
 use super::redacted::{Redacted, UrlError};
 
 const REPLICATION_TIMEOUT: Duration = Duration::from_millis(500);
@@ -25,9 +26,6 @@ enum Word {
     Replicated,
     Quarantine,
 }
-
-/// What a refused value must be.
-type Rule = &'static str;
 
 impl SafetyOptions {
     pub(super) fn choose_mode(&mut self, value: &str) -> Result<(), Rule> {

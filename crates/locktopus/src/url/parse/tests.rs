@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use locktopus_core::{ReplicaNeed, SafetyMode};
+use locktopus_core::{NameEncoding, ReplicaNeed, SafetyMode};
 
 use super::*;
 
@@ -49,6 +49,67 @@ fn every_form_of_the_table() {
 }
 
 #[test]
+fn sockets() {
+    for scheme in ["unix", "redis+unix", "valkey+unix"] {
+        let url = parse(&format!(
+            "{scheme}://app:p%2Fss@/run/my%20redis.sock?db=3&client=fred"
+        ));
+        assert_eq!(hosts(&url), ["/run/my redis.sock 0"]);
+        let Place::Servers {
+            tls: false,
+            authority,
+            shape,
+        } = &url.place
+        else {
+            panic!("{url}")
+        };
+        assert!(*shape == Shape::Standalone { database: 3 }, "{url}");
+        assert_eq!(authority.username.as_deref(), Some("app"));
+        assert_eq!(authority.password.as_deref(), Some("p/ss"));
+    }
+    let plain = parse("unix:///s");
+    assert_eq!(hosts(&plain), ["/s 0"]);
+    assert!(matches!(
+        plain.place,
+        Place::Servers {
+            shape: Shape::Standalone { database: 0 },
+            ..
+        }
+    ));
+}
+
+#[test]
+fn tls_of_servers_and_of_sentinels() {
+    let url = parse(
+        "rediss-sentinel://h/m?ca=/a&tls_server_name=locks&sentinel_ca=/b&sentinel_tls_server_name=watch\
+         &sentinel_danger_accept_invalid_certs=true&sentinel_cert=/c&sentinel_key=/k",
+    );
+    let options = &url.options;
+    assert_eq!(options.tls.ca.as_deref(), Some("/a".as_ref()));
+    assert_eq!(options.tls.server_name.as_deref(), Some("locks"));
+    let own = &options.sentinel_tls.own;
+    assert_eq!(own.ca.as_deref(), Some("/b".as_ref()));
+    assert_eq!(own.server_name.as_deref(), Some("watch"));
+    assert!(own.danger_accept_invalid_certs && own.cert.is_some() && own.key.is_some());
+    assert!(options.sentinel_tls.differ());
+    assert!(
+        !parse("rediss-sentinel://h/m?ca=/a")
+            .options
+            .sentinel_tls
+            .differ()
+    );
+    let on = parse("redis-sentinel://h/m?sentinel_tls=on");
+    assert_eq!(on.options.sentinel_tls.wanted, Some(true));
+}
+
+#[test]
+fn names_of_any_bytes_are_asked_for() {
+    assert_eq!(parse("memory:").options.names, NameEncoding::Plain);
+    let url = parse("memory:?names=escaped&namespace=a:");
+    assert_eq!(url.options.names, NameEncoding::Escaped);
+}
+
+#[test]
 fn logins_are_decoded_and_never_shown() {
     let url = parse(
         "redis://us%40er:p%3Ass@h?sentinel%5Fpassword=x"
@@ -80,6 +141,10 @@ fn logins_are_decoded_and_never_shown() {
         "redis-sentinel://a,b/m?SENTINEL_PASSWORD=x&s3cret=1",
         "redis://u:s3cret",
         "u:s3cret@h",
+        "redis+unix://u:s3cret@/run/s",
+        "redis+unix://u:s3cret/run/s",
+        "unix://u:s3cret@h/run/s?db=3",
+        "unix:///run/s?pass=s3cret",
     ] {
         let shown = match text.parse::<BackendUrl>() {
             Ok(url) => format!("{url} {url:?}"),
@@ -136,6 +201,40 @@ fn errors_name_the_input() {
         ("redis://h?timeot=1s", "\"timeot\""),
         ("redis://h?timeout=1s&timeout=2s", "twice"),
         ("redis://h?ca=/x", "rediss"),
+        ("redis://h?tls_server_name=locks", "rediss"),
+        ("rediss://h?tls_server_name=", "must be a host name"),
+        ("rediss://h?sentinel_ca=/x", "without sentinels"),
+        ("rediss://h?sentinel_tls=off", "without sentinels"),
+        ("rediss-sentinel://h/m?sentinel_tls=maybe", "on or off"),
+        (
+            "rediss-sentinel://h/m?sentinel_tls=off&sentinel_ca=/x",
+            "sentinel_tls=off leaves",
+        ),
+        (
+            "rediss-sentinel://h/m?sentinel_key=/x",
+            "\"sentinel_cert\" and \"sentinel_key\"",
+        ),
+        (
+            "rediss-sentinel://h/m?client=fred&sentinel_ca=/x",
+            "client=fred",
+        ),
+        (
+            "rediss-sentinel://h/m?client=fred&tls_server_name=x",
+            "\"tls_server_name\"",
+        ),
+        (
+            "redis://h?names=odd",
+            "names=\"odd\" must be plain or escaped",
+        ),
+        ("redis://h?db=3", "redis://HOST/3"),
+        ("redis+unix:///s?db=x", "db=\"x\" must be a number"),
+        ("redis+unix://", "absolute path"),
+        ("redis+unix:///", "absolute path"),
+        ("redis+unix://h/run/s", "host \"h\" stands where"),
+        ("redis+unix://h/run/s?ca=/x", "host \"h\" stands where"),
+        ("redis+unix:///run/s?ca=/x", "rediss"),
+        ("rediss+unix:///run/s", "\"rediss+unix\""),
+        ("redis+unix:///run/%00", "absolute path"),
         ("redis://h?connect=later", "now or lazy"),
         ("redis://h?connect=lazy&checks=refuse", "cannot be checked"),
         ("rediss://h?cert=/x", "together"),

@@ -1,0 +1,56 @@
+//! Deployments of several servers.
+
+use locktopus::fred::fred::types::config::{Config, Server, ServerConfig};
+use locktopus::redis::redis::RedisConnectionInfo;
+use locktopus_testbed::topology::Deployment;
+
+use crate::{PASSWORD, USER, refused, works_as};
+
+pub(crate) async fn cluster(place: &Deployment) {
+    let nodes = || {
+        let nodes = place.nodes().iter();
+        nodes.map(|node| format!("redis://{USER}:{PASSWORD}@{}", node.addr()))
+    };
+    // Channels and locks are spread, so any node has connections.
+    let node = &place.nodes()[0];
+    works_as(node, locktopus::redis::from_cluster_nodes(nodes()), 0).await;
+    let all: Vec<_> = nodes().collect();
+    let url = all[0].replacen("redis://", "redis-cluster://", 1);
+    let config = Config::from_url(&url).unwrap();
+    works_as(node, locktopus::fred::from_config(&config), 0).await;
+
+    let in_database = nodes().map(|node| format!("{node}/1"));
+    let said = refused(locktopus::redis::from_cluster_nodes(in_database)).await;
+    assert!(said.contains("only database 0"), "{said}");
+}
+
+pub(crate) async fn sentinels(place: &Deployment) {
+    let (node, sentinel) = (&place.nodes()[0], place.sentinels()[0].addr());
+    let login = RedisConnectionInfo::default()
+        .set_username(USER)
+        .set_password(PASSWORD)
+        .set_db(2);
+    let known_as = |password: &str, master: &str| {
+        let sentinels = [format!("redis://{USER}:{password}@{sentinel}")];
+        locktopus::redis::from_sentinels(sentinels, master, None, &login)
+    };
+    works_as(node, known_as("hunter3", place.master_name()), 2).await;
+    let said = refused(known_as("hunter4", place.master_name())).await;
+    assert!(said.contains("cannot connect"), "{said}");
+    let said = refused(known_as("hunter3", "nobody")).await;
+    assert!(said.contains("nobody"), "{said}");
+
+    let config = Config {
+        username: Some(USER.to_owned()),
+        password: Some(PASSWORD.to_owned()),
+        database: Some(2),
+        server: ServerConfig::Sentinel {
+            hosts: vec![Server::new(sentinel.ip().to_string(), sentinel.port())],
+            service_name: place.master_name().to_owned(),
+            username: Some(USER.to_owned()),
+            password: Some("hunter3".to_owned()),
+        },
+        ..Config::default()
+    };
+    works_as(node, locktopus::fred::from_config(&config), 2).await;
+}

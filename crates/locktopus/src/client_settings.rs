@@ -1,0 +1,344 @@
+//! Connecting with what a program has configured for a client of its own.
+//!
+//! The settings become a URL like any other, so that every option means the same and is checked by the same code. What no
+//! URL can say travels beside it.
+
+use std::fmt;
+
+use locktopus_core::{DynBackend, Locktopus, LocktopusBuilder};
+use locktopus_protocol::{HostPort, ReadSettings, Servers, SettingsError};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::connect;
+use crate::connect_error::ConnectError;
+use crate::url::{Authority, BackendUrl, ClientChoice, Place};
+
+/// What may stand in a path as it is.
+const PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.');
+
+/// Where a program's own client leads, for connections of our own: its addresses, logins, database and TLS.
+///
+/// Made by the functions of `locktopus::redis` and `locktopus::fred`. The client itself is not used, because a pool repeats what
+/// failed and delays what it queues, and a lock that is asked for twice, or late, is held by nobody who knows. And because a
+/// wake-up must not wait behind other traffic: locks need few connections, but their own.
+///
+/// Whatever the client's settings, its time limits, retries and TCP options are not taken. `Debug` shows no secret.
+///
+/// ```no_run
+/// # #[cfg(feature = "redis")]
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use locktopus::redis::redis;
+///
+/// let client = redis::Client::open("redis://app:s3cret@db:6379/3")?;
+/// let locks = locktopus::redis::from_client(&client)
+///     .options("namespace=shop:&safety=quarantine")
+///     .connect()
+///     .await?;
+/// let guard = locks.lock("invoice:42").acquire().await?;
+/// # guard.release().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+#[must_use = "nothing is connected before `connect`"]
+pub struct ClientSettings {
+    read: Result<ReadSettings, SettingsError>,
+    client: ClientChoice,
+    options: String,
+}
+
+impl ClientSettings {
+    pub(crate) fn new(read: Result<ReadSettings, SettingsError>, client: ClientChoice) -> Self {
+        Self {
+            read,
+            client,
+            options: String::new(),
+        }
+    }
+
+    /// Options as behind the `?` of a [URL](mod@crate::url), in addition to those of earlier calls. They come before the
+    /// client's own settings: `ca` replaces its TLS configuration, `sentinel_password` its login for sentinels, and
+    /// `client=fred` connects through fred.
+    pub fn options(mut self, options: &str) -> Self {
+        let options = options.strip_prefix('?').unwrap_or(options);
+        for part in ["&", options] {
+            self.options.push_str(part);
+        }
+        self
+    }
+
+    /// TLS as the program has configured it for rustls, instead of what the client has: for one whose certificates cannot be
+    /// read back.
+    #[cfg(feature = "tls")]
+    pub fn rustls(mut self, config: std::sync::Arc<rustls::ClientConfig>) -> Self {
+        self.read = self.read.and_then(|mut read| {
+            let Some(tls) = &mut read.options.tls else {
+                let problem = "is given, but the client does not use TLS";
+                return Err(SettingsError::new("a rustls configuration", problem));
+            };
+            tls.prepared = Some(locktopus_protocol::tls::PreparedTls::new(config));
+            read.hidden_tls = None;
+            Ok(read)
+        });
+        self
+    }
+
+    /// Connects to these servers.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`]; bad settings and options are told before anything is sent.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`connect`](crate::connect()).
+    pub async fn connect(self) -> Result<Locktopus, ConnectError> {
+        self.connect_with(|builder| builder).await
+    }
+
+    /// As [`connect`](Self::connect), with a say in how locks behave. Options are applied first.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`]; bad settings and options are told before anything is sent.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`connect`](crate::connect()).
+    pub async fn connect_with(
+        self,
+        configure: impl FnOnce(LocktopusBuilder) -> LocktopusBuilder,
+    ) -> Result<Locktopus, ConnectError> {
+        let url = self.url()?;
+        connect::build(connect::open(&url).await?, &url.options, configure)
+    }
+
+    /// As [`connect_backend`](crate::connect_backend).
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`]; bad settings and options are told before anything is sent.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`connect`](crate::connect()).
+    pub async fn connect_backend(self) -> Result<DynBackend, ConnectError> {
+        connect::open(&self.url()?).await
+    }
+
+    fn url(self) -> Result<BackendUrl, ConnectError> {
+        let read = self.read?;
+        let mut url = BackendUrl::parse(&written(&read, &self.options), &[])?;
+        let Place::Servers { authority, .. } = &url.place else {
+            unreachable!("servers were written")
+        };
+        if !names_the_same(authority, &read.options.servers) {
+            let problem = "has a character that no host name has";
+            return Err(SettingsError::new("an address", problem).into());
+        }
+        if let Some(hidden) = &read.hidden_tls
+            && !url.options.tls.says_whom_to_trust()
+        {
+            return Err(hidden.clone().into());
+        }
+        url.options.client.get_or_insert(self.client);
+        url.read = Some(Box::new(read));
+        Ok(url)
+    }
+}
+
+/// The settings as a URL, without what is secret.
+fn written(read: &ReadSettings, options: &str) -> String {
+    let (tls, database) = (&read.options.tls, read.options.database);
+    let s = if tls.is_some() { "s" } else { "" };
+    let (scheme, place) = match &read.options.servers {
+        Servers::Standalone(server) => match server.socket_path() {
+            Some(path) => {
+                let path = utf8_percent_encode(path, PATH);
+                return format!("redis+unix://{path}?db={database}{options}");
+            }
+            None => ("", format!("{server}/{database}")),
+        },
+        Servers::Sentinel {
+            sentinels,
+            master_name,
+        } => {
+            let master = utf8_percent_encode(master_name, NON_ALPHANUMERIC);
+            let sentinels = listed(sentinels);
+            ("-sentinel", format!("{sentinels}/{master}/{database}"))
+        }
+        Servers::Cluster(nodes) => ("-cluster", format!("{}/{database}", listed(nodes))),
+    };
+    let options = options.trim_start_matches('&');
+    format!("redis{s}{scheme}://{place}?{options}")
+}
+
+fn listed(servers: &[HostPort]) -> String {
+    let servers: Vec<_> = servers.iter().map(ToString::to_string).collect();
+    servers.join(",")
+}
+
+/// Whether the addresses were understood as they were meant.
+fn names_the_same(authority: &Authority, servers: &Servers) -> bool {
+    let meant = match servers {
+        Servers::Standalone(server) => std::slice::from_ref(server),
+        Servers::Sentinel { sentinels, .. } => sentinels,
+        Servers::Cluster(nodes) => nodes,
+    };
+    let meant = meant.iter().map(|server| (&server.host, server.port));
+    let login = authority.username.is_some() || authority.password.is_some();
+    !login && meant.eq(authority.hosts.iter().map(|(host, port)| (host, *port)))
+}
+
+impl fmt::Debug for ClientSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let servers = self.read.as_ref().map(|read| &read.options.servers);
+        f.debug_struct("ClientSettings")
+            .field("servers", &servers)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use locktopus_protocol::{ConnectOptions, Credentials, Secret, TlsOptions};
+
+    use super::*;
+
+    fn server(host: &str) -> HostPort {
+        HostPort {
+            host: host.to_owned(),
+            port: 7,
+        }
+    }
+
+    fn settings(servers: Servers) -> ReadSettings {
+        ReadSettings {
+            options: ConnectOptions {
+                credentials: Some(Credentials {
+                    username: None,
+                    password: Secret::new("hunter2"),
+                }),
+                ..ConnectOptions::new(servers)
+            },
+            hidden_tls: None,
+        }
+    }
+
+    fn of(read: ReadSettings) -> ClientSettings {
+        ClientSettings::new(Ok(read), ClientChoice::Redis)
+    }
+
+    #[test]
+    fn every_kind_of_deployment_is_a_url() {
+        let nodes = || vec![server("a"), server("::1")];
+        let sentinels = Servers::Sentinel {
+            sentinels: nodes(),
+            master_name: "my/master".to_owned(),
+        };
+        let socket = Servers::Standalone(HostPort::unix("/run/a b?.sock"));
+        for (servers, database, shown) in [
+            (
+                Servers::Standalone(server("h")),
+                3,
+                "redis://h:7/3?renewed_lease=5s",
+            ),
+            (
+                socket,
+                2,
+                "redis+unix:///run/a%20b%3F.sock?db=2&renewed_lease=5s",
+            ),
+            (
+                sentinels,
+                1,
+                "redis-sentinel://a:7,[::1]:7/my%2Fmaster/1?renewed_lease=5s",
+            ),
+            (
+                Servers::Cluster(nodes()),
+                0,
+                "redis-cluster://a:7,[::1]:7/0?renewed_lease=5s",
+            ),
+        ] {
+            let mut read = settings(servers);
+            read.options.database = database;
+            let settings = of(read.clone()).options("renewed_lease=5s");
+            assert!(!format!("{settings:?}").contains("hunter2"));
+            let url = settings.url().unwrap();
+            let text = format!("{url} {url:?}");
+            assert!(text.starts_with(shown), "{text}");
+            assert!(!text.contains("hunter2"), "{text}");
+            let Place::Servers {
+                tls,
+                authority,
+                shape,
+            } = &url.place
+            else {
+                panic!("no servers")
+            };
+            let options = connect::options_of(&url, *tls, authority, shape);
+            assert_eq!(
+                (options.servers, options.database, options.credentials),
+                (read.options.servers, database, read.options.credentials)
+            );
+        }
+    }
+
+    #[test]
+    fn addresses_are_not_understood_as_something_else() {
+        for host in ["a,b", "u:p@h", "h/1", "h?timeout=1s", "h&x", "", "/"] {
+            let error = of(settings(Servers::Standalone(server(host)))).url();
+            assert!(error.is_err(), "{host:?}");
+        }
+        let mut read = settings(Servers::Cluster(vec![server("a")]));
+        read.options.database = 1;
+        let error = of(read).url().unwrap_err().to_string();
+        assert!(error.contains("only database 0"), "{error}");
+    }
+
+    #[test]
+    fn options_are_checked_like_those_of_a_url() {
+        for (options, named) in [
+            ("timeout=soon", "timeout=\"soon\""),
+            ("?ca=/x.pem", "rediss scheme"),
+            ("sentinel_password=hunter3", "without sentinels"),
+            ("db=3", "for unix sockets only"),
+        ] {
+            let read = settings(Servers::Standalone(server("h")));
+            let error = of(read).options(options).url().unwrap_err().to_string();
+            assert!(
+                error.contains(named) && !error.contains("hunter"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn tls_that_cannot_be_read_must_be_given() {
+        let mut read = settings(Servers::Standalone(server("h")));
+        read.options.tls = Some(TlsOptions {
+            server_name: Some("locks".to_owned()),
+            ..TlsOptions::default()
+        });
+        read.hidden_tls = Some(SettingsError::new("the certificates", "cannot be read"));
+        let settings = of(read);
+        let error = settings.clone().url().unwrap_err().to_string();
+        assert!(error.contains("the certificates cannot be read"), "{error}");
+        let url = settings.options("ca=/x.pem").url().unwrap();
+        let Place::Servers {
+            tls,
+            authority,
+            shape,
+        } = &url.place
+        else {
+            panic!("no servers")
+        };
+        let tls = connect::options_of(&url, *tls, authority, shape)
+            .tls
+            .unwrap();
+        assert_eq!(tls.ca_file.as_deref(), Some("/x.pem".as_ref()));
+        assert_eq!(tls.server_name.as_deref(), Some("locks"));
+    }
+}

@@ -1,0 +1,37 @@
+//! Connecting with what a program has configured for fred: [`from_config`] and its like.
+//!
+//! What they read is in [`ClientSettings`]; fred itself, in the version that they take, is [`fred`].
+
+pub use locktopus_fred::fred;
+
+use fred::interfaces::ClientLike;
+use fred::types::Builder;
+use fred::types::config::Config;
+
+pub use crate::client_settings::ClientSettings;
+use crate::url::ClientChoice;
+
+/// The servers of a configuration: one, those of sentinels, or of a cluster. What a credential provider would say cannot be
+/// taken.
+///
+/// ```
+/// use locktopus::fred::fred::types::config::Config;
+///
+/// let config = Config::from_url("redis-cluster://app:s3cret@a:7000?node=b:7000")?;
+/// let settings = locktopus::fred::from_config(&config).options("namespace=shop:");
+/// assert!(!format!("{settings:?}").contains("s3cret"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn from_config(config: &Config) -> ClientSettings {
+    ClientSettings::new(locktopus_fred::from_config(config), ClientChoice::Fred)
+}
+
+/// As [`from_config`], of what a builder has been given so far.
+pub fn from_builder(builder: &Builder) -> ClientSettings {
+    ClientSettings::new(locktopus_fred::from_builder(builder), ClientChoice::Fred)
+}
+
+/// As [`from_config`], of a `Client` or a `Pool`, connected or not.
+pub fn from_client(client: &impl ClientLike) -> ClientSettings {
+    ClientSettings::new(locktopus_fred::from_client(client), ClientChoice::Fred)
+}

@@ -1,0 +1,76 @@
+//! Connecting with what a program has configured for redis-rs: [`from_client`] and its like.
+//!
+//! What they read is in [`ClientSettings`]; redis-rs itself, in the version that they take, is [`redis`].
+
+use locktopus_protocol::{ReadSettings, SettingsError};
+pub use locktopus_redis::redis;
+use redis::{Client, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, TlsMode};
+
+pub use crate::client_settings::ClientSettings;
+use crate::url::ClientChoice;
+
+/// The server of a client.
+///
+/// Certificates that were given to `build_with_tls` cannot be read back: they are asked for again, as the options `ca`, `cert`
+/// and `key` or by [`ClientSettings::rustls`](crate::ClientSettings). Nor can a credentials provider, which is a setting of
+/// connections, not of clients.
+///
+/// ```
+/// use locktopus::redis::redis::Client;
+///
+/// let client = Client::open("redis://app:s3cret@db:6379/3")?;
+/// let settings = locktopus::redis::from_client(&client).options("namespace=shop:");
+/// assert!(!format!("{settings:?}").contains("s3cret"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn from_client(client: &Client) -> ClientSettings {
+    from_connection_info(client.get_connection_info())
+}
+
+/// The server of a `ConnectionInfo`.
+pub fn from_connection_info(info: &ConnectionInfo) -> ClientSettings {
+    settings(locktopus_redis::from_connection_info(info))
+}
+
+/// A cluster, by the nodes that `ClusterClient::new` or `ClusterClient::builder` was given, in whatever form. A cluster client
+/// does not tell its settings, so those that were given to its builder alone have to be given again: the login in each
+/// node, TLS as the nodes' scheme, certificates as options.
+///
+/// ```
+/// let nodes = ["redis://app:s3cret@a:7000", "redis://app:s3cret@b:7000"];
+/// let settings = locktopus::redis::from_cluster_nodes(nodes).options("namespace=shop:");
+/// assert!(!format!("{settings:?}").contains("s3cret"));
+/// ```
+pub fn from_cluster_nodes<T: IntoConnectionInfo>(
+    nodes: impl IntoIterator<Item = T>,
+) -> ClientSettings {
+    settings(locktopus_redis::from_cluster_nodes(nodes))
+}
+
+/// The primary that these sentinels know as `master_name`, as `SentinelClientBuilder` was told: a sentinel client does not
+/// tell its settings. `tls` and `login` are for the primary; the sentinels have theirs in `sentinels`.
+///
+/// ```
+/// use locktopus::redis::redis::RedisConnectionInfo;
+///
+/// let login = RedisConnectionInfo::default().set_password("s3cret").set_db(3);
+/// let sentinels = ["redis://a:26379", "redis://b:26379"];
+/// let settings = locktopus::redis::from_sentinels(sentinels, "mymaster", None, &login);
+/// ```
+pub fn from_sentinels<T: IntoConnectionInfo>(
+    sentinels: impl IntoIterator<Item = T>,
+    master_name: impl Into<String>,
+    tls: Option<TlsMode>,
+    login: &RedisConnectionInfo,
+) -> ClientSettings {
+    settings(locktopus_redis::from_sentinels(
+        sentinels,
+        master_name,
+        tls,
+        login,
+    ))
+}
+
+fn settings(read: Result<ReadSettings, SettingsError>) -> ClientSettings {
+    ClientSettings::new(read, ClientChoice::Redis)
+}

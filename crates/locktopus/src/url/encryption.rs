@@ -1,0 +1,90 @@
+//! The options about TLS, for the servers and, with `sentinel_` in front, for sentinels that differ.
+
+use std::path::PathBuf;
+
+use super::options::Rule;
+use super::redacted::{Redacted, UrlError};
+
+/// What the URL says about TLS with some of the servers.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub(crate) struct TlsSettings {
+    pub(crate) ca: Option<PathBuf>,
+    pub(crate) cert: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
+    pub(crate) danger_accept_invalid_certs: bool,
+    pub(crate) server_name: Option<String>,
+}
+
+impl TlsSettings {
+    /// Takes an option, if this is one about TLS.
+    pub(super) fn set(&mut self, name: &str, value: &str) -> Option<Result<(), Rule>> {
+        match name {
+            "ca" => self.ca = Some(value.into()),
+            "cert" => self.cert = Some(value.into()),
+            "key" => self.key = Some(value.into()),
+            "tls_server_name" if value.is_empty() => return Some(Err("must be a host name")),
+            "tls_server_name" => self.server_name = Some(value.to_owned()),
+            "danger_accept_invalid_certs" => match value.parse() {
+                Ok(accept) => self.danger_accept_invalid_certs = accept,
+                Err(_) => return Some(Err("must be true or false")),
+            },
+            _ => return None,
+        }
+        Some(Ok(()))
+    }
+
+    /// Whether anything is said about what to trust and what to show.
+    pub(crate) fn says_whom_to_trust(&self) -> bool {
+        self.ca.is_some() || self.cert.is_some() || self.danger_accept_invalid_certs
+    }
+
+    pub(super) fn says_anything(&self) -> bool {
+        self.says_whom_to_trust() || self.server_name.is_some()
+    }
+
+    /// `prefix` is what stands in front of the names of these options.
+    pub(super) fn check(&self, prefix: &str, url: &Redacted) -> Result<(), UrlError> {
+        if self.cert.is_some() == self.key.is_some() {
+            return Ok(());
+        }
+        let both = format!("options \"{prefix}cert\" and \"{prefix}key\"");
+        Err(url.error(both, "must be given together"))
+    }
+}
+
+/// Whether the sentinels are spoken to in another way than the servers.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub(crate) struct SentinelTlsSettings {
+    /// `sentinel_tls`, if it is given.
+    pub(crate) wanted: Option<bool>,
+    pub(crate) own: TlsSettings,
+}
+
+impl SentinelTlsSettings {
+    /// Takes an option, if this is one about TLS with sentinels.
+    pub(super) fn set(&mut self, name: &str, value: &str) -> Option<Result<(), Rule>> {
+        let name = name.strip_prefix("sentinel_")?;
+        if name != "tls" {
+            return self.own.set(name, value);
+        }
+        self.wanted = match value {
+            "on" => Some(true),
+            "off" => Some(false),
+            _ => return Some(Err("must be on or off")),
+        };
+        Some(Ok(()))
+    }
+
+    pub(crate) fn differ(&self) -> bool {
+        self.wanted.is_some() || self.own.says_anything()
+    }
+
+    pub(super) fn check(&self, url: &Redacted) -> Result<(), UrlError> {
+        self.own.check("sentinel_", url)?;
+        if self.wanted == Some(false) && self.own.says_anything() {
+            let problem = "leaves the other TLS options for sentinels without meaning";
+            return Err(url.error("option sentinel_tls=off", problem));
+        }
+        Ok(())
+    }
+}
