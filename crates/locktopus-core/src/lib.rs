@@ -9,14 +9,16 @@
 //! | `contract` | what a backend implements and is given | `contract/backend.rs` |
 //! | `engine` | how a lock is acquired, renewed, handed on, lost and given back | `engine/acquisition/mod.rs` |
 //! | `handles` | requests, guards, read-write locks, semaphores, latches, fences | `handles/locktopus.rs` |
+//! | `recipes` | leader election and periodic jobs, made of locks alone | `recipes/mod.rs` |
 //!
 //! A layer imports only what is below it; `scripts/check-layers` reads the line that follows.
 //!
-//! Layers, lowest first: contract, engine, handles.
+//! Layers, lowest first: contract, engine, handles, recipes.
 
 mod contract;
 mod engine;
 mod handles;
+mod recipes;
 #[cfg(test)]
 mod test_backend;
 
@@ -67,4 +69,5 @@ pub use handles::owner_handle::Owner;
 pub use handles::rw_lock::{DowngradeError, RwLock, WriteGuard};
 pub use handles::semaphore::{MAX_TOTAL, Semaphore};
 pub use handles::ticket::LeaseTicket;
+pub use recipes::leader::{Incumbent, LeaderElection, Leadership};
 pub use tokio_util::sync::CancellationToken;

@@ -13,7 +13,7 @@ use crate::engine::error::LockError;
 use crate::handles::any_guard::AnyGuard;
 
 impl<G: AnyGuard> LockRequest<G> {
-    pub(super) fn target(&self) -> Result<LockTarget, LockError> {
+    pub(crate) fn target(&self) -> Result<LockTarget, LockError> {
         self.name.target(&self.engine, &self.kind)
     }
 

@@ -1,0 +1,39 @@
+//! Who leads, seen from outside.
+
+use std::time::Duration;
+
+use crate::contract::lock_state::LockState;
+use crate::contract::token::FencingToken;
+use crate::handles::fence::HolderMark;
+use crate::handles::held_lock::HeldLock;
+
+/// Who leads, as the backend saw it when it was asked. From
+/// [`LeaderElection::observe`](crate::LeaderElection::observe).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Incumbent {
+    /// Tells leaders apart, and cannot be used to resign for them.
+    pub mark: HolderMark,
+    /// The last token that was handed out: that of the leader, or of one before it in the same process. `None` on backends
+    /// without tokens.
+    pub last_token: Option<FencingToken>,
+    /// What is left of its lease; renewal moves it. `None` if it never ends.
+    pub remaining: Option<Duration>,
+    /// How many candidates wait in the backend's queue. Those of one process may count as one.
+    pub candidates: usize,
+    /// Whether it is this [`Locktopus`](crate::Locktopus) or a clone of it.
+    pub is_here: bool,
+}
+
+impl Incumbent {
+    pub(super) fn of(state: &LockState, held: &[HeldLock]) -> Option<Self> {
+        let holder = state.holder()?;
+        Some(Self {
+            mark: HolderMark::of(&holder.owner),
+            last_token: state.last_token,
+            remaining: holder.remaining,
+            candidates: state.waiters.len(),
+            is_here: held.iter().any(|lock| lock.lease.owner() == &holder.owner),
+        })
+    }
+}

@@ -1,0 +1,145 @@
+//! A term of leadership.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::contract::token::FencingToken;
+use crate::engine::error::{LockError, LostCause};
+use crate::handles::fence::{Fence, HolderMark};
+use crate::handles::guard::LockGuard;
+use crate::handles::lease::Lease;
+use crate::recipes::while_held::while_held;
+
+/// Being the leader: from [`LeaderElection::campaign`](crate::LeaderElection::campaign).
+///
+/// **Dropping it resigns in the background**, as dropping a [`LockGuard`] releases. [`resign`](Self::resign) is the way that
+/// tells whether this was the leader to the end.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use locktopus_core::{LostCause, Locktopus};
+/// # use locktopus_memory::MemoryBackend;
+/// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+/// let leadership = locks.leader("scheduler").campaign().await?;
+/// let fence = leadership.token(); // let what you write to refuse smaller tokens
+/// # tokio::spawn({ let locks = locks.clone(); async move { locks.mutex("scheduler").force_release("example").await } });
+/// tokio::select! {
+///     cause = leadership.leading() => println!("no longer the leader: {cause}"),
+///     () = std::future::pending() => { /* the leader's work */ }
+/// }
+/// assert!(!leadership.is_leading());
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+#[must_use = "if unused the leader resigns immediately"]
+#[clippy::has_significant_drop]
+pub struct Leadership {
+    guard: LockGuard,
+}
+
+impl Leadership {
+    pub(super) fn new(guard: LockGuard) -> Self {
+        Self { guard }
+    }
+
+    /// Completes when this is the leader no more, and says why. At the latest when the local deadline passes, whatever the
+    /// network does; at once if that has happened already.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn leading(&self) -> LostCause {
+        self.guard.lost().await
+    }
+
+    /// Whether this is the leader still, by the clock and not by a flag. Ask right before each side effect.
+    #[must_use]
+    pub fn is_leading(&self) -> bool {
+        self.guard.ensure_valid().is_ok()
+    }
+
+    /// Checks that this is the leader still.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] with the cause.
+    pub fn ensure_valid(&self) -> Result<(), LockError> {
+        self.guard.ensure_valid()
+    }
+
+    /// The fencing token of this term, greater than those of all terms before; `None` on backends without
+    /// (a quorum).
+    #[must_use]
+    pub fn token(&self) -> Option<FencingToken> {
+        self.guard.token()
+    }
+
+    /// The token bound to the election and this leader. See [`Lease::fence`].
+    #[must_use]
+    pub fn fence(&self) -> Option<Fence> {
+        self.guard.fence()
+    }
+
+    /// What others see of this leader: [`Incumbent::mark`](crate::Incumbent::mark). `None` once it leads no more.
+    #[must_use]
+    pub fn mark(&self) -> Option<HolderMark> {
+        self.is_leading()
+            .then(|| HolderMark::of(self.guard.owner()))
+    }
+
+    /// How long this may be believed in without another renewal; zero once it leads no more.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.guard.remaining()
+    }
+
+    /// A view of the lease that it leads by, to be passed to whatever works for the leader.
+    #[must_use]
+    pub fn lease(&self) -> Lease {
+        self.guard.lease()
+    }
+
+    /// A token that is cancelled when this is the leader no more. Cancelling it has no effect on the election.
+    #[must_use]
+    pub fn lost_token(&self) -> CancellationToken {
+        self.guard.lost_token()
+    }
+
+    /// Does `work` for as long as this leads. When that ends, the work is dropped at its current await point, before it
+    /// takes another step.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] if leadership was lost before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work where it stands. Leadership is not affected.
+    pub async fn while_leading<F: Future>(&self, work: F) -> Result<F::Output, LockError> {
+        while_held(&self.lease(), work).await
+    }
+
+    /// Resigns, so that the next candidate leads at once, and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] if leadership had been lost before: what was done since may have overlapped with the next leader.
+    /// [`LockError::Backend`] if the backend gave no definite answer; resigning goes on in the background, and at the latest
+    /// the lease ends.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: if the future is dropped, resigning goes on in the background.
+    pub async fn resign(self) -> Result<(), LockError> {
+        self.guard.release().await
+    }
+
+    /// Resigns where there is nothing else to do about an error.
+    pub(super) async fn resign_or_warn(self) {
+        if let Err(error) = self.resign().await {
+            tracing::warn!(%error, "the leader's work has ended, but resigning failed");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Leader election: of many candidates one leads at a time.
+//!
+//! The leader holds the mutex of the election's name; candidates wait in its queue. A mutex, because nobody enters it twice,
+//! and because every backend has it.
+
+mod incumbent;
+mod leadership;
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub use incumbent::Incumbent;
+pub use leadership::Leadership;
+
+use crate::contract::name::RawName;
+use crate::engine::error::LockError;
+use crate::handles::lease::Lease;
+use crate::handles::lock_request::LockRequest;
+use crate::handles::locktopus::Locktopus;
+use crate::handles::owner_handle::Owner;
+use crate::recipes::pauses::{Pauses, may_pass, unless_cancelled};
+
+/// A term that lasted longer went well: what ended it is not a reason to hesitate.
+const GOOD_TERM: Duration = Duration::from_secs(5);
+
+impl Locktopus {
+    /// An election: of all who campaign under this name, one leads at a time.
+    ///
+    /// The leader holds the [mutex](Self::mutex) of that name, so whatever shows or evicts locks shows and evicts leaders.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_memory::MemoryBackend;
+    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// let scheduled = locks.leader("scheduler").run(|lease| async move {
+    ///     // One instance at a time is here. Hand the token on to whatever is written to.
+    ///     lease.token()
+    /// }).await?;
+    /// assert!(scheduled.is_some());
+    /// # Ok(()) }
+    /// ```
+    pub fn leader(&self, name: impl Into<RawName>) -> LeaderElection {
+        LeaderElection {
+            locks: self.clone(),
+            // A lease that is kept for later would keep the next candidate waiting.
+            request: self.mutex(name).lease_cache(Duration::ZERO),
+            cancel: None,
+        }
+    }
+}
+
+/// An election, from [`Locktopus::leader`]. Cheap to clone; each campaign is a candidate of its own.
+///
+/// **One leader at a time, as far as a lease promises it**: while the backend keeps its data
+/// ([`SafetyMode`](crate::SafetyMode) says what a failover does), and as long as the leader stops when it is told. A
+/// leader that is stopped between a look at its [`Leadership`] and a write may write late. Hand its
+/// [token](Leadership::token) on to what it writes to, and let that refuse smaller ones: tokens grow from term to term.
+///
+/// A leader that crashes or is cut off is followed by the next candidate when its lease has ended (30 s unless
+/// [set](Self::renewed_lease)); one that [resigns](Leadership::resign), at once. A leader that is cut off knows before
+/// that, by its own clock.
+#[derive(Debug, Clone)]
+#[must_use = "an election does nothing until somebody campaigns"]
+pub struct LeaderElection {
+    locks: Locktopus,
+    request: LockRequest,
+    cancel: Option<CancellationToken>,
+}
+
+impl LeaderElection {
+    /// Leads by a lease of this length, renewed after a third of it. How long nobody leads after a leader crashed. Default:
+    /// [`LocktopusBuilder::watchdog_lease`](crate::LocktopusBuilder::watchdog_lease), 30 s.
+    pub fn renewed_lease(mut self, lease: Duration) -> Self {
+        self.request = self.request.renewed_lease(lease);
+        self
+    }
+
+    /// Ends each term after this long, so that leadership goes round. Without it a term has no end.
+    pub fn max_term(mut self, term: Duration) -> Self {
+        self.request = self.request.max_hold(term);
+        self
+    }
+
+    /// Stops campaigning when this token is cancelled, and ends [`run`](Self::run), also while it leads. A
+    /// [`Leadership`] is not affected.
+    pub fn cancel_on(mut self, token: CancellationToken) -> Self {
+        self.request = self.request.cancel_on(token.clone());
+        self.cancel = Some(token);
+        self
+    }
+
+    /// Waits until this candidate is the leader.
+    ///
+    /// # Errors
+    ///
+    /// As [`LockRequest::acquire`]: [`LockError::Cancelled`] and [`LockError::ShutDown`] if the campaign was ended,
+    /// [`LockError::Backend`] if the backend could not be reached for
+    /// [`tolerate_outage`](crate::LocktopusBuilder::tolerate_outage) (10 s).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: dropping the future withdraws the candidate, which loses its place among those who wait. If it was just
+    /// elected, it resigns in the background.
+    pub async fn campaign(&self) -> Result<Leadership, LockError> {
+        self.candidate().acquire().await.map(Leadership::new)
+    }
+
+    /// Becomes the leader if nobody leads and nobody waits to; `None` otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`LockRequest::try_acquire`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, as [`campaign`](Self::campaign).
+    pub async fn try_campaign(&self) -> Result<Option<Leadership>, LockError> {
+        let elected = self.candidate().try_acquire().await?;
+        Ok(elected.map(Leadership::new))
+    }
+
+    /// Who leads, as the backend sees it at this moment; `None` if nobody does. Asks the backend, takes nothing.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_memory::MemoryBackend;
+    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// let election = locks.leader("scheduler");
+    /// assert!(election.observe().await?.is_none());
+    /// let leadership = election.campaign().await?;
+    /// let incumbent = election.observe().await?.expect("somebody leads");
+    /// assert_eq!(Some(incumbent.mark), leadership.mark());
+    /// assert!(incumbent.is_here);
+    /// leadership.resign().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Name`], and [`LockError::Backend`] if the backend failed or cannot inspect locks.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe; reads only.
+    pub async fn observe(&self) -> Result<Option<Incumbent>, LockError> {
+        let state = self.request.clone().inspect().await?;
+        Ok(Incumbent::of(&state, &self.locks.held_locks()))
+    }
+
+    /// Campaigns, does `work` while it leads, and campaigns again whenever leadership is lost, until the work is done.
+    ///
+    /// The work gets the lease that it leads by; its token is new in each term. When leadership is lost the work is dropped
+    /// at its current await point, before it takes another step, and `work` is called anew in the next term. Tasks
+    /// that it spawned are its own to end: [`Lease::lost_token`] tells them. When the work returns, the leader resigns, and
+    /// its output is returned.
+    ///
+    /// After a loss, and after an error of the backend that may pass, it waits before the next campaign: 50 to 100 ms
+    /// at first, doubled up to 1 to 2 s. Each such error is logged as a warning.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use locktopus_core::{CancellationToken, LockError, Locktopus};
+    /// # use locktopus_memory::MemoryBackend;
+    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// let stop = CancellationToken::new();
+    /// # stop.cancel();
+    /// let ended = locks.leader("scheduler").cancel_on(stop).run(|lease| async move {
+    ///     loop {
+    ///         lease.ensure_valid()?; // right before each side effect
+    ///         // ... hand out work under lease.token() ...
+    ///         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    /// #       if false { return Ok::<(), LockError>(()) }
+    ///     }
+    /// }).await;
+    /// assert!(matches!(ended, Err(LockError::Cancelled { .. })));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Cancelled`] and [`LockError::ShutDown`] when it was told to end; errors that do not pass by
+    /// themselves: [`LockError::Name`], [`LockError::Option`], and [`LockError::Backend`] for a missing right, a name that is
+    /// in use as another kind, or something that the backend does not have.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work where it stands; the candidate withdraws or resigns in the background.
+    pub async fn run<F, Fut>(&self, mut work: F) -> Result<Fut::Output, LockError>
+    where
+        F: FnMut(Lease) -> Fut,
+        Fut: Future,
+    {
+        let mut pauses = Pauses::new();
+        loop {
+            let error = match self.campaign().await {
+                Ok(leadership) => {
+                    let elected = Instant::now();
+                    let term = leadership.while_leading(work(leadership.lease()));
+                    let ended = unless_cancelled(self.cancel.as_ref(), term).await;
+                    match ended {
+                        Some(Ok(output)) => {
+                            leadership.resign_or_warn().await;
+                            return Ok(output);
+                        }
+                        Some(Err(error)) => {
+                            if elected.elapsed() > GOOD_TERM {
+                                pauses.reset();
+                            }
+                            error
+                        }
+                        None => {
+                            leadership.resign_or_warn().await;
+                            return Err(self.cancelled()?);
+                        }
+                    }
+                }
+                Err(error) => error,
+            };
+            if !may_pass(&error) {
+                return Err(error);
+            }
+            tracing::warn!(%error, "not leading, and will campaign again");
+            if unless_cancelled(self.cancel.as_ref(), pauses.wait())
+                .await
+                .is_none()
+            {
+                return Err(self.cancelled()?);
+            }
+        }
+    }
+
+    fn cancelled(&self) -> Result<LockError, LockError> {
+        let target = self.request.target()?;
+        Ok(LockError::Cancelled { target })
+    }
+
+    /// A request of a candidate that is nobody else, also in the scope of an owner.
+    fn candidate(&self) -> LockRequest {
+        self.request.clone().owner(&Owner::new())
+    }
+}

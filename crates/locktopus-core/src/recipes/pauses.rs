@@ -1,0 +1,87 @@
+//! What a loop does about an error: wait a little and go on, or give up.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::contract::backend_error::BackendErrorKind;
+use crate::engine::acquisition::jitter;
+use crate::engine::error::LockError;
+
+/// Bound of the first pause after something went wrong.
+const FIRST: Duration = Duration::from_millis(100);
+/// Bound of all later ones: as long as that of whatever connects again.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// Pauses that double, each shortened by chance to no less than half.
+#[derive(Debug)]
+pub(crate) struct Pauses {
+    next: Duration,
+}
+
+impl Pauses {
+    pub(crate) fn new() -> Self {
+        Self { next: FIRST }
+    }
+
+    /// It went well for a while: the next pause is a short one again.
+    pub(crate) fn reset(&mut self) {
+        self.next = FIRST;
+    }
+
+    pub(crate) async fn wait(&mut self) {
+        let pause = jitter(self.next / 2, self.next);
+        self.next = (self.next * 2).min(LONGEST);
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Whether the same call may succeed later although nobody changes the program or its rights.
+pub(crate) fn may_pass(error: &LockError) -> bool {
+    match error {
+        LockError::WaitTimeout { .. } | LockError::Lost { .. } => true,
+        // A server that is out of memory refuses, and has some again later.
+        LockError::Backend { source, .. } => {
+            source.is_transient() || source.kind() == BackendErrorKind::Refused
+        }
+        _ => false,
+    }
+}
+
+/// `work`, unless the token is cancelled before it is done.
+pub(crate) async fn unless_cancelled<F: Future>(
+    cancel: Option<&CancellationToken>,
+    work: F,
+) -> Option<F::Output> {
+    let Some(token) = cancel else {
+        return Some(work.await);
+    };
+    tokio::select! {
+        biased;
+        () = token.cancelled() => None,
+        output = work => Some(output),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_grow_to_a_bound_and_begin_anew() {
+        let mut pauses = Pauses::new();
+        let mut bound = FIRST;
+        for _ in 0..10 {
+            let begun = tokio::time::Instant::now();
+            pauses.wait().await;
+            let took = begun.elapsed();
+            // Timers count in whole milliseconds.
+            let rounded = bound + Duration::from_millis(1);
+            assert!((bound / 2..=rounded).contains(&took), "{took:?}");
+            bound = (bound * 2).min(LONGEST);
+        }
+        pauses.reset();
+        assert_eq!(pauses.next, FIRST);
+    }
+}
