@@ -69,5 +69,6 @@ pub use handles::owner_handle::Owner;
 pub use handles::rw_lock::{DowngradeError, RwLock, WriteGuard};
 pub use handles::semaphore::{MAX_TOTAL, Semaphore};
 pub use handles::ticket::LeaseTicket;
+pub use recipes::job::{CatchUp, Job, OneInstanceJob, ScheduledJob, Tick};
 pub use recipes::leader::{Incumbent, LeaderElection, Leadership};
 pub use tokio_util::sync::CancellationToken;

@@ -3,6 +3,7 @@
 //! This file answers the contract; `table` has the state: who holds what, who waits, and who can have it next.
 
 mod table;
+mod tokens;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,6 +13,7 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use self::table::{Table, key};
+use self::tokens::Tokens;
 use locktopus_core::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CounterAction,
     CounterOutcome, CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest,
@@ -88,7 +90,9 @@ impl MemoryBackend {
 
     /// Forgets every lock, as a server that lost its data does.
     pub fn clear(&self) {
-        lock(&self.table).entries.clear();
+        let mut table = lock(&self.table);
+        table.entries.clear();
+        table.tokens = Tokens::default();
     }
 
     /// Forgets one lock, as an operator who deletes it does. True if it was there.
@@ -251,10 +255,12 @@ impl LockBackend for MemoryBackend {
         _deadline: Instant,
     ) -> Result<LockState, BackendError> {
         let mut table = self.open()?;
+        let remembered = table.tokens.of(&key(target));
         let entry = table.entry(target)?;
         let now = Instant::now();
         let left = |until: Instant| Some(until.saturating_duration_since(now));
-        let token = entry.holders.iter().map(|holder| holder.token).max();
+        let held = entry.holders.iter().map(|holder| holder.token).max();
+        let token = held.max(remembered);
         let mut state = LockState::default();
         let holders = entry.holders.iter().map(|holder| {
             let (holds, remaining) = (u64::from(holder.permits), left(holder.expires));

@@ -13,6 +13,8 @@ use locktopus_core::{
     LockTarget, Mode, OwnerId, WakeGroup,
 };
 
+use crate::tokens::Tokens;
+
 /// How many operations on one number are remembered, so that a repetition is recognised.
 const REMEMBERED: usize = 128;
 
@@ -21,6 +23,7 @@ pub(super) struct Table {
     pub(super) entries: HashMap<String, Entry>,
     pub(super) listeners: HashMap<String, Arc<WakeGroup>>,
     last_token: u64,
+    pub(super) tokens: Tokens,
     sweep_at: usize,
 }
 
@@ -65,6 +68,7 @@ impl Default for Table {
             entries: HashMap::new(),
             listeners: HashMap::new(),
             last_token: u64::try_from(micros).unwrap_or(0),
+            tokens: Tokens::default(),
             sweep_at: 0,
         }
     }
@@ -111,6 +115,10 @@ impl Table {
         let floor = attempt.floor.map_or(0, FencingToken::get);
         let token = (self.last_token + 1).max(floor);
         self.last_token = token + u64::from(attempt.tokens.max(1)) - 1;
+        if let Some(keep) = attempt.token_retention {
+            let (key, last) = (key(&attempt.target), self.last_token);
+            self.tokens.remember(key, last, keep, attempt.lease);
+        }
         let entry = self.entry(&attempt.target)?;
         if let Some(free) = &mut entry.number {
             *free -= i64::from(attempt.permits);

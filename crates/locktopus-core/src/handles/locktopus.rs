@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 use crate::contract::backend::{BackendInfo, DynBackend, LockBackend};
 use crate::contract::backend_error::BackendError;
@@ -120,6 +121,11 @@ impl Locktopus {
     pub fn multi<N: Into<RawName>>(&self, names: impl IntoIterator<Item = N>) -> MultiLock {
         let requests = names.into_iter().map(|name| self.lock(name));
         requests.fold(MultiLock::new(), MultiLock::add)
+    }
+
+    /// Cancelled by [`shutdown`](Self::shutdown).
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.engine.closing
     }
 
     #[cfg(test)]

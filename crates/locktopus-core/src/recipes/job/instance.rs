@@ -1,0 +1,221 @@
+//! One instance of a job: its options and its loop.
+
+use std::time::{Duration, SystemTime};
+
+use tokio_util::sync::CancellationToken;
+
+use super::begun::Begun;
+use super::catch_up::CatchUp;
+use super::round::Runner;
+use super::tick::Tick;
+use super::times::Times;
+use crate::contract::option_error::OptionError;
+use crate::contract::token_retention::TokenRetention;
+use crate::engine::error::LockError;
+use crate::handles::lock_request::LockRequest;
+use crate::handles::locktopus::Locktopus;
+use crate::recipes::pauses::{Pauses, may_pass, unless_cancelled};
+
+/// Clocks of instances may differ by this much, whatever the period.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(10 * 60);
+
+/// So many periods are remembered beyond those that may be caught up.
+const PERIODS: u32 = 30;
+
+/// How long runs at given times are remembered.
+const GIVEN_TIMES: Duration = Duration::from_secs(8 * 24 * 60 * 60);
+
+/// The wall clock is looked at this often, because somebody may set it, or the machine may have been asleep.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// A job that is run by one instance at a time, from [`ScheduledJob::on_one_instance`](crate::ScheduledJob::on_one_instance).
+///
+/// **Each run is begun at most once** by all instances together, as long as the backend keeps its data. A run whose
+/// instance crashes, is cut off, or takes longer than [`at_most`](Self::at_most) was begun, and is not repeated; so let
+/// the work be such that the next run makes up for it, or do in it what can be done again.
+///
+/// **Clocks need not agree**: which runs were begun is known by the backend, by the time they were due and not by when that
+/// happened. An instance whose clock is ahead runs early; one that is behind finds that its runs were begun. This holds
+/// for differences of up to [`remember_for`](Self::remember_for).
+///
+/// **What is not promised**: a backend that loses its data has forgotten what was begun. And an instance that is stopped in
+/// the middle of a step of its work may finish that step when it goes on; hand on the [token](Tick::token) of the run.
+#[derive(Debug)]
+#[must_use = "a job does nothing until `run` is awaited"]
+pub struct OneInstanceJob {
+    locks: Locktopus,
+    name: String,
+    times: Times,
+    request: LockRequest,
+    catch_up: CatchUp,
+    tolerance: Option<Duration>,
+    remember_for: Option<Duration>,
+    cancel: Option<CancellationToken>,
+}
+
+impl OneInstanceJob {
+    pub(super) fn new(locks: &Locktopus, name: String, times: Times) -> Self {
+        Self {
+            // A lease that is kept for later would keep others from the next run.
+            request: locks.mutex(&name).lease_cache(Duration::ZERO),
+            locks: locks.clone(),
+            name,
+            times,
+            catch_up: CatchUp::default(),
+            tolerance: None,
+            remember_for: None,
+            cancel: None,
+        }
+    }
+
+    /// Holds the job's mutex by a lease of this length while it runs, renewed after a third of it. How long nothing is run
+    /// after an instance crashed in a run. Default:
+    /// [`LocktopusBuilder::watchdog_lease`](crate::LocktopusBuilder::watchdog_lease), 30 s.
+    pub fn renewed_lease(mut self, lease: Duration) -> Self {
+        self.request = self.request.renewed_lease(lease);
+        self
+    }
+
+    /// Ends a run after this long, counted from when it asked for the job's mutex: the work is dropped at its current
+    /// await point. Without it a run that hangs keeps all later ones from being run.
+    pub fn at_most(mut self, time: Duration) -> Self {
+        self.request = self.request.max_hold(time);
+        self
+    }
+
+    /// What to do about runs that were missed. Default: [`CatchUp::Skip`].
+    pub fn catch_up(mut self, policy: CatchUp) -> Self {
+        self.catch_up = policy;
+        self
+    }
+
+    /// How long after its time a run may begin and not count as missed. Default: half of the time until the next one, but
+    /// at most a minute.
+    pub fn tolerance(mut self, time: Duration) -> Self {
+        self.tolerance = Some(time);
+        self
+    }
+
+    /// How long the backend remembers which runs were begun: a small key for each, from a minute to ten years. What
+    /// was missed longer ago is not caught up; and for longer than this no two clocks may differ, nor may two
+    /// [given times](crate::Job::at_times) be apart. Default: 30 periods more than may be caught up, and at least
+    /// ten minutes; eight days for given times.
+    pub fn remember_for(mut self, time: Duration) -> Self {
+        self.remember_for = Some(time);
+        self
+    }
+
+    /// Ends [`run`](Self::run) when this token is cancelled. A run that is under way is dropped.
+    pub fn cancel_on(mut self, token: CancellationToken) -> Self {
+        self.cancel = Some(token);
+        self
+    }
+
+    /// Waits for each time that the job is due, and does `work` then, unless another instance does. Every instance calls
+    /// this, with the same schedule.
+    ///
+    /// The work is dropped at its current await point, before it takes another step, when its lease is lost; that is
+    /// logged as a warning. Errors of the work are its own: handle them in it. Errors of the backend that may pass are
+    /// logged as warnings and waited out; what was due meanwhile was missed.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Cancelled`] and [`LockError::ShutDown`] when it was told to end; errors that do not pass by
+    /// themselves: [`LockError::Name`], [`LockError::Option`], and [`LockError::Backend`] for a missing right, a name that is
+    /// in use as another kind, or a backend that keeps no fencing tokens (a quorum). `Ok` when there are no more
+    /// [given times](crate::Job::at_times).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work where it stands, and gives the mutex back in the background. The run counts as
+    /// begun.
+    pub async fn run<F, Fut>(self, work: F) -> Result<(), LockError>
+    where
+        F: FnMut(Tick) -> Fut,
+        Fut: Future<Output = ()>,
+    {
+        let target = self.request.target()?;
+        let (locks, cancel) = (self.locks.clone(), self.cancel.clone());
+        let runner = self.runner()?;
+        let ended = unless_cancelled(cancel.as_ref(), go_on(runner, work));
+        tokio::select! {
+            biased;
+            () = locks.closing().cancelled() => Err(LockError::ShutDown),
+            ended = ended => ended.unwrap_or(Err(LockError::Cancelled { target })),
+        }
+    }
+
+    fn runner(self) -> Result<Runner, LockError> {
+        self.times.check()?;
+        if let CatchUp::All { at_most } = self.catch_up
+            && !(1..=CatchUp::MOST).contains(&at_most)
+        {
+            let rule = format!("must be between 1 and {}", CatchUp::MOST);
+            return Err(OptionError::new("catch_up", at_most, rule).into());
+        }
+        let keep = self.remembered();
+        TokenRetention::from(keep).check()?;
+        // What is not known to have run before has missed nothing. So the job itself must not be remembered for longer than
+        // its runs are.
+        let begun = Begun::new(
+            self.locks,
+            self.name.clone(),
+            keep + TokenRetention::SHORTEST,
+        );
+        Ok(Runner {
+            job: self.name,
+            times: self.times,
+            request: self.request.token_retention(keep),
+            begun,
+            catch_up: self.catch_up,
+            tolerance: self.tolerance,
+            settled: None,
+            known: false,
+        })
+    }
+
+    fn remembered(&self) -> Duration {
+        let longest = TokenRetention::LONGEST - TokenRetention::SHORTEST;
+        let usual = || match self.times.period() {
+            Some(period) => {
+                let runs = PERIODS + u32::try_from(self.catch_up.look_back()).unwrap_or(u32::MAX);
+                period.saturating_mul(runs).clamp(CLOCKS_DIFFER, longest)
+            }
+            None => GIVEN_TIMES,
+        };
+        self.remember_for
+            .map_or_else(usual, |time| time.min(longest))
+    }
+}
+
+async fn go_on<F, Fut>(mut runner: Runner, mut work: F) -> Result<(), LockError>
+where
+    F: FnMut(Tick) -> Fut,
+    Fut: Future<Output = ()>,
+{
+    let mut pauses = Pauses::new();
+    loop {
+        match runner.round(&mut work).await {
+            Ok(Some(next)) => {
+                pauses.reset();
+                sleep_until(next).await;
+            }
+            Ok(None) => return Ok(()),
+            Err(error) if may_pass(&error) => {
+                tracing::warn!(job = runner.job, %error, "not known whether a run is due, and will look again");
+                pauses.wait().await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Until the wall clock shows that time.
+async fn sleep_until(time: SystemTime) {
+    while let Ok(left) = time.duration_since(SystemTime::now()) {
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left.min(LOOK)).await;
+    }
+}

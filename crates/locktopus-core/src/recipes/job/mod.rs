@@ -1,0 +1,137 @@
+//! Periodic jobs: what is due at fixed times is run once, by one of many instances.
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | `times` | which times are due, by the wall clock |
+//! | `catch_up` | what to do about runs that were missed |
+//! | `begun` | which runs were begun, on the backend |
+//! | `tick` | one run, as the work sees it |
+//! | `instance` | one instance of the job: its options and its loop |
+//! | `round` | what an instance does when something is due |
+//!
+//! Layers, lowest first: times, catch_up, begun, tick, round, instance.
+
+mod begun;
+mod catch_up;
+mod instance;
+mod round;
+mod tick;
+mod times;
+
+use std::time::{Duration, SystemTime};
+
+pub use catch_up::CatchUp;
+pub use instance::OneInstanceJob;
+pub use tick::Tick;
+
+use self::times::Times;
+use crate::handles::locktopus::Locktopus;
+
+impl Locktopus {
+    /// A job that is due at fixed times and done once by all instances of a service, each of which calls this.
+    ///
+    /// Runs never overlap: whoever runs the job holds the [mutex](Self::mutex) of that name. Which runs were begun is noted
+    /// as the fencing tokens of `NAME@MILLISECONDS`, with the run's time since the epoch.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # use locktopus_core::{CancellationToken, CatchUp, LockError, Locktopus};
+    /// # use locktopus_memory::MemoryBackend;
+    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// let stop = CancellationToken::new();
+    /// # stop.cancel();
+    /// let ended = locks
+    ///     .job("report")
+    ///     .every(Duration::from_secs(15 * 60)) // on the quarter hours, by the clock on the wall
+    ///     .on_one_instance()
+    ///     .at_most(Duration::from_secs(10 * 60))
+    ///     .catch_up(CatchUp::Once)
+    ///     .cancel_on(stop)
+    ///     .run(|tick| async move {
+    ///         println!("the report of {:?}, under token {:?}", tick.scheduled_at(), tick.token());
+    ///     })
+    ///     .await;
+    /// assert!(matches!(ended, Err(LockError::Cancelled { .. })));
+    /// # Ok(()) }
+    /// ```
+    pub fn job(&self, name: impl Into<String>) -> Job {
+        Job {
+            locks: self.clone(),
+            name: name.into(),
+        }
+    }
+}
+
+/// A job without a schedule, from [`Locktopus::job`].
+#[derive(Debug)]
+#[must_use = "a job needs a schedule, and somebody to run it"]
+pub struct Job {
+    locks: Locktopus,
+    name: String,
+}
+
+impl Job {
+    /// Is due at all multiples of `period` since the epoch (1970-01-01 00:00 UTC): with 15 minutes on the quarter hours,
+    /// with a day at midnight UTC. At least 100 ms; cut to whole milliseconds.
+    pub fn every(self, period: Duration) -> ScheduledJob {
+        self.every_at(period, Duration::ZERO)
+    }
+
+    /// As [`every`](Self::every), so much later each time: with a day and two hours at 02:00 UTC.
+    pub fn every_at(self, period: Duration, offset: Duration) -> ScheduledJob {
+        self.scheduled(Times::every(period, offset))
+    }
+
+    /// Is due at each of these times, which must come in order, and be the same ones in every instance. The job ends
+    /// when there are no more.
+    ///
+    /// For calendars and time zones: most libraries for cron expressions have an iterator. Times that are over when the
+    /// job is started count as missed runs, so begin early enough to [catch up](OneInstanceJob::catch_up).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::{Duration, SystemTime};
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_memory::MemoryBackend;
+    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// let soon = SystemTime::now() + Duration::from_millis(20);
+    /// let mut runs = 0;
+    /// let job = locks.job("once").at_times([soon]).on_one_instance();
+    /// job.run(|_| { runs += 1; async {} }).await?;
+    /// assert_eq!(runs, 1);
+    /// # Ok(()) }
+    /// ```
+    pub fn at_times<I>(self, times: I) -> ScheduledJob
+    where
+        I: IntoIterator<Item = SystemTime>,
+        I::IntoIter: Send + 'static,
+    {
+        self.scheduled(Times::given(times.into_iter()))
+    }
+
+    fn scheduled(self, times: Times) -> ScheduledJob {
+        ScheduledJob {
+            locks: self.locks,
+            name: self.name,
+            times,
+        }
+    }
+}
+
+/// A job that is due at known times, from [`Job::every`] and its siblings.
+#[derive(Debug)]
+#[must_use = "a schedule does nothing until somebody runs it"]
+pub struct ScheduledJob {
+    locks: Locktopus,
+    name: String,
+    times: Times,
+}
+
+impl ScheduledJob {
+    /// Each run is done by one of all instances that have a job of this name. Which one is left to chance; one that
+    /// goes away is replaced by any other.
+    pub fn on_one_instance(self) -> OneInstanceJob {
+        OneInstanceJob::new(&self.locks, self.name, self.times)
+    }
+}

@@ -1,0 +1,227 @@
+//! What an instance does when something is due.
+
+use std::future::Future;
+use std::time::{Duration, SystemTime};
+
+use super::begun::{Begun, was_used};
+use super::catch_up::CatchUp;
+use super::tick::Tick;
+use super::times::{Due, Times};
+use crate::contract::backend_error::BackendError;
+use crate::engine::acquisition::jitter;
+use crate::engine::error::{LockError, Phase};
+use crate::handles::guard::LockGuard;
+use crate::handles::lock_request::LockRequest;
+use crate::handles::owner_handle::Owner;
+use crate::recipes::while_held::while_held;
+
+/// Longest tolerance, unless a longer one is asked for.
+const TOLERANCE: Duration = Duration::from_secs(60);
+
+/// Whoever has just taken the job's mutex has noted by then which run it begins.
+const NOTED_BY_THEN: Duration = Duration::from_millis(50);
+
+/// One instance of a job.
+#[derive(Debug)]
+pub(super) struct Runner {
+    pub(super) job: String,
+    pub(super) times: Times,
+    /// For the job's mutex.
+    pub(super) request: LockRequest,
+    pub(super) begun: Begun,
+    pub(super) catch_up: CatchUp,
+    pub(super) tolerance: Option<Duration>,
+    /// Nothing has to be done about the run of this time, or any before.
+    pub(super) settled: Option<SystemTime>,
+    /// The job has run before, so that a run that was not begun was missed.
+    pub(super) known: bool,
+}
+
+/// What is due, and what that means.
+struct Look {
+    due: Due,
+    newest: SystemTime,
+    /// The newest is not due at this moment, but was before.
+    missed: bool,
+}
+
+impl Runner {
+    /// Does what has to be done at this moment. When to look again, unless nothing more is to come.
+    pub(super) async fn round<F, Fut>(
+        &mut self,
+        work: &mut F,
+    ) -> Result<Option<SystemTime>, LockError>
+    where
+        F: FnMut(Tick) -> Fut,
+        Fut: Future<Output = ()>,
+    {
+        loop {
+            let look = match self.look() {
+                Ok(look) => look,
+                Err(next) => return Ok(next),
+            };
+            if !self.concerns(&look).await? {
+                self.settled = Some(look.newest);
+                continue;
+            }
+            if !self.known {
+                // Before the mutex is taken: that is how the job becomes known.
+                self.known = was_used(&self.request.clone().inspect().await?);
+            }
+            let Some(guard) = self.turn(&look).await? else {
+                // Somebody else is at it. Once more when the next run is due, which finds what is missing then.
+                if self.begun.has(look.newest).await? {
+                    self.settled = Some(look.newest);
+                }
+                return Ok(look.due.next);
+            };
+            match self.choose().await? {
+                Some(run) => self.begin(guard, run, work).await?,
+                None => release(guard, &self.job).await,
+            }
+        }
+    }
+
+    /// What is due and not settled; or else when to look again.
+    fn look(&mut self) -> Result<Look, Option<SystemTime>> {
+        let now = SystemTime::now();
+        let due = self.times.due(now, self.catch_up.look_back());
+        match due.past.first() {
+            Some(&newest) if self.settled.is_none_or(|settled| settled < newest) => {
+                let limit = newest + self.tolerance(newest, due.next);
+                Ok(Look {
+                    newest,
+                    missed: now > limit,
+                    due,
+                })
+            }
+            _ => Err(due.next),
+        }
+    }
+
+    fn tolerance(&self, newest: SystemTime, next: Option<SystemTime>) -> Duration {
+        self.tolerance.unwrap_or_else(|| {
+            let gap = next.and_then(|next| next.duration_since(newest).ok());
+            gap.map_or(TOLERANCE, |gap| (gap / 2).min(TOLERANCE))
+        })
+    }
+
+    /// Whether anything has to be done.
+    async fn concerns(&self, look: &Look) -> Result<bool, LockError> {
+        if look.missed && self.catch_up == CatchUp::Skip {
+            return Ok(false);
+        }
+        Ok(!self.begun.has(look.newest).await?)
+    }
+
+    /// The job's mutex, unless somebody else runs what is due. Nobody waits in its queue only because all instances
+    /// come at the same moment.
+    async fn turn(&self, look: &Look) -> Result<Option<LockGuard>, LockError> {
+        let request = self.request.clone().owner(&Owner::new());
+        if let Some(guard) = request.clone().try_acquire().await? {
+            return Ok(Some(guard));
+        }
+        tokio::time::sleep(jitter(NOTED_BY_THEN, NOTED_BY_THEN * 2)).await;
+        if self.begun.has(look.newest).await? {
+            return Ok(None);
+        }
+        // Somebody is still at an earlier run.
+        let patience = match self.catch_up {
+            CatchUp::Skip => Some(look.newest + self.tolerance(look.newest, look.due.next)),
+            CatchUp::Once | CatchUp::All { .. } => look.due.next,
+        };
+        let request = match patience {
+            Some(until) => {
+                let left = until.duration_since(SystemTime::now());
+                request.wait_at_most(left.unwrap_or_default())
+            }
+            None => request,
+        };
+        match request.acquire().await {
+            Ok(guard) => Ok(Some(guard)),
+            Err(LockError::WaitTimeout { source: None, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Which run to begin, now that nobody else can.
+    async fn choose(&mut self) -> Result<Option<SystemTime>, LockError> {
+        let Ok(look) = self.look() else {
+            return Ok(None);
+        };
+        if !self.concerns(&look).await? {
+            self.settled = Some(look.newest);
+            return Ok(None);
+        }
+        if look.missed && !self.known {
+            // It was not there to be missed. From here on it is.
+            self.begun.note(look.newest).await?;
+            (self.settled, self.known) = (Some(look.newest), true);
+            return Ok(None);
+        }
+        let mut run = look.newest;
+        if self.known {
+            for earlier in look.due.past.into_iter().skip(1) {
+                if self.begun.has(earlier).await? {
+                    break;
+                }
+                run = earlier;
+            }
+        }
+        Ok(Some(run))
+    }
+
+    async fn begin<F, Fut>(
+        &mut self,
+        guard: LockGuard,
+        run: SystemTime,
+        work: &mut F,
+    ) -> Result<(), LockError>
+    where
+        F: FnMut(Tick) -> Fut,
+        Fut: Future<Output = ()>,
+    {
+        if guard.token().is_none() {
+            return Err(no_tokens(&guard));
+        }
+        // As late as can be: what was looked up under the mutex is true for as long as it is held.
+        guard.ensure_valid()?;
+        let begun = self.begun.note(run).await?;
+        self.known = true;
+        if !begun {
+            release(guard, &self.job).await;
+            return Ok(());
+        }
+        let lease = guard.lease();
+        let missed = self
+            .look()
+            .is_ok_and(|look| look.missed || run < look.newest);
+        let tick = Tick {
+            scheduled_at: run,
+            missed,
+            lease: lease.clone(),
+        };
+        match while_held(&lease, work(tick)).await {
+            Ok(()) => release(guard, &self.job).await,
+            Err(error) => {
+                tracing::warn!(job = self.job, %error, "a run was ended before it was done");
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn release(guard: LockGuard, job: &str) {
+    if let Err(error) = guard.release().await {
+        tracing::warn!(job, %error, "the run has ended, but releasing the job's mutex failed");
+    }
+}
+
+fn no_tokens(guard: &LockGuard) -> LockError {
+    let message = "jobs need a backend that keeps fencing tokens: they say which runs were begun";
+    LockError::Backend {
+        target: guard.target().clone(),
+        phase: Phase::Acquire,
+        source: BackendError::unsupported(guard.services().backend.info().name, message),
+    }
+}

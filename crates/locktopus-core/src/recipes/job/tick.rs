@@ -1,0 +1,41 @@
+//! One run, as the work sees it.
+
+use std::time::SystemTime;
+
+use crate::contract::token::FencingToken;
+use crate::handles::lease::Lease;
+
+/// One run of a job. What [`OneInstanceJob::run`](crate::OneInstanceJob::run) gives to the work.
+#[derive(Debug, Clone)]
+pub struct Tick {
+    pub(super) scheduled_at: SystemTime,
+    pub(super) missed: bool,
+    pub(super) lease: Lease,
+}
+
+impl Tick {
+    /// When it was due. The same in every instance, so it names the run: a report of that hour, a key of
+    /// what it writes.
+    #[must_use]
+    pub fn scheduled_at(&self) -> SystemTime {
+        self.scheduled_at
+    }
+
+    /// Whether it had been missed, and is run to [catch up](crate::CatchUp).
+    #[must_use]
+    pub fn was_missed(&self) -> bool {
+        self.missed
+    }
+
+    /// The fencing token of this run, greater than those of all runs before.
+    #[must_use]
+    pub fn token(&self) -> Option<FencingToken> {
+        self.lease.token()
+    }
+
+    /// The lease of the job's mutex. When it ends, the work is dropped.
+    #[must_use]
+    pub fn lease(&self) -> &Lease {
+        &self.lease
+    }
+}

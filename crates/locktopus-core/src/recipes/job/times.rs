@@ -1,0 +1,163 @@
+//! Which times are due, by the wall clock.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::iter::Peekable;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::contract::option_error::OptionError;
+
+/// Questions to the backend take their time; what is due more often than this needs a loop.
+const SHORTEST: Duration = Duration::from_millis(100);
+
+/// For longer than this nobody catches up.
+const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
+/// When a job is due.
+pub(super) enum Times {
+    /// At multiples of the period since the epoch, and so much later.
+    Every { period: Duration, offset: Duration },
+    /// At those of an iterator.
+    Given {
+        /// Locked by nobody: it is a way to share what is only ever used by one.
+        ahead: Mutex<Peekable<Box<dyn Iterator<Item = SystemTime> + Send>>>,
+        /// Those that were due already, newest first.
+        past: VecDeque<SystemTime>,
+    },
+}
+
+/// What is due at some moment.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Due {
+    /// The times that are there, newest first.
+    pub(super) past: Vec<SystemTime>,
+    /// The next one.
+    pub(super) next: Option<SystemTime>,
+}
+
+impl Times {
+    pub(super) fn every(period: Duration, offset: Duration) -> Self {
+        Self::Every { period, offset }
+    }
+
+    pub(super) fn given(times: impl Iterator<Item = SystemTime> + Send + 'static) -> Self {
+        let times: Box<dyn Iterator<Item = SystemTime> + Send> = Box::new(times);
+        Self::Given {
+            ahead: Mutex::new(times.peekable()),
+            past: VecDeque::new(),
+        }
+    }
+
+    /// The time between two of them, where it is always the same.
+    pub(super) fn period(&self) -> Option<Duration> {
+        match self {
+            Self::Every { period, .. } => Some(*period),
+            Self::Given { .. } => None,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), OptionError> {
+        match self.period() {
+            Some(period) if !(SHORTEST..=LONGEST).contains(&period) => {
+                let rule = "a period must be between 100 ms and ten years";
+                Err(OptionError::new("every", period, rule))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What is due at `now`: the newest `most` of them.
+    pub(super) fn due(&mut self, now: SystemTime, most: usize) -> Due {
+        match self {
+            Self::Every { period, offset } => multiples(*period, *offset, now, most),
+            Self::Given { ahead, past } => {
+                let ahead = ahead.get_mut().unwrap_or_else(PoisonError::into_inner);
+                while let Some(time) = ahead.next_if(|time| *time <= now) {
+                    past.push_front(time);
+                    past.truncate(most);
+                }
+                Due {
+                    past: past.iter().copied().collect(),
+                    next: ahead.peek().copied(),
+                }
+            }
+        }
+    }
+}
+
+fn multiples(period: Duration, offset: Duration, now: SystemTime, most: usize) -> Due {
+    let period = period.as_millis().max(1);
+    let offset = offset.as_millis() % period;
+    let at = |index: u128| {
+        let millis = u64::try_from(index * period + offset).ok()?;
+        UNIX_EPOCH.checked_add(Duration::from_millis(millis))
+    };
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let Some(since_first) = since.as_millis().checked_sub(offset) else {
+        return Due {
+            past: Vec::new(),
+            next: at(0),
+        };
+    };
+    let newest = since_first / period;
+    let past = (0..=newest).rev().take(most).filter_map(at).collect();
+    Due {
+        past,
+        next: at(newest + 1),
+    }
+}
+
+impl fmt::Debug for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Every { period, offset } => write!(f, "every {period:?} at {offset:?}"),
+            Self::Given { .. } => f.write_str("times of an iterator"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn multiples_since_the_epoch_are_due_newest_first() {
+        let mut times = Times::every(Duration::from_secs(1), Duration::from_millis(2_250));
+        let due = |past: &[u64], next| Due {
+            past: past.iter().copied().map(at).collect(),
+            next: Some(at(next)),
+        };
+        assert_eq!(times.due(at(100), 3), due(&[], 250));
+        assert_eq!(times.due(at(250), 3), due(&[250], 1_250));
+        assert_eq!(times.due(at(2_249), 3), due(&[1_250, 250], 2_250));
+        assert_eq!(times.due(at(9_999), 2), due(&[9_250, 8_250], 10_250));
+        assert_eq!(
+            times.due(UNIX_EPOCH - Duration::from_secs(9), 2),
+            due(&[], 250)
+        );
+    }
+
+    #[test]
+    fn given_times_are_due_when_they_are_over() {
+        let mut times = Times::given([1, 2, 3, 50].map(at).into_iter());
+        let due = times.due(at(0), 2);
+        assert_eq!((due.past, due.next), (vec![], Some(at(1))));
+        let due = times.due(at(10), 2);
+        assert_eq!((due.past, due.next), (vec![at(3), at(2)], Some(at(50))));
+        let due = times.due(at(50), 2);
+        assert_eq!((due.past, due.next), (vec![at(50), at(3)], None));
+    }
+
+    #[test]
+    fn periods_have_bounds() {
+        for period in [Duration::ZERO, SHORTEST / 2, LONGEST * 2] {
+            assert!(Times::every(period, Duration::ZERO).check().is_err());
+        }
+        assert!(Times::every(SHORTEST, Duration::ZERO).check().is_ok());
+    }
+}

@@ -1,0 +1,74 @@
+//! Last tokens of names that nobody uses, where a request asked for them to be remembered.
+//!
+//! Tokens of this backend grow without: they are those of one count for all names.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use locktopus_core::TokenRetention;
+use locktopus_core::clock::timer_in;
+use tokio::time::Instant;
+
+#[derive(Debug, Default)]
+pub(super) struct Tokens {
+    last: HashMap<String, Last>,
+    sweep_at: usize,
+}
+
+#[derive(Debug)]
+struct Last {
+    token: u64,
+    /// `None`: for ever.
+    until: Option<Instant>,
+}
+
+impl Last {
+    fn is_over(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+}
+
+impl Tokens {
+    /// Remembers the last token of a name, from a grant for this lease on.
+    pub(super) fn remember(
+        &mut self,
+        key: String,
+        token: u64,
+        keep: TokenRetention,
+        lease: Duration,
+    ) {
+        if self.last.len() >= self.sweep_at {
+            let now = Instant::now();
+            self.last.retain(|_, last| !last.is_over(now));
+            self.sweep_at = (self.last.len() * 2).max(1024);
+        }
+        let until = keep.after_lease(lease).map(timer_in);
+        self.last.insert(key, Last { token, until });
+    }
+
+    pub(super) fn of(&self, key: &str) -> Option<u64> {
+        let last = self.last.get(key)?;
+        (!last.is_over(Instant::now())).then_some(last.token)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn tokens_are_remembered_as_long_as_asked_for() {
+        let mut tokens = Tokens::default();
+        let (minute, lease) = (TokenRetention::SHORTEST, Duration::from_secs(1));
+        tokens.remember("a".to_owned(), 1, minute.into(), lease);
+        tokens.remember("b".to_owned(), 2, TokenRetention::Forever, lease);
+        tokens.remember("c".to_owned(), 3, minute.into(), minute);
+        let seen = |tokens: &Tokens| ["a", "b", "c", "d"].map(|key| tokens.of(key));
+        assert_eq!(seen(&tokens), [Some(1), Some(2), Some(3), None]);
+        tokio::time::advance(minute).await;
+        assert_eq!(seen(&tokens), [None, Some(2), Some(3), None]);
+        tokens.sweep_at = 0;
+        tokens.remember("d".to_owned(), 4, minute.into(), lease);
+        assert_eq!(tokens.last.len(), 3);
+    }
+}
