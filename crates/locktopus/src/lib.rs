@@ -17,8 +17,13 @@
 //! | enter a lock again | [`Owner`], [`LockGuard::reenter`] |
 //! | pass a lock to another process | [`LockGuard::into_ticket`], [`LockRequest::adopt`] |
 //! | share locks with another library | [`MutexProfile`], [`Locktopus::mutex_as`] |
+//! | have one leader, or run jobs on one instance | [`Locktopus::leader`], [`Locktopus::job`] |
+//! | use locks without a runtime | `blocking` (feature `blocking`) |
+//! | put a function under a lock | `#[locked]` (feature `macros`) |
 //! | write a backend | [`LockBackend`], [`Connectors`] for a URL scheme of its own |
 
+#[cfg(feature = "blocking")]
+pub mod blocking;
 #[cfg(any(feature = "redis", feature = "fred"))]
 mod client_settings;
 mod connect;
@@ -26,6 +31,8 @@ mod connect_error;
 mod connectors;
 #[cfg(feature = "fred")]
 pub mod fred;
+#[cfg(feature = "macros")]
+pub mod locked;
 #[cfg(feature = "redis")]
 pub mod redis;
 pub mod url;
@@ -39,6 +46,8 @@ pub use connect::quorum::{connect_quorum, quorum_of};
 pub use connect::{connect, connect_backend, connect_with};
 pub use connect_error::ConnectError;
 pub use connectors::{Connector, ConnectorError, Connectors};
+#[cfg(feature = "macros")]
+pub use locked::{Skipped, locked};
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub use locktopus_protocol::{GuardedOutcome, GuardedWriter};
 // All of the core and of the backends without a client is public here: this crate only adds the ways to connect.

@@ -1,0 +1,168 @@
+//! Read-write locks, semaphores and latches for those who block.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktopus_core::{LockError, WriteGuard};
+
+use super::error::BlockingError;
+use super::request::LockRequest;
+use super::runtime::Background;
+
+/// Many readers or one writer. See [`crate::RwLock`].
+#[derive(Debug, Clone)]
+#[must_use = "a read-write lock does nothing until one half of it is acquired"]
+pub struct RwLock {
+    lock: locktopus_core::RwLock,
+    background: Arc<Background>,
+}
+
+impl RwLock {
+    pub(super) fn new(lock: locktopus_core::RwLock, background: &Arc<Background>) -> Self {
+        let background = Arc::clone(background);
+        Self { lock, background }
+    }
+
+    /// The readers' half.
+    pub fn read(&self) -> LockRequest {
+        LockRequest::new(self.lock.read(), &self.background)
+    }
+
+    /// The writer's half.
+    pub fn write(&self) -> LockRequest<WriteGuard> {
+        LockRequest::new(self.lock.write(), &self.background)
+    }
+}
+
+/// Counted permits. See [`crate::Semaphore`].
+#[derive(Debug, Clone)]
+#[must_use = "a semaphore does nothing until permits are acquired or counted"]
+pub struct Semaphore {
+    semaphore: locktopus_core::Semaphore,
+    background: Arc<Background>,
+}
+
+impl Semaphore {
+    pub(super) fn new(semaphore: locktopus_core::Semaphore, background: &Arc<Background>) -> Self {
+        let background = Arc::clone(background);
+        Self {
+            semaphore,
+            background,
+        }
+    }
+
+    /// So many permits at once, to be acquired.
+    pub fn permits(&self, permits: u32) -> LockRequest {
+        LockRequest::new(self.semaphore.permits(permits), &self.background)
+    }
+
+    /// Gives it its permits, unless it has some; true if that was done. See [`crate::Semaphore::initialise`].
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::Lock`], [`BlockingError::InsideRuntime`].
+    pub fn initialise(&self, total: u32) -> Result<bool, BlockingError> {
+        self.wait(self.semaphore.initialise(total))
+    }
+
+    /// How many permits are free. See [`crate::Semaphore::available`].
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::Lock`], [`BlockingError::InsideRuntime`].
+    pub fn available(&self) -> Result<Option<i64>, BlockingError> {
+        self.wait(self.semaphore.available())
+    }
+
+    /// Sets how many permits there are. See [`crate::Semaphore::resize`].
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::Lock`], [`BlockingError::InsideRuntime`].
+    pub fn resize(&self, total: u32) -> Result<i64, BlockingError> {
+        self.wait(self.semaphore.resize(total))
+    }
+
+    /// Deletes it. See [`crate::Semaphore::delete`].
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::Lock`], [`BlockingError::InsideRuntime`].
+    pub fn delete(&self) -> Result<bool, BlockingError> {
+        self.wait(self.semaphore.delete())
+    }
+
+    fn wait<T>(
+        &self,
+        answer: impl Future<Output = Result<T, LockError>>,
+    ) -> Result<T, BlockingError> {
+        Ok(self.background.wait(answer)??)
+    }
+}
+
+/// Waiting until something has happened a number of times. See [`crate::Latch`].
+#[derive(Debug, Clone)]
+#[must_use = "a latch does nothing until it is counted or waited for"]
+pub struct Latch {
+    latch: locktopus_core::Latch,
+    background: Arc<Background>,
+}
+
+impl Latch {
+    pub(super) fn new(latch: locktopus_core::Latch, background: &Arc<Background>) -> Self {
+        let background = Arc::clone(background);
+        Self { latch, background }
+    }
+
+    /// Sets the count, unless there is one; true if that was done. See [`crate::Latch::initialise`].
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::Lock`], [`BlockingError::InsideRuntime`].
+    pub fn initialise(&self, count: u64) -> Result<bool, BlockingError> {
+        self.wait_for(self.latch.initialise(count))
+    }
+
+    /// Counts down by one; what is left. See [`crate::Latch::count_down`].
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::Lock`], [`BlockingError::InsideRuntime`].
+    pub fn count_down(&self) -> Result<u64, BlockingError> {
+        self.wait_for(self.latch.count_down())
+    }
+
+    /// The count. See [`crate::Latch::count`].
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::Lock`], [`BlockingError::InsideRuntime`].
+    pub fn count(&self) -> Result<u64, BlockingError> {
+        self.wait_for(self.latch.count())
+    }
+
+    /// Blocks until the count is zero. See [`crate::Latch::wait`].
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::Lock`], [`BlockingError::InsideRuntime`].
+    pub fn wait(&self) -> Result<(), BlockingError> {
+        self.wait_for(self.latch.wait().into_future())
+    }
+
+    /// Blocks until the count is zero, for this long at most.
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::Lock`] with [`LockError::WaitTimeout`] if it is not by then; [`BlockingError::InsideRuntime`].
+    pub fn wait_at_most(&self, wait: Duration) -> Result<(), BlockingError> {
+        self.wait_for(self.latch.wait().at_most(wait).into_future())
+    }
+
+    fn wait_for<T>(
+        &self,
+        answer: impl Future<Output = Result<T, LockError>>,
+    ) -> Result<T, BlockingError> {
+        Ok(self.background.wait(answer)??)
+    }
+}

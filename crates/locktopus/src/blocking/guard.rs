@@ -1,0 +1,98 @@
+//! The guard of a thread.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktopus_core::{Lease, LockError, LostCause};
+
+use super::error::BlockingError;
+use super::runtime::Background;
+
+/// A held lock of any kind. Its [lease](Lease) is what it dereferences to: token, validity, `lost_token`.
+///
+/// **Dropping it releases the lock and waits for the answer**, at most for the backend's call timeout; what is not answered
+/// by then goes on in the background. Inside a tokio runtime, and at the end of a thread, a drop does not wait. It
+/// never panics. [`release`](Self::release) is the way that tells whether the lock was held to the end.
+///
+/// While a thread blocks elsewhere nobody can take its work away from it: look at
+/// [`ensure_valid`](Lease::ensure_valid) right before each side effect.
+#[derive(Debug)]
+#[must_use = "if unused the lock is released again immediately"]
+#[clippy::has_significant_drop]
+pub struct LockGuard {
+    /// There until it is released.
+    guard: Option<locktopus_core::LockGuard>,
+    lease: Lease,
+    background: Arc<Background>,
+}
+
+impl LockGuard {
+    pub(super) fn new(guard: locktopus_core::LockGuard, background: &Arc<Background>) -> Self {
+        Self {
+            lease: guard.lease(),
+            guard: Some(guard),
+            background: Arc::clone(background),
+        }
+    }
+
+    /// Gives the lock back and waits for the answer. See [`crate::LockGuard::release`].
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::Lock`] with [`LockError::Lost`] if the lock had been lost before;
+    /// [`BlockingError::InsideRuntime`], in which case it is released in the background.
+    pub fn release(mut self) -> Result<(), BlockingError> {
+        self.give_back()
+    }
+
+    /// Makes the lease last at least `lease` from now. See [`crate::LockGuard::extend`].
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::Lock`], [`BlockingError::InsideRuntime`].
+    pub fn extend(&self, lease: Duration) -> Result<(), BlockingError> {
+        if let Some(guard) = &self.guard {
+            self.background.wait(guard.extend(lease))??;
+        }
+        Ok(())
+    }
+
+    /// Blocks until the lock is lost and says why; `None` if it is still held after `wait`.
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::InsideRuntime`].
+    pub fn lost_within(&self, wait: Duration) -> Result<Option<LostCause>, BlockingError> {
+        let lost = async { tokio::time::timeout(wait, self.lease.lost()).await.ok() };
+        self.background.wait(lost)
+    }
+
+    fn give_back(&mut self) -> Result<(), BlockingError> {
+        match self.guard.take() {
+            Some(guard) => Ok(self.background.wait(guard.release())??),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Deref for LockGuard {
+    type Target = Lease;
+
+    fn deref(&self) -> &Lease {
+        &self.lease
+    }
+}
+
+impl Drop for LockGuard {
+    fn drop(&mut self) {
+        match self.give_back() {
+            // In the background, as the future was dropped.
+            Ok(()) | Err(BlockingError::InsideRuntime) => {}
+            Err(BlockingError::Lock(LockError::Lost { target, cause })) => {
+                tracing::warn!(lock = %target, %cause, "a lock was lost before its guard was dropped");
+            }
+            Err(error) => tracing::warn!(%error, "releasing a dropped guard failed"),
+        }
+    }
+}

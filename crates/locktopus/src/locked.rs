@@ -1,0 +1,160 @@
+//! Functions that run under a lock (feature `macros`): the attribute [`locked`](macro@crate::locked) and what it needs.
+
+use locktopus_core::{AnyGuard, Lease, LockError, LockRequest, Locktopus, Owner};
+
+/// Runs an `async fn` under a lock: takes it, runs the body, gives it back. The body is dropped at its current await
+/// point when the lock is lost.
+///
+/// ```
+/// use locktopus::{LockError, Locktopus, locked};
+///
+/// struct Invoices {
+///     locks: Locktopus,
+/// }
+///
+/// impl Invoices {
+///     #[locked(name = "invoice:{id}", locks = self.locks, wait = "5s", bind = lease)]
+///     async fn pay(&self, id: u64) -> Result<String, LockError> {
+///         lease.ensure_valid()?; // right before each side effect
+///         Ok(format!("paid {id} under token {:?}", lease.token()))
+///     }
+///
+///     #[locked(name = "reminders", locks = self.locks, when_busy = "skip")]
+///     async fn remind(&self) -> Result<Option<u32>, LockError> {
+///         Ok(Some(3)) // None if another instance is at it
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let invoices = Invoices { locks: locktopus::connect("memory:").await? };
+/// invoices.pay(42).await?;
+/// assert_eq!(invoices.remind().await?, Some(3));
+/// # Ok(()) }
+/// ```
+///
+/// | option | what | unless given |
+/// |---|---|---|
+/// | `name = "invoice:{id}"` | the lock's name; `{argument}`, `{argument.field}` and `{self.field}` with the format options of `format!`; braces are doubled | needed |
+/// | `locks = self.locks` | an expression that gives a [`Locktopus`], or something that dereferences to one | needed |
+/// | `kind = "fair_lock"` | `lock`, `fair_lock`, `mutex`, `read`, `write` (the halves of a read-write lock), `semaphore`, `permit_semaphore` (one permit) | `lock` |
+/// | `wait = "5s"` | how long to wait for it | for ever; not at all with `skip` and `error` |
+/// | `lease = "30s"` | a [lease that is renewed](LockRequest::renewed_lease) | 30 s, or as the [builder](locktopus_core::LocktopusBuilder::watchdog_lease) says |
+/// | `fixed_lease = "30s"` | a [lease that is not](LockRequest::fixed_lease) | |
+/// | `max_hold = "10m"` | [when the lock is declared lost](LockRequest::max_hold), renewed or not | never |
+/// | `when_busy = "skip"` | `wait` for it; `skip`: the function is [skipped](Skipped); `error`: fail at once | `wait` |
+/// | `bind = lease` | gives the [`Lease`] this name in the body: the fencing token to hand on | |
+///
+/// **The return type** is a `Result<T, E>`, also by an alias such as `anyhow::Result`, with `E: From<LockError>`. What the
+/// body returns is what the function returns. It fails with
+/// [`LockError::WaitTimeout`] if the lock is busy ([`LockError::is_busy`]), with [`LockError::Lost`] if it was lost before the
+/// body was done, and with the other errors of [`LockRequest::run`]. With `when_busy = "skip"`, `T` is an
+/// `Option` (`None`: skipped), or a type of your own that implements [`Skipped`].
+///
+/// **Reentrancy.** The body runs as the [`Owner`] in whose [scope](Owner::scope) it was called, or else as a new one. So a
+/// function may call another one that takes the same lock, or take it by itself, within the same task; a `mutex` answers
+/// [`LockError::NotReentrant`] instead of waiting for ever. Spawned tasks are somebody else.
+///
+/// **Where it goes**: on functions and methods with a body. With `#[async_trait]`, put it on a function that the
+/// method calls.
+///
+/// # Cancel safety
+///
+/// Dropping the future of the function drops the body where it stands and gives the lock back in the background.
+pub use locktopus_macros::locked;
+
+/// What a function is worth that was not run, because of `#[locked(when_busy = "skip")]`.
+///
+/// ```
+/// # use locktopus::{LockError, Locktopus, Skipped, locked};
+/// #[derive(Debug, PartialEq)]
+/// enum Cleaned {
+///     Rows(u64),
+///     ByAnother,
+/// }
+///
+/// impl Skipped for Cleaned {
+///     fn skipped() -> Self {
+///         Self::ByAnother
+///     }
+/// }
+///
+/// #[locked(name = "cleaning", locks = locks, when_busy = "skip")]
+/// async fn clean(locks: &Locktopus) -> Result<Cleaned, LockError> {
+///     Ok(Cleaned::Rows(7))
+/// }
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = locktopus::connect("memory:").await?;
+/// # let elsewhere = locks.lock("cleaning").acquire().await?;
+/// assert_eq!(clean(&locks).await?, Cleaned::ByAnother);
+/// # Ok(()) }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a function with `when_busy = \"skip\"` returns `Result<Option<T>, E>`, not `Result<{Self}, E>`",
+    label = "what is returned if it is skipped?",
+    note = "`None` means that it was skipped; other types implement `locktopus::Skipped`"
+)]
+pub trait Skipped {
+    /// It was skipped, because somebody else holds the lock.
+    fn skipped() -> Self;
+}
+
+impl<T> Skipped for Option<T> {
+    fn skipped() -> Self {
+        None
+    }
+}
+
+/// What `locks = ...` has to be. For the attribute alone.
+#[doc(hidden)]
+#[must_use]
+pub fn locks(locks: &Locktopus) -> &Locktopus {
+    locks
+}
+
+/// For the attribute alone.
+///
+/// # Errors
+///
+/// Those of the request and of the work.
+#[doc(hidden)]
+pub async fn run<G, T, E, F, Fut>(request: LockRequest<G>, work: F) -> Result<T, E>
+where
+    G: AnyGuard,
+    E: From<LockError>,
+    F: FnOnce(Lease) -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+{
+    as_owner(request, work).await?
+}
+
+/// For the attribute alone.
+///
+/// # Errors
+///
+/// Those of the request and of the work.
+#[doc(hidden)]
+pub async fn run_or_skip<G, T, E, F, Fut>(request: LockRequest<G>, work: F) -> Result<T, E>
+where
+    G: AnyGuard,
+    T: Skipped,
+    E: From<LockError>,
+    F: FnOnce(Lease) -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+{
+    match as_owner(request, work).await {
+        Ok(done) => done,
+        Err(error) if error.is_busy() => Ok(T::skipped()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What it calls enters its locks again.
+async fn as_owner<G, F, Fut>(request: LockRequest<G>, work: F) -> Result<Fut::Output, LockError>
+where
+    G: AnyGuard,
+    F: FnOnce(Lease) -> Fut,
+    Fut: Future,
+{
+    let owner = Owner::current().unwrap_or_default();
+    owner.scope(request.run(work)).await
+}
