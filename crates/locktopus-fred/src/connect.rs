@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use locktopus_protocol::{ClientError, ConnectOptions, Deployment, HostPort, SentinelTls, Servers};
+use locktopus_protocol::{
+    ClientError, ClusterRouter, ConnectOptions, Deployment, HostPort, SentinelTls, Servers,
+};
 use tokio::sync::mpsc::unbounded_channel;
 
 use crate::client::{self, FredClient};
@@ -174,6 +176,10 @@ fn check(options: &ConnectOptions) -> Result<(), ConnectError> {
         Servers::Sentinel { .. } if server_name(options).is_some() => invalid(
             "tls.server_name",
             "fred does not use it for the primary that sentinels name: use redis-rs",
+        ),
+        _ if options.cluster_router == ClusterRouter::Client => invalid(
+            "cluster_router",
+            "the router of fred queues commands and writes them late: use redis-rs",
         ),
         _ if options.connect_timeout.is_zero() => {
             invalid("connect_timeout", "must be longer than zero")

@@ -29,8 +29,8 @@ pub use backend::{BackendOptions, PubSubMode, RedisBackend};
 pub use client::budget::Budget;
 pub use client::discretion::Discretion;
 pub use client::options::{
-    ClientIdentity, ConnectOptions, Credentials, HostPort, ReadSettings, Secret, SentinelTls,
-    Servers, SettingsError, TlsOptions,
+    ClientIdentity, ClusterRouter, ConnectOptions, Credentials, HostPort, ReadSettings, Secret,
+    SentinelTls, Servers, SettingsError, TlsOptions,
 };
 pub use client::role::{ROLE_QUESTION, says_replica};
 #[cfg(feature = "tls")]

@@ -9,6 +9,7 @@ use locktopus_protocol::{
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::AbortHandle;
 
+use crate::cluster::Router;
 use crate::connection::dial::Dialer;
 use crate::subscriptions::pubsub::Subscriber;
 use crate::topology::{Topology, keep_fresh};
@@ -39,7 +40,10 @@ impl RedisRsClient {
 #[async_trait]
 impl RedisClient for RedisRsClient {
     fn name(&self) -> &'static str {
-        "redis-rs"
+        match self.topology.router() {
+            None => "redis-rs",
+            Some(_) => "redis-rs cluster-async",
+        }
     }
 
     fn deployment(&self) -> Deployment {
@@ -93,7 +97,9 @@ impl RedisClient for RedisRsClient {
     }
 
     fn generation(&self) -> u64 {
-        self.dialer.dialled()
+        // When redis-rs dials is not known, so each of its commands may go over a new connection.
+        let routed = self.topology.router().map_or(0, Router::sent);
+        self.dialer.dialled() + routed
     }
 
     async fn close(&self) {

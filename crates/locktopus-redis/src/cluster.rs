@@ -1,11 +1,12 @@
 //! A cluster: one connection per primary, and the map that says which of them serves a slot.
 //!
-//! The cluster connection of redis-rs is not used. It looks up a node and refreshes its map under
+//! The cluster connection of redis-rs is not used unless the user asks for it ([`Router`]). It looks up a node and refreshes its map under
 //! one lock, so that a single frozen node stops commands to all the others; it sends to a replica or
 //! to any node while the right one is away; and it hides which node failed. Here each node has its
 //! own [`Link`], and the map is refreshed beside the traffic.
 
 mod refresh;
+mod router;
 mod slots;
 
 use std::collections::{HashMap, HashSet};
@@ -22,6 +23,7 @@ use tokio::time::{Instant, timeout};
 use crate::connection::dial::Dialer;
 use crate::connection::link::{Link, Target};
 use crate::connection::sync::lock;
+pub(crate) use router::Router;
 use slots::SlotMap;
 
 /// How long the connection to a node without slots is kept after the last redirect to it.
@@ -32,6 +34,8 @@ const GUESTS_STAY: Duration = Duration::from_secs(60);
 pub(crate) struct Cluster {
     seeds: Vec<HostPort>,
     dialer: Arc<Dialer>,
+    /// Has every command first, if there is one.
+    router: Option<Router>,
     table: Mutex<Arc<Table>>,
     links: Mutex<HashMap<HostPort, Arc<Link>>>,
     /// Connections for commands that may block, made for the primaries that were asked for one.
@@ -66,10 +70,11 @@ struct Clues {
 }
 
 impl Cluster {
-    pub(crate) fn new(seeds: Vec<HostPort>, dialer: Arc<Dialer>) -> Self {
+    pub(crate) fn new(seeds: Vec<HostPort>, dialer: Arc<Dialer>, router: Option<Router>) -> Self {
         Self {
             seeds,
             dialer,
+            router,
             table: Mutex::new(Arc::new(Table {
                 map: SlotMap::empty(),
                 links: Vec::new(),
@@ -89,6 +94,9 @@ impl Cluster {
     }
 
     pub(crate) async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
+        if let Some(router) = &self.router {
+            return self.routed(router, route, args).await;
+        }
         let slot = match route {
             Route::Slot(slot) => slot,
             Route::Any => return self.anywhere(args).await,
@@ -100,6 +108,15 @@ impl Cluster {
             return answer;
         };
         // The first node refused, so nothing has run; the second one's answer stands.
+        self.redirected_to(to, args, asking).await
+    }
+
+    async fn redirected_to(
+        &self,
+        to: HostPort,
+        args: &[&[u8]],
+        asking: bool,
+    ) -> Result<Reply, ClientError> {
         let link = self.link_to(&to);
         if asking {
             lock(&self.guests).insert(to, Instant::now());
@@ -209,6 +226,9 @@ impl Cluster {
 
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
+        if let Some(router) = &self.router {
+            router.close();
+        }
         lock(&self.links).values().for_each(|link| link.close());
         lock(&self.blocking_links)
             .values()

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use locktopus_protocol::{ClientError, ConnectOptions, HostPort, SentinelTls, Servers, TlsOptions};
+use locktopus_protocol::{
+    Budget, ClientError, ClusterRouter, ConnectOptions, HostPort, SentinelTls, Servers, TlsOptions,
+};
 
 use crate::client::RedisRsClient;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Router};
 use crate::connection::dial::Dialer;
 use crate::connection::error::ConnectError;
 use crate::connection::link::Target;
@@ -45,6 +47,47 @@ use crate::topology::Topology;
 /// ```
 pub async fn connect(options: &ConnectOptions) -> Result<RedisRsClient, ConnectError> {
     check(options)?;
+    let router = match (&options.servers, options.cluster_router) {
+        (Servers::Cluster(seeds), ClusterRouter::Client) => {
+            Some(Router::new(options, seeds, Budget::of(options))?)
+        }
+        _ => None,
+    };
+    build(options, router).await
+}
+
+/// As [`connect`], to a cluster by way of a connection that the program has. Its client must have been built with
+/// `.retries(0)`: what may have run must not be sent again by anybody who cannot know. `options` are for what does not go
+/// over it: subscriptions, redirects, `WAIT`, and questions to all primaries.
+///
+/// It stays its owner's, and goes on when the client that this gives is closed. Users who may not run a script that
+/// touches the key `locktopus:probe:repeated` are believed that it repeats nothing.
+///
+/// # Errors
+///
+/// As [`connect`]; and [`ConnectError::RouterRetries`] for a connection that repeats requests, or does not answer in time.
+///
+/// # Cancel safety
+///
+/// As [`connect`].
+#[cfg(feature = "cluster-async")]
+pub async fn connect_through(
+    options: &ConnectOptions,
+    connection: redis::cluster_async::ClusterConnection,
+) -> Result<RedisRsClient, ConnectError> {
+    if !matches!(options.servers, Servers::Cluster(_)) {
+        let problem = "it is for a cluster, and the options name none";
+        return Err(ConnectError::Router(problem.to_owned()));
+    }
+    check(options)?;
+    let router = Router::handed_in(connection, Budget::of(options)).await?;
+    build(options, Some(router)).await
+}
+
+async fn build(
+    options: &ConnectOptions,
+    router: Option<Router>,
+) -> Result<RedisRsClient, ConnectError> {
     let tls = load(options.tls.as_ref()).await?;
     let dialer = Arc::new(Dialer::for_data(options, tls.clone()));
     let topology = match &options.servers {
@@ -66,7 +109,8 @@ pub async fn connect(options: &ConnectOptions) -> Result<RedisRsClient, ConnectE
             Topology::Single(Single::new(Target::Primary(sentinels), Arc::clone(&dialer)))
         }
         Servers::Cluster(seeds) => {
-            Topology::Cluster(Box::new(Cluster::new(seeds.clone(), Arc::clone(&dialer))))
+            let cluster = Cluster::new(seeds.clone(), Arc::clone(&dialer), router);
+            Topology::Cluster(Box::new(cluster))
         }
     };
     match topology.begin().await {

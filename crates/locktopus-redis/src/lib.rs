@@ -3,7 +3,8 @@
 //! [`connect()`] builds a [`RedisRsClient`], which implements
 //! [`locktopus_protocol::RedisClient`] on a standalone server, behind Sentinel and on a Cluster.
 //!
-//! Only the multiplexed connection of redis-rs is used. What is built on top of it here (finding
+//! Only the multiplexed connection of redis-rs is used, unless its cluster connection is asked for
+//! ([`ClusterRouter`](locktopus_protocol::ClusterRouter), feature `cluster-async`). What is built on top of it here (finding
 //! the primary, the slot map, reconnecting, subscriptions) is what a lock needs to be done
 //! differently from a general-purpose client:
 //!
@@ -39,6 +40,8 @@ mod topology;
 
 pub use client::RedisRsClient;
 pub use connect::connect;
+#[cfg(feature = "cluster-async")]
+pub use connect::connect_through;
 pub use connection::error::ConnectError;
 pub use redis;
 pub use settings::{from_cluster_nodes, from_connection_info, from_sentinels};

@@ -11,7 +11,7 @@ use locktopus_protocol::{
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Router};
 use crate::connection::link::Target;
 use crate::single::Single;
 
@@ -44,6 +44,14 @@ impl Topology {
         match self {
             Self::Single(single) => single.deployment(),
             Self::Cluster(_) => Deployment::Cluster,
+        }
+    }
+
+    /// Of a cluster, the connection of redis-rs, if it is used.
+    pub(crate) fn router(&self) -> Option<&Router> {
+        match self {
+            Self::Single(_) => None,
+            Self::Cluster(cluster) => cluster.router(),
         }
     }
 

@@ -10,7 +10,7 @@ mod conformance;
 use std::sync::Arc;
 
 use common::{SHARDS, servers};
-use conformance::{BOTH, ONE, passes};
+use conformance::{BOTH, ONE, ROUTED, passes};
 use locktopus_conformance::{Setting, Suite};
 use locktopus_testbed::topology::TopologyKind;
 
@@ -47,6 +47,14 @@ async fn sentinel() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cluster() {
     every_client_on(TopologyKind::CLUSTER).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cluster_by_the_router_of_redis_rs() {
+    let place = Arc::new(servers(TopologyKind::CLUSTER).await);
+    for clients in ROUTED {
+        passes(&place, clients).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

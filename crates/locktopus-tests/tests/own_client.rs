@@ -114,6 +114,11 @@ async fn a_cluster() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_connection() {
+    several::handed_in(&place(SHARDS).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sentinels() {
     several::sentinels(&place(ONE_SENTINEL).await).await;
 }

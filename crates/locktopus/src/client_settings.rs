@@ -11,6 +11,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::connect;
 use crate::connect_error::ConnectError;
+#[cfg(feature = "cluster-async")]
+use crate::url::HandedIn;
 use crate::url::{Authority, BackendUrl, ClientChoice, Place};
 
 /// What may stand in a path as it is.
@@ -48,6 +50,8 @@ pub struct ClientSettings {
     read: Result<ReadSettings, SettingsError>,
     client: ClientChoice,
     options: String,
+    #[cfg(feature = "cluster-async")]
+    router: Option<HandedIn>,
 }
 
 impl ClientSettings {
@@ -56,6 +60,8 @@ impl ClientSettings {
             read,
             client,
             options: String::new(),
+            #[cfg(feature = "cluster-async")]
+            router: None,
         }
     }
 
@@ -83,6 +89,33 @@ impl ClientSettings {
             read.hidden_tls = None;
             Ok(read)
         });
+        self
+    }
+
+    /// Sends the commands of locks on a cluster through a connection that the program has, in place of our own. These settings
+    /// are for what does not go through it: subscriptions, redirects, `WAIT`, questions to all primaries.
+    ///
+    /// Its client must have been built with `.retries(0)`; one that repeats requests is refused when connecting, by a script
+    /// on the key `locktopus:probe:repeated` that asks to be repeated. The connection stays its owner's. [The
+    /// table](https://github.com/locktopus/locktopus/blob/main/docs/routers.md) says when this is worth it.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use locktopus::redis::redis::cluster::ClusterClientBuilder;
+    ///
+    /// let nodes = ["redis://app:s3cret@a:7000", "redis://app:s3cret@b:7000"];
+    /// let client = ClusterClientBuilder::new(nodes).retries(0).build()?;
+    /// let connection = client.get_async_connection().await?;
+    /// let settings = locktopus::redis::from_cluster_nodes(nodes).router(connection);
+    /// let locks = settings.connect().await?;
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "cluster-async")]
+    pub fn router(
+        mut self,
+        connection: locktopus_redis::redis::cluster_async::ClusterConnection,
+    ) -> Self {
+        self.router = Some(HandedIn(std::sync::Arc::new(connection)));
         self
     }
 
@@ -145,6 +178,10 @@ impl ClientSettings {
             return Err(hidden.clone().into());
         }
         url.options.client.get_or_insert(self.client);
+        #[cfg(feature = "cluster-async")]
+        {
+            url.connection = self.router;
+        }
         url.read = Some(Box::new(read));
         Ok(url)
     }

@@ -23,6 +23,7 @@
 //! | `pubsub` | `auto`, `plain`, `sharded` | `auto` | which pub/sub announces releases; must be the same for all who share locks |
 //! | `checks` | `off`, `warn`, `refuse` | `warn` | what to do about findings of the connect-time checks: nothing (and do not look), log them, or refuse if locks could be lost silently |
 //! | `connect` | `now`, `lazy` | `now` | whether connecting fails if no server answers; with `lazy` locks fail as not taken until one does, and the checks are made only if one does at once |
+//! | `router` | `own`, `client` | `own` | who finds the node of a cluster: Locktopus, or the cluster connection of redis-rs (feature `cluster-async`, without TLS); [when to choose which](https://github.com/locktopus/locktopus/blob/main/docs/routers.md) |
 //! | `namespace` | text | empty | put in front of every lock name |
 //! | `names` | `plain`, `escaped` | `plain` | whether names may be any bytes ([`NameEncoding`](crate::NameEncoding)); must be the same for all who share locks |
 //! | `renewed_lease` | duration | `30s` | lease of locks asked for without one; renewed after a third |
@@ -74,7 +75,11 @@ pub use redacted::UrlError;
 pub(crate) use authority::Authority;
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub(crate) use options::PubSub;
+#[cfg(any(feature = "redis", feature = "fred"))]
+pub(crate) use options::Routing;
 pub(crate) use options::{Begin, UrlOptions};
+#[cfg(feature = "cluster-async")]
+pub(crate) use parse::HandedIn;
 pub(crate) use parse::Place;
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub(crate) use parse::Shape;

@@ -208,11 +208,12 @@ impl Scenario {
         if self.pause.0 > self.pause.1 {
             return Err("the longest pause is shorter than the shortest".to_owned());
         }
-        if let Some(client) = self
-            .clients
-            .iter()
-            .find(|client| !matches!(client, Client::RedisRs | Client::Fred))
-        {
+        if let Some(client) = self.clients.iter().find(|client| {
+            !matches!(
+                client,
+                Client::RedisRs | Client::RedisRsRouter | Client::Fred
+            )
+        }) {
             return Err(format!("client {} cannot be used here", client.name()));
         }
         for mode in &self.modes {

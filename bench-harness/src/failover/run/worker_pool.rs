@@ -156,6 +156,7 @@ pub(super) fn options(cell: &Cell) -> String {
     // The findings of connect-time checks are the plan's intention, and nothing should stay on others' servers for long.
     let client = match cell.client {
         Client::Fred => "fred",
+        Client::RedisRsRouter => "redis&router=client",
         Client::RedisRs | Client::Memory | Client::Redisson => "redis",
     };
     format!("client={client}&checks=off&token_retention=10m")

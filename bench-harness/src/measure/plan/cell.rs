@@ -110,10 +110,12 @@ impl CellSpec {
     /// Adds the tasks of the cell.
     pub(super) fn expand(&self, tasks: &mut Vec<Task>) {
         for &client in &self.clients {
-            let topologies: &[Topology] = if client == Client::Memory {
-                &[Topology::InProcess]
-            } else {
-                &self.topologies
+            let topologies: &[Topology] = match client {
+                Client::Memory => &[Topology::InProcess],
+                // Elsewhere there is nothing to find.
+                Client::RedisRsRouter if !self.topologies.contains(&Topology::Cluster) => &[],
+                Client::RedisRsRouter => &[Topology::Cluster],
+                Client::RedisRs | Client::Fred | Client::Redisson => &self.topologies,
             };
             for &topology in topologies {
                 for &strategy in &self.strategies {

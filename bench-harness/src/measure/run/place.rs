@@ -115,6 +115,7 @@ impl Place {
         let url = |url: &String| match client {
             Client::Memory | Client::Redisson => url.clone(),
             Client::RedisRs => with_options(url, "redis"),
+            Client::RedisRsRouter => with_options(url, "redis&router=client"),
             Client::Fred => with_options(url, "fred"),
         };
         if client == Client::Memory {

@@ -86,7 +86,7 @@ impl Runner<'_> {
         }
         let counters = match task.client {
             Client::Memory => None,
-            Client::RedisRs | Client::Fred | Client::Redisson => {
+            Client::RedisRs | Client::RedisRsRouter | Client::Fred | Client::Redisson => {
                 let urls = place.urls(Client::RedisRs, task.nodes);
                 let counters = Counters::connect(&urls, place.is_ours()).await;
                 Some(counters.map_err(|error| failed(error.to_string()))?)

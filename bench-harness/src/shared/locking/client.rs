@@ -13,6 +13,8 @@ pub enum Client {
     #[value(alias = "redis")]
     #[serde(alias = "redis")]
     RedisRs,
+    /// redis-rs with its own cluster connection, on clusters only.
+    RedisRsRouter,
     /// fred.
     Fred,
     /// Redisson, which measures only itself.
@@ -26,6 +28,7 @@ impl Client {
         match self {
             Self::Memory => "memory",
             Self::RedisRs => "redis-rs",
+            Self::RedisRsRouter => "redis-rs-router",
             Self::Fred => "fred",
             Self::Redisson => "redisson",
         }

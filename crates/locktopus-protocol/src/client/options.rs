@@ -24,6 +24,8 @@ pub struct ConnectOptions {
     pub tls: Option<TlsOptions>,
     /// TLS settings for the sentinels.
     pub sentinel_tls: SentinelTls,
+    /// Who decides which node of a cluster a command goes to.
+    pub cluster_router: ClusterRouter,
     /// Longest time for one connection: TCP and TLS handshake, login, database and client name. What other steps may
     /// take follows from it and from `command_timeout`: see [`Budget`](crate::Budget).
     pub connect_timeout: Duration,
@@ -47,6 +49,7 @@ impl ConnectOptions {
             database: 0,
             tls: None,
             sentinel_tls: SentinelTls::AsServers,
+            cluster_router: ClusterRouter::Own,
             connect_timeout: Self::usual_connect_timeout(command_timeout),
             command_timeout,
             client_name: None,
@@ -184,6 +187,16 @@ pub enum SentinelTls {
     Off,
     /// With these settings.
     Own(TlsOptions),
+}
+
+/// Who decides which node of a cluster a command goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClusterRouter {
+    /// The adapter, which keeps a connection to each primary.
+    #[default]
+    Own,
+    /// The client library's own cluster client, with its retries turned off. Not every adapter has one.
+    Client,
 }
 
 /// Settings that were read from a client which a program has configured for itself.

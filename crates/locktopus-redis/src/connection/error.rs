@@ -29,6 +29,26 @@ pub enum ConnectError {
          enable its cargo feature `tls`"
     )]
     TlsNotBuiltIn,
+    /// The options ask for the cluster connection of redis-rs, which this build leaves out.
+    #[error(
+        "the connection options ask for the cluster connection of redis-rs, but locktopus-redis was built without it: \
+         enable its cargo feature `cluster-async`"
+    )]
+    RouterNotBuiltIn,
+    /// A cluster connection of redis-rs that this crate would make cannot encrypt.
+    #[error(
+        "router=client makes connections without TLS, because redis-rs takes its cryptography from the process: hand in a \
+         connection that you have configured, or leave the option out"
+    )]
+    RouterTls,
+    /// A cluster connection that was handed in sends again what may have run.
+    #[error(
+        "the cluster connection that was handed in repeats requests: build its client with `.retries(0)`"
+    )]
+    RouterRetries,
+    /// The cluster connection of redis-rs cannot be used.
+    #[error("the cluster connection of redis-rs: {0}")]
+    Router(String),
     /// The TLS settings cannot be used: a certificate or key file, which is named.
     #[error("TLS: {0}")]
     Tls(String),

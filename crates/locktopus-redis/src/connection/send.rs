@@ -116,7 +116,7 @@ impl Live {
     }
 }
 
-fn packed(args: &[&[u8]]) -> Cmd {
+pub(crate) fn packed(args: &[&[u8]]) -> Cmd {
     let bytes = args.iter().map(|arg| arg.len()).sum();
     let mut command = Cmd::with_capacity(args.len(), bytes);
     for arg in args {

@@ -52,13 +52,27 @@ async fn socket(_: &str) -> io::Result<Stream> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+/// The same for connections that redis-rs makes.
+#[cfg(feature = "cluster-async")]
+pub(crate) fn settings() -> redis::io::tcp::TcpSettings {
+    let settings = redis::io::tcp::TcpSettings::default()
+        .set_nodelay(true)
+        .set_keepalive(keepalive());
+    #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+    let settings = settings.set_user_timeout(SILENCE * 2);
+    settings
+}
+
+fn keepalive() -> TcpKeepalive {
+    TcpKeepalive::new()
+        .with_time(SILENCE)
+        .with_interval(SILENCE / 2)
+}
+
 fn configure(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
-    let keepalive = TcpKeepalive::new()
-        .with_time(SILENCE)
-        .with_interval(SILENCE / 2);
-    socket.set_tcp_keepalive(&keepalive)?;
+    socket.set_tcp_keepalive(&keepalive())?;
     #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
     socket.set_tcp_user_timeout(Some(SILENCE * 2))?;
     Ok(())

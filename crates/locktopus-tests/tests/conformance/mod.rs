@@ -18,6 +18,12 @@ use crate::common::{LOGIN, chain, url};
 /// Which clients the suite's connections use, in turn.
 pub(crate) const ONE: [&[&str]; 2] = [&["redis"], &["fred"]];
 
+/// By way of the cluster connection of redis-rs, alone and beside the others.
+pub(crate) const ROUTED: [&[&str]; 2] = [&[ROUTER], &[ROUTER, "redis", "fred"]];
+
+/// The client of a URL that uses it.
+pub(crate) const ROUTER: &str = "redis&router=client";
+
 /// How long a call, or a connection, may take: the suite asks what the answers are, not how soon a busy machine gets to them.
 const PATIENCE: &str = "timeout=5s&connect_timeout=5s";
 
@@ -89,7 +95,11 @@ fn setting(place: &Deployment, clients: &[&str]) -> Setting {
         backend: "redis".to_owned(),
         topology,
         provider: place.provider().to_string(),
-        client: clients.join(" + ").replace("redis", "redis-rs"),
+        client: clients
+            .join(" + ")
+            .replace(ROUTER, "router")
+            .replace("redis", "redis-rs")
+            .replace("router", "redis-rs-router"),
         server: place.server_version().to_owned(),
     }
 }

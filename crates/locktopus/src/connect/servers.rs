@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use locktopus_core::DynBackend;
 use locktopus_protocol::{
-    BackendOptions, ClientIdentity, ConnectOptions, Credentials, HostPort, PubSubMode,
-    RedisBackend, RedisClient, Secret, SentinelTls, Servers, TlsOptions,
+    BackendOptions, ClientIdentity, ClusterRouter, ConnectOptions, Credentials, HostPort,
+    PubSubMode, RedisBackend, RedisClient, Secret, SentinelTls, Servers, TlsOptions,
 };
 
 use crate::connect_error::ConnectError;
+#[cfg(feature = "cluster-async")]
+use crate::url::HandedIn;
 use crate::url::{
-    Authority, BackendUrl, Begin, ClientChoice, PubSub, SentinelTlsSettings, Shape, TlsSettings,
+    Authority, BackendUrl, Begin, ClientChoice, PubSub, Routing, SentinelTlsSettings, Shape,
+    TlsSettings,
 };
 
 pub(super) async fn open(
@@ -57,6 +60,12 @@ pub(super) async fn open_client(
 ) -> Result<Arc<dyn RedisClient>, ConnectError> {
     let options = connect_options(url, tls, authority, shape);
     let tls = options.tls.is_some() || matches!(options.sentinel_tls, SentinelTls::Own(_));
+    if options.cluster_router == ClusterRouter::Client && cfg!(not(feature = "cluster-async")) {
+        return Err(ConnectError::FeatureMissing {
+            url: url.to_string(),
+            feature: "cluster-async",
+        });
+    }
     if tls && cfg!(not(feature = "tls")) {
         return Err(ConnectError::FeatureMissing {
             url: url.to_string(),
@@ -113,6 +122,10 @@ pub(crate) fn connect_options(
         database,
         tls: tls.then(|| tls_options(&options.tls, read.and_then(|read| read.tls.as_ref()))),
         sentinel_tls: sentinel_tls(&options.sentinel_tls, read),
+        cluster_router: match options.router {
+            Routing::Own => ClusterRouter::Own,
+            Routing::Client => ClusterRouter::Client,
+        },
         connect_timeout: options
             .connect_timeout
             .unwrap_or_else(|| ConnectOptions::usual_connect_timeout(options.timeout)),
@@ -163,7 +176,7 @@ async fn client(
     // Never by feature: see the table in `locktopus::url`.
     match url.options.client.unwrap_or(ClientChoice::Redis) {
         #[cfg(feature = "redis")]
-        ClientChoice::Redis => match locktopus_redis::connect(options).await {
+        ClientChoice::Redis => match redis_client(url, options).await {
             Ok(client) => Ok(Arc::new(client)),
             Err(error) => Err(unreachable(url, error)),
         },
@@ -188,6 +201,21 @@ async fn client(
             })
         }
     }
+}
+
+#[cfg(feature = "redis")]
+async fn redis_client(
+    url: &BackendUrl,
+    options: &ConnectOptions,
+) -> Result<locktopus_redis::RedisRsClient, locktopus_redis::ConnectError> {
+    #[cfg(feature = "cluster-async")]
+    if let Some(HandedIn(connection)) = &url.connection {
+        let connection = connection.as_ref().clone();
+        return locktopus_redis::connect_through(options, connection).await;
+    }
+    #[cfg(not(feature = "cluster-async"))]
+    let _ = url;
+    locktopus_redis::connect(options).await
 }
 
 fn unreachable(

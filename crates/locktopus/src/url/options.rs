@@ -17,6 +17,15 @@ pub enum ClientChoice {
     Fred,
 }
 
+/// Who decides which node of a cluster a command goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Routing {
+    #[default]
+    Own,
+    /// The client library.
+    Client,
+}
+
 /// What to do about findings of the connect-time checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Checks {
@@ -57,6 +66,7 @@ pub(crate) struct UrlOptions {
     pub(crate) pubsub: PubSub,
     pub(crate) checks: Checks,
     pub(crate) begin: Begin,
+    pub(crate) router: Routing,
     pub(crate) namespace: String,
     pub(crate) names: NameEncoding,
     pub(crate) renewed_lease: Option<Duration>,
@@ -80,6 +90,7 @@ impl Default for UrlOptions {
             pubsub: PubSub::default(),
             checks: Checks::default(),
             begin: Begin::default(),
+            router: Routing::default(),
             namespace: String::new(),
             names: NameEncoding::default(),
             renewed_lease: None,
@@ -199,6 +210,13 @@ impl UrlOptions {
                     "now" => Begin::Now,
                     "lazy" => Begin::Lazy,
                     _ => return Err(choose("must be now or lazy")),
+                };
+            }
+            "router" => {
+                self.router = match value {
+                    "own" => Routing::Own,
+                    "client" => Routing::Client,
+                    _ => return Err(choose("must be own or client")),
                 };
             }
             "namespace" => value.clone_into(&mut self.namespace),

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use locktopus_protocol::ReadSettings;
 
 use super::authority::Authority;
-use super::options::{ClientChoice, UrlOptions};
+use super::options::{ClientChoice, Routing, UrlOptions};
 use super::redacted::{Redacted, SCHEMES, UrlError, decode};
 
 /// A checked backend URL. See the [module's tables](super) for what may be written.
@@ -29,8 +29,28 @@ pub struct BackendUrl {
     /// What a client of the program's own has that cannot be said in a URL.
     #[cfg(any(feature = "redis", feature = "fred"))]
     pub(crate) read: Option<Box<ReadSettings>>,
+    /// What a program has handed in to be used for a cluster.
+    #[cfg(feature = "cluster-async")]
+    pub(crate) connection: Option<HandedIn>,
     redacted: Redacted,
 }
+
+/// A connection of the program's own. Only itself is the same.
+#[cfg(feature = "cluster-async")]
+#[derive(Clone)]
+pub(crate) struct HandedIn(
+    pub(crate) std::sync::Arc<locktopus_redis::redis::cluster_async::ClusterConnection>,
+);
+
+#[cfg(feature = "cluster-async")]
+impl PartialEq for HandedIn {
+    fn eq(&self, other: &Self) -> bool {
+        std::sync::Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+#[cfg(feature = "cluster-async")]
+impl Eq for HandedIn {}
 
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -77,6 +97,8 @@ impl BackendUrl {
             options,
             #[cfg(any(feature = "redis", feature = "fred"))]
             read: None,
+            #[cfg(feature = "cluster-async")]
+            connection: None,
             redacted,
         };
         url.check()?;
@@ -114,6 +136,15 @@ impl BackendUrl {
             let problem =
                 "is for unix sockets only; elsewhere the database is the path: redis://HOST/3";
             return error("option \"db\"", problem);
+        }
+        if options.router == Routing::Client {
+            if *shape != Shape::Cluster {
+                return error("option router=client", "means nothing without a cluster");
+            }
+            if options.client == Some(ClientChoice::Fred) {
+                let problem = "is not possible with client=fred, whose router writes commands late; use client=redis";
+                return error("option router=client", problem);
+            }
         }
         if options.client == Some(ClientChoice::Fred) && has_sentinels {
             if options.sentinel_tls.differ() {

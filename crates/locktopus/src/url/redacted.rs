@@ -22,13 +22,14 @@ const HIDDEN: &str = "***";
 const SECRET_OPTION: &str = "sentinel_password";
 
 /// Options whose values may be shown.
-const PLAIN_OPTIONS: [&str; 28] = [
+const PLAIN_OPTIONS: [&str; 29] = [
     "client",
     "connect",
     "timeout",
     "connect_timeout",
     "pubsub",
     "checks",
+    "router",
     "namespace",
     "names",
     "renewed_lease",

@@ -1,0 +1,241 @@
+//! The cluster connection of redis-rs, asked first when the user wants it.
+//!
+//! It must have no retries. Then redis-rs sends a request once, to the primary that it thinks serves the slot, or to another node
+//! while that one is away (read in redis 1.8, `cluster_handling/async_connection`): whatever comes back is the caller's. Not
+//! even `MOVED` and `ASK` are followed. Redirects are followed over connections of our own.
+//!
+//! What an error means is harder to tell than on a connection of our own. When redis-rs fails to refresh its map, it answers
+//! **every** request under way with that failure, also those that were written long ago, and does not say that it does. So only
+//! errors which no refresh can end in are taken for the server's answer or for "never sent".
+
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use locktopus_protocol::{
+    Budget, ClientError, ConnectOptions, Credentials, HostPort, Reply, Route,
+};
+use redis::cluster::{ClusterClientBuilder, ClusterConfig};
+use redis::cluster_async::ClusterConnection;
+use redis::cluster_routing::{Route as SlotRoute, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
+use redis::{
+    ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, ProtocolVersion,
+    RedisConnectionInfo, RedisError,
+};
+use tokio::time::timeout;
+
+use crate::connection::error::ConnectError;
+use crate::connection::reply::reply_of;
+use crate::connection::send::packed;
+use crate::connection::stream;
+use crate::connection::sync::lock;
+
+/// redis-rs gives up on an answer after this many times the longest wait of our callers, who are to hear of it first.
+const PATIENCE: u32 = 2;
+
+/// Refusals that are about the slot of the request. What redis-rs asks by itself (`CLUSTER SLOTS`, `PING`, the login) is never
+/// answered so.
+const ABOUT_THE_SLOT: [&str; 6] = [
+    "MOVED",
+    "ASK",
+    "TRYAGAIN",
+    "CROSSSLOT",
+    "CLUSTERDOWN",
+    "READONLY",
+];
+
+/// What refuses to be repeated, to see whether a connection repeats.
+const ASKS_TO_BE_REPEATED: &str = "redis.call('INCR', KEYS[1]) redis.call('PEXPIRE', KEYS[1], 10000) \
+     return redis.error_reply('TRYAGAIN this is not to be sent again')";
+
+/// Lives for ten seconds after somebody hands in a connection.
+const REPEATED: &str = "locktopus:probe:repeated";
+
+/// A cluster connection of redis-rs without retries.
+pub(crate) struct Router {
+    /// `None` once it is closed.
+    connection: Mutex<Option<ClusterConnection>>,
+    /// Counts commands: it is not known when redis-rs dials.
+    sent: AtomicU64,
+}
+
+impl Router {
+    /// A connection of our own, which comes up when the cluster does.
+    pub(crate) fn new(
+        options: &ConnectOptions,
+        seeds: &[HostPort],
+        budget: Budget,
+    ) -> Result<Self, ConnectError> {
+        if options.tls.is_some() {
+            return Err(ConnectError::RouterTls);
+        }
+        let nodes = seeds
+            .iter()
+            .map(|seed| node(seed, options.credentials.as_ref()));
+        let client = ClusterClientBuilder::new(nodes)
+            .retries(0)
+            .use_protocol(ProtocolVersion::RESP3)
+            .tcp_settings(stream::settings())
+            .build()
+            .map_err(|error| ConnectError::Router(error.category().to_owned()))?;
+        let config = ClusterConfig::new()
+            .set_connection_timeout(budget.connection())
+            .set_response_timeout(budget.answer() * PATIENCE);
+        let connection = client.get_pending_async_connection_with_config(config);
+        Ok(Self::of(connection))
+    }
+
+    /// A connection that a program hands in, if it repeats nothing.
+    pub(crate) async fn handed_in(
+        connection: ClusterConnection,
+        budget: Budget,
+    ) -> Result<Self, ConnectError> {
+        check(connection.clone(), budget.answer_of_anybody()).await?;
+        Ok(Self::of(connection))
+    }
+
+    fn of(connection: ClusterConnection) -> Self {
+        Self {
+            connection: Mutex::new(Some(connection)),
+            sent: AtomicU64::new(0),
+        }
+    }
+
+    /// How many commands it was given.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::SeqCst)
+    }
+
+    pub(crate) async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
+        self.sent.fetch_add(1, Ordering::SeqCst);
+        let connection = lock(&self.connection).clone();
+        let Some(mut connection) = connection else {
+            return Err(ClientError::NotSent("the client was closed".to_owned()));
+        };
+        let route = match route {
+            Route::Slot(slot) => {
+                SingleNodeRoutingInfo::SpecificNode(SlotRoute::new(slot, SlotAddr::Master))
+            }
+            Route::Any => SingleNodeRoutingInfo::RandomPrimary,
+        };
+        let answer = connection.route_command(packed(args), RoutingInfo::SingleNode(route));
+        match answer.await {
+            Ok(value) => reply_of(value),
+            Err(error) => Err(meaning(&error)),
+        }
+    }
+
+    /// Gives up the connection. One that was handed in goes on for its owner.
+    pub(crate) fn close(&self) {
+        drop(lock(&self.connection).take());
+    }
+}
+
+/// What an error says about whether the command ran.
+fn meaning(error: &RedisError) -> ClientError {
+    let is_server = matches!(error.kind(), ErrorKind::Server(_));
+    match error.code() {
+        Some(code) if is_server && ABOUT_THE_SLOT.contains(&code) => ClientError::Rejected {
+            code: code.to_owned(),
+            message: error.detail().unwrap_or_default().to_owned(),
+        },
+        _ => ClientError::MaybeExecuted(format!("cluster connection: {error}")),
+    }
+}
+
+/// Refuses a connection that sends a request again by itself. With retries redis-rs either waits before it does, and gives
+/// no answer in time, or has done so, which the counter tells.
+async fn check(mut connection: ClusterConnection, limit: Duration) -> Result<(), ConnectError> {
+    let mut script = redis::cmd("EVAL");
+    script.arg(ASKS_TO_BE_REPEATED).arg(1).arg(REPEATED);
+    let mut count = redis::cmd("GET");
+    count.arg(REPEATED);
+    let mut forget = redis::cmd("DEL");
+    forget.arg(REPEATED);
+    let key = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(SlotRoute::new(
+        locktopus_protocol::slot::key_slot(REPEATED.as_bytes()),
+        SlotAddr::Master,
+    )));
+    let mut ask = async |command| {
+        let answer = timeout(limit, connection.route_command(command, key.clone())).await;
+        answer.ok()
+    };
+    let _left_behind = ask(forget.clone()).await;
+    match ask(script).await {
+        Some(Err(error)) if error.code() == Some("TRYAGAIN") => {}
+        // Who may not do this is not stopped; the manual says what is required.
+        Some(Ok(redis::Value::ServerError(_))) => return Ok(()),
+        Some(Err(error)) => return Err(ConnectError::Router(error.category().to_owned())),
+        Some(Ok(_)) | None => return Err(ConnectError::RouterRetries),
+    }
+    let once = match ask(count).await {
+        Some(Ok(value)) => matches!(reply_of(value), Ok(Reply::Bytes(count)) if count == "1"),
+        _ => false,
+    };
+    let _tidied = ask(forget).await;
+    once.then_some(()).ok_or(ConnectError::RouterRetries)
+}
+
+fn node(server: &HostPort, credentials: Option<&Credentials>) -> ConnectionInfo {
+    let mut login = RedisConnectionInfo::default();
+    if let Some(Credentials { username, password }) = credentials {
+        if let Some(username) = username {
+            login = login.set_username(username);
+        }
+        login = login.set_password(password.expose());
+    }
+    let addr = ConnectionAddr::Tcp(server.host.clone(), server.port);
+    let info = addr
+        .into_connection_info()
+        .expect("an address is all there is to it");
+    info.set_redis_settings(login)
+}
+
+impl fmt::Debug for Router {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Router").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(line: &[u8]) -> RedisError {
+        let value = redis::parse_redis_value(line).unwrap();
+        value.extract_error().unwrap_err()
+    }
+
+    #[test]
+    fn a_refusal_about_the_slot_is_the_servers_answer() {
+        assert_eq!(
+            meaning(&said(b"-MOVED 3999 127.0.0.1:6381\r\n")),
+            ClientError::rejected("MOVED 3999 127.0.0.1:6381")
+        );
+        assert_eq!(
+            meaning(&said(b"-CLUSTERDOWN The cluster is down\r\n")),
+            ClientError::rejected("CLUSTERDOWN The cluster is down")
+        );
+    }
+
+    /// A refresh of the map may have ended so, while the request was under way.
+    #[test]
+    fn whatever_a_refresh_can_end_in_may_have_run() {
+        let not_found =
+            RedisError::from((ErrorKind::ClusterConnectionNotFound, "No connections found"));
+        let broken = RedisError::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
+        for error in [
+            said(b"-LOADING dataset in memory\r\n"),
+            said(b"-NOPERM no permission to run cluster|slots\r\n"),
+            said(b"-ERR unknown\r\n"),
+            not_found,
+            broken,
+        ] {
+            assert!(
+                matches!(meaning(&error), ClientError::MaybeExecuted(_)),
+                "{error}"
+            );
+        }
+    }
+}
