@@ -218,6 +218,8 @@ async fn escaped_names_are_found_by_the_beginning_of_their_bytes() {
     let mut list = locks.list("{job} ").unwrap();
     let page = list.next_page().await.unwrap().unwrap();
     assert_eq!(page[0].name().as_str(), "ns:%7Bjob%7D%20%FF");
+    assert_eq!(page[0].given_name().unwrap(), b"{job} \xff");
+    assert_eq!(locks.namespace(), "ns:");
     let state = page[0].request().inspect().await.unwrap();
     assert_eq!(state.holders.len(), 1, "not escaped twice");
 }

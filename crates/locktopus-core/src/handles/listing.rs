@@ -95,6 +95,14 @@ impl ListedLock {
         &self.name
     }
 
+    /// The name under which it is asked for: without the namespace, and as it was before
+    /// [encoding](crate::LocktopusBuilder::names). `None` if no name that is asked for becomes this one.
+    #[must_use]
+    pub fn given_name(&self) -> Option<Vec<u8>> {
+        let settings = &self.engine.settings;
+        settings.names.decode(&settings.namespace, &self.name).ok()
+    }
+
     /// What its bytes look like. Kinds that share a layout cannot be told apart.
     #[must_use]
     pub fn kind(&self) -> &LockKind {

@@ -170,6 +170,12 @@ impl Locktopus {
         HeldLock::all(&self.engine.watchdog)
     }
 
+    /// What is put in front of every lock name. Empty: nothing.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.engine.settings.namespace
+    }
+
     /// What the backend is.
     #[must_use]
     pub fn backend(&self) -> &BackendInfo {

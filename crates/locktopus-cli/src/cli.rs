@@ -1,0 +1,201 @@
+//! Command line of `locktopus`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use tracing::level_filters::LevelFilter;
+
+use crate::commands::{
+    Context, break_lock, config, doctor, harness, latch, leader, list, pages, run, semaphore,
+    status, ticket, top, watch,
+};
+use crate::config::{Config, Flags, Process};
+use crate::exit::{self, Exit};
+use crate::failure::Failure;
+use crate::output::{Format, Output, log};
+
+/// Runs programs under distributed locks, looks at locks, breaks them.
+///
+/// Which servers: --url, else the variable LOCKTOPUS_URL, else url = "..." in $XDG_CONFIG_HOME/locktopus/config.toml or
+/// ./locktopus.toml. A password belongs into the variable or the file: everybody on the machine can see a command line.
+#[derive(Debug, Parser)]
+#[command(name = "locktopus", version, after_help = exit::HELP)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    globals: Globals,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Args, Clone, Debug)]
+struct Globals {
+    /// Which servers; more than once for the nodes of a quorum
+    #[arg(long, global = true, value_name = "URL")]
+    url: Vec<String>,
+
+    /// Read this file, and no other
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// How answers and errors are written; also LOCKTOPUS_FORMAT
+    #[arg(long, global = true, value_enum)]
+    format: Option<Format>,
+
+    /// Say nothing but answers and errors; the connect-time checks' warnings and a skipped run are neither
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+
+    /// Show all that is logged
+    #[arg(short, long, global = true)]
+    verbose: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a program under a lock
+    Run(Box<run::RunArgs>),
+    /// Run a program where and while this machine leads
+    Leader(leader::LeaderArgs),
+    /// Take a lock and print a ticket for it; nobody renews it
+    Lock(ticket::LockCommand),
+    /// Give back a lock by its ticket
+    Unlock(ticket::UnlockCommand),
+    /// Make a lock last longer by its ticket
+    Extend(ticket::ExtendCommand),
+    /// Who holds a lock, and who waits for it
+    Status(status::StatusArgs),
+    /// List the locks that are held
+    Ls(list::ListArgs),
+    /// Say what happens to a lock until interrupted
+    Watch(watch::WatchArgs),
+    /// Show the locks that are held, live
+    Top(top::TopArgs),
+    /// Take a lock away from whoever holds it
+    Break(break_lock::BreakArgs),
+    /// Count-down latches
+    #[command(subcommand)]
+    Latch(latch::LatchCommand),
+    /// Semaphores
+    #[command(subcommand)]
+    Semaphore(semaphore::SemaphoreCommand),
+    /// Look for what may silently break locks on these servers
+    Doctor(doctor::DoctorArgs),
+    /// Show the configuration, and where it comes from
+    Config,
+    /// Measure locks: hands over to locktopus-bench run
+    Bench(harness::HarnessArgs),
+    /// Do faults to servers under lock load: hands over to locktopus-bench failover
+    Failover(harness::HarnessArgs),
+    /// Print completions for a shell
+    Completions(pages::CompletionsArgs),
+    /// Print the manual page
+    Man,
+    /// Stop the program of a `run` that was killed.
+    #[command(hide = true)]
+    RunGuardian,
+}
+
+impl Cli {
+    /// Does what the command line says, and reports failures on standard error.
+    pub(crate) fn run(self) -> u8 {
+        let format = self.globals.format.unwrap_or_default();
+        match self.command {
+            Command::RunGuardian => run::guardian::serve(),
+            Command::Completions(args) => pages::completions(&args),
+            Command::Man => pages::man(),
+            Command::Bench(args) => fail_with(format, harness::hand_over("run", &args)),
+            Command::Failover(args) => fail_with(format, harness::hand_over("failover", &args)),
+            command => configured(self.globals, command, format),
+        }
+    }
+}
+
+/// The commands that read the configuration.
+fn configured(globals: Globals, command: Command, format: Format) -> u8 {
+    log(command.log_level(&globals));
+    let quiet = globals.quiet;
+    let flags = Flags {
+        urls: globals.url,
+        format: globals.format,
+        file: globals.config,
+    };
+    let config = match Config::load(flags, &Process) {
+        Ok(config) => config,
+        Err(failure) => return fail_with(format, failure),
+    };
+    let context = Context {
+        out: Output::new(config.format.value, quiet),
+        config,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let done = match runtime {
+        Ok(runtime) => runtime.block_on(command.execute(&context)),
+        Err(error) => {
+            let problem = format!("cannot start a runtime: {error}");
+            Err(Failure::new(Exit::Failed, problem))
+        }
+    };
+    done.unwrap_or_else(|failure| {
+        context.out.fail(&failure);
+        failure.exit.code()
+    })
+}
+
+fn fail_with(format: Format, failure: Failure) -> u8 {
+    Output::new(format, false).fail(&failure);
+    failure.exit.code()
+}
+
+impl Command {
+    fn log_level(&self, globals: &Globals) -> LevelFilter {
+        match self {
+            // It owns the screen.
+            Self::Top(_) => LevelFilter::OFF,
+            _ if globals.verbose => LevelFilter::DEBUG,
+            _ if globals.quiet => LevelFilter::ERROR,
+            // It shows the findings itself.
+            Self::Doctor(_) => LevelFilter::ERROR,
+            _ => LevelFilter::WARN,
+        }
+    }
+
+    async fn execute(self, context: &Context) -> Result<u8, Failure> {
+        match self {
+            Self::Run(args) => return run::run(&args, context).await,
+            Self::Leader(args) => return leader::run(args, context).await,
+            Self::Lock(args) => ticket::lock(&args, context).await,
+            Self::Unlock(args) => ticket::unlock(&args, context).await,
+            Self::Extend(args) => ticket::extend(&args, context).await,
+            Self::Status(args) => return status::run(&args, context).await,
+            Self::Ls(args) => list::run(&args, context).await,
+            Self::Watch(args) => return watch::run(&args, context).await,
+            Self::Top(args) => top::run(&args, context).await,
+            Self::Break(args) => break_lock::run(args, context).await,
+            Self::Latch(command) => latch::run(command, context).await,
+            Self::Semaphore(command) => semaphore::run(command, context).await,
+            Self::Doctor(args) => return doctor::run(&args, context).await,
+            Self::Config => config::run(context),
+            Self::Bench(_)
+            | Self::Failover(_)
+            | Self::Completions(_)
+            | Self::Man
+            | Self::RunGuardian => Ok(()),
+        }?;
+        Ok(Exit::Ok.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,87 @@
+//! `break`: takes a lock away from whoever holds it.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::locks::{LockArgs, Seen, Shown, close, connect, find};
+use crate::output::owner_tag;
+
+/// Which lock to break.
+///
+/// Whoever held it may go on working until its next renewal, and longer if it is stuck: what it still writes is kept out
+/// only where fencing tokens are checked. The next who waits gets the lock.
+#[derive(Args, Debug)]
+pub(crate) struct BreakArgs {
+    /// The lock's name, without the namespace
+    name: String,
+
+    #[command(flatten)]
+    lock: LockArgs,
+
+    /// Why; goes into the log
+    #[arg(long)]
+    reason: String,
+}
+
+#[derive(Serialize)]
+struct Broken {
+    /// As it was just before.
+    before: Shown,
+    /// Who held it and does not any more.
+    evicted: Vec<String>,
+    /// Tokens up to this one are fenced.
+    fence: Option<u64>,
+}
+
+pub(crate) async fn run(args: BreakArgs, context: &Context) -> Result<(), Failure> {
+    let locks = connect(&context.config).await?;
+    let done = async {
+        let seen = find(&locks, &args.name, &args.lock).await?;
+        let Seen::Lock { kind, state } = seen else {
+            let problem = "a latch is not held; locktopus latch delete opens it";
+            return Err(Failure::new(Exit::Usage, problem));
+        };
+        let request = args.lock.request(&locks, &args.name, kind, 1);
+        let eviction = request.force_release(args.reason).await?;
+        Ok(Broken {
+            before: Shown::new(&args.name, kind.word(), &state),
+            evicted: eviction.evicted.iter().map(owner_tag).collect(),
+            fence: eviction.fence.map(locktopus::FencingToken::get),
+        })
+    };
+    let broken = done.await;
+    close(locks).await;
+    context.out.answer(&broken?, text)
+}
+
+fn text(broken: &Broken) -> String {
+    let (kind, name) = (broken.before.kind, &broken.before.name);
+    if broken.evicted.is_empty() {
+        return format!("{kind} {name:?} was held by nobody");
+    }
+    let mut lines = vec![format!(
+        "{kind} {name:?} was taken away from {}",
+        broken.evicted.join(", ")
+    )];
+    for holder in &broken.before.holders {
+        lines.push(format!(
+            "  {} had a lease of {} left",
+            holder.owner, holder.remaining
+        ));
+    }
+    match broken.fence {
+        Some(fence) => lines.push(format!(
+            "  it may go on working until it notices; refuse writes with fencing tokens up to {fence}"
+        )),
+        None => lines.push(
+            "  it may go on working until it notices; this kind has no fencing tokens to keep it out".to_owned(),
+        ),
+    }
+    if !broken.before.waiters.is_empty() {
+        lines.push(format!("  {} waited for it", broken.before.waiters.len()));
+    }
+    lines.join("\n")
+}

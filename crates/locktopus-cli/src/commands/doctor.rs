@@ -1,0 +1,159 @@
+//! `doctor`: what may silently break locks on these servers, and the mend.
+
+mod answers;
+
+use clap::Args;
+use locktopus::{Diagnosis, Severity};
+use serde::Serialize;
+
+use super::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::locks::{close, connect};
+use crate::output::{Style, coloured};
+use answers::Answers;
+
+/// The page about rights, as this version of the library needs them.
+const RIGHTS: &str = include_str!("../../../../docs/acl.md");
+
+/// The namespace that the page is written for.
+const NAMESPACE_OF_THE_PAGE: &str = "app:";
+
+/// What to look for.
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArgs {
+    /// Print the rights that locks need, for your namespace, and look for nothing
+    #[arg(long)]
+    acl: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    /// As it describes itself.
+    backend: String,
+    safety: String,
+    namespace: String,
+    nodes: Vec<String>,
+    answers: Answers,
+    findings: Vec<Shown>,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    severity: &'static str,
+    check: String,
+    message: String,
+}
+
+impl Shown {
+    fn new(severity: Severity, check: &str, message: &str) -> Self {
+        Self {
+            severity: match severity {
+                Severity::Note => "note",
+                Severity::Warning => "warning",
+                Severity::Danger => "danger",
+            },
+            check: check.to_owned(),
+            message: message.to_owned(),
+        }
+    }
+}
+
+/// 1 if locks can be lost silently here.
+pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Failure> {
+    let locks = connect(&context.config).await?;
+    let namespace = locks.namespace().to_owned();
+    if args.acl {
+        close(locks).await;
+        context.out.answer(&rights(&namespace), String::clone)?;
+        return Ok(Exit::Ok.code());
+    }
+    let examined = async {
+        let diagnosis = locks.diagnose().await?;
+        Ok::<_, Failure>((diagnosis, Answers::measure(&locks).await?))
+    };
+    let examined = examined.await;
+    let info = locks.backend();
+    let (backend, safety) = (info.description.clone(), info.safety.to_string());
+    close(locks).await;
+    let (diagnosis, answers) = examined?;
+    let mut findings = findings(&diagnosis);
+    findings.extend(answers.finding());
+    let danger = diagnosis.worst() == Some(Severity::Danger);
+    let report = Report {
+        backend,
+        safety,
+        namespace,
+        nodes: diagnosis.nodes,
+        answers,
+        findings,
+    };
+    context.out.answer(&report, text)?;
+    Ok(if danger { Exit::Failed } else { Exit::Ok }.code())
+}
+
+fn findings(diagnosis: &Diagnosis) -> Vec<Shown> {
+    let findings = diagnosis.findings.iter();
+    findings
+        .map(|finding| Shown::new(finding.severity, finding.check, &finding.message))
+        .collect()
+}
+
+/// The page for another namespace. Without one, names may begin with anything.
+fn rights(namespace: &str) -> String {
+    if namespace.is_empty() {
+        return RIGHTS.to_owned();
+    }
+    RIGHTS.replace(NAMESPACE_OF_THE_PAGE, namespace)
+}
+
+fn text(report: &Report) -> String {
+    let mut lines = vec![format!("backend    {}", report.backend)];
+    lines.push(format!("safety     {}", report.safety));
+    if !report.namespace.is_empty() {
+        lines.push(format!("namespace  {}", report.namespace));
+    }
+    for node in &report.nodes {
+        lines.push(format!("node       {node}"));
+    }
+    lines.push(format!("answers    {}", report.answers));
+    lines.push(String::new());
+    for finding in &report.findings {
+        let style = match finding.severity {
+            "danger" => Style::Bad,
+            "warning" => Style::Doubtful,
+            _ => Style::Faint,
+        };
+        let severity = coloured(style, finding.severity);
+        lines.push(format!(
+            "{severity} [{}] {}",
+            finding.check, finding.message
+        ));
+    }
+    if report
+        .findings
+        .iter()
+        .any(|finding| finding.check == "permission")
+    {
+        lines.push("rights that locks need: locktopus doctor --acl".to_owned());
+    }
+    if report.findings.is_empty() {
+        lines.push(coloured(Style::Good, "nothing was found that breaks locks"));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_are_for_the_namespace_in_use() {
+        assert!(
+            RIGHTS.contains("~app:*"),
+            "the page has changed its namespace"
+        );
+        let page = rights("shop:");
+        assert!(page.contains("~shop:*") && !page.contains("app:*"));
+    }
+}

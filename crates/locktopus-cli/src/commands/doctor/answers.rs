@@ -1,0 +1,76 @@
+//! How fast the servers answer, and whether they are given enough time.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use locktopus::Locktopus;
+use serde::Serialize;
+
+use super::Shown;
+use crate::failure::Failure;
+
+/// How many questions are asked.
+const QUESTIONS: usize = 20;
+
+/// How much longer than the slowest answer the option `timeout` should be.
+const ENOUGH: u32 = 4;
+
+/// How fast the servers answer.
+#[derive(Debug, Serialize)]
+pub(super) struct Answers {
+    median_us: u64,
+    slowest_us: u64,
+    timeout_ms: u64,
+    #[serde(skip)]
+    slowest: Duration,
+    #[serde(skip)]
+    timeout: Duration,
+}
+
+impl Answers {
+    /// Looks at a lock that nobody holds.
+    pub(super) async fn measure(locks: &Locktopus) -> Result<Self, Failure> {
+        let mut times = Vec::with_capacity(QUESTIONS);
+        for _ in 0..QUESTIONS {
+            let asked = Instant::now();
+            locks.mutex("locktopus:doctor").inspect().await?;
+            times.push(asked.elapsed());
+        }
+        times.sort_unstable();
+        let slowest = times.last().copied().unwrap_or_default();
+        let median = times.get(QUESTIONS / 2).copied().unwrap_or_default();
+        let timeout = locks.backend().call_timeout;
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        Ok(Self {
+            median_us: micros(median),
+            slowest_us: micros(slowest),
+            timeout_ms: micros(timeout) / 1_000,
+            slowest,
+            timeout,
+        })
+    }
+
+    pub(super) fn finding(&self) -> Option<Shown> {
+        (self.slowest.saturating_mul(ENOUGH) > self.timeout).then(|| {
+            let message = format!(
+                "the slowest of {QUESTIONS} answers took {:?} of the {:?} that they have: renewals will fail under load. \
+                 Give them more time by timeout= in the URL, or have servers nearer",
+                self.slowest, self.timeout
+            );
+            Shown::new(locktopus::Severity::Warning, "timeout", &message)
+        })
+    }
+}
+
+impl fmt::Display for Answers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = |micros: u64| Duration::from_micros(micros).as_secs_f64() * 1_000.0;
+        write!(
+            f,
+            "within {:.2} ms (median of {QUESTIONS}), {:.2} ms at worst; they have {} ms",
+            millis(self.median_us),
+            millis(self.slowest_us),
+            self.timeout_ms
+        )
+    }
+}

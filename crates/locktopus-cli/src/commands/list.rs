@@ -1,0 +1,110 @@
+//! `ls`: the locks that are held.
+
+mod pattern;
+
+use clap::Args;
+use locktopus::{ListedLock, Locktopus};
+use serde::Serialize;
+
+use super::Context;
+use crate::failure::Failure;
+use crate::locks::{Kind, Shown, close, connect};
+use crate::output::Table;
+
+pub(crate) use pattern::Pattern;
+
+/// What cannot be seen, and how to look at it all the same.
+const UNSEEN: &str = "not listed: mutexes that other libraries keep as plain strings, which look like any other data; \
+                      look at one with status NAME --profile LIBRARY";
+
+/// Which locks to list.
+#[derive(Args, Debug)]
+pub(crate) struct ListArgs {
+    /// Only names like this: * is any text, ? any character. What stands before the first of them is what the servers
+    /// are asked for
+    #[arg(default_value = "*")]
+    pattern: String,
+}
+
+#[derive(Serialize)]
+struct Listed {
+    locks: Vec<Shown>,
+    unseen: &'static str,
+}
+
+pub(crate) async fn run(args: &ListArgs, context: &Context) -> Result<(), Failure> {
+    let locks = connect(&context.config).await?;
+    let found = all(&locks, &Pattern::new(&args.pattern)).await;
+    close(locks).await;
+    let listed = Listed {
+        locks: found?,
+        unseen: UNSEEN,
+    };
+    if context.out.format == crate::output::Format::Text {
+        context.out.say(UNSEEN);
+    }
+    context.out.answer(&listed, text)
+}
+
+/// Every lock that is held and fits, by name.
+pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Vec<Shown>, Failure> {
+    let mut found: Vec<Shown> = Vec::new();
+    let mut list = locks.list(pattern.prefix())?;
+    while let Some(page) = list.next_page().await? {
+        for lock in page {
+            let (name, kind) = named(&lock);
+            if !pattern.fits(&name) || found.iter().any(|known| known.name == name) {
+                continue;
+            }
+            match lock.request().inspect().await {
+                Ok(state) if !state.holders.is_empty() => {
+                    found.push(Shown::new(&name, kind, &state));
+                }
+                // Released, or taken as another kind, since it was listed.
+                Ok(_) => {}
+                Err(error) if error.other_kind().is_some() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    found.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(found)
+}
+
+/// The name as other commands take it, and the kind's word. What no command could ask for is shown as it is stored.
+fn named(lock: &ListedLock) -> (String, &'static str) {
+    let given = lock
+        .given_name()
+        .and_then(|name| String::from_utf8(name).ok());
+    let name = given.unwrap_or_else(|| lock.name().as_str().to_owned());
+    let word = lock.kind().as_str();
+    (name, Kind::of_word(word).map_or(word, Kind::word))
+}
+
+fn text(listed: &Listed) -> String {
+    if listed.locks.is_empty() {
+        return "no lock is held".to_owned();
+    }
+    let mut table = Table::new(["NAME", "KIND", "HOLDER", "LEASE", "WAITING", "TOKEN"]);
+    for lock in &listed.locks {
+        let first = lock.holders.first();
+        let holder = match (first, lock.holders.len()) {
+            (Some(holder), 1) => holder.owner.clone(),
+            (Some(holder), holders) => format!("{} and {}", holder.owner, holders - 1),
+            (None, _) => String::new(),
+        };
+        table.add([
+            lock.name.clone(),
+            lock.kind.to_owned(),
+            holder,
+            first
+                .map(|holder| holder.remaining.clone())
+                .unwrap_or_default(),
+            lock.waiters.len().to_string(),
+            lock.last_token
+                .map(|token| token.to_string())
+                .unwrap_or_default(),
+        ]);
+    }
+    table.render()
+}

@@ -1,0 +1,62 @@
+//! Names with `*` and `?`.
+
+/// A pattern that a whole name must fit.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern {
+    parts: Vec<char>,
+}
+
+impl Pattern {
+    pub(crate) fn new(text: &str) -> Self {
+        let parts = text.chars().collect();
+        Self { parts }
+    }
+
+    /// What every name that fits begins with.
+    pub(crate) fn prefix(&self) -> String {
+        let plain = self.parts.iter().take_while(|part| !"*?".contains(**part));
+        plain.collect()
+    }
+
+    pub(crate) fn fits(&self, name: &str) -> bool {
+        let name: Vec<char> = name.chars().collect();
+        let (mut at, mut here) = (0, 0);
+        // Where to go on if the last star has to take one more character.
+        let mut again: Option<(usize, usize)> = None;
+        while here < name.len() {
+            match self.parts.get(at) {
+                Some('*') => {
+                    again = Some((at, here));
+                    at += 1;
+                }
+                Some(part) if *part == '?' || *part == name[here] => {
+                    at += 1;
+                    here += 1;
+                }
+                _ => match again {
+                    Some((star, from)) => {
+                        again = Some((star, from + 1));
+                        at = star + 1;
+                        here = from + 1;
+                    }
+                    None => return false,
+                },
+            }
+        }
+        self.parts[at..].iter().all(|part| *part == '*')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_are_any_text() {
+        let fits = |pattern: &str, name: &str| Pattern::new(pattern).fits(name);
+        assert!(fits("*", "") && fits("*", "a:b") && fits("a*", "a") && fits("a", "a"));
+        assert!(fits("job:*:eu", "job:mail:eu") && fits("*aab", "aaaab") && fits("?b*", "ab"));
+        assert!(!fits("a", "ab") && !fits("a?", "a") && !fits("job:*:eu", "job:mail:us"));
+        assert_eq!(Pattern::new("job:*:eu").prefix(), "job:");
+    }
+}

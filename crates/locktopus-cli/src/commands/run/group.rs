@@ -1,0 +1,156 @@
+//! The program's processes.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use rustix::process::{
+    self, Pid, Signal, WaitOptions, kill_process, kill_process_group, test_kill_process,
+    test_kill_process_group,
+};
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// How often to look whether the last process of a group is gone.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Whom signals go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    pub(super) pid: Pid,
+    /// The whole process group, or (`--foreground`) only the program itself.
+    pub(super) whole: bool,
+}
+
+impl Group {
+    /// Sends a signal. Nobody there to get it is no error.
+    pub(super) fn send(self, signal: Signal) {
+        let sent = if self.whole {
+            kill_process_group(self.pid, signal)
+        } else {
+            kill_process(self.pid, signal)
+        };
+        match sent {
+            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+            Err(error) => tracing::warn!("the program cannot be sent {signal:?}: {error}"),
+        }
+    }
+
+    /// Whether any process of it is left, also one that may not be sent signals.
+    pub(super) fn exists(self) -> bool {
+        let test = if self.whole {
+            test_kill_process_group(self.pid)
+        } else {
+            test_kill_process(self.pid)
+        };
+        test != Err(rustix::io::Errno::SRCH)
+    }
+}
+
+/// A program that was started.
+#[derive(Debug)]
+pub(super) struct Program {
+    child: Child,
+    group: Group,
+    status: Option<ExitStatus>,
+}
+
+impl Program {
+    /// Starts it, in a process group of its own unless it is to stay in the foreground.
+    pub(super) fn start(
+        command: &[OsString],
+        name: &str,
+        token: Option<u64>,
+        foreground: bool,
+    ) -> io::Result<Self> {
+        let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        adopt_orphans();
+        let mut command = Command::new(program);
+        command.args(arguments).env("LOCKTOPUS_NAME", name);
+        match token {
+            Some(token) => command.env("LOCKTOPUS_TOKEN", token.to_string()),
+            None => command.env_remove("LOCKTOPUS_TOKEN"),
+        };
+        if !foreground {
+            command.process_group(0);
+        }
+        let child = command.spawn()?;
+        let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+        Ok(Self {
+            child,
+            group: Group {
+                pid: pid.ok_or(io::ErrorKind::NotFound)?,
+                whole: !foreground,
+            },
+            status: None,
+        })
+    }
+
+    pub(super) fn group(&self) -> Group {
+        self.group
+    }
+
+    /// Waits until the program itself ends.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait().await?;
+        self.status = Some(status);
+        Ok(status)
+    }
+
+    /// Sends a signal to what is left.
+    pub(super) fn send(&self, signal: Signal) {
+        // The id of a single process that was waited for may be somebody else's by now; a group's is not while it exists.
+        if self.group.whole || self.status.is_none() {
+            self.group.send(signal);
+        }
+    }
+
+    /// Whether nothing of it is left.
+    pub(super) fn is_gone(&self) -> bool {
+        if self.status.is_none() {
+            return false;
+        }
+        if !self.group.whole {
+            return true;
+        }
+        // Orphans of the program are children of this process now, and stay in the group until they are waited for.
+        while matches!(
+            process::waitpgid(self.group.pid, WaitOptions::NOHANG),
+            Ok(Some(_))
+        ) {}
+        !self.group.exists()
+    }
+
+    /// Waits until nothing of it is left, but not for longer than this; whether that is so.
+    pub(super) async fn gone_by(&mut self, deadline: Instant) -> io::Result<bool> {
+        if self.status.is_none() {
+            match timeout_at(deadline, self.wait()).await {
+                Ok(waited) => waited?,
+                Err(_) => return Ok(false),
+            };
+        }
+        loop {
+            if self.is_gone() {
+                return Ok(true);
+            }
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            sleep(LOOK).await;
+        }
+    }
+}
+
+/// Makes this process the parent of what the program leaves behind, so that it can be waited for. Where that cannot be,
+/// the system's first process does so.
+fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = process::set_child_subreaper(Some(process::getpid())) {
+        tracing::debug!("not a subreaper: {error}");
+    }
+}

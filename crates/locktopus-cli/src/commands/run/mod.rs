@@ -1,0 +1,271 @@
+//! `run`: a program under a lock.
+//!
+//! The program is never to run without the lock. So it has a process group of its own, which is ended, by `TERM` and
+//! then `KILL`, while the lease still lasts; and a guardian, a process beside this one, ends it if this one is killed.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `grace` | how long ending takes, and whether the lease leaves that much |
+//! | `signals` | what is sent to this process |
+//! | `group` | the program's processes |
+//! | `supervise` | until the program ends, or has to |
+//! | `guardian` | what is left if this process is killed |
+
+mod grace;
+mod group;
+pub(crate) mod guardian;
+mod signals;
+mod supervise;
+
+use std::ffi::OsString;
+use std::io;
+use std::time::Duration;
+
+use clap::Args;
+use humantime::parse_duration;
+use locktopus::{LockError, LockGuard, Locktopus};
+use rustix::process::Signal;
+
+use super::Context;
+use crate::exit::{Exit, of_signal};
+use crate::failure::Failure;
+use crate::locks::{Kind, Lasting, LockArgs, Terms, acquire, busy, close, connect, request};
+use grace::Grace;
+use group::Program;
+use guardian::Guardian;
+use signals::Signals;
+use supervise::{Ended, supervise};
+
+/// For how long a wait for the lock goes without saying, and how long the next one waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What to run, under which lock.
+///
+/// The program has its own process group and gets the signals that are sent to locktopus. It finds LOCKTOPUS_NAME and, if
+/// the kind has one, its fencing LOCKTOPUS_TOKEN in its environment. When the lock is lost, or can no longer be renewed in
+/// time, its whole group is ended by TERM, and by KILL after --grace, before the lease ends; the status is 76 then. What it
+/// leaves running in its group when it ends is ended too, before the lock is given back.
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    /// The lock's name, without the namespace
+    #[arg(long)]
+    name: String,
+
+    #[command(flatten)]
+    lock: LockArgs,
+
+    /// How many permits of a semaphore
+    #[arg(long, default_value_t = 1)]
+    permits: u32,
+
+    /// How long to wait for the lock; 0s: not at all. Without this: as long as it takes
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
+    wait: Option<Duration>,
+
+    /// Length of the lease, which is renewed after a third: how long a machine that dies blocks the lock. Default: what the
+    /// URL says, else 30s
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
+    pub(super) lease: Option<Duration>,
+
+    /// End the program after this long, renewal or not
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
+    pub(super) max_hold: Option<Duration>,
+
+    /// If somebody else holds the lock, do nothing and exit with 0
+    #[arg(long)]
+    skip_if_held: bool,
+
+    /// How long the program may take to end after TERM before it gets KILL. Must fit into a third of the lease, less half a
+    /// second. Default: a sixth of the lease, at most 5s
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
+    pub(super) grace: Option<Duration>,
+
+    /// Leave the program in this process group, so that it can read from the terminal. Then only the program itself is
+    /// ended, not what it started
+    #[arg(long)]
+    foreground: bool,
+
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+impl RunArgs {
+    /// A program under a mutex, and nothing else said.
+    pub(crate) fn of_a_mutex(name: String, command: Vec<OsString>) -> Self {
+        Self {
+            name,
+            lock: LockArgs {
+                kind: Some(Kind::Mutex),
+                profile: None,
+            },
+            permits: 1,
+            wait: None,
+            lease: None,
+            max_hold: None,
+            skip_if_held: false,
+            grace: None,
+            foreground: false,
+            command,
+        }
+    }
+
+    /// What is ready before anything is sent.
+    fn prepare(&self) -> Result<Signals, Failure> {
+        if let Some(lease) = self.lease {
+            Grace::within(lease, self.max_hold, self.grace)?;
+        }
+        Signals::new().map_err(|error| {
+            Failure::new(Exit::Failed, format!("cannot listen for signals: {error}"))
+        })
+    }
+}
+
+pub(crate) async fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
+    let mut signals = args.prepare()?;
+    let locks = connect(&context.config).await?;
+    let done = under_lock(args, context, &locks, &mut signals).await;
+    close(locks).await;
+    done
+}
+
+/// Runs it again whenever its lock was lost or could not be had, until it ends by itself.
+pub(crate) async fn run_again(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
+    let mut signals = args.prepare()?;
+    let locks = connect(&context.config).await?;
+    let done = loop {
+        match under_lock(args, context, &locks, &mut signals).await {
+            Err(failure) if [Exit::Lost, Exit::Unavailable].contains(&failure.exit) => {
+                context.out.say(&failure.message);
+            }
+            done => break done,
+        }
+        tokio::select! {
+            () = tokio::time::sleep(PATIENCE) => {}
+            signal = signals.next_that_ends() => break Ok(of_signal(signal)),
+        }
+    };
+    close(locks).await;
+    done
+}
+
+async fn under_lock(
+    args: &RunArgs,
+    context: &Context,
+    locks: &Locktopus,
+    signals: &mut Signals,
+) -> Result<u8, Failure> {
+    let guard = match take(args, context, locks, signals).await? {
+        Taken::Lock(guard) => guard,
+        Taken::Busy(failure) if args.skip_if_held => {
+            context.out.say(&format!("skipped: {}", failure.message));
+            return Ok(Exit::Ok.code());
+        }
+        Taken::Busy(failure) => return Err(failure),
+        Taken::Interrupted(signal) => return Ok(of_signal(signal)),
+    };
+    let lease = args.lease.unwrap_or_else(|| guard.remaining());
+    let work = async {
+        let grace = Grace::within(lease, args.max_hold, args.grace)?;
+        let mut guardian = Guardian::start().map_err(|error| {
+            Failure::new(Exit::Failed, format!("cannot start the guardian: {error}"))
+        })?;
+        let mut program = start(args, &guard)?;
+        let ended = async {
+            guardian.watch(&program, grace).await?;
+            supervise(
+                &mut program,
+                &guard,
+                grace,
+                args.max_hold,
+                signals,
+                context.out,
+            )
+            .await
+        };
+        let ended = ended.await;
+        if ended.is_err() {
+            program.send(Signal::KILL);
+        }
+        guardian.dismiss().await;
+        ended.map_err(|error| {
+            Failure::new(Exit::Failed, format!("cannot watch the program: {error}"))
+        })
+    };
+    let ended = work.await;
+    let released = guard.release().await;
+    judge(ended?, released, context)
+}
+
+/// What came of waiting for the lock.
+enum Taken {
+    Lock(LockGuard),
+    Busy(Failure),
+    Interrupted(Signal),
+}
+
+async fn take(
+    args: &RunArgs,
+    context: &Context,
+    locks: &Locktopus,
+    signals: &mut Signals,
+) -> Result<Taken, Failure> {
+    let terms = Terms {
+        lasting: Lasting::Renewed(args.lease),
+        max_hold: args.max_hold,
+        wait: args
+            .wait
+            .or_else(|| args.skip_if_held.then_some(Duration::ZERO)),
+    };
+    let asked = request(locks, &args.name, &args.lock, args.permits)?;
+    let acquiring = acquire(asked, terms);
+    let telling = async {
+        tokio::time::sleep(PATIENCE).await;
+        context.out.say(&format!("waiting for {:?}", args.name));
+        std::future::pending().await
+    };
+    tokio::select! {
+        taken = acquiring => match taken? {
+            Some(guard) => Ok(Taken::Lock(guard)),
+            None => Ok(Taken::Busy(busy(locks, &args.name, &args.lock).await)),
+        },
+        signal = signals.next_that_ends() => Ok(Taken::Interrupted(signal)),
+        () = telling => Ok(Taken::Interrupted(Signal::TERM)),
+    }
+}
+
+fn start(args: &RunArgs, guard: &LockGuard) -> Result<Program, Failure> {
+    let token = guard.token().map(locktopus::FencingToken::get);
+    Program::start(&args.command, &args.name, token, args.foreground).map_err(|error| {
+        let exit = match error.kind() {
+            io::ErrorKind::NotFound => Exit::NoProgram,
+            _ => Exit::CannotStart,
+        };
+        let name = args.command.first().map(|name| name.display().to_string());
+        let problem = format!("cannot start {}: {error}", name.unwrap_or_default());
+        Failure::new(exit, problem)
+    })
+}
+
+fn judge(ended: Ended, released: Result<(), LockError>, context: &Context) -> Result<u8, Failure> {
+    match ended {
+        Ended::Stopped { why, how } => {
+            let problem = format!("{why}; the program was stopped ({how})");
+            Err(Failure::new(Exit::Lost, problem))
+        }
+        Ended::Itself(status) => match released {
+            Ok(()) => Ok(status),
+            Err(error @ LockError::Lost { .. }) => {
+                let lost = Failure::from(error).message;
+                let problem = format!(
+                    "the program ended with {status}, but somebody else may have held the lock: {lost}"
+                );
+                Err(Failure::new(Exit::Lost, problem))
+            }
+            Err(error) => {
+                context.out.say(&Failure::from(error).message);
+                Ok(status)
+            }
+        },
+    }
+}

@@ -1,0 +1,78 @@
+//! What is sent to this process.
+
+use std::future::poll_fn;
+use std::io;
+use std::task::Poll;
+
+use rustix::process::Signal;
+use tokio::signal::unix::{self, SignalKind};
+
+/// Those that a program may want to hear of. `KILL` and `STOP` cannot be heard.
+const HEARD: [Signal; 9] = [
+    Signal::INT,
+    Signal::TERM,
+    Signal::HUP,
+    Signal::QUIT,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::WINCH,
+    Signal::CONT,
+    Signal::TSTP,
+];
+
+/// Every signal that is passed on.
+#[derive(Debug)]
+pub(super) struct Signals {
+    heard: Vec<(Signal, unix::Signal)>,
+}
+
+impl Signals {
+    /// Hears from now on. What is ignored, as by `nohup`, stays ignored, here and by the program.
+    pub(super) fn new() -> io::Result<Self> {
+        let ignored = ignored();
+        let heard = HEARD
+            .into_iter()
+            .filter(|signal| ignored >> (signal.as_raw() - 1) & 1 == 0)
+            .map(|signal| {
+                let kind = SignalKind::from_raw(signal.as_raw());
+                Ok((signal, unix::signal(kind)?))
+            });
+        let heard = heard.collect::<io::Result<_>>()?;
+        Ok(Self { heard })
+    }
+
+    /// The next one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub(super) async fn next(&mut self) -> Signal {
+        poll_fn(|context| {
+            for (signal, stream) in &mut self.heard {
+                if let Poll::Ready(Some(())) = stream.poll_recv(context) {
+                    return Poll::Ready(*signal);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// The next one that asks this process to end.
+    pub(super) async fn next_that_ends(&mut self) -> Signal {
+        loop {
+            let signal = self.next().await;
+            if [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].contains(&signal) {
+                return signal;
+            }
+        }
+    }
+}
+
+/// The signals that this process was started to ignore, a bit each. Where that cannot be found out, none.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or_default()
+}

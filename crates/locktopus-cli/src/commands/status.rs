@@ -1,0 +1,103 @@
+//! `status`: who holds a lock, and who waits for it.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::locks::{LockArgs, Seen, Shown, close, connect, find};
+use crate::output::{Style, coloured};
+
+/// Which lock to look at.
+#[derive(Args, Debug)]
+pub(crate) struct StatusArgs {
+    /// The lock's name, without the namespace
+    name: String,
+
+    #[command(flatten)]
+    lock: LockArgs,
+
+    /// Exit with 75 if it is held
+    #[arg(long)]
+    check: bool,
+}
+
+#[derive(Serialize)]
+struct Latch {
+    name: String,
+    kind: &'static str,
+    count: u64,
+}
+
+pub(crate) async fn run(args: &StatusArgs, context: &Context) -> Result<u8, Failure> {
+    let locks = connect(&context.config).await?;
+    let seen = find(&locks, &args.name, &args.lock).await;
+    close(locks).await;
+    let held = match seen? {
+        Seen::Lock { kind, state } => {
+            let shown = Shown::new(&args.name, kind.word(), &state);
+            context.out.answer(&shown, text)?;
+            shown.held
+        }
+        Seen::Latch(count) => {
+            let latch = Latch {
+                name: args.name.clone(),
+                kind: "latch",
+                count,
+            };
+            let text =
+                |latch: &Latch| format!("latch {:?}: {} left to count", latch.name, latch.count);
+            context.out.answer(&latch, text)?;
+            count > 0
+        }
+    };
+    let exit = if args.check && held {
+        Exit::Busy
+    } else {
+        Exit::Ok
+    };
+    Ok(exit.code())
+}
+
+fn text(shown: &Shown) -> String {
+    let state = if shown.held {
+        coloured(Style::Doubtful, "held")
+    } else {
+        coloured(Style::Good, "free")
+    };
+    describe(shown, &state)
+}
+
+/// The same without colours, for a screen that has its own.
+pub(crate) fn plain(shown: &Shown) -> String {
+    describe(shown, if shown.held { "held" } else { "free" })
+}
+
+fn describe(shown: &Shown, state: &str) -> String {
+    let mut lines = Vec::new();
+    let kind = shown.kind;
+    lines.push(format!("{kind} {:?} is {state}", shown.name));
+    for holder in &shown.holders {
+        let mut line = format!("  held by {}, {}", holder.owner, holder.mode);
+        if holder.holds > 1 {
+            line.push_str(&format!(", {} times", holder.holds));
+        }
+        line.push_str(&format!(", lease {}", holder.remaining));
+        lines.push(line);
+    }
+    for (place, waiter) in shown.waiters.iter().enumerate() {
+        let mut line = format!("  waiting {}: {}, {}", place + 1, waiter.owner, waiter.mode);
+        if waiter.permits > 1 {
+            line.push_str(&format!(", {} permits", waiter.permits));
+        }
+        lines.push(line);
+    }
+    if let Some(free) = shown.available {
+        lines.push(format!("  free permits {free}"));
+    }
+    if let Some(token) = shown.last_token {
+        lines.push(format!("  last fencing token {token}"));
+    }
+    lines.join("\n")
+}

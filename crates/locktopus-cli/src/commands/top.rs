@@ -1,0 +1,178 @@
+//! `top`: the locks that are held, live.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `model` | what was seen, and what it says about time |
+//! | `view` | what the user looks at, and what keys do to that |
+//! | `screen` | how it is drawn |
+
+mod model;
+mod screen;
+mod view;
+
+use std::io::{self, IsTerminal as _};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use humantime::parse_duration;
+use locktopus::Locktopus;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::Context;
+use super::list::{Pattern, all};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::locks::{LockArgs, Seen, Shown, close, connect, find};
+use model::Model;
+use view::{Action, View};
+
+/// Which locks to show.
+///
+/// Keys: arrows or j and k select, Enter inspects, b breaks after asking why, s sorts, q quits.
+#[derive(Args, Debug)]
+pub(crate) struct TopArgs {
+    /// Only names like this: * is any text, ? any character
+    #[arg(default_value = "*")]
+    pattern: String,
+
+    /// How often to look. Looking reads every name that the pattern's beginning allows
+    #[arg(long, value_parser = parse_duration, default_value = "1s")]
+    interval: Duration,
+}
+
+/// What came of a look, or of breaking a lock.
+enum News {
+    Looked(Result<Vec<Shown>, Failure>),
+    Broke(String),
+}
+
+pub(crate) async fn run(args: &TopArgs, context: &Context) -> Result<(), Failure> {
+    if !io::stdout().is_terminal() {
+        return Err(Failure::usage(
+            "top needs a terminal; locktopus ls does not",
+        ));
+    }
+    if args.interval.is_zero() {
+        return Err(Failure::usage("--interval must be longer than zero"));
+    }
+    let locks = connect(&context.config).await?;
+    let place = locks.backend().description.clone();
+    let mut terminal = ratatui::try_init().map_err(|error| failed(&error))?;
+    let shown = show(&mut terminal, &locks, args, &place).await;
+    ratatui::restore();
+    close(locks).await;
+    shown.map_err(|error| failed(&error))
+}
+
+fn failed(error: &io::Error) -> Failure {
+    Failure::new(
+        Exit::Failed,
+        format!("the terminal cannot be used: {error}"),
+    )
+}
+
+async fn show(
+    terminal: &mut DefaultTerminal,
+    locks: &Locktopus,
+    args: &TopArgs,
+    place: &str,
+) -> io::Result<()> {
+    let (tell, mut news) = mpsc::channel(16);
+    let looking = tokio::spawn(look(
+        locks.clone(),
+        args.pattern.clone(),
+        args.interval,
+        tell.clone(),
+    ));
+    let mut keys = keys();
+    let mut clock = interval(Duration::from_millis(250));
+    clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut model, mut view) = (Model::new(place, &args.pattern), View::default());
+    loop {
+        let now = Instant::now();
+        terminal.draw(|frame| screen::draw(frame, &model, &mut view, now))?;
+        let action = tokio::select! {
+            _ = clock.tick() => Action::None,
+            key = keys.recv() => key.map_or(Action::Quit, |key| view.press(key, &model)),
+            told = news.recv() => {
+                match told {
+                    Some(News::Looked(Ok(found))) => model.update(Instant::now(), found),
+                    Some(News::Looked(Err(failure))) => model.failed(failure.message),
+                    Some(News::Broke(message)) => view.say(message),
+                    None => {}
+                }
+                Action::None
+            }
+        };
+        match action {
+            Action::None => {}
+            Action::Quit => break,
+            Action::Break { name, reason } => {
+                let (locks, tell) = (locks.clone(), tell.clone());
+                tokio::spawn(async move {
+                    let said = break_it(&locks, &name, reason).await;
+                    // The screen may be gone by now.
+                    let _ = tell.send(News::Broke(said)).await;
+                });
+            }
+        }
+    }
+    looking.abort();
+    Ok(())
+}
+
+/// Looks again and again, for as long as somebody wants to know.
+async fn look(locks: Locktopus, pattern: String, pause: Duration, tell: mpsc::Sender<News>) {
+    let pattern = Pattern::new(&pattern);
+    let mut ticks = interval(pause);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let found = all(&locks, &pattern).await;
+        if tell.send(News::Looked(found)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Keys, from a thread: reading them blocks. It ends with the process.
+fn keys() -> mpsc::Receiver<KeyEvent> {
+    let (tell, keys) = mpsc::channel(16);
+    thread::spawn(move || {
+        while let Ok(event) = event::read() {
+            let Event::Key(key) = event else { continue };
+            if key.kind == KeyEventKind::Press && tell.blocking_send(key).is_err() {
+                return;
+            }
+        }
+    });
+    keys
+}
+
+async fn break_it(locks: &Locktopus, name: &str, reason: String) -> String {
+    let any = LockArgs {
+        kind: None,
+        profile: None,
+    };
+    let broken = async {
+        let Seen::Lock { kind, .. } = find(locks, name, &any).await? else {
+            return Err(Failure::usage("a latch is not held"));
+        };
+        let request = any.request(locks, name, kind, 1);
+        Ok(request.force_release(reason).await?)
+    };
+    match broken.await {
+        Ok(eviction) if eviction.evicted.is_empty() => format!("{name:?} was held by nobody"),
+        Ok(eviction) => {
+            let fence = eviction
+                .fence
+                .map(|fence| format!("; refuse tokens up to {fence}"));
+            format!("{name:?} was taken away{}", fence.unwrap_or_default())
+        }
+        Err(failure) => format!("{name:?}: {}", failure.message),
+    }
+}

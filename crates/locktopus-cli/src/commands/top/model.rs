@@ -1,0 +1,157 @@
+//! What was seen, and what it says about time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use crate::locks::Shown;
+
+/// Over how long the rate of hand-offs is taken.
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// A lock that is held.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) lock: Shown,
+    /// When this holder was first seen.
+    pub(super) since: Instant,
+    /// Whether it was there at the first look already, so that it may have held the lock for longer.
+    pub(super) from_the_start: bool,
+}
+
+/// All that was seen.
+#[derive(Debug)]
+pub(super) struct Model {
+    pub(super) place: String,
+    pub(super) pattern: String,
+    rows: BTreeMap<String, Row>,
+    started: Instant,
+    looks: u64,
+    /// When a lock was seen to have another holder than at the look before.
+    changes: VecDeque<Instant>,
+    pub(super) trouble: Option<String>,
+}
+
+impl Model {
+    pub(super) fn new(place: &str, pattern: &str) -> Self {
+        Self {
+            place: place.to_owned(),
+            pattern: pattern.to_owned(),
+            rows: BTreeMap::new(),
+            started: Instant::now(),
+            looks: 0,
+            changes: VecDeque::new(),
+            trouble: None,
+        }
+    }
+
+    /// What a look found.
+    pub(super) fn update(&mut self, now: Instant, found: Vec<Shown>) {
+        self.trouble = None;
+        let mut rows = BTreeMap::new();
+        for lock in found {
+            let before = self.rows.get(&lock.name);
+            let same = before.filter(|row| holder(&row.lock) == holder(&lock));
+            if before.is_some() && same.is_none() {
+                self.changes.push_back(now);
+            }
+            let row = Row {
+                since: same.map_or(now, |row| row.since),
+                from_the_start: same.map_or(self.looks == 0, |row| row.from_the_start),
+                lock,
+            };
+            rows.insert(row.lock.name.clone(), row);
+        }
+        if self.looks == 0 {
+            self.started = now;
+        }
+        self.rows = rows;
+        self.looks += 1;
+        while self
+            .changes
+            .front()
+            .is_some_and(|then| now - *then > WINDOW)
+        {
+            self.changes.pop_front();
+        }
+    }
+
+    /// A look that failed. What was seen before stays, and is marked as old.
+    pub(super) fn failed(&mut self, trouble: String) {
+        self.trouble = Some(trouble);
+    }
+
+    pub(super) fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.rows.values()
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Row> {
+        self.rows.get(name)
+    }
+
+    pub(super) fn waiters(&self) -> usize {
+        self.rows().map(|row| row.lock.waiters.len()).sum()
+    }
+
+    /// Changes of holder a second, as far as they were seen: several between two looks are one, and a lock that is free
+    /// in between is none.
+    pub(super) fn changes_per_second(&self, now: Instant) -> f64 {
+        let time = now.saturating_duration_since(self.started).min(WINDOW);
+        let recent = self
+            .changes
+            .iter()
+            .filter(|then| now - **then <= WINDOW)
+            .count();
+        if time.is_zero() {
+            return 0.0;
+        }
+        f64::from(u32::try_from(recent).unwrap_or(u32::MAX)) / time.as_secs_f64()
+    }
+}
+
+fn holder(lock: &Shown) -> Option<&str> {
+    lock.holders.first().map(|holder| holder.owner.as_str())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::locks::{Holder, Waiter};
+
+    pub(in super::super) fn held(name: &str, owner: &str, waiters: usize) -> Shown {
+        let waiter = || Waiter {
+            owner: "owner#000000ff".to_owned(),
+            mode: "exclusive",
+            permits: 1,
+        };
+        Shown {
+            name: name.to_owned(),
+            kind: "lock",
+            held: true,
+            holders: vec![Holder {
+                owner: owner.to_owned(),
+                mode: "exclusive",
+                holds: 1,
+                remaining_ms: Some(29_000),
+                remaining: "29s".to_owned(),
+            }],
+            waiters: (0..waiters).map(|_| waiter()).collect(),
+            last_token: Some(17),
+            available: None,
+        }
+    }
+
+    #[test]
+    fn a_new_holder_is_a_hand_off_and_young() {
+        let mut model = Model::new("memory", "*");
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        model.update(at(0), vec![held("a", "one", 2), held("b", "one", 0)]);
+        model.update(at(4), vec![held("a", "two", 1), held("b", "one", 0)]);
+        let (a, b) = (model.get("a").unwrap(), model.get("b").unwrap());
+        assert_eq!((a.since, a.from_the_start), (at(4), false));
+        assert_eq!((b.since, b.from_the_start), (at(0), true));
+        assert!((model.changes_per_second(at(4)) - 0.25).abs() < 1e-9);
+        assert!(model.changes_per_second(at(20)) < 1e-9);
+        assert_eq!(model.waiters(), 1);
+    }
+}

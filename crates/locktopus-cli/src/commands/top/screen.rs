@@ -1,0 +1,208 @@
+//! How it is drawn.
+
+use std::time::Instant;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Clear, Paragraph, Row as Cells, Table, TableState, Wrap};
+
+use super::model::{Model, Row};
+use super::view::{Front, View};
+use crate::commands::status;
+use crate::output::{age, colours_wanted};
+
+const KEYS: &str = "↑↓ select   Enter inspect   b break   s sort   q quit";
+
+pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, view: &mut View, now: Instant) {
+    let [head, list, foot] = Layout::vertical([
+        Constraint::Length(2),
+        Constraint::Min(3),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    frame.render_widget(Paragraph::new(heading(model, view, now)), head);
+    let rows = view.ordered(model);
+    let at = view.position(&rows);
+    frame.render_stateful_widget(
+        table(&rows, now),
+        list,
+        &mut TableState::new().with_selected(at),
+    );
+    let foot_text = match (&view.message, &model.trouble) {
+        (Some(message), _) => Line::from(message.as_str()).style(bold()),
+        (None, Some(trouble)) => Line::from(format!("old: {trouble}")).style(alarming()),
+        (None, None) => Line::from(KEYS).style(faint()),
+    };
+    frame.render_widget(foot_text, foot);
+    match &view.front {
+        Front::Nothing => {}
+        Front::Detail => {
+            if let Some(row) = at.map(|at| rows[at]) {
+                detail(frame, row);
+            }
+        }
+        Front::Reason { name, typed } => reason(frame, model, name, typed),
+    }
+}
+
+fn heading<'a>(model: &Model, view: &View, now: Instant) -> Vec<Line<'a>> {
+    let first = format!(
+        "locktopus  {}   names {}   by {}",
+        model.place,
+        model.pattern,
+        view.order.word()
+    );
+    let second = format!(
+        "{} held   {} waiting   {:.1} hand-offs/s seen",
+        model.rows().count(),
+        model.waiters(),
+        model.changes_per_second(now)
+    );
+    vec![Line::from(first).style(bold()), Line::from(second)]
+}
+
+fn table<'a>(rows: &[&Row], now: Instant) -> Table<'a> {
+    let cells = rows.iter().map(|row| {
+        let lock = &row.lock;
+        let holder = lock.holders.first();
+        let others = lock.holders.len().saturating_sub(1);
+        let owner = holder
+            .map(|holder| holder.owner.clone())
+            .unwrap_or_default();
+        let longer = if row.from_the_start { "≥ " } else { "" };
+        let held = age(now.saturating_duration_since(row.since));
+        Cells::new([
+            lock.name.clone(),
+            lock.kind.to_owned(),
+            if others > 0 {
+                format!("{owner} +{others}")
+            } else {
+                owner
+            },
+            format!("{longer}{held}"),
+            holder
+                .map(|holder| holder.remaining.clone())
+                .unwrap_or_default(),
+            lock.waiters.len().to_string(),
+            lock.last_token
+                .map(|token| token.to_string())
+                .unwrap_or_default(),
+        ])
+    });
+    let widths = [
+        Constraint::Fill(1),
+        Constraint::Length(9),
+        Constraint::Length(18),
+        Constraint::Length(9),
+        Constraint::Length(13),
+        Constraint::Length(7),
+        Constraint::Length(16),
+    ];
+    let headings = Cells::new([
+        "NAME", "KIND", "HOLDER", "HELD", "LEASE", "WAITING", "TOKEN",
+    ]);
+    Table::new(cells, widths)
+        .header(headings.style(faint()))
+        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
+}
+
+fn detail(frame: &mut Frame<'_>, row: &Row) {
+    let text = status::plain(&row.lock);
+    let block = Block::bordered().title(" Esc closes ");
+    in_front(frame, Paragraph::new(text).block(block), 14);
+}
+
+fn reason(frame: &mut Frame<'_>, model: &Model, name: &str, typed: &str) {
+    let holder = model.get(name).and_then(|row| row.lock.holders.first());
+    let holder = holder.map_or("nobody any more", |holder| holder.owner.as_str());
+    let text = format!(
+        "Held by {holder}, who may go on working until it notices: only fencing tokens keep it out.\n\nWhy? {typed}_\n\n\
+         Enter breaks it, Esc does not."
+    );
+    let block = Block::bordered()
+        .title(format!(" Break {name:?} "))
+        .style(alarming());
+    let question = Paragraph::new(text).wrap(Wrap { trim: true }).block(block);
+    in_front(frame, question, 8);
+}
+
+fn in_front(frame: &mut Frame<'_>, what: Paragraph<'_>, height: u16) {
+    let whole = frame.area();
+    let height = height.min(whole.height);
+    let width = whole.width.saturating_sub(8).min(90);
+    let area = Rect {
+        x: whole.x + (whole.width - width) / 2,
+        y: whole.y + (whole.height - height) / 2,
+        width,
+        height,
+    };
+    frame.render_widget(Clear, area);
+    frame.render_widget(what, area);
+}
+
+fn bold() -> Style {
+    Style::new().add_modifier(Modifier::BOLD)
+}
+
+fn faint() -> Style {
+    Style::new().add_modifier(Modifier::DIM)
+}
+
+fn alarming() -> Style {
+    if colours_wanted() {
+        Style::new().fg(Color::Red)
+    } else {
+        bold()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::super::model::tests::held;
+    use super::*;
+
+    fn screen(model: &Model, view: &mut View) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(100, 16)).unwrap();
+        let now = Instant::now();
+        terminal
+            .draw(|frame| draw(frame, model, view, now))
+            .unwrap();
+        terminal.backend().to_string()
+    }
+
+    #[test]
+    fn locks_details_and_the_question_are_on_the_screen() {
+        let mut model = Model::new("redis-rs (standalone)", "job:*");
+        model.update(Instant::now(), vec![held("job:mail", "owner#0000002a", 2)]);
+        let mut view = View::default();
+        let list = screen(&model, &mut view);
+        for part in [
+            "redis-rs (standalone)",
+            "job:mail",
+            "owner#0000002a",
+            "29s",
+            "1 held   2 waiting",
+            "≥ 0.0s",
+        ] {
+            assert!(list.contains(part), "{part} is not on\n{list}");
+        }
+        view.front = Front::Detail;
+        assert!(screen(&model, &mut view).contains("waiting 2: owner#000000ff"));
+        view.front = Front::Reason {
+            name: "job:mail".to_owned(),
+            typed: "stuck".to_owned(),
+        };
+        let question = screen(&model, &mut view);
+        assert!(
+            question.contains("Break \"job:mail\"") && question.contains("Why? stuck_"),
+            "{question}"
+        );
+        model.failed("redis-rs: no connection".to_owned());
+        assert!(screen(&model, &mut View::default()).contains("old: redis-rs: no connection"));
+    }
+}

@@ -1,0 +1,126 @@
+//! `watch`: what happens to a lock, a line for each change.
+
+use std::time::Duration;
+
+use clap::Args;
+use humantime::parse_duration;
+use serde::Serialize;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::Context;
+use crate::exit::{self, Exit};
+use crate::failure::Failure;
+use crate::locks::{LockArgs, Seen, Shown, close, connect, find};
+use crate::output::age;
+
+/// Which lock to watch. It is looked at again and again: what happens between two looks is not seen.
+#[derive(Args, Debug)]
+pub(crate) struct WatchArgs {
+    /// The lock's name, without the namespace
+    name: String,
+
+    #[command(flatten)]
+    lock: LockArgs,
+
+    /// How often to look
+    #[arg(long, value_parser = parse_duration, default_value = "1s")]
+    interval: Duration,
+
+    /// End as soon as it is free
+    #[arg(long)]
+    until_free: bool,
+}
+
+/// What was seen at a look that differs from the one before.
+#[derive(Serialize)]
+struct Change {
+    after_ms: u64,
+    #[serde(skip)]
+    after: String,
+    #[serde(flatten)]
+    lock: Shown,
+}
+
+pub(crate) async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failure> {
+    if args.interval.is_zero() {
+        return Err(Failure::usage("--interval must be longer than zero"));
+    }
+    let locks = connect(&context.config).await?;
+    let watching = async {
+        let started = Instant::now();
+        let mut ticks = interval(args.interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut before = None;
+        loop {
+            ticks.tick().await;
+            let seen = match find(&locks, &args.name, &args.lock).await {
+                Ok(seen) => seen,
+                // Servers that are away come back; anything else will not get better.
+                Err(failure) if failure.exit == Exit::Unavailable => {
+                    context.out.say(&failure.message);
+                    continue;
+                }
+                Err(failure) => return Err(failure),
+            };
+            let Seen::Lock { kind, state } = seen else {
+                return Err(Failure::usage(
+                    "a latch is waited for with locktopus latch wait",
+                ));
+            };
+            let owners: Vec<_> = state
+                .holders
+                .iter()
+                .map(|holder| holder.owner.clone())
+                .collect();
+            let now = (
+                owners,
+                state.last_token,
+                state.waiters.len(),
+                state.available,
+            );
+            let free = state.holders.is_empty();
+            if before.as_ref() != Some(&now) {
+                before = Some(now);
+                let after = started.elapsed();
+                let change = Change {
+                    after_ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
+                    after: age(after),
+                    lock: Shown::new(&args.name, kind.word(), &state),
+                };
+                context.out.answer(&change, text)?;
+            }
+            if free && args.until_free {
+                return Ok(Exit::Ok.code());
+            }
+        }
+    };
+    let done = tokio::select! {
+        done = watching => done,
+        _ = tokio::signal::ctrl_c() => Ok(exit::of_signal(rustix::process::Signal::INT)),
+    };
+    close(locks).await;
+    done
+}
+
+fn text(change: &Change) -> String {
+    let lock = &change.lock;
+    let holders: Vec<_> = lock
+        .holders
+        .iter()
+        .map(|holder| holder.owner.as_str())
+        .collect();
+    let held = if holders.is_empty() {
+        "free".to_owned()
+    } else {
+        format!("held by {}", holders.join(", "))
+    };
+    let token = lock.last_token.map(|token| format!(", token {token}"));
+    let available = lock.available.map(|free| format!(", {free} permits free"));
+    format!(
+        "{:>8}  {held}, {} waiting{}{}",
+        change.after,
+        lock.waiters.len(),
+        token.unwrap_or_default(),
+        available.unwrap_or_default()
+    )
+}

@@ -1,0 +1,110 @@
+//! The configuration file.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::Surroundings;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Format;
+
+/// What a file may say.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    url: Option<OneOrMore>,
+    pub(super) format: Option<Format>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+impl File {
+    pub(super) fn urls(&self) -> Option<Vec<String>> {
+        match self.url.as_ref()? {
+            OneOrMore::One(url) => Some(vec![url.clone()]),
+            OneOrMore::More(urls) => Some(urls.clone()),
+        }
+    }
+}
+
+/// Where a file is looked for. The user's own goes first: a directory one happens to stand in must not decide which
+/// servers a command talks to if the user has.
+pub(super) fn places(around: &impl Surroundings) -> Vec<PathBuf> {
+    let home = around.variable("XDG_CONFIG_HOME").map(PathBuf::from);
+    let home = home.filter(|path| path.is_absolute()).or_else(|| {
+        let home = around.variable("HOME")?;
+        Some(PathBuf::from(home).join(".config"))
+    });
+    let own = home.map(|home| home.join("locktopus/config.toml"));
+    own.into_iter()
+        .chain([PathBuf::from("locktopus.toml")])
+        .collect()
+}
+
+/// The file that was asked for, else the first that there is.
+pub(super) fn load(
+    asked: Option<PathBuf>,
+    around: &impl Surroundings,
+) -> Result<Option<(PathBuf, File)>, Failure> {
+    if let Some(path) = asked {
+        let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
+        return Ok(Some((path.clone(), parse(&path, &text)?)));
+    }
+    for path in places(around) {
+        match fs::read_to_string(&path) {
+            Ok(text) => return Ok(Some((path.clone(), parse(&path, &text)?))),
+            Err(error) if is_absent(&error) => {}
+            Err(error) => return Err(unreadable(&path, &error)),
+        }
+    }
+    Ok(None)
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(
+        Exit::Config,
+        format!("cannot read {}: {error}", path.display()),
+    )
+}
+
+/// Quotes nothing of the file, for a line that is wrong may be the one with the password. Not the parser's message either:
+/// it may quote a value.
+fn parse(path: &Path, text: &str) -> Result<File, Failure> {
+    toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| {
+            let before = text.get(..span.start).unwrap_or(text);
+            before.matches('\n').count() + 1
+        });
+        let problem = format!(
+            "{} line {line} cannot be understood; it may have url = \"...\" (or a list of them for a quorum) and \
+             format = \"text\" or \"json\"",
+            path.display()
+        );
+        Failure::new(Exit::Config, problem)
+    })
+}
+
+/// A file that others can read may tell them a password.
+pub(super) fn readable_by_others(path: &Path) -> Option<String> {
+    let mode = fs::metadata(path).ok()?.permissions().mode();
+    (mode & 0o044 != 0).then(|| {
+        let path = path.display();
+        format!("{path} can be read by others; if it has a password in it, chmod 600 {path}")
+    })
+}

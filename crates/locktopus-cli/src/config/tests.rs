@@ -1,0 +1,120 @@
+//! Which of several sources counts, and what is never shown.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use super::*;
+
+#[derive(Default)]
+struct Around(HashMap<&'static str, String>);
+
+impl Around {
+    fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.0.insert(name, value.into());
+        self
+    }
+}
+
+impl Surroundings for Around {
+    fn variable(&self, name: &str) -> Option<String> {
+        self.0.get(name).cloned()
+    }
+}
+
+fn scratch(what: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("locktopus-cli-{}-{what}", std::process::id()));
+    fs::create_dir_all(path.join("locktopus")).unwrap();
+    path
+}
+
+fn write(home: &Path, text: &str) -> Around {
+    fs::write(home.join("locktopus/config.toml"), text).unwrap();
+    Around::default().with("XDG_CONFIG_HOME", home.to_str().unwrap())
+}
+
+fn flags(url: &str) -> Flags {
+    Flags {
+        urls: vec![url.to_owned()],
+        ..Flags::default()
+    }
+}
+
+#[test]
+fn flag_then_environment_then_file() {
+    let home = scratch("order");
+    let around = write(&home, "url = \"memory:file\"\nformat = \"json\"\n");
+    let config = Config::load(Flags::default(), &around).unwrap();
+    let urls = config.urls().unwrap();
+    assert_eq!(urls.value, ["memory:file"]);
+    let path = home.join("locktopus/config.toml");
+    assert_eq!(urls.source, Source::File(path.clone()));
+    assert_eq!(
+        config.format,
+        Setting::new(Format::Json, Source::File(path))
+    );
+
+    let around = around.with(URL_VARIABLE, "memory:env");
+    let config = Config::load(Flags::default(), &around).unwrap();
+    let urls = config.urls().unwrap();
+    assert_eq!(urls.value, ["memory:env"]);
+    assert_eq!(urls.source, Source::Environment(URL_VARIABLE));
+
+    let config = Config::load(flags("memory:flag"), &around).unwrap();
+    let urls = config.urls().unwrap();
+    assert_eq!(
+        (&urls.value[0][..], &urls.source),
+        ("memory:flag", &Source::Flag("--url"))
+    );
+    fs::remove_dir_all(home).unwrap();
+}
+
+#[test]
+fn several_urls_are_a_quorum() {
+    let around = Around::default().with(URL_VARIABLE, "redis://a redis://b  redis://c");
+    let config = Config::load(Flags::default(), &around).unwrap();
+    assert_eq!(config.urls().unwrap().value.len(), 3);
+    let home = scratch("several");
+    let around = write(&home, "url = [\"redis://a\", \"redis://b\", \"redis://c\"]");
+    let config = Config::load(Flags::default(), &around).unwrap();
+    assert_eq!(config.urls().unwrap().value.len(), 3);
+    fs::remove_dir_all(home).unwrap();
+}
+
+#[test]
+fn what_is_shown_has_no_password() {
+    let config = Config::load(flags("redis://app:s3cret@db:6379"), &Around::default()).unwrap();
+    let shown = config.shown_urls().unwrap().value;
+    assert_eq!(shown, ["redis://***@db:6379"]);
+    let config = Config::load(flags("redis://app:s3cret@db:x"), &Around::default()).unwrap();
+    assert!(!config.shown_urls().unwrap().value[0].contains("s3cret"));
+}
+
+#[test]
+fn a_damaged_file_is_not_quoted() {
+    let home = scratch("damaged");
+    for text in [
+        "\nurl = \"redis://app:s3cret@db\n",
+        "format = 1\nredis://app:s3cret@db",
+        "url = { s3cret = 1 }",
+        "s3cret = \"s3cret\"",
+        "format = \"s3cret\"",
+    ] {
+        let around = write(&home, text);
+        let failure = Config::load(Flags::default(), &around).unwrap_err();
+        assert_eq!(failure.exit, Exit::Config);
+        assert!(!failure.message.contains("s3cret"), "{}", failure.message);
+        assert!(failure.message.contains(" line "), "{}", failure.message);
+    }
+    fs::remove_dir_all(home).unwrap();
+}
+
+#[test]
+fn a_file_that_was_asked_for_must_be_there() {
+    let flags = Flags {
+        file: Some("/nowhere/locktopus.toml".into()),
+        ..Flags::default()
+    };
+    let failure = Config::load(flags, &Around::default()).unwrap_err();
+    assert_eq!(failure.exit, Exit::Config);
+}

@@ -1,0 +1,196 @@
+//! Looking at a lock without holding it.
+
+use std::pin::Pin;
+
+use locktopus::{
+    AnyGuard, Eviction, HolderState, LockError, LockGuard, LockRequest, LockState, Locktopus, Mode,
+};
+use serde::Serialize;
+
+use super::kind::{Asked, Kind, LockArgs, Request};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{age, owner_tag};
+
+type Answer<T> = Pin<Box<dyn Future<Output = Result<T, LockError>> + Send>>;
+
+struct Inspected;
+
+impl Asked for Inspected {
+    type Output = Answer<LockState>;
+
+    fn ask<G: AnyGuard + Into<LockGuard>>(self, request: LockRequest<G>) -> Self::Output {
+        Box::pin(request.inspect())
+    }
+}
+
+struct Broken(String);
+
+impl Asked for Broken {
+    type Output = Answer<Eviction>;
+
+    fn ask<G: AnyGuard + Into<LockGuard>>(self, request: LockRequest<G>) -> Self::Output {
+        Box::pin(request.force_release(self.0))
+    }
+}
+
+impl Request {
+    pub(crate) async fn inspect(self) -> Result<LockState, LockError> {
+        self.ask(Inspected).await
+    }
+
+    pub(crate) async fn force_release(self, reason: String) -> Result<Eviction, LockError> {
+        self.ask(Broken(reason)).await
+    }
+}
+
+/// A lock as it was when somebody looked.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    Lock {
+        kind: Kind,
+        state: LockState,
+    },
+    /// A latch, and what is left to count.
+    Latch(u64),
+}
+
+/// Looks at a lock. Where its kind was not said, the backend's refusal to show it as a lock says what it is. Of a bare number
+/// only those who ask for a semaphore are told whose it is.
+pub(crate) async fn find(locks: &Locktopus, name: &str, args: &LockArgs) -> Result<Seen, Failure> {
+    if let Some(kind) = args.kind()? {
+        let state = args.request(locks, name, kind, 1).inspect().await?;
+        return Ok(Seen::Lock { kind, state });
+    }
+    let mut found = String::new();
+    for kind in [Kind::Lock, Kind::Semaphore] {
+        found = match look(locks, name, args, kind).await? {
+            Ok(state) => return Ok(Seen::Lock { kind, state }),
+            Err(found) => found,
+        };
+        if found == "latch" {
+            return Ok(Seen::Latch(locks.latch(name).count().await?));
+        }
+        if let Some(kind) = Kind::of_word(&found) {
+            let state = args.request(locks, name, kind, 1).inspect().await?;
+            return Ok(Seen::Lock { kind, state });
+        }
+    }
+    Err(Failure::new(
+        Exit::Failed,
+        format!(
+            "{name:?} is {found}; if it is a lock, say which by --kind, and by --profile if another library keeps it"
+        ),
+    ))
+}
+
+/// The state of a lock of this kind, or what the name is in use as.
+async fn look(
+    locks: &Locktopus,
+    name: &str,
+    args: &LockArgs,
+    kind: Kind,
+) -> Result<Result<LockState, String>, Failure> {
+    match args.request(locks, name, kind, 1).inspect().await {
+        Ok(state) => Ok(Ok(state)),
+        Err(error) => match error.other_kind() {
+            Some(other) => Ok(Err(other.found.clone())),
+            None => Err(error.into()),
+        },
+    }
+}
+
+/// That somebody else has it, and who, as far as that can be seen.
+pub(crate) async fn busy(locks: &Locktopus, name: &str, args: &LockArgs) -> Failure {
+    let kind = args.kind.unwrap_or(Kind::Lock).word();
+    let mut message = format!("{kind} {name:?} is not free");
+    if let Ok(Seen::Lock { state, .. }) = find(locks, name, args).await {
+        let shown = Shown::new(name, kind, &state);
+        if let Some(holder) = shown.holders.first() {
+            let (owner, left) = (&holder.owner, &holder.remaining);
+            message.push_str(&format!(": held by {owner}, lease {left}"));
+        }
+        if !shown.waiters.is_empty() {
+            message.push_str(&format!(", {} waiting", shown.waiters.len()));
+        }
+    }
+    Failure::new(Exit::Busy, message)
+}
+
+/// A lock, as it is shown: no owner id, which would be enough to release it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Shown {
+    pub(crate) name: String,
+    pub(crate) kind: &'static str,
+    pub(crate) held: bool,
+    pub(crate) holders: Vec<Holder>,
+    pub(crate) waiters: Vec<Waiter>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_token: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) available: Option<i64>,
+}
+
+/// Who holds it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Holder {
+    pub(crate) owner: String,
+    pub(crate) mode: &'static str,
+    pub(crate) holds: u64,
+    /// `null`: for ever.
+    pub(crate) remaining_ms: Option<u64>,
+    #[serde(skip)]
+    pub(crate) remaining: String,
+}
+
+/// Who waits for it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Waiter {
+    pub(crate) owner: String,
+    pub(crate) mode: &'static str,
+    pub(crate) permits: u32,
+}
+
+impl Shown {
+    pub(crate) fn new(name: &str, kind: &'static str, state: &LockState) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+            held: !state.holders.is_empty(),
+            holders: state.holders.iter().map(Holder::new).collect(),
+            waiters: state
+                .waiters
+                .iter()
+                .map(|waiter| Waiter {
+                    owner: owner_tag(&waiter.owner),
+                    mode: mode(waiter.mode),
+                    permits: waiter.permits,
+                })
+                .collect(),
+            last_token: state.last_token.map(locktopus::FencingToken::get),
+            available: state.available,
+        }
+    }
+}
+
+impl Holder {
+    fn new(holder: &HolderState) -> Self {
+        let remaining = holder.remaining;
+        let millis = remaining.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+        Self {
+            owner: owner_tag(&holder.owner),
+            mode: mode(holder.mode),
+            holds: holder.holds,
+            remaining_ms: millis,
+            remaining: remaining.map_or_else(|| "never expires".to_owned(), age),
+        }
+    }
+}
+
+fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Exclusive => "exclusive",
+        Mode::Read => "read",
+        Mode::Permits => "permits",
+    }
+}

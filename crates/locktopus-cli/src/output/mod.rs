@@ -1,0 +1,144 @@
+//! Text for people, JSON for programs. Answers go to standard output, all else to standard error.
+
+mod log;
+mod table;
+mod words;
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+
+pub(crate) use log::log;
+pub(crate) use table::Table;
+pub(crate) use words::{age, owner_tag};
+
+/// How answers are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: one JSON value a line.
+    Json,
+}
+
+/// Where a command writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    pub(crate) format: Format,
+    quiet: bool,
+}
+
+impl Output {
+    pub(crate) fn new(format: Format, quiet: bool) -> Self {
+        Self { format, quiet }
+    }
+
+    /// Writes an answer: as JSON, or as the text that `text` makes. A reader that went away ends the process quietly.
+    pub(crate) fn answer<T: Serialize>(
+        self,
+        value: &T,
+        text: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
+        let line = match self.format {
+            Format::Json => json(value),
+            Format::Text => text(value),
+        };
+        let mut out = io::stdout().lock();
+        let written = writeln!(out, "{}", line.trim_end()).and_then(|()| out.flush());
+        match written {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
+                crate::exit::Exit::Failed,
+                format!("cannot write the answer: {error}"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Says something beside the answer, unless nobody wants to hear it.
+    pub(crate) fn say(self, text: &str) {
+        if self.quiet {
+            return;
+        }
+        match self.format {
+            Format::Text => eprintln!("locktopus: {text}"),
+            Format::Json => eprintln!("{}", json(&Said { message: text })),
+        }
+    }
+
+    pub(crate) fn fail(self, failure: &Failure) {
+        match self.format {
+            Format::Text => {
+                let error = paint(Style::Bad, "error:", io::stderr().is_terminal());
+                eprintln!("locktopus: {error} {}", failure.message);
+            }
+            Format::Json => eprintln!(
+                "{}",
+                json(&Failed {
+                    error: Error {
+                        code: failure.exit.code(),
+                        kind: failure.exit.word(),
+                        message: &failure.message,
+                    },
+                })
+            ),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Said<'a> {
+    message: &'a str,
+}
+
+#[derive(Serialize)]
+struct Failed<'a> {
+    error: Error<'a>,
+}
+
+#[derive(Serialize)]
+struct Error<'a> {
+    code: u8,
+    kind: &'static str,
+    message: &'a str,
+}
+
+fn json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
+}
+
+/// What a piece of text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    Good,
+    Doubtful,
+    Bad,
+    Faint,
+}
+
+/// Text for standard output, coloured where somebody can see colours and has not asked for none (`NO_COLOR`).
+pub(crate) fn coloured(style: Style, text: &str) -> String {
+    paint(style, text, io::stdout().is_terminal())
+}
+
+pub(crate) fn colours_wanted() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+fn paint(style: Style, text: &str, terminal: bool) -> String {
+    if !terminal || !colours_wanted() {
+        return text.to_owned();
+    }
+    let code = match style {
+        Style::Good => "32",
+        Style::Doubtful => "33",
+        Style::Bad => "31",
+        Style::Faint => "2",
+    };
+    format!("\x1b[{code}m{text}\x1b[0m")
+}

@@ -1,0 +1,37 @@
+//! How things are written that every command shows.
+
+use std::time::Duration;
+
+use locktopus::OwnerId;
+
+/// Who it is, without what would be enough to release the lock.
+pub(crate) fn owner_tag(owner: &OwnerId) -> String {
+    format!("{owner:?}")
+}
+
+/// A time that somebody reads: two units at most, nothing smaller than a tenth of a second.
+pub(crate) fn age(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..=9 => format!("{:.1}s", time.as_secs_f64()),
+        10..=59 => format!("{seconds}s"),
+        60..=3_599 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        3_600..=86_399 => format!("{}h{:02}m", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{}d{:02}h", seconds / 86_400, seconds % 86_400 / 3_600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_have_two_units() {
+        let said = |millis| age(Duration::from_millis(millis));
+        assert_eq!(said(1_540), "1.5s");
+        assert_eq!(said(59_999), "59s");
+        assert_eq!(said(61_000), "1m01s");
+        assert_eq!(said(3_660_000), "1h01m");
+        assert_eq!(said(90_000_000), "1d01h");
+    }
+}

@@ -1,0 +1,96 @@
+//! Where the URL comes from, what is never shown, and how errors end.
+
+use crate::usual::{Place, ended};
+
+#[tokio::test]
+async fn config_shows_sources_and_no_password() {
+    let place = Place::without_servers();
+    let mut command = place.bare(&["config"]);
+    command.env(
+        "LOCKTOPUS_URL",
+        "redis://app:s3cret@db:6379?sentinel_password=s3cret",
+    );
+    let ran = ended(command).await.ok();
+    assert!(ran.out.contains("redis://***@db:6379"), "{ran:?}");
+    assert!(ran.out.contains("environment LOCKTOPUS_URL"), "{ran:?}");
+    assert!(!format!("{ran:?}").contains("s3cret"), "{ran:?}");
+
+    std::fs::write(place.room().join("locktopus.toml"), "url = \"memory:file\"").unwrap();
+    let ran = ended(place.bare(&["config"])).await.ok();
+    assert!(
+        ran.out.contains("memory:file  (file locktopus.toml)"),
+        "{ran:?}"
+    );
+    assert!(ran.err.contains("can be read by others"), "{ran:?}");
+    let ran = ended(place.bare(&["config", "--url", "memory:flag", "--format", "json"]))
+        .await
+        .ok();
+    assert!(
+        ran.out
+            .starts_with("{\"url\":{\"value\":[\"memory:flag\"],\"source\":\"--url\"}"),
+        "{ran:?}"
+    );
+}
+
+#[tokio::test]
+async fn each_error_has_its_code() {
+    let place = Place::without_servers();
+    let code = async |arguments: &[&str]| ended(place.bare(arguments)).await.code;
+    assert_eq!(code(&["status", "a"]).await, 78, "no URL");
+    assert_eq!(code(&["--url", "nonsense://x", "status", "a"]).await, 78);
+    assert_eq!(code(&["--config", "absent.toml", "config"]).await, 78);
+    assert_eq!(
+        code(&["--url", "redis://127.0.0.1:1?timeout=100ms", "status", "a"]).await,
+        69
+    );
+    assert_eq!(
+        code(&["--url", "memory:", "status", ""]).await,
+        2,
+        "no name"
+    );
+    assert_eq!(
+        code(&["--url", "memory:", "status", "a", "--kind", "queue"]).await,
+        2
+    );
+    assert_eq!(
+        code(&[
+            "--url",
+            "memory:",
+            "status",
+            "a",
+            "--kind",
+            "lock",
+            "--profile",
+            "redsync"
+        ])
+        .await,
+        2
+    );
+    assert_eq!(code(&["--url", "memory:", "status", "a"]).await, 0);
+}
+
+#[tokio::test]
+async fn a_refused_login_and_a_missing_right_differ_and_show_nothing() {
+    let place = Place::new().await;
+    let url = place.url().replacen("://", "://weak:s3cret@", 1) + "&checks=off";
+    let arguments = ["--url", &url, "--format", "json", "status", "a"];
+    let refused = ended(place.bare(&arguments)).await;
+    assert_eq!(refused.code, 69, "{refused:?}");
+    let words = [
+        "ACL", "SETUSER", "weak", "on", ">s3cret", "-@all", "+ping", "~*",
+    ];
+    place.node().command(&words).await.unwrap();
+    let denied = ended(place.bare(&arguments)).await;
+    assert_eq!(denied.code, 77, "{denied:?}");
+    assert!(denied.err.contains("\"kind\":\"denied\""), "{denied:?}");
+    assert!(!format!("{refused:?}{denied:?}").contains("s3cret"));
+}
+
+#[tokio::test]
+async fn no_colours_where_nobody_sees_them() {
+    let place = Place::without_servers();
+    let ran = ended(place.bare(&["--url", "memory:", "status", "a"]))
+        .await
+        .ok();
+    assert_eq!(ran.out, "lock \"a\" is free\n");
+}

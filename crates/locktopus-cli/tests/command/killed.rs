@@ -1,0 +1,24 @@
+//! `run` itself is killed: nobody renews its lock, so its program must not go on.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::usual::{Place, STUBBORN, runs, signal};
+
+const LEASE: Duration = Duration::from_secs(6);
+
+#[tokio::test]
+async fn the_guardian_ends_the_program_and_the_lease_ends_by_itself() {
+    let place = Place::new().await;
+    let mut child = place.script(&["--name", "a", "--lease", "6s"], STUBBORN);
+    let pid = place.pid("pid").await;
+    let killed = Instant::now();
+    signal("KILL", child.id().unwrap()).await;
+    child.wait().await.unwrap();
+    while runs(pid) {
+        assert!(killed.elapsed() < LEASE, "it outlives the lease");
+        sleep(Duration::from_millis(5)).await;
+    }
+    place.free("a").await;
+}

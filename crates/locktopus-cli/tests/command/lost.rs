@@ -1,0 +1,129 @@
+//! `run` when its lock is lost: the program, and what it started, are gone before the lease ends.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::usual::{Place, STUBBORN, eventually, finished, runs, signal};
+
+/// Renewed after two seconds; ending a program takes a second and a half.
+const LEASE: Duration = Duration::from_secs(6);
+const OPTIONS: [&str; 4] = ["--name", "a", "--lease", "6s"];
+
+/// A stubborn program and a child of it, which is in the same group.
+fn stubborn_pair() -> String {
+    format!(
+        "sh -c \"{}\" & {STUBBORN}",
+        STUBBORN.replace("$$", "\\$\\$").replace("pid", "other")
+    )
+}
+
+/// Runs them, does something to the lock, and returns what `run` came to. Its last renewal was asked for before that
+/// something, so the lease ends at most its length later.
+async fn gone_in_time(place: &Place, options: &[&str], spoil: impl AsyncFnOnce()) -> String {
+    let child = place.script(options, &stubborn_pair());
+    let pids = [place.pid("pid").await, place.pid("other").await];
+    let spoilt = Instant::now();
+    spoil().await;
+    let ended = async {
+        while pids.iter().any(|pid| runs(*pid)) {
+            assert!(spoilt.elapsed() < LEASE, "{pids:?} outlive the lease");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let (ran, ()) = tokio::join!(finished(child), ended);
+    assert_eq!(ran.code, 76, "{ran:?}");
+    ran.err
+}
+
+#[tokio::test]
+async fn when_its_key_is_deleted() {
+    let place = Place::new().await;
+    let err = gone_in_time(&place, &OPTIONS, async || {
+        place.node().command(&["DEL", "a"]).await.unwrap();
+    })
+    .await;
+    assert!(
+        err.contains("does not know it any more") && err.contains("KILL"),
+        "{err}"
+    );
+}
+
+#[tokio::test]
+async fn when_it_is_broken() {
+    let place = Place::new().await;
+    let err = gone_in_time(&place, &OPTIONS, async || {
+        let ran = place
+            .ran(&["-q", "break", "a", "--reason", "stuck"])
+            .await
+            .ok();
+        assert!(ran.out.contains("taken away from owner#"), "{ran:?}");
+        assert!(
+            ran.out.contains("refuse writes with fencing tokens up to"),
+            "{ran:?}"
+        );
+    })
+    .await;
+    assert!(err.contains("lost"), "{err}");
+}
+
+#[tokio::test]
+async fn when_the_server_is_killed() {
+    let place = Place::new().await;
+    let err = gone_in_time(&place, &OPTIONS, async || {
+        place.node().crash().await.unwrap()
+    })
+    .await;
+    assert!(err.contains("could not be renewed in time"), "{err}");
+}
+
+#[tokio::test]
+async fn when_the_server_does_not_answer() {
+    let place = Place::new().await;
+    let err = gone_in_time(&place, &OPTIONS, async || {
+        place
+            .node()
+            .command(&["CLIENT", "PAUSE", "60000", "ALL"])
+            .await
+            .unwrap();
+    })
+    .await;
+    assert!(err.contains("could not be renewed in time"), "{err}");
+}
+
+#[tokio::test]
+async fn when_it_was_held_long_enough() {
+    let place = Place::new().await;
+    let options = [&OPTIONS[..], &["--max-hold", "4s"]].concat();
+    let err = gone_in_time(&place, &options, async || {}).await;
+    assert!(err.contains("all it may"), "{err}");
+    place.free("a").await;
+}
+
+#[tokio::test]
+async fn a_leader_campaigns_again() {
+    let place = Place::new().await;
+    let script = "echo $LOCKTOPUS_TOKEN >>terms; exec sleep 60";
+    let arguments = [
+        "-q", "leader", "--name", "a", "--lease", "3s", "--", "sh", "-c", script,
+    ];
+    let leader = place.command(&arguments).spawn().unwrap();
+    let terms = async |count| {
+        eventually("a term", async || {
+            let text = std::fs::read_to_string(place.room().join("terms")).ok()?;
+            let tokens: Vec<u64> = text.lines().filter_map(|line| line.parse().ok()).collect();
+            (tokens.len() == count).then_some(tokens)
+        })
+        .await
+    };
+    terms(1).await;
+    place.node().command(&["DEL", "a"]).await.unwrap();
+    let tokens = terms(2).await;
+    assert!(tokens[1] > tokens[0]);
+    signal("TERM", leader.id().unwrap()).await;
+    assert_eq!(
+        finished(leader).await.code,
+        143,
+        "the program ended by itself"
+    );
+}

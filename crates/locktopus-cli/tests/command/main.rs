@@ -1,0 +1,12 @@
+//! The command as users have it: real processes, on real servers.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod config;
+mod killed;
+mod lost;
+mod pages;
+mod run;
+mod tickets;
+mod tools;
+mod usual;

@@ -1,0 +1,83 @@
+//! Pages that are made from the command line, and the page that is written by hand.
+
+use crate::usual::Place;
+
+const PAGE: &str = include_str!("../../../../docs/command-line.md");
+
+#[tokio::test]
+async fn completions_and_the_manual_know_every_command() {
+    let place = Place::without_servers();
+    let help = place.ran(&["--help"]).await.ok().out;
+    let manual = place.ran(&["man"]).await.ok().out;
+    let bash = place.ran(&["completions", "bash"]).await.ok().out;
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let commands = commands.take_while(|line| !line.is_empty());
+    let names: Vec<_> = commands
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(names.len() > 10, "{help}");
+    for name in names {
+        assert!(
+            bash.contains(&format!("locktopus,{name})")),
+            "completions: {name}"
+        );
+        assert!(
+            manual.contains(&format!("LOCKTOPUS {}", name.to_uppercase())),
+            "manual: {name}"
+        );
+        assert!(
+            PAGE.contains(&format!("`{name}")),
+            "docs/command-line.md: {name}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_page_has_every_exit_code() {
+    let place = Place::without_servers();
+    let help = place.ran(&["--help"]).await.ok().out;
+    let codes = help
+        .lines()
+        .skip_while(|line| *line != "Exit codes:")
+        .skip(1);
+    let codes: Vec<_> = codes
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|word| word.parse::<u8>().is_ok())
+        .collect();
+    assert!(codes.len() > 8, "{help}");
+    for code in codes {
+        assert!(PAGE.contains(&format!("\n| {code} |")), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn the_harness_is_handed_over_to() {
+    let place = Place::without_servers();
+    // Written by a process of its own: a file that this one has open for writing cannot be started, and other cases fork.
+    let shell = async |script: &str| {
+        let mut command = tokio::process::Command::new("sh");
+        command.args(["-ec", script]).current_dir(place.room());
+        assert!(command.status().await.unwrap().success(), "{script}");
+    };
+    // The harness is looked for beside the program first, where the build may have put it.
+    let own = env!("CARGO_BIN_EXE_locktopus");
+    shell(&format!("mkdir bin; cp '{own}' bin/locktopus")).await;
+    let copy = place.room().join("bin/locktopus");
+    let call = |path: &str| {
+        let mut command = tokio::process::Command::new(&copy);
+        command
+            .args(["bench", "--topology", "standalone"])
+            .env("PATH", path);
+        async move { command.output().await.unwrap() }
+    };
+    let absent = call("/nowhere").await;
+    assert_eq!(absent.status.code(), Some(127));
+    assert!(String::from_utf8_lossy(&absent.stderr).contains("cargo install --path bench-harness"));
+    let harness = "printf '#!/bin/sh\\necho \"$@\"\\nexit 5\\n' >bin/locktopus-bench; chmod +x bin/locktopus-bench";
+    shell(harness).await;
+    let there = call("/nowhere").await;
+    assert_eq!(there.status.code(), Some(5));
+    assert_eq!(there.stdout, b"run --topology standalone\n");
+}

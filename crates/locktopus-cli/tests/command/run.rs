@@ -1,0 +1,158 @@
+//! `run` when all goes well, or nobody is to blame.
+
+use crate::usual::{Place, finished, runs, signal};
+
+#[tokio::test]
+async fn the_status_is_the_programs() {
+    let place = Place::new().await;
+    for (script, code) in [
+        ("exit 0", 0),
+        ("exit 7", 7),
+        ("kill -TERM $$", 143),
+        ("exit 75", 75),
+    ] {
+        let ran = finished(place.script(&["--name", "a"], script)).await;
+        assert_eq!(ran.code, code, "{script}: {ran:?}");
+    }
+    for (program, code) in [("no-such-program", 127), ("/etc/passwd", 126)] {
+        let ran = place
+            .ran(&["-q", "run", "--name", "a", "--", program])
+            .await;
+        assert_eq!(ran.code, code, "{ran:?}");
+    }
+    place.free("a").await;
+}
+
+#[tokio::test]
+async fn the_program_knows_its_lock() {
+    let place = Place::new().await;
+    let said = "echo $LOCKTOPUS_NAME ${LOCKTOPUS_TOKEN:-none}";
+    let first = finished(place.script(&["--name", "a"], said))
+        .await
+        .ok()
+        .out;
+    let second = finished(place.script(&["--name", "a"], said))
+        .await
+        .ok()
+        .out;
+    let token = |out: &str| {
+        out.trim()
+            .strip_prefix("a ")
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+    };
+    assert!(token(&second) > token(&first));
+    // Readers have no token, also not one of a command around them.
+    let mut command = place.command(&[
+        "-q", "run", "--name", "b", "--kind", "read", "--", "sh", "-c", said,
+    ]);
+    let child = command.env("LOCKTOPUS_TOKEN", "5").spawn().unwrap();
+    assert_eq!(finished(child).await.ok().out, "b none\n");
+}
+
+#[tokio::test]
+async fn busy_is_told_or_skipped() {
+    let place = Place::new().await;
+    let mut holder = place.script(&["--name", "a"], "echo $$ >pid; exec sleep 60");
+    let pid = place.pid("pid").await;
+    let ran = place
+        .ran(&["run", "--name", "a", "--wait", "50ms", "--", "true"])
+        .await;
+    assert_eq!(ran.code, 75, "{ran:?}");
+    assert!(ran.err.contains("held by owner#"), "{ran:?}");
+    let ran = place
+        .ran(&["run", "--name", "a", "--skip-if-held", "--", "touch", "ran"])
+        .await
+        .ok();
+    assert!(ran.err.contains("skipped"), "{ran:?}");
+    let ran = place
+        .ran(&[
+            "-q",
+            "run",
+            "--name",
+            "a",
+            "--skip-if-held",
+            "--",
+            "touch",
+            "ran",
+        ])
+        .await
+        .ok();
+    assert_eq!(ran.err, "");
+    assert!(!place.room().join("ran").exists());
+    signal("TERM", holder.id().unwrap()).await;
+    assert_eq!(holder.wait().await.unwrap().code(), Some(143));
+    assert!(!runs(pid));
+}
+
+#[tokio::test]
+async fn a_wait_can_be_interrupted() {
+    let place = Place::new().await;
+    let _holder = place.script(&["--name", "a"], "echo $$ >pid; exec sleep 60");
+    place.pid("pid").await;
+    let waiting = place
+        .command(&["run", "--name", "a", "--", "true"])
+        .spawn()
+        .unwrap();
+    crate::usual::eventually("a waiter", async || {
+        let ran = place.ran(&["-q", "--format", "json", "status", "a"]).await;
+        ran.out.contains("\"waiters\":[{").then_some(())
+    })
+    .await;
+    signal("INT", waiting.id().unwrap()).await;
+    assert_eq!(finished(waiting).await.code, 130);
+    let ran = place
+        .ran(&["-q", "--format", "json", "status", "a"])
+        .await
+        .ok();
+    assert!(
+        ran.out.contains("\"waiters\":[]"),
+        "its place is given up: {ran:?}"
+    );
+}
+
+#[tokio::test]
+async fn signals_are_passed_on() {
+    let place = Place::new().await;
+    let script =
+        "trap 'echo usr1' USR1; trap 'exit 42' INT; echo $$ >pid; while :; do sleep 0.05; done";
+    let child = place.script(&["--name", "a"], script);
+    place.pid("pid").await;
+    signal("USR1", child.id().unwrap()).await;
+    signal("INT", child.id().unwrap()).await;
+    let ran = finished(child).await;
+    assert_eq!((ran.code, ran.out.as_str()), (42, "usr1\n"), "{ran:?}");
+    assert_eq!(
+        place.ran(&["-q", "status", "a", "--check"]).await.code,
+        0,
+        "given back"
+    );
+}
+
+#[tokio::test]
+async fn what_is_left_running_ends_before_the_lock_does() {
+    let place = Place::new().await;
+    let script = "sh -c 'trap \"\" TERM; echo $$ >new; mv new pid; while :; do sleep 0.05; done' & \
+                  while [ ! -e pid ]; do sleep 0.01; done; exit 3";
+    let ran = finished(place.script(&["--name", "a", "--lease", "6s"], script)).await;
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(!runs(place.pid("pid").await));
+}
+
+#[tokio::test]
+async fn what_cannot_end_in_time_is_refused() {
+    let place = Place::new().await;
+    for options in [
+        &["--lease", "2s"][..],
+        &["--lease", "30s", "--grace", "10s"],
+        &["--lease", "30s", "--max-hold", "5s"],
+        &["--grace", "10s"],
+        &["--permits", "2"],
+    ] {
+        let options = [&["--name", "a"], options].concat();
+        let ran = finished(place.script(&options, "touch ran")).await;
+        assert_eq!(ran.code, 2, "{options:?}: {ran:?}");
+    }
+    assert!(!place.room().join("ran").exists());
+}

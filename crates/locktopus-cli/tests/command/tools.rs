@@ -1,0 +1,200 @@
+//! Looking, counting, breaking, and the doctor.
+
+use crate::usual::{Place, finished, signal};
+
+#[tokio::test]
+async fn ls_shows_what_is_held() {
+    let place = Place::new().await;
+    for (name, kind) in [
+        ("job:1", "lock"),
+        ("job:2", "fair"),
+        ("job:3", "mutex"),
+        ("other", "write"),
+    ] {
+        place
+            .ran(&["-q", "lock", name, "--lease", "60s", "--kind", kind])
+            .await
+            .ok();
+    }
+    let ran = place.ran(&["ls", "job:*"]).await.ok();
+    for (name, kind) in [("job:1", "lock"), ("job:2", "fair"), ("job:3", "mutex")] {
+        let line = ran.out.lines().find(|line| line.starts_with(name)).unwrap();
+        assert!(line.contains(kind) && line.contains("owner#"), "{line}");
+        // The kind is found out.
+        let status = place.ran(&["-q", "status", name]).await.ok().out;
+        assert!(
+            status.starts_with(&format!("{kind} \"{name}\" is held")),
+            "{status}"
+        );
+    }
+    assert!(!ran.out.contains("other"), "{}", ran.out);
+    assert!(
+        ran.err
+            .contains("not listed: mutexes that other libraries keep"),
+        "{}",
+        ran.err
+    );
+    let json = place.ran(&["-q", "--format", "json", "ls"]).await.ok().out;
+    assert_eq!(json.matches("\"held\":true").count(), 4, "{json}");
+    assert!(json.contains("\"unseen\":"), "{json}");
+}
+
+#[tokio::test]
+async fn names_are_without_the_namespace() {
+    let place = Place::new().await;
+    let url = format!("{}&namespace=app:", place.url());
+    let of_app = |arguments: &[&str]| {
+        let arguments = [&["-q", "--url", &url], arguments].concat();
+        let command = place.bare(&arguments);
+        async { crate::usual::ended(command).await.ok().out }
+    };
+    of_app(&["lock", "job", "--lease", "60s"]).await;
+    let listed = of_app(&["ls", "j*"]).await;
+    assert!(
+        listed.lines().any(|line| line.starts_with("job ")),
+        "{listed}"
+    );
+    assert!(of_app(&["status", "job"]).await.contains("is held"));
+}
+
+#[tokio::test]
+async fn another_librarys_mutex_is_seen_with_its_profile() {
+    let place = Place::new().await;
+    let words = [
+        "SET",
+        "nightly",
+        "0123456789abcdef0123456789abcdef",
+        "PX",
+        "60000",
+    ];
+    place.node().command(&words).await.unwrap();
+    let blind = place.ran(&["-q", "status", "nightly"]).await;
+    assert_eq!(blind.code, 1);
+    assert!(blind.err.contains("--profile"), "{blind:?}");
+    let seen = place
+        .ran(&["-q", "status", "nightly", "--profile", "redis-py"])
+        .await
+        .ok();
+    assert!(seen.out.contains("is held"), "{seen:?}");
+    let arguments = [
+        "-q",
+        "run",
+        "--name",
+        "nightly",
+        "--profile",
+        "redis-py",
+        "--wait",
+        "0s",
+        "--",
+        "true",
+    ];
+    assert_eq!(place.ran(&arguments).await.code, 75);
+}
+
+#[tokio::test]
+async fn latches_are_counted_and_waited_for() {
+    let place = Place::new().await;
+    let count = async |arguments: &[&str]| {
+        let arguments = [&["-q", "latch"], arguments].concat();
+        place.ran(&arguments).await.ok().out
+    };
+    assert_eq!(count(&["set", "shards", "2"]).await, "2\n");
+    let late = place
+        .ran(&["-q", "latch", "wait", "shards", "--wait", "50ms"])
+        .await;
+    assert_eq!(late.code, 75, "{late:?}");
+    assert!(
+        place
+            .ran(&["-q", "status", "shards"])
+            .await
+            .ok()
+            .out
+            .contains("2 left")
+    );
+    let waiting = place
+        .command(&["-q", "latch", "wait", "shards"])
+        .spawn()
+        .unwrap();
+    assert_eq!(count(&["down", "shards"]).await, "1\n");
+    assert_eq!(count(&["down", "shards"]).await, "0\n");
+    finished(waiting).await.ok();
+}
+
+#[tokio::test]
+async fn permits_are_shared_out() {
+    let place = Place::new().await;
+    place
+        .ran(&["-q", "semaphore", "init", "workers", "2"])
+        .await
+        .ok();
+    let two = ["--name", "workers", "--kind", "semaphore", "--permits", "2"];
+    let holder = place.script(&two, "echo $$ >pid; exec sleep 60");
+    place.pid("pid").await;
+    let free = place
+        .ran(&["-q", "semaphore", "show", "workers"])
+        .await
+        .ok()
+        .out;
+    assert_eq!(free, "0\n");
+    let one = [
+        "-q",
+        "run",
+        "--name",
+        "workers",
+        "--kind",
+        "semaphore",
+        "--wait",
+        "0s",
+        "--",
+        "true",
+    ];
+    assert_eq!(place.ran(&one).await.code, 75);
+    let broken = place
+        .ran(&["-q", "break", "workers", "--reason", "test"])
+        .await
+        .ok();
+    assert!(broken.out.contains("no fencing tokens"), "{broken:?}");
+    place.ran(&one).await.ok();
+    signal("TERM", holder.id().unwrap()).await;
+    finished(holder).await;
+}
+
+#[tokio::test]
+async fn watch_tells_changes() {
+    let place = Place::new().await;
+    place.ran(&["-q", "lock", "a", "--lease", "1s"]).await.ok();
+    let ran = place
+        .ran(&["-q", "watch", "a", "--interval", "20ms", "--until-free"])
+        .await
+        .ok();
+    let lines: Vec<_> = ran.out.lines().collect();
+    assert_eq!(lines.len(), 2, "{ran:?}");
+    assert!(
+        lines[0].contains("held by owner#") && lines[1].contains("free"),
+        "{ran:?}"
+    );
+}
+
+#[tokio::test]
+async fn the_doctor_finds_what_loses_locks() {
+    let place = Place::new().await;
+    let healthy = place.ran(&["doctor"]).await.ok();
+    assert!(healthy.out.contains("answers    within "), "{healthy:?}");
+    let words = [
+        "CONFIG",
+        "SET",
+        "maxmemory-policy",
+        "allkeys-lru",
+        "maxmemory",
+        "100mb",
+    ];
+    place.node().command(&words).await.unwrap();
+    let sick = place.ran(&["doctor"]).await;
+    assert_eq!(sick.code, 1, "{sick:?}");
+    assert!(sick.out.contains("danger [eviction]"), "{sick:?}");
+    let url = format!("{}&namespace=shop:", place.url());
+    let rights = crate::usual::ended(place.bare(&["-q", "--url", &url, "doctor", "--acl"]))
+        .await
+        .ok();
+    assert!(rights.out.contains("~shop:*"), "{}", rights.out);
+}
