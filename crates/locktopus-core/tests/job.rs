@@ -13,7 +13,7 @@ use locktopus_core::{
     BackendErrorKind, CancellationToken, CatchUp, LockError, Locktopus, OneInstanceJob, Tick,
 };
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 const SOON: Duration = Duration::from_secs(20);
 const EARLY: Duration = Duration::from_secs(3_600);
@@ -168,6 +168,24 @@ async fn a_run_is_ended_when_it_takes_too_long_and_is_not_repeated() {
 }
 
 #[tokio::test]
+async fn the_next_run_is_not_begun_before_at_least_is_over() {
+    let locks = Scripted::new().locks();
+    let times = [ago(50), ago(40), ago(39)];
+    let first = job(&locks, &times[..1]).tolerance(EARLY);
+    assert_eq!(run_times(first).await, times[..1]);
+    let (least, mut begun) = (Duration::from_millis(300), Vec::new());
+    let all = job(&locks, &times).catch_up(CatchUp::All { at_most: 2 });
+    let ran = all.at_least(least).run(|_| {
+        begun.push(Instant::now());
+        std::future::ready(())
+    });
+    timeout(SOON, ran).await.unwrap().unwrap();
+    assert_eq!(begun.len(), 2);
+    // The mutex was taken a moment before the run was begun.
+    assert!(begun[1] - begun[0] > least * 9 / 10);
+}
+
+#[tokio::test]
 async fn a_run_that_loses_its_lock_is_dropped_and_not_repeated() {
     let locks = Scripted::new().locks();
     let times = [ago(9), ago(0) + Duration::from_millis(600)];
@@ -255,6 +273,7 @@ async fn impossible_options_are_refused_before_anything_is_sent() {
         minute().catch_up(CatchUp::All { at_most: 0 }),
         minute().catch_up(CatchUp::All { at_most: 101 }),
         minute().remember_for(Duration::from_secs(1)),
+        minute().at_least(EARLY).at_most(EARLY / 2),
     ];
     for job in cases {
         let ended = job.run(|_| std::future::ready(())).await;

@@ -47,6 +47,8 @@ pub struct OneInstanceJob {
     name: String,
     times: Times,
     request: LockRequest,
+    at_least: Duration,
+    at_most: Option<Duration>,
     catch_up: CatchUp,
     tolerance: Option<Duration>,
     remember_for: Option<Duration>,
@@ -61,6 +63,8 @@ impl OneInstanceJob {
             locks: locks.clone(),
             name,
             times,
+            at_least: Duration::ZERO,
+            at_most: None,
             catch_up: CatchUp::default(),
             tolerance: None,
             remember_for: None,
@@ -76,9 +80,19 @@ impl OneInstanceJob {
         self
     }
 
+    /// Keeps the job's mutex until this long after it was taken, however early the run is done: nobody begins another one before
+    /// that, also not to catch up. Only as long as this instance is there; and not longer than [`at_most`](Self::at_most).
+    ///
+    /// Not needed to keep a run from being begun twice where clocks differ: see [`remember_for`](Self::remember_for).
+    pub fn at_least(mut self, time: Duration) -> Self {
+        self.at_least = time;
+        self
+    }
+
     /// Ends a run after this long, counted from when it asked for the job's mutex: the work is dropped at its current
     /// await point. Without it a run that hangs keeps all later ones from being run.
     pub fn at_most(mut self, time: Duration) -> Self {
+        self.at_most = Some(time);
         self.request = self.request.max_hold(time);
         self
     }
@@ -153,6 +167,10 @@ impl OneInstanceJob {
             let rule = format!("must be between 1 and {}", CatchUp::MOST);
             return Err(OptionError::new("catch_up", at_most, rule).into());
         }
+        if self.at_most.is_some_and(|most| most < self.at_least) {
+            let rule = "must not be longer than at_most";
+            return Err(OptionError::new("at_least", self.at_least, rule).into());
+        }
         let keep = self.remembered();
         TokenRetention::from(keep).check()?;
         // What is not known to have run before has missed nothing. So the job itself must not be remembered for longer than
@@ -167,6 +185,7 @@ impl OneInstanceJob {
             times: self.times,
             request: self.request.token_retention(keep),
             begun,
+            at_least: self.at_least,
             catch_up: self.catch_up,
             tolerance: self.tolerance,
             settled: None,

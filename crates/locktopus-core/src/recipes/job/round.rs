@@ -29,6 +29,7 @@ pub(super) struct Runner {
     /// For the job's mutex.
     pub(super) request: LockRequest,
     pub(super) begun: Begun,
+    pub(super) at_least: Duration,
     pub(super) catch_up: CatchUp,
     pub(super) tolerance: Option<Duration>,
     /// Nothing has to be done about the run of this time, or any before.
@@ -202,7 +203,12 @@ impl Runner {
             lease: lease.clone(),
         };
         match while_held(&lease, work(tick)).await {
-            Ok(()) => release(guard, &self.job).await,
+            Ok(()) => {
+                // By this instance and not by the backend, as a mutex that was only taken to look must not be kept.
+                let rest = self.at_least.saturating_sub(lease.held_for());
+                let _ = while_held(&lease, tokio::time::sleep(rest)).await;
+                release(guard, &self.job).await;
+            }
             Err(error) => {
                 tracing::warn!(job = self.job, %error, "a run was ended before it was done");
             }
