@@ -182,6 +182,29 @@ async fn the_certificate_is_trusted_by_its_own_authority_only() {
     down(deployment).await;
 }
 
+/// Servers that must find each other do so over TLS as well, and clients are told the ports where it is spoken.
+#[tokio::test]
+async fn kinds_of_many_servers_speak_tls_behind_proxies() {
+    for kind in [TopologyKind::SENTINEL, TopologyKind::CLUSTER] {
+        let spec = Spec::new(kind).with_tls().with_round_trip(Duration::ZERO);
+        let deployment = start(PLAIN, &spec).await.unwrap();
+        let url = deployment.url();
+        assert!(url.starts_with("rediss-"), "{url}");
+        assert!(url.contains("?ca="), "{url}");
+        let writer = deployment.wait_writable("a", SOON).await.unwrap();
+        assert_ne!(writer.addr(), writer.admin_addr());
+        if kind == TopologyKind::CLUSTER {
+            let known = deployment.nodes()[1]
+                .command(&["CLUSTER", "NODES"])
+                .await
+                .unwrap();
+            let bus = known.text().lines().all(|line| line.contains("connected"));
+            assert!(bus, "{known:?}");
+        }
+        down(deployment).await;
+    }
+}
+
 #[tokio::test]
 async fn concurrent_starts_do_not_collide() {
     let starts = (0..6).map(|_| tokio::spawn(up(PLAIN, TopologyKind::QUORUM, None)));

@@ -24,59 +24,67 @@ const FARTHEST: Duration = Duration::from_millis(150);
 /// RedLock needs several that know nothing of each other.
 const THREE: TopologyKind = TopologyKind::Quorum { nodes: 3 };
 
-async fn away(kind: TopologyKind, round_trip: Duration) -> Arc<Deployment> {
-    let spec = Spec::new(kind).with_round_trip(round_trip);
+async fn away(spec: Spec, round_trip: Duration) -> Arc<Deployment> {
+    let spec = spec.with_round_trip(round_trip);
     match start(ProviderKind::Plain, &spec).await {
         Ok(deployment) => Arc::new(deployment),
-        Err(error) => panic!("{kind}, {round_trip:?} away: {error}"),
+        Err(error) => panic!("{}, {round_trip:?} away: {error}", spec.kind()),
     }
 }
 
-async fn both_on(kind: TopologyKind, round_trip: Duration) {
-    passes_far(&away(kind, round_trip).await, BOTH, round_trip).await;
+async fn both_on(spec: Spec, round_trip: Duration) {
+    passes_far(&away(spec, round_trip).await, BOTH, round_trip).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn standalone_near() {
-    both_on(TopologyKind::Standalone, NEAR).await;
+    both_on(Spec::new(TopologyKind::Standalone), NEAR).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tls_farthest() {
-    both_on(TopologyKind::Tls, FARTHEST).await;
+    both_on(Spec::new(TopologyKind::Tls), FARTHEST).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sentinel_far() {
-    both_on(ONE_SENTINEL, FAR).await;
+    both_on(Spec::new(ONE_SENTINEL), FAR).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cluster_far() {
-    both_on(SHARDS, FAR).await;
+    both_on(Spec::new(SHARDS), FAR).await;
+}
+
+/// The most exchanges before the first lock: a handshake for each node, and the slot map.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cluster_with_tls_farthest() {
+    both_on(Spec::new(SHARDS).with_tls(), FARTHEST).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn quorum_far() {
-    conformance::quorum::passes_far(&away(THREE, FAR).await, FAR).await;
+    conformance::quorum::passes_far(&away(Spec::new(THREE), FAR).await, FAR).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn quorum_farthest() {
-    conformance::quorum::passes_far(&away(THREE, FARTHEST).await, FARTHEST).await;
+    conformance::quorum::passes_far(&away(Spec::new(THREE), FARTHEST).await, FARTHEST).await;
 }
 
 /// What does not run always.
-async fn the_rest_of(kind: TopologyKind) {
+async fn the_rest_of(spec: Spec) {
     if std::env::var("LOCKTOPUS_FAR").as_deref() != Ok("all") {
         // Written past the test runner, which would hide it.
         let _ = writeln!(
             std::io::stderr(),
-            "SKIPPED, NOT PASSED: {kind} at every distance through each client alone; LOCKTOPUS_FAR=all runs it"
+            "SKIPPED, NOT PASSED: {}{} at every distance through each client alone; LOCKTOPUS_FAR=all runs it",
+            spec.kind(),
+            if spec.tls() { " with TLS" } else { "" }
         );
         return;
     }
-    let place = away(kind, NEAR).await;
+    let place = away(spec, NEAR).await;
     for round_trip in [NEAR, FAR, FARTHEST] {
         place.set_round_trip(round_trip);
         for clients in ONE {
@@ -87,20 +95,30 @@ async fn the_rest_of(kind: TopologyKind) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn standalone_at_every_distance() {
-    the_rest_of(TopologyKind::Standalone).await;
+    the_rest_of(Spec::new(TopologyKind::Standalone)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tls_at_every_distance() {
-    the_rest_of(TopologyKind::Tls).await;
+    the_rest_of(Spec::new(TopologyKind::Tls)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sentinel_at_every_distance() {
-    the_rest_of(TopologyKind::SENTINEL).await;
+    the_rest_of(Spec::new(TopologyKind::SENTINEL)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cluster_at_every_distance() {
-    the_rest_of(TopologyKind::CLUSTER).await;
+    the_rest_of(Spec::new(TopologyKind::CLUSTER)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sentinel_with_tls_at_every_distance() {
+    the_rest_of(Spec::new(TopologyKind::SENTINEL).with_tls()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cluster_with_tls_at_every_distance() {
+    the_rest_of(Spec::new(TopologyKind::CLUSTER).with_tls()).await;
 }

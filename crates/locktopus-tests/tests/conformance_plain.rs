@@ -9,7 +9,7 @@ mod conformance;
 
 use std::sync::Arc;
 
-use common::{SHARDS, servers};
+use common::{SHARDS, servers, servers_with_tls};
 use conformance::{BOTH, ONE, ROUTED, passes};
 use locktopus_conformance::{Setting, Suite};
 use locktopus_testbed::topology::TopologyKind;
@@ -66,6 +66,18 @@ async fn cluster_without_replicas() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tls() {
     every_client_on(TopologyKind::Tls).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sentinel_with_tls() {
+    let place = Arc::new(servers_with_tls(TopologyKind::SENTINEL).await);
+    passes(&place, BOTH).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cluster_with_tls() {
+    let place = Arc::new(servers_with_tls(TopologyKind::CLUSTER).await);
+    passes(&place, BOTH).await;
 }
 
 /// RedLock over all five, and every kind on one of them: a quorum's servers know nothing of each other.

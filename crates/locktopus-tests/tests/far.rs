@@ -18,10 +18,12 @@ use tokio::time::timeout;
 const FARTHEST: Duration = Duration::from_millis(150);
 const FAR: Duration = Duration::from_millis(40);
 
-async fn away(kind: TopologyKind, round_trip: Duration) -> Deployment {
-    let spec = Spec::new(kind).with_round_trip(round_trip);
+async fn away(spec: Spec, round_trip: Duration) -> Deployment {
+    let spec = spec.with_round_trip(round_trip);
     start(ProviderKind::Plain, &spec).await.unwrap()
 }
+
+const THREE: TopologyKind = TopologyKind::Quorum { nodes: 3 };
 
 /// Two processes' worth of clients pass a lock to each other.
 async fn a_lock_goes_round(one: &Locktopus, two: &Locktopus) {
@@ -47,8 +49,8 @@ async fn a_short_wait_takes_a_free_lock(locks: &Locktopus) {
     brief.await.unwrap().release().await.unwrap();
 }
 
-async fn with_defaults(kind: TopologyKind) {
-    let place = away(kind, FARTHEST).await;
+async fn with_defaults(spec: Spec) {
+    let place = away(spec, FARTHEST).await;
     for client in CLIENTS {
         let url = url(&place.url(), &format!("client={client}"));
         let (one, two) = tokio::join!(connect(&url), connect(&url));
@@ -64,22 +66,32 @@ async fn with_defaults(kind: TopologyKind) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn standalone_with_defaults() {
-    with_defaults(TopologyKind::Standalone).await;
+    with_defaults(Spec::new(TopologyKind::Standalone)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tls_with_defaults() {
-    with_defaults(TopologyKind::Tls).await;
+    with_defaults(Spec::new(TopologyKind::Tls)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sentinel_with_defaults() {
-    with_defaults(ONE_SENTINEL).await;
+    with_defaults(Spec::new(ONE_SENTINEL)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cluster_with_defaults() {
-    with_defaults(SHARDS).await;
+    with_defaults(Spec::new(SHARDS)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sentinel_with_tls_and_defaults() {
+    with_defaults(Spec::new(ONE_SENTINEL).with_tls()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cluster_with_tls_and_defaults() {
+    with_defaults(Spec::new(SHARDS).with_tls()).await;
 }
 
 /// Short leases: the nodes were just started, and do not vote before the longest lease is over.
@@ -97,7 +109,7 @@ fn locks_on(place: &Deployment, options: &str) -> Locktopus {
 }
 
 async fn quorum(round_trip: Duration) {
-    let place = away(TopologyKind::Quorum { nodes: 3 }, round_trip).await;
+    let place = away(Spec::new(THREE), round_trip).await;
     let (one, two) = (locks_on(&place, ""), locks_on(&place, ""));
     let name = unique("quorum");
     let first = eventually("the first grant", LONG, async || {
@@ -129,7 +141,7 @@ async fn a_quorum_farthest_away_grants() {
 /// instead of beginning it anew.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_quorum_is_connected_to_however_impatient_its_calls_are() {
-    let place = away(TopologyKind::Quorum { nodes: 3 }, FARTHEST * 2).await;
+    let place = away(Spec::new(THREE), FARTHEST * 2).await;
     let locks = locks_on(&place, "&timeout=500ms&connect_timeout=5s");
     let name = unique("impatient");
     let guard = eventually("the first grant", LONG, async || {

@@ -99,7 +99,7 @@ impl Deployment {
         urls::urls(self.kind, self.nodes(), self.sentinels(), tls)
     }
 
-    /// Files that clients need; only with [`TopologyKind::Tls`].
+    /// Files that clients need, if the servers speak TLS.
     #[must_use]
     pub const fn tls(&self) -> Option<&TlsFiles> {
         self.launched.tls.as_ref()

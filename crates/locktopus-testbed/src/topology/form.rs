@@ -20,8 +20,8 @@ pub(crate) async fn cluster(
         return Ok(());
     };
     for other in others {
-        // Of the server itself: its bus port is counted from it. The others learn from it where clients find it.
-        let port = other.admin_addr().port().to_string();
+        // The bus port is counted from it. The others learn from the server itself where clients find it.
+        let port = other.port().to_string();
         first
             .command(&["CLUSTER", "MEET", "127.0.0.1", &port])
             .await?;

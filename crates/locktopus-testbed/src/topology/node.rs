@@ -40,6 +40,8 @@ pub struct Node {
     name: String,
     addr: SocketAddr,
     admin: SocketAddr,
+    /// The port that it listens on for clients.
+    port: u16,
     host: Host,
 }
 
@@ -49,6 +51,7 @@ impl Node {
             name: plan.name.clone(),
             addr: (Ipv4Addr::LOCALHOST, plan.public_port).into(),
             admin: (Ipv4Addr::LOCALHOST, plan.admin_port).into(),
+            port: plan.port,
             host,
         }
     }
@@ -70,6 +73,11 @@ impl Node {
     #[must_use]
     pub const fn admin_addr(&self) -> SocketAddr {
         self.admin
+    }
+
+    /// The port that it listens on for clients, behind its proxy if it has one. The port of its cluster bus is counted from it.
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
     }
 
     /// The process or container, for reports.

@@ -42,23 +42,31 @@ pub(crate) struct Place<'a> {
     pub(crate) dir: &'a (dyn Fn(&str) -> String + Send + Sync),
     /// First port of the block.
     pub(crate) base: u16,
-    /// Needed by the TLS topology.
+    /// Of servers that speak TLS.
     pub(crate) certificates: Option<&'a Certificates>,
 }
 
-/// Ports that a topology takes, contiguous.
-pub(crate) const fn ports_needed(kind: TopologyKind) -> u16 {
+/// Servers, sentinels among them.
+const fn servers(kind: TopologyKind) -> u16 {
     match kind {
-        TopologyKind::Standalone => 1,
-        TopologyKind::Tls => 2,
         TopologyKind::Sentinel { sentinels, .. } => kind.data_nodes() + sentinels as u16,
-        TopologyKind::Cluster { .. } | TopologyKind::Quorum { .. } => kind.data_nodes(),
+        TopologyKind::Standalone
+        | TopologyKind::Tls
+        | TopologyKind::Cluster { .. }
+        | TopologyKind::Quorum { .. } => kind.data_nodes(),
     }
+}
+
+/// Ports that the servers of a specification take, contiguous: one for each server, and behind them with TLS one for
+/// each that speaks plain text to the harness.
+pub(crate) const fn ports_needed(spec: &Spec) -> u16 {
+    let servers = servers(spec.kind());
+    if spec.tls() { servers * 2 } else { servers }
 }
 
 /// Ports that a specification takes, contiguous: the servers', and behind them one for each proxy.
 pub(crate) const fn ports_of(spec: &Spec) -> u16 {
-    let servers = ports_needed(spec.kind());
+    let servers = ports_needed(spec);
     match spec.round_trip() {
         Some(_) => servers * 2,
         None => servers,
@@ -67,7 +75,16 @@ pub(crate) const fn ports_of(spec: &Spec) -> u16 {
 
 /// Where the server that listens on `port` is found.
 const fn public(spec: &Spec, port: u16) -> u16 {
-    port + ports_of(spec) - ports_needed(spec.kind())
+    port + ports_of(spec) - ports_needed(spec)
+}
+
+/// Where the server that listens on `port` speaks plain text.
+const fn admin(spec: &Spec, port: u16) -> u16 {
+    if spec.tls() {
+        port + servers(spec.kind())
+    } else {
+        port
+    }
 }
 
 /// All servers, data nodes first. Replicas of cluster primary `i` are `i + primaries`,
@@ -88,8 +105,7 @@ fn data_node(spec: &Spec, place: &Place<'_>, index: u16) -> NodePlan {
     let name = format!("node-{index}");
     let dir = (place.dir)(&name);
     let port = place.base + index;
-    let tls = matches!(spec.kind(), TopologyKind::Tls);
-    let admin_port = if tls { port + 1 } else { port };
+    let admin_port = admin(spec, port);
     let public_port = public(spec, port);
     let knobs = spec.knobs();
 
@@ -104,7 +120,13 @@ fn data_node(spec: &Spec, place: &Place<'_>, index: u16) -> NodePlan {
         conf.line("cluster-enabled", &["yes"]);
         conf.line("cluster-config-file", &["nodes.conf"]);
         conf.line("cluster-announce-ip", &["127.0.0.1"]);
-        conf.line("cluster-announce-port", &[&public_port.to_string()]);
+        if spec.tls() {
+            conf.line("tls-cluster", &["yes"]);
+            conf.line("cluster-announce-tls-port", &[&public_port.to_string()]);
+            conf.line("cluster-announce-port", &[&admin_port.to_string()]);
+        } else {
+            conf.line("cluster-announce-port", &[&public_port.to_string()]);
+        }
         conf.line(
             "cluster-node-timeout",
             &[&knobs.node_timeout_ms.to_string()],
@@ -121,15 +143,7 @@ fn data_node(spec: &Spec, place: &Place<'_>, index: u16) -> NodePlan {
             conf.line("replicaof", &["127.0.0.1", &primary]);
         }
     }
-    let mut files = Vec::new();
-    if let Some(certificates) = place.certificates {
-        conf.line("tls-port", &[&port.to_string()]);
-        conf.line("tls-auth-clients", &["no"]);
-        for (option, file, content) in certificates.server_files() {
-            conf.line(option, &[&format!("{dir}/{file}")]);
-            files.push((file, content.to_owned()));
-        }
-    }
+    let mut files = conf.encrypted(place, &dir, port);
     for user in &knobs.users {
         conf.raw("user", user);
     }
@@ -159,7 +173,9 @@ fn sentinel(spec: &Spec, place: &Place<'_>, first: u16, index: u16) -> NodePlan 
     let knobs = spec.knobs();
     let quorum = (sentinels / 2 + 1).to_string();
 
-    let mut conf = common(place, &dir, port);
+    let admin_port = admin(spec, port);
+    let mut conf = common(place, &dir, admin_port);
+    let mut files = conf.encrypted(place, &dir, port);
     conf.line(
         "sentinel",
         &[
@@ -182,14 +198,15 @@ fn sentinel(spec: &Spec, place: &Place<'_>, first: u16, index: u16) -> NodePlan 
     for user in &knobs.sentinel_users {
         conf.raw("user", user);
     }
+    files.push((CONF, conf.0));
     NodePlan {
         name,
         sentinel: true,
         port,
         public_port,
-        admin_port: port,
+        admin_port,
         args: vec![format!("{dir}/{CONF}"), "--sentinel".to_owned()],
-        files: vec![(CONF, conf.0)],
+        files,
     }
 }
 
@@ -224,6 +241,27 @@ impl Conf {
         self.0.push('\n');
     }
 
+    /// Has the server speak TLS on `port`, to clients and to other servers, if it has certificates; gives their files.
+    fn encrypted(
+        &mut self,
+        place: &Place<'_>,
+        dir: &str,
+        port: u16,
+    ) -> Vec<(&'static str, String)> {
+        let Some(certificates) = place.certificates else {
+            return Vec::new();
+        };
+        self.line("tls-port", &[&port.to_string()]);
+        self.line("tls-auth-clients", &["no"]);
+        self.line("tls-replication", &["yes"]);
+        let mut files = Vec::new();
+        for (option, file, content) in certificates.server_files() {
+            self.line(option, &[&format!("{dir}/{file}")]);
+            files.push((file, content.to_owned()));
+        }
+        files
+    }
+
     fn raw(&mut self, option: &str, rest: &str) {
         self.0.push_str(&format!("{option} {rest}\n"));
     }
@@ -252,7 +290,7 @@ mod tests {
             TopologyKind::QUORUM,
         ] {
             let ports: Vec<_> = plan(kind).iter().map(|node| node.port).collect();
-            let expected: Vec<_> = (12_000..12_000 + ports_needed(kind)).collect();
+            let expected: Vec<_> = (12_000..12_000 + ports_needed(&Spec::new(kind))).collect();
             assert_eq!(ports, expected, "{kind}");
         }
     }
@@ -269,7 +307,7 @@ mod tests {
             (TopologyKind::SENTINEL, "replica-announce-port"),
             (TopologyKind::CLUSTER, "cluster-announce-port"),
         ] {
-            let servers = ports_needed(kind);
+            let servers = ports_needed(&Spec::new(kind));
             let far = Spec::new(kind).with_round_trip(std::time::Duration::ZERO);
             assert_eq!(ports_of(&far), servers * 2);
             for node in nodes(&far, &place) {
@@ -284,6 +322,30 @@ mod tests {
                 assert!(conf.contains(&line), "{line} in {conf}");
                 assert!(!conf.contains(r#""127.0.0.1" "12000""#), "{conf}");
             }
+        }
+    }
+
+    #[test]
+    fn no_two_servers_share_a_port_with_tls_far_away() {
+        let certificates = Certificates::make().unwrap();
+        let place = Place {
+            bind: Some("127.0.0.1"),
+            dir: &|name| format!("/run/{name}"),
+            base: 12_000,
+            certificates: Some(&certificates),
+        };
+        for kind in TopologyKind::ALL {
+            let spec = Spec::new(kind)
+                .with_tls()
+                .with_round_trip(std::time::Duration::ZERO);
+            let all = nodes(&spec, &place);
+            let ports = all
+                .iter()
+                .flat_map(|node| [node.port, node.admin_port, node.public_port]);
+            let different: std::collections::BTreeSet<_> = ports.collect();
+            assert_eq!(different.len(), all.len() * 3, "{kind}");
+            let last = different.last().copied().unwrap_or_default();
+            assert!(last < 12_000 + ports_of(&spec), "{kind}: {last}");
         }
     }
 

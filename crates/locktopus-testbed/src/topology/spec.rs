@@ -94,6 +94,7 @@ pub struct Spec {
     knobs: Knobs,
     ready_within: Duration,
     round_trip: Option<Duration>,
+    tls: bool,
 }
 
 impl Spec {
@@ -107,6 +108,7 @@ impl Spec {
             knobs: Knobs::default(),
             ready_within: Duration::from_secs(60),
             round_trip: None,
+            tls: false,
         }
     }
 
@@ -147,6 +149,14 @@ impl Spec {
         self
     }
 
+    /// Encrypts everything that clients and servers say to each other, on every port but the harness's own, with
+    /// certificates made at start. [`TopologyKind::Tls`] is encrypted without it.
+    #[must_use]
+    pub const fn with_tls(mut self) -> Self {
+        self.tls = true;
+        self
+    }
+
     /// The topology.
     #[must_use]
     pub const fn kind(&self) -> TopologyKind {
@@ -175,6 +185,12 @@ impl Spec {
     #[must_use]
     pub const fn round_trip(&self) -> Option<Duration> {
         self.round_trip
+    }
+
+    /// Whether clients and servers speak TLS.
+    #[must_use]
+    pub const fn tls(&self) -> bool {
+        self.tls || matches!(self.kind, TopologyKind::Tls)
     }
 
     /// How long the start may take.

@@ -12,27 +12,25 @@ pub(crate) fn urls(
     sentinels: &[Node],
     tls: Option<&TlsFiles>,
 ) -> Vec<String> {
+    let (redis, trust) = match tls {
+        None => ("redis", String::new()),
+        Some(files) => {
+            let ca = query_escape(&files.ca.display().to_string());
+            ("rediss", format!("?ca={ca}"))
+        }
+    };
     match kind {
-        TopologyKind::Standalone | TopologyKind::Quorum { .. } => nodes
+        TopologyKind::Standalone | TopologyKind::Quorum { .. } | TopologyKind::Tls => nodes
             .iter()
-            .map(|node| format!("redis://{}", node.addr()))
+            .map(|node| format!("{redis}://{}{trust}", node.addr()))
             .collect(),
         TopologyKind::Sentinel { .. } => {
             vec![format!(
-                "redis-sentinel://{}/{MASTER_NAME}",
+                "{redis}-sentinel://{}/{MASTER_NAME}{trust}",
                 joined(sentinels)
             )]
         }
-        TopologyKind::Cluster { .. } => vec![format!("redis-cluster://{}", joined(nodes))],
-        TopologyKind::Tls => nodes
-            .iter()
-            .map(|node| {
-                let ca = tls
-                    .map(|files| files.ca.display().to_string())
-                    .unwrap_or_default();
-                format!("rediss://{}?ca={}", node.addr(), query_escape(&ca))
-            })
-            .collect(),
+        TopologyKind::Cluster { .. } => vec![format!("{redis}-cluster://{}{trust}", joined(nodes))],
     }
 }
 

@@ -65,18 +65,30 @@ pub async fn servers(kind: TopologyKind) -> Deployment {
     servers_with(kind, Knobs::default()).await
 }
 
+/// Which speak TLS, with each other too.
+pub async fn servers_with_tls(kind: TopologyKind) -> Deployment {
+    started(with_users(kind, Knobs::default()).with_tls()).await
+}
+
 /// With users of just the rights that locks need, as which [`url_for`] logs in.
-pub async fn servers_with(kind: TopologyKind, mut knobs: Knobs) -> Deployment {
+pub async fn servers_with(kind: TopologyKind, knobs: Knobs) -> Deployment {
+    started(with_users(kind, knobs)).await
+}
+
+fn with_users(kind: TopologyKind, mut knobs: Knobs) -> Spec {
     let rules = rights::of_the_suite(kind);
     knobs.users.push(format!("{USER} on >{PASSWORD} {rules}"));
     let rules = rights::of_sentinels();
     knobs
         .sentinel_users
         .push(format!("{USER} on >{PASSWORD} {rules}"));
-    let spec = Spec::new(kind).with_knobs(knobs);
+    Spec::new(kind).with_knobs(knobs)
+}
+
+async fn started(spec: Spec) -> Deployment {
     match start(ProviderKind::Plain, &spec).await {
         Ok(deployment) => deployment,
-        Err(error) => panic!("{kind}: {error}"),
+        Err(error) => panic!("{}: {error}", spec.kind()),
     }
 }
 

@@ -83,6 +83,11 @@ fn login(place: &Deployment) -> &'static str {
 
 /// The row in the table of who conforms.
 fn setting(place: &Deployment, clients: &[&str]) -> Setting {
+    let tls = match place.kind() {
+        TopologyKind::Tls => "",
+        _ if place.tls().is_some() => " with TLS",
+        _ => "",
+    };
     let topology = match place.kind() {
         TopologyKind::Cluster {
             replicas_each: 0, ..
@@ -90,7 +95,7 @@ fn setting(place: &Deployment, clients: &[&str]) -> Setting {
         // They know nothing of each other, and the suite runs on the first.
         TopologyKind::Quorum { .. } => "one node of a quorum".to_owned(),
         kind => kind.to_string(),
-    };
+    } + tls;
     Setting {
         backend: "redis".to_owned(),
         topology,
@@ -106,9 +111,14 @@ fn setting(place: &Deployment, clients: &[&str]) -> Setting {
 
 fn passed(report: &Report, place: &Deployment, clients: &[&str]) {
     let what = format!(
-        "{} {} on {}, by {}",
+        "{} {}{} on {}, by {}",
         place.provider(),
         place.kind(),
+        if place.tls().is_some() {
+            " with TLS"
+        } else {
+            ""
+        },
         place.server_version(),
         clients.join(" and ")
     );

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::Launched;
 use crate::topology::error::TopologyError;
 use crate::topology::host::Host;
-use crate::topology::kind::TopologyKind;
 use crate::topology::node::Node;
 use crate::topology::plain::{Process, RunDir, clock, program};
 use crate::topology::plan::{self, NodePlan, Place};
@@ -46,10 +45,7 @@ pub(crate) async fn launch(spec: &Spec, ports: PortBlock) -> Result<Launched, To
     }
     let clock = library.filter(|_| spec.knobs().settable_clock);
     let run = Arc::new(RunDir::create()?);
-    let certificates = match spec.kind() {
-        TopologyKind::Tls => Some(Certificates::make()?),
-        _ => None,
-    };
+    let certificates = spec.tls().then(Certificates::make).transpose()?;
     let tls = match &certificates {
         Some(certificates) => Some(certificates.write_client_files(run.path())?),
         None => None,

@@ -7,7 +7,6 @@ use futures_util::future::join_all;
 use super::Launched;
 use crate::topology::error::TopologyError;
 use crate::topology::host::Host;
-use crate::topology::kind::TopologyKind;
 use crate::topology::node::Node;
 use crate::topology::plain::RunDir;
 use crate::topology::plan::{self, NodePlan, Place};
@@ -47,10 +46,7 @@ async fn launch_in(
     ports: PortBlock,
     can_partition: bool,
 ) -> Result<Launched, TopologyError> {
-    let certificates = match spec.kind() {
-        TopologyKind::Tls => Some(Certificates::make()?),
-        _ => None,
-    };
+    let certificates = spec.tls().then(Certificates::make).transpose()?;
     let tls = match &certificates {
         Some(certificates) => Some(certificates.write_client_files(run.path())?),
         None => None,
@@ -66,7 +62,7 @@ async fn launch_in(
     );
 
     let tags = Tags::of(run);
-    let published = (ports.base..).take(usize::from(plan::ports_needed(spec.kind())));
+    let published = (ports.base..).take(usize::from(plan::ports_needed(spec)));
     let request = requests::idle(spec.image(), published.collect(), &tags);
     let idle = engine.start("start the pod", request).await?;
     let partition = Arc::new(Partition::new(engine.clone(), &idle, tags.clone()));
