@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use locktopus_protocol::sentinels::Sentinels;
 use locktopus_protocol::{
     ClientError, ClusterRouter, ConnectOptions, Deployment, HostPort, SentinelTls, Servers,
 };
@@ -11,6 +12,7 @@ use crate::client::{self, FredClient};
 use crate::cluster::Cluster;
 use crate::connection::dial::{Dialer, Target};
 use crate::connection::error::ConnectError;
+use crate::connection::sentinel::SentinelConnections;
 use crate::single::Single;
 
 /// Connects to the servers that `options` names.
@@ -48,26 +50,21 @@ pub async fn connect(options: &ConnectOptions) -> Result<FredClient, ConnectErro
     let dialer = dialer(options).await?;
     match &options.servers {
         Servers::Standalone(node) => {
-            single(
-                &dialer,
-                Deployment::Standalone,
-                Target::Node(node.clone()),
-                1,
-            )
-            .await
+            let target = Target::Node(node.clone());
+            single(&dialer, Deployment::Standalone, target, node.to_string()).await
         }
         Servers::Sentinel {
             sentinels,
             master_name,
         } => {
-            let (sentinels, master_name) = (sentinels.clone(), master_name.clone());
-            // Each attempt asks another sentinel first.
-            let attempts = sentinels.len();
-            let target = Target::Primary {
-                sentinels,
-                master_name,
-            };
-            single(&dialer, Deployment::Sentinel, target, attempts).await
+            let name = format!(
+                "primary `{master_name}` by way of sentinels {}",
+                list(sentinels)
+            );
+            let asking = SentinelConnections(dialer.for_sentinels());
+            let sentinels = Sentinels::new(sentinels, master_name, dialer.budget(), asking);
+            let target = Target::Primary(Arc::new(sentinels));
+            single(&dialer, Deployment::Sentinel, target, name).await
         }
         Servers::Cluster(seeds) => cluster(dialer, seeds).await,
     }
@@ -77,12 +74,12 @@ async fn single(
     dialer: &Arc<Dialer>,
     deployment: Deployment,
     target: Target,
-    attempts: usize,
+    name: String,
 ) -> Result<FredClient, ConnectError> {
     let (events, receiver) = unbounded_channel();
     let single = Single::new(dialer, target.clone(), events);
-    let failure = single.ready(attempts).await.err();
-    let error = failure.map(|failure| unreachable(&target, failure));
+    let failure = single.ready().await.err();
+    let error = failure.map(|failure| unreachable(&target, name, failure));
     match error {
         Some(error) if !dialer.lazy() => return Err(error),
         Some(error) => tracing::warn!(%error, "{WAITING}"),
@@ -100,26 +97,17 @@ async fn single(
 /// What a lazy client says when it begins without a server.
 const WAITING: &str = "nobody answers yet; connected to when somebody does";
 
-fn unreachable(target: &Target, failure: ClientError) -> ConnectError {
+fn unreachable(target: &Target, name: String, failure: ClientError) -> ConnectError {
     let reason = match failure {
         ClientError::NotSent(why) => why,
         other => other.to_string(),
     };
     let prefix = format!("cannot connect to {target}: ");
     let reason = reason.strip_prefix(&prefix).unwrap_or(&reason).to_owned();
-    let target = match target {
-        Target::Node(node) => node.to_string(),
-        Target::Primary {
-            sentinels,
-            master_name,
-        } => {
-            format!(
-                "primary `{master_name}` by way of sentinels {}",
-                list(sentinels)
-            )
-        }
-    };
-    ConnectError::Unreachable { target, reason }
+    ConnectError::Unreachable {
+        target: name,
+        reason,
+    }
 }
 
 async fn cluster(dialer: Arc<Dialer>, seeds: &[HostPort]) -> Result<FredClient, ConnectError> {

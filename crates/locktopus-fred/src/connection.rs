@@ -7,5 +7,6 @@ pub(crate) mod link;
 pub(crate) mod messages;
 pub(crate) mod reply;
 pub(crate) mod request;
+pub(crate) mod sentinel;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;

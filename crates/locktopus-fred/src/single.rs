@@ -7,6 +7,7 @@ use locktopus_protocol::{
     Channel, ChannelFlavour, ClientError, NodeReply, Pipelined, PushEvent, Reply,
 };
 use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::connection::dial::{Dialer, Target};
 use crate::connection::link::Link;
@@ -25,6 +26,8 @@ pub(crate) struct Single {
     dialer: Arc<Dialer>,
     /// For commands that may block; opened on first use.
     blocking: OnceLock<Link>,
+    /// Listens for news of another primary, if there is somebody who knows.
+    watching: Option<AbortOnDropHandle<()>>,
 }
 
 impl Single {
@@ -36,18 +39,27 @@ impl Single {
     ) -> Self {
         let commands = Link::for_commands(Arc::clone(dialer), target.clone());
         let messages = Link::for_messages(Arc::clone(dialer), target.clone(), events);
+        let watching = match &target {
+            Target::Node(_) => None,
+            Target::Primary(sentinels) => {
+                let sentinels = Arc::clone(sentinels);
+                let watching = tokio::spawn(async move { sentinels.watch().await });
+                Some(AbortOnDropHandle::new(watching))
+            }
+        };
         Self {
             target,
             commands,
             messages,
             dialer: Arc::clone(dialer),
             blocking: OnceLock::new(),
+            watching,
         }
     }
 
-    /// Waits until there is a connection, or for the outcome of so many attempts to make one.
-    pub(crate) async fn ready(&self, attempts: usize) -> Result<(), ClientError> {
-        self.commands.conn_within(attempts).await.map(drop)
+    /// Waits for the outcome of the first attempt to connect.
+    pub(crate) async fn ready(&self) -> Result<(), ClientError> {
+        self.commands.first_conn().await.map(drop)
     }
 
     pub(crate) async fn command(&self, words: &[&[u8]]) -> Result<Reply, ClientError> {
@@ -87,7 +99,7 @@ impl Single {
         Request::new(words)?;
         let node = match &self.target {
             Target::Node(node) => node.to_string(),
-            Target::Primary { .. } => self.commands.conn().await?.server(),
+            Target::Primary(_) => self.commands.conn().await?.server(),
         };
         Ok(vec![NodeReply {
             node,
@@ -129,6 +141,9 @@ impl Single {
     }
 
     pub(crate) fn close(&self) {
+        if let Some(watching) = &self.watching {
+            watching.abort();
+        }
         self.commands.close();
         self.messages.close();
         if let Some(blocking) = self.blocking.get() {

@@ -9,6 +9,7 @@ pub(crate) mod budget;
 pub(crate) mod discretion;
 pub mod options;
 pub(crate) mod role;
+pub mod sentinels;
 pub mod slot_map;
 #[cfg(feature = "tls")]
 pub mod tls;

@@ -6,7 +6,7 @@
 //! | module | what is in it |
 //! |---|---|
 //! | `layout` | names of keys and channels, hash slots |
-//! | [`client`] | what an adapter implements: [`RedisClient`], its answers and errors; connection settings, time budget, back-off, slot map |
+//! | [`client`] | what an adapter implements: [`RedisClient`], its answers and errors; connection settings, time budget, back-off, slot map, sentinels |
 //! | [`scripts`], `lua/` | the Lua scripts, put together from the parts in `lua/part` |
 //! | `wire` | arguments and replies of scripts |
 //! | `execution` | how a script is run: the executor, `WAIT` for replicas, the quarantine |
@@ -39,7 +39,7 @@ pub use client::{
     Channel, ChannelFlavour, ClientError, Deployment, NodeReply, Pipelined, PushEvent, RedisClient,
     Reply, Route,
 };
-pub use client::{backoff, options, slot_map};
+pub use client::{backoff, options, sentinels, slot_map};
 pub use guarded::{GuardedOutcome, GuardedWriter};
 pub use layout::keys::Keys;
 pub use layout::slot;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use locktopus_protocol::sentinels::Sentinels;
 use locktopus_protocol::{
     Budget, ClientError, ClusterRouter, ConnectOptions, HostPort, SentinelTls, Servers, TlsOptions,
 };
@@ -11,7 +12,7 @@ use crate::cluster::{Cluster, Router};
 use crate::connection::dial::Dialer;
 use crate::connection::error::ConnectError;
 use crate::connection::link::Target;
-use crate::connection::sentinel::Sentinels;
+use crate::connection::sentinel::SentinelConnections;
 use crate::connection::tls::Tls;
 use crate::single::Single;
 use crate::topology::Topology;
@@ -104,9 +105,10 @@ async fn build(
                 SentinelTls::Off => None,
                 SentinelTls::Own(own) => load(Some(own)).await?,
             };
-            let asking = Dialer::for_sentinels(options, tls);
-            let sentinels = Arc::new(Sentinels::new(sentinels, master_name, asking));
-            Topology::Single(Single::new(Target::Primary(sentinels), Arc::clone(&dialer)))
+            let asking = SentinelConnections(Dialer::for_sentinels(options, tls));
+            let sentinels = Sentinels::new(sentinels, master_name, dialer.budget(), asking);
+            let target = Target::Primary(Arc::new(sentinels));
+            Topology::Single(Single::new(target, Arc::clone(&dialer)))
         }
         Servers::Cluster(seeds) => {
             let cluster = Cluster::new(seeds.clone(), Arc::clone(&dialer), router);

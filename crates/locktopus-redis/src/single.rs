@@ -43,6 +43,13 @@ impl Single {
         &self.target
     }
 
+    /// Listens for news of another primary, if there is somebody who knows.
+    pub(crate) async fn watch(&self) {
+        if let Target::Primary(sentinels) = &self.target {
+            sentinels.watch().await;
+        }
+    }
+
     /// The connection itself.
     pub(crate) fn link(&self) -> &Arc<Link> {
         &self.link

@@ -155,11 +155,15 @@ impl Topology {
     }
 }
 
-/// Keeps the slot map of a cluster up to date, beside the traffic.
+/// Keeps up to date where the servers are, beside the traffic.
 pub(crate) async fn keep_fresh(topology: Arc<Topology>) {
-    let Topology::Cluster(cluster) = &*topology else {
-        return;
-    };
+    match &*topology {
+        Topology::Single(single) => single.watch().await,
+        Topology::Cluster(cluster) => keep_map_fresh(cluster).await,
+    }
+}
+
+async fn keep_map_fresh(cluster: &Cluster) {
     let mut backoff = Backoff::new();
     loop {
         let quiet = Instant::now();

@@ -112,9 +112,6 @@ pub const WATCHED: &str = "+cluster|nodes";
 /// For the messages that wake waiters, outside a cluster.
 const PLAIN_MESSAGES: &str = "+publish +subscribe +unsubscribe";
 
-/// More where sentinels are asked: whether the server they name is really the primary.
-const SENTINEL: &str = "+role";
-
 /// For a cluster: sharded messages, the map of slots, and following a slot that is being moved.
 const CLUSTER: &str = "+spublish +ssubscribe +sunsubscribe +cluster|slots +asking";
 
@@ -122,7 +119,8 @@ const CLUSTER: &str = "+spublish +ssubscribe +sunsubscribe +cluster|slots +askin
 pub const DATABASE: &str = "+select";
 
 /// For a user of the sentinels themselves.
-pub const WATCHERS: &str = "+sentinel|get-master-addr-by-name +sentinel|sentinels";
+pub const WATCHERS: &str = "+sentinel|get-master-addr-by-name +sentinel|master +subscribe \
+                            &+switch-master &+promoted-slave";
 
 /// Worth having: what the checks at connecting look at, and how many listen, of any library.
 pub const WORTH_HAVING: &str = "+info +pubsub|numsub +pubsub|shardnumsub";
@@ -159,7 +157,6 @@ impl Part {
         if self.what == PARTS[0].what {
             let more = match kind {
                 TopologyKind::Cluster { .. } => CLUSTER.to_owned(),
-                TopologyKind::Sentinel { .. } => format!("{PLAIN_MESSAGES} {SENTINEL}"),
                 _ => PLAIN_MESSAGES.to_owned(),
             };
             words.extend(more.split_whitespace().map(str::to_owned));

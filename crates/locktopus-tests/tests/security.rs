@@ -77,7 +77,7 @@ async fn another_database_needs_a_right() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn users_of_sentinels_need_two_rights() {
+async fn users_of_sentinels_need_one_right() {
     let place = servers_with_users(ONE_SENTINEL).await;
     let mut cases = Cases::new();
     for client in CLIENTS {

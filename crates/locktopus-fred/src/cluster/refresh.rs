@@ -98,7 +98,7 @@ pub(crate) async fn once(shared: &Shared, turn: usize) -> Result<bool, String> {
 
 async fn ask_seed(shared: &Shared, seed: &HostPort) -> Result<Vec<SlotRange>, String> {
     let target = Target::Node(seed.clone());
-    let answer = match shared.dialer.dial(&target, Purpose::Commands, 0).await {
+    let answer = match shared.dialer.dial(&target, Purpose::Commands).await {
         Ok(conn) => ask(shared, &conn, seed).await,
         Err(failure) => Err(failure),
     };

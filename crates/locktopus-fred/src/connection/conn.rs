@@ -14,6 +14,7 @@ use fred::clients::Client;
 use fred::interfaces::ClientLike;
 use fred::types::Resp3Frame;
 use futures_util::future::join_all;
+use locktopus_protocol::sentinels::NamedPrimary;
 use locktopus_protocol::{ClientError, Pipelined, ROLE_QUESTION, Reply, says_replica};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -29,6 +30,8 @@ pub(crate) struct Conn {
     dead: CancellationToken,
     /// What it was told to connect to.
     target: String,
+    /// What the sentinels said who were asked for it.
+    named: Option<NamedPrimary>,
     /// Why it was given up, if it was.
     verdict: OnceLock<String>,
     entered: AtomicU64,
@@ -50,6 +53,7 @@ impl Conn {
             router: router.abort_handle(),
             dead: dead.clone(),
             target,
+            named: None,
             verdict: OnceLock::new(),
             entered: AtomicU64::new(0),
             answered: AtomicU64::new(0),
@@ -60,6 +64,17 @@ impl Conn {
             dead.cancel();
         });
         conn
+    }
+
+    /// It leads to the primary that sentinels named.
+    pub(crate) fn named(mut self, named: NamedPrimary) -> Self {
+        self.named = Some(named);
+        self
+    }
+
+    /// What the sentinels said who were asked for it.
+    pub(crate) fn as_named(&self) -> Option<&NamedPrimary> {
+        self.named.as_ref()
     }
 
     /// The fred client, for what only it can do.

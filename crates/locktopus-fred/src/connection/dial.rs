@@ -1,6 +1,7 @@
 //! Makes one connection: TCP, TLS, login, database, name; all within a limit.
 
 use std::fmt::{self, Write as _};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use fred::types::RespVersion;
 use fred::types::config::{
     Config, ConnectionConfig, PerformanceConfig, Server, ServerConfig, TcpConfig,
 };
+use locktopus_protocol::sentinels::Sentinels;
 use locktopus_protocol::{Budget, ClientError, ConnectOptions, Credentials, Discretion, HostPort};
 use socket2::TcpKeepalive;
 use tokio::task::JoinError;
@@ -32,19 +34,14 @@ pub(crate) enum Target {
     /// This very server.
     Node(HostPort),
     /// Whatever the sentinels call the primary at the moment.
-    Primary {
-        /// The sentinels' addresses.
-        sentinels: Vec<HostPort>,
-        /// The name that the sentinels know the primary by.
-        master_name: String,
-    },
+    Primary(Arc<Sentinels>),
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Node(node) => node.fmt(f),
-            Self::Primary { .. } => f.write_str("the primary named by the sentinels"),
+            Self::Primary(_) => f.write_str("the primary named by the sentinels"),
         }
     }
 }
@@ -91,6 +88,20 @@ impl Dialer {
         }
     }
 
+    /// For the sentinels, which have users of their own and no databases.
+    pub(crate) fn for_sentinels(&self) -> Self {
+        let options = ConnectOptions {
+            credentials: self.options.sentinel_credentials.clone(),
+            database: 0,
+            ..self.options.clone()
+        };
+        Self::new(
+            options,
+            #[cfg(feature = "tls")]
+            self.tls.clone(),
+        )
+    }
+
     /// Whether a client may begin without a server.
     pub(crate) fn lazy(&self) -> bool {
         self.options.lazy
@@ -106,34 +117,47 @@ impl Dialer {
         self.budget
     }
 
-    /// Connects. `attempt` numbers the tries, so that sentinels take turns being asked first.
-    ///
-    /// The error is one line for humans, without secrets.
-    pub(crate) async fn dial(
-        &self,
-        target: &Target,
-        purpose: Purpose,
-        attempt: usize,
-    ) -> Result<Conn, String> {
-        let limit = match target {
-            Target::Node(_) => self.budget.connection(),
-            Target::Primary { .. } => self.budget.primary_of_a_sentinel(),
-        };
+    /// Connects. The error is one line for humans, without secrets.
+    pub(crate) async fn dial(&self, target: &Target, purpose: Purpose) -> Result<Conn, String> {
         self.dialled.fetch_add(1, Ordering::SeqCst);
-        match tokio::time::timeout(limit, self.handshake(target, purpose, attempt)).await {
+        let (limit, outcome) = match target {
+            Target::Node(node) => {
+                let limit = self.budget.connection();
+                let shaken = tokio::time::timeout(limit, self.handshake(node, purpose));
+                (limit, shaken.await)
+            }
+            Target::Primary(sentinels) => {
+                let limit = self.budget.primary_of_sentinels();
+                let found = tokio::time::timeout(limit, self.primary(sentinels, purpose));
+                (limit, found.await)
+            }
+        };
+        match outcome {
             Ok(outcome) => outcome.map_err(|why| self.discretion.conceal(&why)),
             Err(_elapsed) => Err(format!("no answer within {} ms", limit.as_millis())),
         }
     }
 
-    async fn handshake(
-        &self,
-        target: &Target,
-        purpose: Purpose,
-        attempt: usize,
-    ) -> Result<Conn, String> {
+    /// A connection to the server that the sentinels name, if it does not say itself that it is a replica.
+    async fn primary(&self, sentinels: &Sentinels, purpose: Purpose) -> Result<Conn, String> {
+        let named = sentinels.primary().await.map_err(|error| match error {
+            ClientError::NotSent(why) => why,
+            other => other.to_string(),
+        })?;
+        let server = named.server();
+        let conn = self.handshake(server, purpose).await;
+        let conn = conn.map_err(|why| format!("{server}: {why}"))?;
+        // A sentinel that was cut off may name a server that is a replica by now.
+        match conn.is_replica().await {
+            Ok(false) => Ok(conn.named(named)),
+            Ok(true) => Err(format!("{server} is a replica, although sentinels name it")),
+            Err(error) => Err(format!("{server} does not say what it is: {error}")),
+        }
+    }
+
+    async fn handshake(&self, node: &HostPort, purpose: Purpose) -> Result<Conn, String> {
         let client = Client::new(
-            self.config(target, attempt),
+            self.config(node),
             Some(self.performance(purpose)),
             Some(self.connection()),
             None,
@@ -145,7 +169,7 @@ impl Dialer {
             ended = &mut router => return Err(ending(ended)),
             _connected = up.recv() => {}
         }
-        let conn = Conn::new(client, router.detach(), target.to_string());
+        let conn = Conn::new(client, router.detach(), node.to_string());
         self.prepare(&conn).await?;
         if purpose == Purpose::Messages && conn.is_replica().await.map_err(|e| e.to_string())? {
             return Err("the server is a replica".to_owned());
@@ -172,13 +196,13 @@ impl Dialer {
         Ok(())
     }
 
-    fn config(&self, target: &Target, attempt: usize) -> Config {
+    fn config(&self, node: &HostPort) -> Config {
         let (username, password) = login(self.options.credentials.as_ref());
         let (username, password) = (username.map(inline), password.map(inline));
         Config {
             fail_fast: true,
             version: RespVersion::RESP3,
-            server: self.server_config(target, attempt),
+            server: self.server_config(node),
             username,
             password,
             #[cfg(feature = "tls")]
@@ -187,31 +211,13 @@ impl Dialer {
         }
     }
 
-    fn server_config(&self, target: &Target, attempt: usize) -> ServerConfig {
-        match target {
-            Target::Node(node) => match node.socket_path() {
-                #[cfg(unix)]
-                Some(path) => ServerConfig::Unix { path: path.into() },
-                _ => ServerConfig::Centralized {
-                    server: self.server(node),
-                },
+    fn server_config(&self, node: &HostPort) -> ServerConfig {
+        match node.socket_path() {
+            #[cfg(unix)]
+            Some(path) => ServerConfig::Unix { path: path.into() },
+            _ => ServerConfig::Centralized {
+                server: self.server(node),
             },
-            Target::Primary {
-                sentinels,
-                master_name,
-            } => {
-                let mut hosts: Vec<_> = sentinels.iter().map(|node| self.server(node)).collect();
-                // fred never gets past a first sentinel that accepts connections and stays silent.
-                let turn = attempt % hosts.len().max(1);
-                hosts.rotate_left(turn);
-                let (username, password) = login(self.options.sentinel_credentials.as_ref());
-                ServerConfig::Sentinel {
-                    hosts,
-                    service_name: master_name.clone(),
-                    username,
-                    password,
-                }
-            }
         }
     }
 

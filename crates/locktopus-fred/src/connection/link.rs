@@ -101,9 +101,9 @@ impl Link {
             .await
     }
 
-    /// The connection, however many attempts it takes up to `attempts`.
-    pub(crate) async fn conn_within(&self, attempts: usize) -> Result<Arc<Conn>, ClientError> {
-        self.conn_unless(|state| state.failures >= attempts).await
+    /// The connection, or the outcome of the first attempt to make one.
+    pub(crate) async fn first_conn(&self) -> Result<Arc<Conn>, ClientError> {
+        self.conn_unless(|state| state.failures > 0).await
     }
 
     async fn conn_unless(
@@ -186,21 +186,18 @@ struct Keeper {
 
 impl Keeper {
     async fn keep(&self) {
-        let mut attempt = 0;
         let mut redial = Redial::new();
         let mut lost_subscriptions = false;
         loop {
-            match self.dialer.dial(&self.target, self.purpose, attempt).await {
+            match self.dialer.dial(&self.target, self.purpose).await {
                 Ok(conn) => {
                     redial.connected(Instant::now());
                     lost_subscriptions = self.live(Arc::new(conn), lost_subscriptions).await;
                     redial.lost(Instant::now());
-                    attempt += usize::from(redial.wait(Instant::now()).is_some());
                 }
                 Err(why) => {
                     tracing::debug!(target = %self.target, %why, "cannot connect");
                     redial.failed(Instant::now());
-                    attempt += 1;
                     self.publish.send_modify(|state| {
                         state.failures += 1;
                         state.why = format!("cannot connect to {}: {why}", self.target);
@@ -245,6 +242,10 @@ impl Keeper {
         loop {
             tokio::select! {
                 () = death.cancelled() => return,
+                () = self.replaced(conn) => {
+                    conn.give_up("the sentinels name another primary");
+                    return;
+                }
                 () = self.suspicion.notified() => {}
                 _tick = heartbeat.tick(), if self.purpose == Purpose::Messages => {}
             }
@@ -259,6 +260,14 @@ impl Keeper {
                 conn.give_up("the server does not serve any more");
                 return;
             }
+        }
+    }
+
+    /// Resolves when the sentinels name a newer primary than the one that this connection leads to.
+    async fn replaced(&self, conn: &Conn) {
+        match (&self.target, conn.as_named()) {
+            (Target::Primary(sentinels), Some(named)) => sentinels.replaced(named).await,
+            _ => std::future::pending().await,
         }
     }
 

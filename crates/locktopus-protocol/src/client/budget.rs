@@ -7,7 +7,7 @@
 //! |---|---|
 //! | one answer: to a command, a question of the client's own (`ROLE`, `CLUSTER SLOTS`, a sentinel's), a subscription, a `PING` on a connection in doubt | `command_timeout` |
 //! | one connection: TCP, TLS, login, database, client name | `connect_timeout` |
-//! | the primary through one sentinel: two connections, two answers | the sum |
+//! | the primary through sentinels, who are all asked at once: two connections, two answers | the sum |
 //! | the slot map of one cluster node: one connection, one answer | the sum |
 
 use std::time::Duration;
@@ -52,9 +52,9 @@ impl Budget {
         self.connection + self.answer
     }
 
-    /// The way to the primary through one sentinel: what it is, and whether that one agrees.
+    /// The way to the primary through sentinels: what they say, and whether that server agrees.
     #[must_use]
-    pub fn primary_of_a_sentinel(&self) -> Duration {
+    pub fn primary_of_sentinels(&self) -> Duration {
         self.answer_of_anybody() * 2
     }
 }
@@ -86,7 +86,7 @@ mod tests {
         for connect in extremes {
             for command in extremes {
                 let budget = budget(connect, command);
-                assert!(budget.primary_of_a_sentinel() <= LONGEST * 4);
+                assert!(budget.primary_of_sentinels() <= LONGEST * 4);
                 assert!(budget.connection() <= connect && budget.answer() <= command);
             }
         }

@@ -21,10 +21,14 @@ pub(crate) trait Listener: Send + Sync {
     fn lost(&self, server: &HostPort, reason: &'static str);
 
     /// Whether this server is still the right one to be connected to. Asked now and then.
-    fn still_right(&self, server: &HostPort) -> bool;
+    fn still_right(&self, _server: &HostPort) -> bool {
+        true
+    }
 
     /// Counts events after which that is to be asked at once.
-    fn unrest(&self) -> watch::Receiver<u64>;
+    fn unrest(&self) -> watch::Receiver<u64> {
+        watch::Sender::new(0).subscribe()
+    }
 }
 
 /// The state of one connection.
@@ -35,7 +39,8 @@ pub(crate) struct Health {
     reason: OnceLock<&'static str>,
     checking: AtomicBool,
     listener: Option<Arc<dyn Listener>>,
-    keepalive: Mutex<Option<AbortHandle>>,
+    /// Tasks that end with the connection.
+    company: Mutex<Vec<AbortHandle>>,
     when_killed: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
@@ -47,7 +52,7 @@ impl Health {
             reason: OnceLock::new(),
             checking: AtomicBool::new(false),
             listener,
-            keepalive: Mutex::new(None),
+            company: Mutex::new(Vec::new()),
             when_killed: Mutex::new(None),
         })
     }
@@ -100,19 +105,21 @@ impl Health {
     /// Like [`Self::kill`], but on purpose, so that nobody is told. False if it was dead already.
     pub(crate) fn retire(&self) -> bool {
         let first = !self.dead.swap(true, Ordering::AcqRel);
-        if let Some(task) = lock(&self.keepalive).take() {
-            task.abort();
-        }
+        self.dismiss();
         first
     }
 
     /// Ties a task to the life of the connection.
     pub(crate) fn accompany(&self, task: AbortHandle) {
-        *lock(&self.keepalive) = Some(task);
+        lock(&self.company).push(task);
         // A death in between found no task to stop.
-        if self.is_dead()
-            && let Some(task) = lock(&self.keepalive).take()
-        {
+        if self.is_dead() {
+            self.dismiss();
+        }
+    }
+
+    fn dismiss(&self) {
+        for task in lock(&self.company).drain(..) {
             task.abort();
         }
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use locktopus_protocol::backoff::Redial;
+use locktopus_protocol::sentinels::Sentinels;
 use locktopus_protocol::{ClientError, HostPort};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -13,7 +14,7 @@ use crate::connection::dial::Dialer;
 use crate::connection::health::{Health, Listener};
 use crate::connection::keepalive;
 use crate::connection::send::Live;
-use crate::connection::sentinel::Sentinels;
+use crate::connection::sentinel;
 use crate::connection::sync::lock;
 
 /// Where a link leads.
@@ -214,7 +215,9 @@ impl Link {
         let live = match &self.target {
             Target::Server(server) => self.dial_server(server.clone()).await?,
             Target::Primary(sentinels) => {
-                sentinels.connect(|server| self.dial_server(server)).await?
+                let named = sentinels.primary().await?;
+                let live = self.dial_server(named.server().clone()).await?;
+                sentinel::follow(sentinels, named, live, self.dialer.budget().answer()).await?
             }
         };
         if live.health().is_dead() {

@@ -1,156 +1,112 @@
-//! Asking the sentinels who the primary is, each time a connection is made.
+//! Connections to sentinels, and what makes a connection one to the primary that they name.
 
-use std::fmt;
-use std::future::Future;
-use std::sync::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 
-use locktopus_protocol::{ClientError, HostPort, Reply};
+use async_trait::async_trait;
+use locktopus_protocol::sentinels::{NamedPrimary, SentinelDialer, SentinelLine, Sentinels};
+use locktopus_protocol::{ClientError, HostPort, ROLE_QUESTION, Reply, says_replica};
+use redis::{Pipeline, PushInfo, PushKind, Value};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::connection::dial::Dialer;
-use crate::connection::health::Health;
+use crate::connection::error::rejected;
+use crate::connection::health::{Health, Listener};
 use crate::connection::send::Live;
-use crate::connection::sync::lock;
 
-/// The sentinels and the name under which they know the primary.
-pub(crate) struct Sentinels {
-    /// The one that gave a good answer last comes first, so that a dead one costs time only once.
-    order: Mutex<Vec<HostPort>>,
-    master_name: String,
-    dialer: Dialer,
+/// Makes connections with the login for sentinels.
+#[derive(Debug)]
+pub(crate) struct SentinelConnections(pub(crate) Dialer);
+
+#[async_trait]
+impl SentinelDialer for SentinelConnections {
+    async fn dial(&self, sentinel: &HostPort) -> Result<Box<dyn SentinelLine>, ClientError> {
+        let arrivals = Arc::new(Arrivals::default());
+        let listener = Arc::clone(&arrivals);
+        let health = Health::new(sentinel.clone(), Some(listener));
+        let live = Live::new(self.0.dial(&health).await?, health);
+        Ok(Box::new(Line { live, arrivals }))
+    }
 }
 
-impl Sentinels {
-    pub(crate) fn new(sentinels: &[HostPort], master_name: &str, dialer: Dialer) -> Self {
-        Self {
-            order: Mutex::new(sentinels.to_vec()),
-            master_name: master_name.to_owned(),
-            dialer,
-        }
-    }
+struct Line {
+    live: Live,
+    arrivals: Arc<Arrivals>,
+}
 
-    /// Connects with `dial` to the server that a sentinel names and that itself says it is the
-    /// primary: a sentinel that was cut off may still name the old one.
-    pub(crate) async fn connect<F>(
+#[async_trait]
+impl SentinelLine for Line {
+    async fn ask(
         &self,
-        dial: impl Fn(HostPort) -> F + Send + Sync,
-    ) -> Result<Live, ClientError>
-    where
-        F: Future<Output = Result<Live, ClientError>> + Send,
-    {
-        let order = lock(&self.order).clone();
-        let mut problem = ClientError::NotSent("no sentinel is known".to_owned());
-        for sentinel in order {
-            match self.through(&sentinel, &dial).await {
-                Ok(live) => {
-                    self.prefer(&sentinel);
-                    return Ok(live);
-                }
-                Err(error) => {
-                    tracing::debug!(%sentinel, %error, "no primary through this sentinel");
-                    problem = error;
-                }
-            }
-        }
-        Err(problem)
+        commands: &[&[&[u8]]],
+    ) -> Result<Vec<Result<Reply, ClientError>>, ClientError> {
+        let answers = self.live.clone().send_each(commands).await?;
+        Ok(answers.replies)
     }
 
-    async fn through<F>(
-        &self,
-        sentinel: &HostPort,
-        dial: impl Fn(HostPort) -> F + Send + Sync,
-    ) -> Result<Live, ClientError>
-    where
-        F: Future<Output = Result<Live, ClientError>> + Send,
-    {
-        let server = self.ask(sentinel).await?;
-        let mut live = dial(server.clone()).await?;
-        match within(self.dialer.budget().answer(), live.send(&[b"ROLE"])).await {
-            Ok(Reply::Array(role)) if role.first().is_some_and(|role| is(role, b"master")) => {
-                Ok(live)
-            }
-            // The user may not be allowed to ask. A wrong server will then be noticed by its refusal
-            // to write.
-            Err(ClientError::Rejected { code, .. }) if code == "NOPERM" => Ok(live),
-            answer => {
-                live.health().retire();
-                Err(ClientError::NotSent(match answer {
-                    Ok(_) => format!(
-                        "sentinel {sentinel} names {server} for {:?}, which is not a primary",
-                        self.master_name
-                    ),
-                    Err(error) => format!("{server} does not say whether it is a primary: {error}"),
-                }))
-            }
+    async fn subscribe(&self, channels: &[&'static str]) -> Result<(), ClientError> {
+        let mut pipeline = Pipeline::with_capacity(channels.len());
+        for channel in channels {
+            pipeline.cmd("SUBSCRIBE").arg(*channel);
         }
+        let answers = self.live.clone().send_all(&pipeline).await?;
+        let refused = answers.iter().find_map(|answer| match answer {
+            Value::ServerError(error) => Some(rejected(error)),
+            _ => None,
+        });
+        refused.map_or(Ok(()), Err)
     }
 
-    /// The address that a sentinel gives. The connection is not kept: it is needed only when
-    /// something is wrong, and then a fresh one tells more.
-    async fn ask(&self, sentinel: &HostPort) -> Result<HostPort, ClientError> {
-        let health = Health::new(sentinel.clone(), None);
-        let mut live = Live::new(self.dialer.dial(&health).await?, health);
-        let question: [&[u8]; 3] = [
-            b"SENTINEL",
-            b"GET-MASTER-ADDR-BY-NAME",
-            self.master_name.as_bytes(),
-        ];
-        let answer = within(self.dialer.budget().answer(), live.send(&question))
-            .await
-            .map_err(|error| {
-                ClientError::NotSent(format!("sentinel {sentinel} does not help: {error}"))
-            })?;
-        address(&answer).ok_or_else(|| {
-            ClientError::NotSent(format!(
-                "sentinel {sentinel} knows no primary named {:?}: check the name in the sentinel's \
-                 configuration",
-                self.master_name
-            ))
-        })
-    }
-
-    fn prefer(&self, sentinel: &HostPort) {
-        let mut order = lock(&self.order);
-        if let Some(at) = order.iter().position(|known| known == sentinel) {
-            order[..=at].rotate_right(1);
-        }
+    async fn message(&self) {
+        self.arrivals.0.notified().await;
     }
 }
 
-impl fmt::Debug for Sentinels {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sentinels")
-            .field("order", &self.order)
-            .field("master_name", &self.master_name)
-            .finish_non_exhaustive()
+/// That a message has arrived, or the connection was lost.
+#[derive(Debug, Default)]
+struct Arrivals(Notify);
+
+impl Listener for Arrivals {
+    fn pushed(&self, _: &Arc<Health>, push: PushInfo) {
+        if push.kind == PushKind::Message {
+            self.0.notify_one();
+        }
+    }
+
+    fn lost(&self, _: &HostPort, _: &'static str) {
+        self.0.notify_one();
     }
 }
 
-async fn within<T>(
+/// Checks within `limit` that a server that sentinels name is no replica, as one may name that was cut off, and gives the
+/// connection up as soon as they name a newer one.
+pub(crate) async fn follow(
+    sentinels: &Arc<Sentinels>,
+    named: NamedPrimary,
+    mut live: Live,
     limit: Duration,
-    answer: impl Future<Output = Result<T, ClientError>> + Send,
-) -> Result<T, ClientError> {
-    timeout(limit, answer).await.unwrap_or_else(|_| {
-        Err(ClientError::MaybeExecuted(format!(
-            "nothing heard in {limit:?}"
-        )))
-    })
-}
-
-fn is(reply: &Reply, word: &[u8]) -> bool {
-    matches!(reply, Reply::Bytes(bytes) if bytes == word)
-}
-
-fn address(answer: &Reply) -> Option<HostPort> {
-    let Reply::Array(parts) = answer else {
-        return None;
+) -> Result<Live, ClientError> {
+    let role = timeout(limit, live.send(&[ROLE_QUESTION.as_bytes()])).await;
+    let health = live.health();
+    let problem = match role {
+        Ok(Ok(role)) if says_replica(&role) => {
+            Some("is a replica, although sentinels name it".to_owned())
+        }
+        Ok(Ok(_) | Err(ClientError::Rejected { .. })) => None,
+        Ok(Err(error)) => Some(format!("does not say what it is: {error}")),
+        Err(_) => Some(format!("does not say what it is within {limit:?}")),
     };
-    let [Reply::Bytes(host), Reply::Bytes(port)] = parts.as_slice() else {
-        return None;
-    };
-    Some(HostPort {
-        host: String::from_utf8(host.to_vec()).ok()?,
-        port: std::str::from_utf8(port).ok()?.parse().ok()?,
-    })
+    if let Some(problem) = problem {
+        health.retire();
+        let server = health.server();
+        return Err(ClientError::NotSent(format!("{server} {problem}")));
+    }
+    let (sentinels, replaced) = (Arc::clone(sentinels), Arc::clone(health));
+    let task = tokio::spawn(async move {
+        sentinels.replaced(&named).await;
+        replaced.kill("the sentinels name another primary");
+    });
+    health.accompany(task.abort_handle());
+    Ok(live)
 }
