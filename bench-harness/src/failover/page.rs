@@ -119,8 +119,8 @@ fn table(out: &mut String, report: &FailoverReport) {
 
 const HEAD: &str = "\
 | scenario | servers | mode or lock | client | faults | double grants per 1,000 (95 %) | longest overlap | \
-stale writes caught / missed | updates lost without / with tokens | outage p50 / max |
-|---|---|---|---|--:|--:|--:|--:|--:|--:|
+tokens out of order | stale writes caught / missed | updates lost without / with tokens | outage p50 / max |
+|---|---|---|---|--:|--:|--:|--:|--:|--:|--:|
 ";
 
 fn row(cell: &CellReport) -> String {
@@ -138,6 +138,11 @@ fn row(cell: &CellReport) -> String {
             )
         },
     );
+    let tokens = if cell.subject == super::plan::Subject::Locktopus {
+        count(of.tokens_out_of_order())
+    } else {
+        NONE.to_owned()
+    };
     let checked = if of.lost_checked.done == 0 {
         NONE.to_owned()
     } else {
@@ -153,7 +158,7 @@ fn row(cell: &CellReport) -> String {
         )
     };
     format!(
-        "| {} | {} | {who} | {} | {} | {rate} | {} | {} / {} | {} of {} / {checked} | {outage} |\n",
+        "| {} | {} | {who} | {} | {} | {rate} | {} | {tokens} | {} / {} | {} of {} / {checked} | {outage} |\n",
         cell.scenario,
         cell.topology,
         cell.client,

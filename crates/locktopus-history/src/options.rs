@@ -7,6 +7,13 @@ use std::time::Duration;
 pub struct Options {
     /// Longest lists of examples; everything is counted. 20.
     pub examples: usize,
+    /// Whether at most one holder at a time is promised, whatever happens in the history. Then tokens grow in the order in which
+    /// grants were received. Where it is not, as across a failover that may forget locks or leave two servers granting
+    /// for a while, only a grant that was asked for after another one had been received is promised the larger token
+    /// ([`handed_on`](Self::handed_on) later, to be exact), and the rest is counted. true.
+    pub exclusive: bool,
+    /// For how long a lease is passed on inside a process, with tokens that were reserved when it was granted. 20 ms.
+    pub handed_on: Duration,
     /// How soon after the signal of a loss a use must have ended. It never allows use after the
     /// end of validity. 10 ms.
     pub reaction: Duration,
@@ -27,6 +34,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             examples: 20,
+            exclusive: true,
+            handed_on: Duration::from_millis(20),
             reaction: Duration::from_millis(10),
             reply_slack: Duration::from_millis(100),
             retry_pause: Duration::from_secs(1),

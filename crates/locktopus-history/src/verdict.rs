@@ -109,13 +109,18 @@ pub struct Tokens {
     pub checked: u64,
     /// Grants with a token that another one had before.
     pub duplicates: u64,
-    /// Grants with a smaller token than one that was certainly given before: received before they were asked for, or
-    /// before they were received while still valid.
+    /// Grants with a smaller token than one that was certainly given before: received before they were asked for, or,
+    /// where exclusion is promised, before they were received while still valid.
     pub falls: u64,
+    /// Where no exclusion is promised: further grants with a smaller token than one that was received before them, while
+    /// they were under way. Measured, not a violation.
+    pub unordered: u64,
     /// Some of the duplicates.
     pub duplicate_examples: Vec<Offence>,
     /// Some of the falls.
     pub fall_examples: Vec<Offence>,
+    /// Some of the unordered ones.
+    pub unordered_examples: Vec<Offence>,
 }
 
 /// Writes to resources that check tokens.

@@ -21,8 +21,12 @@ pub struct Figures {
     pub in_use: Overlap,
     /// Tokens that were granted again.
     pub duplicate_tokens: u64,
-    /// Tokens that were smaller than before.
+    /// Tokens that were smaller than one that was certainly given before, against what is promised.
     pub falling_tokens: u64,
+    /// Where no order is promised: further tokens smaller than one that was received before. Older files have them among the
+    /// others.
+    #[serde(default)]
+    pub unordered_tokens: u64,
     /// Writes to the resource that checks tokens.
     pub writes: Writes,
     /// Uses that went on after the end.
@@ -114,6 +118,12 @@ pub struct Lost {
 }
 
 impl Figures {
+    /// Tokens smaller than one that was received before, whatever is promised.
+    #[must_use]
+    pub const fn tokens_out_of_order(&self) -> u64 {
+        self.falling_tokens + self.unordered_tokens
+    }
+
     /// Faults with double grants, with the confidence interval of the rate.
     #[must_use]
     pub fn double_grants(&self) -> Option<Rate> {

@@ -21,6 +21,9 @@ pub enum Verb {
     IsolateClients,
     /// An orderly change of the primary.
     PlannedFailover,
+    /// A sentinel promotes a replica while the primary is well and goes on for a while; half of the clients lose their
+    /// connections, so that they look for the primary anew.
+    TwoPrimaries,
     /// SIGKILL the server and start it again.
     Restart,
     /// SIGSTOP the server for a while: requests run when nobody waits for their answers any more.
@@ -56,6 +59,7 @@ named!(
     Verb: Nothing = "nothing", KillPrimary = "kill-primary", PromoteLaggard = "promote-laggard",
     FreezePrimary = "freeze-primary", IsolatePrimary = "isolate-primary",
     IsolateClients = "isolate-clients", PlannedFailover = "planned-failover",
+    TwoPrimaries = "two-primaries",
     Restart = "restart", Freeze = "freeze", RestartMajority = "restart-majority",
     RestartNode = "restart-node", MoveSlot = "move-slot", FlushScripts = "flush-scripts",
     KillConnections = "kill-connections", KillSubscriptions = "kill-subscriptions",
@@ -84,7 +88,7 @@ impl Verb {
             | Self::FreezePrimary
             | Self::IsolatePrimary
             | Self::PlannedFailover => place.fails_over(),
-            Self::PromoteLaggard => matches!(place, Place::Sentinel),
+            Self::PromoteLaggard | Self::TwoPrimaries => matches!(place, Place::Sentinel),
             Self::Restart | Self::Freeze | Self::Evict | Self::StepClock => {
                 matches!(place, Place::Standalone)
             }
@@ -112,6 +116,7 @@ impl Verb {
                 | Self::FreezePrimary
                 | Self::IsolatePrimary
                 | Self::PlannedFailover
+                | Self::TwoPrimaries
         )
     }
 
@@ -151,6 +156,7 @@ impl Verb {
             | Self::IsolatePrimary
             | Self::IsolateClients
             | Self::PlannedFailover
+            | Self::TwoPrimaries
             | Self::Restart
             | Self::Freeze
             | Self::RestartMajority

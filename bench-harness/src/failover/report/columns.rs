@@ -26,7 +26,7 @@ pub(super) const HEADINGS: [&str; 10] = [
     "double grants per 1,000 (95 %)",
     "longest overlap",
     "overlaps in use",
-    "tokens twice / smaller",
+    "tokens twice / smaller / out of order",
     "stale writes caught / missed",
     "updates lost without / with tokens",
     "outage p50 / p99 / max",
@@ -64,7 +64,10 @@ pub(super) fn figures(cell: &CellReport) -> Vec<Figure> {
             tone: zero(of.in_use.count),
         },
         Figure {
-            text: format!("{} / {}", of.duplicate_tokens, of.falling_tokens),
+            text: format!(
+                "{} / {} / {}",
+                of.duplicate_tokens, of.falling_tokens, of.unordered_tokens
+            ),
             tone: zero(tokens),
         },
         Figure {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 use locktopus_history::{
-    Checker, Event, History, Leftovers, LostUpdates, Outcome, Property, Quantiles, Verdict,
+    Checker, Event, History, Leftovers, LostUpdates, Options, Outcome, Property, Quantiles, Verdict,
 };
 
 use super::deployment_run::DeploymentRun;
@@ -54,7 +54,11 @@ pub(super) fn judge(cell: &Cell, result: &[DeploymentRun]) -> Result<CellReport,
     }
     let all = result.iter().flat_map(|one| &one.histories);
     let history = read(all)?;
-    let mut checker = Checker::new().lost_updates(lost.clone());
+    let options = Options {
+        exclusive: promises_exclusion(cell),
+        ..Options::default()
+    };
+    let mut checker = Checker::new().options(options).lost_updates(lost.clone());
     if let Some(left) = leftovers {
         checker = checker.leftovers(left);
     }
@@ -129,6 +133,7 @@ fn figures(verdict: &Verdict, lost: &LostUpdates) -> Figures {
         in_use: (&verdict.in_use).into(),
         duplicate_tokens: verdict.tokens.duplicates,
         falling_tokens: verdict.tokens.falls,
+        unordered_tokens: verdict.tokens.unordered,
         writes: Writes {
             all: fenced.writes,
             stale: fenced.stale_issued,
@@ -166,16 +171,18 @@ const ALWAYS: [Property; 5] = [
 /// What must hold in modes that promise exclusion, and of every lock whose server keeps what it was told.
 const EXCLUSIVE: [Property; 2] = [Property::ValidityOverlap, Property::PermitValidity];
 
+/// Whether the fault of the cell may not make two holders believe at once. The same decides what is promised of the order of
+/// tokens; both are written down in `docs/safety.md` ("What tokens promise").
+fn promises_exclusion(cell: &Cell) -> bool {
+    let scenario = &cell.scenario;
+    cell.mode.exclusive || scenario.fault.keeps_data(scenario.servers.appendonly)
+}
+
 fn broken_promises(cell: &Cell, verdict: &Verdict) -> Vec<String> {
     let mut promised = vec![Property::WellFormed];
     if cell.subject == Subject::Locktopus {
         promised.extend(ALWAYS);
-        if cell.mode.exclusive
-            || cell
-                .scenario
-                .fault
-                .keeps_data(cell.scenario.servers.appendonly)
-        {
+        if promises_exclusion(cell) {
             promised.extend(EXCLUSIVE);
         }
         if cell.scenario.fault.keeps_order() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::child::{Finished, Process};
 use super::{Circumstances, RunError};
-use crate::failover::plan::Cell;
+use crate::failover::plan::{Cell, Subject};
 use crate::failover::worker::{Assignment, Job};
 use crate::shared::locking::Client;
 
@@ -79,7 +79,7 @@ impl WorkerPool {
                 subject: cell.subject,
                 urls: urls
                     .iter()
-                    .map(|url| cell.mode.url(url, &options(cell)))
+                    .map(|url| cell.mode.url(url, &options_of(cell, process)))
                     .collect(),
                 mode_name: cell.mode_name.clone(),
                 mode: cell.mode.clone(),
@@ -148,6 +148,18 @@ impl WorkerPool {
         let path = self.directory.join(name);
         self.ended.histories.push(path.clone());
         path
+    }
+}
+
+/// What a process is called on the servers, with its number behind it, so that a fault can tell processes apart.
+pub(super) const PROCESS: &str = "process-";
+
+/// What the harness adds to every URL of a process.
+fn options_of(cell: &Cell, process: usize) -> String {
+    let options = options(cell);
+    match cell.subject {
+        Subject::Locktopus => format!("{options}&client_name={PROCESS}{process}"),
+        _ => options,
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use crate::assemble::{Assembled, Fault, Lock};
 use crate::attempt::{Attempt, Held};
-use crate::event::Mode;
+use crate::clock::nanos;
+use crate::event::{AttemptId, Mode};
 use crate::offence::Offence;
 use crate::offence::Worst;
 use crate::options::Options;
@@ -14,14 +15,27 @@ pub(super) fn check(all: &Assembled, options: &Options) -> Tokens {
     let mut tokens = Tokens::default();
     let mut duplicates = Worst::new(options.examples);
     let mut falls = Worst::new(options.examples);
+    let mut unordered = Worst::new(options.examples);
     for lock in &all.locks {
         let mut grants = tokened(lock);
         tokens.checked += grants.len() as u64;
         tokens.duplicates += find_duplicates(lock, &mut grants, &mut duplicates);
-        tokens.falls += find_falls(lock, &mut grants, &all.faults, &mut falls);
+        let by_receipt = |grant: &Tokened<'_>| follows_if_exclusive(grant, &all.faults);
+        if options.exclusive {
+            tokens.falls += find_falls(lock, &mut grants, by_receipt, &mut falls).len() as u64;
+        } else {
+            let handed_on = nanos(options.handed_on);
+            let anyway = |grant: &Tokened<'_>| follows_anyway(grant).saturating_sub(handed_on);
+            let promised = find_falls(lock, &mut grants, anyway, &mut falls);
+            tokens.falls += promised.len() as u64;
+            grants.retain(|(_, attempt, _)| !promised.contains(&attempt.id));
+            let further = find_falls(lock, &mut grants, by_receipt, &mut unordered);
+            tokens.unordered += further.len() as u64;
+        }
     }
     tokens.duplicate_examples = duplicates.into_list();
     tokens.fall_examples = falls.into_list();
+    tokens.unordered_examples = unordered.into_list();
     tokens
 }
 
@@ -61,15 +75,19 @@ fn find_duplicates(lock: &Lock, grants: &mut [Tokened<'_>], worst: &mut Worst) -
     found
 }
 
-/// A token must be larger than that of every grant that was certainly given before.
-fn find_falls(lock: &Lock, grants: &mut [Tokened<'_>], faults: &[Fault], worst: &mut Worst) -> u64 {
+/// The grants whose token is not larger than that of every grant which was received before `follows` says.
+fn find_falls(
+    lock: &Lock,
+    grants: &mut [Tokened<'_>],
+    follows: impl Fn(&Tokened<'_>) -> u64,
+    worst: &mut Worst,
+) -> HashSet<AttemptId> {
     let mut received: Vec<_> = grants.to_vec();
     received.sort_by_key(|(_, _, held)| held.at);
-    let follows = |&(_, attempt, held): &Tokened<'_>| follows_grants_until(attempt, held, faults);
-    grants.sort_by_cached_key(follows);
+    grants.sort_by_cached_key(&follows);
     let mut received = received.into_iter().peekable();
     let mut largest: Option<Tokened<'_>> = None;
-    let mut found = 0;
+    let mut found = HashSet::new();
     for grant in &*grants {
         let &(token, attempt, held) = grant;
         let until = follows(grant);
@@ -79,7 +97,7 @@ fn find_falls(lock: &Lock, grants: &mut [Tokened<'_>], faults: &[Fault], worst: 
             }
         }
         if let Some((larger, first, _)) = largest.filter(|largest| largest.0 > token) {
-            found += 1;
+            found.insert(attempt.id);
             let note = format!("{larger}, then {token}");
             worst.add(offence(lock, held.at, first, attempt, note));
         }
@@ -87,13 +105,20 @@ fn find_falls(lock: &Lock, grants: &mut [Tokened<'_>], faults: &[Fault], worst: 
     found
 }
 
-/// This grant was certainly given after every one that was received before this instant.
+/// This grant was given after every one that was received before this instant, whoever else was granted the lock meanwhile.
 ///
 /// A reply may be on its way for long, so the order of replies alone says nothing; what was received before this one was
-/// asked for came before it. But a grant that was still valid when it was received was held without a break since it was
+/// asked for came before it.
+fn follows_anyway(&(_, attempt, _): &Tokened<'_>) -> u64 {
+    attempt.started
+}
+
+/// As [`follows_anyway`], if at most one at a time is granted the lock.
+///
+/// A grant that was still valid when it was received was held without a break since it was
 /// given, and meanwhile nobody else can have been granted the lock: so whatever was received earlier was given earlier.
 /// Unless a fault in between took the lock from its holder, as a failover does.
-fn follows_grants_until(attempt: &Attempt, held: &Held, faults: &[Fault]) -> u64 {
+fn follows_if_exclusive(&(_, attempt, held): &Tokened<'_>, faults: &[Fault]) -> u64 {
     let next = faults.partition_point(|fault| fault.at < attempt.started);
     let undisturbed = faults.get(next).is_none_or(|fault| fault.at > held.at);
     if undisturbed && !held.was_spent() {

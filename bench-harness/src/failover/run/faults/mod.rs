@@ -1,6 +1,7 @@
 //! The faults themselves, each with what undoes it.
 
 mod connections;
+mod divided;
 mod nodes;
 mod primary;
 mod slots;
@@ -21,6 +22,7 @@ pub(super) async fn once(context: &mut FaultContext<'_>) -> Result<(), RunError>
         Verb::IsolatePrimary => primary::isolate_from_peers(context).await?,
         Verb::IsolateClients => primary::isolate_from_clients(context).await?,
         Verb::PlannedFailover => primary::hand_over(context).await?,
+        Verb::TwoPrimaries => divided::two_primaries(context).await?,
         Verb::Restart => nodes::restart(context, 1).await?,
         Verb::RestartNode => nodes::restart(context, 1).await?,
         Verb::RestartMajority => {

@@ -10,7 +10,7 @@ use crate::failover::run::RunError;
 use crate::failover::run::fault_context::{FaultContext, RECOVERY};
 
 /// Between looks at who is in charge.
-const LOOK: Duration = Duration::from_millis(25);
+pub(super) const LOOK: Duration = Duration::from_millis(25);
 /// How long an orderly change takes if it is not given up on.
 const CHANGED_WITHIN: Duration = Duration::from_secs(5);
 /// How long replicas are kept off at most before their primary is killed.
@@ -153,7 +153,7 @@ pub(super) async fn hand_over(context: &mut FaultContext<'_>) -> Result<(), RunE
 
 /// Waits until another node than `old` is in charge of `lock`. Writes may have to wait until the old one is back, as its
 /// replica.
-async fn successor<'a>(
+pub(super) async fn successor<'a>(
     context: &mut FaultContext<'a>,
     lock: &str,
     old: &Node,

@@ -1,0 +1,83 @@
+//! Two primaries at once.
+
+use locktopus_testbed::topology::{Node, TopologyError};
+use tokio::time::{Instant, sleep};
+
+use super::primary::{LOOK, successor};
+use crate::failover::run::RunError;
+use crate::failover::run::fault_context::{FaultContext, RECOVERY};
+use crate::failover::run::worker_pool::PROCESS;
+
+/// A sentinel promotes a replica although the primary is well, as a sentinel does that was kept from running; the primary goes on,
+/// because sentinels tell it only some ten seconds later. Every second process loses its connections meanwhile, and looks for
+/// the primary anew, so that clients are on both sides unless the others follow.
+pub(super) async fn two_primaries(context: &mut FaultContext<'_>) -> Result<(), RunError> {
+    let (lock, primary) = context.target().await?;
+    let here = context.on(primary).await;
+    let sentinel = context.place.sentinels().first();
+    let sentinel = sentinel.ok_or(RunError::NoSuccessor(RECOVERY))?;
+    context.moment(&here).await?;
+    context.fault(primary.name())?;
+    promote(context, sentinel).await?;
+    let next = successor(context, &lock, primary).await?;
+    let closed = disconnect_half(primary).await?;
+    context.note("disconnected", &format!("{closed} connections"));
+    sleep(context.cell.scenario.lasts).await;
+    // As Sentinel does it in the end.
+    let port = next.addr().port().to_string();
+    primary.command(&["REPLICAOF", "127.0.0.1", &port]).await?;
+    for kind in ["normal", "pubsub"] {
+        primary.command(&["CLIENT", "KILL", "TYPE", kind]).await?;
+    }
+    context.note("told", primary.name());
+    Ok(())
+}
+
+/// Refused while an earlier failover is not forgotten.
+async fn promote(context: &FaultContext<'_>, sentinel: &Node) -> Result<(), RunError> {
+    let order = ["SENTINEL", "FAILOVER", context.place.master_name()];
+    let give_up = Instant::now() + RECOVERY;
+    while let Err(error) = sentinel.command(&order).await {
+        if Instant::now() >= give_up {
+            return Err(error.into());
+        }
+        sleep(LOOK).await;
+    }
+    Ok(())
+}
+
+/// Closes the connections of every second process.
+async fn disconnect_half(server: &Node) -> Result<usize, TopologyError> {
+    let all = server.command(&["CLIENT", "LIST"]).await?.text();
+    let mut closed = 0;
+    for id in all.lines().filter_map(of_second_half) {
+        // It may be gone by itself.
+        closed += usize::from(server.command(&["CLIENT", "KILL", "ID", id]).await.is_ok());
+    }
+    Ok(closed)
+}
+
+/// The id of a connection that is listed like this, if a process of an odd number has it.
+fn of_second_half(client: &str) -> Option<&str> {
+    let field = |name| {
+        let mut fields = client.split(' ');
+        fields.find_map(|field| field.strip_prefix(name))
+    };
+    let process: usize = field("name=")?.strip_prefix(PROCESS)?.parse().ok()?;
+    (process % 2 == 1).then(|| field("id="))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_second_half;
+
+    #[test]
+    fn every_second_process_is_chosen() {
+        let client =
+            |name: &str| format!("id=7 addr=127.0.0.1:5 laddr=127.0.0.1:6 fd=8 name={name} age=1");
+        assert_eq!(of_second_half(&client("process-3")), Some("7"));
+        for other in ["process-2", "sentinel-1-cmd", "", "process-"] {
+            assert_eq!(of_second_half(&client(other)), None, "{other}");
+        }
+    }
+}
