@@ -68,7 +68,7 @@ async fn a_wait_of_no_time_is_long_enough_for_an_answer() {
     locks.semaphore("e").initialise(1).await.unwrap();
     locks.permit_semaphore("f").initialise(1).await.unwrap();
     for call in ["attempt", "counter"] {
-        script.always(call, Fate::SlowReply(Duration::from_millis(40)));
+        script.always(call, Fate::SlowReplyInTime(Duration::from_millis(40)));
     }
     for request in kinds(&locks) {
         let text = format!("{request:?}");

@@ -31,6 +31,8 @@ pub(crate) enum Fate {
     LoseReply,
     /// Runs at once; the answer comes so much later.
     SlowReply(Duration),
+    /// The same on a backend that keeps to the deadline of an attempt or a count, which then may have run.
+    SlowReplyInTime(Duration),
     /// Runs after the given time, even if the call is dropped before.
     Late(Duration),
     /// Never returns, does not run.
@@ -168,7 +170,7 @@ impl Scripted {
                 run.await;
                 Err(error(BackendErrorKind::Timeout, Executed::Maybe))
             }
-            Fate::SlowReply(delay) => {
+            Fate::SlowReply(delay) | Fate::SlowReplyInTime(delay) => {
                 let answer = run.await;
                 sleep(delay).await;
                 Ok(answer)
@@ -182,6 +184,24 @@ impl Scripted {
             }
             Fate::Hang => std::future::pending().await,
         }
+    }
+
+    async fn call_in_time<T, Fut>(
+        &self,
+        fate: Fate,
+        deadline: Instant,
+        run: Fut,
+    ) -> Result<T, BackendError>
+    where
+        T: Send + 'static,
+        Fut: Future<Output = T> + Send + 'static,
+    {
+        let Fate::SlowReplyInTime(_) = fate else {
+            return self.call(fate, run).await;
+        };
+        let late = |_| Err(error(BackendErrorKind::Timeout, Executed::Maybe));
+        let answer = tokio::time::timeout_at(deadline, self.call(fate, run)).await;
+        answer.unwrap_or_else(late)
     }
 }
 
@@ -207,8 +227,9 @@ impl LockBackend for Scripted {
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         let fate = self.fate("attempt", vec![(&attempt.target, attempt.owner.clone())]);
         let (store, attempt) = (self.store.clone(), attempt.clone());
-        self.call(fate, async move { store.attempt(&attempt).await })
-            .await?
+        let deadline = attempt.deadline;
+        let run = async move { store.attempt(&attempt).await };
+        self.call_in_time(fate, deadline, run).await?
     }
 
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
@@ -275,8 +296,9 @@ impl LockBackend for Scripted {
             vec![(&request.target, request.operation.clone())],
         );
         let (store, request) = (self.store.clone(), request.clone());
-        self.call(fate, async move { store.counter(&request).await })
-            .await?
+        let deadline = request.deadline;
+        let run = async move { store.counter(&request).await };
+        self.call_in_time(fate, deadline, run).await?
     }
 
     async fn evict(
