@@ -143,7 +143,8 @@ async fn a_newcomer_behind_a_holder_of_its_process_is_told() {
     let held = locks.lock("a").acquire().await.unwrap();
     let (request, mut progress) = locks.lock("a").with_progress();
     let waiting = tokio::spawn(request.acquire());
-    let seen = tokio::time::timeout(Duration::from_millis(100), progress.next()).await;
+    // Before anybody comes by who looks after the queue.
+    let seen = tokio::time::timeout(Duration::from_millis(10), progress.next()).await;
     assert!(seen.unwrap().unwrap().holder_remaining.is_some());
     held.release().await.unwrap();
     waiting.await.unwrap().unwrap().release().await.unwrap();
