@@ -5,7 +5,6 @@ use quote::{ToTokens, quote};
 use syn::{Expr, Ident, LitStr};
 
 /// The name of a lock, as text for `format!` and what goes into it.
-#[derive(Debug)]
 pub(crate) struct Template {
     format: LitStr,
     arguments: Vec<Expr>,
