@@ -1,3 +1,4 @@
+#![cfg_attr(docsrs, feature(doc_cfg))]
 //! The heart of Locktopus: the contract for backends, the engine that acquires and keeps locks, and the objects that
 //! users hold. No client library and no backend appears anywhere in this crate.
 //!
@@ -52,6 +53,8 @@ pub use contract::validity::ValidityMargin;
 pub use contract::wake::{Wake, WakeGroup, WakeStream};
 pub use engine::cohort_settings::CohortSettings;
 pub use engine::error::{LockError, LostCause, Phase};
+#[doc(hidden)]
+pub use engine::observe::reconnected;
 pub use engine::settings::{MIN_LEASE, WaitStrategy};
 pub use engine::unless_busy::UnlessBusy;
 pub use engine::wait_progress::{WaitEstimate, WaitPosition, WaitProgress};

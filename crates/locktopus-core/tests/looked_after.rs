@@ -146,7 +146,7 @@ impl Walk {
         let now = self.now;
         match self.queue.arrive(|| Asker, || now, may) {
             Arrival::Leads { number, .. } => self.leader = Some((number, now, None)),
-            Arrival::Waits { slot, look_at } => {
+            Arrival::Waits { slot, look_at, .. } => {
                 self.patrols.extend(look_at);
                 self.waiting.push((slot, now));
             }

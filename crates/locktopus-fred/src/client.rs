@@ -48,7 +48,7 @@ impl FredClient {
 #[async_trait]
 impl RedisClient for FredClient {
     fn name(&self) -> &'static str {
-        "fred"
+        crate::connection::NAME
     }
 
     fn deployment(&self) -> Deployment {

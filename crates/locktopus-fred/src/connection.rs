@@ -10,3 +10,6 @@ pub(crate) mod request;
 pub(crate) mod sentinel;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
+
+/// What this client is called where it is told from others: in errors and metrics.
+pub(crate) const NAME: &str = "fred";

@@ -41,7 +41,7 @@ impl RedisRsClient {
 impl RedisClient for RedisRsClient {
     fn name(&self) -> &'static str {
         match self.topology.router() {
-            None => "redis-rs",
+            None => crate::connection::NAME,
             Some(_) => "redis-rs cluster-async",
         }
     }

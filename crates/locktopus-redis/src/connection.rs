@@ -12,3 +12,6 @@ pub(crate) mod sentinel;
 pub(crate) mod stream;
 pub(crate) mod sync;
 pub(crate) mod tls;
+
+/// What this client is called where it is told from others: in errors and metrics.
+pub(crate) const NAME: &str = "redis-rs";

@@ -2,14 +2,16 @@
 //! the guards and requests that users have in hand.
 //!
 //! * `holding`: leases that are held. Renewal, loss, release, and every call to the backend.
+//! * `observe`: what is told of both to those who watch, as spans and metrics.
 //! * `acquisition`: how a lease is come by, alone or together with others of this process.
 //!
-//! Layers, lowest first: error, unless_busy, cohort_settings, settings, wait_progress, holding, acquisition.
+//! Layers, lowest first: error, unless_busy, cohort_settings, settings, wait_progress, observe, holding, acquisition.
 
 pub(crate) mod acquisition;
 pub(crate) mod cohort_settings;
 pub(crate) mod error;
 pub(crate) mod holding;
+pub(crate) mod observe;
 pub(crate) mod settings;
 pub(crate) mod unless_busy;
 pub(crate) mod wait_progress;

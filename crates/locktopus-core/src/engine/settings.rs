@@ -30,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) lease_cache: Duration,
     /// How long tokens are remembered, unless the backend's own setting counts.
     pub(crate) token_retention: Option<TokenRetention>,
+    /// Whether spans say which lock they are about.
+    pub(crate) names_in_spans: bool,
 }
 
 impl Default for Settings {
@@ -46,6 +48,7 @@ impl Default for Settings {
             cohort: CohortSettings::default(),
             lease_cache: Duration::ZERO,
             token_retention: None,
+            names_in_spans: false,
         }
     }
 }

@@ -331,6 +331,15 @@ impl LocktopusBuilder {
         self
     }
 
+    /// Lets spans of waits and holds say the lock's name, in the field `lock.name`. Default: they do not, because names may
+    /// be personal data, and there may be many of them. Metrics never have names.
+    #[cfg(feature = "tracing")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tracing")))]
+    pub fn names_in_spans(mut self, names: bool) -> Self {
+        self.settings.names_in_spans = names;
+        self
+    }
+
     /// Builds it and starts its watchdog.
     ///
     /// # Errors

@@ -186,7 +186,7 @@ struct Keeper {
 
 impl Keeper {
     async fn keep(&self) {
-        let mut redial = Redial::new();
+        let mut redial = Redial::new(crate::connection::NAME);
         let mut lost_subscriptions = false;
         loop {
             match self.dialer.dial(&self.target, self.purpose).await {

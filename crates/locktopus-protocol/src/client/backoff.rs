@@ -72,8 +72,12 @@ impl Default for Backoff {
 }
 
 /// When one connection may be made again.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Redial {
+    /// Whose connection it is, for the count of connections that were made again.
+    client: &'static str,
+    /// There was a connection before.
+    before: bool,
     backoff: Backoff,
     not_before: Option<Instant>,
     connected: Option<Instant>,
@@ -82,10 +86,17 @@ pub struct Redial {
 }
 
 impl Redial {
-    /// A place that was never connected: the first attempt may begin at once.
+    /// A place that this client was never connected to: the first attempt may begin at once.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(client: &'static str) -> Self {
+        Self {
+            client,
+            before: false,
+            backoff: Backoff::default(),
+            not_before: None,
+            connected: None,
+            short_lived: false,
+        }
     }
 
     /// With this source of 64 random bits, for tests.
@@ -110,6 +121,9 @@ impl Redial {
 
     /// An attempt succeeded.
     pub fn connected(&mut self, now: Instant) {
+        if std::mem::replace(&mut self.before, true) {
+            locktopus_core::reconnected(self.client);
+        }
         self.connected = Some(now);
         self.not_before = None;
     }
@@ -129,6 +143,8 @@ impl Redial {
 
 #[cfg(test)]
 mod tests {
+    use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+
     use super::*;
 
     fn full() -> u64 {
@@ -172,7 +188,7 @@ mod tests {
     async fn a_lost_connection_is_replaced_at_once_and_a_failed_attempt_is_paused_after() {
         let begin = Instant::now();
         let at = |millis| begin + Duration::from_millis(millis);
-        let mut redial = Redial::new().with_random(full);
+        let mut redial = Redial::new("test").with_random(full);
         assert_eq!(redial.wait(at(0)), None);
         redial.connected(at(0));
         redial.lost(at(1000));
@@ -192,7 +208,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn connections_that_do_not_last_are_failures_but_for_the_first() {
         let begin = Instant::now();
-        let mut redial = Redial::new().with_random(full);
+        let mut redial = Redial::new("test").with_random(full);
         let mut waits = Vec::new();
         for _ in 0..4 {
             redial.connected(begin);
@@ -200,5 +216,27 @@ mod tests {
             waits.push(redial.wait(begin).unwrap_or_default());
         }
         assert_eq!(millis(&waits), [0, 20, 30, 45]);
+    }
+
+    #[test]
+    fn connections_that_are_made_again_are_counted() {
+        let recorder = DebuggingRecorder::new();
+        metrics::with_local_recorder(&recorder, || {
+            let mut redial = Redial::new("test");
+            let now = Instant::now();
+            redial.failed(now);
+            redial.connected(now);
+            for _ in 0..3 {
+                redial.lost(now);
+                redial.failed(now);
+                redial.connected(now);
+            }
+        });
+        let counted = recorder.snapshotter().snapshot().into_vec();
+        let [(key, _, _, value)] = &counted[..] else {
+            panic!("{counted:?}");
+        };
+        assert_eq!(key.key().name(), "locktopus_reconnects_total");
+        assert_eq!(*value, DebugValue::Counter(3));
     }
 }

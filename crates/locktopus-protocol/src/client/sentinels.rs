@@ -203,7 +203,7 @@ impl Sentinels {
     }
 
     async fn watch_one(&self, sentinel: &HostPort) {
-        let mut redial = Redial::new();
+        let mut redial = Redial::new("sentinel");
         let mut may_subscribe = true;
         loop {
             if let Ok(line) = self.dialer.dial(sentinel).await {

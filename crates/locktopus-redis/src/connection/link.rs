@@ -81,7 +81,7 @@ impl Link {
             listener,
             current: Mutex::new(Current {
                 state: State::Idle,
-                redial: Redial::new(),
+                redial: Redial::new(crate::connection::NAME),
                 why: "the connection was lost".to_owned(),
             }),
         })

@@ -39,7 +39,7 @@ struct Shared {
 }
 
 /// When the next attempt may begin, and how the last one failed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Attempts {
     redial: Redial,
     why: String,
@@ -82,7 +82,10 @@ impl Deferred {
             shared: Arc::new(Shared {
                 url,
                 connected: OnceLock::new(),
-                connecting: Arc::default(),
+                connecting: Arc::new(Mutex::new(Attempts {
+                    redial: Redial::new("node"),
+                    why: String::new(),
+                })),
                 closed: CancellationToken::new(),
             }),
         })

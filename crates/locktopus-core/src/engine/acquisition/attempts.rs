@@ -15,6 +15,7 @@ use crate::contract::kind::LockKind;
 use crate::contract::request::{AcquireAttempt, AttemptOutcome};
 use crate::engine::error::{LockError, Phase};
 use crate::engine::holding::held::Held;
+use crate::engine::observe;
 use crate::engine::settings::WaitStrategy;
 
 /// Short leases do not make waiters ask more often than this.
@@ -169,6 +170,7 @@ impl<'a> Acquisition<'a> {
             Obstacle::Queued { remaining, ahead } => (Some(ahead), remaining),
             Obstacle::Failed(_) => return,
         };
+        ahead.into_iter().for_each(observe::stands_behind);
         if let Some(progress) = &self.plan.progress {
             progress.report(ahead, remaining, self.plan.lease);
         }

@@ -29,10 +29,11 @@ pub(crate) enum Arrival {
     },
     /// Alone with a lease that was kept: it holds the lock.
     Holds(Arc<SharedLease>),
-    /// Behind others. `look_at`: somebody must be sent to look after the local queue then.
+    /// Behind others: `ahead` of them wait, or did. `look_at`: somebody must be sent to look after the local queue then.
     Waits {
         slot: Arc<Slot>,
         look_at: Option<BootInstant>,
+        ahead: u64,
     },
     /// The local queue is closed.
     Closed,
@@ -101,6 +102,7 @@ impl LocalQueue {
             Stage::Led(_) | Stage::Offered { .. } | Stage::Held(_) | Stage::Handed { .. } => {}
         }
         let slot = Arc::new(Slot::new(asker()));
+        let ahead = inner.waiting.len() as u64;
         inner.waiting.push_back(Arc::clone(&slot));
         // If somebody comes already, it is soon enough: whoever hands something over sees to that, and a leader that
         // says how long it will be silent. One that has said nothing has a patrol to fear from now on.
@@ -109,7 +111,11 @@ impl LocalQueue {
             Some(_) if !silent => None,
             _ => inner.look_by(now() + PATIENCE),
         };
-        Arrival::Waits { slot, look_at }
+        Arrival::Waits {
+            slot,
+            look_at,
+            ahead,
+        }
     }
 
     /// The lease that a member has, or was just handed.

@@ -26,6 +26,7 @@ use crate::engine::holding::give_back::Owed;
 use crate::engine::holding::grant::Grant;
 use crate::engine::holding::held::Held;
 use crate::engine::holding::passed_on::PassedOn as _;
+use crate::engine::observe;
 
 /// Takes a lock that has a local queue in this process.
 pub(crate) async fn acquire(
@@ -61,6 +62,8 @@ pub(crate) async fn acquire(
             }
             Place::Waits(mut waiting) => match waiting.turn(plan, started).await? {
                 Some(Begun::Holds(shared, since)) => {
+                    let took = clock::now().since(since);
+                    engine.observer.handed_on(&plan.target, took);
                     return Ok(Some(hold(engine, plan, &shared, since)));
                 }
                 Some(Begun::Leads(number, state)) => Place::Leads(waiting.lead(number, state)),
@@ -100,7 +103,12 @@ impl Place {
                 kept,
                 leads: true,
             })),
-            Arrival::Waits { slot, look_at } => {
+            Arrival::Waits {
+                slot,
+                look_at,
+                ahead,
+            } => {
+                observe::stands_behind_here(ahead);
                 cohort.patrol_at(engine, look_at);
                 if plan.progress.is_some() {
                     cohort.watch();

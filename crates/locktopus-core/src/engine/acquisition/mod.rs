@@ -53,6 +53,17 @@ use crate::engine::holding::held::Held;
 ///
 /// Within the process first, where others may hold the lock or be on the way to it; else from the backend.
 pub(crate) async fn acquire(engine: &Arc<Engine>, plan: &Plan) -> Result<Option<Held>, LockError> {
+    let waiting = engine.observer.waits(&plan.target);
+    let answer = waiting.around(unobserved(engine, plan)).await;
+    match &answer {
+        Ok(Some(held)) => held.observed(waiting.granted(held.state().token)),
+        Ok(None) => waiting.busy(),
+        Err(error) => waiting.failed(error),
+    }
+    answer
+}
+
+async fn unobserved(engine: &Arc<Engine>, plan: &Plan) -> Result<Option<Held>, LockError> {
     let started = Instant::now();
     if cohort::serves(engine, plan) {
         return member::acquire(engine, plan, started).await;

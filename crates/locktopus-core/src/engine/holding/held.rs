@@ -8,6 +8,7 @@ use crate::engine::holding::give_back::Owed;
 use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::services::Services;
 use crate::engine::holding::watchdog;
+use crate::engine::observe::Holding;
 
 /// One hold of a lease. Dropping it ends the hold, and with the last one the lease: whatever happens to whoever took
 /// the lock, it is given back.
@@ -54,6 +55,11 @@ impl Held {
 
     pub(crate) fn watch(&self) -> watchdog::Ticket {
         self.parts().watch
+    }
+
+    /// Lets those who watch know of the first hold of a lease: `holding` is told of its end.
+    pub(crate) fn observed(&self, holding: Holding) {
+        self.state().observed(holding);
     }
 
     /// Another hold of the same lease, unless the last one is gone.

@@ -19,6 +19,7 @@ use crate::engine::holding::grant::Grant;
 use crate::engine::holding::passed_on::PassedOn;
 use crate::engine::holding::shared_owner::SharedOwner;
 use crate::engine::holding::term::Term;
+use crate::engine::observe::{Hold, Holding};
 
 /// Everything known about one acquisition. Shared by guards, leases, the watchdog and owner handles.
 pub(crate) struct LeaseState {
@@ -45,6 +46,8 @@ pub(crate) struct LeaseState {
     signal: OnceLock<CancellationToken>,
     /// A writer's id, lent to a reader: noted by both of them.
     loan: Mutex<Option<Arc<SharedOwner>>>,
+    /// What is told to those who watch.
+    hold: Hold,
 }
 
 /// Whether a lease is passed on within the process, and what it is of that.
@@ -146,6 +149,7 @@ impl LeaseState {
             releasing: AtomicBool::new(false),
             holds: AtomicUsize::new(1),
             loan: Mutex::default(),
+            hold: Hold::default(),
             cause: OnceLock::new(),
             signal: OnceLock::new(),
         }
@@ -267,6 +271,7 @@ impl LeaseState {
         let Some(cause) = self.lost() else {
             return;
         };
+        self.hold.end(cause);
         // Either this sees the signal that `signal` makes, or that sees the cause.
         fence(Ordering::SeqCst);
         if let Some(signal) = self.signal.get() {
@@ -277,6 +282,11 @@ impl LeaseState {
         {
             passed_on.ended(cause);
         }
+    }
+
+    /// The lease is held from now on; `holding` is told when it is not any more.
+    pub(crate) fn observed(&self, holding: Holding) {
+        self.hold.begin(holding, || self.lost());
     }
 
     /// Cancelled when the lease has ended.

@@ -13,6 +13,7 @@ use crate::contract::safety_mode::SafetyMode;
 use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::reaper::Lanes;
 use crate::engine::holding::watchdog::{self, Watchdog};
+use crate::engine::observe::Observer;
 use crate::engine::settings::Settings;
 
 /// Even a backend in the same room may be busy.
@@ -25,6 +26,7 @@ const LONGEST_FIRST_ANSWER: Duration = Duration::from_millis(250);
 pub(crate) struct Services {
     pub(crate) backend: DynBackend,
     pub(crate) settings: Settings,
+    pub(crate) observer: Observer,
     pub(crate) watchdog: Arc<Watchdog>,
     /// Background tasks run here even if a guard is dropped on a thread that knows no runtime.
     pub(crate) runtime: Handle,
@@ -43,6 +45,7 @@ impl Services {
     pub(crate) fn start(backend: DynBackend, settings: Settings, runtime: Handle) -> Arc<Self> {
         let services = Arc::new(Self {
             watchdog: Arc::default(),
+            observer: Observer::new(backend.info().name, settings.names_in_spans),
             backend,
             settings,
             runtime,

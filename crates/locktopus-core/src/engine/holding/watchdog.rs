@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::due::{Due, Next, Watched};
 use self::timing::{renewal, renewal_lease};
-use self::wheel::{Sooner, Wheel};
+use self::wheel::{Failures, Sooner, Wheel};
 use crate::contract::backend_error::BackendError;
 use crate::contract::clock::{self, BootInstant};
 use crate::contract::request::{ExtendOutcome, ExtendRequest};
@@ -34,6 +34,7 @@ use crate::contract::sync::lock;
 use crate::engine::error::LostCause;
 use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::services::Services;
+use crate::engine::observe::Extensions;
 
 /// A renewal is due after this part of the lease, as in Redisson.
 const RENEWALS_PER_LEASE: u32 = 3;
@@ -252,7 +253,10 @@ impl Watchdog {
         let deadline = until.max(sent + Duration::from_millis(5)).timer();
         let answers = services.extend(&requests, deadline).await;
         let valid_until = services.settings.margin.valid_until(sent, lease);
-        for (lost, cause) in self.renewed(&batch, answers, valid_until) {
+        let mut extensions = Extensions::default();
+        let lost = self.renewed(&batch, answers, valid_until, &mut extensions);
+        services.observer.extended(&extensions);
+        for (lost, cause) in lost {
             tracing::warn!(lock = %lost.target, %cause, "lock lost");
             lost.end(cause);
         }
@@ -264,6 +268,7 @@ impl Watchdog {
         batch: &[Watched],
         answers: Vec<Result<ExtendOutcome, BackendError>>,
         valid_until: BootInstant,
+        extensions: &mut Extensions,
     ) -> Vec<(Arc<LeaseState>, LostCause)> {
         let (now, mut lost, mut look_sooner) = (clock::now(), Vec::new(), false);
         // Usually all of a batch have the same lease.
@@ -279,7 +284,9 @@ impl Watchdog {
             entry.in_flight = false;
             let deadline = match answer {
                 Ok(ExtendOutcome::Extended) => {
-                    entry.failures = None;
+                    let failures = entry.failures.take();
+                    let due = failures.map(|failures| failures.since).or(entry.renew_at);
+                    extensions.note(&state.target, now.since(due.unwrap_or(now)));
                     let (lease, deadline) = state.confirmed(valid_until);
                     let renew_at = match usual {
                         Some((usual, renew_at)) if usual == lease => renew_at,
@@ -303,7 +310,8 @@ impl Watchdog {
                 }
                 Err(error) => {
                     tracing::debug!(lock = %state.target, %error, "renewal failed, will try again");
-                    let failures = entry.failures.get_or_insert_default();
+                    let due = entry.renew_at.unwrap_or(now);
+                    let failures = entry.failures.get_or_insert_with(|| Failures::since(due));
                     let pause = FIRST_RETRY * 2_u32.pow(failures.count.min(4));
                     failures.count += 1;
                     failures.detail = error.to_string();

@@ -106,5 +106,6 @@ pub(crate) fn hold(
     }));
     let watch = services.watch(&state).ok_or(LockError::ShutDown)?;
     let held = Held::new(Arc::clone(services), state, watch);
+    held.observed(services.observer.holds(&plan.target, token));
     Ok(LockGuard::new(held))
 }

@@ -30,9 +30,11 @@ pub(super) struct Entry {
     pub(super) failures: Option<Box<Failures>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Failures {
     pub(super) count: u32,
+    /// When the first of them was due.
+    pub(super) since: BootInstant,
     /// What the last one failed with.
     pub(super) detail: String,
 }
@@ -45,6 +47,17 @@ impl Entry {
             Some(at) if !self.in_flight => at.min(valid_until),
             _ => valid_until,
         }
+    }
+}
+
+impl Failures {
+    pub(super) fn since(since: BootInstant) -> Box<Self> {
+        let (count, detail) = (0, String::new());
+        Box::new(Self {
+            count,
+            since,
+            detail,
+        })
     }
 }
 

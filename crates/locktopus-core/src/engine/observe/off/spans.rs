@@ -1,0 +1,40 @@
+//! No spans.
+
+use crate::contract::kind::LockTarget;
+use crate::contract::token::FencingToken;
+
+#[derive(Debug)]
+pub(super) struct Wait;
+
+impl Wait {
+    pub(super) fn new(_: &'static str, _: &LockTarget, _: bool) -> Self {
+        Self
+    }
+
+    pub(super) fn around<F: Future>(&self, work: F) -> F {
+        work
+    }
+
+    pub(super) fn granted(&self, _: Option<FencingToken>) {}
+
+    pub(super) fn ended(&mut self, _: &'static str) {}
+}
+
+pub(super) fn stands_behind(_: &'static str, _: u64) {}
+
+#[derive(Debug)]
+pub(super) struct Hold;
+
+impl Hold {
+    pub(super) fn new(
+        _: &'static str,
+        _: &LockTarget,
+        _: bool,
+        _: Option<FencingToken>,
+        _: Option<&Wait>,
+    ) -> Self {
+        Self
+    }
+
+    pub(super) fn ended(&mut self, _: &'static str) {}
+}

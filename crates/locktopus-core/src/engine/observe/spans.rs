@@ -1,0 +1,98 @@
+//! Spans, by `tracing`.
+
+use tracing::field::Empty;
+use tracing::instrument::{Instrument as _, Instrumented};
+use tracing::{Span, info_span};
+
+use crate::contract::kind::LockTarget;
+use crate::contract::token::FencingToken;
+
+/// What both spans say of a lock.
+fn name(target: &LockTarget, names: bool) -> Option<&str> {
+    names.then(|| target.name().as_str())
+}
+
+/// One who asks for a lock.
+#[derive(Debug)]
+pub(super) struct Wait {
+    span: Span,
+    told: bool,
+}
+
+impl Wait {
+    pub(super) fn new(backend: &'static str, target: &LockTarget, names: bool) -> Self {
+        let span = info_span!(
+            target: "locktopus",
+            "lock.wait",
+            lock.kind = target.kind().as_str(),
+            lock.backend = backend,
+            lock.name = name(target, names),
+            lock.ahead = Empty,
+            lock.ahead_here = Empty,
+            lock.outcome = Empty,
+            lock.token = Empty,
+        );
+        Self { span, told: false }
+    }
+
+    pub(super) fn around<F: Future>(&self, work: F) -> Instrumented<F> {
+        work.instrument(self.span.clone())
+    }
+
+    pub(super) fn granted(&self, token: Option<FencingToken>) {
+        self.span.record("lock.token", token.map(FencingToken::get));
+    }
+
+    pub(super) fn ended(&mut self, outcome: &'static str) {
+        self.told = true;
+        self.span.record("lock.outcome", outcome);
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        if !self.told {
+            self.ended("dropped");
+        }
+    }
+}
+
+/// The wait's span is the innermost one where the engine calls this. If the program's subscriber does not want that span,
+/// the innermost one is the program's own, which has no such field.
+pub(super) fn stands_behind(field: &'static str, ahead: u64) {
+    Span::current().record(field, ahead);
+}
+
+/// A lock that is held.
+#[derive(Debug)]
+pub(super) struct Hold {
+    span: Span,
+}
+
+impl Hold {
+    pub(super) fn new(
+        backend: &'static str,
+        target: &LockTarget,
+        names: bool,
+        token: Option<FencingToken>,
+        wait: Option<&Wait>,
+    ) -> Self {
+        let span = info_span!(
+            target: "locktopus",
+            "lock.hold",
+            lock.kind = target.kind().as_str(),
+            lock.backend = backend,
+            lock.name = name(target, names),
+            lock.token = token.map(FencingToken::get),
+            lock.end = Empty,
+        );
+        if let Some(wait) = wait {
+            span.follows_from(&wait.span);
+        }
+        Self { span }
+    }
+
+    pub(super) fn ended(&mut self, cause: &'static str) {
+        self.span.record("lock.end", cause);
+    }
+}
