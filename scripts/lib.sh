@@ -194,6 +194,16 @@ ensure_jdk() {
     }
 }
 
+# The server's programs are where Debian puts them; its tests start one of their own.
+ensure_postgres() {
+    compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null && return
+    install_packages postgresql || return
+    compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || {
+        WHY='no PostgreSQL server after installing it'
+        return 1
+    }
+}
+
 ensure_server() {
     SERVER=$(find_server)
     if [ -n "$SERVER" ] && [ ! -x "$SERVER" ]; then

@@ -1,0 +1,101 @@
+//! A [tower](https://docs.rs/tower) layer that holds a distributed lock, chosen by the request, while a service answers.
+//!
+//! For handlers that must not run twice at the same time: a payment with an idempotency key, a webhook that is delivered again
+//! while its first delivery is worked on, a command for one shopping cart. `examples/recipes` has it in axum.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use locktopus_core::Locktopus;
+//! use locktopus_memory::MemoryBackend;
+//! use locktopus_tower::LockLayer;
+//! use tower::{Layer, Service, ServiceExt, service_fn};
+//!
+//! let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+//! let pay = service_fn(|invoice: u32| async move { Ok::<_, std::io::Error>(format!("paid {invoice}")) });
+//! let mut once = LockLayer::new(move |invoice: &u32| Some(locks.lock(format!("invoice:{invoice}")))).layer(pay);
+//! assert_eq!(once.ready().await?.call(42).await?, "paid 42");
+//! # Ok(()) }
+//! ```
+
+mod error;
+mod service;
+
+use std::fmt;
+use std::sync::Arc;
+
+use locktopus_core::{Lease, LockRequest};
+use tower_layer::Layer;
+
+pub use error::LockedError;
+pub use service::LockService;
+
+type LockOf<R> = dyn Fn(&R) -> Option<LockRequest> + Send + Sync;
+type Attach<R> = dyn Fn(&mut R, Lease) + Send + Sync;
+
+/// Holds a lock while a service answers. See the [crate].
+///
+/// What the service does is dropped at its current await point as soon as the lock is lost ([`LockedError::Lost`]). Dropping
+/// the future of a call does that too, and gives the lock back in the background.
+pub struct LockLayer<R> {
+    lock_of: Arc<LockOf<R>>,
+    attach: Option<Arc<Attach<R>>>,
+    waits: bool,
+}
+
+impl<R> LockLayer<R> {
+    /// Takes the lock that `lock_of` makes of each request: its name, kind and lease. `None`: the request needs no lock.
+    ///
+    /// A lock that somebody else holds is not waited for ([`LockedError::Busy`]), unless [`waiting`](Self::waiting) says so.
+    pub fn new(lock_of: impl Fn(&R) -> Option<LockRequest> + Send + Sync + 'static) -> Self {
+        Self {
+            lock_of: Arc::new(lock_of),
+            attach: None,
+            waits: false,
+        }
+    }
+
+    /// Waits for a lock that somebody else holds, as its [`LockRequest`] says:
+    /// [`wait_at_most`](LockRequest::wait_at_most), or else for ever.
+    #[must_use]
+    pub fn waiting(mut self) -> Self {
+        self.waits = true;
+        self
+    }
+
+    /// Gives the service the [`Lease`]: for its fencing token, and to look whether the lock is still held. In HTTP, say
+    /// `|request, lease| { request.extensions_mut().insert(lease); }`.
+    #[must_use]
+    pub fn attach_lease(mut self, attach: impl Fn(&mut R, Lease) + Send + Sync + 'static) -> Self {
+        self.attach = Some(Arc::new(attach));
+        self
+    }
+}
+
+impl<S, R> Layer<S> for LockLayer<R> {
+    type Service = LockService<S, R>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        LockService {
+            inner,
+            layer: self.clone(),
+        }
+    }
+}
+
+impl<R> Clone for LockLayer<R> {
+    fn clone(&self) -> Self {
+        Self {
+            lock_of: Arc::clone(&self.lock_of),
+            attach: self.attach.clone(),
+            waits: self.waits,
+        }
+    }
+}
+
+impl<R> fmt::Debug for LockLayer<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockLayer")
+            .field("waits", &self.waits)
+            .finish_non_exhaustive()
+    }
+}

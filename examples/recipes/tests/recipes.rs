@@ -1,0 +1,146 @@
+//! Each program runs and does what it says.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a program said, which must end well.
+fn said(output: Output) -> Result<String> {
+    let text = String::from_utf8(output.stdout)?;
+    assert!(
+        output.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(text)
+}
+
+fn run(program: &str) -> Result<String> {
+    said(Command::new(program).env_remove("LOCKTOPUS_URL").output()?)
+}
+
+#[test]
+fn a_job_runs_on_one_of_three_instances() -> Result {
+    let said = run(env!("CARGO_BIN_EXE_job_once"))?;
+    assert_eq!(said.matches("is done").count(), 1, "{said}");
+    assert_eq!(said.matches("skips").count(), 2, "{said}");
+    Ok(())
+}
+
+#[test]
+fn transfers_in_both_orders_end_and_lose_nothing() -> Result {
+    let said = run(env!("CARGO_BIN_EXE_transfer"))?;
+    assert!(
+        said.contains("\"alice\": 100") && said.contains("\"bob\": 100"),
+        "{said}"
+    );
+    Ok(())
+}
+
+#[test]
+fn no_more_calls_than_permits() -> Result {
+    let said = run(env!("CARGO_BIN_EXE_api_client"))?;
+    assert!(said.contains("their sum is 132"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn spans_of_two_requests_reach_the_exporter() -> Result {
+    let said = run(env!("CARGO_BIN_EXE_otel"))?;
+    for name in [
+        "lock.wait",
+        "lock.hold",
+        "request",
+        "invoice:42",
+        "released",
+    ] {
+        assert!(said.matches(name).count() >= 2, "{name}: {said}");
+    }
+    Ok(())
+}
+
+/// Ends a program that the test does not wait for.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+fn scrape(port: u16) -> Result<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+#[tokio::test]
+async fn prometheus_finds_every_series() -> Result {
+    let port = free_port()?;
+    let program = Command::new(env!("CARGO_BIN_EXE_prometheus"))
+        .env_remove("LOCKTOPUS_URL")
+        .env("METRICS_LISTEN", format!("127.0.0.1:{port}"))
+        .stdout(Stdio::null())
+        .spawn()?;
+    let _running = Running(program);
+    let series = [
+        "locktopus_wait_seconds_bucket{",
+        "locktopus_hold_seconds_bucket{",
+        "locktopus_hand_off_seconds_bucket{",
+        "locktopus_extension_lateness_seconds_bucket{",
+        "locktopus_waiting{",
+        "locktopus_held{",
+        "cause=\"expired\"",
+        "outcome=\"granted\"",
+    ];
+    let started = Instant::now();
+    loop {
+        let text = scrape(port).unwrap_or_default();
+        let missing: Vec<_> = series
+            .iter()
+            .filter(|name| !text.contains(**name))
+            .collect();
+        if missing.is_empty() {
+            assert!(
+                !text.contains("shelf"),
+                "names of locks are nobody's business"
+            );
+            return Ok(());
+        }
+        assert!(
+            started.elapsed() < PATIENCE,
+            "{missing:?} are not in {text}"
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// The recipes are short enough to copy. Tests in the same file do not count.
+#[test]
+fn recipes_are_short() -> Result {
+    for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/bin"))? {
+        let path = file?.path();
+        let text = std::fs::read_to_string(&path)?;
+        let lines = text
+            .lines()
+            .take_while(|line| *line != "#[cfg(test)]")
+            .count();
+        assert!(lines < 60, "{} has {lines} lines", path.display());
+    }
+    Ok(())
+}
