@@ -1,6 +1,10 @@
 //! The command as users have it: real processes, on real servers.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::future_not_send,
+    reason = "helpers of tests are tests too, and each case has one thread"
+)]
 
 mod config;
 mod killed;
