@@ -23,6 +23,7 @@ use tokio::time::{Instant, timeout};
 use crate::connection::dial::Dialer;
 use crate::connection::link::{Link, Target};
 use crate::connection::sync::lock;
+use router::Doubt;
 pub(crate) use router::Router;
 use slots::SlotMap;
 
@@ -36,6 +37,8 @@ pub(crate) struct Cluster {
     dialer: Arc<Dialer>,
     /// Has every command first, if there is one.
     router: Option<Router>,
+    /// What it must not be asked for.
+    doubts: Mutex<Vec<Doubt>>,
     table: Mutex<Arc<Table>>,
     links: Mutex<HashMap<HostPort, Arc<Link>>>,
     /// Connections for commands that may block, made for the primaries that were asked for one.
@@ -75,6 +78,7 @@ impl Cluster {
             seeds,
             dialer,
             router,
+            doubts: Mutex::default(),
             table: Mutex::new(Arc::new(Table {
                 map: SlotMap::empty(),
                 links: Vec::new(),
@@ -94,9 +98,13 @@ impl Cluster {
     }
 
     pub(crate) async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
-        if let Some(router) = &self.router {
-            return self.routed(router, route, args).await;
+        match &self.router {
+            Some(router) => self.routed(router, route, args).await,
+            None => self.by_own_map(route, args).await,
         }
+    }
+
+    async fn by_own_map(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
         let slot = match route {
             Route::Slot(slot) => slot,
             Route::Any => return self.anywhere(args).await,
@@ -209,6 +217,7 @@ impl Cluster {
                     link.suspect();
                     self.suspect_blocking_link(&link);
                     self.suspect(&link);
+                    self.doubt(slot);
                 }
             }
             Route::Any => self.table().links.iter().for_each(|link| link.suspect()),

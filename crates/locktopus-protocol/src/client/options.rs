@@ -169,6 +169,16 @@ pub struct TlsOptions {
 }
 
 impl TlsOptions {
+    /// With these files, and defaults for the rest.
+    #[must_use]
+    pub fn of_files(ca_file: Option<PathBuf>, client_identity: Option<ClientIdentity>) -> Self {
+        Self {
+            ca_file,
+            client_identity,
+            ..Self::default()
+        }
+    }
+
     /// The same, with or without certificates being checked.
     #[must_use]
     pub fn insecure(mut self, insecure: bool) -> Self {

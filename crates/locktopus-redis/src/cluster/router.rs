@@ -1,9 +1,29 @@
 //! Commands by way of the cluster connection of redis-rs; without the feature `cluster-async`, there is none.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use locktopus_protocol::slot_map::Redirect;
 use locktopus_protocol::{ClientError, HostPort, Reply, Route};
+use tokio::time::Instant;
 
-use super::Cluster;
+use super::{Cluster, Table};
+use crate::connection::sync::lock;
+
+/// How long redis-rs is not asked for the slots of a node that gave no answer.
+const DOUBTED: Duration = Duration::from_secs(60);
+
+/// The slots of a node that redis-rs got no answer from.
+///
+/// An answer that does not come changes nothing in its map. If another node takes over, redis-rs asks the old one as soon as
+/// that one runs on and still takes itself for the primary, which then grants what the new one has granted. Our own map is
+/// refreshed meanwhile.
+#[derive(Debug)]
+pub(super) struct Doubt {
+    table: Arc<Table>,
+    owner: usize,
+    until: Instant,
+}
 
 #[cfg(feature = "cluster-async")]
 mod enabled;
@@ -20,6 +40,32 @@ impl Cluster {
         self.router.as_ref()
     }
 
+    /// A request got no answer.
+    pub(super) fn doubt(&self, slot: u16) {
+        let table = self.table();
+        let Some(owner) = table.map.owner(slot).filter(|_| self.router.is_some()) else {
+            return;
+        };
+        let now = Instant::now();
+        let mut doubts = lock(&self.doubts);
+        // Requests that go unanswered together are one doubt.
+        doubts.retain(|doubt| {
+            doubt.until > now && !(doubt.owner == owner && Arc::ptr_eq(&doubt.table, &table))
+        });
+        doubts.push(Doubt {
+            table,
+            owner,
+            until: now + DOUBTED,
+        });
+    }
+
+    fn is_doubted(&self, slot: u16) -> bool {
+        let now = Instant::now();
+        let concerns =
+            |doubt: &Doubt| doubt.until > now && doubt.table.map.owner(slot) == Some(doubt.owner);
+        lock(&self.doubts).iter().any(concerns)
+    }
+
     /// By way of redis-rs, which without retries follows no redirect.
     pub(super) async fn routed(
         &self,
@@ -27,6 +73,11 @@ impl Cluster {
         route: Route,
         args: &[&[u8]],
     ) -> Result<Reply, ClientError> {
+        if let Route::Slot(slot) = route
+            && self.is_doubted(slot)
+        {
+            return self.by_own_map(route, args).await;
+        }
         let answer = router.command(route, args).await;
         let Err(error) = &answer else { return answer };
         // It does not tell who refused, so a redirect to "the same host" leads nowhere.
@@ -55,6 +106,9 @@ impl Cluster {
         if in_the_wrong_place {
             // Then subscriptions may be, too.
             self.mark_stale();
+        }
+        if let (ClientError::MaybeExecuted(_), Route::Slot(slot)) = (error, route) {
+            self.doubt(slot);
         }
         if matches!(error, ClientError::Rejected { code, .. } if code == "READONLY") {
             self.unrest.send_modify(|count| *count += 1);

@@ -142,16 +142,14 @@ fn tls_options(said: &TlsSettings, read: Option<&TlsOptions>) -> TlsOptions {
         Some(read) if !said.says_whom_to_trust() => read.clone(),
         _ => {
             let identity = said.cert.clone().zip(said.key.clone());
-            TlsOptions {
-                ca_file: said.ca.clone(),
-                client_identity: identity.map(|(cert_file, key_file)| ClientIdentity {
-                    cert_file,
-                    key_file,
-                }),
-                danger_accept_invalid_certs: said.danger_accept_invalid_certs,
-                server_name: read.and_then(|read| read.server_name.clone()),
-                ..TlsOptions::default()
-            }
+            let identity = identity.map(|(cert_file, key_file)| ClientIdentity {
+                cert_file,
+                key_file,
+            });
+            let mut tls = TlsOptions::of_files(said.ca.clone(), identity)
+                .insecure(said.danger_accept_invalid_certs);
+            tls.server_name = read.and_then(|read| read.server_name.clone());
+            tls
         }
     };
     if said.server_name.is_some() {

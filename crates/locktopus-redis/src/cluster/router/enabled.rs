@@ -5,8 +5,8 @@
 //! even `MOVED` and `ASK` are followed. Redirects are followed over connections of our own.
 //!
 //! What an error means is harder to tell than on a connection of our own. When redis-rs fails to refresh its map, it answers
-//! **every** request under way with that failure, also those that were written long ago, and does not say that it does. So only
-//! errors which no refresh can end in are taken for the server's answer or for "never sent".
+//! **every** request under way with that failure, also those that were written long ago, and does not say that it does. Most
+//! refusals it passes on as answers. Of the errors it hands out, only those that no refresh can end in are believed.
 
 use std::fmt;
 use std::sync::Mutex;
