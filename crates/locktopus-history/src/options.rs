@@ -12,7 +12,8 @@ pub struct Options {
     /// for a while, only a grant that was asked for after another one had been received is promised the larger token
     /// ([`handed_on`](Self::handed_on) later, to be exact), and the rest is counted. true.
     pub exclusive: bool,
-    /// For how long a lease is passed on inside a process, with tokens that were reserved when it was granted. 20 ms.
+    /// How old a lease may be that is passed on inside a process, with tokens that were reserved when the server granted it: the
+    /// time of the answer, and the 20 ms for which it is passed on. 1 s.
     pub handed_on: Duration,
     /// How soon after the signal of a loss a use must have ended. It never allows use after the
     /// end of validity. 10 ms.
@@ -35,7 +36,7 @@ impl Default for Options {
         Self {
             examples: 20,
             exclusive: true,
-            handed_on: Duration::from_millis(20),
+            handed_on: Duration::from_secs(1),
             reaction: Duration::from_millis(10),
             reply_slack: Duration::from_millis(100),
             retry_pause: Duration::from_secs(1),

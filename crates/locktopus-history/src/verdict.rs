@@ -107,13 +107,14 @@ pub struct OverlapCount {
 pub struct Tokens {
     /// Grants with a token.
     pub checked: u64,
-    /// Grants with a token that another one had before.
+    /// Grants with a token that another one had before: where no exclusion is promised, that one had certainly been given
+    /// before, as with falls.
     pub duplicates: u64,
     /// Grants with a smaller token than one that was certainly given before: received before they were asked for, or,
     /// where exclusion is promised, before they were received while still valid.
     pub falls: u64,
-    /// Where no exclusion is promised: further grants with a smaller token than one that was received before them, while
-    /// they were under way. Measured, not a violation.
+    /// Where no exclusion is promised: further grants with the same token as another one, or with a smaller one than one that was
+    /// received before them, while they were under way. Measured, not a violation.
     pub unordered: u64,
     /// Some of the duplicates.
     pub duplicate_examples: Vec<Offence>,

@@ -19,13 +19,18 @@ pub(super) fn check(all: &Assembled, options: &Options) -> Tokens {
     for lock in &all.locks {
         let mut grants = tokened(lock);
         tokens.checked += grants.len() as u64;
-        tokens.duplicates += find_duplicates(lock, &mut grants, &mut duplicates);
+        let handed_on = nanos(options.handed_on);
+        let anyway = |grant: &Tokened<'_>| follows_anyway(grant).saturating_sub(handed_on);
+        let is_fault = |first: &Tokened<'_>, other: &Tokened<'_>| {
+            options.exclusive || first.2.at < anyway(other)
+        };
+        let (faults, others) = find_duplicates(lock, &mut grants, is_fault, &mut duplicates);
+        tokens.duplicates += faults;
+        tokens.unordered += others;
         let by_receipt = |grant: &Tokened<'_>| follows_if_exclusive(grant, &all.faults);
         if options.exclusive {
             tokens.falls += find_falls(lock, &mut grants, by_receipt, &mut falls).len() as u64;
         } else {
-            let handed_on = nanos(options.handed_on);
-            let anyway = |grant: &Tokened<'_>| follows_anyway(grant).saturating_sub(handed_on);
             let promised = find_falls(lock, &mut grants, anyway, &mut falls);
             tokens.falls += promised.len() as u64;
             grants.retain(|(_, attempt, _)| !promised.contains(&attempt.id));
@@ -50,17 +55,27 @@ fn tokened(lock: &Lock) -> Vec<Tokened<'_>> {
         .collect()
 }
 
-/// Holders who enter again have one lease and one token.
-fn find_duplicates(lock: &Lock, grants: &mut [Tokened<'_>], worst: &mut Worst) -> u64 {
+/// How many grants have a token that an earlier one has, and are a fault, and how many are not. Holders who enter again have one
+/// lease and one token.
+fn find_duplicates(
+    lock: &Lock,
+    grants: &mut [Tokened<'_>],
+    is_fault: impl Fn(&Tokened<'_>, &Tokened<'_>) -> bool,
+    worst: &mut Worst,
+) -> (u64, u64) {
     grants.sort_by_key(|&(token, _, held)| (token, held.at));
-    let mut found = 0;
+    let (mut found, mut others) = (0, 0);
     let mut tenures = HashSet::new();
     for same in grants.chunk_by(|a, b| a.0 == b.0) {
         let (token, first, held) = same[0];
         tenures.clear();
         tenures.insert(held.tenure);
-        for &(_, other, held) in &same[1..] {
-            if tenures.insert(held.tenure) {
+        for grant in &same[1..] {
+            let &(_, other, held) = grant;
+            if !tenures.insert(held.tenure) {
+                continue;
+            }
+            if is_fault(&same[0], grant) {
                 found += 1;
                 worst.add(offence(
                     lock,
@@ -69,10 +84,12 @@ fn find_duplicates(lock: &Lock, grants: &mut [Tokened<'_>], worst: &mut Worst) -
                     other,
                     format!("both {token}"),
                 ));
+            } else {
+                others += 1;
             }
         }
     }
-    found
+    (found, others)
 }
 
 /// The grants whose token is not larger than that of every grant which was received before `follows` says.

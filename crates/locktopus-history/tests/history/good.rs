@@ -281,21 +281,44 @@ fn where_no_exclusion_is_promised_only_requests_order_tokens() {
     assert_eq!(lax.tokens.unordered_examples.len(), 1);
 }
 
+/// A second grant of the same token or a smaller one, asked for so many milliseconds after the first was received.
+fn later(millis: u64, token: u64) -> [Life; 2] {
+    const MS: u64 = 1_000_000;
+    let asked = 10 + millis * MS;
+    [
+        life(1).asks(0).gets(10, 9_000 * MS, 9),
+        life(2).asks(asked).gets(asked + 10, 9_000 * MS, token),
+    ]
+}
+
 #[test]
 fn a_token_smaller_than_one_received_before_is_a_fault_in_every_mode() {
-    const MS: u64 = 1_000_000;
-    let later = |asked: u64| {
-        [
-            life(1).asks(0).gets(10, 100 * MS, 9),
-            life(2).asks(asked).gets(asked + 10, 100 * MS, 8),
-        ]
-    };
-    let verdict = check_with(lax(), later(21 * MS));
+    let verdict = check_with(lax(), later(1_001, 8));
     assert_eq!((verdict.tokens.falls, verdict.tokens.unordered), (1, 0));
     assert!(!verdict.passed(Property::FallingTokens));
     // It may have been handed on inside a process, with a token that was reserved before.
-    let verdict = check_with(lax(), later(19 * MS));
+    let verdict = check_with(lax(), later(999, 8));
     assert_eq!((verdict.tokens.falls, verdict.tokens.unordered), (0, 1));
+}
+
+/// Two primaries may give one token: the blocks that they reserve overlap.
+#[test]
+fn a_token_given_again_later_is_a_fault_in_every_mode() {
+    let verdict = check_with(lax(), later(1_001, 9));
+    assert_eq!(
+        (verdict.tokens.duplicates, verdict.tokens.unordered),
+        (1, 0)
+    );
+    let verdict = check_with(lax(), later(999, 9));
+    assert_eq!(
+        (verdict.tokens.duplicates, verdict.tokens.unordered),
+        (0, 1)
+    );
+    let verdict = check(later(999, 9));
+    assert_eq!(
+        (verdict.tokens.duplicates, verdict.tokens.unordered),
+        (1, 0)
+    );
 }
 
 fn lax() -> Options {
