@@ -46,6 +46,10 @@ impl Flavour {
     pub const QUEUED: &'static [Self] = &[Lock, Mutex, Fair, ReadWrite, Semaphore, Permits];
     /// Those whose holders can ask to be told that others want them.
     pub const KEPT: &'static [Self] = &[Lock, Mutex];
+    /// Those that a release can leave held.
+    pub const LINGERING: &'static [Self] = &[Lock, Mutex, SingleKey, Fair];
+    /// Those of them with a queue.
+    pub const LINGERING_QUEUED: &'static [Self] = &[Lock, Mutex, Fair];
     /// Those whose grants carry fencing tokens.
     pub const WITH_TOKENS: &'static [Self] = &[Lock, Mutex, Fair, ReadWrite];
     /// Those whose holders share permits.

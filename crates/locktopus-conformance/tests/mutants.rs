@@ -166,6 +166,12 @@ caught! {
     a_release_of_another_kind_is_reported: OtherKindIsReleased on Lock by "kinds::another_kind_is_refused";
     another_kind_in_a_group_is_reported: OtherKindInGroups on Mutex by "kinds::a_group_with_another_kind";
     a_queue_of_another_kind_is_reported: OtherKindIsHeld on Lock by "kinds::a_queue_belongs_to_its_kind";
+    a_lock_that_is_not_left_held_is_reported: LeavesNothing on Lock by "linger::a_lock_can_be_left_held";
+    a_job_that_is_run_again_is_reported: LeavesNothing on SingleKey by "linger::a_job_that_ends_early";
+    a_lock_that_is_handed_on_early_is_reported: LeavesNothing on Fair by "linger::a_waiter_is_not_handed";
+    a_lock_that_stays_its_owners_is_reported: LeavesToOwner on Mutex by "linger::who_left_it";
+    a_lock_that_is_left_for_too_long_is_reported: LeavesWhatWasLeft on Lock by "linger::a_lock_can_be_left_held";
+    a_short_time_that_stays_short_is_reported: LeavesNothing on Mutex by "linger::it_may_be_left_for_longer";
     an_eviction_of_nobody_is_reported: EvictsNobody on Lock by "evict::an_eviction_ends_the_hold";
     an_eviction_in_silence_is_reported: EvictsInSilence on Mutex by "evict::an_eviction_ends_the_hold";
     an_eviction_of_waiters_is_reported: EvictsWaiters on Lock by "evict::an_eviction_hands_on";

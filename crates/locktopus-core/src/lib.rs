@@ -41,8 +41,8 @@ pub use contract::node_probe::{NodeIdentity, NodeProbe};
 pub use contract::option_error::OptionError;
 pub use contract::owner::{OwnerId, process_uuid};
 pub use contract::request::{
-    AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, GroupOutcome, MAX_PERMITS,
-    ReleaseOutcome, ReleaseRequest,
+    AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, GroupOutcome, Linger,
+    MAX_PERMITS, ReleaseOutcome, ReleaseRequest,
 };
 pub use contract::safety_mode::{Connected, NotReplicated, ReplicaNeed, SafetyMode};
 #[doc(hidden)]

@@ -55,7 +55,8 @@ impl MemoryBackend {
             Duration::from_millis(100),
         )
         .with_queues()
-        .with_recalls();
+        .with_recalls()
+        .with_linger(Duration::MAX);
         Self {
             table: Arc::default(),
             closed: Arc::default(),
@@ -209,6 +210,9 @@ impl LockBackend for MemoryBackend {
             return Ok(ReleaseOutcome::NotHeld);
         }
         let entry = table.entry(target)?;
+        if entry.lingers(request) {
+            return Ok(ReleaseOutcome::Released);
+        }
         let left = entry.leave(&request.owner);
         let mode = target.kind().mode();
         let held = |holder: &table::Holder| holder.owner == request.owner && holder.mode == mode;

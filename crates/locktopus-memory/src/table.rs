@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::NAME;
 use locktopus_core::{
     AcquireAttempt, BackendError, CounterAction, CounterOutcome, FencingToken, LockKind,
-    LockTarget, Mode, OwnerId, WakeGroup,
+    LockTarget, Mode, OwnerId, ReleaseRequest, WakeGroup,
 };
 
 use crate::tokens::Tokens;
@@ -290,6 +290,18 @@ impl Entry {
         let before = self.queue.len();
         self.queue.retain(|place| place.attempt.owner != *owner);
         self.queue.len() < before
+    }
+
+    /// Leaves the owner's hold to the heir that the release names, if it names one; true if it is the heir's now.
+    pub(super) fn lingers(&mut self, request: &ReleaseRequest) -> bool {
+        let (Some(linger), mode) = (&request.linger, request.target.kind().mode()) else {
+            return false;
+        };
+        if let Some(holder) = self.holding(&request.owner, mode) {
+            (holder.owner, holder.recall) = (linger.heir.clone(), false);
+            holder.expires = Instant::now() + linger.time;
+        }
+        self.holding(&linger.heir, mode).is_some()
     }
 
     /// Whether somebody could have some of it.

@@ -13,8 +13,8 @@ pub use kinds::{
     FAIR, KINDS, KindScripts, LOCK, MUTEX, NOTIFYING_MUTEX, PERMITS, READ, SEMAPHORE, WRITE,
 };
 pub use others::{
-    CLASSIFY, GROUP_ACQUIRE, GUARDED_WRITE, LATCH, LATCH_READ, OTHERS, PERMITS_COUNTER,
-    PERMITS_READ, SEMAPHORE_COUNTER, SEMAPHORE_READ, WAIT_OFFSET,
+    CLASSIFY, GROUP_ACQUIRE, GUARDED_WRITE, LATCH, LATCH_READ, LOCK_LINGER, MUTEX_LINGER, OTHERS,
+    PERMITS_COUNTER, PERMITS_READ, SEMAPHORE_COUNTER, SEMAPHORE_READ, WAIT_OFFSET,
 };
 pub use script::Script;
 
@@ -27,6 +27,15 @@ pub(crate) use others::{
 /// The scripts of a kind; none if it has none.
 pub(crate) fn of(kind: &LockKind) -> Option<&'static KindScripts> {
     position(kind).map(|at| KINDS[at])
+}
+
+/// The script that leaves a lock of this kind held by nobody; none if it cannot be.
+pub(crate) fn linger(kind: &LockKind) -> Option<&'static Script> {
+    match kind {
+        LockKind::Reentrant | LockKind::Fair => Some(&LOCK_LINGER),
+        LockKind::Mutex(_) => Some(&MUTEX_LINGER),
+        _ => None,
+    }
 }
 
 /// Where the scripts of a kind are among those of all kinds.
@@ -143,6 +152,13 @@ mod tests {
                 letters.is_some_and(|all| all.contains(letter)),
                 "{kind:?}: {said:?}"
             );
+        }
+    }
+
+    #[test]
+    fn kinds_that_linger_have_a_script_for_it() {
+        for kind in kinds() {
+            assert_eq!(linger(&kind).is_some(), kind.can_linger(), "{kind:?}");
         }
     }
 

@@ -121,8 +121,14 @@ impl QuorumBuilder {
             .max()
             .unwrap_or_default();
         let node_timeout = node_timeout.unwrap_or(slowest).min(LONGEST_CALL);
+        // No node may be asked for more than it can do, nor for longer than restarted ones abstain.
+        let linger = nodes
+            .iter()
+            .map(|(_, backend, _)| backend.info().longest_linger)
+            .fold(max_lease, Duration::min);
         let info = BackendInfo::new(NAME, describe(&nodes), false, node_timeout * 2 + SPARE)
-            .with_safety(SafetyMode::Quorum);
+            .with_safety(SafetyMode::Quorum)
+            .with_linger(linger);
         let servers = Servers::default();
         let node = |(index, (label, backend, probe)): (usize, Named)| {
             Arc::new(Node {

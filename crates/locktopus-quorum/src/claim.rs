@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::abstention::Abstention;
 use locktopus_core::clock::{self, BootInstant};
-use locktopus_core::{AttemptOutcome, FencingToken, LockTarget, OwnerId, lock};
+use locktopus_core::{AttemptOutcome, FencingToken, Linger, LockTarget, OwnerId, lock};
 
 /// One owner of one lock, on all nodes.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ struct State {
     /// When every node has forgotten it by itself.
     until: BootInstant,
     marks: Vec<Mark>,
+    /// To whom the nodes leave it when they are cleaned of its owner, and until when.
+    linger: Option<(OwnerId, BootInstant)>,
 }
 
 /// What one node may hold.
@@ -66,6 +68,7 @@ impl Claim {
                 token: None,
                 until: clock::now(),
                 marks: vec![Mark::default(); nodes],
+                linger: None,
             }),
             changed: Notify::new(),
         }
@@ -85,6 +88,20 @@ impl Claim {
 
     pub(super) fn granted(&self, token: Option<FencingToken>) {
         lock(&self.state).token = token;
+    }
+
+    /// From now on nodes that are cleaned of its owner leave it held for as long as the release says.
+    pub(super) fn lingers(&self, linger: &Linger) {
+        let until = clock::now() + linger.time;
+        lock(&self.state).linger = Some((linger.heir.clone(), until));
+    }
+
+    /// What is left of that now.
+    pub(super) fn linger(&self) -> Option<Linger> {
+        let (heir, until) = lock(&self.state).linger.clone()?;
+        let left = until.since(clock::now()).as_millis();
+        let time = Duration::from_millis(u64::try_from(left).unwrap_or(u64::MAX));
+        (!time.is_zero()).then_some(Linger { heir, time })
     }
 
     /// When every node has forgotten it by itself.
@@ -269,7 +286,7 @@ impl Ledger {
         let claim = claims.entry(target, owner, nodes);
         // Under the lock of the ledger, so that `tidy` cannot forget it in between.
         let mut state = lock(&claim.state);
-        (state.wanted, state.permits) = (true, permits);
+        (state.wanted, state.permits, state.linger) = (true, permits, None);
         state.until = state.until.max(clock::now() + time);
         drop(state);
         claim

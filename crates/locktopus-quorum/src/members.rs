@@ -124,6 +124,7 @@ impl Members {
             let (target, owner) = (claim.target.clone(), claim.owner.clone());
             let request = ReleaseRequest {
                 permits: claim.permits(),
+                linger: claim.linger(),
                 ..ReleaseRequest::new(target, owner, deadline)
             };
             let release = backend.release(&request);

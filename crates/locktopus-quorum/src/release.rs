@@ -18,6 +18,9 @@ pub(super) async fn release(
     let (target, owner) = (&request.target, &request.owner);
     let unknown = (members.nodes.len(), members.max_lease);
     let claim = members.ledger.adopt(target, owner, unknown);
+    if let Some(linger) = &request.linger {
+        claim.lingers(linger);
+    }
     let mut fan = FanOut::new(members);
     for (node, responsible) in claim.give_up_everywhere().into_iter().enumerate() {
         let (members, claim) = (Arc::clone(members), Arc::clone(&claim));

@@ -20,6 +20,7 @@ pub mod hand_off;
 pub mod idempotence;
 pub mod kinds;
 pub mod latch;
+pub mod linger;
 pub mod looking;
 pub mod names;
 pub mod permits;
@@ -98,6 +99,8 @@ fn basic() -> Vec<Case> {
         release on Flavour::HELD => a_release_frees, a_release_needs_the_owner, a_release_of_nothing_is_not_held;
         idempotence on Flavour::HELD => a_repeated_attempt_is_one_grant, a_repeated_attempt_never_shortens,
             a_repeated_attempt_may_lengthen, a_repeated_release_is_not_held;
+        linger on Flavour::LINGERING => a_lock_can_be_left_held, it_may_be_left_for_longer_than_its_lease,
+            who_left_it_has_no_part_in_it, a_stranger_leaves_nothing;
         fencing on Flavour::HELD => tokens_exist_where_promised;
         fencing on Flavour::WITH_TOKENS => tokens_grow_over_grants, tokens_grow_after_expiry,
             tokens_grow_after_deletion;
@@ -125,6 +128,7 @@ fn of_queues() -> Vec<Case> {
             a_head_that_leaves_a_free_lock_lets_the_next_in, the_last_that_leaves_a_free_lock_tells_the_others;
         hand_off on Flavour::QUEUED => a_release_makes_the_first_waiter_holder, a_handed_lease_counts_in_full,
             a_cancelled_waiter_is_skipped, a_grant_that_is_given_up_goes_on, a_repeated_release_hands_on_once;
+        linger on Flavour::LINGERING_QUEUED => a_waiter_is_not_handed_what_was_left;
         evict on Flavour::QUEUED => an_eviction_hands_on;
         kinds on Flavour::ONE_QUEUE => a_queue_belongs_to_its_kind;
         api_queue on QUEUEING => waiters_are_served_in_order, a_confirmed_grant_is_a_grant,
@@ -177,6 +181,7 @@ fn of_users() -> Vec<Case> {
         api_hold on ASKED => the_watchdog_renews, an_explicit_lease_ends_on_time, a_hold_ends_at_its_maximum,
             work_is_dropped_when_the_lock_is_lost, work_is_done_under_the_lock, an_extension_counts,
             a_dropped_guard_gives_back;
+        linger on API => a_job_that_ends_early_is_not_run_again;
         api_hold on API => a_deleted_lock_is_lost;
         api_share on API => guards_enter_again, owners_enter_again, tickets_are_adopted, a_late_ticket_is_refused,
             namespaces_keep_apart, the_state_is_readable;

@@ -90,6 +90,10 @@ pub(crate) enum Mutation {
     OtherKindIsEvicted,
     OtherKindIsReleased,
     OtherKindInGroups,
+    // Locks that are left held.
+    LeavesNothing,
+    LeavesToOwner,
+    LeavesWhatWasLeft,
     // Evictions and lists.
     EvictsNobody,
     EvictsInSilence,

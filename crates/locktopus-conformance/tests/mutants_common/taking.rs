@@ -124,6 +124,14 @@ impl Family {
         &self,
         request: &ReleaseRequest,
     ) -> Result<ReleaseOutcome, BackendError> {
+        let mut request = request.clone();
+        match (self.mutation, &mut request.linger) {
+            (Mutation::LeavesNothing, linger) => *linger = None,
+            (Mutation::LeavesToOwner, Some(linger)) => linger.heir = request.owner.clone(),
+            (Mutation::LeavesWhatWasLeft, Some(linger)) => linger.time *= 2,
+            _ => {}
+        }
+        let request = &request;
         let (target, owner) = (&request.target, &request.owner);
         let state = self.state(target).await;
         match self.mutation {

@@ -46,6 +46,7 @@ use crate::contract::wake::WakeStream;
 /// | recalls | [`attempt`](Self::attempt) | ignores `recall`; no [`with_recalls`](BackendInfo::with_recalls) | no lease is kept after its release |
 /// | numbers (semaphores, latches) | [`counter`](Self::counter) | `Unsupported` | never called, if `check` refuses those kinds |
 /// | a list | [`scan`](Self::scan) | `Unsupported` | held locks cannot be listed |
+/// | locks that are held at least for a time | [`release`](Self::release) with `linger`, and [`BackendInfo::longest_linger`] | zero | such requests are refused |
 /// | shards | [`shard`](Self::shard) | `0` | all locks are extended in one call |
 /// | checks of its own | [`diagnose`](Self::diagnose) | one node, [`BackendInfo::description`] | |
 /// | memory of tokens that ends | [`attempt`](Self::attempt) | ignores `token_retention` | tokens are remembered for ever |
@@ -81,6 +82,10 @@ use crate::contract::wake::WakeStream;
 ///   is enough, the message may be lost, and the promise ends with the lease that was asked for, renewed or not. It
 ///   is made for locks and mutexes that have a queue, by a backend that says [`BackendInfo::supports_recall`]; elsewhere the
 ///   flag changes nothing.
+/// * **Linger.** A release with [`linger`](ReleaseRequest::linger) turns the owner's hold into one of the heir, with that
+///   much of a lease left, and tells nobody. Repeated, it finds the heir and is answered `Released`; where neither of
+///   them holds it, it is a release like any other. Only asked of a
+///   backend that says [`BackendInfo::longest_linger`].
 /// * **`Err` says whether it ran.** [`Executed::No`](crate::Executed) only if the request certainly had no
 ///   effect. With [`Executed::Maybe`](crate::Executed) the core repeats the request with the same owner, or
 ///   releases. A backend repeats a request by itself only if it certainly did not run, and only before the
@@ -198,6 +203,9 @@ pub struct BackendInfo {
     /// Whether a holder can ask to be [told](crate::Wake::Wanted) that its lock is wanted. Otherwise leases are never
     /// kept after a release.
     pub supports_recall: bool,
+    /// The longest time for which a release can [leave the lock held](crate::Linger). Zero: it cannot, and requests that are to
+    /// be held at least for a time are refused.
+    pub longest_linger: Duration,
     /// How long the core waits for one answer before it counts the request as perhaps executed.
     pub call_timeout: Duration,
     /// What its grants are worth when a server fails.
@@ -219,6 +227,7 @@ impl BackendInfo {
             supports_wake_ups,
             supports_queue: false,
             supports_recall: false,
+            longest_linger: Duration::ZERO,
             call_timeout,
             safety: SafetyMode::Plain,
         }
@@ -235,6 +244,13 @@ impl BackendInfo {
     #[must_use]
     pub fn with_safety(mut self, safety: SafetyMode) -> Self {
         self.safety = safety;
+        self
+    }
+
+    /// Says that a release can leave the lock held for up to this long.
+    #[must_use]
+    pub fn with_linger(mut self, longest: Duration) -> Self {
+        self.longest_linger = longest;
         self
     }
 

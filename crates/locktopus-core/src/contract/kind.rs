@@ -129,6 +129,16 @@ impl LockKind {
         }
     }
 
+    /// Whether a release can leave it held for a time: a hold that one owner has alone, and that is one thing with one end.
+    #[must_use]
+    pub fn can_linger(&self) -> bool {
+        match self {
+            Self::Reentrant | Self::Fair | Self::Mutex(_) => true,
+            Self::Read | Self::Write => false,
+            Self::Semaphore | Self::Permits | Self::Latch => false,
+        }
+    }
+
     /// How it is held.
     #[must_use]
     pub fn mode(&self) -> Mode {

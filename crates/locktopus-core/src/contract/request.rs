@@ -102,6 +102,23 @@ pub struct ReleaseRequest {
     pub deadline: Instant,
     /// How long to remember the token of a grant that this release hands on; see [`AcquireAttempt::token_retention`].
     pub token_retention: Option<TokenRetention>,
+    /// Leave the lock held by nobody for a time instead of making it free. Not longer than the backend's
+    /// [`longest_linger`](crate::BackendInfo::longest_linger), and only for kinds that
+    /// [can linger](crate::LockKind::can_linger).
+    pub linger: Option<Linger>,
+}
+
+/// How a lock stays held after its release, by an owner that nobody is.
+///
+/// In one step the owner's hold becomes one of `heir`, which ends `time` after the execution, earlier or later than the
+/// owner's would have. The owner holds nothing then: what it sends later, or sent before and comes late, finds somebody
+/// else. Nobody is handed the lock and nobody is woken: it becomes free as that of a holder who died.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Linger {
+    /// A fresh id, under which nothing is ever asked for.
+    pub heir: OwnerId,
+    /// For how long. Whole milliseconds, at least one.
+    pub time: Duration,
 }
 
 impl ReleaseRequest {
@@ -114,6 +131,7 @@ impl ReleaseRequest {
             permits: 1,
             deadline,
             token_retention: None,
+            linger: None,
         }
     }
 }
@@ -122,7 +140,8 @@ impl ReleaseRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum ReleaseOutcome {
-    /// The owner held the lock and does not any more; it went to those first in the queue, or is free.
+    /// The owner held the lock and does not any more; it went to those first in the queue, or is free, or
+    /// [lingers](ReleaseRequest::linger).
     Released,
     /// The owner did not hold it: lease run out, taken over, or released before.
     NotHeld,

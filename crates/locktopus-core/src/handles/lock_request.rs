@@ -48,6 +48,7 @@ pub struct LockRequest<G = LockGuard> {
     fixed_lease: Option<Duration>,
     renewed_lease: Option<Duration>,
     max_hold: Option<Duration>,
+    hold_at_least: Duration,
     lease_cache: Option<Duration>,
     wait: Option<Duration>,
     strategy: Option<WaitStrategy>,
@@ -69,6 +70,7 @@ impl<G: AnyGuard> LockRequest<G> {
             fixed_lease: None,
             renewed_lease: None,
             max_hold: None,
+            hold_at_least: Duration::ZERO,
             lease_cache: None,
             wait: None,
             strategy: None,
@@ -104,6 +106,48 @@ impl<G: AnyGuard> LockRequest<G> {
     /// so that work that hangs cannot keep it for ever. Counted from before the successful attempt was sent.
     pub fn max_hold(mut self, hold: Duration) -> Self {
         self.max_hold = Some(hold);
+        self
+    }
+
+    /// Leaves the lock held until so long after it was taken, however early it is given back. For jobs that many instances start
+    /// at about the same time: where one is done at once, an instance whose clock is late would run it again.
+    ///
+    /// What is given back sooner (by a release, by dropping the guard, or because the lock is lost, evicted ones aside) is
+    /// held by nobody until then: not renewed, shown by [`inspect`](Self::inspect), and not by
+    /// [`held_locks`](crate::Locktopus::held_locks). The release returns at once. Whoever waits is woken by nobody and finds the
+    /// lock free when the time is over, as that of a holder who died; tasks of this process too. Only
+    /// [`force_release`](Self::force_release) ends it sooner. A lock that is held for longer is not affected.
+    ///
+    /// An owner who enters the lock again with this option extends the time. A [ticket](LockGuard::into_ticket) carries it not
+    /// along: whoever adopts it may ask anew.
+    ///
+    /// **If the process dies**, the lease that it had counts, which may end sooner. Where that must not be, ask for a
+    /// lease of this length: [`renewed_lease`](Self::renewed_lease) holds it while the job runs, and at least for so long.
+    ///
+    /// For [`lock`](crate::Locktopus::lock), [`fair_lock`](crate::Locktopus::fair_lock) and
+    /// [`mutex`](crate::Locktopus::mutex)es; not longer than a fixed lease, nor than the longest lease there may be, and
+    /// not together with a [lease cache](Self::lease_cache). Anything else is refused with [`LockError::Option`] before
+    /// anything is sent.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_memory::MemoryBackend;
+    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// let nightly = locks.lock("nightly").hold_at_least(Duration::from_secs(60));
+    /// let ran = nightly.clone().try_run(|_| async { "done in a moment" }).await?;
+    /// assert!(ran.is_some());
+    /// // Another instance, whose clock is half a minute late.
+    /// tokio::time::sleep(Duration::from_secs(30)).await;
+    /// assert!(nightly.clone().try_run(|_| async {}).await?.is_none());
+    /// tokio::time::sleep(Duration::from_secs(31)).await;
+    /// assert!(nightly.try_run(|_| async {}).await?.is_some());
+    /// # Ok(()) }
+    /// ```
+    pub fn hold_at_least(mut self, time: Duration) -> Self {
+        self.hold_at_least = time;
         self
     }
 
@@ -285,6 +329,7 @@ impl<G> Clone for LockRequest<G> {
             fixed_lease: self.fixed_lease,
             renewed_lease: self.renewed_lease,
             max_hold: self.max_hold,
+            hold_at_least: self.hold_at_least,
             lease_cache: self.lease_cache,
             wait: self.wait,
             strategy: self.strategy,
@@ -307,6 +352,7 @@ impl<G> fmt::Debug for LockRequest<G> {
             .field("fixed_lease", &self.fixed_lease)
             .field("renewed_lease", &self.renewed_lease)
             .field("max_hold", &self.max_hold)
+            .field("hold_at_least", &self.hold_at_least)
             .field("lease_cache", &self.lease_cache)
             .field("token_retention", &self.token_retention)
             .field("wait", &self.wait)

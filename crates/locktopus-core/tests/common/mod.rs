@@ -71,8 +71,9 @@ impl Scripted {
     }
 
     pub(crate) fn with_call_timeout(call_timeout: Duration) -> Self {
-        let info =
-            BackendInfo::new("scripted", "scripted (test)", true, call_timeout).with_recalls();
+        let info = BackendInfo::new("scripted", "scripted (test)", true, call_timeout)
+            .with_recalls()
+            .with_linger(Duration::MAX);
         Self {
             store: MemoryBackend::new(),
             state: Arc::default(),
@@ -84,6 +85,12 @@ impl Scripted {
     pub(crate) fn with_safety(mut self, safety: SafetyMode) -> Self {
         let info = (*self.info).clone().with_queues().with_safety(safety);
         self.info = Arc::new(info);
+        self
+    }
+
+    /// Leaves no lock held.
+    pub(crate) fn without_linger(mut self) -> Self {
+        self.info = Arc::new((*self.info).clone().with_linger(Duration::ZERO));
         self
     }
 

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use locktopus_core::{
-    AcquireAttempt, BackendError, Executed, LockKind, ReleaseOutcome, ReleaseRequest,
+    AcquireAttempt, BackendError, BackendErrorKind, Executed, Linger, LockKind, ReleaseOutcome,
+    ReleaseRequest,
 };
 
-use super::context::Context;
+use super::context::{Context, millis};
 use super::safety::Safety;
-use crate::execution::replication::Doubt;
+use crate::execution::replication::{Confirmed, Doubt};
+use crate::scripts;
 use crate::wire::numbers::Numbers;
 
 impl Context {
@@ -17,6 +19,11 @@ impl Context {
         &self,
         request: &ReleaseRequest,
     ) -> Result<(ReleaseOutcome, bool), BackendError> {
+        if let Some(linger) = &request.linger
+            && self.linger(request, linger).await?
+        {
+            return Ok((ReleaseOutcome::Released, true));
+        }
         let (keys, kind) = (self.keys(&request.target), request.target.kind());
         let script = &self.scripts(kind)?.release;
         let retention = self.retention(request.token_retention, Duration::ZERO);
@@ -46,6 +53,36 @@ impl Context {
             }
         };
         self.decoder(script).released(&reply?)
+    }
+
+    /// Leaves the lock held by nobody; false if this owner does not hold it.
+    async fn linger(
+        &self,
+        request: &ReleaseRequest,
+        linger: &Linger,
+    ) -> Result<bool, BackendError> {
+        let (keys, kind) = (self.keys(&request.target), request.target.kind());
+        let script = scripts::linger(kind).ok_or_else(|| {
+            let message = format!("a {} cannot be left held by nobody", kind.as_str());
+            let unsupported = BackendErrorKind::Unsupported;
+            self.executor.error(unsupported, Executed::No, message)
+        })?;
+        let time = millis(linger.time);
+        let args = [
+            request.owner.expose(),
+            linger.heir.expose(),
+            time.as_bytes(),
+        ];
+        // As an extension: it counts once the safety mode is satisfied, and grants nothing.
+        let (slot, lock) = (keys.slot(), [keys.main().as_bytes()]);
+        let run = self.run_extension(script, slot, &lock, &args, request.deadline);
+        let Confirmed { reply, doubt } = Box::pin(run).await?;
+        if let Some(doubt) = doubt {
+            let message = "left held by nobody, but not confirmed by enough replicas";
+            let executed = Executed::Maybe;
+            return Err(self.executor.not_replicated(doubt, executed, message));
+        }
+        self.decoder(script).lingers(&reply)
     }
 
     /// Releases grants that too few replicas confirmed, and returns the error for the caller.

@@ -115,6 +115,13 @@ granting_script! {
     after: ["group_acquire"],
 }
 
+/// Leaves a lock or a fair lock held by nobody for a time.
+pub static LOCK_LINGER: Script = script!("lock_linger", "#!lua flags=allow-oom", ["lock_linger"]);
+
+/// Leaves a mutex held by nobody for a time.
+pub static MUTEX_LINGER: Script =
+    script!("mutex_linger", "#!lua flags=allow-oom", ["mutex_linger"]);
+
 /// Writes a value only for those whose fencing token is not stale.
 pub static GUARDED_WRITE: Script = script!("guarded_write", "#!lua", ["guarded_write"]);
 
@@ -133,6 +140,8 @@ pub static OTHERS: &[&Script] = &[
     &PERMITS_READ,
     &LATCH_READ,
     &GROUP_ACQUIRE,
+    &LOCK_LINGER,
+    &MUTEX_LINGER,
     &GUARDED_WRITE,
     &CLASSIFY,
     &WAIT_OFFSET,

@@ -159,6 +159,14 @@ impl Decoder {
         }
     }
 
+    /// Whether a lock was left held by nobody.
+    pub(crate) fn lingers(self, reply: &Reply) -> Result<bool, BackendError> {
+        match reply {
+            Reply::Int(left @ 0..=1) => Ok(*left == 1),
+            other => Err(self.nonsense(other)),
+        }
+    }
+
     /// What a release found, and whether waiters could be told.
     pub(crate) fn released(self, reply: &Reply) -> Result<(ReleaseOutcome, bool), BackendError> {
         match reply {

@@ -76,7 +76,8 @@ impl Deferred {
                 mode: url.options.safety.as_str(),
             });
         }
-        let info = BackendInfo::new("redis", url.to_string(), true, url.options.timeout);
+        let info = BackendInfo::new("redis", url.to_string(), true, url.options.timeout)
+            .with_linger(std::time::Duration::MAX);
         Ok(Self {
             info,
             shared: Arc::new(Shared {

@@ -281,6 +281,7 @@ impl Cohort {
                 until: clock::now() + lasts,
                 late_attempt: true,
                 retention: services.settings.token_retention,
+                linger_until: None,
             });
         }
         self.tidy();

@@ -20,6 +20,8 @@ pub(crate) struct Plan {
     pub(crate) lease: Duration,
     pub(crate) renewed: bool,
     pub(crate) max_hold: Option<Duration>,
+    /// How long after the grant it stays held, whoever gives it back; zero: no longer than that.
+    pub(crate) hold_at_least: Duration,
     /// For how long to keep the lease after a release; zero: not at all.
     pub(crate) keep: Duration,
     pub(crate) strategy: WaitStrategy,

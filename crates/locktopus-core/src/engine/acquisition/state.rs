@@ -108,6 +108,7 @@ impl AcquisitionState {
             owner: self.owner,
             late_attempt: self.in_flight || self.late_attempt,
             retention: self.terms.retention,
+            linger_until: None,
         });
     }
 }

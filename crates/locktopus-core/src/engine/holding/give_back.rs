@@ -8,7 +8,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::contract::backend_error::Executed;
 use crate::contract::clock::timer_in;
-use crate::contract::request::{ReleaseOutcome, ReleaseRequest};
+use crate::contract::request::ReleaseOutcome;
 use crate::engine::error::{LockError, LostCause, Phase};
 use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::services::Services;
@@ -47,17 +47,11 @@ impl Owed {
     ) -> Result<(), LockError> {
         let state = Arc::clone(&self.state);
         let deadline = timer_in(self.services.call_timeout());
-        let request = ReleaseRequest {
-            target: state.target.clone(),
-            owner: state.owner.clone(),
-            permits: state.permits,
-            deadline,
-            token_retention: state.retention,
-        };
+        let pending = self.services.pending_release_of(&state);
         let mut pause = Duration::from_millis(5);
         let mut may_have_run = false;
         let outcome = loop {
-            match self.services.release(&request).await {
+            match self.services.release(&pending.request(deadline)).await {
                 Ok(outcome) => break outcome,
                 Err(source) => {
                     may_have_run |= source.executed() == Executed::Maybe;

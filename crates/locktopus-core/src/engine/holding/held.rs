@@ -133,7 +133,8 @@ impl Parts {
             return Some(Owed::new(self.services, self.state));
         };
         self.state.end(cause.clone());
-        if cause == LostCause::Transferred {
+        if cause == LostCause::Transferred || self.state.lingers() {
+            // If it lingers, nobody of this process may have it before the others.
             Arc::clone(passed_on).leave();
         } else if Arc::clone(passed_on).pass(&self.services) {
             return None;

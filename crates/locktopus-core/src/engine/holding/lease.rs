@@ -145,6 +145,7 @@ impl LeaseState {
                 longest: lease,
                 valid_until,
                 hold_until,
+                linger_until: None,
             }),
             releasing: AtomicBool::new(false),
             holds: AtomicUsize::new(1),
@@ -188,7 +189,7 @@ impl LeaseState {
         self.passed_on().map_or(self, |passed_on| passed_on.core())
     }
 
-    fn term(&self) -> MutexGuard<'_, Term> {
+    pub(super) fn term(&self) -> MutexGuard<'_, Term> {
         lock(match &self.link {
             Link::Turn(passed_on) => &passed_on.core().term,
             Link::Alone | Link::Core(_) => &self.term,

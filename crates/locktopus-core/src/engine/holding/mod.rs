@@ -10,6 +10,7 @@
 //! | `watchdog` | renews leases and notices when they are lost |
 //! | `held` | a hold on a lease; dropping it gives the lease back |
 //! | `give_back`, `reaper` | the release: awaited, or in the background |
+//! | `linger` | what is given back, and stays held for a while |
 //! | `shared_owner` | a writer's owner id that a reader uses as well |
 
 pub(crate) mod calls;
@@ -18,6 +19,7 @@ pub(crate) mod give_back;
 pub(crate) mod grant;
 pub(crate) mod held;
 pub(crate) mod lease;
+mod linger;
 pub(crate) mod passed_on;
 pub(crate) mod reaper;
 pub(crate) mod services;

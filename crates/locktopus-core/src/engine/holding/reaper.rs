@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use tokio::time::timeout_at;
+use tokio::time::{Instant, timeout_at};
 
 use crate::contract::backend_error::BackendError;
 use crate::contract::clock::{self, BootInstant, timer_in};
@@ -15,6 +15,7 @@ use crate::contract::request::{ReleaseOutcome, ReleaseRequest};
 use crate::contract::sync::lock;
 use crate::contract::token_retention::TokenRetention;
 use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::linger;
 use crate::engine::holding::services::Services;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -31,6 +32,22 @@ pub(crate) struct PendingRelease {
     /// An attempt may still be on its way and arrive after the release: look once more.
     pub(crate) late_attempt: bool,
     pub(crate) retention: Option<TokenRetention>,
+    /// Until this instant it stays held by nobody.
+    pub(crate) linger_until: Option<BootInstant>,
+}
+
+impl PendingRelease {
+    /// The request that gives it back if it is sent now.
+    pub(crate) fn request(&self, deadline: Instant) -> ReleaseRequest {
+        ReleaseRequest {
+            target: self.target.clone(),
+            owner: self.owner.clone(),
+            permits: self.permits,
+            deadline,
+            token_retention: self.retention,
+            linger: linger::left(self.target.kind(), self.linger_until),
+        }
+    }
 }
 
 impl Services {
@@ -67,6 +84,7 @@ impl Services {
             until: clock::now() + state.longest_lease() + self.call_timeout(),
             late_attempt: state.late_attempt,
             retention: state.retention,
+            linger_until: state.linger_until(),
         }
     }
 
@@ -122,14 +140,7 @@ impl Services {
         pending: &PendingRelease,
     ) -> Result<ReleaseOutcome, BackendError> {
         let deadline = timer_in(self.call_timeout());
-        self.release(&ReleaseRequest {
-            target: pending.target.clone(),
-            owner: pending.owner.clone(),
-            permits: pending.permits,
-            deadline,
-            token_retention: pending.retention,
-        })
-        .await
+        self.release(&pending.request(deadline)).await
     }
 }
 

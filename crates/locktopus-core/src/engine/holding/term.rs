@@ -14,6 +14,8 @@ pub(super) struct Term {
     pub(super) valid_until: BootInstant,
     /// After this instant it is neither renewed nor believed in.
     pub(super) hold_until: Option<BootInstant>,
+    /// Until this instant it stays held, whoever gives it back.
+    pub(super) linger_until: Option<BootInstant>,
 }
 
 impl Term {

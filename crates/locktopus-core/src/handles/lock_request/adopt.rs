@@ -60,6 +60,7 @@ impl<G: AnyGuard> LockRequest<G> {
                     inside.entered(&guard);
                 }
                 guard.ensure_valid()?;
+                guard.state().hold_at_least(plan.hold_at_least);
                 drop(inside);
                 let owner = owner.map(|owner| (owner, Arc::clone(&engine)));
                 return Ok(G::from_taken(Taken { guard, owner }));

@@ -38,6 +38,7 @@ impl<G: AnyGuard> LockRequest<G> {
             permits: self.checked_permits()?,
             renewed: self.fixed_lease.is_none(),
             max_hold: self.max_hold,
+            hold_at_least: self.checked_hold_at_least()?,
             keep: Duration::ZERO,
             retention: retention.map(TokenRetention::check).transpose()?,
             strategy: self.strategy.unwrap_or(settings.strategy).check()?,
@@ -45,8 +46,42 @@ impl<G: AnyGuard> LockRequest<G> {
             cancel: self.cancel.clone(),
             progress: self.progress.clone(),
         };
-        plan.keep = lease_cache_options::checked(&self.engine, &plan, self.lease_cache)?;
+        if plan.hold_at_least.is_zero() {
+            plan.keep = lease_cache_options::checked(&self.engine, &plan, self.lease_cache)?;
+        }
         Ok(plan)
+    }
+
+    fn checked_hold_at_least(&self) -> Result<Duration, OptionError> {
+        let time = self.hold_at_least;
+        if time.is_zero() {
+            return Ok(time);
+        }
+        let (info, settings) = (self.engine.backend.info(), &self.engine.settings);
+        let longest = [
+            Some(info.longest_linger),
+            Some(settings.max_lease),
+            settings.longest_lease,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+        .unwrap_or_default();
+        let rule = if !self.kind.can_linger() {
+            "only a `lock`, a `fair_lock` and a `mutex` are held at least for a time".to_owned()
+        } else if longest.is_zero() {
+            format!("the backend {} cannot leave a lock held", info.name)
+        } else if time > longest {
+            format!("must be at most {longest:?}, the longest lease there may be")
+        } else if self.fixed_lease.is_some_and(|lease| lease < time) {
+            "must not be longer than the fixed lease, with which the lock ends by itself".to_owned()
+        } else if self.lease_cache.is_some_and(|keep| !keep.is_zero()) {
+            "a lease that is kept for this process cannot be left to nobody as well (lease_cache)"
+                .to_owned()
+        } else {
+            return Ok(time);
+        };
+        Err(OptionError::new("hold_at_least", time, rule))
     }
 
     pub(super) fn checked_permits(&self) -> Result<u32, OptionError> {

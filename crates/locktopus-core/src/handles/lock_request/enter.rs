@@ -19,9 +19,10 @@ impl<G: AnyGuard> LockRequest<G> {
         let plan = self.plan(wait)?;
         let Some(owner) = self.owner_in_force() else {
             let held = acquisition::acquire(&self.engine, &plan).await?;
-            return Ok(held.map(|held| Taken {
-                guard: LockGuard::new(held),
-                owner: None,
+            return Ok(held.map(|held| {
+                held.state().hold_at_least(plan.hold_at_least);
+                let guard = LockGuard::new(held);
+                Taken { guard, owner: None }
             }));
         };
         // Boxed: the many waiters without an owner need no room for this.
@@ -50,6 +51,7 @@ impl<G: AnyGuard> LockRequest<G> {
                 guard
             }
         };
+        guard.state().hold_at_least(plan.hold_at_least);
         let owner = Some((owner, Arc::clone(&self.engine)));
         Ok(Some(Taken { guard, owner }))
     }

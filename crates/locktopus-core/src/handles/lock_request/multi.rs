@@ -32,6 +32,7 @@ impl<G: AnyGuard> LockRequest<G> {
             fixed_lease: self.fixed_lease,
             renewed_lease: self.renewed_lease,
             max_hold: self.max_hold,
+            hold_at_least: self.hold_at_least,
             lease_cache: Some(Duration::ZERO),
             wait: None,
             strategy: self.strategy,
@@ -48,6 +49,10 @@ impl<G: AnyGuard> LockRequest<G> {
 impl LockRequest {
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.engine
+    }
+
+    pub(crate) fn hold_at_least_for(&self) -> Duration {
+        self.hold_at_least
     }
 
     /// Everything this request decided, checked.

@@ -130,6 +130,7 @@ impl Drop for GroupAttempt<'_> {
                 until: clock::now() + plan.lease + self.services.call_timeout(),
                 late_attempt: self.late,
                 retention: plan.retention,
+                linger_until: None,
             });
         }
     }

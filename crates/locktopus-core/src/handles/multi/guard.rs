@@ -60,6 +60,9 @@ impl MultiGuard {
         let mut members = Vec::with_capacity(taken.len());
         let mut guards = Vec::with_capacity(taken.len());
         let mut runtime = None;
+        for lock in &taken {
+            lock.hold_at_least();
+        }
         for Taken {
             backend,
             guard,

@@ -133,6 +133,12 @@ impl MultiLock {
         self.each(|request| request.renewed_lease(lease))
     }
 
+    /// Leaves all locks added so far held until so long after all of them were taken, however early they are given back.
+    /// See [`LockRequest::hold_at_least`].
+    pub fn hold_at_least(self, time: Duration) -> Self {
+        self.each(|request| request.hold_at_least(time))
+    }
+
     fn each(mut self, change: impl Fn(LockRequest) -> LockRequest) -> Self {
         for wanted in &mut self.wanted {
             wanted.request = change(wanted.request.clone());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::contract::kind::{LockKind, LockTarget};
 use crate::contract::mode::Mode;
@@ -36,6 +37,11 @@ impl Member {
         let mut plan = self.request.plan_for(wait)?;
         plan.cancel = None;
         Ok(plan)
+    }
+
+    /// How long after all of them were taken it stays held, whoever gives it back.
+    pub(super) fn hold_at_least(&self) -> Duration {
+        self.request.hold_at_least_for()
     }
 
     pub(super) fn cancels(&self) -> Result<Option<tokio_util::sync::CancellationToken>, LockError> {

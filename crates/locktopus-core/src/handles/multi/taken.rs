@@ -1,6 +1,7 @@
 //! A lock that was taken, held while the others are.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -21,6 +22,7 @@ pub(super) struct Taken {
     pub(super) state: Arc<LeaseState>,
     pub(super) services: Arc<Services>,
     pub(super) lease: Lease,
+    hold_at_least: Duration,
 }
 
 impl Taken {
@@ -29,10 +31,16 @@ impl Taken {
         Self {
             backend: Arc::clone(&member.backend),
             lease: guard.lease(),
+            hold_at_least: member.hold_at_least(),
             guard,
             state,
             services,
         }
+    }
+
+    /// All were taken: from now on it counts.
+    pub(super) fn hold_at_least(&self) {
+        self.state.hold_at_least(self.hold_at_least);
     }
 
     /// Until when it can wait for the other locks without being extended; `None` if the watchdog sees to it.

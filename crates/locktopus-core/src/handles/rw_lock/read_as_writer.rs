@@ -166,6 +166,7 @@ impl Drop for Unsettled<'_> {
     fn drop(&mut self) {
         if self.open.is_some() {
             let pending = PendingRelease {
+                linger_until: None,
                 target: self.target.clone(),
                 owner: self.owner.clone(),
                 permits: 1,

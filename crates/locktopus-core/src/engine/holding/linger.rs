@@ -1,0 +1,41 @@
+//! Locks that are held at least for a time: whoever gives one back before that leaves it held by nobody.
+
+use std::time::Duration;
+
+use crate::contract::clock::{self, BootInstant};
+use crate::contract::kind::LockKind;
+use crate::contract::request::Linger;
+use crate::engine::holding::lease::LeaseState;
+
+impl LeaseState {
+    /// From now on whoever gives it back leaves it held until so long from now. Said when a guard goes to its user: what is
+    /// taken and given back before, because others of several locks cannot be had, leaves nothing.
+    pub(crate) fn hold_at_least(&self, time: Duration) {
+        if !time.is_zero() {
+            let mut term = self.term();
+            term.linger_until = term.linger_until.max(Some(clock::now() + time));
+        }
+    }
+
+    /// Until when it stays held, whoever gives it back.
+    pub(crate) fn linger_until(&self) -> Option<BootInstant> {
+        self.term().linger_until
+    }
+
+    /// Whether it stays held if it is given back now.
+    pub(crate) fn lingers(&self) -> bool {
+        let until = self.linger_until();
+        until.is_some_and(|until| until > clock::now())
+    }
+}
+
+/// What a release that is sent now says about that. Each has an heir of its own: one that is repeated finds the owner gone.
+pub(super) fn left(kind: &LockKind, until: Option<BootInstant>) -> Option<Linger> {
+    let left = until?.since(clock::now());
+    let millis = left.as_nanos().div_ceil(1_000_000);
+    let time = Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX));
+    (!time.is_zero()).then(|| Linger {
+        heir: kind.new_owner(),
+        time,
+    })
+}
