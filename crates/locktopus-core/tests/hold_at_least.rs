@@ -55,7 +55,7 @@ async fn however_it_is_given_back() {
                     let _ = timeout(Duration::ZERO, release).await;
                 }
                 _ => {
-                    locks.shutdown(SECOND).await;
+                    let _ = locks.shutdown(SECOND).await;
                 }
             }
         }
@@ -182,10 +182,7 @@ async fn a_late_attempt_takes_nothing() {
     let begun = Instant::now();
     held_at_least(&locks).run(|_| async {}).await.unwrap();
     is_free_in_time(&script.other(), begun).await;
-    until("nothing is left", || async {
-        script.store.population() == (0, 0)
-    })
-    .await;
+    until("nothing is left", || script.store.population() == (0, 0)).await;
 }
 
 #[tokio::test(start_paused = true)]

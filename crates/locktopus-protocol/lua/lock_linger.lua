@@ -11,7 +11,8 @@ end
 if not held[1] then
   return held[2] and 1 or 0
 end
+-- Wherever this stops, it ends in time.
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('HSET', KEYS[1], ARGV[2], 1)
 redis.call('HDEL', KEYS[1], ARGV[1])
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use locktopus_core::{
     AcquireAttempt, AttemptOutcome, BackendError, CounterAction, CounterRequest, ExtendRequest,
-    LockBackend as _, LockKind, LockName, LockTarget, MutexProfile, OwnerId, ReleaseRequest,
-    SafetyMode,
+    Linger, LockBackend as _, LockKind, LockName, LockTarget, MutexProfile, OwnerId,
+    ReleaseRequest, SafetyMode,
 };
 use locktopus_model::ModelClient;
 use locktopus_model::redis::{ScriptTime, Server};
@@ -47,6 +47,7 @@ pub(crate) enum Op {
     Attempt,
     Queue,
     Release,
+    Leave,
     Extend,
     Inspect,
     Evict,
@@ -55,10 +56,11 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Attempt,
         Self::Queue,
         Self::Release,
+        Self::Leave,
         Self::Extend,
         Self::Inspect,
         Self::Evict,
@@ -75,6 +77,7 @@ impl Op {
         match self {
             Self::Group => matches!(kind, LockKind::Reentrant | LockKind::Mutex(_)),
             Self::Count(_) => is_counted(kind),
+            Self::Leave => kind.can_linger(),
             _ => true,
         }
     }
@@ -193,6 +196,14 @@ impl Bench {
             }
             Op::Release => {
                 let request = ReleaseRequest::new(target, owner, deadline);
+                self.backend.release(&request).await.map(drop)
+            }
+            Op::Leave => {
+                let (heir, time) = (target.kind().new_owner(), LONG / 2);
+                let request = ReleaseRequest {
+                    linger: Some(Linger { heir, time }),
+                    ..ReleaseRequest::new(target, owner, deadline)
+                };
                 self.backend.release(&request).await.map(drop)
             }
             Op::Extend => {

@@ -20,8 +20,9 @@ const LEASE: Duration = Duration::from_secs(30);
 
 /// Scripts that give nothing to anybody, whatever the server may have forgotten: they extend what is held, look, write
 /// what is guarded by tokens, or count for those who wait for a number.
-const GIVE_NOTHING: [&str; 7] = [
+const GIVE_NOTHING: [&str; 8] = [
     "_extend",
+    "_linger",
     "_inspect",
     "_read",
     "guarded_write",
