@@ -1,7 +1,9 @@
 //! The embedded backend: locks of one process, for tests and for programs that do not need more.
 //!
-//! This file answers the contract; `table` has the state: who holds what, who waits, and who can have it next.
+//! This file answers the contract, in the words of `answers`; `table` has the state: who holds what, who waits, and who can
+//! have it next.
 
+mod answers;
 mod table;
 mod tokens;
 
@@ -12,6 +14,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::Instant;
 
+use self::answers::{gone, granted};
 use self::table::{Table, key};
 use self::tokens::Tokens;
 use locktopus_core::{
@@ -371,20 +374,6 @@ impl LockBackend for MemoryBackend {
 
     async fn close(&self) {
         self.closed.store(true, Ordering::Release);
-    }
-}
-
-fn granted(target: &LockTarget, token: u64) -> AttemptOutcome {
-    let token = FencingToken::new(token).filter(|_| target.kind().has_tokens());
-    AttemptOutcome::Granted { token }
-}
-
-/// What became of a hold that is not there. Other readers or permits are no reason for this one to be gone.
-fn gone(mode: locktopus_core::Mode, taken: bool) -> ExtendOutcome {
-    if mode == locktopus_core::Mode::Exclusive && taken {
-        ExtendOutcome::TakenOver
-    } else {
-        ExtendOutcome::Missing
     }
 }
 
