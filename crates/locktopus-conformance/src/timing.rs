@@ -29,6 +29,11 @@ fn further() -> Duration {
     DISTANCE.try_with(|far| *far * 20).unwrap_or_default()
 }
 
+/// A lease that does not end while a case runs which asks hundreds of times, one answer after the other.
+pub(crate) fn longest() -> Duration {
+    LONG + DISTANCE.try_with(|far| *far * 1_000).unwrap_or_default()
+}
+
 /// Waits until `check` holds; fails the case if it does not within [`Ctx::slack`](crate::Ctx::slack) after `limit`.
 pub(crate) async fn until<F, Fut>(rule: Rule, limit: Duration, what: &str, mut check: F)
 where

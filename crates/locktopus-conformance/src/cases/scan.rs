@@ -8,7 +8,7 @@ use locktopus_core::BackendErrorKind;
 use crate::client::Client;
 use crate::ctx::Ctx;
 use crate::rule::Rule;
-use crate::timing::{LONG, until};
+use crate::timing::{LONG, longest, until};
 
 /// More than backends put on one page.
 const HELD: usize = 130;
@@ -26,7 +26,7 @@ pub async fn held_locks_are_found(ctx: Ctx) {
     let released: Vec<_> = (0..5).map(|i| lock("h-released", i)).collect();
     let other: Vec<_> = (0..5).map(|i| lock("other", i)).collect();
     let taken = held.iter().chain(&released).chain(&other);
-    join_all(taken.map(|(lock, owner)| lock.take(owner, LONG))).await;
+    join_all(taken.map(|(lock, owner)| lock.take(owner, longest()))).await;
     join_all(released.iter().map(|(lock, owner)| lock.give_back(owner))).await;
     let expected: HashSet<_> = held.iter().map(|(lock, _)| name(lock)).collect();
     let prefix = format!("{}/h", ctx.name());
