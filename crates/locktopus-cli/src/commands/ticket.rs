@@ -122,6 +122,7 @@ async fn take(args: &LockCommand, locks: &Locktopus) -> Result<LeaseTicket, Fail
     let terms = Terms {
         lasting: Lasting::Fixed(args.lease),
         max_hold: None,
+        at_least: Duration::ZERO,
         wait: args.wait,
     };
     let asked = request(locks, &args.name, &args.lock, args.permits)?;
@@ -183,6 +184,7 @@ async fn adopt(
     let terms = Terms {
         lasting,
         max_hold: None,
+        at_least: Duration::ZERO,
         wait: None,
     };
     let request = request(locks, name, args, ticket.permits())?.on(terms);

@@ -21,6 +21,8 @@ pub(crate) enum Lasting {
 pub(crate) struct Terms {
     pub(crate) lasting: Lasting,
     pub(crate) max_hold: Option<Duration>,
+    /// Zero: it is free as soon as it is given back.
+    pub(crate) at_least: Duration,
     /// `None`: for ever. Zero: not at all.
     pub(crate) wait: Option<Duration>,
 }
@@ -35,6 +37,9 @@ impl Terms {
         };
         if let Some(hold) = self.max_hold {
             request = request.max_hold(hold);
+        }
+        if !self.at_least.is_zero() {
+            request = request.hold_at_least(self.at_least);
         }
         if let Some(wait) = self.wait {
             request = request.wait_at_most(wait);

@@ -141,6 +141,18 @@ async fn what_is_left_running_ends_before_the_lock_does() {
 }
 
 #[tokio::test]
+async fn what_ends_early_is_not_run_again() {
+    let place = Place::new().await;
+    let options = ["--name", "a", "--skip-if-held", "--at-least", "10m"];
+    for round in ["first", "second"] {
+        let ran = finished(place.script(&options, "echo ran >>log")).await;
+        assert_eq!(ran.code, 0, "{round}: {ran:?}");
+    }
+    let log = std::fs::read_to_string(place.room().join("log")).unwrap();
+    assert_eq!(log, "ran\n");
+}
+
+#[tokio::test]
 async fn what_cannot_end_in_time_is_refused() {
     let place = Place::new().await;
     for options in [
@@ -149,6 +161,7 @@ async fn what_cannot_end_in_time_is_refused() {
         &["--lease", "30s", "--max-hold", "5s"],
         &["--grace", "10s"],
         &["--permits", "2"],
+        &["--kind", "read", "--at-least", "1s"],
     ] {
         let options = [&["--name", "a"], options].concat();
         let ran = finished(place.script(&options, "touch ran")).await;

@@ -71,6 +71,11 @@ pub(crate) struct RunArgs {
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub(super) max_hold: Option<Duration>,
 
+    /// However early the program ends, leave the lock held until so long after it was taken, so that a machine whose clock
+    /// is late does not run it again
+    #[arg(long, value_parser = parse_duration, value_name = "TIME", default_value = "0s")]
+    at_least: Duration,
+
     /// If somebody else holds the lock, do nothing and exit with 0
     #[arg(long)]
     skip_if_held: bool,
@@ -103,6 +108,7 @@ impl RunArgs {
             wait: None,
             lease: None,
             max_hold: None,
+            at_least: Duration::ZERO,
             skip_if_held: false,
             grace: None,
             foreground: false,
@@ -213,6 +219,7 @@ async fn take(
     let terms = Terms {
         lasting: Lasting::Renewed(args.lease),
         max_hold: args.max_hold,
+        at_least: args.at_least,
         wait: args
             .wait
             .or_else(|| args.skip_if_held.then_some(Duration::ZERO)),
