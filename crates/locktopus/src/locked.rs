@@ -38,7 +38,7 @@ use locktopus_core::{AnyGuard, Lease, LockError, LockRequest, Locktopus, Owner};
 /// | `locks = self.locks` | an expression that gives a [`Locktopus`], or something that dereferences to one | needed |
 /// | `kind = "fair_lock"` | `lock`, `fair_lock`, `mutex`, `read`, `write` (the halves of a read-write lock), `semaphore`, `permit_semaphore` (one permit) | `lock` |
 /// | `wait = "5s"` | how long to wait for it | for ever; not at all with `skip` and `error` |
-/// | `lease = "30s"` | a [lease that is renewed](LockRequest::renewed_lease) | 30 s, or as the [builder](locktopus_core::LocktopusBuilder::watchdog_lease) says |
+/// | `lease = "30s"` | a [lease that is renewed](LockRequest::renewed_lease) | 30 s, or as the [builder](locktopus_core::LocktopusBuilder::renewed_lease) says |
 /// | `fixed_lease = "30s"` | a [lease that is not](LockRequest::fixed_lease) | |
 /// | `max_hold = "10m"` | [when the lock is declared lost](LockRequest::max_hold), renewed or not | never |
 /// | `when_busy = "skip"` | `wait` for it; `skip`: the function is [skipped](Skipped); `error`: fail at once | `wait` |

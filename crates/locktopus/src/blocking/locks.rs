@@ -26,7 +26,7 @@ pub fn connect(url: &str) -> Result<Locktopus, BlockingError> {
 /// # use locktopus::blocking;
 /// # fn main() -> Result<(), blocking::BlockingError> {
 /// let lease = Duration::from_secs(10);
-/// let locks = blocking::connect_with("memory:", |builder| builder.watchdog_lease(lease))?;
+/// let locks = blocking::connect_with("memory:", |builder| builder.renewed_lease(lease))?;
 /// # Ok(()) }
 /// ```
 ///

@@ -74,7 +74,7 @@ impl OneInstanceJob {
 
     /// Holds the job's mutex by a lease of this length while it runs, renewed after a third of it. How long nothing is run
     /// after an instance crashed in a run. Default:
-    /// [`LocktopusBuilder::watchdog_lease`](crate::LocktopusBuilder::watchdog_lease), 30 s.
+    /// [`LocktopusBuilder::renewed_lease`](crate::LocktopusBuilder::renewed_lease), 30 s.
     pub fn renewed_lease(mut self, lease: Duration) -> Self {
         self.request = self.request.renewed_lease(lease);
         self

@@ -72,7 +72,7 @@ pub struct LeaderElection {
 
 impl LeaderElection {
     /// Leads by a lease of this length, renewed after a third of it. How long nobody leads after a leader crashed. Default:
-    /// [`LocktopusBuilder::watchdog_lease`](crate::LocktopusBuilder::watchdog_lease), 30 s.
+    /// [`LocktopusBuilder::renewed_lease`](crate::LocktopusBuilder::renewed_lease), 30 s.
     pub fn renewed_lease(mut self, lease: Duration) -> Self {
         self.request = self.request.renewed_lease(lease);
         self
