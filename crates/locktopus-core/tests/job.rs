@@ -47,9 +47,12 @@ async fn run_times(job: OneInstanceJob) -> Vec<SystemTime> {
     runs(job).await.iter().map(Tick::scheduled_at).collect()
 }
 
+type Running = JoinHandle<Result<(), LockError>>;
+type Ticks = Arc<Mutex<Vec<Tick>>>;
+
 /// Runs it in the background; the first run never ends by itself.
-fn hang(job: OneInstanceJob) -> (JoinHandle<Result<(), LockError>>, Arc<Mutex<Vec<Tick>>>) {
-    let ticks = Arc::<Mutex<Vec<Tick>>>::default();
+fn hang(job: OneInstanceJob) -> (Running, Ticks) {
+    let ticks = Ticks::default();
     let seen = Arc::clone(&ticks);
     let running = tokio::spawn(async move {
         job.run(|tick| {
@@ -67,7 +70,7 @@ fn hang(job: OneInstanceJob) -> (JoinHandle<Result<(), LockError>>, Arc<Mutex<Ve
     (running, ticks)
 }
 
-async fn until(what: &str, check: impl Fn() -> bool) {
+async fn until(what: &str, check: impl Fn() -> bool + Send + Sync) {
     let wait = async {
         while !check() {
             sleep(Duration::from_millis(2)).await;

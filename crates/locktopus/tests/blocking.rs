@@ -47,7 +47,7 @@ fn leases_are_renewed_while_the_thread_does_something_else() {
     let guard = locks.lock("a").renewed_lease(lease).acquire().unwrap();
     let begun = Instant::now();
     while begun.elapsed() < lease * 4 {
-        thread::sleep(lease / 5);
+        thread::park_timeout(lease / 5);
         guard.ensure_valid().unwrap();
         assert!(locks.lock("a").try_acquire().unwrap().is_none());
     }

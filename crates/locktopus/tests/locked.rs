@@ -78,9 +78,9 @@ async fn reading(locks: &Locktopus) -> Result<Duration, LockError> {
 }
 
 #[locked(name = "rw", locks = locks, kind = "write")]
-async fn writing<T: Clone>(locks: &Locktopus, (value, _): (&T, u8)) -> Result<T, LockError>
+async fn writing<T>(locks: &Locktopus, (value, _): (&T, u8)) -> Result<T, LockError>
 where
-    T: Send,
+    T: Clone + Send + Sync,
 {
     Ok(value.clone())
 }

@@ -23,9 +23,15 @@ pub enum BlockingError {
 
     /// It could not be connected.
     #[error(transparent)]
-    Connect(#[from] ConnectError),
+    Connect(Box<ConnectError>),
 
     /// What the lock has to say: held by others, lost, or the backend failed.
     #[error(transparent)]
     Lock(#[from] LockError),
+}
+
+impl From<ConnectError> for BlockingError {
+    fn from(error: ConnectError) -> Self {
+        Self::Connect(Box::new(error))
+    }
 }
