@@ -1,9 +1,9 @@
 //! What the data itself says against being quoted.
 
-use super::{Group, Spread, groups, x};
+use super::{Group, Spread, groups, rtt};
 use crate::measure::model::Report;
 
-/// Spread of X between rounds, in percent, from which on ratios are doubtful.
+/// Spread of the RTT between rounds, in percent, from which on ratios are doubtful.
 const RESTLESS_PERCENT: f64 = 15.0;
 
 /// Sentences derived from `report`, shown beside the notes the runner wrote.
@@ -44,13 +44,15 @@ pub fn caveats(report: &Report) -> Vec<String> {
     found
 }
 
-/// X is the yardstick; while it moves between rounds of a cell, so does everything measured in it.
+/// The RTT is the yardstick; while it moves between rounds of a cell, so does everything measured in it.
 fn restless(group: &Group<'_>) -> Option<String> {
-    let percents = group.rows.iter().filter_map(|row| x(row.cell)?.percent());
+    let percents = group.rows.iter().filter_map(|row| rtt(row.cell)?.percent());
     let worst = Spread::of(percents)?.max;
     (worst > RESTLESS_PERCENT).then(|| {
         let title = group.title();
-        format!("{title}: X moved by ±{worst:.0}% between rounds of one cell; doubt its ratios.")
+        format!(
+            "{title}: the RTT moved by ±{worst:.0}% between rounds of one cell; doubt its ratios."
+        )
     })
 }
 
@@ -80,7 +82,7 @@ mod tests {
             "Not pinned",
             "Busy machine",
             "Cells with",
-            "hot-lock: X moved",
+            "hot-lock: the RTT moved",
         ] {
             assert!(
                 found.iter().any(|caveat| caveat.starts_with(start)),

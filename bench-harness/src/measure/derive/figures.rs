@@ -91,9 +91,9 @@ pub fn merged(cell: &Cell, operation: &str) -> Result<Histogram<u64>, HistogramE
     Ok(all)
 }
 
-/// X, the median PING round trip, over the rounds that measured it.
+/// RTT, the median round trip of PING, over the rounds that measured it.
 #[must_use]
-pub fn x(cell: &Cell) -> Option<Spread> {
+pub fn rtt(cell: &Cell) -> Option<Spread> {
     Spread::of(
         cell.rounds
             .iter()

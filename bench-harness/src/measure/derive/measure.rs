@@ -9,8 +9,8 @@ use crate::measure::record::{jain, max_over_min};
 pub enum Measure {
     /// A latency in nanoseconds.
     Latency(String, Quantile),
-    /// The same as a multiple of X of the same round.
-    LatencyInX(String, Quantile),
+    /// The same as a multiple of the RTT (median round trip of PING) of the same round.
+    LatencyInRtt(String, Quantile),
     /// Grants per second.
     Throughput,
     /// Commands clients sent per grant.
@@ -47,8 +47,8 @@ pub enum Better {
 pub enum Unit {
     /// Nanoseconds, shown as microseconds.
     Nanos,
-    /// Multiples of X.
-    X,
+    /// Multiples of the RTT.
+    Rtt,
     /// Per second.
     PerSecond,
     /// A plain number.
@@ -62,7 +62,7 @@ pub fn measures(cell: &Cell) -> Vec<Measure> {
     for name in operations(cell) {
         for quantile in [Quantile::P50, Quantile::P99, Quantile::P999] {
             all.push(Measure::Latency(name.to_owned(), quantile));
-            all.push(Measure::LatencyInX(name.to_owned(), quantile));
+            all.push(Measure::LatencyInRtt(name.to_owned(), quantile));
         }
     }
     all.extend([
@@ -99,7 +99,7 @@ impl Measure {
             Self::Latency(name, quantile) => {
                 Some(quantile.of(&round.operations.get(name)?.summary) as f64)
             }
-            Self::LatencyInX(name, quantile) => {
+            Self::LatencyInRtt(name, quantile) => {
                 let x = round.ping.as_ref()?.summary.p50_ns;
                 let value = quantile.of(&round.operations.get(name)?.summary);
                 (x > 0).then(|| value as f64 / x as f64)
@@ -138,7 +138,7 @@ impl Measure {
     #[must_use]
     pub fn name(&self) -> String {
         match self {
-            Self::Latency(name, quantile) | Self::LatencyInX(name, quantile) => {
+            Self::Latency(name, quantile) | Self::LatencyInRtt(name, quantile) => {
                 format!("{name} {}", quantile.name())
             }
             Self::Throughput => "acquisitions/s".to_owned(),
@@ -159,7 +159,7 @@ impl Measure {
     pub const fn unit(&self) -> Unit {
         match self {
             Self::Latency(..) | Self::ServerCpu | Self::ClientCpu | Self::Script(_) => Unit::Nanos,
-            Self::LatencyInX(..) => Unit::X,
+            Self::LatencyInRtt(..) => Unit::Rtt,
             Self::Throughput => Unit::PerSecond,
             Self::Commands
             | Self::CommandsWithScripts
@@ -177,7 +177,7 @@ impl Measure {
             // What is told apart is what might starve.
             Self::Throughput | Self::Jain | Self::Share(_) => Better::Higher,
             Self::Latency(..)
-            | Self::LatencyInX(..)
+            | Self::LatencyInRtt(..)
             | Self::Commands
             | Self::CommandsWithScripts
             | Self::ServerCpu
@@ -202,7 +202,7 @@ mod tests {
         let p50 = |name: &str| Measure::Latency(name.to_owned(), Quantile::P50);
         for round in &cell.rounds {
             let x = round.ping.as_ref().unwrap().summary.p50_ns as f64;
-            let ratio = Measure::LatencyInX("hand-off".to_owned(), Quantile::P50).of_round(round);
+            let ratio = Measure::LatencyInRtt("hand-off".to_owned(), Quantile::P50).of_round(round);
             assert_eq!(ratio.unwrap(), p50("hand-off").of_round(round).unwrap() / x);
         }
     }
@@ -213,7 +213,7 @@ mod tests {
         let found = measures(&report.cells[0]);
         assert!(found.contains(&Measure::Throughput));
         assert!(!found.contains(&Measure::Commands));
-        assert!(found.iter().all(|measure| measure.unit() != Unit::X));
+        assert!(found.iter().all(|measure| measure.unit() != Unit::Rtt));
     }
 
     #[test]

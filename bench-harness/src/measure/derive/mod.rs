@@ -9,7 +9,7 @@ mod measure;
 mod spread;
 
 pub use caveats::caveats;
-pub use figures::{Overlaps, Quantile, errors, merged, operations, overlaps, x};
+pub use figures::{Overlaps, Quantile, errors, merged, operations, overlaps, rtt};
 pub use group::{Group, Row, groups};
 pub use measure::{Better, Measure, Unit, measures};
 pub use spread::Spread;

@@ -45,7 +45,7 @@ pub fn render(comparison: &Comparison<'_>) -> Result<String, ::csv::Error> {
 const fn unit(unit: Unit) -> &'static str {
     match unit {
         Unit::Nanos => "ns",
-        Unit::X => "x",
+        Unit::Rtt => "rtt",
         Unit::PerSecond => "per_s",
         Unit::Plain => "",
     }

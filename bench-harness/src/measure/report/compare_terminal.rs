@@ -59,7 +59,7 @@ fn differences(out: &mut String, comparison: &Comparison<'_>, style: Style) {
     for difference in &comparison.differences {
         let _ = writeln!(out, "{}", wrap(difference, "  ", style.width));
     }
-    let advice = "Multiples of X carry over between machines, absolute times do not.";
+    let advice = "Multiples of the RTT carry over between machines, absolute times do not.";
     let _ = writeln!(out, "{}", wrap(advice, "  ", style.width));
 }
 

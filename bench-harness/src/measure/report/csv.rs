@@ -37,8 +37,8 @@ pub const COLUMNS: [&str; 48] = [
     "p99_ns",
     "p999_ns",
     "max_ns",
-    "p50_x",
-    "p99_x",
+    "p50_rtt",
+    "p99_rtt",
     "acquisitions",
     "acquisitions_per_s",
     "commands_per_acquisition",
@@ -56,7 +56,7 @@ pub const COLUMNS: [&str; 48] = [
     "errors",
 ];
 
-/// From `ping_p50_ns` to `p99_x`.
+/// From `ping_p50_ns` to `p99_rtt`.
 const LATENCY_COLUMNS: usize = 12;
 
 /// Renders `report`. A round without operations has one row, too.
@@ -130,14 +130,14 @@ fn row(
 }
 
 fn latency_columns(round: &Round, operation: Option<(&str, &StoredHistogram)>) -> Vec<String> {
-    let x = round
+    let rtt = round
         .ping
         .as_ref()
         .map(|ping| ping.summary.p50_ns)
-        .filter(|x| *x > 0);
-    let in_x = |ns: u64| optional(x.map(|x| ns as f64 / x as f64));
+        .filter(|rtt| *rtt > 0);
+    let in_rtt = |ns: u64| optional(rtt.map(|rtt| ns as f64 / rtt as f64));
     let mut columns = vec![
-        x.map_or_else(String::new, |x| x.to_string()),
+        rtt.map_or_else(String::new, |rtt| rtt.to_string()),
         operation.map_or_else(String::new, |(name, _)| name.to_owned()),
     ];
     let Some((_, stored)) = operation else {
@@ -149,7 +149,7 @@ fn latency_columns(round: &Round, operation: Option<(&str, &StoredHistogram)>) -
         s.count, s.min_ns, s.mean_ns, s.p50_ns, s.p90_ns, s.p99_ns, s.p999_ns, s.max_ns,
     ];
     columns.extend(figures.map(|figure| figure.to_string()));
-    columns.extend([in_x(s.p50_ns), in_x(s.p99_ns)]);
+    columns.extend([in_rtt(s.p50_ns), in_rtt(s.p99_ns)]);
     columns
 }
 
@@ -220,7 +220,12 @@ mod tests {
         let mut reader = ::csv::Reader::from_reader(text.as_bytes());
         let at = |name: &str| COLUMNS.iter().position(|column| *column == name).unwrap();
         for row in reader.records().map(Result::unwrap) {
-            for name in ["ping_p50_ns", "p50_x", "commands_per_acquisition", "server"] {
+            for name in [
+                "ping_p50_ns",
+                "p50_rtt",
+                "commands_per_acquisition",
+                "server",
+            ] {
                 assert_eq!(&row[at(name)], "", "{name}");
             }
         }

@@ -14,7 +14,7 @@ pub fn median(spread: Option<Spread>, unit: Unit) -> String {
 pub fn value(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Nanos => micros(value),
-        Unit::X | Unit::PerSecond | Unit::Plain => number(value),
+        Unit::Rtt | Unit::PerSecond | Unit::Plain => number(value),
     }
 }
 
@@ -23,7 +23,7 @@ pub fn value(value: f64, unit: Unit) -> String {
 pub const fn suffix(unit: Unit) -> &'static str {
     match unit {
         Unit::Nanos => " µs",
-        Unit::X => " X",
+        Unit::Rtt => " RTT",
         Unit::PerSecond => "/s",
         Unit::Plain => "",
     }

@@ -30,7 +30,7 @@ pub fn render(report: &Report, style: Style) -> String {
     } else {
         out.push_str(
             "\nLatencies in µs: medians over rounds; ± is half the range of the rounds' p50.\n\
-             X = median PING round trip of the same client in the same round.\n\
+             RTT = median PING round trip of the same client in the same round.\n\
              W = workers, P = processes they are spread over.\n",
         );
     }
@@ -100,14 +100,14 @@ fn context(group: &Group<'_>) -> Vec<String> {
         group
             .rows
             .iter()
-            .filter_map(|row| derive::x(row.cell))
+            .filter_map(|row| derive::rtt(row.cell))
             .flat_map(|x| [x.min, x.max]),
     );
     let x = xs.map_or_else(
-        || "no server: no X".to_owned(),
+        || "no server: no RTT".to_owned(),
         |x| {
             format!(
-                "X = {} to {} µs",
+                "RTT = {} to {} µs",
                 format::micros(x.min),
                 format::micros(x.max)
             )
@@ -172,8 +172,8 @@ fn latencies(group: &Group<'_>, style: Style) -> Table {
         "p99",
         "p99.9",
         "max",
-        "p50 X",
-        "p99 X",
+        "p50 RTT",
+        "p99 RTT",
     ]);
     let mut table = table::new(&names, style);
     for row in &group.rows {
@@ -198,7 +198,7 @@ fn latencies(group: &Group<'_>, style: Style) -> Table {
 fn latency_fields(row: &Row<'_>, operation: &str) -> [String; 8] {
     let figure = |measure: Measure| format::median(measure.of(row.cell), measure.unit());
     let latency = |quantile| figure(Measure::Latency(operation.to_owned(), quantile));
-    let in_x = |quantile| figure(Measure::LatencyInX(operation.to_owned(), quantile));
+    let in_rtt = |quantile| figure(Measure::LatencyInRtt(operation.to_owned(), quantile));
     let p50 = Measure::Latency(operation.to_owned(), Quantile::P50).of(row.cell);
     [
         operation.to_owned(),
@@ -207,8 +207,8 @@ fn latency_fields(row: &Row<'_>, operation: &str) -> [String; 8] {
         latency(Quantile::P99),
         latency(Quantile::P999),
         latency(Quantile::Max),
-        in_x(Quantile::P50),
-        in_x(Quantile::P99),
+        in_rtt(Quantile::P50),
+        in_rtt(Quantile::P99),
     ]
 }
 
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn says_what_is_missing() {
         let text = render(&sample::memory_only(1), Style::default());
-        assert!(text.contains("no server: no X"));
+        assert!(text.contains("no server: no RTT"));
         assert!(text.contains("topology standalone: needs redis-server"));
         assert!(text.contains("SYNTHETIC DATA"));
         assert!(render(&sample::empty(), Style::default()).contains("Nothing was measured."));

@@ -9,7 +9,7 @@ use crate::shared::random::Random;
 
 /// Figures a strategy is simulated with.
 struct Shape {
-    /// Median hand-off as a multiple of X.
+    /// Median hand-off as a multiple of the RTT.
     hand_off_x: f64,
     /// Deviation of its logarithm.
     spread: f64,

@@ -149,7 +149,7 @@ pub(super) fn is_duration(figure: &str) -> bool {
     let latency = crate::measure::derive::Quantile::ALL
         .iter()
         .any(|quantile| figure.ends_with(&format!(" {}", quantile.name())));
-    latency || matches!(figure, "server CPU" | "client CPU" | "X")
+    latency || matches!(figure, "server CPU" | "client CPU" | "RTT")
 }
 
 #[cfg(test)]

@@ -193,7 +193,7 @@ fn number(value: f64) -> String {
 
 fn text(value: f64, figure: &str) -> String {
     match figure {
-        figure if figure.ends_with(" X") => format!("{} X", number(value)),
+        figure if figure.ends_with(" RTT") => format!("{} RTT", number(value)),
         figure if is_duration(figure) => natural(value),
         figure if figure.ends_with(" share") => format!("{} %", number(value * 100.0)),
         "client memory" => format!("{} B", number(value)),
@@ -263,7 +263,7 @@ fn table(scenario: &str, cells: &[&SummaryCell]) -> Table {
         .into_iter()
         .find(|operation| has(&format!("{operation} p50")));
     let mut columns: Vec<(String, String)> = Vec::new();
-    for quantile in ["p50", "p50 X", "p99", "p99 X", "max"] {
+    for quantile in ["p50", "p50 RTT", "p99", "p99 RTT", "max"] {
         columns.extend(operation.map(|operation| {
             let name = format!("{operation} {quantile}");
             (name.clone(), name)

@@ -150,9 +150,13 @@ impl Summary {
             path: path.to_owned(),
             problem,
         };
-        let summary: Self = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
+        let mut summary: Self =
+            serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
         if summary.version != VERSION {
             return Err(bad(format!("version {}", summary.version)));
+        }
+        for cell in &mut summary.cells {
+            cell.use_present_names();
         }
         Ok(summary)
     }
@@ -201,6 +205,18 @@ fn difference(first: &Report, other: &Report) -> Option<&'static str> {
 }
 
 impl SummaryCell {
+    /// Summaries written before the RTT had this name call it X.
+    fn use_present_names(&mut self) {
+        let figures = std::mem::take(&mut self.figures).into_iter();
+        let renamed = figures.map(|(name, values)| match name.strip_suffix('X') {
+            Some(start) if start.is_empty() || start.ends_with(' ') => {
+                (format!("{start}{RTT}"), values)
+            }
+            _ => (name, values),
+        });
+        self.figures = renamed.collect();
+    }
+
     fn of(cell: &Cell, run: usize) -> Self {
         let mut measures: BTreeMap<String, Measure> = BTreeMap::new();
         for (name, measure) in PER_CELL {
@@ -208,10 +224,10 @@ impl SummaryCell {
         }
         for operation in operations(cell) {
             let latency = |quantile| Measure::Latency(operation.to_owned(), quantile);
-            let in_x = |quantile| Measure::LatencyInX(operation.to_owned(), quantile);
+            let in_rtt = |quantile| Measure::LatencyInRtt(operation.to_owned(), quantile);
             for quantile in Quantile::ALL {
                 let name = format!("{operation} {}", quantile.name());
-                measures.insert(format!("{name} X"), in_x(quantile));
+                measures.insert(format!("{name} RTT"), in_rtt(quantile));
                 measures.insert(name, latency(quantile));
             }
             let share = Measure::Share(operation.to_owned());
@@ -232,11 +248,11 @@ impl SummaryCell {
                     .collect(),
             );
         }
-        let x = cell.rounds.iter().map(|round| {
+        let rtt = cell.rounds.iter().map(|round| {
             let ping = round.ping.as_ref()?;
             rounded(ping.summary.p50_ns as f64)
         });
-        keep(X.to_owned(), x.collect());
+        keep(RTT.to_owned(), rtt.collect());
         let checks = crate::measure::derive::overlaps(cell);
         Self {
             run,
@@ -272,14 +288,14 @@ const PER_CELL: [(&str, Measure); 10] = [
     ("max/min", Measure::MaxOverMin),
 ];
 /// The median round trip of PING.
-const X: &str = "X";
+const RTT: &str = "RTT";
 
 /// Whether a cell can have a figure of this name. Operations are not known beforehand.
 pub(super) fn is_figure(name: &str) -> bool {
-    if name == X || PER_CELL.iter().any(|(known, _)| *known == name) {
+    if name == RTT || PER_CELL.iter().any(|(known, _)| *known == name) {
         return true;
     }
-    let name = name.strip_suffix(" X").unwrap_or(name);
+    let name = name.strip_suffix(" RTT").unwrap_or(name);
     let Some((operation, what)) = name.rsplit_once(' ') else {
         return false;
     };
@@ -324,6 +340,18 @@ mod tests {
     }
 
     #[test]
+    fn a_summary_that_calls_the_round_trip_x_still_loads() {
+        let summary = Summary::of(std::slice::from_ref(sample::shared())).unwrap();
+        let old = summary.to_json().replace("RTT\"", "X\"");
+        assert!(old.contains("p50 X\"") && old.contains("\"X\""));
+        let path = std::env::temp_dir().join(format!("locktopus-rtt-{}.json", std::process::id()));
+        std::fs::write(&path, old).unwrap();
+        let loaded = Summary::load(&path);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(loaded.unwrap(), summary);
+    }
+
+    #[test]
     fn runs_that_do_not_belong_together_are_refused() {
         let one = sample::shared().clone();
         assert!(matches!(Summary::of(&[]), Err(SummaryError::NoRun)));
@@ -337,9 +365,9 @@ mod tests {
     fn figures_are_known_by_name() {
         for name in [
             "commands",
-            "X",
+            "RTT",
             "hand-off p50",
-            "hand-off p99 X",
+            "hand-off p99 RTT",
             "write wait share",
         ] {
             assert!(is_figure(name), "{name}");

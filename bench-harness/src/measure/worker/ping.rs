@@ -1,4 +1,4 @@
-//! X: the round trip of PING, through the same client in the same round.
+//! RTT: the round trip of PING, through the same client in the same round.
 
 use hdrhistogram::Histogram;
 use locktopus_protocol::Route;
@@ -13,7 +13,7 @@ pub(super) async fn measure(job: &Job) -> Result<Option<Histogram<u64>>, String>
     if job.pings == 0 {
         return Ok(None);
     }
-    // Peers use redis-rs; their X is that of redis-rs.
+    // Peers use redis-rs; their RTT is that of redis-rs.
     debug_assert!(
         job.strategy == Strategy::Locktopus || job.client == crate::measure::plan::Client::RedisRs
     );

@@ -86,7 +86,7 @@ fn yardstick(report: &Report) -> Card {
         },
     );
     Card {
-        name: "X, one PING round trip",
+        name: "RTT, one round trip of PING",
         value,
         detail,
         tone: "",

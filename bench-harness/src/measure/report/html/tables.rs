@@ -74,7 +74,7 @@ pub(super) fn cells(group: &Group<'_>, slots: &[usize], columns: &[Column]) -> V
 }
 
 fn cell(row: &Row<'_>, slot: usize, columns: &[Column]) -> CellLine {
-    let mut figures = vec![figure(derive::x(row.cell), Unit::Nanos)];
+    let mut figures = vec![figure(derive::rtt(row.cell), Unit::Nanos)];
     figures.extend(columns.iter().map(|column| {
         let measure = &column.measure;
         figure(measure.of(row.cell), measure.unit())
@@ -122,7 +122,7 @@ fn latency(row: &Row<'_>, slot: usize, operation: &str, first: bool) -> LatencyL
         .iter()
         .map(|quantile| Measure::Latency(name(), *quantile))
         .collect();
-    measures.extend([Quantile::P50, Quantile::P99].map(|q| Measure::LatencyInX(name(), q)));
+    measures.extend([Quantile::P50, Quantile::P99].map(|q| Measure::LatencyInRtt(name(), q)));
     let rounds = row
         .cell
         .rounds

@@ -12,14 +12,14 @@ const TOP: f64 = 30.0;
 /// Room for the two figures at the right.
 const FIGURES: f64 = 108.0;
 
-/// The chart in µs, and the one in multiples of X when X was measured.
+/// The chart in µs, and the one in multiples of the RTT when that was measured.
 pub(in super::super) fn figures(
     group: &Group<'_>,
     operation: &str,
     slots: &[usize],
 ) -> Vec<Figure> {
     let absolute = |quantile| Measure::Latency(operation.to_owned(), quantile);
-    let relative = |quantile| Measure::LatencyInX(operation.to_owned(), quantile);
+    let relative = |quantile| Measure::LatencyInRtt(operation.to_owned(), quantile);
     let mut found = Vec::new();
     found.extend(figure(
         group,
@@ -30,7 +30,7 @@ pub(in super::super) fn figures(
     found.extend(figure(
         group,
         slots,
-        &format!("{operation}: multiples of X, one PING round trip"),
+        &format!("{operation}: multiples of the RTT, the median round trip of PING"),
         [relative(Quantile::P50), relative(Quantile::P99)],
     ));
     found
@@ -110,7 +110,7 @@ fn figure(
 fn grid(svg: &mut Svg, scale: &Scale, unit: Unit, height: f64) {
     for tick in scale.ticks() {
         let x = scale.at(tick);
-        let one = unit == Unit::X && (tick - 1.0).abs() < 1e-9;
+        let one = unit == Unit::Rtt && (tick - 1.0).abs() < 1e-9;
         svg.line(
             if one { "one" } else { "grid" },
             (x, TOP - 6.0),

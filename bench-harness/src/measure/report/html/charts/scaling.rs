@@ -25,7 +25,7 @@ pub(in super::super) fn figures(
     if workers.len() < 2 {
         return Vec::new();
     }
-    let in_x = |quantile| Measure::LatencyInX(operation.to_owned(), quantile);
+    let in_rtt = |quantile| Measure::LatencyInRtt(operation.to_owned(), quantile);
     let wanted = [
         (Measure::Commands, "Commands per acquisition", true),
         (
@@ -36,13 +36,13 @@ pub(in super::super) fn figures(
         (Measure::ServerCpu, "Server CPU per acquisition, µs", true),
         (Measure::Throughput, "Acquisitions per second", true),
         (
-            in_x(Quantile::P50),
-            &*format!("{operation} p50, multiples of X"),
+            in_rtt(Quantile::P50),
+            &*format!("{operation} p50, multiples of the RTT"),
             true,
         ),
         (
-            in_x(Quantile::P99),
-            &*format!("{operation} p99, multiples of X"),
+            in_rtt(Quantile::P99),
+            &*format!("{operation} p99, multiples of the RTT"),
             true,
         ),
         (Measure::Jain, "Jain fairness", false),
