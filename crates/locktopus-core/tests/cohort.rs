@@ -516,7 +516,7 @@ async fn a_lock_that_a_stalled_leader_is_granted_comes_free() {
     let follower = tokio::spawn(acquiring(&locks));
     sleep(Duration::from_secs(1)).await;
     held.release().await.unwrap();
-    // The grant was pushed to a task that does not run. Without the patrol it would last for the whole lease.
+    // The grant was pushed to a task that does not run. Without the check it would last for the whole lease.
     let guard = timeout(Duration::from_secs(4), follower).await.unwrap();
     drop((guard.unwrap().unwrap(), stalled));
     until("nothing is left", || store.population() == (0, 0)).await;

@@ -273,14 +273,14 @@ fn a_patrol_and_the_waiter_do_not_both_have_the_turn() {
         let shared = SharedLease::new();
         let (queue, slots) = held(&shared, 1);
         pass(&queue, &shared);
-        let patrol = {
+        let check = {
             let queue = Arc::clone(&queue);
             loom::thread::spawn(move || {
-                settle(queue.patrol(BootInstant::now() + PATIENCE, may));
+                settle(queue.check_members(BootInstant::now() + PATIENCE, may));
             })
         };
         let took = try_once(&queue, &slots[0]);
-        patrol.join().unwrap();
+        check.join().unwrap();
         assert!(took, "it had a turn, or was told that it was revoked");
         assert_eq!(shared.given_back.load(Ordering::SeqCst), 1);
         assert_eq!(queue.glance(), Glance::Empty);
@@ -465,17 +465,17 @@ fn a_deposed_leader_does_not_win() {
         };
         let asks = (&OwnerId, Duration::ZERO);
         assert!(queue.leader_lives(number, BootInstant::now(), asks).is_ok());
-        let patrol = {
+        let check = {
             let queue = Arc::clone(&queue);
             loom::thread::spawn(move || {
-                let found = queue.patrol(BootInstant::now(), may);
+                let found = queue.check_members(BootInstant::now(), may);
                 let deposed = found.stalled.is_some();
                 settle(found);
                 deposed
             })
         };
         let won = queue.won(number, &shared);
-        let deposed = patrol.join().unwrap();
+        let deposed = check.join().unwrap();
         assert!(won != deposed, "won {won}, deposed {deposed}");
         if won {
             shared.hold();

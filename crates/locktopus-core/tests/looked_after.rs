@@ -1,6 +1,6 @@
 //! Random walks of a local queue, step by step, with members that stop anywhere: somebody always looks in time.
 //!
-//! The slots and the local queue of a cohort are compiled here by themselves. Time passes as the walk says, and patrols come when
+//! The slots and the local queue of a cohort are compiled here by themselves. Time passes as the walk says, and checks come when
 //! they were sent for, not otherwise.
 #![allow(
     dead_code,
@@ -64,8 +64,8 @@ struct Walk {
     dice: u64,
     now: BootInstant,
     queue: LocalQueue,
-    /// When patrols come.
-    patrols: BTreeSet<BootInstant>,
+    /// When checks come.
+    checks: BTreeSet<BootInstant>,
     /// With when they came.
     waiting: Vec<(Arc<Slot>, BootInstant)>,
     /// Slots that were handed something, since when; those who have them do not run.
@@ -87,7 +87,7 @@ impl Walk {
             dice: seed,
             now: BootInstant::now(),
             queue: LocalQueue::new(),
-            patrols: BTreeSet::new(),
+            checks: BTreeSet::new(),
             waiting: Vec::new(),
             handed: Vec::new(),
             leader: None,
@@ -105,7 +105,7 @@ impl Walk {
     }
 
     fn called(&mut self, next: Next) {
-        self.patrols.extend(next.look_at);
+        self.checks.extend(next.look_at);
         self.was_handed(next.slot);
     }
 
@@ -116,7 +116,7 @@ impl Walk {
     }
 
     fn settle(&mut self, left: Leavings) {
-        self.patrols.extend(left.look_at);
+        self.checks.extend(left.look_at);
         for slot in left.wake {
             // Revoked, or handed something.
             if !self
@@ -147,7 +147,7 @@ impl Walk {
         match self.queue.arrive(|| Asker, || now, may) {
             Arrival::Leads { number, .. } => self.leader = Some((number, now, None)),
             Arrival::Waits { slot, look_at, .. } => {
-                self.patrols.extend(look_at);
+                self.checks.extend(look_at);
                 self.waiting.push((slot, now));
             }
             other => panic!("{other:?}"),
@@ -190,7 +190,7 @@ impl Walk {
         let until = self.now + Duration::from_millis(long);
         match self.queue.leader_lives(number, until, (&OwnerId, PATIENCE)) {
             Ok(look_at) => {
-                self.patrols.extend(look_at);
+                self.checks.extend(look_at);
                 self.leader = Some((number, since, Some(until)));
             }
             Err(local_queue::Deposed) => self.leader = None,
@@ -224,14 +224,14 @@ impl Walk {
         }
     }
 
-    /// Time passes, and patrols come. Afterwards nobody has anything for longer than it may.
+    /// Time passes, and checks come. Afterwards nobody has anything for longer than it may.
     fn sleep(&mut self) {
         let nap = [1, 20, 49, 51, 500, 7_000][self.roll(6) as usize];
         let end = self.now + Duration::from_millis(nap);
-        while let Some(at) = self.patrols.first().copied().filter(|at| *at <= end) {
-            self.patrols.remove(&at);
+        while let Some(at) = self.checks.first().copied().filter(|at| *at <= end) {
+            self.checks.remove(&at);
             self.now = at;
-            let found = self.queue.patrol(at, may);
+            let found = self.queue.check_members(at, may);
             self.settle(found);
         }
         self.now = end;
@@ -254,7 +254,7 @@ impl Walk {
         self.look_for_silence();
     }
 
-    /// While anybody waits, a leader that has said nothing is silent for too long when a patrol has seen it twice.
+    /// While anybody waits, a leader that has said nothing is silent for too long when a check has seen it twice.
     fn look_for_silence(&mut self) {
         let first = self.waiting.iter().map(|(_, arrived)| *arrived).min();
         let (Some((number, since, until)), Some(first)) = (self.leader, first) else {

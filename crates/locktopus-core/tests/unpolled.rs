@@ -59,7 +59,7 @@ async fn a_turn_is_looked_after_whatever_the_leader_before_it_said() {
             sleep(Duration::from_millis(10)).await;
             let _asleep = asleep(request());
             let next = tokio::spawn(request().acquire());
-            // The patrol has come by, and knows what the leader said.
+            // The check has come by, and knows what the leader said.
             sleep(PATIENCE * 4).await;
             let begun = if handed == "the lease" {
                 held.release().await.unwrap();
@@ -95,7 +95,7 @@ async fn a_leader_that_stops_in_a_short_step_is_deposed_after_that_step() {
     script.next("attempt", [Fate::SlowReply(slow)]);
     let mut leader = asleep(locks.lock("a"));
     let follower = tokio::spawn(locks.lock("a").acquire());
-    // The patrol comes by during the attempt, which may take an hour. Then the leader goes to sleep for a second.
+    // The check comes by during the attempt, which may take an hour. Then the leader goes to sleep for a second.
     sleep(slow * 2).await;
     assert!(poll(&mut leader).is_pending());
     held.release().await.unwrap();

@@ -108,10 +108,10 @@ impl RedisClient for FredClient {
         }
     }
 
-    fn misplaced(&self, channel: &[u8]) {
+    fn subscription_misplaced(&self, channel: &[u8]) {
         match &self.servers {
-            Servers::Single(single) => single.misplaced(),
-            Servers::Cluster(cluster) => cluster.misplaced(channel),
+            Servers::Single(single) => single.subscription_misplaced(),
+            Servers::Cluster(cluster) => cluster.subscription_misplaced(channel),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Commands on a cluster: find the node, follow redirects, keep the slot table fresh.
 
-mod guests;
+mod extra_nodes;
 mod node;
 mod placements;
 mod refresh;
@@ -166,7 +166,7 @@ impl Cluster {
     }
 
     /// Drops the connection that carries a channel: its subscriber was not counted on the primary.
-    pub(crate) fn misplaced(&self, channel: &[u8]) {
+    pub(crate) fn subscription_misplaced(&self, channel: &[u8]) {
         self.shared.stale.notify_one();
         let Some(place) = self.shared.placements.find(channel) else {
             return;
@@ -214,7 +214,7 @@ impl Cluster {
         for node in self.shared.map().nodes() {
             node.close();
         }
-        self.shared.guests.close();
+        self.shared.extra_nodes.close();
     }
 }
 

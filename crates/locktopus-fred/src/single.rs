@@ -129,7 +129,7 @@ impl Single {
     }
 
     /// A subscriber was not counted on the primary.
-    pub(crate) fn misplaced(&self) {
+    pub(crate) fn subscription_misplaced(&self) {
         self.messages.drop_current();
     }
 

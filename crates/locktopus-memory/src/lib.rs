@@ -1,9 +1,10 @@
 //! The embedded backend: locks of one process, for tests and for programs that do not need more.
 //!
-//! This file answers the contract, in the words of `answers`; `table` has the state: who holds what, who waits, and who can
-//! have it next.
+//! This file answers the contract, in the words of `answers`; `kinds` says which locks there are; `table` has the state: who
+//! holds what, who waits, and who can have it next.
 
 mod answers;
+mod kinds;
 mod table;
 mod tokens;
 
@@ -119,6 +120,7 @@ impl LockBackend for MemoryBackend {
     }
 
     fn check(&self, target: &LockTarget) -> Result<(), NameError> {
+        kinds::check_known(target)?;
         target.check_name()
     }
 
@@ -128,7 +130,7 @@ impl LockBackend for MemoryBackend {
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         let target = &attempt.target;
-        refuse_latch(target)?;
+        kinds::refuse_latch(target)?;
         let mut table = self.open()?;
         let fence = table.last_token();
         table.raise(attempt)?;
@@ -179,7 +181,7 @@ impl LockBackend for MemoryBackend {
     async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
         let mut table = self.open()?;
         for (index, attempt) in attempts.iter().enumerate() {
-            refuse_latch(&attempt.target)?;
+            kinds::refuse_latch(&attempt.target)?;
             let entry = table.entry(&attempt.target)?;
             let mode = attempt.target.kind().mode();
             let free = entry.holding(&attempt.owner, mode).is_some()
@@ -374,16 +376,6 @@ impl LockBackend for MemoryBackend {
 
     async fn close(&self) {
         self.closed.store(true, Ordering::Release);
-    }
-}
-
-fn refuse_latch(target: &LockTarget) -> Result<(), BackendError> {
-    match target.kind() {
-        LockKind::Latch => Err(error(
-            BackendErrorKind::Unsupported,
-            "a latch is waited for, not held",
-        )),
-        _ => Ok(()),
     }
 }
 

@@ -23,7 +23,7 @@ local function granted(token)
 end
 
 if code == 1 then
-  renew(owner, lease, mode, permits)
+  extend_hold(owner, lease, mode, permits)
   return granted(tokens > 0 and reserved(tokens, floor) or 0)
 end
 if code == 2 then
@@ -40,7 +40,7 @@ end
 if head then
   local theirs = stale_queue(place)
   if theirs then
-    return misplaced(nil, 0, theirs)
+    return kind_conflict(nil, 0, theirs)
   end
   local left = window()
   if left then

@@ -14,11 +14,11 @@ if done then
 end
 read_clock()
 if other() then
-  return misplaced(KEYS[6])
+  return kind_conflict(KEYS[6])
 end
 local theirs = used_as() == 'none' and stale_queue(select(2, first(0)))
 if theirs then
-  return misplaced(nil, 0, theirs)
+  return kind_conflict(nil, 0, theirs)
 end
 reap()
 

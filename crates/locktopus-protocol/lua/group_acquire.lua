@@ -44,7 +44,7 @@ for index, member in ipairs(members) do
     return {0, remaining, now, index - 1}
   end
   if code == 4 then
-    return misplaced(nil, index - 1)
+    return kind_conflict(nil, index - 1)
   end
   if code == 0 and KEYS[3] and first(0) then
     return {0, -1, now, index - 1}
@@ -65,7 +65,7 @@ end
 for _, member in ipairs(members) do
   choose(member)
   if member.mine then
-    member.kind.renew(member.owner, member.lease)
+    member.kind.extend_hold(member.owner, member.lease)
   else
     member.kind.take(member.owner, member.lease)
   end

@@ -7,7 +7,7 @@
 --       error WRONGKIND: the name is in use as another kind
 read_clock()
 if other() then
-  return misplaced(KEYS[6])
+  return kind_conflict(KEYS[6])
 end
 return {
   holders(),

@@ -13,7 +13,7 @@ if done then
 end
 read_clock()
 if counted_as('latch', KEYS[2], KEYS[3], KEYS[4]) == 'other' then
-  return misplaced(KEYS[2])
+  return kind_conflict(KEYS[2])
 end
 
 local action = ARGV[1]

@@ -6,6 +6,6 @@
 --       error WRONGKIND: the name is in use as another kind
 read_clock()
 if counted_as('latch', KEYS[2], KEYS[3], KEYS[4]) == 'other' then
-  return misplaced(KEYS[2])
+  return kind_conflict(KEYS[2])
 end
 return {tonumber(redis.call('GET', KEYS[1]) or '') or '', 0}

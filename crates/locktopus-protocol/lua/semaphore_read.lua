@@ -6,7 +6,7 @@
 --       error WRONGKIND: the name is in use as another kind
 read_clock()
 if other() then
-  return misplaced(KEYS[6])
+  return kind_conflict(KEYS[6])
 end
 local value = tonumber(redis.call('GET', KEYS[1]) or '')
 if value then

@@ -6,9 +6,9 @@
 
 pub mod backoff;
 pub(crate) mod budget;
-pub(crate) mod discretion;
 pub mod options;
 pub(crate) mod role;
+pub(crate) mod secret_filter;
 pub mod sentinels;
 pub mod slot_map;
 #[cfg(feature = "tls")]
@@ -84,7 +84,7 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
     /// that carries the channel, says so by [`PushEvent::Disrupted`], and subscribes next where the primary is by then.
     ///
     /// If it does nothing, as the default, each waiter has to ask the server for each grant.
-    fn misplaced(&self, channel: &[u8]) {
+    fn subscription_misplaced(&self, channel: &[u8]) {
         let _ = channel;
     }
 

@@ -12,7 +12,7 @@
 //! A *generation* counts disruptions. A subscription confirmed in an earlier generation counts for nothing.
 
 mod keeper;
-mod misplaced;
+mod misplaced_subscriptions;
 mod topic;
 mod waiter_channels;
 mod waiter_subscription;
@@ -30,7 +30,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::client::{Channel, ChannelFlavour, ClientError, PushEvent, RedisClient};
 
-use misplaced::MisplacedReports;
+use misplaced_subscriptions::MisplacedReports;
 use topic::{Placement, Topic};
 use waiter_channels::WaiterChannels;
 
@@ -222,7 +222,7 @@ impl Shared {
                                     client = self.client.name(),
                                     "not counted on the primary, subscribing anew"
                                 );
-                                self.client.misplaced(&channel);
+                                self.client.subscription_misplaced(&channel);
                             }
                         }
                         None => self.waiter_channels.hear(&channel),

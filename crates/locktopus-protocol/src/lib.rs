@@ -27,12 +27,12 @@ mod wire;
 
 pub use backend::{BackendOptions, PubSubMode, RedisBackend};
 pub use client::budget::Budget;
-pub use client::discretion::Discretion;
 pub use client::options::{
     ClientIdentity, ClusterRouter, ConnectOptions, Credentials, HostPort, ReadSettings, Secret,
     SentinelTls, Servers, SettingsError, TlsOptions,
 };
 pub use client::role::{ROLE_QUESTION, says_replica};
+pub use client::secret_filter::SecretFilter;
 #[cfg(feature = "tls")]
 pub use client::tls;
 pub use client::{

@@ -92,8 +92,8 @@ impl RedisClient for RedisRsClient {
         self.topology.timed_out(route);
     }
 
-    fn misplaced(&self, channel: &[u8]) {
-        self.subscriber.misplaced(channel);
+    fn subscription_misplaced(&self, channel: &[u8]) {
+        self.subscriber.subscription_misplaced(channel);
     }
 
     fn generation(&self) -> u64 {

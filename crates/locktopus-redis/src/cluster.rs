@@ -28,7 +28,7 @@ pub(crate) use router::Router;
 use slots::SlotMap;
 
 /// How long the connection to a node without slots is kept after the last redirect to it.
-const GUESTS_STAY: Duration = Duration::from_secs(60);
+const EXTRA_NODES_KEPT: Duration = Duration::from_secs(60);
 
 /// The nodes of a cluster.
 #[derive(Debug)]
@@ -44,8 +44,8 @@ pub(crate) struct Cluster {
     /// Connections for commands that may block, made for the primaries that were asked for one.
     blocking_links: Mutex<HashMap<HostPort, Arc<Link>>>,
     /// Nodes without slots that commands were redirected to while slots migrate to them, with the time of the last redirect.
-    guests: Mutex<HashMap<HostPort, Instant>>,
-    clues: Mutex<Clues>,
+    extra_nodes: Mutex<HashMap<HostPort, Instant>>,
+    refresh_hints: Mutex<RefreshHints>,
     stale: AtomicBool,
     refreshing: tokio::sync::Mutex<()>,
     closed: AtomicBool,
@@ -53,7 +53,7 @@ pub(crate) struct Cluster {
     wanted: Notify,
     redirected: Notify,
     /// Counts maps, and nodes that were found not to be primaries.
-    unrest: watch::Sender<u64>,
+    disturbances: watch::Sender<u64>,
 }
 
 /// The map with the links it leads to, replaced as a whole.
@@ -65,7 +65,7 @@ struct Table {
 
 /// What failures have shown about the nodes since the last refresh.
 #[derive(Debug, Default)]
-struct Clues {
+struct RefreshHints {
     /// The node that the last redirect pointed to.
     better: Option<HostPort>,
     /// Nodes that failed, whose view of the cluster may be old.
@@ -85,15 +85,15 @@ impl Cluster {
             })),
             links: Mutex::default(),
             blocking_links: Mutex::default(),
-            guests: Mutex::default(),
-            clues: Mutex::default(),
+            extra_nodes: Mutex::default(),
+            refresh_hints: Mutex::default(),
             stale: AtomicBool::new(false),
             refreshing: tokio::sync::Mutex::default(),
             closed: AtomicBool::new(false),
             turn: AtomicUsize::new(0),
             wanted: Notify::new(),
             redirected: Notify::new(),
-            unrest: watch::Sender::new(0),
+            disturbances: watch::Sender::new(0),
         }
     }
 
@@ -127,7 +127,7 @@ impl Cluster {
     ) -> Result<Reply, ClientError> {
         let link = self.link_to(&to);
         if asking {
-            lock(&self.guests).insert(to, Instant::now());
+            lock(&self.extra_nodes).insert(to, Instant::now());
         }
         let answer = send(&link, args, asking).await;
         if let Err(error) = &answer {
@@ -256,16 +256,16 @@ impl Cluster {
             .iter()
             .map(|server| self.link_to(server))
             .collect();
-        let mut guests = lock(&self.guests);
-        guests.retain(|_, last| last.elapsed() < GUESTS_STAY);
+        let mut extra_nodes = lock(&self.extra_nodes);
+        extra_nodes.retain(|_, last| last.elapsed() < EXTRA_NODES_KEPT);
         lock(&self.links).retain(|server, _| {
             map.primaries().contains(server)
                 || self.seeds.contains(server)
-                || guests.contains_key(server)
+                || extra_nodes.contains_key(server)
         });
         lock(&self.blocking_links).retain(|server, _| map.primaries().contains(server));
         *lock(&self.table) = Arc::new(Table { map, links });
-        self.unrest.send_modify(|count| *count += 1);
+        self.disturbances.send_modify(|count| *count += 1);
     }
 
     fn table(&self) -> Arc<Table> {
@@ -360,7 +360,7 @@ impl Cluster {
             "CLUSTERDOWN" | "READONLY" | "MASTERDOWN" | "LOADING" => {
                 self.suspect(link);
                 if code == "READONLY" {
-                    self.unrest.send_modify(|count| *count += 1);
+                    self.disturbances.send_modify(|count| *count += 1);
                 }
                 None
             }
@@ -370,7 +370,7 @@ impl Cluster {
 
     fn suspect(&self, link: &Link) {
         if let Some(server) = link.server() {
-            lock(&self.clues).doubtful.insert(server.clone());
+            lock(&self.refresh_hints).doubtful.insert(server.clone());
         }
         self.mark_stale();
     }

@@ -18,7 +18,7 @@ pub(crate) struct Single {
     /// For commands that may block.
     blocking: Arc<Link>,
     /// Counts how often the server was found not to be the primary.
-    unrest: watch::Sender<u64>,
+    disturbances: watch::Sender<u64>,
 }
 
 impl Single {
@@ -26,7 +26,7 @@ impl Single {
         Self {
             link: Link::new(target.clone(), Arc::clone(&dialer), None),
             blocking: Link::new(target.clone(), dialer, None),
-            unrest: watch::Sender::new(0),
+            disturbances: watch::Sender::new(0),
             target,
         }
     }
@@ -79,8 +79,8 @@ impl Single {
     }
 
     /// Counts how often the server was found not to be the primary.
-    pub(crate) fn unrest(&self) -> watch::Receiver<u64> {
-        self.unrest.subscribe()
+    pub(crate) fn disturbances(&self) -> watch::Receiver<u64> {
+        self.disturbances.subscribe()
     }
 
     /// A caller gave up waiting for an answer.
@@ -129,7 +129,7 @@ impl Single {
     /// Gives up a connection for commands. Subscriptions are likely to be on the same server.
     fn wrong_server(&self, live: &Live, reason: &'static str) {
         live.health().kill(reason);
-        self.unrest.send_modify(|count| *count += 1);
+        self.disturbances.send_modify(|count| *count += 1);
     }
 
     /// Why the next command should look for the primary again, if it should.

@@ -126,10 +126,10 @@ impl Topology {
     }
 
     /// Counts events after which a server may not be the right one any more.
-    pub(crate) fn unrest(&self) -> watch::Receiver<u64> {
+    pub(crate) fn disturbances(&self) -> watch::Receiver<u64> {
         match self {
-            Self::Single(single) => single.unrest(),
-            Self::Cluster(cluster) => cluster.unrest(),
+            Self::Single(single) => single.disturbances(),
+            Self::Cluster(cluster) => cluster.disturbances(),
         }
     }
 

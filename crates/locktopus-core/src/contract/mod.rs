@@ -14,8 +14,8 @@
 //! | `forward`, `trivial` | macros that write methods: of wrappers, and of backends that do not have something |
 //! | `sync` | locking a mutex that may be poisoned |
 //!
-//! `name`, `kind` and `mutex_profile` import each other in a circle: a name is refused for a kind, and the profile of a
-//! kind turns names into keys.
+//! `name`, `kind` and `mutex_profile` import each other in a circle, because a lock is a name and a kind together: whether a
+//! name is allowed depends on the kind, and the profile of a mutex, which is part of its kind, turns names into keys.
 
 pub(crate) mod backend;
 pub(crate) mod backend_error;

@@ -185,7 +185,7 @@ pub enum NameError {
         rule: String,
     },
     /// The backend has no locks of this kind, whatever their names.
-    #[error("{} {name:?} cannot be had of {backend}: {reason}", kind.as_str())]
+    #[error("{} {name:?} is not possible on {backend}: {reason}", kind.as_str())]
     UnsupportedKind {
         /// The name.
         name: String,

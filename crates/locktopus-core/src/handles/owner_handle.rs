@@ -35,7 +35,7 @@ use crate::handles::guard::LockGuard;
 /// Instead of passing the handle, run the work in its [scope](Self::scope).
 #[derive(Debug, Clone, Default)]
 pub struct Owner {
-    held: Arc<Mutex<HashMap<GateKey, Gate>>>,
+    held: Arc<Mutex<HashMap<HeldKey, HeldCell>>>,
 }
 
 tokio::task_local! {
@@ -43,15 +43,16 @@ tokio::task_local! {
 }
 
 /// Which lock of which `Locktopus`, whatever half of it.
-pub(crate) type GateKey = (usize, LockTarget);
+pub(crate) type HeldKey = (usize, LockTarget);
 
-/// One lock of one owner. Locked for the whole of an acquisition, so that two tasks of one owner do not
-/// race each other for the same lock.
-pub(crate) type Gate = Arc<tokio::sync::Mutex<Inside>>;
+/// What an owner holds of one lock. Locked while the owner acquires that lock, so that two of its tasks do not race each
+/// other for it.
+pub(crate) type HeldCell = Arc<tokio::sync::Mutex<HeldByOwner>>;
 
-/// The leases behind a gate. The halves of a read-write lock share a gate, because one decides about the other.
+/// The leases that an owner holds of one lock. Both halves of a read-write lock are in one: whether the owner may have one
+/// half depends on whether it has the other.
 #[derive(Debug, Default)]
-pub(crate) struct Inside {
+pub(crate) struct HeldByOwner {
     exclusive: Option<Entered>,
     read: Option<Entered>,
 }
@@ -109,16 +110,17 @@ impl Owner {
         CURRENT.try_with(Self::clone).ok()
     }
 
-    pub(crate) fn gate(&self, services: &Arc<Services>, target: &LockTarget) -> Gate {
+    /// What this owner holds of this lock.
+    pub(crate) fn held_cell(&self, services: &Arc<Services>, target: &LockTarget) -> HeldCell {
         let mut held = lock(&self.held);
         // Forget locks that are over and that no acquisition is looking at.
-        held.retain(|_, gate| {
-            Arc::strong_count(gate) > 1 || gate.try_lock().is_ok_and(|inside| inside.is_alive())
+        held.retain(|_, cell| {
+            Arc::strong_count(cell) > 1 || cell.try_lock().is_ok_and(|inside| inside.is_alive())
         });
         Arc::clone(held.entry(Self::key(services, target)).or_default())
     }
 
-    pub(crate) fn key(services: &Arc<Services>, target: &LockTarget) -> GateKey {
+    pub(crate) fn key(services: &Arc<Services>, target: &LockTarget) -> HeldKey {
         let whole = match target.kind() {
             LockKind::Read => LockTarget::new(target.name().clone(), LockKind::Write),
             _ => target.clone(),
@@ -127,7 +129,7 @@ impl Owner {
     }
 }
 
-impl Inside {
+impl HeldByOwner {
     /// Another guard on the lease that is held already, lost or not.
     pub(crate) fn enter_again(
         &self,

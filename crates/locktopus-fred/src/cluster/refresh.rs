@@ -119,7 +119,7 @@ async fn ask(shared: &Shared, conn: &Conn, address: &HostPort) -> Result<Vec<Slo
 fn adopt(shared: &Shared, ranges: &[SlotRange]) -> bool {
     let before = shared.map();
     shared.update(|map| map.replaced_by(ranges, |address| shared.make(address)));
-    shared.guests.sweep();
+    shared.extra_nodes.sweep();
     let map = shared.map();
     if shared.placements.any_moved(&map) {
         // The receiver is gone only if nobody listens.

@@ -9,7 +9,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::guests::Guests;
+use super::extra_nodes::ExtraNodes;
 use super::node::Node;
 use super::placements::Placements;
 use super::slots::SlotMap;
@@ -22,7 +22,7 @@ pub(super) struct Shared {
     pub(super) seeds: Vec<HostPort>,
     pub(super) events: UnboundedSender<PushEvent>,
     pub(super) placements: Placements,
-    pub(super) guests: Guests,
+    pub(super) extra_nodes: ExtraNodes,
     pub(super) stale: Notify,
     /// Counts finished refreshes.
     pub(super) refreshes: watch::Sender<u64>,
@@ -43,7 +43,7 @@ impl Shared {
             seeds,
             events,
             placements: Placements::default(),
-            guests: Guests::default(),
+            extra_nodes: ExtraNodes::default(),
             stale: Notify::new(),
             refreshes: watch::Sender::new(0),
             resting: AtomicBool::new(false),
@@ -65,7 +65,7 @@ impl Shared {
 
     /// A node that the table is about to have.
     pub(super) fn make(&self, address: &HostPort) -> Arc<Node> {
-        let met = self.guests.take(address);
+        let met = self.extra_nodes.take(address);
         met.unwrap_or_else(|| self.new_node(address))
     }
 
@@ -89,7 +89,7 @@ impl Shared {
         let map = self.map();
         let known = map.nodes().iter().find(|node| node.address() == address);
         known.map_or_else(
-            || self.guests.visit(address, || self.new_node(address)),
+            || self.extra_nodes.visit(address, || self.new_node(address)),
             Arc::clone,
         )
     }

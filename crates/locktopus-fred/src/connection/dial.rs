@@ -13,7 +13,7 @@ use fred::types::config::{
     Config, ConnectionConfig, PerformanceConfig, Server, ServerConfig, TcpConfig,
 };
 use locktopus_protocol::sentinels::Sentinels;
-use locktopus_protocol::{Budget, ClientError, ConnectOptions, Credentials, Discretion, HostPort};
+use locktopus_protocol::{Budget, ClientError, ConnectOptions, Credentials, SecretFilter, HostPort};
 use socket2::TcpKeepalive;
 use tokio::task::JoinError;
 use tokio_util::task::AbortOnDropHandle;
@@ -58,7 +58,7 @@ pub(crate) enum Purpose {
 pub(crate) struct Dialer {
     options: ConnectOptions,
     budget: Budget,
-    discretion: Discretion,
+    secret_filter: SecretFilter,
     dialled: AtomicU64,
     #[cfg(feature = "tls")]
     tls: Option<fred::types::config::TlsConfig>,
@@ -80,7 +80,7 @@ impl Dialer {
     ) -> Self {
         Self {
             budget: Budget::of(&options),
-            discretion: Discretion::of(&options),
+            secret_filter: SecretFilter::of(&options),
             options,
             dialled: AtomicU64::new(0),
             #[cfg(feature = "tls")]
@@ -133,7 +133,7 @@ impl Dialer {
             }
         };
         match outcome {
-            Ok(outcome) => outcome.map_err(|why| self.discretion.conceal(&why)),
+            Ok(outcome) => outcome.map_err(|why| self.secret_filter.conceal(&why)),
             Err(_elapsed) => Err(format!("no answer within {} ms", limit.as_millis())),
         }
     }

@@ -1,1 +1,1 @@
-local lock = {status = status, take = take, renew = renew}
+local lock = {status = status, take = take, extend_hold = extend_hold}

@@ -1,1 +1,1 @@
-local mutex = {status = status, take = take, renew = renew}
+local mutex = {status = status, take = take, extend_hold = extend_hold}

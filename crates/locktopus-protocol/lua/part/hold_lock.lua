@@ -2,7 +2,7 @@
 -- A lock and a fair lock look the same; the numbers in the owners' ids are even for one and odd for the other.
 -- Redisson's own holders cannot be told apart.
 -- Needs `wrong_type`. Defines `exclusive` (one holder at a time), `turns` (clients that cannot queue may want it), `letters`
--- (of those who wait for this kind), `came_back` (something became free in this script by itself: never), `status`, `other`, `take`, `renew`,
+-- (of those who wait for this kind), `came_back` (something became free in this script by itself: never), `status`, `other`, `take`, `extend_hold`,
 -- `drop`, `announcement`.
 local exclusive, turns, came_back, letters, parity = true, true, false, 'x', 0
 
@@ -49,7 +49,7 @@ local function take(owner, lease)
 end
 
 -- 'GT' leaves a key without expiry alone: somebody persisted it, which must not make it immortal.
-local function renew(_, lease)
+local function extend_hold(_, lease)
   if redis.call('PEXPIRE', KEYS[1], lease, 'GT') == 0 and redis.call('PTTL', KEYS[1]) == -1 then
     redis.call('PEXPIRE', KEYS[1], lease)
   end

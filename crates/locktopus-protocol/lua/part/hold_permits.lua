@@ -3,7 +3,7 @@
 -- in the last two bytes, which are the number of each.
 -- KEYS[6] says which kind the number belongs to, KEYS[7] where the other kind of permits keeps its holders.
 -- Needs `counted_as`. Defines `exclusive`, `turns`, `came_back` (this script took back expired permits), `letters`,
--- `status`, `other`, `give`, `take`, `renew`, `drop`, `announcement`.
+-- `status`, `other`, `give`, `take`, `extend_hold`, `drop`, `announcement`.
 local exclusive, turns, came_back, letters = false, 'counted', false, 'p'
 
 -- What the name is in use as: see `counted_as`. Looked up once in a script.
@@ -104,7 +104,7 @@ local function take(owner, lease, _, permits)
   end
 end
 
-local function renew(owner, lease, _, permits)
+local function extend_hold(owner, lease, _, permits)
   each(owner, permits, string.format('%.0f', now / 1000 + lease), 'ZADD', KEYS[5], 'XX', 'GT')
 end
 

@@ -3,7 +3,7 @@
 -- KEYS[5] .. ':<owner>:rwlock_timeout:1'. The hash lives as long as the longest of them. No further fields: other
 -- clients count them.
 -- Needs `wrong_type`. Defines `exclusive`, `turns`, `letters`, `came_back` (never), `status`, `other`, `take`,
--- `renew`, `drop`, `announcement`.
+-- `extend_hold`, `drop`, `announcement`.
 local exclusive, turns, came_back, letters = false, true, false, 'rw'
 
 local function timeout_key(owner, hold)
@@ -59,7 +59,7 @@ local function take(owner, lease, mode)
   lengthen(KEYS[1], lease)
 end
 
-local function renew(owner, lease, mode)
+local function extend_hold(owner, lease, mode)
   if mode == 'r' then
     redis.call('SET', timeout_key(owner), 1, 'KEEPTTL')
     lengthen(timeout_key(owner), lease)

@@ -3,7 +3,7 @@
 -- a crashed holder come back.
 -- KEYS[6] says which kind the number belongs to, KEYS[7] where the other kind of permits keeps its holders.
 -- Needs `counted_as`. Defines `exclusive`, `turns`, `came_back` (this script took back expired permits), `letters`,
--- `status`, `other`, `give`, `take`, `renew`, `drop`, `announcement`.
+-- `status`, `other`, `give`, `take`, `extend_hold`, `drop`, `announcement`.
 local exclusive, turns, came_back, letters = false, 'counted', false, 's'
 
 -- What the name is in use as: see `counted_as`. Looked up once in a script.
@@ -87,7 +87,7 @@ local function take(owner, lease, _, permits)
   redis.call('ZADD', KEYS[5], string.format('%.0f', now / 1000 + lease), member(owner, permits))
 end
 
-local function renew(owner, lease, _, permits)
+local function extend_hold(owner, lease, _, permits)
   redis.call('ZADD', KEYS[5], 'XX', 'GT', string.format('%.0f', now / 1000 + lease), member(owner, permits))
 end
 

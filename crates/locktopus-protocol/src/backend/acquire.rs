@@ -109,16 +109,16 @@ impl Context {
             args.resize(10, b"");
             args.extend([inbox, b"", b"1"]);
         }
-        let Confirmed { reply, doubt } = self
+        let Confirmed { reply, unconfirmed } = self
             .run_confirmed(script, slot, &keys.scripts(), &args, attempt.deadline)
             .await
             .map_err(|error| other_kind::tell(error, |_| &attempt.target))?;
         let acquired = self.decoder(script).acquired(&reply, tokens > 0)?;
         self.clock.observe(slot, sent, acquired.server_micros);
-        match (&acquired.outcome, doubt) {
-            (Some(AttemptOutcome::Granted { .. }), Some(doubt)) => {
+        match (&acquired.outcome, unconfirmed) {
+            (Some(AttemptOutcome::Granted { .. }), Some(unconfirmed)) => {
                 // Boxed, as what follows for fair locks: most attempts need no room for it.
-                let given_back = self.give_back(std::slice::from_ref(attempt), doubt);
+                let given_back = self.give_back(std::slice::from_ref(attempt), unconfirmed);
                 Err(Box::pin(given_back).await)
             }
             _ => Ok(acquired),

@@ -43,9 +43,9 @@ impl Context {
             retention.as_bytes(),
             tokens,
         ];
-        if let Some(ring) = keys.ring() {
+        if let Some(notify) = keys.notify_args() {
             args.resize(7, b"");
-            args.extend(ring);
+            args.extend(notify);
         }
         let reply = self
             .run_release(script, keys.slot(), &keys.scripts(), &args, deadline)

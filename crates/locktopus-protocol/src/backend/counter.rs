@@ -58,7 +58,7 @@ pub(crate) async fn run(
     ];
     let (slot, deadline) = (keys.slot(), request.deadline);
     // A latch grants nothing, so quarantine does not apply to it.
-    let Confirmed { reply, doubt } = if latch {
+    let Confirmed { reply, unconfirmed } = if latch {
         context
             .run_extension(script, slot, &names, &args, deadline)
             .await?
@@ -68,12 +68,12 @@ pub(crate) async fn run(
             .await?
     };
     let outcome = context.decoder(script).counted(&reply)?;
-    match doubt {
-        Some(doubt) if outcome.changed => {
+    match unconfirmed {
+        Some(unconfirmed) if outcome.changed => {
             let message = "changed, but not confirmed by enough replicas";
             Err(context
                 .executor
-                .not_replicated(doubt, Executed::Maybe, message))
+                .not_replicated(unconfirmed, Executed::Maybe, message))
         }
         _ => Ok(outcome),
     }

@@ -6,7 +6,7 @@ use locktopus_core::{BackendError, Executed, ExtendOutcome, ExtendRequest, LockT
 use tokio::time::Instant;
 
 use super::context::{Context, millis};
-use crate::execution::replication::{Confirmed, Doubt};
+use crate::execution::replication::{Confirmed, Unconfirmed};
 use crate::layout::keys;
 use crate::layout::slot::key_slot;
 use crate::scripts;
@@ -87,13 +87,13 @@ impl Context {
         let answer = self
             .run_extension(script, slot, &keys, &args, deadline)
             .await;
-        let decoded = answer.and_then(|Confirmed { reply, doubt }| {
+        let decoded = answer.and_then(|Confirmed { reply, unconfirmed }| {
             let answers = self.decoder(script).extended(&reply, batch.len())?;
-            Ok((answers, doubt))
+            Ok((answers, unconfirmed))
         });
         match decoded {
             Ok((answers, None)) => answers,
-            Ok((answers, Some(doubt))) => self.unconfirmed(answers, &doubt),
+            Ok((answers, Some(unconfirmed))) => self.unconfirmed(answers, &unconfirmed),
             Err(error) => self.all_failed(batch.len(), &error),
         }
     }
@@ -102,15 +102,15 @@ impl Context {
     fn unconfirmed(
         &self,
         answers: Vec<Result<ExtendOutcome, BackendError>>,
-        doubt: &Doubt,
+        unconfirmed: &Unconfirmed,
     ) -> Vec<Result<ExtendOutcome, BackendError>> {
         let unconfirmed = |answer| match answer {
             Ok(ExtendOutcome::Extended) => {
                 let message = "extended, but not confirmed by enough replicas";
-                let doubt = doubt.clone();
+                let unconfirmed = unconfirmed.clone();
                 Err(self
                     .executor
-                    .not_replicated(doubt, Executed::Maybe, message))
+                    .not_replicated(unconfirmed, Executed::Maybe, message))
             }
             other => other,
         };

@@ -86,7 +86,7 @@ async fn try_once(
     }
     let keys: Vec<&[u8]> = members.iter().flat_map(|keys| keys.scripts()).collect();
     let args: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
-    let Confirmed { reply, doubt } = context
+    let Confirmed { reply, unconfirmed } = context
         .run_confirmed(script, slot, &keys, &args, deadline)
         .await
         .map_err(|error| {
@@ -99,9 +99,9 @@ async fn try_once(
         .collect();
     let (outcome, server_micros) = context.decoder(script).group(&reply, &tokens)?;
     context.clock.observe(slot, sent, server_micros);
-    match (&outcome, doubt) {
-        (Some(GroupOutcome::Granted { .. }), Some(doubt)) => {
-            Err(context.give_back(attempts, doubt).await)
+    match (&outcome, unconfirmed) {
+        (Some(GroupOutcome::Granted { .. }), Some(unconfirmed)) => {
+            Err(context.give_back(attempts, unconfirmed).await)
         }
         _ => Ok(outcome),
     }

@@ -9,7 +9,7 @@ use locktopus_core::{
 
 use super::context::{Context, millis};
 use super::safety::Safety;
-use crate::execution::replication::{Confirmed, Doubt};
+use crate::execution::replication::{Confirmed, Unconfirmed};
 use crate::scripts;
 use crate::wire::numbers::Numbers;
 
@@ -38,7 +38,7 @@ impl Context {
             retention,
             keys.native.as_deref().unwrap_or_default(),
         ];
-        args.extend(keys.ring().into_iter().flatten());
+        args.extend(keys.notify_args().into_iter().flatten());
         let (slot, named, deadline) = (keys.slot(), keys.scripts(), request.deadline);
         let reply = match (kind, &self.safety) {
             // The hold is in the first key alone, so it can be released even while its slot migrates. Waiters in the queue
@@ -76,11 +76,11 @@ impl Context {
         // As an extension: it counts once the safety mode is satisfied, and grants nothing.
         let (slot, lock) = (keys.slot(), [keys.main().as_bytes()]);
         let run = self.run_extension(script, slot, &lock, &args, request.deadline);
-        let Confirmed { reply, doubt } = Box::pin(run).await?;
-        if let Some(doubt) = doubt {
+        let Confirmed { reply, unconfirmed } = Box::pin(run).await?;
+        if let Some(unconfirmed) = unconfirmed {
             let message = "left held by nobody, but not confirmed by enough replicas";
             let executed = Executed::Maybe;
-            return Err(self.executor.not_replicated(doubt, executed, message));
+            return Err(self.executor.not_replicated(unconfirmed, executed, message));
         }
         self.decoder(script).lingers(&reply)
     }
@@ -89,7 +89,7 @@ impl Context {
     pub(super) async fn give_back(
         &self,
         attempts: &[AcquireAttempt],
-        doubt: Doubt,
+        unconfirmed: Unconfirmed,
     ) -> BackendError {
         let mut failed = false;
         for attempt in attempts {
@@ -114,6 +114,6 @@ impl Context {
                 "granted, but not confirmed by enough replicas, so it was given back",
             )
         };
-        self.executor.not_replicated(doubt, executed, message)
+        self.executor.not_replicated(unconfirmed, executed, message)
     }
 }

@@ -39,18 +39,21 @@ pub(crate) struct Replication {
 #[derive(Debug)]
 pub(crate) struct Confirmed {
     pub(crate) reply: Reply,
-    pub(crate) doubt: Option<Doubt>,
+    pub(crate) unconfirmed: Option<Unconfirmed>,
 }
 
 impl From<Reply> for Confirmed {
     fn from(reply: Reply) -> Self {
-        Self { reply, doubt: None }
+        Self {
+            reply,
+            unconfirmed: None,
+        }
     }
 }
 
 /// Why it is not known that enough replicas have what a script did.
 #[derive(Debug, Clone)]
-pub(crate) enum Doubt {
+pub(crate) enum Unconfirmed {
     /// Too few said so in time.
     Short(NotReplicated),
     /// The server did not let us ask.
@@ -164,11 +167,11 @@ impl Executor {
                 }
             };
             let asked_again = std::mem::replace(has_run, true);
-            let doubt = replication.judge(slot, node, rest, guess, wait);
-            match doubt {
+            let unconfirmed = replication.judge(slot, node, rest, guess, wait);
+            match unconfirmed {
                 // More replicas than it was told to wait for: with their number it may be enough.
-                Some(Doubt::Short(ref short)) if short.needed > guess && !asked_again => {}
-                doubt => return Ok(Confirmed { reply, doubt }),
+                Some(Unconfirmed::Short(ref short)) if short.needed > guess && !asked_again => {}
+                unconfirmed => return Ok(Confirmed { reply, unconfirmed }),
             }
         }
     }
@@ -202,15 +205,15 @@ impl Executor {
     /// An error for something that was done and that too few replicas confirmed.
     pub(crate) fn not_replicated(
         &self,
-        doubt: Doubt,
+        unconfirmed: Unconfirmed,
         executed: Executed,
         message: &str,
     ) -> BackendError {
-        match doubt {
-            Doubt::Short(short) => self
+        match unconfirmed {
+            Unconfirmed::Short(short) => self
                 .error(BackendErrorKind::NotReplicated, executed, message)
                 .with_source(short),
-            Doubt::Refused(error) => {
+            Unconfirmed::Refused(error) => {
                 let kind = match &error {
                     ClientError::Rejected { code, message } if !is_passing(code) => {
                         self.refused(code, message).kind()
@@ -235,33 +238,33 @@ impl Replication {
         mut answers: impl Iterator<Item = Result<Reply, ClientError>>,
         guess: u32,
         waited: Duration,
-    ) -> Option<Doubt> {
+    ) -> Option<Unconfirmed> {
         let (write, wait) = (
             answers.next().unwrap_or_else(missing),
             answers.next().unwrap_or_else(missing),
         );
         let wait = match write.and(wait) {
             Ok(wait) => wait,
-            Err(error) => return Some(Doubt::Refused(error)),
+            Err(error) => return Some(Unconfirmed::Refused(error)),
         };
         let Reply::Int(confirmed) = wait else {
-            return Some(Doubt::Refused(unreadable("WAIT")));
+            return Some(Unconfirmed::Refused(unreadable("WAIT")));
         };
         let confirmed = u32::try_from(confirmed).unwrap_or(0);
         if self.need == ReplicaNeed::One {
             let short = NotReplicated::new(node, confirmed, guess, waited);
-            return (confirmed < guess).then_some(Doubt::Short(short));
+            return (confirmed < guess).then_some(Unconfirmed::Short(short));
         }
         let connected = match answers.next().unwrap_or_else(missing) {
             Ok(role) => match replicas(&role) {
                 Some(connected) => connected,
-                None => return Some(Doubt::Refused(unreadable("ROLE"))),
+                None => return Some(Unconfirmed::Refused(unreadable("ROLE"))),
             },
-            Err(error) => return Some(Doubt::Refused(error)),
+            Err(error) => return Some(Unconfirmed::Refused(error)),
         };
         let needed = self.needed(slot, &node, connected);
         let short = || NotReplicated::new(node, confirmed, needed, waited).of_connected(connected);
-        (confirmed < needed).then(|| Doubt::Short(short()))
+        (confirmed < needed).then(|| Unconfirmed::Short(short()))
     }
 }
 

@@ -125,7 +125,7 @@ impl Keys {
 
     /// How to notify the other library's waiters, as scripts take it: what to say on the channel, and which list to put a
     /// one into.
-    pub(crate) fn ring(&self) -> Option<[&[u8]; 2]> {
+    pub(crate) fn notify_args(&self) -> Option<[&[u8]; 2]> {
         self.notification
             .as_ref()
             .map(|notification| match notification {

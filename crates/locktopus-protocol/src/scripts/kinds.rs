@@ -68,8 +68,8 @@ macro_rules! kind_scripts {
                     $($($guard,)+)?
                     $recall,
                     $enter,
-                    "part/misplaced",
-                    "part/join",
+                    "part/kind_conflict",
+                    "part/wait_if_blocked",
                     "part/token",
                     $queue,
                     $($guard_queue,)?
@@ -114,7 +114,7 @@ macro_rules! kind_scripts {
                     $queue,
                     $admin,
                     $admin_queue,
-                    "part/misplaced",
+                    "part/kind_conflict",
                     "inspect",
                 ]
             ),
@@ -130,7 +130,7 @@ macro_rules! kind_scripts {
                     $($count,)?
                     $hold,
                     $($also,)?
-                    "part/misplaced",
+                    "part/kind_conflict",
                     $queue,
                     $admin,
                     $($($guard,)+ $guard_queue,)?

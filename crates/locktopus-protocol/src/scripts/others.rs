@@ -13,7 +13,7 @@ granting_script! {
         "part/number",
         "part/hold_semaphore",
         "part/admin_semaphore",
-        "part/misplaced",
+        "part/kind_conflict",
     ],
     quarantine: ["part/quarantine", "part/quarantine_hold", "part/quarantine_queue"],
     after: ["part/stale_queue", "part/hand_off", "counter"],
@@ -30,7 +30,7 @@ granting_script! {
         "part/number",
         "part/hold_permits",
         "part/admin_permits",
-        "part/misplaced",
+        "part/kind_conflict",
     ],
     quarantine: ["part/quarantine", "part/quarantine_hold", "part/quarantine_queue"],
     after: ["part/stale_queue", "part/hand_off", "counter"],
@@ -45,7 +45,7 @@ pub static LATCH: Script = script!(
         "part/clock",
         "part/other_kind",
         "part/number",
-        "part/misplaced",
+        "part/kind_conflict",
         "latch"
     ]
 );
@@ -63,7 +63,7 @@ pub static SEMAPHORE_READ: Script = script!(
         "part/other_kind",
         "part/number",
         "part/hold_semaphore",
-        "part/misplaced",
+        "part/kind_conflict",
         "semaphore_read"
     ]
 );
@@ -78,7 +78,7 @@ pub static PERMITS_READ: Script = script!(
         "part/other_kind",
         "part/number",
         "part/hold_permits",
-        "part/misplaced",
+        "part/kind_conflict",
         "permits_read"
     ]
 );
@@ -91,7 +91,7 @@ pub static LATCH_READ: Script = script!(
         "part/clock",
         "part/other_kind",
         "part/number",
-        "part/misplaced",
+        "part/kind_conflict",
         "latch_read"
     ]
 );
@@ -105,7 +105,7 @@ granting_script! {
         "part/queue",
         "part/recall",
         "part/other_kind",
-        "part/misplaced",
+        "part/kind_conflict",
         "part/hold_lock",
         "part/as_lock",
         "part/hold_mutex",

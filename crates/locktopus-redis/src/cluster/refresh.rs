@@ -32,8 +32,8 @@ impl Cluster {
     }
 
     /// Counts events after which a node may not be the right one for its channels any more.
-    pub(crate) fn unrest(&self) -> watch::Receiver<u64> {
-        self.unrest.subscribe()
+    pub(crate) fn disturbances(&self) -> watch::Receiver<u64> {
+        self.disturbances.subscribe()
     }
 
     /// Waits until somebody wants the map refreshed.
@@ -49,7 +49,7 @@ impl Cluster {
     /// A refusal that names a better node.
     pub(crate) fn moved(&self, message: &str, refused: &HostPort) {
         if let Some(better) = Redirect::parse(message, refused) {
-            lock(&self.clues).better = Some(better.node);
+            lock(&self.refresh_hints).better = Some(better.node);
         }
         self.mark_stale();
         self.redirected.notify_one();
@@ -64,15 +64,18 @@ impl Cluster {
     }
 
     async fn current_map(&self) -> Result<SlotMap, ClientError> {
-        let clues = std::mem::take(&mut *lock(&self.clues));
+        let refresh_hints = std::mem::take(&mut *lock(&self.refresh_hints));
         let mut problem = ClientError::NotSent("no cluster node is known".to_owned());
-        if let Some(better) = &clues.better {
+        if let Some(better) = &refresh_hints.better {
             match self.ask(better).await {
                 Ok(map) => return Ok(map),
                 Err(error) => problem = error,
             }
         }
-        for some in self.candidates(&clues.doubtful).chunks(ASKED_AT_ONCE) {
+        for some in self
+            .candidates(&refresh_hints.doubtful)
+            .chunks(ASKED_AT_ONCE)
+        {
             match select_ok(some.iter().map(|server| Box::pin(self.ask(server)))).await {
                 Ok((map, _)) => return Ok(map),
                 Err(error) => problem = error,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use locktopus_protocol::{Budget, ClientError, ConnectOptions, Credentials, Discretion};
+use locktopus_protocol::{Budget, ClientError, ConnectOptions, Credentials, SecretFilter};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, ProtocolVersion, PushInfo, RedisConnectionInfo};
 use tokio::task::AbortHandle;
@@ -22,7 +22,7 @@ const QUEUED_COMMANDS: usize = 256;
 /// Makes connections with one login.
 pub(crate) struct Dialer {
     login: RedisConnectionInfo,
-    discretion: Discretion,
+    secret_filter: SecretFilter,
     tls: Option<Tls>,
     client_name: Option<String>,
     budget: Budget,
@@ -44,7 +44,7 @@ impl Dialer {
     fn new(options: &ConnectOptions, login: RedisConnectionInfo, tls: Option<Tls>) -> Self {
         Self {
             login,
-            discretion: Discretion::of(options),
+            secret_filter: SecretFilter::of(options),
             tls,
             client_name: options.client_name.clone(),
             budget: Budget::of(options),
@@ -73,7 +73,7 @@ impl Dialer {
         match timeout(limit, Box::pin(self.attempt(health))).await {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(error)) => Err(not_connected(
-                &self.discretion.conceal(&error.to_string()),
+                &self.secret_filter.conceal(&error.to_string()),
                 server,
             )),
             Err(_) => Err(ClientError::NotSent(format!(

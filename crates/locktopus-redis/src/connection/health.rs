@@ -26,7 +26,7 @@ pub(crate) trait Listener: Send + Sync {
     }
 
     /// Counts events after which that is to be asked at once.
-    fn unrest(&self) -> watch::Receiver<u64> {
+    fn disturbances(&self) -> watch::Receiver<u64> {
         watch::Sender::new(0).subscribe()
     }
 }

@@ -18,12 +18,12 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// Why a connection for subscriptions is given up that works.
 pub(crate) const REPLICA: &str = "the server is a replica";
 
-/// Tries the connection now and then, and when there is `unrest`, until it is found dead or in the wrong place.
-pub(crate) async fn watch(mut live: Live, limit: Duration, mut unrest: watch::Receiver<u64>) {
+/// Tries the connection now and then, and when there is `disturbances`, until it is found dead or in the wrong place.
+pub(crate) async fn watch(mut live: Live, limit: Duration, mut disturbances: watch::Receiver<u64>) {
     loop {
         tokio::select! {
             () = sleep(INTERVAL) => {}
-            Ok(()) = unrest.changed() => {}
+            Ok(()) = disturbances.changed() => {}
         }
         if live.health().is_dead() {
             return;

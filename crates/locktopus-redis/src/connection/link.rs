@@ -227,8 +227,8 @@ impl Link {
             )));
         }
         if let Some(listener) = &self.listener {
-            let (limit, unrest) = (self.dialer.budget().answer(), listener.unrest());
-            let task = tokio::spawn(keepalive::watch(live.clone(), limit, unrest));
+            let (limit, disturbances) = (self.dialer.budget().answer(), listener.disturbances());
+            let task = tokio::spawn(keepalive::watch(live.clone(), limit, disturbances));
             live.health().accompany(task.abort_handle());
         }
         Ok(live)

@@ -121,8 +121,8 @@ impl Listener for Placements {
         self.send(PushEvent::Disrupted { reason });
     }
 
-    fn unrest(&self) -> watch::Receiver<u64> {
-        self.topology.unrest()
+    fn disturbances(&self) -> watch::Receiver<u64> {
+        self.topology.disturbances()
     }
 
     fn still_right(&self, server: &HostPort) -> bool {

@@ -89,7 +89,7 @@ impl Subscriber {
     }
 
     /// Gives up the connection that carries a channel: its subscriber was not counted on the primary.
-    pub(crate) fn misplaced(&self, channel: &[u8]) {
+    pub(crate) fn subscription_misplaced(&self, channel: &[u8]) {
         let link = self
             .placements
             .find(channel)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::engine::Engine;
-use super::member::Lead;
+use super::lead::{Lead, Stop};
 use super::plan::{Plan, Wait};
 use super::state::{AcquisitionState, Place, Terms};
 use crate::contract::backend_error::{BackendError, BackendErrorKind, Executed};
@@ -21,20 +21,6 @@ use crate::engine::settings::WaitStrategy;
 /// Short leases do not make waiters ask more often than this.
 pub(super) const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(50);
 
-/// Why an acquisition ended without an answer.
-#[derive(Debug)]
-pub(crate) enum Stop {
-    Failed(LockError),
-    /// It showed no life for too long, and somebody else leads those who wait in this process.
-    Deposed,
-}
-
-impl From<LockError> for Stop {
-    fn from(error: LockError) -> Self {
-        Self::Failed(error)
-    }
-}
-
 /// One acquisition under way. Dropping it at any point gives back whatever an attempt may have taken, or leaves it
 /// to whoever leads next.
 pub(crate) struct Acquisition<'a> {
@@ -45,7 +31,7 @@ pub(crate) struct Acquisition<'a> {
     pub(super) state: AcquisitionState,
     pub(super) pauses: u32,
     /// The last subscription failed.
-    pub(super) deaf: bool,
+    pub(super) unsubscribed: bool,
     /// Others of this process wait behind it.
     pub(super) lead: Option<Lead>,
 }
@@ -82,7 +68,7 @@ impl<'a> Acquisition<'a> {
             limit: plan.wait.limit(started),
             state: AcquisitionState::new(plan.target.kind().new_owner()),
             pauses: 0,
-            deaf: false,
+            unsubscribed: false,
             lead,
         };
         acquisition.state.terms = acquisition.terms();
@@ -129,8 +115,8 @@ impl<'a> Acquisition<'a> {
                 // Subscribe first, then look again: what happens between the two would otherwise be missed.
                 let stands_aside = !self.takes_place();
                 self.state.hints = self.subscribe(self.deadline()).await?;
-                self.deaf = self.state.hints.is_none();
-                if (!self.deaf || stands_aside) && self.time_left() {
+                self.unsubscribed = self.state.hints.is_none();
+                if (!self.unsubscribed || stands_aside) && self.time_left() {
                     continue;
                 }
             }
@@ -272,7 +258,7 @@ impl<'a> Acquisition<'a> {
         *self.plan.target.kind() != LockKind::Fair
             || !self.listens()
             || self.state.hints.is_some()
-            || self.deaf
+            || self.unsubscribed
     }
 
     /// Whether attempts ask for a place in the queue. Waiters of a fair lock stand in it whatever their strategy,

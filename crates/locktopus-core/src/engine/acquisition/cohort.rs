@@ -48,20 +48,19 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::granted::least_validity;
 use super::local_progress::Told;
 use super::local_queue::{Arrival, Glance, LocalQueue};
-use super::plan::Plan;
+use super::plan::{Plan, least_validity};
 use super::queue_state::{Leavings, Next};
 use super::shared_lease::SharedLease;
 use crate::contract::clock::{self, BootInstant};
 use crate::contract::kind::{LockKind, LockTarget};
 use crate::contract::sync::lock;
 use crate::engine::error::{LockError, LostCause};
-use crate::engine::holding::passed_on::PassedOn as _;
+use crate::engine::holding::local_hand_off::LocalHandOff as _;
 use crate::engine::holding::reaper::PendingRelease;
 use crate::engine::holding::services::Services;
-use crate::engine::holding::watchdog::Patrolled;
+use crate::engine::holding::watchdog::ScheduledCheck;
 use crate::engine::settings::WaitStrategy;
 use crate::engine::wait_progress::Reporter;
 
@@ -227,10 +226,10 @@ impl Cohorts {
     }
 }
 
-impl Patrolled for Cohort {
-    fn patrol(self: Arc<Self>, services: &Arc<Services>, now: BootInstant) {
+impl ScheduledCheck for Cohort {
+    fn check(self: Arc<Self>, services: &Arc<Services>, now: BootInstant) {
         let may = |shared: &SharedLease, asker: &Asker| shared.may_serve(asker, now);
-        let found = self.queue.patrol(now, may);
+        let found = self.queue.check_members(now, may);
         self.settle(services, found);
         self.tell_of_holder(now);
     }
@@ -245,22 +244,22 @@ impl Cohort {
     }
 
     /// Asks the watchdog for a look at this time, if one is needed.
-    pub(super) fn patrol_at(self: &Arc<Self>, services: &Services, at: Option<BootInstant>) {
+    pub(super) fn schedule_check(self: &Arc<Self>, services: &Services, at: Option<BootInstant>) {
         if let Some(at) = at {
             let cohort: Weak<Self> = Arc::downgrade(self);
-            services.watchdog.patrol_at(cohort, at);
+            services.watchdog.schedule_check(cohort, at);
         }
     }
 
     /// Wakes a member that was handed something.
     pub(super) fn call(self: &Arc<Self>, services: &Services, next: Next) {
-        self.patrol_at(services, next.look_at);
+        self.schedule_check(services, next.look_at);
         next.slot.wake();
     }
 
     /// Does what must be done after something was taken away from a member.
     pub(super) fn settle(self: &Arc<Self>, services: &Arc<Services>, left: Leavings) {
-        self.patrol_at(services, left.look_at);
+        self.schedule_check(services, left.look_at);
         for slot in &left.wake {
             slot.wake();
         }

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::attempts::{Acquisition, Stop};
+use super::attempts::Acquisition;
 use super::kept_lease::RecallSubscription;
+use super::lead::Stop;
+use super::plan::least_validity;
 use crate::contract::clock::{self, BootInstant};
 use crate::contract::token::FencingToken;
 use crate::engine::error::LockError;
@@ -100,9 +102,4 @@ impl Acquisition<'_> {
         }
         self.take(place.sent, now, Some(token), false).map(Some)
     }
-}
-
-/// How much of a lease must be left for it to be as good as one that was just granted.
-pub(crate) fn least_validity(lease: Duration, renewed: bool) -> Duration {
-    if renewed { lease / 2 } else { lease * 9 / 10 }
 }

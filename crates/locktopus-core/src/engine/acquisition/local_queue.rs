@@ -105,7 +105,7 @@ impl LocalQueue {
         let ahead = inner.waiting.len() as u64;
         inner.waiting.push_back(Arc::clone(&slot));
         // If somebody comes already, it is soon enough: whoever hands something over sees to that, and a leader that
-        // says how long it will be silent. One that has said nothing has a patrol to fear from now on.
+        // says how long it will be silent. One that has said nothing has a check to fear from now on.
         let silent = matches!(&inner.stage, Stage::Led(leader) if leader.until.is_none());
         let look_at = match inner.look_at {
             Some(_) if !silent => None,
@@ -170,7 +170,7 @@ impl LocalQueue {
             }
             _ => return Err(Deposed),
         }
-        // Nobody looks while nobody waits. A short step may follow a long one, for whose end the patrol was sent.
+        // Nobody looks while nobody waits. A short step may follow a long one, for whose end the check was sent.
         Ok(inner.look_at.and_then(|_| inner.look_by(until)))
     }
 
@@ -276,7 +276,7 @@ impl LocalQueue {
     }
 
     /// Looks for turns that nobody fetched for [`PATIENCE`], and for a leader that shows no life.
-    pub(crate) fn patrol(
+    pub(crate) fn check_members(
         &self,
         now: BootInstant,
         may: impl Fn(&SharedLease, &Asker) -> bool,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `mod` | begins: within the process if others of it hold the lock or wait for it, else at the backend |
 //! | `plan` | what was asked for, checked |
-//! | `cohort`, `member` | tasks of this process that want the same lock: one of them asks the backend for all |
+//! | `cohort`, `member`, `lead` | tasks of this process that want the same lock; one of them leads: it asks the backend for all |
 //! | `local_queue`, `slot`, `queue_state` | their queue, without a network |
 //! | `shared_lease`, `kept_lease`, `lease_cache_options` | the lease that they pass to each other, and keep for a moment |
 //! | `attempts` | the one loop that takes locks from the backend: attempt, wait, attempt again |
@@ -20,6 +20,7 @@ pub(crate) mod cohort;
 mod engine;
 mod granted;
 mod kept_lease;
+mod lead;
 pub(crate) mod lease_cache_options;
 mod local_progress;
 mod local_queue;
@@ -36,10 +37,10 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use self::attempts::{Acquisition, Stop};
+use self::attempts::Acquisition;
 use self::cohort::{Asker, PATIENCE};
 pub(crate) use self::engine::Engine;
-use self::member::Lead;
+use self::lead::{Lead, Stop};
 pub(crate) use self::plan::{Plan, Wait};
 use self::shared_lease::SharedLease;
 use self::state::AcquisitionState;

@@ -12,6 +12,11 @@ use crate::engine::error::LockError;
 use crate::engine::settings::WaitStrategy;
 use crate::engine::wait_progress::Reporter;
 
+/// How much of a lease must be left for it to be as good as one that was just granted.
+pub(super) fn least_validity(lease: Duration, renewed: bool) -> Duration {
+    if renewed { lease / 2 } else { lease * 9 / 10 }
+}
+
 /// Everything a request decided, checked.
 #[derive(Debug)]
 pub(crate) struct Plan {

@@ -15,7 +15,7 @@ pub(crate) struct QueueState {
     pub(crate) gone: usize,
     /// How many leaders there have been; the last one's number is its proof.
     pub(crate) leaders: u64,
-    /// When somebody looks after the local queue next; `None` if nobody does. A patrol that was sent for later than that is of no
+    /// When somebody looks after the local queue next; `None` if nobody does. A check that was sent for later than that is of no
     /// use when it comes: one that was sent since has been here.
     pub(crate) look_at: Option<BootInstant>,
     pub(crate) closed: bool,
@@ -264,7 +264,7 @@ impl QueueState {
         wake
     }
 
-    /// When the next patrol has something to look at.
+    /// When the next check has something to look at.
     pub(crate) fn next_look(&mut self, now: BootInstant) -> Option<BootInstant> {
         let nobody_waits = self.waiting.is_empty();
         match &mut self.stage {

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use super::cohort::{Asker, Cohort};
-use super::granted::least_validity;
 use super::kept_lease::{Keeping, RecallSubscription};
+use super::plan::least_validity;
 use super::queue_state::Passed;
 use crate::contract::clock::{self, BootInstant};
 use crate::contract::sync::lock;
@@ -22,7 +22,7 @@ use crate::engine::holding::give_back::Owed;
 use crate::engine::holding::grant::Grant;
 use crate::engine::holding::held::Held;
 use crate::engine::holding::lease::LeaseState;
-use crate::engine::holding::passed_on::PassedOn;
+use crate::engine::holding::local_hand_off::LocalHandOff;
 use crate::engine::holding::services::Services;
 use crate::engine::holding::watchdog;
 
@@ -206,7 +206,7 @@ impl SharedLease {
     }
 }
 
-impl PassedOn for SharedLease {
+impl LocalHandOff for SharedLease {
     fn core(&self) -> &Arc<LeaseState> {
         &self.core
     }

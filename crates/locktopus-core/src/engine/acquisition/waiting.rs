@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::attempts::{Acquisition, Obstacle, SHORTEST_HEARTBEAT, Stop};
+use super::attempts::{Acquisition, Obstacle, SHORTEST_HEARTBEAT};
+use super::lead::Stop;
 use super::plan::Wait;
 use crate::contract::kind::LockKind;
 use crate::contract::mode::Mode;

@@ -127,7 +127,7 @@ impl Parts {
         if !self.state.begin_release() {
             return None;
         }
-        let Some(passed_on) = self.state.passed_on() else {
+        let Some(local_hand_off) = self.state.local_hand_off() else {
             self.services.watchdog.forget(self.watch, &self.state);
             self.state.end(cause);
             return Some(Owed::new(self.services, self.state));
@@ -135,11 +135,11 @@ impl Parts {
         self.state.end(cause.clone());
         if cause == LostCause::Transferred || self.state.lingers() {
             // If it lingers, nobody of this process may have it before the others.
-            Arc::clone(passed_on).leave();
-        } else if Arc::clone(passed_on).pass(&self.services) {
+            Arc::clone(local_hand_off).leave();
+        } else if Arc::clone(local_hand_off).pass(&self.services) {
             return None;
         }
-        passed_on.close(&self.services, cause)
+        local_hand_off.close(&self.services, cause)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::contract::token::FencingToken;
 use crate::contract::token_retention::TokenRetention;
 use crate::engine::error::LostCause;
 use crate::engine::holding::grant::Grant;
-use crate::engine::holding::passed_on::PassedOn;
+use crate::engine::holding::local_hand_off::LocalHandOff;
 use crate::engine::holding::shared_owner::SharedOwner;
 use crate::engine::holding::term::Term;
 use crate::engine::observe::{Hold, Holding};
@@ -55,9 +55,9 @@ enum Link {
     /// It is not.
     Alone,
     /// It is what the backend granted.
-    Core(Weak<dyn PassedOn>),
+    Core(Weak<dyn LocalHandOff>),
     /// It is one task's turn.
-    Turn(Arc<dyn PassedOn>),
+    Turn(Arc<dyn LocalHandOff>),
 }
 
 /// A lease that was found to be over.
@@ -84,17 +84,17 @@ impl LeaseState {
     }
 
     /// What the backend granted, to be passed on within the process.
-    pub(crate) fn at_core(grant: Grant, passed_on: Weak<dyn PassedOn>) -> Self {
-        Self::linked(grant, Link::Core(passed_on))
+    pub(crate) fn at_core(grant: Grant, local_hand_off: Weak<dyn LocalHandOff>) -> Self {
+        Self::linked(grant, Link::Core(local_hand_off))
     }
 
     /// One task's turn of a lease that is passed on.
     pub(crate) fn of_turn(
-        passed_on: Arc<dyn PassedOn>,
+        local_hand_off: Arc<dyn LocalHandOff>,
         token: Option<FencingToken>,
         granted_at: BootInstant,
     ) -> Self {
-        let core = passed_on.core();
+        let core = local_hand_off.core();
         let grant = Grant {
             target: core.target.clone(),
             owner: core.owner.clone(),
@@ -110,7 +110,7 @@ impl LeaseState {
             safety: core.safety(),
             retention: core.retention,
         };
-        Self::linked(grant, Link::Turn(passed_on))
+        Self::linked(grant, Link::Turn(local_hand_off))
     }
 
     fn linked(grant: Grant, link: Link) -> Self {
@@ -162,9 +162,9 @@ impl LeaseState {
     }
 
     /// What this is a turn of, if it is one.
-    pub(crate) fn passed_on(&self) -> Option<&Arc<dyn PassedOn>> {
+    pub(crate) fn local_hand_off(&self) -> Option<&Arc<dyn LocalHandOff>> {
         match &self.link {
-            Link::Turn(passed_on) => Some(passed_on),
+            Link::Turn(local_hand_off) => Some(local_hand_off),
             Link::Alone | Link::Core(_) => None,
         }
     }
@@ -172,10 +172,13 @@ impl LeaseState {
     /// What `held_locks` reports: of a lease that is passed on, the turn of the task that has it, if any has; and how many
     /// guards share it.
     pub(crate) fn in_use(self: &Arc<Self>) -> (Arc<Self>, usize) {
-        let Link::Core(passed_on) = &self.link else {
+        let Link::Core(local_hand_off) = &self.link else {
             return (Arc::clone(self), self.holds());
         };
-        match passed_on.upgrade().and_then(|passed_on| passed_on.turn()) {
+        match local_hand_off
+            .upgrade()
+            .and_then(|local_hand_off| local_hand_off.turn())
+        {
             Some(turn) => {
                 let holds = turn.holds();
                 (turn, holds)
@@ -186,12 +189,13 @@ impl LeaseState {
 
     /// The lease that the backend keeps and the watchdog watches.
     pub(crate) fn core(self: &Arc<Self>) -> &Arc<Self> {
-        self.passed_on().map_or(self, |passed_on| passed_on.core())
+        self.local_hand_off()
+            .map_or(self, |local_hand_off| local_hand_off.core())
     }
 
     pub(super) fn term(&self) -> MutexGuard<'_, Term> {
         lock(match &self.link {
-            Link::Turn(passed_on) => &passed_on.core().term,
+            Link::Turn(local_hand_off) => &local_hand_off.core().term,
             Link::Alone | Link::Core(_) => &self.term,
         })
     }
@@ -278,10 +282,10 @@ impl LeaseState {
         if let Some(signal) = self.signal.get() {
             signal.cancel();
         }
-        if let Link::Core(passed_on) = &self.link
-            && let Some(passed_on) = passed_on.upgrade()
+        if let Link::Core(local_hand_off) = &self.link
+            && let Some(local_hand_off) = local_hand_off.upgrade()
         {
-            passed_on.ended(cause);
+            local_hand_off.ended(cause);
         }
     }
 

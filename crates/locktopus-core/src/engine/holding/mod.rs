@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `lease`, `term` | the state of one lease, which guards, the watchdog, the local queue and the reaper share |
 //! | `grant` | what a lease begins with |
-//! | `passed_on` | a lease that tasks of this process pass to each other, seen from here |
+//! | `local_hand_off` | a lease that tasks of this process pass to each other, seen from here |
 //! | `services` | what all leases of one `Locktopus` share: backend, settings, runtime, watchdog |
 //! | `calls`, `counting` | every call to the backend, bounded in time |
 //! | `watchdog` | renews leases and notices when they are lost |
@@ -12,6 +12,11 @@
 //! | `give_back`, `reaper` | the release: awaited, or in the background |
 //! | `linger` | what is given back, and stays held for a while |
 //! | `shared_owner` | a writer's owner id that a reader uses as well |
+//!
+//! Some of these files import each other in a circle, and are one thing in several files: the state of a lease (`lease`) says
+//! to `local_hand_off` and `shared_owner` when it ends, both are asked about leases, and a release (`give_back`, `reaper`) or a
+//! renewal (`watchdog`) changes that state through `services`, which own the watchdog and the reaper. Nothing outside this
+//! folder is part of the circle: what is above is reached through the traits `LocalHandOff` and `ScheduledCheck`.
 
 pub(crate) mod calls;
 pub(crate) mod counting;
@@ -20,7 +25,7 @@ pub(crate) mod grant;
 pub(crate) mod held;
 pub(crate) mod lease;
 mod linger;
-pub(crate) mod passed_on;
+pub(crate) mod local_hand_off;
 pub(crate) mod reaper;
 pub(crate) mod services;
 pub(crate) mod shared_owner;

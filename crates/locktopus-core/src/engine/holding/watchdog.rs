@@ -49,9 +49,11 @@ const LOOK: usize = 10 * BATCH;
 /// First pause before a failed renewal is tried again.
 const FIRST_RETRY: Duration = Duration::from_millis(20);
 
-/// Something that asked for a look at a certain time: no timer and no task for each of them.
-pub(crate) trait Patrolled: std::fmt::Debug + Send + Sync {
-    fn patrol(self: Arc<Self>, services: &Arc<Services>, now: BootInstant);
+/// Something that the watchdog is to check at a certain time, so that it needs no timer and no task of its own: the local
+/// queues of tasks that wait.
+pub(crate) trait ScheduledCheck: std::fmt::Debug + Send + Sync {
+    /// The time has come.
+    fn check(self: Arc<Self>, services: &Arc<Services>, now: BootInstant);
 }
 
 /// The leases of one `Locktopus`.
@@ -150,10 +152,10 @@ impl Watchdog {
     }
 
     /// Comes for a look at this instant.
-    pub(crate) fn patrol_at(&self, of: Weak<dyn Patrolled>, at: BootInstant) {
+    pub(crate) fn schedule_check(&self, of: Weak<dyn ScheduledCheck>, at: BootInstant) {
         let mut wheel = lock(&self.wheel);
         if !wheel.closed {
-            let sooner = wheel.insert_patrol(of, at);
+            let sooner = wheel.insert_check(of, at);
             drop(wheel);
             self.look_sooner(sooner);
         }
@@ -198,9 +200,9 @@ impl Watchdog {
         let Some(services) = services.upgrade() else {
             return false;
         };
-        for of in due.patrols {
+        for of in due.checks {
             if let Some(of) = of.upgrade() {
-                of.patrol(&services, due.now);
+                of.check(&services, due.now);
             }
         }
         let mut renew: Vec<_> = due

@@ -35,14 +35,14 @@ impl<G: AnyGuard> LockRequest<G> {
         let plan = self.plan(Wait::Not)?;
         ticket.check(&plan.target, plan.permits)?;
         let engine = self.engine;
-        // What is adopted is nobody's yet; but a writer must be able to read. Its gate is locked before anything is held:
-        // after that there is no point at which this could be dropped.
+        // What is adopted belongs to no owner yet, but a writer must be able to read. What that owner holds is locked
+        // here, before anything is held: later this future could be dropped between the two.
         let owner = (plan.target.kind() == &LockKind::Write).then(Owner::new);
-        let gate = owner
+        let cell = owner
             .as_ref()
-            .map(|owner| owner.gate(&engine, &plan.target));
-        let mut inside = match &gate {
-            Some(gate) => Some(gate.lock().await),
+            .map(|owner| owner.held_cell(&engine, &plan.target));
+        let mut inside = match &cell {
+            Some(cell) => Some(cell.lock().await),
             None => None,
         };
         let sent = clock::now();

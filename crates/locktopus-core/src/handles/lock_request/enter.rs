@@ -11,7 +11,7 @@ use crate::engine::acquisition::{self, Plan, Wait};
 use crate::engine::error::LockError;
 use crate::handles::any_guard::{AnyGuard, Taken};
 use crate::handles::guard::LockGuard;
-use crate::handles::owner_handle::{Inside, Owner};
+use crate::handles::owner_handle::{HeldByOwner, Owner};
 use crate::handles::rw_lock::read_as_writer;
 
 impl<G: AnyGuard> LockRequest<G> {
@@ -30,12 +30,12 @@ impl<G: AnyGuard> LockRequest<G> {
     }
 
     async fn enter_as(&self, owner: Owner, mut plan: Plan) -> Result<Option<Taken>, LockError> {
-        let gate = owner.gate(&self.engine, &plan.target);
+        let cell = owner.held_cell(&self.engine, &plan.target);
         let started = Instant::now();
         // Another task of the same owner may be acquiring; what it gets is shared.
         let mut inside = tokio::select! {
             biased;
-            inside = gate.lock() => inside,
+            inside = cell.lock() => inside,
             error = self.interrupted(&plan, started) => return error.map_or(Ok(None), Err),
         };
         let guard = match self.enter_again(&plan, &inside)? {
@@ -66,7 +66,11 @@ impl<G: AnyGuard> LockRequest<G> {
     }
 
     /// Another guard, if the owner is inside already; an error if asking makes no sense then.
-    fn enter_again(&self, plan: &Plan, inside: &Inside) -> Result<Option<LockGuard>, LockError> {
+    fn enter_again(
+        &self,
+        plan: &Plan,
+        inside: &HeldByOwner,
+    ) -> Result<Option<LockGuard>, LockError> {
         let target = || plan.target.clone();
         // Only looked at: a guard of a moment would be a hold, and perhaps the last one.
         if !self.kind.is_reentrant() && inside.holds(&self.kind) {
@@ -82,7 +86,11 @@ impl<G: AnyGuard> LockRequest<G> {
         Ok(None)
     }
 
-    async fn take(&self, plan: &Plan, inside: &Inside) -> Result<Option<LockGuard>, LockError> {
+    async fn take(
+        &self,
+        plan: &Plan,
+        inside: &HeldByOwner,
+    ) -> Result<Option<LockGuard>, LockError> {
         if self.kind == LockKind::Read
             && let Some(writer) = inside.enter_again(&self.engine, &LockKind::Write)
         {

@@ -7,9 +7,9 @@ use futures_util::future::{join_all, select_all};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::gates::Gates;
 use super::group::{Group, GroupAttempt};
 use super::guard::first_lost;
+use super::owner_holds::OwnerHolds;
 use super::set::{Member, Unit};
 use super::taken::Taken;
 use crate::contract::kind::LockTarget;
@@ -71,7 +71,7 @@ impl Collector {
     }
 
     async fn run(&self, units: &[Unit]) -> Result<Option<Vec<Taken>>, LockError> {
-        let Some(gates) = Gates::enter(units, self.wait, self.started).await? else {
+        let Some(holds) = OwnerHolds::enter(units, self.wait, self.started).await? else {
             return Ok(None);
         };
         loop {
@@ -79,7 +79,7 @@ impl Collector {
             let (target, cause) = match self.pass(&mut taken, units).await? {
                 Step::Taken => match refresh(&taken).await {
                     Ok(()) => {
-                        gates.entered(&taken);
+                        holds.entered(&taken);
                         return Ok(Some(taken));
                     }
                     Err(LockError::Lost { target, cause }) => (target, cause),

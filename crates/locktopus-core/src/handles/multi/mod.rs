@@ -4,13 +4,13 @@
 //! |---|---|
 //! | `set` | which locks, each once, and in which order |
 //! | `collect`, `group` | taking them, those of one group by one request |
-//! | `gates` | what the owner holds of them already |
+//! | `owner_holds` | what the owner holds of them already |
 //! | `guard` | holding them, and losing them together |
 
 mod collect;
-mod gates;
 mod group;
 mod guard;
+mod owner_holds;
 mod set;
 mod taken;
 

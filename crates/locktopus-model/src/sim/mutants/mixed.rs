@@ -16,7 +16,7 @@ pub(super) const PATCHES: &[Wrong] = &[
         "a held lock is evicted as another kind of lock",
         Kind::Fair,
         "_lock_evict",
-        "if other() then\n  return misplaced(KEYS[6])\nend",
+        "if other() then\n  return kind_conflict(KEYS[6])\nend",
         "",
     ),
     mixed(
@@ -30,21 +30,21 @@ pub(super) const PATCHES: &[Wrong] = &[
         "a read-write lock that is held is shown as a lock",
         Kind::ReadWrite,
         "fair_lock_inspect",
-        "if other() then\n  return misplaced(KEYS[6])\nend",
+        "if other() then\n  return kind_conflict(KEYS[6])\nend",
         "",
     ),
     mixed(
         "a number is given to a mutex that is held",
         Kind::Mutex,
         "semaphore_counter",
-        "if other() then\n  return misplaced(KEYS[6])\nend",
+        "if other() then\n  return kind_conflict(KEYS[6])\nend",
         "",
     ),
     mixed(
         "a latch is set on a mutex that is held",
         Kind::Mutex,
         "latch",
-        "if counted_as('latch', KEYS[2], KEYS[3], KEYS[4]) == 'other' then\n  return misplaced(KEYS[2])\nend",
+        "if counted_as('latch', KEYS[2], KEYS[3], KEYS[4]) == 'other' then\n  return kind_conflict(KEYS[2])\nend",
         "",
     ),
     mixed(

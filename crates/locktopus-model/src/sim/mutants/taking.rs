@@ -30,13 +30,13 @@ pub(super) const PATCHES: &[Wrong] = &[
         Kind::Lock,
         "_acquire",
         "if code == 2 and not came_back then\n  recall()",
-        "if code == 2 and not came_back then\n  renew(owner, lease)\n  recall()",
+        "if code == 2 and not came_back then\n  extend_hold(owner, lease)\n  recall()",
     ),
     wrong(
         "a repeated attempt shortens the lease",
         Kind::Lock,
         "_acquire",
-        "renew(owner, lease, mode, permits)\n  return granted(",
+        "extend_hold(owner, lease, mode, permits)\n  return granted(",
         "redis.call('PEXPIRE', KEYS[1], lease - 5)\n  return granted(",
     ),
     wrong(

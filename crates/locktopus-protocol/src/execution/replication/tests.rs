@@ -127,8 +127,8 @@ impl Bench {
 }
 
 fn short(confirmed: Result<Confirmed, BackendError>) -> (u32, u32, Connected) {
-    match confirmed.unwrap().doubt {
-        Some(Doubt::Short(short)) => (short.confirmed, short.needed, short.connected),
+    match confirmed.unwrap().unconfirmed {
+        Some(Unconfirmed::Short(short)) => (short.confirmed, short.needed, short.connected),
         other => panic!("{other:?}"),
     }
 }
@@ -143,13 +143,13 @@ async fn enough_is_enough() {
         let bench = bench(need);
         let found = bench.run([answer(confirmed, connected)]).await.unwrap();
         assert_eq!(found.reply, Reply::Int(9));
-        assert!(found.doubt.is_none(), "{need:?}: {found:?}");
+        assert!(found.unconfirmed.is_none(), "{need:?}: {found:?}");
         assert_eq!(bench.sent(), [["EVALSHA", "EVAL", "WAIT 1 500", "ROLE"]]);
     }
     // Who needs one does not ask how many there are.
     let bench = bench(ReplicaNeed::One);
     let three = answer(1, 0).into_iter().take(3).collect();
-    assert!(bench.run([three]).await.unwrap().doubt.is_none());
+    assert!(bench.run([three]).await.unwrap().unconfirmed.is_none());
     assert_eq!(bench.sent(), [["EVALSHA", "EVAL", "WAIT 1 500"]]);
 }
 
@@ -157,7 +157,7 @@ async fn enough_is_enough() {
 async fn more_replicas_than_known_are_waited_for_once_more() {
     let bench = bench(ReplicaNeed::All);
     let found = bench.run([answer(1, 2), answer(2, 2)]).await.unwrap();
-    assert!(found.doubt.is_none(), "{found:?}");
+    assert!(found.unconfirmed.is_none(), "{found:?}");
     let waits: Vec<_> = bench
         .sent()
         .into_iter()
@@ -218,15 +218,18 @@ async fn what_was_not_asked_is_not_confirmed() {
         let mut answers = answer(5, 1);
         answers[at] = refused(line);
         let found = bench(ReplicaNeed::Majority).run([answers]).await.unwrap();
-        assert!(matches!(found.doubt, Some(Doubt::Refused(_))), "{line}");
+        assert!(
+            matches!(found.unconfirmed, Some(Unconfirmed::Refused(_))),
+            "{line}"
+        );
     }
     let mut demoted = answer(5, 1);
     demoted[3] = Ok(Reply::Array(vec![Reply::Bytes("slave".into())]));
     let found = bench(ReplicaNeed::All).run([demoted]).await.unwrap();
-    assert!(matches!(found.doubt, Some(Doubt::Refused(_))));
+    assert!(matches!(found.unconfirmed, Some(Unconfirmed::Refused(_))));
     let cut = answer(5, 1).into_iter().take(2).collect();
     let found = bench(ReplicaNeed::All).run([cut]).await.unwrap();
-    assert!(matches!(found.doubt, Some(Doubt::Refused(_))));
+    assert!(matches!(found.unconfirmed, Some(Unconfirmed::Refused(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -241,7 +244,7 @@ async fn refusals_of_the_script_are_as_without_wait() {
         .run([refused("NOSCRIPT x"), refused("MOVED 1 h:2"), answer(1, 1)])
         .await
         .unwrap();
-    assert!(found.doubt.is_none());
+    assert!(found.unconfirmed.is_none());
     let firsts: Vec<_> = bench
         .sent()
         .into_iter()
@@ -261,15 +264,15 @@ async fn refusals_of_the_script_are_as_without_wait() {
 async fn errors_say_what_to_do() {
     let executor = bench(ReplicaNeed::One).executor;
     let kind = |line: &str| {
-        let doubt = Doubt::Refused(ClientError::rejected(line));
+        let unconfirmed = Unconfirmed::Refused(ClientError::rejected(line));
         executor
-            .not_replicated(doubt, Executed::No, "granted")
+            .not_replicated(unconfirmed, Executed::No, "granted")
             .kind()
     };
     assert_eq!(kind("NOPERM x"), BackendErrorKind::Denied);
     assert_eq!(kind("MOVED 1 h:1"), BackendErrorKind::Unavailable);
     let short = NotReplicated::new("h:1", 0, 2, Duration::from_millis(500)).of_connected(1);
-    let error = executor.not_replicated(Doubt::Short(short), Executed::No, "granted");
+    let error = executor.not_replicated(Unconfirmed::Short(short), Executed::No, "granted");
     assert_eq!(error.kind(), BackendErrorKind::NotReplicated);
     assert!(error.is_transient());
     let source = std::error::Error::source(&error).unwrap().to_string();

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use tokio::time::Instant;
 
-use super::Patrolled;
+use super::ScheduledCheck;
 use crate::contract::clock::BootInstant;
 use crate::engine::holding::lease::{LeaseState, Over};
 
@@ -14,7 +14,7 @@ pub(super) struct Due {
     pub(super) now: BootInstant,
     pub(super) renew: Vec<Watched>,
     pub(super) over: Vec<Over>,
-    pub(super) patrols: Vec<Weak<dyn Patrolled>>,
+    pub(super) checks: Vec<Weak<dyn ScheduledCheck>>,
     pub(super) next: Next,
 }
 
@@ -42,12 +42,12 @@ impl Due {
             now,
             renew: Vec::new(),
             over: Vec::new(),
-            patrols: Vec::new(),
+            checks: Vec::new(),
             next: Next::Never,
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.renew.is_empty() && self.over.is_empty() && self.patrols.is_empty()
+        self.renew.is_empty() && self.over.is_empty() && self.checks.is_empty()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use super::due::{Due, Next, Watched};
 use super::timer_index::{Moment, Spot, TimerIndex};
 use super::timing::renewal;
-use super::{LOOK, Patrolled, TICK};
+use super::{LOOK, ScheduledCheck, TICK};
 use crate::contract::clock::{self, BootInstant};
 use crate::engine::holding::lease::LeaseState;
 use slab::Slab;
@@ -14,7 +14,7 @@ use slab::Slab;
 pub(super) struct Wheel {
     leases: Slab<Entry>,
     index: TimerIndex<usize>,
-    patrols: TimerIndex<Weak<dyn Patrolled>>,
+    checks: TimerIndex<Weak<dyn ScheduledCheck>>,
     /// When the watchdog will look.
     awake_at: Moment,
     pub(super) closed: bool,
@@ -70,7 +70,7 @@ impl Wheel {
         Self {
             leases: Slab::new(),
             index: TimerIndex::new(origin),
-            patrols: TimerIndex::new(origin),
+            checks: TimerIndex::new(origin),
             awake_at: Moment::NEVER,
             closed: false,
         }
@@ -116,9 +116,13 @@ impl Wheel {
     }
 
     /// Plans a look at a local queue.
-    pub(super) fn insert_patrol(&mut self, cohort: Weak<dyn Patrolled>, at: BootInstant) -> Sooner {
-        let at = self.patrols.moment(at);
-        self.patrols.insert(at, cohort);
+    pub(super) fn insert_check(
+        &mut self,
+        cohort: Weak<dyn ScheduledCheck>,
+        at: BootInstant,
+    ) -> Sooner {
+        let at = self.checks.moment(at);
+        self.checks.insert(at, cohort);
         self.is_sooner(at)
     }
 
@@ -165,8 +169,8 @@ impl Wheel {
         for _ in 0..LOOK {
             if let Some(slot) = self.index.pop(due.now) {
                 self.fired(slot, &mut due);
-            } else if let Some(cohort) = self.patrols.pop(due.now) {
-                due.patrols.push(cohort);
+            } else if let Some(cohort) = self.checks.pop(due.now) {
+                due.checks.push(cohort);
             } else {
                 due.next = self.next_look(due.now);
                 return due;
@@ -179,7 +183,7 @@ impl Wheel {
     fn next_look(&mut self, now: BootInstant) -> Next {
         // Timers do not count the time for which the machine is asleep; so it is looked for it while there are leases.
         let tick = (!self.leases.is_empty()).then(|| self.index.moment(now + TICK));
-        let firsts = [self.index.first(), self.patrols.first(), tick];
+        let firsts = [self.index.first(), self.checks.first(), tick];
         let Some(at) = firsts.into_iter().flatten().min() else {
             self.awake_at = Moment::NEVER;
             return Next::Never;
@@ -219,7 +223,7 @@ impl Wheel {
     pub(super) fn close(&mut self) -> Vec<Arc<LeaseState>> {
         self.closed = true;
         self.index.clear();
-        self.patrols.clear();
+        self.checks.clear();
         self.leases.drain().map(|entry| entry.lease).collect()
     }
 }

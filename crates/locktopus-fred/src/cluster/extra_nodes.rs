@@ -17,11 +17,11 @@ const KEPT: Duration = Duration::from_secs(60);
 
 /// The nodes, each with the time of its last use.
 #[derive(Default)]
-pub(super) struct Guests {
+pub(super) struct ExtraNodes {
     nodes: Mutex<HashMap<HostPort, (Arc<Node>, Instant)>>,
 }
 
-impl Guests {
+impl ExtraNodes {
     /// The node at `address`, made if it is not kept yet.
     pub(super) fn visit(&self, address: &HostPort, make: impl FnOnce() -> Arc<Node>) -> Arc<Node> {
         let now = Instant::now();

@@ -1,5 +1,5 @@
 -- What blocks the lock, and waiting for it, before anything is defined that only granting needs.
--- Needs `late`, `status`, `misplaced`, `recall`, `enter`; KEYS and ARGV of acquire. Defines `owner`, `lease`, `mode`, `permits`,
+-- Needs `late`, `status`, `kind_conflict`, `recall`, `enter`; KEYS and ARGV of acquire. Defines `owner`, `lease`, `mode`, `permits`,
 -- `tokens`, `floor`, `wait`, and `code`, `remaining`, `foreign` as `status` returns them.
 local owner, lease, mode, permits = ARGV[1], ARGV[2], ARGV[5], tonumber(ARGV[6])
 local tokens, floor = tonumber(ARGV[7]), tonumber(ARGV[8])
@@ -24,5 +24,5 @@ if code == 2 and not came_back then
   return wait(remaining, foreign)
 end
 if code == 4 then
-  return misplaced(KEYS[6])
+  return kind_conflict(KEYS[6])
 end

@@ -15,14 +15,14 @@ use crate::contract::kind::LockKind;
 use crate::contract::mode::Mode;
 use crate::engine::acquisition::Wait;
 use crate::engine::error::LockError;
-use crate::handles::owner_handle::{GateKey, Inside, Owner};
+use crate::handles::owner_handle::{HeldByOwner, HeldKey, Owner};
 
 /// What an owner has of these locks, locked while they are taken. Nothing outside of an owner's scope.
-pub(super) struct Gates {
-    inside: HashMap<GateKey, OwnedMutexGuard<Inside>>,
+pub(super) struct OwnerHolds {
+    inside: HashMap<HeldKey, OwnedMutexGuard<HeldByOwner>>,
 }
 
-impl Gates {
+impl OwnerHolds {
     /// Locks them in the order in which the locks are taken, so that two tasks of one owner do not wait for each other in a
     /// circle. `None`: one attempt was allowed, and another task of the same owner is taking one of them.
     pub(super) async fn enter(
@@ -36,16 +36,16 @@ impl Gates {
         };
         let members = units.iter().flat_map(|unit| &unit.members);
         for member in members.filter(|member| member.target.kind().mode() != Mode::Permits) {
-            let gate = owner.gate(member.engine(), &member.target);
+            let cell = owner.held_cell(member.engine(), &member.target);
             let entered = match wait.limit(started) {
-                None => gate.lock_owned().await,
-                Some(limit) => match timeout_at(limit, gate.lock_owned()).await {
+                None => cell.lock_owned().await,
+                Some(limit) => match timeout_at(limit, cell.lock_owned()).await {
                     Ok(entered) => entered,
                     Err(_) if wait == Wait::Not => return Ok(None),
                     Err(_) => return Err(out_of_time(member, started.elapsed())),
                 },
             };
-            not_inside(member, &entered)?;
+            not_held(member, &entered)?;
             inside.insert(Owner::key(member.engine(), &member.target), entered);
         }
         Ok(Some(Self { inside }))
@@ -62,7 +62,7 @@ impl Gates {
     }
 }
 
-fn not_inside(member: &Member, inside: &Inside) -> Result<(), LockError> {
+fn not_held(member: &Member, inside: &HeldByOwner) -> Result<(), LockError> {
     let target = member.target.clone();
     let kind = target.kind();
     if *kind == LockKind::Write && inside.holds(&LockKind::Read) && !inside.holds(kind) {

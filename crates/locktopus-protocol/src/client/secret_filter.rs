@@ -15,11 +15,11 @@ const SHORTEST: usize = 4;
 /// A server or proxy that has no `HELLO` or `AUTH` answers with an error that repeats their arguments, and a client library
 /// hands that on. The adapters pass everything through here that they tell about making a connection.
 #[derive(Clone)]
-pub struct Discretion {
+pub struct SecretFilter {
     secrets: Vec<Secret>,
 }
 
-impl Discretion {
+impl SecretFilter {
     /// For the logins of these options.
     #[must_use]
     pub fn of(options: &ConnectOptions) -> Self {
@@ -49,9 +49,9 @@ impl Discretion {
     }
 }
 
-impl fmt::Debug for Discretion {
+impl fmt::Debug for SecretFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Discretion").finish_non_exhaustive()
+        f.debug_struct("SecretFilter").finish_non_exhaustive()
     }
 }
 
@@ -71,7 +71,7 @@ mod tests {
             username: None,
             password: Secret::new("other one"),
         });
-        let discretion = Discretion::of(&options);
+        let secret_filter = SecretFilter::of(&options);
         for (said, told) in [
             ("WRONGPASS invalid", "WRONGPASS invalid"),
             (
@@ -83,8 +83,8 @@ mod tests {
                 "ERR unknown command 'HELLO', with args beginning with: ***",
             ),
         ] {
-            assert_eq!(discretion.conceal(said), told);
+            assert_eq!(secret_filter.conceal(said), told);
         }
-        assert!(!format!("{discretion:?} {options:?}").contains("s3cret"));
+        assert!(!format!("{secret_filter:?} {options:?}").contains("s3cret"));
     }
 }

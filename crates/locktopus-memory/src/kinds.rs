@@ -1,0 +1,36 @@
+//! Which kinds of locks this backend has.
+
+use locktopus_core::{BackendError, BackendErrorKind, LockKind, LockTarget, NameError};
+
+use super::{NAME, error};
+
+/// Refuses kinds that the table was not written for. It would take any kind by its mode, and a kind that comes with a later
+/// version of the contract may be more than that.
+pub(super) fn check_known(target: &LockTarget) -> Result<(), NameError> {
+    match target.kind() {
+        LockKind::Reentrant
+        | LockKind::Mutex(_)
+        | LockKind::Fair
+        | LockKind::Read
+        | LockKind::Write
+        | LockKind::Semaphore
+        | LockKind::Permits
+        | LockKind::Latch => Ok(()),
+        unknown => Err(NameError::UnsupportedKind {
+            name: target.name().as_str().to_owned(),
+            kind: unknown.clone(),
+            backend: NAME,
+            reason: "this version of the backend does not know that kind",
+        }),
+    }
+}
+
+pub(super) fn refuse_latch(target: &LockTarget) -> Result<(), BackendError> {
+    match target.kind() {
+        LockKind::Latch => Err(error(
+            BackendErrorKind::Unsupported,
+            "a latch is waited for, not held",
+        )),
+        _ => Ok(()),
+    }
+}
