@@ -1,7 +1,6 @@
 //! From a grant of the backend to a held lease.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::attempts::Acquisition;
 use super::kept_lease::RecallSubscription;

@@ -89,7 +89,7 @@ impl Services {
     }
 
     /// Gives back until it is certain that nothing is left, or the lease has ended. Whatever takes time on the way, a server
-    /// that is away or a lane that is full, it takes no longer than that.
+    /// that is away, or a shard with too many releases under way, it takes no longer than that.
     async fn give_back(&self, pending: &PendingRelease) {
         let patience = self.call_timeout();
         // After a late attempt each release has the time for its answer, however short the lease.
@@ -116,9 +116,9 @@ impl Services {
     async fn try_to_give_back(&self, pending: &PendingRelease, limit: BootInstant) -> bool {
         let mut pause = FIRST_PAUSE;
         loop {
-            let lane = self.releases.lane(self.backend.shard(&pending.target));
-            let permit = lane.acquire().await;
-            // Many waited for their turn in the lane until now, and each of them would send one request more.
+            let limit_of_shard = self.releases.of_shard(self.backend.shard(&pending.target));
+            let permit = limit_of_shard.acquire().await;
+            // Many waited for this permit until now, and each of them would send one request more.
             if clock::now() >= limit {
                 return false;
             }
@@ -144,29 +144,29 @@ impl Services {
     }
 }
 
-/// Bounds how many background releases are under way at once, so that a burst of drops is no flood. Each
-/// shard has a lane of its own: those that wait for a dead node hold up nobody else.
+/// Bounds how many background releases are under way at once, so that many drops at once do not flood the
+/// backend. Each shard has a limit of its own: releases that wait for a dead node hold up no others.
 #[derive(Debug, Default)]
-pub(crate) struct Lanes {
-    lanes: Mutex<HashMap<u32, Weak<Semaphore>>>,
+pub(crate) struct ReleaseLimits {
+    shards: Mutex<HashMap<u32, Weak<Semaphore>>>,
 }
 
-/// Releases under way in one lane.
-const LANE: usize = 64;
-/// Forgotten lanes are cleared away when there are this many.
-const MANY_LANES: usize = 1024;
+/// Releases under way in one shard.
+const PER_SHARD: usize = 64;
+/// Shards without a release under way are removed when there are this many.
+const MANY_SHARDS: usize = 1024;
 
-impl Lanes {
-    fn lane(&self, shard: u32) -> Arc<Semaphore> {
-        let mut lanes = lock(&self.lanes);
-        if let Some(lane) = lanes.get(&shard).and_then(Weak::upgrade) {
-            return lane;
+impl ReleaseLimits {
+    fn of_shard(&self, shard: u32) -> Arc<Semaphore> {
+        let mut shards = lock(&self.shards);
+        if let Some(limit) = shards.get(&shard).and_then(Weak::upgrade) {
+            return limit;
         }
-        if lanes.len() >= MANY_LANES {
-            lanes.retain(|_, lane| lane.strong_count() > 0);
+        if shards.len() >= MANY_SHARDS {
+            shards.retain(|_, limit| limit.strong_count() > 0);
         }
-        let lane = Arc::new(Semaphore::new(LANE));
-        lanes.insert(shard, Arc::downgrade(&lane));
-        lane
+        let limit = Arc::new(Semaphore::new(PER_SHARD));
+        shards.insert(shard, Arc::downgrade(&limit));
+        limit
     }
 }

@@ -11,7 +11,7 @@ use crate::contract::backend::DynBackend;
 use crate::contract::clock::LONGEST;
 use crate::contract::safety_mode::SafetyMode;
 use crate::engine::holding::lease::LeaseState;
-use crate::engine::holding::reaper::Lanes;
+use crate::engine::holding::reaper::ReleaseLimits;
 use crate::engine::holding::watchdog::{self, Watchdog};
 use crate::engine::observe::Observer;
 use crate::engine::settings::Settings;
@@ -38,7 +38,7 @@ pub(crate) struct Services {
     /// Cancelled when the grace time is over: everything ends now.
     pub(crate) closed: CancellationToken,
     /// Bounds the releases under way in the background.
-    pub(crate) releases: Lanes,
+    pub(crate) releases: ReleaseLimits,
 }
 
 impl Services {
@@ -53,7 +53,7 @@ impl Services {
             attempts: TaskTracker::new(),
             closing: CancellationToken::new(),
             closed: CancellationToken::new(),
-            releases: Lanes::default(),
+            releases: ReleaseLimits::default(),
         });
         // Not tracked: it ends when the last handle, guard and request are gone, or on `closed`.
         let (watchdog, closed) = (Arc::clone(&services.watchdog), services.closed.clone());
