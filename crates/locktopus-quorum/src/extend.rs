@@ -1,4 +1,4 @@
-//! Pushing the expiry of locks out on a majority, and putting them back on nodes that lost them.
+//! Extending leases on a majority of the nodes, and restoring locks on nodes that lost them.
 
 use std::collections::BTreeMap;
 use std::fmt;

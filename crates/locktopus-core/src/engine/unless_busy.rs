@@ -1,4 +1,4 @@
-//! One shape for "somebody else has it", whichever way the lock was asked for.
+//! `unless_busy`: turns the error that somebody else holds the lock into an answer.
 
 use crate::engine::error::LockError;
 

@@ -1,4 +1,4 @@
-//! The cohort: tasks of one process that want the same lock pass it to each other at the speed of memory.
+//! The cohort: tasks of one process that want the same lock pass it to each other without asking the backend.
 //!
 //! It sits above [`LockBackend`](crate::LockBackend), so every backend has it. For each lock that is wanted by somebody
 //! there is a [`LocalQueue`](super::local_queue::LocalQueue) in this process, with one FIFO queue of [slots](super::slot::Slot). Something in it belongs to exactly one member:

@@ -1,4 +1,4 @@
-//! The part of a lease that moves: how long it lasts.
+//! How long a lease lasts: its length, what the backend confirmed, and when it must end.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Holders, recognisable but not impersonable.
+//! A mark that tells holders apart, and that nobody can use to act in a holder's name.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Taking a lock for an owner, who may be inside already.
+//! Acquiring for an owner handle: re-entry if it holds the lock already.
 
 use std::sync::Arc;
 
