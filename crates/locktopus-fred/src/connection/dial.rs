@@ -13,7 +13,9 @@ use fred::types::config::{
     Config, ConnectionConfig, PerformanceConfig, Server, ServerConfig, TcpConfig,
 };
 use locktopus_protocol::sentinels::Sentinels;
-use locktopus_protocol::{Budget, ClientError, ConnectOptions, Credentials, SecretFilter, HostPort};
+use locktopus_protocol::{
+    Budget, ClientError, ConnectOptions, Credentials, HostPort, SecretFilter,
+};
 use socket2::TcpKeepalive;
 use tokio::task::JoinError;
 use tokio_util::task::AbortOnDropHandle;

@@ -111,7 +111,7 @@ impl Cluster {
             self.doubt(slot);
         }
         if matches!(error, ClientError::Rejected { code, .. } if code == "READONLY") {
-            self.unrest.send_modify(|count| *count += 1);
+            self.disturbances.send_modify(|count| *count += 1);
         }
         answer
     }
