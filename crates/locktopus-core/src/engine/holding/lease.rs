@@ -84,17 +84,17 @@ impl LeaseState {
     }
 
     /// What the backend granted, to be passed on within the process.
-    pub(crate) fn at_core(grant: Grant, local_hand_off: Weak<dyn LocalHandOff>) -> Self {
-        Self::linked(grant, Link::Core(local_hand_off))
+    pub(crate) fn at_core(grant: Grant, shared: Weak<dyn LocalHandOff>) -> Self {
+        Self::linked(grant, Link::Core(shared))
     }
 
     /// One task's turn of a lease that is passed on.
     pub(crate) fn of_turn(
-        local_hand_off: Arc<dyn LocalHandOff>,
+        shared: Arc<dyn LocalHandOff>,
         token: Option<FencingToken>,
         granted_at: BootInstant,
     ) -> Self {
-        let core = local_hand_off.core();
+        let core = shared.core();
         let grant = Grant {
             target: core.target.clone(),
             owner: core.owner.clone(),
@@ -110,7 +110,7 @@ impl LeaseState {
             safety: core.safety(),
             retention: core.retention,
         };
-        Self::linked(grant, Link::Turn(local_hand_off))
+        Self::linked(grant, Link::Turn(shared))
     }
 
     fn linked(grant: Grant, link: Link) -> Self {
@@ -164,7 +164,7 @@ impl LeaseState {
     /// What this is a turn of, if it is one.
     pub(crate) fn local_hand_off(&self) -> Option<&Arc<dyn LocalHandOff>> {
         match &self.link {
-            Link::Turn(local_hand_off) => Some(local_hand_off),
+            Link::Turn(shared) => Some(shared),
             Link::Alone | Link::Core(_) => None,
         }
     }
@@ -172,13 +172,10 @@ impl LeaseState {
     /// What `held_locks` reports: of a lease that is passed on, the turn of the task that has it, if any has; and how many
     /// guards share it.
     pub(crate) fn in_use(self: &Arc<Self>) -> (Arc<Self>, usize) {
-        let Link::Core(local_hand_off) = &self.link else {
+        let Link::Core(shared) = &self.link else {
             return (Arc::clone(self), self.holds());
         };
-        match local_hand_off
-            .upgrade()
-            .and_then(|local_hand_off| local_hand_off.turn())
-        {
+        match shared.upgrade().and_then(|shared| shared.turn()) {
             Some(turn) => {
                 let holds = turn.holds();
                 (turn, holds)
@@ -189,13 +186,12 @@ impl LeaseState {
 
     /// The lease that the backend keeps and the watchdog watches.
     pub(crate) fn core(self: &Arc<Self>) -> &Arc<Self> {
-        self.local_hand_off()
-            .map_or(self, |local_hand_off| local_hand_off.core())
+        self.local_hand_off().map_or(self, |shared| shared.core())
     }
 
     pub(super) fn term(&self) -> MutexGuard<'_, Term> {
         lock(match &self.link {
-            Link::Turn(local_hand_off) => &local_hand_off.core().term,
+            Link::Turn(shared) => &shared.core().term,
             Link::Alone | Link::Core(_) => &self.term,
         })
     }
@@ -282,10 +278,10 @@ impl LeaseState {
         if let Some(signal) = self.signal.get() {
             signal.cancel();
         }
-        if let Link::Core(local_hand_off) = &self.link
-            && let Some(local_hand_off) = local_hand_off.upgrade()
+        if let Link::Core(shared) = &self.link
+            && let Some(shared) = shared.upgrade()
         {
-            local_hand_off.ended(cause);
+            shared.ended(cause);
         }
     }
 
