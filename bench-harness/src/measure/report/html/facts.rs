@@ -72,7 +72,7 @@ fn yardstick(report: &Report) -> Card {
     let xs = report
         .cells
         .iter()
-        .filter_map(derive::x)
+        .filter_map(derive::rtt)
         .flat_map(|x| [x.min, x.median, x.max]);
     let (value, detail) = Spread::of(xs).map_or_else(
         || ("none".to_owned(), "no server, so no PING".to_owned()),
