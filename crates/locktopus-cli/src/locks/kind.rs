@@ -66,7 +66,7 @@ pub(crate) struct LockArgs {
 
     /// A mutex as another library keeps it: redis-py, redsync, node-redlock, redlock-rb, redlock-net, medallion, rslock,
     /// redis-lock, distributed-lock-redis, bsm-redislock, lyokato, pottery, redis-semaphore, redlock-universal,
-    /// shedlock[:ENVIRONMENT], spring:REGISTRY, python-redis-lock, sherlock[:NAMESPACE]
+    /// shedlock or shedlock:ENVIRONMENT, spring:REGISTRY, python-redis-lock, sherlock or sherlock:NAMESPACE
     #[arg(long, value_name = "LIBRARY", value_parser = profile::parse)]
     pub(crate) profile: Option<MutexProfile>,
 }
