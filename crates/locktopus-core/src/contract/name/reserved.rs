@@ -11,7 +11,7 @@ const BESIDE: [&str; 2] = ["locktopus_", "redisson_"];
 /// Those of them that belong to no lock, and so need no braces.
 const OF_NO_LOCK: [&str; 2] = ["locktopus_history", "locktopus_mark"];
 /// The list by which python-redis-lock wakes those who wait.
-const PYTHON_REDIS_LOCK_SIGNAL: &str = "lock-signal:";
+const RELEASE_SIGNAL: &str = "lock-signal:";
 
 /// Whether a name, as it is stored, is only itself. `beside`: something is kept beside it.
 pub(crate) fn check_apart(name: &str, beside: bool) -> Result<(), NameError> {
@@ -50,7 +50,7 @@ fn bare(name: &str) -> Option<&str> {
 fn is_beside(name: &str) -> bool {
     let marked = BESIDE.iter().any(|start| name.starts_with(start)) && name.contains('{');
     marked
-        || name.starts_with(PYTHON_REDIS_LOCK_SIGNAL)
+        || name.starts_with(RELEASE_SIGNAL)
         || OF_NO_LOCK.iter().any(|start| name.starts_with(start))
 }
 
