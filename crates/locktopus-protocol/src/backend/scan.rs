@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
 use locktopus_core::{
     BackendError, BackendErrorKind, Executed, FoundLock, LockKind, LockName, LockPage, LockTarget,
     ScanCursor,
@@ -23,6 +24,9 @@ use crate::scripts::CLASSIFY;
 const LOOKED_AT: &str = "500";
 /// How many empty pages are passed over before an empty one is returned.
 const EMPTY_PAGES: usize = 16;
+/// Of how many slots the keys are classified at once. Few round trips even if each key of a page has a slot of its own, and
+/// not so much that other commands wait for long behind it.
+const SLOTS_AT_ONCE: usize = 128;
 /// What the names of side keys begin with.
 const SIDE_KEYS: [&str; 2] = ["locktopus_", "redisson_"];
 
@@ -51,6 +55,8 @@ impl Place {
     }
 }
 
+/// One page. An empty one with a cursor if nothing is found in half of the time: the other half is left for the answers
+/// that are under way then.
 pub(crate) async fn page(
     context: &Context,
     prefix: &str,
@@ -58,6 +64,8 @@ pub(crate) async fn page(
     deadline: Instant,
 ) -> Result<LockPage, BackendError> {
     context.executor.check_open()?;
+    let begun = Instant::now();
+    let enough = begun + deadline.saturating_duration_since(begun) / 2;
     let pattern = format!("{}*", literal(prefix));
     let mut place = Place::parse(context, cursor)?;
     for round in 1.. {
@@ -70,7 +78,7 @@ pub(crate) async fn page(
         let Some(following) = following else {
             return Ok(LockPage::new(locks, None));
         };
-        if !locks.is_empty() || round >= EMPTY_PAGES {
+        if !locks.is_empty() || round >= EMPTY_PAGES || Instant::now() >= enough {
             let next = ScanCursor(format!("{}:{}", following.slot, following.cursor));
             return Ok(LockPage::new(locks, Some(next)));
         }
@@ -151,25 +159,33 @@ async fn classify(
         };
         slots.entry(slot).or_default().push(name);
     }
-    let mut found = Vec::new();
-    for (slot, names) in slots {
-        let sides: Vec<String> = names.iter().flat_map(|name| sides(name)).collect();
-        let same_slot = |key: &String| !cluster || key_slot(key.as_bytes()) == slot;
-        if !sides.iter().all(same_slot) {
-            // A name whose keys do not share a slot cannot be a lock in a cluster.
-            continue;
-        }
-        let keys: Vec<&[u8]> = sides.iter().map(String::as_bytes).collect();
-        let reply = context
-            .executor
-            .run(&CLASSIFY, slot, &keys, &[], deadline)
-            .await?;
-        let letters = context.decoder(&CLASSIFY).letters(&reply, names.len())?;
-        for (name, letter) in names.into_iter().zip(letters) {
-            found.extend(kind(letter).map(|kind| FoundLock::new(name, kind)));
-        }
+    let answers = stream::iter(slots)
+        .map(|(slot, names)| classify_slot(context, slot, names, deadline))
+        .buffered(SLOTS_AT_ONCE);
+    answers.try_concat().await
+}
+
+async fn classify_slot(
+    context: &Context,
+    slot: u16,
+    names: Vec<String>,
+    deadline: Instant,
+) -> Result<Vec<FoundLock>, BackendError> {
+    let sides: Vec<String> = names.iter().flat_map(|name| sides(name)).collect();
+    let same_slot = |key: &String| !context.is_cluster() || key_slot(key.as_bytes()) == slot;
+    if !sides.iter().all(same_slot) {
+        // A name whose keys do not share a slot cannot be a lock in a cluster.
+        return Ok(Vec::new());
     }
-    Ok(found)
+    let keys: Vec<&[u8]> = sides.iter().map(String::as_bytes).collect();
+    let reply = context
+        .executor
+        .run(&CLASSIFY, slot, &keys, &[], deadline)
+        .await?;
+    let letters = context.decoder(&CLASSIFY).letters(&reply, names.len())?;
+    let found = names.into_iter().zip(letters);
+    let found = found.filter_map(|(name, letter)| Some(FoundLock::new(name, kind(letter)?)));
+    Ok(found.collect())
 }
 
 /// The key itself, and those beside it that tell kinds apart.
@@ -220,21 +236,4 @@ async fn next_primary(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_prefix_matches_only_itself() {
-        assert_eq!(literal("a*b?[c]\\"), "a\\*b\\?\\[c\\]\\\\");
-        assert_eq!(literal("shop:"), "shop:");
-    }
-
-    #[test]
-    fn side_keys_are_no_locks() {
-        for key in ["redisson_lock_token:{a}", "locktopus_queue:{a}"] {
-            assert_eq!(lock_name(&Bytes::from_static(key.as_bytes())), None);
-        }
-        assert_eq!(lock_name(&Bytes::from_static(b"\xff")), None);
-        assert!(lock_name(&Bytes::from_static(b"a")).is_some());
-    }
-}
+mod tests;
