@@ -35,6 +35,7 @@ pub async fn waiters_are_served_in_order(ctx: Ctx) {
     };
     let releases = async {
         queued(&observer, 6).await;
+        all_listen(&ctx, 6).await;
         observer.give_back(&holder).await;
     };
     let done = timeout(slack * 3, async { tokio::join!(waits, releases) }).await;
@@ -55,6 +56,24 @@ pub(super) async fn queued(lock: &Client, count: usize) {
         || async { lock.state().await.waiters.len() >= count },
     )
     .await;
+}
+
+/// Waits until the clients of so many waiters listen: whoever stands in the queue and does not is passed over, and keeps
+/// its place. A client's first subscription takes as long as it takes to connect.
+async fn all_listen(ctx: &Ctx, waiters: usize) {
+    if !ctx.wakes().await {
+        return;
+    }
+    for i in 0..waiters {
+        let (backend, target) = (ctx.backend(i).await, ctx.target());
+        until(
+            Rule::Queue,
+            Duration::ZERO,
+            "a waiter in the queue does not listen",
+            || async { backend.listen(&target).is_some() },
+        )
+        .await;
+    }
 }
 
 /// Waiters that stand in the queue, that wait to be woken and that ask again and again all get their turn.
