@@ -11,13 +11,22 @@ use crate::ctx::Ctx;
 use crate::rule::Rule;
 use crate::timing::{LONG, until};
 
-/// A lease that the watchdog renews several times while a case runs; long enough that a busy machine is in time.
+/// A lease that the watchdog renews several times while a case runs on a store nearby; long enough that a busy machine
+/// is in time.
 const RENEWED: Duration = Duration::from_millis(2_400);
+/// It is longer by so many exchanges: a renewal has a third of the lease for its answer, and needs up to two.
+const EXCHANGES: u32 = 8;
+
+/// The lease of a lock that is renewed.
+fn renewed_lease(ctx: &Ctx) -> Duration {
+    // The nodes of a quorum have a tenth of the lease for their answers.
+    let nearby = RENEWED * if ctx.is_quorum() { 3 } else { 1 };
+    nearby + ctx.far() * EXCHANGES
+}
 
 /// The watchdog keeps a lock past several leases, and stops with the release.
 pub async fn the_watchdog_renews(ctx: Ctx) {
-    // The nodes of a quorum have a tenth of the lease for their answers.
-    let renewed = RENEWED * if ctx.is_quorum() { 3 } else { 1 };
+    let renewed = renewed_lease(&ctx);
     let (a, b) = (ctx.locks(0).await, ctx.second().await);
     let guard = ctx.request(&a).renewed_lease(renewed).acquire().await;
     let guard = Rule::Api.ok(guard, "acquiring");
@@ -97,14 +106,14 @@ pub async fn a_hold_ends_at_its_maximum(ctx: Ctx) {
 
 /// The holder of a deleted lock is told at the next renewal.
 pub async fn a_deleted_lock_is_lost(ctx: Ctx) {
-    let slack = ctx.slack();
+    let (slack, renewed) = (ctx.slack(), renewed_lease(&ctx));
     let a = ctx.locks(0).await;
-    let guard = ctx.request(&a).renewed_lease(RENEWED).acquire().await;
+    let guard = ctx.request(&a).renewed_lease(renewed).acquire().await;
     let guard = Rule::Api.ok(guard, "acquiring");
     if !ctx.wipe().await {
         return;
     }
-    let cause = timeout(RENEWED + slack, guard.lost()).await;
+    let cause = timeout(renewed + slack, guard.lost()).await;
     Rule::Api.check(
         cause == Ok(LostCause::Missing),
         format_args!("a deleted lock ended with {cause:?}"),
