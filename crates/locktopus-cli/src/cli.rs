@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use tracing::level_filters::LevelFilter;
 
 use crate::commands::{
@@ -101,8 +101,8 @@ impl Cli {
         let format = self.globals.format.unwrap_or_default();
         match self.command {
             Command::RunGuardian => run::guardian::serve(),
-            Command::Completions(args) => pages::completions(&args),
-            Command::Man => pages::man(),
+            Command::Completions(args) => pages::completions(&args, Self::command()),
+            Command::Man => pages::man(Self::command()),
             Command::Bench(args) => fail_with(format, harness::hand_over("run", &args)),
             Command::Failover(args) => fail_with(format, harness::hand_over("failover", &args)),
             command => configured(self.globals, command, format),

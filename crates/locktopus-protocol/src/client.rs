@@ -7,6 +7,8 @@
 pub mod backoff;
 pub(crate) mod budget;
 pub mod options;
+#[cfg(feature = "tls")]
+pub(crate) mod prepared_tls;
 pub(crate) mod role;
 pub(crate) mod secret_filter;
 pub mod sentinels;

@@ -62,6 +62,7 @@ mod parse;
 #[cfg(test)]
 pub(crate) mod properties;
 mod redacted;
+mod rule;
 mod safety;
 
 pub use custom::CustomUrl;

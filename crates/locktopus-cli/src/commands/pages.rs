@@ -2,10 +2,9 @@
 
 use std::io::{self, Write as _};
 
-use clap::{Args, CommandFactory as _};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::cli::Cli;
 use crate::exit::Exit;
 
 /// Which shell.
@@ -16,15 +15,14 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-pub(crate) fn completions(args: &CompletionsArgs) -> u8 {
+pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> u8 {
     let mut page = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "locktopus", &mut page);
+    clap_complete::generate(args.shell, &mut command, "locktopus", &mut page);
     print(&page)
 }
 
 /// One page for all: the command, and each of its commands behind it.
-pub(crate) fn man() -> u8 {
-    let mut command = Cli::command();
+pub(crate) fn man(mut command: Command) -> u8 {
     command.build();
     let mut page = Vec::new();
     let rendered = (|| -> io::Result<()> {

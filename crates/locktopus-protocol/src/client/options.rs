@@ -165,7 +165,7 @@ pub struct TlsOptions {
     pub server_name: Option<String>,
     /// A configuration that the program has made. Then the files and `danger_accept_invalid_certs` play no part.
     #[cfg(feature = "tls")]
-    pub prepared: Option<crate::client::tls::PreparedTls>,
+    pub prepared: Option<crate::client::prepared_tls::PreparedTls>,
 }
 
 impl TlsOptions {

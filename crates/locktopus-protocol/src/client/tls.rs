@@ -3,7 +3,6 @@
 //! The cryptography provider is passed on explicitly. A process has one default provider, and that is the program's to
 //! choose: a library that installed one would make the program's own choice fail, or take its place.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,45 +16,12 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use tokio_rustls::TlsConnector;
 
 use crate::client::options::TlsOptions;
+pub use crate::client::prepared_tls::PreparedTls;
 
 /// Why there is no TLS configuration: one line for humans, which names files and shows nothing of what is in them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TlsError(String);
-
-/// TLS as a program has configured it for itself, ready for use.
-#[derive(Clone)]
-pub struct PreparedTls(Arc<TlsConnector>);
-
-impl PreparedTls {
-    /// Takes a configuration as it is.
-    #[must_use]
-    pub fn new(config: Arc<ClientConfig>) -> Self {
-        TlsConnector::from(config).into()
-    }
-}
-
-impl From<TlsConnector> for PreparedTls {
-    fn from(connector: TlsConnector) -> Self {
-        Self(Arc::new(connector))
-    }
-}
-
-/// The configuration may hold keys, so it stays out.
-impl fmt::Debug for PreparedTls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PreparedTls").finish_non_exhaustive()
-    }
-}
-
-/// What is in them cannot be compared; a clone is the same.
-impl PartialEq for PreparedTls {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for PreparedTls {}
 
 /// What makes the handshakes: the program's own, or one for the files that `options` name.
 ///
@@ -68,7 +34,7 @@ impl Eq for PreparedTls {}
 /// Cancel safe: files are only read.
 pub async fn connector(options: &TlsOptions) -> Result<TlsConnector, TlsError> {
     match &options.prepared {
-        Some(PreparedTls(connector)) => Ok(TlsConnector::clone(connector)),
+        Some(prepared) => Ok(prepared.connector().clone()),
         None => Ok(Arc::new(client_config(options).await?).into()),
     }
 }

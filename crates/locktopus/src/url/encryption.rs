@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::options::Rule;
 use super::redacted::{Redacted, UrlError};
+use super::rule::Rule;
 
 /// What the URL says about TLS with some of the servers.
 #[derive(Clone, PartialEq, Eq, Default)]

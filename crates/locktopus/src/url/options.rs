@@ -115,9 +115,6 @@ pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 /// Bound for leases; what a `Locktopus` allows is usually less (`max_lease`).
 pub(super) const LONGEST_LEASE: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// What a refused value must be.
-pub(super) type Rule = &'static str;
-
 /// Options that concern a `Locktopus` on any backend. A `memory:` URL has no others, and a connector is not shown them.
 pub(super) const FOR_ANY_BACKEND: [&str; 4] = ["namespace", "names", "renewed_lease", "checks"];
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use locktopus_core::{MIN_LEASE, ReplicaNeed, SafetyMode};
 
-use super::options::Rule;
 use super::redacted::{Redacted, UrlError};
+use super::rule::Rule;
 
 const REPLICATION_TIMEOUT: Duration = Duration::from_millis(500);
 const QUARANTINE: Duration = Duration::from_secs(30);
