@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use bench_harness::measure::{model, sample};
+use bench_harness::measure::{model, synthetic};
 
 fn bench(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_locktopus-bench"))
@@ -29,7 +29,7 @@ fn stored(directory: &Path, name: &str, report: &model::Report) -> String {
 #[test]
 fn report_writes_every_format() {
     let directory = directory("formats");
-    let file = stored(&directory, "in.json", sample::shared());
+    let file = stored(&directory, "in.json", synthetic::shared());
     let out = directory.join("out");
     let formats = "table,json,csv,hgrm,html";
     let output = bench(&[
@@ -50,14 +50,14 @@ fn report_writes_every_format() {
         .count();
     assert!(hgrm > 40, "{hgrm}");
     let again = model::read(&out.join("synthetic-full.json")).unwrap();
-    assert_eq!(&again, sample::shared());
+    assert_eq!(&again, synthetic::shared());
 }
 
 #[test]
 fn compare_fails_only_when_asked() {
     let directory = directory("compare");
-    let before = stored(&directory, "a.json", sample::shared());
-    let after = stored(&directory, "b.json", &sample::regressed());
+    let before = stored(&directory, "a.json", synthetic::shared());
+    let after = stored(&directory, "b.json", &synthetic::regressed());
     let plain = bench(&["compare", &before, &after]);
     assert_eq!(plain.status.code(), Some(0));
     let text = String::from_utf8(plain.stdout).unwrap();
@@ -88,7 +88,7 @@ fn bad_input_and_bad_usage_have_their_own_codes() {
         Some(3)
     );
     assert_eq!(bench(&["report"]).status.code(), Some(2));
-    let file = stored(&directory, "in.json", &sample::empty());
+    let file = stored(&directory, "in.json", &synthetic::empty());
     assert_eq!(
         bench(&["report", &file, "--format", "hgrm"]).status.code(),
         Some(2)

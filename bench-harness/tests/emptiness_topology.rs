@@ -79,7 +79,7 @@ async fn a_worker_that_dies_fails_the_run() {
     assert_eq!(output.status.code(), MEASUREMENT, "{}", told(&output));
     let report = model::read(&out.join("report.json")).unwrap();
     assert!(report.skipped.is_empty(), "{:?}", report.skipped);
-    assert!(!bench_harness::failover::complete::missing(&report).is_empty());
+    assert!(!bench_harness::failover::completeness::missing(&report).is_empty());
 }
 
 /// The number of a worker process that has begun to write down what it does.

@@ -2,13 +2,13 @@
 
 use bench_harness::measure::model::{self, Report};
 use bench_harness::measure::report::html;
-use bench_harness::measure::sample;
+use bench_harness::measure::synthetic;
 
 fn reports() -> Vec<Report> {
     vec![
-        sample::shared().clone(),
-        sample::memory_only(7),
-        sample::empty(),
+        synthetic::shared().clone(),
+        synthetic::memory_only(7),
+        synthetic::empty(),
     ]
 }
 
@@ -50,7 +50,7 @@ fn nothing_is_fetched() {
 
 #[test]
 fn contention_shows_distributions_and_commands_against_workers() {
-    let page = markup(&html::render(sample::shared()).unwrap());
+    let page = markup(&html::render(synthetic::shared()).unwrap());
     for wanted in [
         "<h3>Distribution: hand-off</h3>",
         "<figcaption>hand-off, W=128 P=8</figcaption>",
@@ -84,7 +84,7 @@ fn embedded_json_is_the_report() {
 #[test]
 fn data_cannot_become_markup() {
     let evil = "</script><script>alert(1)</script><img onerror=x>\"'&";
-    let mut report = sample::shared().clone();
+    let mut report = synthetic::shared().clone();
     report.run.id = evil.to_owned();
     report.run.scenario = evil.to_owned();
     report.note(evil);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use bench_harness::measure::targets::{Summary, Targets, render};
-use bench_harness::measure::{model, sample};
+use bench_harness::measure::{model, synthetic};
 
 fn targets(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_locktopus-bench"))
@@ -25,7 +25,7 @@ fn directory(name: &str) -> PathBuf {
 fn a_run_becomes_a_page_that_is_checked() {
     let directory = directory("targets");
     let run = directory.join("report.json");
-    model::write(sample::shared(), &run).unwrap();
+    model::write(synthetic::shared(), &run).unwrap();
     let at = directory.to_str().unwrap();
     // A directory stands for the report in it.
     let written = targets(&[at, "--write", at]);

@@ -19,7 +19,7 @@ pub enum Exit {
     /// A measurement found two holders of one lock; `failover`: a lock broke a promise.
     Overlap = 5,
     /// A measurement could not be made although what it needs was there, or measured nothing; `failover`: a cell was not
-    /// run to its end. See [`measure::complete`](crate::measure::complete) and [`failover::complete`](crate::failover::complete).
+    /// run to its end. See [`measure::completeness`](crate::measure::completeness) and [`failover::completeness`](crate::failover::completeness).
     Measurement = 6,
     /// `targets --check`: the page is not what its summary gives.
     Stale = 7,

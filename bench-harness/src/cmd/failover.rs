@@ -9,7 +9,7 @@ use locktopus_testbed::topology::{self, ProviderKind, ServerImage, TopologyError
 use super::files::{create, save};
 use super::{CommandError, TextArgs};
 use crate::cmd::exit::Exit;
-use crate::failover::complete;
+use crate::failover::completeness;
 use crate::failover::model::{self, CellReport, FailoverReport};
 use crate::failover::plan::{Cell, Choice, Place, PlanFile, Subject};
 use crate::failover::report::{html, terminal};
@@ -271,14 +271,14 @@ fn finish(
         directory.display(),
         directory.join("report.html").display()
     );
-    for problem in complete::missing(report) {
+    for problem in completeness::missing(report) {
         eprintln!("FAILED: {problem}");
     }
     if !report.keeps_promises() {
         eprintln!("FAILED: a promise was not kept; see above");
         return Ok(Exit::Overlap);
     }
-    Ok(if complete::missing(report).is_empty() {
+    Ok(if completeness::missing(report).is_empty() {
         Exit::Ok
     } else {
         Exit::Measurement

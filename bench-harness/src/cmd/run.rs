@@ -10,7 +10,7 @@ use locktopus_testbed::topology::{ProviderKind, ServerImage, Spec, TopologyError
 use super::report::Format;
 use super::{CommandError, TextArgs, peers, report};
 use crate::cmd::exit::Exit;
-use crate::measure::complete;
+use crate::measure::completeness;
 use crate::measure::model::{Report, Topology};
 use crate::measure::plan::{Client, Filter, Kind, Scenario, ScenarioFile, Strategy, Task};
 use crate::measure::run::{PinnedCores, Place, PlaceError, ProviderChoice, Runner};
@@ -302,7 +302,7 @@ fn finish(args: &RunArgs, report: &Report) -> Result<Exit, CommandError> {
         eprintln!("FAILED: {overlaps} times two holders had one lock; see the overlap column");
         return Ok(Exit::Overlap);
     }
-    let missing = complete::missing(report);
+    let missing = completeness::missing(report);
     for problem in &missing {
         eprintln!("FAILED: {problem}");
     }

@@ -9,9 +9,9 @@
 //! Nothing is believed that a lock says of itself: workers write down what they did and believed, and the checker
 //! of `locktopus_history` judges that afterwards.
 //!
-//! Layers, lowest first: plan, model, complete, report, page, resource, worker, run.
+//! Layers, lowest first: plan, model, completeness, report, page, resource, worker, run.
 
-pub mod complete;
+pub mod completeness;
 pub mod model;
 pub mod page;
 pub mod plan;

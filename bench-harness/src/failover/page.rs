@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::model::{CellReport, FailoverReport};
 use super::plan::describe;
 use super::report::terminal::{broken_promises, servers};
-use crate::failover::complete;
+use crate::failover::completeness;
 use crate::shared::render::format::{NONE, count, duration};
 
 /// What comes before the generated part.
@@ -105,7 +105,7 @@ fn table(out: &mut String, report: &FailoverReport) {
     }
     let mut problems = broken_promises(cells);
     for cell in cells {
-        let missing = complete::missing_in_cell(cell).into_iter();
+        let missing = completeness::missing_in_cell(cell).into_iter();
         let name = format!("{} on {}, {}", cell.scenario, cell.topology, cell.who());
         problems.extend(missing.map(|problem| format!("{name}: {problem}")));
     }

@@ -8,27 +8,27 @@
 //! | `derive` | figures computed from a stored report: medians, spreads, ratios, groups |
 //! | `report` | a stored report as table, CSV, .hgrm and HTML; two of them compared |
 //! | `targets` | stored reports judged by what is promised: `docs/performance.md` |
-//! | `complete` | what a report must contain to count |
+//! | `completeness` | what a report must contain to count |
 //! | `worker` | the child process that takes the locks |
 //! | `run` | the parent process: servers, rounds, children |
-//! | `sample` | invented reports, for tests |
+//! | `synthetic` | invented reports, for tests |
 //!
 //! Data flows one way: workers fill a [`record::Recorder`], the runner turns merged recorders into rounds of a
 //! [`model::Report`], [`mod@derive`] computes from it, and [`report`] and [`targets`] show the result. Everything after the
 //! recorder works on stored data only, so any run can be rendered again, and two runs compared, long after the servers
 //! are gone.
 //!
-//! Layers, lowest first: model, plan, record, derive, report, targets, complete, worker, spin, run.
+//! Layers, lowest first: model, plan, record, derive, report, targets, completeness, worker, spin, run.
 
-pub mod complete;
+pub mod completeness;
 pub mod derive;
 pub mod model;
 pub mod plan;
 pub mod record;
 pub mod report;
 pub mod run;
-#[doc(hidden)]
-pub mod sample;
 pub(crate) mod spin;
+#[doc(hidden)]
+pub mod synthetic;
 pub mod targets;
 pub mod worker;

@@ -8,10 +8,10 @@
     reason = "not every method of the modules under test plays a part"
 )]
 
+#[path = "../src/engine/acquisition/hand_off.rs"]
+mod hand_off;
 #[path = "../src/engine/acquisition/local_queue.rs"]
 mod local_queue;
-#[path = "../src/engine/acquisition/queue_state.rs"]
-mod queue_state;
 #[path = "../src/engine/acquisition/slot.rs"]
 mod slot;
 
@@ -27,9 +27,9 @@ mod sync {
 use std::future::poll_fn;
 use std::time::Duration;
 
+use hand_off::{Leavings, Next, Passed};
 use local_queue::{Arrival, Begun, Glance, LocalQueue};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use queue_state::{Leavings, Next, Passed};
 use slot::{Slot, Turn, Turned};
 use sync::Arc;
 use tokio::time::Instant as BootInstant;

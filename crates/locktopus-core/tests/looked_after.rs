@@ -8,10 +8,10 @@
     reason = "not every method of the modules under test plays a part, and helpers of tests are tests too"
 )]
 
+#[path = "../src/engine/acquisition/hand_off.rs"]
+mod hand_off;
 #[path = "../src/engine/acquisition/local_queue.rs"]
 mod local_queue;
-#[path = "../src/engine/acquisition/queue_state.rs"]
-mod queue_state;
 #[path = "../src/engine/acquisition/slot.rs"]
 mod slot;
 
@@ -28,8 +28,8 @@ use std::collections::BTreeSet;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use hand_off::{Leavings, Next, Passed};
 use local_queue::{Arrival, Begun, LocalQueue};
-use queue_state::{Leavings, Next, Passed};
 use slot::{Slot, Turned};
 use sync::Arc;
 use tokio::time::Instant as BootInstant;

@@ -159,7 +159,7 @@ impl LockBackend for MemoryBackend {
             entry.enter(attempt, keep);
         }
         table.ask_back(target)?;
-        // Those ahead may be able to have it: their heartbeat is late, or a lease has just run out.
+        // Waiters ahead may be grantable now: their heartbeat was late, or a lease has just run out.
         table.hand_on(target)?;
         table.tell(target)?;
         let entry = table.entry(target)?;
@@ -222,7 +222,7 @@ impl LockBackend for MemoryBackend {
         let mode = target.kind().mode();
         let held = |holder: &table::Holder| holder.owner == request.owner && holder.mode == mode;
         let Some(index) = entry.holders.iter().position(held) else {
-            // What was not enough for the place that was given up, or what it did not look at, may be for those behind it.
+            // Permits that were too few for the waiter that left may be enough for those behind it.
             if left && entry.has_room() {
                 table.freed(target)?;
             }

@@ -38,7 +38,7 @@ if KEYS[3] and code == 0 then
   head, place = first(0)
 end
 if head then
-  local theirs = stale_queue(place)
+  local theirs = queue_of_other_kind(place)
   if theirs then
     return kind_conflict(nil, 0, theirs)
   end

@@ -16,7 +16,7 @@ read_clock()
 if other() then
   return kind_conflict(KEYS[6])
 end
-local theirs = used_as() == 'none' and stale_queue(select(2, first(0)))
+local theirs = used_as() == 'none' and queue_of_other_kind(select(2, first(0)))
 if theirs then
   return kind_conflict(nil, 0, theirs)
 end

@@ -13,7 +13,7 @@ pub(super) const NAME: &str = "quorum";
 pub(super) struct Abstention {
     reason: String,
     executed: Executed,
-    /// What the name is in use as on this node, if that is why.
+    /// The kind that the name is in use as on this node, if that conflict is the reason.
     found: Option<String>,
 }
 

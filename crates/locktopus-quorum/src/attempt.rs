@@ -60,7 +60,7 @@ struct Round<'a> {
     attempt: &'a AcquireAttempt,
     claim: Arc<Claim>,
     tally: Tally,
-    /// The nodes that did not answer the last time. None if they are more than a minority, and needed.
+    /// The nodes that did not answer the last time. All false if they are a majority: then their votes are needed.
     silent: Vec<bool>,
     over: bool,
 }
@@ -68,7 +68,7 @@ struct Round<'a> {
 impl<'a> Round<'a> {
     fn new(members: &'a Arc<Members>, attempt: &'a AcquireAttempt, claim: Arc<Claim>) -> Self {
         let tokens = attempt.target.kind().has_tokens();
-        // A repetition that asks for more than it has gets more.
+        // A repeated attempt with a higher floor does not use its old token again.
         let before = claim
             .token()
             .filter(|token| attempt.floor.is_none_or(|floor| *token >= floor));
@@ -115,8 +115,8 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Until when to wait for the next answer. A node that hangs would make every round as long as its timeout in which
-    /// the others disagree, so it gets as long again as they took.
+    /// Until when to wait for the next answer. When only silent nodes are missing, they get as long again as
+    /// the others took: a node that hangs would else delay every undecided round by its timeout.
     fn patience(&self, begun: Instant, heard: Instant) -> Instant {
         let expected = |node: &usize| self.tally.awaits(*node) && !self.silent[*node];
         if (0..self.silent.len()).any(|node| expected(&node)) {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use comfy_table::{Attribute, Cell as Field, Color};
 
 use super::columns::{HEADINGS, Tone, figures};
-use crate::failover::complete;
+use crate::failover::completeness;
 use crate::failover::model::{CellReport, FailoverReport};
 use crate::shared::render::table::Style;
 use crate::shared::render::table::{self, wrap};
@@ -33,7 +33,7 @@ pub fn render(report: &FailoverReport, style: Style) -> String {
         ),
         (
             "Missing, so that this run does not count",
-            complete::missing(report),
+            completeness::missing(report),
         ),
         ("Broken on purpose", caught(report)),
         ("Skipped", skipped.collect()),

@@ -59,17 +59,17 @@ fn restless(group: &Group<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::sample;
+    use crate::measure::synthetic;
 
     #[test]
     fn a_quiet_pinned_release_run_has_none() {
-        assert_eq!(caveats(sample::shared()), Vec::<String>::new());
-        assert_eq!(caveats(&sample::empty()), Vec::<String>::new());
+        assert_eq!(caveats(synthetic::shared()), Vec::<String>::new());
+        assert_eq!(caveats(&synthetic::empty()), Vec::<String>::new());
     }
 
     #[test]
     fn everything_that_spoils_a_run_is_said() {
-        let mut report = sample::regressed();
+        let mut report = synthetic::regressed();
         "debug".clone_into(&mut report.harness.build_profile);
         report.environment.load_average_at_start = Some([3.5, 0.0, 0.0]);
         report.cells[0].rounds.truncate(1);

@@ -223,11 +223,11 @@ fn load(subject: &Subject) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::sample;
+    use crate::measure::synthetic;
 
     #[test]
     fn labels_say_what_differs_and_nothing_else() {
-        let report = sample::shared();
+        let report = synthetic::shared();
         let groups = groups(report);
         let hot = &groups[0];
         assert_eq!(hot.scenario, "hot-lock");
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn proxied_and_direct_never_share_a_group() {
-        let mut report = sample::shared().clone();
+        let mut report = synthetic::shared().clone();
         report.cells[0].subject.through_proxy = true;
         let groups = groups(&report);
         for group in &groups {
@@ -266,6 +266,6 @@ mod tests {
 
     #[test]
     fn nothing_measured_makes_no_groups() {
-        assert!(groups(&sample::empty()).is_empty());
+        assert!(groups(&synthetic::empty()).is_empty());
     }
 }

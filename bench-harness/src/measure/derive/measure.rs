@@ -193,11 +193,11 @@ impl Measure {
 mod tests {
     use super::*;
     use crate::measure::model::{ClientCost, Occupied};
-    use crate::measure::sample;
+    use crate::measure::synthetic;
 
     #[test]
     fn multiples_use_x_of_the_same_round() {
-        let report = sample::shared();
+        let report = synthetic::shared();
         let cell = &report.cells[0];
         let p50 = |name: &str| Measure::Latency(name.to_owned(), Quantile::P50);
         for round in &cell.rounds {
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn without_a_server_there_are_no_server_figures() {
-        let report = sample::memory_only(3);
+        let report = synthetic::memory_only(3);
         let found = measures(&report.cells[0]);
         assert!(found.contains(&Measure::Throughput));
         assert!(!found.contains(&Measure::Commands));
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_clients_spend_is_told_per_grant_and_per_thing_held() {
-        let mut cell = sample::shared().cells[0].clone();
+        let mut cell = synthetic::shared().cells[0].clone();
         let round = &mut cell.rounds[0];
         round.client_cost = Some(ClientCost {
             cpu_ns: 3 * round.acquisitions,

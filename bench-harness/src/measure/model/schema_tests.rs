@@ -1,7 +1,7 @@
 //! The checked-in schema against the model and against real output.
 
 use super::{Report, SCHEMA, SCHEMA_VERSION, read_str, to_json};
-use crate::measure::sample;
+use crate::measure::synthetic;
 
 fn generated() -> String {
     let mut schema = serde_json::to_value(schemars::schema_for!(Report)).unwrap();
@@ -33,7 +33,7 @@ fn validator() -> jsonschema::Validator {
 #[test]
 fn real_output_is_valid() {
     let validator = validator();
-    for report in [sample::shared().clone(), sample::memory_only(7)] {
+    for report in [synthetic::shared().clone(), synthetic::memory_only(7)] {
         let value = serde_json::from_str(&to_json(&report)).unwrap();
         let errors: Vec<_> = validator
             .iter_errors(&value)
@@ -46,14 +46,14 @@ fn real_output_is_valid() {
 #[test]
 fn schema_rejects_what_the_model_does_not_know() {
     let validator = validator();
-    let mut value: serde_json::Value = serde_json::from_str(&to_json(sample::shared())).unwrap();
+    let mut value: serde_json::Value = serde_json::from_str(&to_json(synthetic::shared())).unwrap();
     value["cells"][0]["rounds"][0]["surprise"] = 1.into();
     assert!(!validator.is_valid(&value));
 }
 
 #[test]
 fn schema_rejects_another_version() {
-    let mut value: serde_json::Value = serde_json::from_str(&to_json(sample::shared())).unwrap();
+    let mut value: serde_json::Value = serde_json::from_str(&to_json(synthetic::shared())).unwrap();
     value["schema_version"] = (SCHEMA_VERSION + 1).into();
     assert!(!validator().is_valid(&value));
 }

@@ -68,7 +68,7 @@ fn one_second() -> Duration {
 fn three_seconds() -> Duration {
     Duration::from_secs(3)
 }
-/// What Java needs to compile the whole way of a lock.
+/// How long a JVM needs to compile all the code that a lock runs.
 fn ten_seconds() -> Duration {
     Duration::from_secs(10)
 }

@@ -220,11 +220,11 @@ fn verdict(measure: &Measure, before: &Spread, after: &Spread) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::sample;
+    use crate::measure::synthetic;
 
     #[test]
     fn a_run_equals_itself() {
-        let report = sample::shared();
+        let report = synthetic::shared();
         let comparison = compare(report, report);
         assert_eq!(comparison.pairs.len(), report.cells.len());
         assert!(
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_regression_is_found_and_attributed() {
-        let (before, after) = (sample::shared(), sample::regressed());
+        let (before, after) = (synthetic::shared(), synthetic::regressed());
         let comparison = compare(before, &after);
         assert_eq!(comparison.only_before.len(), 1);
         let failures = comparison.failures(10.0);
@@ -268,13 +268,13 @@ mod tests {
 
     #[test]
     fn nothing_in_common_is_a_failure_of_the_gate() {
-        let (before, after) = (sample::shared(), sample::empty());
+        let (before, after) = (synthetic::shared(), synthetic::empty());
         assert!(!compare(&after, before).failures(99.0).is_empty());
     }
 
     #[test]
     fn one_round_leaves_the_noise_unknown() {
-        let mut before = sample::shared().clone();
+        let mut before = synthetic::shared().clone();
         before.cells.truncate(1);
         let mut after = before.clone();
         before.cells[0].rounds.truncate(1);

@@ -64,11 +64,11 @@ const fn verdict(verdict: Verdict) -> &'static str {
 mod tests {
     use super::*;
     use crate::measure::report::compare::compare;
-    use crate::measure::sample;
+    use crate::measure::synthetic;
 
     #[test]
     fn one_row_per_figure() {
-        let report = sample::shared();
+        let report = synthetic::shared();
         let comparison = compare(report, report);
         let figures: usize = comparison.pairs.iter().map(|pair| pair.deltas.len()).sum();
         assert_eq!(render(&comparison).unwrap().lines().count(), figures + 1);

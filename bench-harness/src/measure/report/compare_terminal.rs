@@ -104,12 +104,12 @@ fn verdict(verdict: Verdict) -> Field {
 mod tests {
     use super::*;
     use crate::measure::report::compare::compare;
-    use crate::measure::sample;
+    use crate::measure::synthetic;
 
     #[test]
     fn says_when_conditions_differ_and_what_is_missing() {
-        let after = sample::regressed();
-        let comparison = compare(sample::shared(), &after);
+        let after = synthetic::regressed();
+        let comparison = compare(synthetic::shared(), &after);
         let text = render(&comparison, false, Style::default());
         assert!(text.contains("NOT made under the same conditions"));
         assert!(text.contains("worse"));
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn all_shows_what_did_not_change() {
-        let report = sample::shared();
+        let report = synthetic::shared();
         let comparison = compare(report, report);
         assert!(!render(&comparison, false, Style::default()).contains("within noise\n\n"));
         assert!(render(&comparison, true, Style::default()).contains("within noise"));

@@ -182,10 +182,10 @@ fn optional(value: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::sample;
+    use crate::measure::synthetic;
 
     fn without_operations() -> Report {
-        let mut report = sample::memory_only(1);
+        let mut report = synthetic::memory_only(1);
         for round in report.cells.iter_mut().flat_map(|cell| &mut cell.rounds) {
             round.operations.clear();
         }
@@ -195,10 +195,10 @@ mod tests {
     #[test]
     fn every_row_has_every_column() {
         for report in [
-            sample::shared().clone(),
-            sample::memory_only(1),
+            synthetic::shared().clone(),
+            synthetic::memory_only(1),
             without_operations(),
-            sample::empty(),
+            synthetic::empty(),
         ] {
             let text = render(&report).unwrap();
             let mut reader = ::csv::Reader::from_reader(text.as_bytes());
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn missing_figures_stay_empty() {
-        let text = render(&sample::memory_only(1)).unwrap();
+        let text = render(&synthetic::memory_only(1)).unwrap();
         let mut reader = ::csv::Reader::from_reader(text.as_bytes());
         let at = |name: &str| COLUMNS.iter().position(|column| *column == name).unwrap();
         for row in reader.records().map(Result::unwrap) {

@@ -101,12 +101,12 @@ fn join(names: impl Iterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use crate::measure::report::compare::compare;
-    use crate::measure::sample;
+    use crate::measure::synthetic;
 
     #[test]
     fn server_and_pinning_are_named() {
-        let after = sample::regressed();
-        let found = compare(sample::shared(), &after).differences;
+        let after = synthetic::regressed();
+        let found = compare(synthetic::shared(), &after).differences;
         assert!(
             found
                 .iter()

@@ -111,7 +111,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::measure::sample;
+    use crate::measure::synthetic;
 
     #[test]
     fn golden() {
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_stay_in_their_directory() {
-        let mut report = sample::shared().clone();
+        let mut report = synthetic::shared().clone();
         report.cells[0].subject.strategy = "../../evil name".to_owned();
         let files = files(&report).unwrap();
         let names: BTreeSet<_> = files.iter().map(|file| &file.name).collect();

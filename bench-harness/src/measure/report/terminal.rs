@@ -262,12 +262,12 @@ fn skipped(report: &Report) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::sample;
+    use crate::measure::synthetic;
 
     #[test]
     fn fits_a_hundred_columns_without_colour() {
         let text = render(
-            sample::shared(),
+            synthetic::shared(),
             Style {
                 width: 100,
                 colour: false,
@@ -285,15 +285,15 @@ mod tests {
             width: 120,
             colour: true,
         };
-        assert!(render(sample::shared(), style).contains('\u{1b}'));
+        assert!(render(synthetic::shared(), style).contains('\u{1b}'));
     }
 
     #[test]
     fn says_what_is_missing() {
-        let text = render(&sample::memory_only(1), Style::default());
+        let text = render(&synthetic::memory_only(1), Style::default());
         assert!(text.contains("no server: no RTT"));
         assert!(text.contains("topology standalone: needs redis-server"));
         assert!(text.contains("SYNTHETIC DATA"));
-        assert!(render(&sample::empty(), Style::default()).contains("Nothing was measured."));
+        assert!(render(&synthetic::empty(), Style::default()).contains("Nothing was measured."));
     }
 }

@@ -185,13 +185,13 @@ fn ratios(figure: &BTreeMap<u32, f64>, reference: &BTreeMap<u32, f64>) -> BTreeM
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::sample;
+    use crate::measure::synthetic;
 
     fn judged(check: &str, test: impl FnOnce(&[Line<'_>])) {
         let text =
             format!("[[target]]\nid = \"a\"\nwhat = \"\"\ngoal = \"\"\n[[target.check]]\n{check}");
         let targets = Targets::parse(&text).unwrap();
-        let summary = Summary::of(std::slice::from_ref(sample::shared())).unwrap();
+        let summary = Summary::of(std::slice::from_ref(synthetic::shared())).unwrap();
         test(&judge(&targets, &summary)[0].lines);
     }
 
@@ -249,13 +249,13 @@ mod tests {
             figure = \"commands\"\nof = { scenario = \"hot-lock\", workers = 32 }\n\
             over = { strategy = \"rslock\" }";
         let targets = Targets::parse(text).unwrap();
-        let mut without = sample::shared().clone();
+        let mut without = synthetic::shared().clone();
         without
             .cells
             .retain(|cell| cell.subject.strategy != "rslock");
-        let both = Summary::of(&[sample::shared().clone(), without.clone()]).unwrap();
+        let both = Summary::of(&[synthetic::shared().clone(), without.clone()]).unwrap();
         assert_eq!(judge(&targets, &both)[0].outcome(), Outcome::Reported);
-        let mut only = sample::shared().clone();
+        let mut only = synthetic::shared().clone();
         only.cells.retain(|cell| cell.subject.strategy == "rslock");
         let apart = Summary::of(&[only, without]).unwrap();
         assert_eq!(judge(&targets, &apart)[0].outcome(), Outcome::NotMeasured);
@@ -266,7 +266,7 @@ mod tests {
         let check = format!("figure = \"hand-off p99\"\nless = \"hand-off p50\"\n{HOT}");
         judged(&check, |lines| {
             let difference = lines[0].value.unwrap().median;
-            let summary = Summary::of(std::slice::from_ref(sample::shared())).unwrap();
+            let summary = Summary::of(std::slice::from_ref(synthetic::shared())).unwrap();
             let cell = summary
                 .cells
                 .iter()

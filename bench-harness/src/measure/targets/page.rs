@@ -322,10 +322,10 @@ fn who(cell: &SummaryCell) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::sample;
+    use crate::measure::synthetic;
 
     fn page(targets: &str) -> String {
-        let summary = Summary::of(std::slice::from_ref(sample::shared())).unwrap();
+        let summary = Summary::of(std::slice::from_ref(synthetic::shared())).unwrap();
         render(&Targets::parse(targets).unwrap(), &summary).unwrap()
     }
 

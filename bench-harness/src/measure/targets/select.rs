@@ -257,7 +257,7 @@ mod humantime_list {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::sample;
+    use crate::measure::synthetic;
     use crate::measure::targets::Summary;
 
     fn select(text: &str) -> Select {
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn what_is_not_said_has_its_default_or_does_not_matter() {
-        let summary = Summary::of(std::slice::from_ref(sample::shared())).unwrap();
+        let summary = Summary::of(std::slice::from_ref(synthetic::shared())).unwrap();
         let mut cell = summary.cells[0].clone();
         assert!(select("scenario = \"hot-lock\"").matches(&cell));
         assert!(!select("strategy = \"R1\"").matches(&cell));

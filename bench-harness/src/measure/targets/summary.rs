@@ -321,11 +321,11 @@ fn rounded(value: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::sample;
+    use crate::measure::synthetic;
 
     #[test]
     fn a_summary_says_what_the_report_says_and_survives_the_file() {
-        let report = sample::shared();
+        let report = synthetic::shared();
         let summary = Summary::of(std::slice::from_ref(report)).unwrap();
         assert_eq!(summary.cells.len(), report.cells.len());
         let (cell, full) = (&summary.cells[0], &report.cells[0]);
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_summary_that_calls_the_round_trip_x_still_loads() {
-        let summary = Summary::of(std::slice::from_ref(sample::shared())).unwrap();
+        let summary = Summary::of(std::slice::from_ref(synthetic::shared())).unwrap();
         let old = summary.to_json().replace("RTT\"", "X\"");
         assert!(old.contains("p50 X\"") && old.contains("\"X\""));
         let path = std::env::temp_dir().join(format!("locktopus-rtt-{}.json", std::process::id()));
@@ -353,9 +353,9 @@ mod tests {
 
     #[test]
     fn runs_that_do_not_belong_together_are_refused() {
-        let one = sample::shared().clone();
+        let one = synthetic::shared().clone();
         assert!(matches!(Summary::of(&[]), Err(SummaryError::NoRun)));
-        let mut unpinned = sample::regressed();
+        let mut unpinned = synthetic::regressed();
         unpinned.cells.clear();
         let error = Summary::of(&[one, unpinned]).unwrap_err().to_string();
         assert!(error.contains("pinning"), "{error}");

@@ -10,7 +10,6 @@
 //! Redisson's workers are in Java, in `peers/redisson`, and keep to the same conversation.
 
 mod clock;
-mod closed;
 mod connect;
 mod conversation;
 mod job;
@@ -21,6 +20,7 @@ mod ping;
 mod renewal;
 mod serve;
 mod usage;
+mod workload;
 
 pub use clock::monotonic_ns;
 pub use job::{Answer, Job, Start};

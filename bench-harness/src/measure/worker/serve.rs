@@ -8,7 +8,7 @@ use super::conversation::{hear, ready, say};
 use super::job::{Answer, Job};
 use super::ours::release_all;
 use super::usage::cpu_ns;
-use super::{closed, connect, memory, ping, renewal};
+use super::{connect, memory, ping, renewal, workload};
 use crate::measure::model::{ClientCost, StoredHistogram};
 use crate::measure::plan::{Client, Scenario};
 use crate::measure::record::Recorder;
@@ -84,7 +84,7 @@ async fn work(job: Job) -> Result<(), String> {
             let subject = connect::connect(&job).await?;
             let rest = ready().await?;
             let before = cpu_ns();
-            let recorder = closed::run(&job, Arc::clone(&subject), rest.start_ns).await?;
+            let recorder = workload::run(&job, Arc::clone(&subject), rest.start_ns).await?;
             let cost = ClientCost {
                 cpu_ns: cpu_ns() - before,
                 memory: None,

@@ -5,7 +5,7 @@
 //! of its own, so that it cannot be compared with an instant of a timer by mistake: [`BootInstant::timer`] and
 //! [`BootInstant::of_timer`] turn one into the other, as things stand.
 //!
-//! Here is also how instants are added up where a user chose one of the numbers: no sum is too large.
+//! Here is also how instants are added up where a user chose one of the numbers: sums are capped and never overflow.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ impl BootInstant {
     }
 }
 
-/// Of a time that is longer than anybody waits, it adds that.
+/// Durations longer than `LONGEST` count as `LONGEST`.
 impl std::ops::Add<Duration> for BootInstant {
     type Output = Self;
 

@@ -1,4 +1,5 @@
 -- Direct hand-off: what became free is granted to the first waiters in the queue, and their processes are told.
+-- Ordinary releases of `lock` and `mutex` take the fast path instead (`fast_head`, `fast_publish`).
 -- Needs `publish`; `first`, `parse`, `wake`, `leave` of the queue; `exclusive`, `letters`, `status`, `take` of the kind;
 -- `reserve`.
 -- Defines `hand_off`, `say`.

@@ -73,7 +73,7 @@ macro_rules! kind_scripts {
                     "part/token",
                     $queue,
                     $($guard_queue,)?
-                    "part/stale_queue",
+                    "part/queue_of_other_kind",
                     "part/hand_off",
                     "acquire",
                 ]

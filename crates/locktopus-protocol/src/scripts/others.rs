@@ -16,7 +16,7 @@ granting_script! {
         "part/kind_conflict",
     ],
     quarantine: ["part/quarantine", "part/quarantine_hold", "part/quarantine_queue"],
-    after: ["part/stale_queue", "part/hand_off", "counter"],
+    after: ["part/queue_of_other_kind", "part/hand_off", "counter"],
 }
 
 granting_script! {
@@ -33,7 +33,7 @@ granting_script! {
         "part/kind_conflict",
     ],
     quarantine: ["part/quarantine", "part/quarantine_hold", "part/quarantine_queue"],
-    after: ["part/stale_queue", "part/hand_off", "counter"],
+    after: ["part/queue_of_other_kind", "part/hand_off", "counter"],
 }
 
 /// Changes the count of a latch.

@@ -57,7 +57,7 @@ impl Dialer {
         self.dialled.load(Ordering::SeqCst)
     }
 
-    /// How long what this crate does by itself may take: the only source of limits in it.
+    /// Time limits of the steps that this crate starts by itself; it has no others.
     pub(crate) fn budget(&self) -> Budget {
         self.budget
     }

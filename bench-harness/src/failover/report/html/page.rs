@@ -3,7 +3,7 @@
 use askama::Template;
 
 use super::{rates, timeline};
-use crate::failover::complete;
+use crate::failover::completeness;
 use crate::failover::model::{self, CellReport, FailoverReport};
 use crate::failover::report::columns::{Figure, HEADINGS, Tone, figures};
 use crate::failover::report::terminal::{broken_promises, caught, scenarios, servers};
@@ -79,7 +79,7 @@ impl<'a> Page<'a> {
             servers: servers(&report.cells),
             cards: cards(report),
             problems: broken_promises(&report.cells),
-            missing: complete::missing(report),
+            missing: completeness::missing(report),
             caught: caught(report),
             skipped: &report.skipped,
             headings: &HEADINGS,

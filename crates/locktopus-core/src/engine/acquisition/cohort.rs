@@ -18,7 +18,7 @@
 //!    or not: nobody's lock lasts longer after a crash than it wanted.
 //! 3. Slots change by compare-and-set; whoever takes a turn out of a slot owns it. A dropped future passes it on.
 //! 4. A turn that is not fetched for [`PATIENCE`] is revoked and passed on. A leader that shows no life for that long, or
-//!    for longer than it said, is deposed. The watchdog's wheel keeps the time: no task and no timer for each lock, and none at
+//!    for longer than it said, is deposed. The watchdog keeps the time: no task and no timer for each lock, and none at
 //!    all while nobody waits. Whoever hands something over sees to it that somebody looks in time.
 //! 5. Validity is inherited. Only an answer of the backend extends it.
 //! 6. If the lease is lost, the member that holds it is told, and all others go back to the backend under a new owner id.
@@ -48,16 +48,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::hand_off::{Leavings, Next};
 use super::local_progress::Told;
 use super::local_queue::{Arrival, Glance, LocalQueue};
 use super::plan::{Plan, least_validity};
-use super::queue_state::{Leavings, Next};
 use super::shared_lease::SharedLease;
 use crate::contract::clock::{self, BootInstant};
 use crate::contract::kind::{LockKind, LockTarget};
 use crate::contract::sync::lock;
 use crate::engine::error::{LockError, LostCause};
-use crate::engine::holding::local_hand_off::LocalHandOff as _;
+use crate::engine::holding::lease_in_turns::LeaseInTurns as _;
 use crate::engine::holding::reaper::PendingRelease;
 use crate::engine::holding::services::Services;
 use crate::engine::holding::watchdog::ScheduledCheck;

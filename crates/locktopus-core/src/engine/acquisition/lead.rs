@@ -18,7 +18,7 @@ use crate::engine::error::{LockError, LostCause, Phase};
 use crate::engine::holding::give_back::Owed;
 use crate::engine::holding::grant::Grant;
 use crate::engine::holding::held::Held;
-use crate::engine::holding::local_hand_off::LocalHandOff as _;
+use crate::engine::holding::lease_in_turns::LeaseInTurns as _;
 
 /// Why an acquisition ended without an answer.
 #[derive(Debug)]

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use super::queue_state::{Baton, Leavings, Next, Passed, QueueState, Stage};
+use super::hand_off::{Baton, Leavings, Next, Passed, QueueState, Stage};
 use super::slot::Slot;
 use super::sync::{Arc, Mutex, lock};
 use super::{AcquisitionState, Asker, BootInstant, OwnerId, PATIENCE, SharedLease};

@@ -45,7 +45,7 @@ pub(crate) async fn acquire(
                 return Ok(Some(hold(engine, plan, &shared, since)));
             }
             Place::Leads(lead) => {
-                // Boxed: the many who wait need no room for what one of them does.
+                // Boxed, so that the futures of waiters stay small: only the leader needs this state.
                 match Box::pin(from_backend(engine, plan, started, Some(lead))).await {
                     Ok(guard) => return Ok(guard),
                     Err(Stop::Failed(error)) => return Err(error),

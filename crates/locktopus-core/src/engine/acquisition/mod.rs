@@ -5,7 +5,7 @@
 //! | `mod` | begins: within the process if others of it hold the lock or wait for it, else at the backend |
 //! | `plan` | what was asked for, checked |
 //! | `cohort`, `member`, `lead` | tasks of this process that want the same lock; one of them leads: it asks the backend for all |
-//! | `local_queue`, `slot`, `queue_state` | their queue, without a network |
+//! | `local_queue`, `slot`, `hand_off` | their queue, without a network |
 //! | `shared_lease`, `kept_lease`, `lease_cache_options` | the lease that they pass to each other, and keep for a moment |
 //! | `attempts` | the one loop that takes locks from the backend: attempt, wait, attempt again |
 //! | `waiting` | how that loop waits: pushed grants, wake-ups, heartbeats, polling |
@@ -19,6 +19,7 @@ mod attempts;
 pub(crate) mod cohort;
 mod engine;
 mod granted;
+mod hand_off;
 mod kept_lease;
 mod lead;
 pub(crate) mod lease_cache_options;
@@ -26,7 +27,6 @@ mod local_progress;
 mod local_queue;
 mod member;
 mod plan;
-mod queue_state;
 mod shared_lease;
 mod slot;
 mod state;

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use super::cohort::{Asker, Cohort};
+use super::hand_off::Passed;
 use super::kept_lease::{Keeping, RecallSubscription};
 use super::plan::least_validity;
-use super::queue_state::Passed;
 use crate::contract::clock::{self, BootInstant};
 use crate::contract::sync::lock;
 use crate::contract::token::FencingToken;
@@ -22,7 +22,7 @@ use crate::engine::holding::give_back::Owed;
 use crate::engine::holding::grant::Grant;
 use crate::engine::holding::held::Held;
 use crate::engine::holding::lease::LeaseState;
-use crate::engine::holding::local_hand_off::LocalHandOff;
+use crate::engine::holding::lease_in_turns::LeaseInTurns;
 use crate::engine::holding::services::Services;
 use crate::engine::holding::watchdog;
 
@@ -134,7 +134,7 @@ impl SharedLease {
         if let Some(keeping) = &self.keeping
             && let Some(watch) = keeping.begin(self, services, now())
         {
-            // Not tracked: it ends when the lease does, or soon, and takes part in a shutdown by what it gives back.
+            // Not in the task tracker: it ends with the lease at the latest, and a shutdown waits for the release it starts.
             services.runtime.spawn(watch);
         }
     }
@@ -172,7 +172,7 @@ impl SharedLease {
         ));
         self.limit_hold(hold_until);
         *lock(&self.holder) = Arc::downgrade(&state);
-        // A loss before this found nobody to tell.
+        // The lease may have been lost before `holder` was set: then the loss is reported here.
         if let Some(cause) = self.core.lost() {
             state.end(cause.clone());
         }
@@ -196,7 +196,7 @@ impl SharedLease {
         services.watchdog.forget(self.watch, &self.core);
     }
 
-    /// Ends belief in the lease at this instant, as the member whose turn it is asked for.
+    /// Limits the lease to the maximum hold time of the member whose turn it is.
     fn limit_hold(&self, until: Option<BootInstant>) {
         if self.core.limit_hold(until)
             && let Some(services) = self.services.upgrade()
@@ -206,7 +206,7 @@ impl SharedLease {
     }
 }
 
-impl LocalHandOff for SharedLease {
+impl LeaseInTurns for SharedLease {
     fn core(&self) -> &Arc<LeaseState> {
         &self.core
     }
@@ -235,7 +235,7 @@ impl LocalHandOff for SharedLease {
     }
 
     fn pass(self: Arc<Self>, services: &Arc<Services>) -> bool {
-        // Read if it is asked for, and then the same for all.
+        // The clock is read when it is first needed, and only once.
         let read = OnceCell::new();
         let now = || *read.get_or_init(clock::now);
         self.limit_hold(None);

@@ -127,7 +127,7 @@ impl Parts {
         if !self.state.begin_release() {
             return None;
         }
-        let Some(local_hand_off) = self.state.local_hand_off() else {
+        let Some(lease_in_turns) = self.state.lease_in_turns() else {
             self.services.watchdog.forget(self.watch, &self.state);
             self.state.end(cause);
             return Some(Owed::new(self.services, self.state));
@@ -135,11 +135,11 @@ impl Parts {
         self.state.end(cause.clone());
         if cause == LostCause::Transferred || self.state.lingers() {
             // If it lingers, nobody of this process may have it before the others.
-            Arc::clone(local_hand_off).leave();
-        } else if Arc::clone(local_hand_off).pass(&self.services) {
+            Arc::clone(lease_in_turns).leave();
+        } else if Arc::clone(lease_in_turns).pass(&self.services) {
             return None;
         }
-        local_hand_off.close(&self.services, cause)
+        lease_in_turns.close(&self.services, cause)
     }
 }
 

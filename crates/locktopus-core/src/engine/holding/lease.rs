@@ -16,7 +16,7 @@ use crate::contract::token::FencingToken;
 use crate::contract::token_retention::TokenRetention;
 use crate::engine::error::LostCause;
 use crate::engine::holding::grant::Grant;
-use crate::engine::holding::local_hand_off::LocalHandOff;
+use crate::engine::holding::lease_in_turns::LeaseInTurns;
 use crate::engine::holding::shared_owner::SharedOwner;
 use crate::engine::holding::term::Term;
 use crate::engine::observe::{Hold, Holding};
@@ -33,7 +33,7 @@ pub(crate) struct LeaseState {
     pub(crate) granted_at: BootInstant,
     /// An attempt of this owner got no answer and may still arrive, after the release: look once more then.
     pub(crate) late_attempt: bool,
-    /// What the grant is worth when a server fails, unless that is what it is worth by default.
+    /// The safety mode of the grant; `None` if it is the default.
     safety: Option<Box<SafetyMode>>,
     pub(crate) retention: Option<TokenRetention>,
     link: Link,
@@ -50,14 +50,14 @@ pub(crate) struct LeaseState {
     hold: Hold,
 }
 
-/// Whether a lease is passed on within the process, and what it is of that.
+/// The role of this state when a lease is passed on inside the process: none, the backend's lease, or one turn.
 enum Link {
     /// It is not.
     Alone,
     /// It is what the backend granted.
-    Core(Weak<dyn LocalHandOff>),
+    Core(Weak<dyn LeaseInTurns>),
     /// It is one task's turn.
-    Turn(Arc<dyn LocalHandOff>),
+    Turn(Arc<dyn LeaseInTurns>),
 }
 
 /// A lease that was found to be over.
@@ -84,13 +84,13 @@ impl LeaseState {
     }
 
     /// What the backend granted, to be passed on within the process.
-    pub(crate) fn at_core(grant: Grant, shared: Weak<dyn LocalHandOff>) -> Self {
+    pub(crate) fn at_core(grant: Grant, shared: Weak<dyn LeaseInTurns>) -> Self {
         Self::linked(grant, Link::Core(shared))
     }
 
     /// One task's turn of a lease that is passed on.
     pub(crate) fn of_turn(
-        shared: Arc<dyn LocalHandOff>,
+        shared: Arc<dyn LeaseInTurns>,
         token: Option<FencingToken>,
         granted_at: BootInstant,
     ) -> Self {
@@ -162,14 +162,14 @@ impl LeaseState {
     }
 
     /// What this is a turn of, if it is one.
-    pub(crate) fn local_hand_off(&self) -> Option<&Arc<dyn LocalHandOff>> {
+    pub(crate) fn lease_in_turns(&self) -> Option<&Arc<dyn LeaseInTurns>> {
         match &self.link {
             Link::Turn(shared) => Some(shared),
             Link::Alone | Link::Core(_) => None,
         }
     }
 
-    /// What `held_locks` reports: of a lease that is passed on, the turn of the task that has it, if any has; and how many
+    /// What `held_locks` reports: the lease, or the current turn if the lease is passed on and a task has it; and how many
     /// guards share it.
     pub(crate) fn in_use(self: &Arc<Self>) -> (Arc<Self>, usize) {
         let Link::Core(shared) = &self.link else {
@@ -186,7 +186,7 @@ impl LeaseState {
 
     /// The lease that the backend keeps and the watchdog watches.
     pub(crate) fn core(self: &Arc<Self>) -> &Arc<Self> {
-        self.local_hand_off().map_or(self, |shared| shared.core())
+        self.lease_in_turns().map_or(self, |shared| shared.core())
     }
 
     pub(super) fn term(&self) -> MutexGuard<'_, Term> {
@@ -205,8 +205,8 @@ impl LeaseState {
         self.term().hold_until
     }
 
-    /// Sets or lifts the maximum hold time; true if that changed anything. Once a lease has been found to be over, nothing
-    /// does: [`judge`](Self::judge) and this see each other under the lock.
+    /// Sets or lifts the maximum hold time; true if that changed anything. No effect
+    /// once [`judge`](Self::judge) has found the lease over; both hold the lock of `term`.
     pub(crate) fn limit_hold(&self, until: Option<BootInstant>) -> bool {
         let mut term = self.term();
         self.lost().is_none() && until != std::mem::replace(&mut term.hold_until, until)
@@ -273,7 +273,7 @@ impl LeaseState {
             return;
         };
         self.hold.end(cause);
-        // Either this sees the signal that `signal` makes, or that sees the cause.
+        // Pairs with the fence in `signal()`: either this sees its signal, or it sees the cause.
         fence(Ordering::SeqCst);
         if let Some(signal) = self.signal.get() {
             signal.cancel();

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `lease`, `term` | the state of one lease, which guards, the watchdog, the local queue and the reaper share |
 //! | `grant` | what a lease begins with |
-//! | `local_hand_off` | a lease that tasks of this process pass to each other, seen from here |
+//! | `lease_in_turns` | a lease that tasks of this process pass to each other, seen from here |
 //! | `services` | what all leases of one `Locktopus` share: backend, settings, runtime, watchdog |
 //! | `calls`, `counting` | every call to the backend, bounded in time |
 //! | `watchdog` | renews leases and notices when they are lost |
@@ -14,9 +14,9 @@
 //! | `shared_owner` | a writer's owner id that a reader uses as well |
 //!
 //! Some of these files import each other in a circle, and are one thing in several files: the state of a lease (`lease`) says
-//! to `local_hand_off` and `shared_owner` when it ends, both are asked about leases, and a release (`give_back`, `reaper`) or a
+//! to `lease_in_turns` and `shared_owner` when it ends, both are asked about leases, and a release (`give_back`, `reaper`) or a
 //! renewal (`watchdog`) changes that state through `services`, which own the watchdog and the reaper. Nothing outside this
-//! folder is part of the circle: what is above is reached through the traits `LocalHandOff` and `ScheduledCheck`.
+//! folder is part of the circle: what is above is reached through the traits `LeaseInTurns` and `ScheduledCheck`.
 
 pub(crate) mod calls;
 pub(crate) mod counting;
@@ -24,8 +24,8 @@ pub(crate) mod give_back;
 pub(crate) mod grant;
 pub(crate) mod held;
 pub(crate) mod lease;
+pub(crate) mod lease_in_turns;
 mod linger;
-pub(crate) mod local_hand_off;
 pub(crate) mod reaper;
 pub(crate) mod services;
 pub(crate) mod shared_owner;

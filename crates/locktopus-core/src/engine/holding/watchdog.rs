@@ -1,6 +1,6 @@
 //! One watchdog for all leases of a `Locktopus`: it renews them and says when they are lost.
 //!
-//! A timer wheel indexes leases by their next due time: a renewal, a retry, or the end of validity. Leases that are due
+//! Leases are indexed by their next due time: a renewal, a retry, or the end of validity. Leases that are due
 //! together are renewed together, one batch for each shard. Each batch is a task of its own, so a node that does not
 //! answer delays no other node's leases. While a batch is under way, its leases are due at their deadlines, so a loss is
 //! reported on time whatever the network does.
@@ -8,7 +8,7 @@
 //! | part | what it does |
 //! |---|---|
 //! | this file | the loop that waits for what is due, and `renew`, which extends one batch and judges the answers |
-//! | `wheel` | the leases that are watched, and what is to be done for each of them next |
+//! | `watched_leases` | the leases that are watched, and what is to be done for each of them next |
 //! | `timer_index` | finds what is due: entries by the millisecond in which they are due |
 //! | `timing` | when a lease is renewed, and for how long |
 //! | `due` | what has fallen due at one look |
@@ -16,7 +16,7 @@
 mod due;
 mod timer_index;
 mod timing;
-mod wheel;
+mod watched_leases;
 
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::due::{Due, Next, Watched};
 use self::timing::{renewal, renewal_lease};
-use self::wheel::{Failures, Sooner, Wheel};
+use self::watched_leases::{Failures, Sooner, WatchedLeases};
 use crate::contract::backend_error::BackendError;
 use crate::contract::clock::{self, BootInstant};
 use crate::contract::request::{ExtendOutcome, ExtendRequest};
@@ -59,7 +59,7 @@ pub(crate) trait ScheduledCheck: std::fmt::Debug + Send + Sync {
 /// The leases of one `Locktopus`.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
-    wheel: Mutex<Wheel>,
+    watched: Mutex<WatchedLeases>,
     /// Notified when an entry is due before the next planned look.
     sooner: Notify,
 }
@@ -67,13 +67,13 @@ pub(crate) struct Watchdog {
 impl Default for Watchdog {
     fn default() -> Self {
         Self {
-            wheel: Mutex::new(Wheel::new(clock::now())),
+            watched: Mutex::new(WatchedLeases::new(clock::now())),
             sooner: Notify::new(),
         }
     }
 }
 
-/// The position of a lease in the wheel, needed to remove it.
+/// The position of a lease among those that are watched, needed to remove it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticket(usize);
 
@@ -86,14 +86,14 @@ impl Watchdog {
     /// Starts watching a lease that was granted just now. After `close` nobody would report its loss, so it ends at once
     /// and there is no ticket.
     pub(crate) fn watch(&self, lease: &Arc<LeaseState>) -> Option<Ticket> {
-        let mut wheel = lock(&self.wheel);
-        if wheel.closed {
-            drop(wheel);
+        let mut watched = lock(&self.watched);
+        if watched.closed {
+            drop(watched);
             lease.end(LostCause::ShutDown);
             return None;
         }
-        let (slot, sooner) = wheel.insert(lease, lease.granted_at);
-        drop(wheel);
+        let (slot, sooner) = watched.insert(lease, lease.granted_at);
+        drop(watched);
         self.look_sooner(sooner);
         Some(Ticket(slot))
     }
@@ -106,36 +106,36 @@ impl Watchdog {
 
     /// Stops watching for good, and returns what was being watched.
     pub(crate) fn close(&self) -> Vec<Arc<LeaseState>> {
-        lock(&self.wheel).close()
+        lock(&self.watched).close()
     }
 
     /// Stops watching a lease. Does nothing if it was lost and taken out meanwhile.
     pub(crate) fn forget(&self, ticket: Ticket, lease: &Arc<LeaseState>) {
-        let mut wheel = lock(&self.wheel);
-        if wheel.get(ticket.0, lease).is_some() {
-            wheel.remove(ticket.0);
+        let mut watched = lock(&self.watched);
+        if watched.get(ticket.0, lease).is_some() {
+            watched.remove(ticket.0);
         }
     }
 
     /// Puts a lease where it belongs after its deadline moved.
     pub(crate) fn extended(&self, ticket: Ticket, lease: &Arc<LeaseState>) {
         let now = clock::now();
-        let mut wheel = lock(&self.wheel);
+        let mut watched = lock(&self.watched);
         let renew_at = lease
             .renewed
-            .then(|| renewal(wheel.origin(), now, lease.lease()));
-        if let Some(entry) = wheel.get(ticket.0, lease) {
+            .then(|| renewal(watched.origin(), now, lease.lease()));
+        if let Some(entry) = watched.get(ticket.0, lease) {
             entry.renew_at = renew_at;
-            let sooner = wheel.put_right(ticket.0, lease.valid_until());
-            drop(wheel);
+            let sooner = watched.put_right(ticket.0, lease.valid_until());
+            drop(watched);
             self.look_sooner(sooner);
         }
     }
 
     /// The leases being watched.
     pub(crate) fn leases(&self) -> Vec<(Ticket, Arc<LeaseState>)> {
-        let wheel = lock(&self.wheel);
-        let leases = wheel.leases();
+        let watched = lock(&self.watched);
+        let leases = watched.leases();
         leases
             .map(|(slot, lease)| (Ticket(slot), Arc::clone(lease)))
             .collect()
@@ -143,32 +143,32 @@ impl Watchdog {
 
     /// Looks at a lease's deadline again: its maximum hold time has changed.
     pub(crate) fn retime(&self, ticket: Ticket, lease: &Arc<LeaseState>) {
-        let mut wheel = lock(&self.wheel);
-        if wheel.get(ticket.0, lease).is_some() {
-            let sooner = wheel.put_right(ticket.0, lease.valid_until());
-            drop(wheel);
+        let mut watched = lock(&self.watched);
+        if watched.get(ticket.0, lease).is_some() {
+            let sooner = watched.put_right(ticket.0, lease.valid_until());
+            drop(watched);
             self.look_sooner(sooner);
         }
     }
 
     /// Comes for a look at this instant.
     pub(crate) fn schedule_check(&self, of: Weak<dyn ScheduledCheck>, at: BootInstant) {
-        let mut wheel = lock(&self.wheel);
-        if !wheel.closed {
-            let sooner = wheel.insert_check(of, at);
-            drop(wheel);
+        let mut watched = lock(&self.watched);
+        if !watched.closed {
+            let sooner = watched.insert_check(of, at);
+            drop(watched);
             self.look_sooner(sooner);
         }
     }
 
     /// How many leases are being watched.
     pub(crate) fn len(&self) -> usize {
-        lock(&self.wheel).len()
+        lock(&self.watched).len()
     }
 
     pub(crate) async fn run(self: Arc<Self>, services: Weak<Services>, closed: CancellationToken) {
         loop {
-            let due = lock(&self.wheel).look();
+            let due = lock(&self.watched).look();
             let next = due.next;
             if !due.is_empty() && !self.attend(due, &services) {
                 return;
@@ -191,7 +191,7 @@ impl Watchdog {
 
     /// Does what is due. False: there is nobody left to do it for.
     fn attend(self: &Arc<Self>, due: Due, services: &Weak<Services>) -> bool {
-        // Outside the wheel's lock: ending a lease runs whatever waits for its loss.
+        // Outside the lock: ending a lease runs whatever waits for its loss.
         for over in due.over {
             over.announce();
             let lease = &over.lease;
@@ -275,12 +275,12 @@ impl Watchdog {
         let (now, mut lost, mut look_sooner) = (clock::now(), Vec::new(), false);
         // Usually all of a batch have the same lease.
         let mut usual = None;
-        let mut wheel = lock(&self.wheel);
-        let origin = wheel.origin();
+        let mut leases = lock(&self.watched);
+        let origin = leases.origin();
         for (watched, answer) in batch.iter().zip(answers) {
             let (slot, state) = (watched.slot, &watched.lease);
             // It may have been released, and its place taken, while the renewal was under way.
-            let Some(entry) = wheel.get(slot, state) else {
+            let Some(entry) = leases.get(slot, state) else {
                 continue;
             };
             entry.in_flight = false;
@@ -299,7 +299,7 @@ impl Watchdog {
                     deadline
                 }
                 Ok(outcome) => {
-                    wheel.remove(slot);
+                    leases.remove(slot);
                     // A hold that is being released is expected to be gone.
                     if state.is_active() {
                         let cause = match outcome {
@@ -321,10 +321,10 @@ impl Watchdog {
                     state.valid_until()
                 }
             };
-            let Sooner(sooner) = wheel.put_right(slot, deadline);
+            let Sooner(sooner) = leases.put_right(slot, deadline);
             look_sooner |= sooner;
         }
-        drop(wheel);
+        drop(leases);
         self.look_sooner(Sooner(look_sooner));
         lost
     }
@@ -373,7 +373,7 @@ mod tests {
         let (holder, next) = over().await;
         let services = Arc::clone(holder.services());
         let watchdog = &services.watchdog;
-        let due = lock(&watchdog.wheel).look();
+        let due = lock(&watchdog.watched).look();
         assert_eq!(due.over.len(), 1);
         drop(holder);
         let next = next.await.unwrap();
@@ -387,7 +387,7 @@ mod tests {
         let services = Arc::clone(holder.services());
         let watchdog = &services.watchdog;
         drop(holder);
-        let due = lock(&watchdog.wheel).look();
+        let due = lock(&watchdog.watched).look();
         assert!(watchdog.attend(due, &Arc::downgrade(&services)));
         is_held_for_good(next.await.unwrap()).await;
     }

@@ -55,7 +55,7 @@ impl Judge {
         self.beliefs.insert(belief.owner.clone(), belief);
     }
 
-    /// Whether those who believe at once may.
+    /// Checks that holders whose beliefs overlap may share the lock.
     fn judge_exclusion(&mut self, now: Micros, belief: &Belief) {
         let others = self.beliefs.values().filter(|other| other.until > now);
         let others: Vec<Belief> = others.cloned().collect();

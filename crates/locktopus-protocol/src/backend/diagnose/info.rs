@@ -8,7 +8,7 @@ use super::version::{self, ServerVersion};
 use crate::client::{ClientError, Reply};
 use crate::execution::executor::Executor;
 
-/// The name of the check that a server fails which does not answer.
+/// The check that fails for a server that does not answer.
 pub(super) const UNREACHABLE: &str = "reach";
 
 /// What later checks want to know of it.

@@ -71,7 +71,7 @@ impl<T> TimerIndex<T> {
         Spot { at, index }
     }
 
-    /// Takes out what stands in a spot. What has moved there instead, if anything, is told.
+    /// Removes the entry of a spot. Returns the entry that was moved into this spot instead, if any.
     pub(super) fn remove(&mut self, spot: Spot) -> Option<&T> {
         let Entry::Occupied(mut items) = self.moments.entry(spot.at) else {
             return None;

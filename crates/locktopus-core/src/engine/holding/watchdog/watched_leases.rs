@@ -11,7 +11,7 @@ use crate::engine::holding::lease::LeaseState;
 use slab::Slab;
 
 #[derive(Debug)]
-pub(super) struct Wheel {
+pub(super) struct WatchedLeases {
     leases: Slab<Entry>,
     index: TimerIndex<usize>,
     checks: TimerIndex<Weak<dyn ScheduledCheck>>,
@@ -65,7 +65,7 @@ impl Failures {
 #[must_use]
 pub(super) struct Sooner(pub(super) bool);
 
-impl Wheel {
+impl WatchedLeases {
     pub(super) fn new(origin: BootInstant) -> Self {
         Self {
             leases: Slab::new(),
@@ -181,7 +181,7 @@ impl Wheel {
     }
 
     fn next_look(&mut self, now: BootInstant) -> Next {
-        // Timers do not count the time for which the machine is asleep; so it is looked for it while there are leases.
+        // Timers do not count time that the machine sleeps, so while leases are watched there is a look every `TICK`.
         let tick = (!self.leases.is_empty()).then(|| self.index.moment(now + TICK));
         let firsts = [self.index.first(), self.checks.first(), tick];
         let Some(at) = firsts.into_iter().flatten().min() else {
@@ -201,7 +201,7 @@ impl Wheel {
             self.leases.remove(slot);
             return;
         }
-        // Here and not later: what is taken out of the wheel and then passed on would be renewed by nobody.
+        // Judged before it is removed: a lease that is removed and then passed on would never be renewed.
         let failed = entry.failures.as_deref();
         let failed = failed.map(|failures| failures.detail.as_str());
         if let Some(over) = entry.lease.judge(due.now, failed) {

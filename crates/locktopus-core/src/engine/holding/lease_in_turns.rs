@@ -9,7 +9,7 @@ use crate::engine::holding::services::Services;
 
 /// What is known here of a lease that tasks of this process pass to each other. Each of them has a [`LeaseState`] of its
 /// own for its turn; the backend and the watchdog know only the one at its core.
-pub(crate) trait LocalHandOff: Send + Sync {
+pub(crate) trait LeaseInTurns: Send + Sync {
     /// The lease that the backend granted.
     fn core(&self) -> &Arc<LeaseState>;
 

@@ -1,4 +1,5 @@
-//! The state of a local queue and its transitions. All of this runs under the mutex of the queue.
+//! The hand-off between tasks of one process: the state of a local queue and its transitions. All of this runs under the
+//! mutex of the queue.
 
 use std::collections::VecDeque;
 use std::time::Duration;
