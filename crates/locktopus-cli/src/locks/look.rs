@@ -4,6 +4,7 @@ use std::pin::Pin;
 
 use locktopus::{
     AnyGuard, Eviction, HolderState, LockError, LockGuard, LockRequest, LockState, Locktopus, Mode,
+    NameError,
 };
 use serde::Serialize;
 
@@ -62,20 +63,28 @@ pub(crate) async fn find(locks: &Locktopus, name: &str, args: &LockArgs) -> Resu
         let state = args.request(locks, name, kind, 1).inspect().await?;
         return Ok(Seen::Lock { kind, state });
     }
-    let mut found = String::new();
+    let mut found = None;
     for kind in [Kind::Lock, Kind::Semaphore] {
-        found = match look(locks, name, args, kind).await? {
-            Ok(state) => return Ok(Seen::Lock { kind, state }),
-            Err(found) => found,
+        let other = match look(locks, name, args, kind).await? {
+            Look::As(state) => return Ok(Seen::Lock { kind, state }),
+            Look::Other(other) => other,
+            Look::Never => continue,
         };
-        if found == "latch" {
+        if other == "latch" {
             return Ok(Seen::Latch(locks.latch(name).count().await?));
         }
-        if let Some(kind) = Kind::of_word(&found) {
+        if let Some(kind) = Kind::of_word(&other) {
             let state = args.request(locks, name, kind, 1).inspect().await?;
             return Ok(Seen::Lock { kind, state });
         }
+        found = Some(other);
     }
+    let Some(found) = found else {
+        // Every backend has mutexes, and a quorum nothing else.
+        let kind = Kind::Mutex;
+        let state = args.request(locks, name, kind, 1).inspect().await?;
+        return Ok(Seen::Lock { kind, state });
+    };
     Err(Failure::new(
         Exit::Failed,
         format!(
@@ -84,19 +93,27 @@ pub(crate) async fn find(locks: &Locktopus, name: &str, args: &LockArgs) -> Resu
     ))
 }
 
-/// The state of a lock of this kind, or what the name is in use as.
-async fn look(
-    locks: &Locktopus,
-    name: &str,
-    args: &LockArgs,
-    kind: Kind,
-) -> Result<Result<LockState, String>, Failure> {
-    match args.request(locks, name, kind, 1).inspect().await {
-        Ok(state) => Ok(Ok(state)),
-        Err(error) => match error.other_kind() {
-            Some(other) => Ok(Err(other.found.clone())),
-            None => Err(error.into()),
-        },
+/// What asking for a lock as one kind shows.
+enum Look {
+    /// It is of this kind, or free.
+    As(LockState),
+    /// It is in use as something else.
+    Other(String),
+    /// There are no locks of this kind here.
+    Never,
+}
+
+async fn look(locks: &Locktopus, name: &str, args: &LockArgs, kind: Kind) -> Result<Look, Failure> {
+    let error = match args.request(locks, name, kind, 1).inspect().await {
+        Ok(state) => return Ok(Look::As(state)),
+        Err(error) => error,
+    };
+    if let LockError::Name(NameError::UnsupportedKind { .. }) = &error {
+        return Ok(Look::Never);
+    }
+    match error.other_kind() {
+        Some(other) => Ok(Look::Other(other.found.clone())),
+        None => Err(error.into()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use locktopus_testbed::topology::Resp;
 use tokio::time::Instant;
 
 use crate::usual::{Place, STUBBORN, eventually, finished, runs, signal};
@@ -18,28 +19,51 @@ fn stubborn_pair() -> String {
     )
 }
 
-/// Runs them, does something to the lock, and returns what `run` came to. Its last renewal was asked for before that
-/// something, so the lease ends at most its length later.
-async fn gone_in_time(place: &Place, options: &[&str], spoil: impl AsyncFnOnce()) -> String {
+/// What is left of the lease, right after it was renewed: it is not about to be renewed again.
+async fn renewed_lease(place: &Place) -> Duration {
+    eventually("a fresh lease", async || {
+        let reply = place.node().command(&["PTTL", "a"]).await.unwrap();
+        let Resp::Int(millis) = reply else {
+            panic!("{reply:?}")
+        };
+        let left = Duration::from_millis(millis.try_into().ok()?);
+        (left > LEASE * 5 / 6).then_some(left)
+    })
+    .await
+}
+
+/// Runs them, does something to the lock, and returns what `run` came to. Both must have been asked to end, and be gone
+/// before the lease is over that they had just before; or within the time that they may hold it.
+async fn gone_in_time(
+    place: &Place,
+    options: &[&str],
+    hold: Option<Duration>,
+    spoil: impl AsyncFnOnce(),
+) -> String {
     let child = place.script(options, &stubborn_pair());
     let pids = [place.pid("pid").await, place.pid("other").await];
-    let spoilt = Instant::now();
+    let asked = Instant::now();
+    let left = match hold {
+        Some(hold) => hold,
+        None => renewed_lease(place).await + asked.elapsed(),
+    };
     spoil().await;
     let ended = async {
         while pids.iter().any(|pid| runs(*pid)) {
-            assert!(spoilt.elapsed() < LEASE, "{pids:?} outlive the lease");
+            assert!(asked.elapsed() < left, "{pids:?} outlive the lease");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     let (ran, ()) = tokio::join!(finished(child), ended);
     assert_eq!(ran.code, 76, "{ran:?}");
+    assert!(place.room().join("termed").exists(), "KILL without TERM");
     ran.err
 }
 
 #[tokio::test]
 async fn when_its_key_is_deleted() {
     let place = Place::new().await;
-    let err = gone_in_time(&place, &OPTIONS, async || {
+    let err = gone_in_time(&place, &OPTIONS, None, async || {
         place.node().command(&["DEL", "a"]).await.unwrap();
     })
     .await;
@@ -52,7 +76,7 @@ async fn when_its_key_is_deleted() {
 #[tokio::test]
 async fn when_it_is_broken() {
     let place = Place::new().await;
-    let err = gone_in_time(&place, &OPTIONS, async || {
+    let err = gone_in_time(&place, &OPTIONS, None, async || {
         let ran = place
             .ran(&["-q", "break", "a", "--reason", "stuck"])
             .await
@@ -70,7 +94,7 @@ async fn when_it_is_broken() {
 #[tokio::test]
 async fn when_the_server_is_killed() {
     let place = Place::new().await;
-    let err = gone_in_time(&place, &OPTIONS, async || {
+    let err = gone_in_time(&place, &OPTIONS, None, async || {
         place.node().crash().await.unwrap()
     })
     .await;
@@ -80,7 +104,7 @@ async fn when_the_server_is_killed() {
 #[tokio::test]
 async fn when_the_server_does_not_answer() {
     let place = Place::new().await;
-    let err = gone_in_time(&place, &OPTIONS, async || {
+    let err = gone_in_time(&place, &OPTIONS, None, async || {
         place
             .node()
             .command(&["CLIENT", "PAUSE", "60000", "ALL"])
@@ -95,7 +119,7 @@ async fn when_the_server_does_not_answer() {
 async fn when_it_was_held_long_enough() {
     let place = Place::new().await;
     let options = [&OPTIONS[..], &["--max-hold", "4s"]].concat();
-    let err = gone_in_time(&place, &options, async || {}).await;
+    let err = gone_in_time(&place, &options, Some(Duration::from_secs(4)), async || {}).await;
     assert!(err.contains("all it may"), "{err}");
     place.free("a").await;
 }

@@ -12,9 +12,9 @@ use tokio::time::{Instant, sleep, timeout};
 /// Longest wait for what should happen at once. The machine may be busy.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
-/// A program that writes its process id into the file `pid` and cannot be ended politely.
+/// A program that writes its process id into the file `pid`, notes each `TERM`, and goes on.
 pub(crate) const STUBBORN: &str =
-    "trap '' TERM; echo $$ >pid.new; mv pid.new pid; while :; do sleep 0.05; done";
+    "trap 'touch termed' TERM; echo $$ >pid.new; mv pid.new pid; while :; do sleep 0.05; done";
 
 /// A server, and a directory of its own to call commands in.
 pub(crate) struct Place {
