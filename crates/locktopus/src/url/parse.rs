@@ -177,16 +177,21 @@ impl BackendUrl {
 }
 
 fn servers(text: &str, others: &[&str], url: &Redacted) -> Result<Place, UrlError> {
-    let (scheme, rest) = text.split_once("://").ok_or_else(|| {
-        let others: String = others.iter().map(|scheme| format!(", {scheme}:")).collect();
+    let unknown = |scheme: &str| {
         url.error(
-            "the URL",
+            format!("scheme {}", url.quote(scheme)),
             format!(
-                "has no scheme; write memory:, redis://HOST, redis-sentinel://HOST,HOST/MASTER or \
-                 redis-cluster://HOST,HOST{others}"
+                "is unknown; known are memory, {}",
+                [&SCHEMES[..], others].concat().join(", ")
             ),
         )
-    })?;
+    };
+    let (scheme, rest) = text
+        .split_once("://")
+        .ok_or_else(|| match scheme_alone(text, url) {
+            Some(scheme) => unknown(scheme),
+            None => no_scheme(others, url),
+        })?;
     let base = scheme.replacen("valkey", "redis", 1);
     if matches!(base.as_str(), "redis+unix" | "unix") {
         return socket(rest, url);
@@ -202,13 +207,7 @@ fn servers(text: &str, others: &[&str], url: &Redacted) -> Result<Place, UrlErro
     };
     // An unknown scheme is the first thing to say.
     if !matches!(base.as_str(), "redis" | "redis-sentinel" | "redis-cluster") {
-        return Err(url.error(
-            format!("scheme {}", url.quote(scheme)),
-            format!(
-                "is unknown; known are memory, {}",
-                [&SCHEMES[..], others].concat().join(", ")
-            ),
-        ));
+        return Err(unknown(scheme));
     }
     let (authority, path) = address_and_path(rest, url)?;
     let authority = Authority::parse(authority, default_port, url)?;
@@ -250,6 +249,27 @@ fn servers(text: &str, others: &[&str], url: &Redacted) -> Result<Place, UrlErro
         authority,
         shape,
     })
+}
+
+/// The unknown scheme of a URL without `//`. None if it may be something else: a host in front of a port, a part of a login.
+fn scheme_alone<'a>(text: &'a str, url: &Redacted) -> Option<&'a str> {
+    let (scheme, rest) = text.split_once(':')?;
+    let is_known = SCHEMES.contains(&scheme);
+    let is_one = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    let is_host = rest.starts_with(|c: char| c.is_ascii_digit());
+    (is_one && !is_known && !is_host && !url.hides(&url.quote(scheme))).then_some(scheme)
+}
+
+fn no_scheme(others: &[&str], url: &Redacted) -> UrlError {
+    let others: String = others.iter().map(|scheme| format!(", {scheme}:")).collect();
+    let problem = format!(
+        "has no scheme; write memory:, redis://HOST, redis-sentinel://HOST,HOST/MASTER or \
+         redis-cluster://HOST,HOST{others}"
+    );
+    url.error("the URL", problem)
 }
 
 /// `[USER:PASSWORD@]/PATH`, behind the scheme of a unix socket.

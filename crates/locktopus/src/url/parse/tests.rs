@@ -159,6 +159,14 @@ fn errors_name_the_input() {
     for (text, named) in [
         ("", "no scheme"),
         ("localhost", "no scheme"),
+        ("localhost:6379", "no scheme"),
+        ("app:secret@localhost", "no scheme"),
+        (
+            "lockfile:/tmp/x",
+            "scheme \"lockfile\" is unknown; known are memory, redis,",
+        ),
+        ("redis:localhost", "write memory:, redis://HOST"),
+        ("memroy:", "scheme \"memroy\" is unknown"),
         ("http://h", "\"http\""),
         ("redis://", "has no host"),
         ("redis://h:0", "\"h:0\""),
