@@ -181,5 +181,12 @@ caught! {
     a_list_of_one_page_is_reported: ListsOnePage on Lock by "scan::held_locks_are_found";
     a_list_of_everything_is_reported: ListsEverything on Lock by "scan::held_locks_are_found";
     a_list_of_free_locks_is_reported: ListsFreeLocks on Fair by "scan::held_locks_are_found";
+    a_list_of_a_closed_client_is_reported: ListsWhenClosed on Lock by "errors::a_closed_client_says_so";
+    an_eviction_by_a_closed_client_is_reported: EvictsWhenClosed on Mutex by "errors::a_closed_client_says_so";
+    a_lie_about_a_late_release_is_reported: LiesAboutRelease on Lock by "errors::a_late_change_is_told_truly";
+    a_lie_about_a_late_extension_is_reported: LiesAboutExtension on SingleKey by "errors::a_late_change_is_told_truly";
+    a_lie_about_a_late_eviction_is_reported: LiesAboutEviction on Fair by "errors::a_late_change_is_told_truly";
+    owners_turned_into_text_are_reported: OwnersAreText on Mutex by "owners::ids_that_are_no_text";
+    owners_cut_at_a_zero_are_reported: OwnersEndAtZero on SingleKey by "owners::ids_that_are_no_text";
     a_list_by_pattern_is_reported: ListsByPattern on Lock by "scan::a_prefix_is_not_a_pattern";
 }

@@ -5,10 +5,12 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use locktopus_core::{
-    AttemptOutcome, BackendError, BackendErrorKind, Executed, LockTarget, ReleaseOutcome,
+    AttemptOutcome, BackendError, BackendErrorKind, Executed, ExtendOutcome, ExtendRequest,
+    LockTarget, ReleaseOutcome, ReleaseRequest,
 };
 use tokio::time::Instant;
 
+use crate::cases::scan::lists;
 use crate::client::Client;
 use crate::ctx::Ctx;
 use crate::flavour::Flavour;
@@ -45,6 +47,33 @@ pub async fn a_spent_deadline_is_answered_soon(ctx: Ctx) {
     let _ = a.release(&owner).await;
 }
 
+/// Whoever changes a hold too late is told truly whether that happened.
+pub async fn a_late_change_is_told_truly(ctx: Ctx) {
+    let (a, b) = (ctx.first().await, ctx.second().await);
+    let owner = ctx.owner();
+    a.take(&owner, LONG).await;
+    let release = ReleaseRequest::new(ctx.target(), owner.clone(), Instant::now());
+    let answer = in_time(a.backend.release(&release)).await;
+    let answer = answer.map(|outcome| outcome == ReleaseOutcome::Released);
+    told_truly(&ctx, "a release", answer, !b.is_held_by(&owner).await);
+    let _ = a.release(&owner).await;
+
+    let owner = ctx.owner();
+    a.take(&owner, LONG).await;
+    let extension = [ExtendRequest::new(ctx.target(), owner.clone(), LONG * 4)];
+    let mut answers = in_time(a.backend.extend(&extension, Instant::now())).await;
+    let answer = answers.remove(0);
+    let answer = answer.map(|outcome| outcome == ExtendOutcome::Extended);
+    let longer = b.remaining(&owner).await > LONG + ROUNDING;
+    told_truly(&ctx, "an extension", answer, longer);
+
+    // The last, because one that was answered Maybe may still come.
+    let answer = in_time(a.backend.evict(&ctx.target(), Instant::now())).await;
+    let answer = answer.map(|eviction| eviction.evicted.contains(&owner));
+    told_truly(&ctx, "an eviction", answer, !b.is_held_by(&owner).await);
+    let _ = a.release(&owner).await;
+}
+
 /// After `close` every call fails with kind `Closed`, and closing again is fine.
 pub async fn a_closed_client_says_so(ctx: Ctx) {
     let backend = ctx.fresh().await;
@@ -55,6 +84,7 @@ pub async fn a_closed_client_says_so(ctx: Ctx) {
         true => Some(client.subscribe().await),
         false => None,
     };
+    let has_lists = lists(&client).await;
     in_time(client.backend.close()).await;
     drop(stream);
     in_time(client.backend.close()).await;
@@ -72,12 +102,20 @@ pub async fn a_closed_client_says_so(ctx: Ctx) {
         in_time(client.backend.inspect(&target, deadline)).await,
         "an inspection",
     );
+    closed(
+        in_time(client.backend.evict(&target, deadline)).await,
+        "an eviction",
+    );
     // What a backend does not have is not there before and after.
     if client.backend.info().supports_wake_ups {
         closed(
             in_time(client.backend.subscribe(&target, deadline)).await,
             "a subscription",
         );
+    }
+    if has_lists {
+        let page = client.backend.scan(ctx.name(), None, deadline);
+        closed(in_time(page).await, "a list");
     }
     ctx.first().await.give_back(&owner).await;
 }
@@ -175,6 +213,31 @@ pub async fn two_kinds_on_one_name_do_no_harm(ctx: Ctx) {
     let left = a.remaining(&holder).await;
     Rule::Ownership.check(left <= LONG + ROUNDING, "another kind extended the lease");
     a.give_back(&holder).await;
+}
+
+/// `answer` says whether a change was made whose deadline was over, `made` whether it was.
+fn told_truly(ctx: &Ctx, what: &str, answer: Result<bool, BackendError>, made: bool) {
+    match answer {
+        Ok(said) => Rule::Errors.check(
+            said == made,
+            format_args!("{what} was answered {said}, but happened: {made}"),
+        ),
+        Err(error) => {
+            // What a quorum calls answers of its nodes that do not come in time.
+            let no_quorum = ctx.is_quorum() && error.kind() == BackendErrorKind::NoQuorum;
+            Rule::Deadlines.check(
+                error.kind() == BackendErrorKind::Timeout || no_quorum,
+                format_args!(
+                    "a spent deadline of {what} is an error of kind {:?}",
+                    error.kind()
+                ),
+            );
+            Rule::Errors.check(
+                !(made && error.executed() == Executed::No),
+                format_args!("{what} happened and was answered Executed::No"),
+            );
+        }
+    }
 }
 
 fn closed<T>(answer: Result<T, BackendError>, what: &str) {

@@ -23,6 +23,7 @@ pub mod latch;
 pub mod linger;
 pub mod looking;
 pub mod names;
+pub mod owners;
 pub mod permits;
 pub mod queue;
 pub mod queue_end;
@@ -72,6 +73,9 @@ const ASKED: &[Flavour] = &[
     Flavour::Semaphore,
     Flavour::Permits,
 ];
+/// Those that are shared with libraries that choose owner ids in other ways. Redis tells the other kinds apart by the form
+/// of the ids.
+const ANY_OWNER: &[Flavour] = &[Flavour::Mutex, Flavour::SingleKey];
 const RW: &[Flavour] = &[Flavour::ReadWrite];
 const LATCH: &[Flavour] = &[Flavour::Latch];
 
@@ -112,8 +116,9 @@ fn basic() -> Vec<Case> {
             who_joins_the_listeners_misses_nothing;
         errors on Flavour::HELD => a_spent_deadline_is_answered_soon, a_closed_client_says_so,
             dropped_futures_leave_nothing_for_long, many_calls_at_once, closing_one_client_leaves_others;
-        errors on Flavour::EXCLUSIVE => a_diagnosis_names_nodes, two_kinds_on_one_name_do_no_harm;
+        errors on Flavour::EXCLUSIVE => a_late_change_is_told_truly, a_diagnosis_names_nodes, two_kinds_on_one_name_do_no_harm;
         names on Flavour::HELD => unusual_names_are_locks_or_refused, long_names_are_locks_or_refused;
+        owners on ANY_OWNER => ids_that_are_no_text_are_kept_apart;
     }
 }
 

@@ -83,7 +83,8 @@ pub async fn a_prefix_is_not_a_pattern(ctx: Ctx) {
     }
 }
 
-async fn lists(client: &Client) -> bool {
+/// Whether the backend has lists.
+pub(super) async fn lists(client: &Client) -> bool {
     let page = client.backend.scan("", None, client.deadline()).await;
     let error = page.err().map(|error| error.kind());
     error != Some(BackendErrorKind::Unsupported)

@@ -17,9 +17,9 @@ use async_trait::async_trait;
 use family::Family;
 use locktopus_conformance::{Flavour, Suite};
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, DynBackend, ExtendOutcome, ExtendRequest,
-    LockBackend, LockState, LockTarget, OwnerId, ReleaseOutcome, ReleaseRequest, WakeGroup,
-    WakeStream, forward_backend,
+    AcquireAttempt, AttemptOutcome, BackendError, DynBackend, Eviction, ExtendOutcome,
+    ExtendRequest, LockBackend, LockState, LockTarget, OwnerId, ReleaseOutcome, ReleaseRequest,
+    WakeGroup, WakeStream, forward_backend,
 };
 use locktopus_memory::MemoryBackend;
 pub(crate) use mutation::Mutation;
@@ -128,9 +128,24 @@ impl Mutant {
         }
     }
 
+    fn owner(&self, owner: &OwnerId) -> OwnerId {
+        let bytes = owner.expose();
+        match self.mutation {
+            Mutation::OwnersAreText => {
+                OwnerId::from_bytes(String::from_utf8_lossy(bytes).as_bytes())
+            }
+            Mutation::OwnersEndAtZero => {
+                let end = bytes.iter().position(|byte| *byte == 0);
+                OwnerId::from_bytes(&bytes[..end.unwrap_or(bytes.len())])
+            }
+            _ => owner.clone(),
+        }
+    }
+
     async fn extend_one(&self, request: &ExtendRequest) -> Result<ExtendOutcome, BackendError> {
         let mut request = request.clone();
         request.target = self.target(&request.target);
+        request.owner = self.owner(&request.owner);
         let extend = async |request: ExtendRequest| {
             let mut answers = self.inner.extend(&[request], far()).await;
             answers.remove(0)
@@ -163,11 +178,12 @@ impl Mutant {
 
 #[async_trait]
 impl LockBackend for Mutant {
-    forward_backend!(inner: info check shard group attempt_all counter evict scan diagnose);
+    forward_backend!(inner: info check shard group attempt_all counter scan diagnose);
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         let mut attempt = attempt.clone();
         attempt.target = self.target(&attempt.target);
+        attempt.owner = self.owner(&attempt.owner);
         // An await point, as a network has one: without it no two calls would ever overlap.
         tokio::task::yield_now().await;
         let repeated = self.count(&attempt.owner) > 0;
@@ -217,6 +233,7 @@ impl LockBackend for Mutant {
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
         let mut request = request.clone();
         request.target = self.target(&request.target);
+        request.owner = self.owner(&request.owner);
         tokio::task::yield_now().await;
         let holder = self.holder(&request.target).await;
         match (self.mutation, holder) {
@@ -235,6 +252,9 @@ impl LockBackend for Mutant {
             _ => {}
         }
         let outcome = self.inner.release(&request).await?;
+        if self.is(Mutation::LiesAboutRelease) && request.deadline <= Instant::now() {
+            return Err(error());
+        }
         if self.is(Mutation::LeavesInSilence) && outcome == ReleaseOutcome::Released {
             self.group_of(&request.target).wake_all();
         }
@@ -244,11 +264,13 @@ impl LockBackend for Mutant {
     async fn extend(
         &self,
         batch: &[ExtendRequest],
-        _deadline: Instant,
+        deadline: Instant,
     ) -> Vec<Result<ExtendOutcome, BackendError>> {
         let mut answers = Vec::new();
         for request in batch {
-            answers.push(self.extend_one(request).await);
+            let answer = self.extend_one(request).await;
+            let lies = self.is(Mutation::LiesAboutExtension) && deadline <= Instant::now();
+            answers.push(if lies { Err(error()) } else { answer });
         }
         if self.is(Mutation::BatchReversed) {
             answers.reverse();
@@ -289,6 +311,19 @@ impl LockBackend for Mutant {
             return Ok(Arc::<WakeGroup>::default().join(()));
         }
         Ok(stream)
+    }
+
+    async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        let eviction = self.inner.evict(target, deadline).await;
+        match self.mutation {
+            Mutation::LiesAboutEviction if deadline <= Instant::now() => Err(error()),
+            Mutation::EvictsWhenClosed if eviction.is_err() => Ok(Eviction::new(vec![], None)),
+            _ => eviction,
+        }
     }
 
     fn listen(&self, target: &LockTarget) -> Option<WakeStream> {

@@ -24,6 +24,9 @@ pub(crate) enum Mutation {
     LeaseIgnored,
     LeaseHalved,
     LiesAboutEffect,
+    LiesAboutRelease,
+    LiesAboutExtension,
+    LiesAboutEviction,
     HangsAtDeadline,
     StaysOpen,
     InspectsNothing,
@@ -31,6 +34,8 @@ pub(crate) enum Mutation {
     TakenOverAsMissing,
     NamesFolded,
     NamesCut,
+    OwnersAreText,
+    OwnersEndAtZero,
     // Queues and hand-off.
     LastComeFirst,
     Overtakes,
@@ -105,4 +110,6 @@ pub(crate) enum Mutation {
     ListsEverything,
     ListsByPattern,
     ListsFreeLocks,
+    ListsWhenClosed,
+    EvictsWhenClosed,
 }

@@ -117,7 +117,11 @@ impl Family {
             Mutation::ListsByPattern => prefix.split(['*', '?', '[', '\\']).next().unwrap_or(""),
             _ => prefix,
         };
-        let mut page = self.inner.scan(wanted, cursor, deadline).await?;
+        let page = self.inner.scan(wanted, cursor, deadline).await;
+        if self.is(Mutation::ListsWhenClosed) && page.is_err() {
+            return Ok(LockPage::default());
+        }
+        let mut page = page?;
         match self.mutation {
             Mutation::ListsOnePage => page.next = None,
             Mutation::ListsFreeLocks => {
