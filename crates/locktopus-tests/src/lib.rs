@@ -3,3 +3,9 @@
 //! They are a crate of their own, which is not published, so that neither the features nor the dependencies that only
 //! these tests need (containers, Redisson, the test servers) are features and dependencies of `locktopus`. What needs
 //! no server is tested beside the code of `locktopus`.
+//!
+//! The examples of the guide for backends are compiled and run here, because the template is there to be copied without the guide.
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/write-a-backend.md")]
+struct WriteABackend;

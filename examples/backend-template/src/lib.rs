@@ -32,10 +32,11 @@ pub struct TemplateBackend {
 }
 
 impl TemplateBackend {
-    /// One transaction on the row of a lock; an error if its name is in use as another kind.
+    /// One transaction on the row of a lock, until the deadline; an error if its name is in use as another kind.
     async fn change<T: Send>(
         &self,
         target: &LockTarget,
+        deadline: Instant,
         mut decide: impl FnMut(&mut Option<Row>, &mut u64) -> T + Send,
     ) -> Result<T, BackendError> {
         if self.closed.load(Ordering::Acquire) {
@@ -47,6 +48,9 @@ impl TemplateBackend {
                 "the backend was closed",
             ));
         }
+        if deadline <= Instant::now() {
+            return Err(late(Executed::No));
+        }
         let key = target.key();
         let changed = self.storage.change(&key, |row, last_token| match row {
             Some(row) if row.kind != target.kind().as_str() => {
@@ -54,8 +58,19 @@ impl TemplateBackend {
             }
             row => Ok(decide(row, last_token)),
         });
-        changed.await?
+        // Nobody knows whether a transaction that is dropped on its way was committed.
+        let changed = tokio::time::timeout_at(deadline, changed).await;
+        changed.map_err(|_| late(Executed::Maybe))??
     }
+}
+
+fn late(executed: Executed) -> BackendError {
+    BackendError::new(
+        NAME,
+        BackendErrorKind::Timeout,
+        executed,
+        "the deadline has passed",
+    )
 }
 
 /// What the owner of no hold is answered, also if the name is in use as another kind.
@@ -92,7 +107,7 @@ impl LockBackend for TemplateBackend {
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         let target = &attempt.target;
-        let granted = self.change(target, |row, last_token| {
+        let granted = self.change(target, attempt.deadline, |row, last_token| {
             let (token, left) = match row {
                 None => (*last_token + 1, attempt.lease),
                 // A repetition: the same grant, and never a shorter one.
@@ -119,7 +134,7 @@ impl LockBackend for TemplateBackend {
     }
 
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
-        let released = self.change(&request.target, |row, _| {
+        let released = self.change(&request.target, request.deadline, |row, _| {
             match row.take_if(|row| row.owner == request.owner) {
                 Some(_) => ReleaseOutcome::Released,
                 None => ReleaseOutcome::NotHeld,
@@ -131,11 +146,11 @@ impl LockBackend for TemplateBackend {
     async fn extend(
         &self,
         batch: &[ExtendRequest],
-        _deadline: Instant,
+        deadline: Instant,
     ) -> Vec<Result<ExtendOutcome, BackendError>> {
         let mut answers = Vec::with_capacity(batch.len());
         for request in batch {
-            let extended = self.change(&request.target, |row, _| match row {
+            let extended = self.change(&request.target, deadline, |row, _| match row {
                 None => ExtendOutcome::Missing,
                 Some(row) if row.owner == request.owner => {
                     row.left = request.lease.max(row.left);
@@ -151,9 +166,9 @@ impl LockBackend for TemplateBackend {
     async fn inspect(
         &self,
         target: &LockTarget,
-        _deadline: Instant,
+        deadline: Instant,
     ) -> Result<LockState, BackendError> {
-        let looked = self.change(target, |row, _| {
+        let looked = self.change(target, deadline, |row, _| {
             let mut state = LockState::default();
             if let Some(row) = row {
                 let (owner, mode) = (row.owner.clone(), target.kind().mode());
@@ -168,9 +183,9 @@ impl LockBackend for TemplateBackend {
     async fn evict(
         &self,
         target: &LockTarget,
-        _deadline: Instant,
+        deadline: Instant,
     ) -> Result<Eviction, BackendError> {
-        let evicted = self.change(target, |row, last_token| {
+        let evicted = self.change(target, deadline, |row, last_token| {
             let owner = row.take().map(|row| row.owner);
             Eviction::new(owner.into_iter().collect(), token_of(target, *last_token))
         });
@@ -194,9 +209,23 @@ impl LockBackend for TemplateBackend {
 /// locks.lock("invoice:42").acquire().await?.release().await?;
 /// # Ok(()) }
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct TemplateConnector {
     storage: Arc<Storage>,
+}
+
+/// What tests do behind the backend's back.
+impl TemplateConnector {
+    /// Deletes a lock, as an operator might.
+    pub fn wipe(&self, target: &LockTarget) {
+        self.storage.wipe(&target.key());
+    }
+
+    /// Shows all locks with this in their names: the same text as long as nobody writes.
+    #[must_use]
+    pub fn picture(&self, part: &str) -> String {
+        self.storage.picture(part)
+    }
 }
 
 #[async_trait]
@@ -219,8 +248,3 @@ impl Connector for TemplateConnector {
         }))
     }
 }
-
-/// Compiles the examples of the guide.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/write-a-backend.md")]
-struct Guide;

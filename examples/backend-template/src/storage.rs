@@ -52,4 +52,26 @@ impl Storage {
         }
         Ok(answer)
     }
+
+    /// Deletes a row, and leaves the last token: locks that come back must not begin again with 1.
+    pub(crate) fn wipe(&self, key: &str) {
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        table.rows.remove(key);
+    }
+
+    /// The rows whose keys contain `part`, as text. `left` is not in it: it depends on when somebody looks.
+    pub(crate) fn picture(&self, part: &str) -> String {
+        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = table.rows.iter().filter(|(key, _)| key.contains(part));
+        let mut rows: Vec<_> = rows
+            .map(|(key, (row, until))| {
+                let Row {
+                    kind, owner, token, ..
+                } = row;
+                format!("{key} {kind} {owner:?} {token} {until:?}")
+            })
+            .collect();
+        rows.sort_unstable();
+        rows.join("\n")
+    }
 }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use backend_template::TemplateConnector;
-use locktopus::Connectors;
+use locktopus::{Connectors, LockTarget};
 use locktopus_conformance::{Flavour, Suite};
 
 #[tokio::test(start_paused = true)]
 async fn the_template_conforms() -> Result<(), Box<dyn std::error::Error>> {
-    let store = Arc::new(Connectors::new().with(TemplateConnector::default())?);
+    let template = TemplateConnector::default();
+    let (wiped, seen) = (template.clone(), template.clone());
+    let store = Arc::new(Connectors::new().with(template)?);
     let suite = Suite::new(move || {
         let store = Arc::clone(&store);
         async move {
@@ -16,7 +18,16 @@ async fn the_template_conforms() -> Result<(), Box<dyn std::error::Error>> {
             client.expect("a table in this process")
         }
     });
-    let suite = suite.flavours(&[Flavour::Lock, Flavour::Mutex, Flavour::SingleKey]);
+    let suite = suite
+        .flavours(&[Flavour::Lock, Flavour::Mutex, Flavour::SingleKey])
+        .wipe(move |target: LockTarget| {
+            wiped.wipe(&target);
+            async {}
+        })
+        .picture(move |part| {
+            let picture = seen.picture(&part);
+            async { picture }
+        });
     suite.run().await.assert_passed();
     Ok(())
 }
