@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use common::{Hub, call, client, eventually, read_int, route, servers, until_ok};
 use locktopus_protocol::slot::key_slot;
-use locktopus_protocol::{ChannelFlavour, ClientError, RedisClient};
+use locktopus_protocol::{ChannelFlavour, ClientError, RedisClient, Route};
 use locktopus_testbed::topology::{Deployment, Knobs, Node, Spec, TopologyKind};
 
 /// Kills the primary; commands and subscriptions must work again on the new one.
@@ -176,6 +176,23 @@ async fn a_cluster_that_is_down_says_so() {
     victim.start().await.unwrap();
     until_ok(&client, &key, &["PING"]).await;
     until_ok(&client, &key, &["SET", &key, "1"]).await;
+}
+
+/// By a client that is new, so that it has no connection yet whose server is known to be there.
+#[tokio::test]
+async fn what_any_node_can_answer_is_asked_of_one_that_is_there() {
+    let kind = TopologyKind::Cluster {
+        primaries: 3,
+        replicas_each: 0,
+    };
+    let servers = servers(kind).await;
+    for victim in servers.nodes() {
+        victim.crash().await.unwrap();
+        let client = client(&servers).await;
+        let answer = client.command(Route::Any, &[b"PING"]).await;
+        assert!(answer.is_ok(), "without {}: {answer:?}", victim.addr());
+        victim.start().await.unwrap();
+    }
 }
 
 /// The longest time that live slots went without an answer after `harm` came to another node.
