@@ -16,7 +16,7 @@ use crate::url::UrlError;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let error = locktopus::connect("redis://app:s3cret@127.0.0.1:1").await.unwrap_err();
 /// let text = error.to_string();
-/// assert!(text.starts_with("cannot connect to redis://app:***@127.0.0.1:1"));
+/// assert!(text.starts_with("cannot connect to redis://***@127.0.0.1:1"));
 /// assert!(text.to_lowercase().contains("connection refused"));
 /// assert!(!text.contains("s3cret"));
 /// # }
