@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use common::{Fate, Scripted};
 use locktopus_core::{
-    CohortSettings, LockRequest, Locktopus, LocktopusBuilder, ValidityMargin, WaitStrategy,
+    CohortSettings, LockRequest, Locktopus, LocktopusBuilder, OneInstanceJob, ValidityMargin,
+    WaitStrategy,
 };
 use locktopus_memory::MemoryBackend;
 use locktopus_quorum::{QuorumBackend, QuorumBuilder};
@@ -63,6 +64,7 @@ fn requests() -> Vec<Setter<LockRequest>> {
         ("fixed_lease", LockRequest::fixed_lease),
         ("renewed_lease", LockRequest::renewed_lease),
         ("max_hold", LockRequest::max_hold),
+        ("hold_at_least", LockRequest::hold_at_least),
         ("lease_cache", LockRequest::lease_cache),
         ("wait_at_most", LockRequest::wait_at_most),
         ("hand-off", |request, heartbeat| {
@@ -236,6 +238,27 @@ async fn every_setting_of_a_quorum() {
             used(setting, locks.lock("a"), duration).await;
             used(setting, locks.mutex("b").wait_at_most(duration), duration).await;
             let _ = timeout(MOMENT, locks.shutdown(MOMENT)).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_setting_of_a_job() {
+    let settings: Vec<Setter<OneInstanceJob>> = vec![
+        ("at_least", OneInstanceJob::at_least),
+        ("at_most", OneInstanceJob::at_most),
+        ("tolerance", OneInstanceJob::tolerance),
+        ("remember_for", OneInstanceJob::remember_for),
+    ];
+    for duration in extremes() {
+        let locks = Locktopus::builder(MemoryBackend::new()).build().unwrap();
+        let every = locks.job("every").every(duration).on_one_instance();
+        let _ = timeout(MOMENT, every.run(|_| async {})).await;
+        for (what, set) in &settings {
+            println!("{what} {duration:?}");
+            let job = locks.job(*what).every(Duration::from_secs(3_600));
+            let job = set(job.on_one_instance(), duration);
+            let _ = timeout(MOMENT, job.run(|_| async {})).await;
         }
     }
 }

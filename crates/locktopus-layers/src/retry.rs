@@ -76,7 +76,11 @@ impl Retry {
         let doubled = self
             .first_pause
             .saturating_mul(2_u32.saturating_pow(done.min(16)));
-        let at = Instant::now() + shortened(doubled.min(self.longest_pause));
+        let now = Instant::now();
+        // Shortening takes a half at most: twice the time that is left never fits, and nothing longer can overflow.
+        let never_fits = deadline.saturating_duration_since(now).saturating_mul(2);
+        let pause = shortened(doubled.min(self.longest_pause).min(never_fits));
+        let at = now.checked_add(pause)?;
         (at < deadline).then_some(at)
     }
 

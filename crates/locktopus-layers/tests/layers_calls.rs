@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locktopus_core::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, Executed, ExtendOutcome,
-    ExtendRequest, LockBackend, LockKind, LockName, LockState, LockTarget, OwnerId, ReleaseRequest,
-    forward_backend,
+    ExtendRequest, LockBackend, LockKind, LockName, LockState, LockTarget, Locktopus, OwnerId,
+    ReleaseRequest, forward_backend,
 };
 use locktopus_layers::{Call, Chaos, Fault, Prefix, Retry, Timeout};
 use locktopus_memory::MemoryBackend;
@@ -230,4 +230,25 @@ async fn names_that_a_prefix_makes_too_long_are_refused() {
         matches!(answers[..], [Ok(ExtendOutcome::Missing), Err(_)]),
         "{answers:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn pauses_and_limits_of_any_length_overflow_nothing() {
+    for long in [
+        Duration::MAX,
+        Duration::MAX / 2,
+        Duration::from_secs(i64::MAX as u64),
+    ] {
+        let chaos = Chaos::new(Arc::new(MemoryBackend::new()));
+        chaos.fail_times(Call::Attempt, Fault::Refuse, 1);
+        let timeout = Arc::new(Timeout::new(Arc::new(chaos), long));
+        let retry = Retry::new(timeout).pauses(long, long);
+        let locks = Locktopus::builder(retry).build().unwrap();
+        let refused = locks.lock("a").try_acquire().await;
+        assert!(
+            refused.is_err(),
+            "no pause that long fits before the deadline"
+        );
+        assert!(locks.lock("a").try_acquire().await.unwrap().is_some());
+    }
 }

@@ -89,10 +89,10 @@ impl Runner {
         let due = self.times.due(now, self.catch_up.look_back());
         match due.past.first() {
             Some(&newest) if self.settled.is_none_or(|settled| settled < newest) => {
-                let limit = newest + self.tolerance(newest, due.next);
+                let limit = self.in_time_until(newest, due.next);
                 Ok(Look {
                     newest,
-                    missed: now > limit,
+                    missed: limit.is_some_and(|limit| now > limit),
                     due,
                 })
             }
@@ -100,11 +100,12 @@ impl Runner {
         }
     }
 
-    fn tolerance(&self, newest: SystemTime, next: Option<SystemTime>) -> Duration {
-        self.tolerance.unwrap_or_else(|| {
+    /// Until when a run may begin and is not missed. `None`: for ever, as no clock shows that time.
+    fn in_time_until(&self, newest: SystemTime, next: Option<SystemTime>) -> Option<SystemTime> {
+        newest.checked_add(self.tolerance.unwrap_or_else(|| {
             let gap = next.and_then(|next| next.duration_since(newest).ok());
             gap.map_or(TOLERANCE, |gap| (gap / 2).min(TOLERANCE))
-        })
+        }))
     }
 
     /// Whether anything has to be done.
@@ -128,7 +129,7 @@ impl Runner {
         }
         // Somebody is still at an earlier run.
         let patience = match self.catch_up {
-            CatchUp::Skip => Some(look.newest + self.tolerance(look.newest, look.due.next)),
+            CatchUp::Skip => self.in_time_until(look.newest, look.due.next),
             CatchUp::Once | CatchUp::All { .. } => look.due.next,
         };
         let request = match patience {
