@@ -3,6 +3,7 @@
 //! What cannot be found out becomes `unknown`: a missing file must not stop a measurement.
 
 mod machine;
+mod revision;
 
 pub use machine::environment;
 
@@ -13,10 +14,9 @@ use super::{Harness, Run};
 /// This build of the harness.
 #[must_use]
 pub fn harness() -> Harness {
-    let git = env!("LOCKTOPUS_BENCH_GIT_DESCRIBE");
     Harness {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        git_describe: (!git.is_empty()).then(|| git.to_owned()),
+        git_describe: revision::revision(),
         rust_version: env!("LOCKTOPUS_BENCH_RUSTC_VERSION").to_owned(),
         build_profile: env!("LOCKTOPUS_BENCH_PROFILE").to_owned(),
     }

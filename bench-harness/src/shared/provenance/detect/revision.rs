@@ -1,0 +1,101 @@
+//! Which commit the running program was built from.
+//!
+//! Asked when the program runs, not when it is built: a build that knows its commit has to be repeated after every
+//! commit, and the release build of this package takes minutes. Cargo leaves the list of source files beside the program, so it
+//! can be told whether one of them has changed since.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+/// `git describe` of the checkout that this program was built in, if it still is what the program was built from.
+///
+/// Ends with `-dirty` if something is not committed, and with `-stale` if a source file is newer than the program: then the
+/// commit says nothing about the program. `None` without git, without a checkout, or if cargo's list is not there.
+pub(super) fn revision() -> Option<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
+    let program = std::env::current_exe().ok()?;
+    let list = std::fs::read_to_string(program.with_extension("d")).ok()?;
+    let built = program.metadata().and_then(|data| data.modified()).ok()?;
+    let described = describe(root)?;
+    Some(match changed_since(built, root, &list) {
+        None => described,
+        Some(_) => format!("{described}-stale"),
+    })
+}
+
+fn describe(root: &Path) -> Option<String> {
+    let output = Command::new("git")
+        .args(["describe", "--always", "--dirty", "--tags"])
+        .current_dir(root)
+        .output()
+        .ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}
+
+/// A file of cargo's list that was written after `built`, or is gone.
+fn changed_since(built: SystemTime, root: &Path, list: &str) -> Option<PathBuf> {
+    sources(list)
+        .map(|source| root.join(source))
+        .find(|source| {
+            let written = source.metadata().and_then(|data| data.modified());
+            !written.is_ok_and(|at| at <= built)
+        })
+}
+
+/// The files behind the colon of each line, which is written as for make: a space in a name follows a backslash.
+fn sources(list: &str) -> impl Iterator<Item = String> {
+    list.lines()
+        .filter_map(|line| line.split_once(": "))
+        .flat_map(|(_, files)| split_names(files))
+}
+
+fn split_names(files: &str) -> Vec<String> {
+    let mut names = vec![String::new()];
+    let mut escaped = false;
+    for letter in files.chars() {
+        match letter {
+            '\\' if !escaped => escaped = true,
+            ' ' if !escaped => names.push(String::new()),
+            _ => {
+                if escaped && letter != ' ' {
+                    names.last_mut().expect("there is always one").push('\\');
+                }
+                names.last_mut().expect("there is always one").push(letter);
+                escaped = false;
+            }
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn names_are_split_at_spaces_without_a_backslash() {
+        let list = "/t/program: /a/b.rs /a/c\\ d.rs src/e.lua\n\nno colon here\n/t/other: f\n";
+        let found: Vec<String> = sources(list).collect();
+        assert_eq!(found, ["/a/b.rs", "/a/c d.rs", "src/e.lua", "f"]);
+    }
+
+    #[test]
+    fn a_program_is_stale_when_a_source_is_newer_or_gone() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let list = "program: Cargo.toml src/lib.rs";
+        let newest = ["Cargo.toml", "src/lib.rs"]
+            .map(|name| root.join(name).metadata().unwrap().modified().unwrap())
+            .into_iter()
+            .max()
+            .unwrap();
+        assert_eq!(changed_since(newest, root, list), None);
+        let before = newest - Duration::from_nanos(1);
+        assert!(changed_since(before, root, list).is_some());
+        let gone = changed_since(newest, root, "program: src/lib.rs src/no.rs");
+        assert_eq!(gone, Some(root.join("src/no.rs")));
+    }
+}
