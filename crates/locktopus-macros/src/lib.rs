@@ -13,19 +13,23 @@ mod options;
 mod template;
 
 use proc_macro::TokenStream;
-use syn::{ItemFn, parse_macro_input};
+use syn::parse_macro_input;
 
 /// Runs an `async fn` under a lock. Described where it is exported: `locktopus::locked`.
 #[proc_macro_attribute]
 pub fn locked(options: TokenStream, function: TokenStream) -> TokenStream {
     let options = parse_macro_input!(options as options::Written);
-    let function = parse_macro_input!(function as ItemFn);
-    match expand::expand(options, &function) {
-        Ok(expanded) => expanded.into(),
-        Err(error) => {
-            // With the function as it is, so that its callers have no errors of their own.
-            let error = error.into_compile_error();
-            quote::quote!(#error #function).into()
-        }
-    }
+    let written = proc_macro2::TokenStream::from(function.clone());
+    let expanded = syn::parse(function)
+        .map_err(|error| {
+            let message = format!("{error}: #[locked] goes on an `async fn` with a body");
+            syn::Error::new(error.span(), message)
+        })
+        .and_then(|function| expand::expand(options, &function));
+    let with_error = |error: syn::Error| {
+        // With the function as it is, so that its callers have no errors of their own.
+        let error = error.into_compile_error();
+        quote::quote!(#error #written)
+    };
+    expanded.unwrap_or_else(with_error).into()
 }

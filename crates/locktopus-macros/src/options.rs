@@ -10,7 +10,8 @@ use syn::{Expr, Ident, LitStr, Token};
 /// `locktopus::MIN_LEASE`, which a macro cannot ask.
 const MIN_LEASE: Duration = Duration::from_millis(20);
 
-const OPTIONS: &str = "name, locks, kind, wait, lease, fixed_lease, max_hold, when_busy and bind";
+const OPTIONS: &str =
+    "name, locks, kind, wait, lease, fixed_lease, at_least, max_hold, when_busy and bind";
 
 /// The options as they are written, each once.
 #[derive(Default)]
@@ -21,6 +22,7 @@ pub(crate) struct Written {
     pub(crate) wait: Option<Timed>,
     pub(crate) lease: Option<Timed>,
     pub(crate) fixed_lease: Option<Timed>,
+    pub(crate) at_least: Option<Timed>,
     pub(crate) max_hold: Option<Timed>,
     pub(crate) when_busy: Option<WhenBusy>,
     pub(crate) bind: Option<Ident>,
@@ -63,6 +65,16 @@ const KINDS: [(&str, Kind); 7] = [
     ("permit_semaphore", Kind::PermitSemaphore),
 ];
 
+impl Kind {
+    /// `LockKind::can_linger`, which a macro cannot ask.
+    pub(crate) fn can_linger(self) -> bool {
+        match self {
+            Self::Lock | Self::FairLock | Self::Mutex => true,
+            Self::Read | Self::Write | Self::Semaphore | Self::PermitSemaphore => false,
+        }
+    }
+}
+
 const WHEN_BUSY: [(&str, WhenBusy); 3] = [
     ("wait", WhenBusy::Wait),
     ("skip", WhenBusy::Skip),
@@ -84,10 +96,17 @@ enum Value {
 impl Parse for One {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let key: Ident = input.parse()?;
+        if !input.peek(Token![=]) {
+            let message = format!("`{key}` needs a value: `{key} = ...`");
+            return Err(syn::Error::new(key.span(), message));
+        }
         input.parse::<Token![=]>()?;
         let value = match key.to_string().as_str() {
             "locks" => Value::Expression(input.parse()?),
-            "bind" => Value::Name(input.parse()?),
+            "bind" => Value::Name(input.parse().map_err(|error: syn::Error| {
+                let message = "`bind` takes a name without quotes, as in `bind = lease`";
+                syn::Error::new(error.span(), message)
+            })?),
             _ => Value::Text(input.parse().map_err(|error: syn::Error| {
                 syn::Error::new(error.span(), format!("`{key}` takes a text in quotes"))
             })?),
@@ -120,6 +139,9 @@ impl Written {
             ("wait", Value::Text(text)) => self.wait.replace(time(&text)?).is_some(),
             ("lease", Value::Text(text)) => self.lease.replace(lease(&text)?).is_some(),
             ("fixed_lease", Value::Text(text)) => self.fixed_lease.replace(lease(&text)?).is_some(),
+            ("at_least", Value::Text(text)) => {
+                self.at_least.replace(longer_than_zero(&text)?).is_some()
+            }
             ("max_hold", Value::Text(text)) => {
                 self.max_hold.replace(longer_than_zero(&text)?).is_some()
             }

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{Expr, Ident, LitStr};
+use syn::{Expr, Ident, LitStr, Member};
 
 /// The name of a lock, as text for `format!` and what goes into it.
 pub(crate) struct Template {
@@ -81,12 +81,13 @@ fn pieces(value: &str) -> Result<Vec<Piece<'_>>, String> {
 
 /// `id`, or a field of an argument as `order.id`.
 fn argument(path: &str, known: &[String], span: Span) -> syn::Result<Expr> {
-    let root = path.split('.').next().unwrap_or_default().trim();
+    let parts: Vec<_> = path.split('.').map(|part| raw(part.trim())).collect();
+    let root = &parts[0];
     if root.is_empty() {
         let rule = "write the name of an argument between the braces, as in `invoice:{id}`";
         return Err(syn::Error::new(span, rule));
     }
-    if !known.iter().any(|name| name == root) {
+    if !known.contains(root) {
         let there = match known {
             [] => "it has none".to_owned(),
             _ => format!("there are: {}", known.join(", ")),
@@ -95,12 +96,20 @@ fn argument(path: &str, known: &[String], span: Span) -> syn::Result<Expr> {
         return Err(syn::Error::new(span, message));
     }
     let message = format!("`{path}` is neither an argument nor a field of one");
-    let mut expression: Expr = syn::parse_str(path).map_err(|_| syn::Error::new(span, &message))?;
+    let mut expression: Expr =
+        syn::parse_str(&parts.join(".")).map_err(|_| syn::Error::new(span, &message))?;
     if !is_path(&expression) {
         return Err(syn::Error::new(span, message));
     }
     respan(&mut expression, span);
     Ok(expression)
+}
+
+/// `r#type` for `type`, as `format!` has it.
+fn raw(part: &str) -> String {
+    let raw = format!("r#{part}");
+    let keyword = syn::parse_str::<Ident>(part).is_err() && syn::parse_str::<Ident>(&raw).is_ok();
+    if keyword { raw } else { part.to_owned() }
 }
 
 fn is_path(expression: &Expr) -> bool {
@@ -116,18 +125,14 @@ fn respan(expression: &mut Expr, span: Span) {
     match expression {
         Expr::Path(path) => {
             for segment in &mut path.path.segments {
-                segment.ident = Ident::new(&segment.ident.to_string(), span);
+                segment.ident.set_span(span);
             }
         }
         Expr::Field(field) => {
-            field.member = match &field.member {
-                syn::Member::Named(name) => Ident::new(&name.to_string(), span).into(),
-                syn::Member::Unnamed(index) => syn::Index {
-                    index: index.index,
-                    span,
-                }
-                .into(),
-            };
+            match &mut field.member {
+                Member::Named(name) => name.set_span(span),
+                Member::Unnamed(index) => index.span = span,
+            }
             field.dot_token = syn::Token![.](span);
             respan(&mut field.base, span);
         }
@@ -140,7 +145,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<String, String> {
-        let known = ["self", "id", "order"].map(str::to_owned);
+        let known = ["self", "id", "order", "r#type"].map(str::to_owned);
         let text = LitStr::new(text, Span::call_site());
         Template::parse(&text, &known)
             .map(|name| name.into_token_stream().to_string().replace(' ', ""))
@@ -157,13 +162,20 @@ mod tests {
             format("\"{}{:04}{:?}\",order.shop.0,order.id,self.name")
         );
         assert_eq!(read("{{id}}{id}"), format("\"{{id}}{}\",id"));
+        assert_eq!(
+            read("{type}{r#type}{id.0.fn}"),
+            format("\"{}{}{}\",r#type,r#type,id.0.r#fn")
+        );
     }
 
     #[test]
     fn what_is_no_argument_is_refused() {
         for (text, why) in [
             ("", "a lock needs a name"),
-            ("{ids}", "no argument `ids`; there are: self, id, order"),
+            (
+                "{ids}",
+                "no argument `ids`; there are: self, id, order, r#type",
+            ),
             ("{}", "write the name of an argument"),
             ("{id", "a `{` without its `}`"),
             ("id}", "a `}` without its `{`"),

@@ -19,9 +19,9 @@ use locktopus_core::{AnyGuard, Lease, LockError, LockRequest, Locktopus, Owner};
 ///         Ok(format!("paid {id} under token {:?}", lease.token()))
 ///     }
 ///
-///     #[locked(name = "reminders", locks = self.locks, when_busy = "skip")]
+///     #[locked(name = "reminders", locks = self.locks, when_busy = "skip", at_least = "1m")]
 ///     async fn remind(&self) -> Result<Option<u32>, LockError> {
-///         Ok(Some(3)) // None if another instance is at it
+///         Ok(Some(3)) // None if another instance is at it, or was within the minute
 ///     }
 /// }
 ///
@@ -40,6 +40,7 @@ use locktopus_core::{AnyGuard, Lease, LockError, LockRequest, Locktopus, Owner};
 /// | `wait = "5s"` | how long to wait for it | for ever; not at all with `skip` and `error` |
 /// | `lease = "30s"` | a [lease that is renewed](LockRequest::renewed_lease) | 30 s, or as the [builder](locktopus_core::LocktopusBuilder::renewed_lease) says |
 /// | `fixed_lease = "30s"` | a [lease that is not](LockRequest::fixed_lease) | |
+/// | `at_least = "1m"` | [how long the lock stays held](LockRequest::hold_at_least) though the function returned sooner, by nobody then: a job is not run again by an instance whose clock is late. For `lock`, `fair_lock` and `mutex` | given back at once |
 /// | `max_hold = "10m"` | [when the lock is declared lost](LockRequest::max_hold), renewed or not | never |
 /// | `when_busy = "skip"` | `wait` for it; `skip`: the function is [skipped](Skipped); `error`: fail at once | `wait` |
 /// | `bind = lease` | gives the [`Lease`] this name in the body: the fencing token to hand on | |
@@ -54,8 +55,9 @@ use locktopus_core::{AnyGuard, Lease, LockError, LockRequest, Locktopus, Owner};
 /// function may call another one that takes the same lock, or take it by itself, within the same task; a `mutex` answers
 /// [`LockError::NotReentrant`] instead of waiting for ever. Spawned tasks are somebody else.
 ///
-/// **Where it goes**: on functions and methods with a body. With `#[async_trait]`, put it on a function that the
-/// method calls.
+/// **Where it goes**: on functions and methods with a body, above attributes that make a plain function of an `async fn`, as
+/// `#[tokio::test]` does. With `#[async_trait]`, put it on a function that the method calls. Other attributes stand above or
+/// below, as you like: those below see the function as it is after this one.
 ///
 /// # Cancel safety
 ///

@@ -64,6 +64,22 @@ impl Shop {
         Ok(Some(1))
     }
 
+    #[locked(name = "nightly", locks = self.locks, when_busy = "skip", at_least = "1m", fixed_lease = "1m")]
+    async fn nightly(&self) -> Result<Option<u32>, LockError> {
+        Ok(Some(1))
+    }
+
+    #[locked(name = "spawning", locks = self.locks, wait = "30ms")]
+    async fn spawning(&self) -> Result<(), LockError> {
+        let lock = self.locks.lock("spawning");
+        let spawned = tokio::spawn(async move { lock.try_acquire().await });
+        assert!(
+            spawned.await.unwrap()?.is_none(),
+            "entered by somebody else"
+        );
+        Ok(())
+    }
+
     #[locked(name = "lost", locks = self.locks, lease = "30s", max_hold = "50ms")]
     async fn lost(&self) -> Result<(), LockError> {
         ::std::future::pending().await
@@ -120,6 +136,23 @@ async fn a_busy_lock_is_waited_for_an_error_or_skipped() {
     guard.release().await.unwrap();
     shop.at_once().await.unwrap();
     shop.patient().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_function_spawns_is_somebody_else() {
+    Shop::new().await.spawning().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_ends_early_stays_locked_for_its_time() {
+    let shop = Shop::new().await;
+    let begun = tokio::time::Instant::now();
+    assert_eq!(shop.nightly().await.unwrap(), Some(1));
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    tokio::time::sleep(Duration::from_secs(58)).await;
+    assert_eq!(shop.nightly().await.unwrap(), None);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(shop.nightly().await.unwrap(), Some(1));
 }
 
 #[tokio::test]

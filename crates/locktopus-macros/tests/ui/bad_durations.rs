@@ -20,4 +20,19 @@ async fn fourth(locks: &Locktopus) -> Result<(), LockError> {
     Ok(())
 }
 
+#[locked(name = "a", locks = locks, at_least = "0s")]
+async fn fifth(locks: &Locktopus) -> Result<(), LockError> {
+    Ok(())
+}
+
+#[locked(name = "a", locks = locks, at_least = "soon")]
+async fn sixth(locks: &Locktopus) -> Result<(), LockError> {
+    Ok(())
+}
+
+#[locked(name = "a", locks = locks, at_least = "2m", fixed_lease = "1m")]
+async fn seventh(locks: &Locktopus) -> Result<(), LockError> {
+    Ok(())
+}
+
 fn main() {}

@@ -40,4 +40,29 @@ async fn nobodys(locks: &Locktopus) -> Result<(), LockError> {
     Ok(())
 }
 
+#[locked(name = "a", locks = locks, kind = "semaphore", at_least = "1m")]
+async fn shared(locks: &Locktopus) -> Result<(), LockError> {
+    Ok(())
+}
+
+#[locked(name = "a", locks = locks, at_least = "1m", at_least = "2m")]
+async fn longer(locks: &Locktopus) -> Result<(), LockError> {
+    Ok(())
+}
+
+#[locked(name = "a", locks = locks, bind = lease)]
+async fn hidden(locks: &Locktopus, lease: u32) -> Result<u32, LockError> {
+    Ok(lease)
+}
+
+#[locked(name = "a", locks = locks, bind = "lease")]
+async fn quoted(locks: &Locktopus) -> Result<(), LockError> {
+    Ok(())
+}
+
+#[locked(name = "a", locks)]
+async fn valueless(locks: &Locktopus) -> Result<(), LockError> {
+    Ok(())
+}
+
 fn main() {}
