@@ -6,6 +6,7 @@
 #   ensure_server    a redis-server or valkey-server program    -> SERVER
 #   ensure_engine    a container engine that answers
 #   ensure_jdk       a Java compiler and Maven, for Redisson
+#   ensure_redis_py  a Python that has redis-py
 #   ensure_images    the images of the pod provider
 #   build_harness    locktopus-bench, built for release         -> PROGRAM
 #
@@ -190,6 +191,24 @@ ensure_jdk() {
     install_packages default-jdk-headless maven || return
     have javac && have mvn || {
         WHY='no Java compiler or no Maven after installing them'
+        return 1
+    }
+}
+
+has_redis_py() {
+    local python
+    for python in ${LOCKTOPUS_PYTHON:-python3 /usr/bin/python3}; do
+        ! "$python" -c 'import redis.lock' 2>/dev/null || return 0
+    done
+    return 1
+}
+
+# Of the system's packages, for the system's Python, which need not be the first one in the path.
+ensure_redis_py() {
+    has_redis_py && return
+    install_packages python3-redis || return
+    has_redis_py || {
+        WHY='no Python has redis-py after installing it'
         return 1
     }
 }

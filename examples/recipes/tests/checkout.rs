@@ -13,10 +13,8 @@ async fn ship(locks: &Locktopus, order: u32) -> Result<&'static str, LockError> 
         "shipped"
     };
     let lock = locks.lock(format!("order:{order}"));
-    Ok(lock
-        .try_run(work)
-        .await?
-        .unwrap_or("somebody else ships it"))
+    let shipped = lock.try_run(work).await?;
+    Ok(shipped.unwrap_or("somebody else ships it"))
 }
 
 fn shop() -> Result<(Chaos, Locktopus), LockError> {

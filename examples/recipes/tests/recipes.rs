@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,23 @@ fn a_job_runs_on_one_of_three_instances() -> Result {
     let said = run(env!("CARGO_BIN_EXE_job_once"))?;
     assert_eq!(said.matches("is done").count(), 1, "{said}");
     assert_eq!(said.matches("skips").count(), 2, "{said}");
+    Ok(())
+}
+
+#[test]
+fn leaders_write_in_order_and_a_late_one_not_at_all() -> Result {
+    let said = run(env!("CARGO_BIN_EXE_leader"))?;
+    let tokens: Vec<u64> = said
+        .lines()
+        .filter_map(|line| line.split_once(" wrote under token ")?.1.parse().ok())
+        .collect();
+    assert_eq!(tokens.len(), 1 + 3 + 3, "{said}");
+    assert!(tokens.is_sorted() && tokens[1] > tokens[0], "{said}");
+    for instance in [1, 2] {
+        let wrote = format!("instance {instance} wrote");
+        assert!(said.matches(&wrote).count() >= 3, "{said}");
+    }
+    assert_eq!(said.matches("refused").count(), 1, "{said}");
     Ok(())
 }
 
@@ -130,17 +148,40 @@ async fn prometheus_finds_every_series() -> Result {
     }
 }
 
-/// The recipes are short enough to copy. Tests in the same file do not count.
+/// The recipes are short enough to copy, in whatever language. Tests in the same file do not count.
 #[test]
 fn recipes_are_short() -> Result {
+    let mut seen = 0;
+    for folder in ["src/bin", "neighbours"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        for file in std::fs::read_dir(folder)? {
+            check_length(&file?.path())?;
+            seen += 1;
+        }
+    }
+    check_length(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/checkout.rs").as_ref())?;
+    assert!(seen > 10, "{seen} recipes");
+    Ok(())
+}
+
+fn check_length(path: &Path) -> Result {
+    let text = std::fs::read_to_string(path)?;
+    let lines = text
+        .lines()
+        .take_while(|line| *line != "#[cfg(test)]")
+        .count();
+    assert!(lines < 60, "{} has {lines} lines", path.display());
+    Ok(())
+}
+
+/// What is not in the table of the README nobody finds, and what is not there is not run.
+#[test]
+fn every_recipe_is_in_the_table() -> Result {
+    let table = include_str!("../README.md");
     for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/bin"))? {
-        let path = file?.path();
-        let text = std::fs::read_to_string(&path)?;
-        let lines = text
-            .lines()
-            .take_while(|line| *line != "#[cfg(test)]")
-            .count();
-        assert!(lines < 60, "{} has {lines} lines", path.display());
+        let name = file?.file_name();
+        let link = format!("(src/bin/{})", name.display());
+        assert!(table.contains(&link), "{link} is not in README.md");
     }
     Ok(())
 }

@@ -94,6 +94,18 @@ impl Jar {
         }
     }
 
+    /// A Java that is new enough, to run other programs with.
+    #[must_use]
+    pub fn java(&self) -> &Path {
+        &self.java
+    }
+
+    /// The folder of Redisson and what it needs, for a class path of its own.
+    #[must_use]
+    pub fn libraries(&self) -> PathBuf {
+        self.file.with_file_name("lib")
+    }
+
     /// Program and arguments that run one of the jar's programs.
     #[must_use]
     pub fn command_line(&self, program: &str) -> [OsString; 4] {

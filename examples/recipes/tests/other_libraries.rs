@@ -1,0 +1,97 @@
+//! The programs that share a lock with another library, and that library: no update is lost, and both have turns.
+//!
+//! Without a JDK and Maven, or without a Python that has redis-py, a test skips itself, loudly; in CI that is a failure, unless
+//! `LOCKTOPUS_SKIP_JDK` or `LOCKTOPUS_SKIP_REDIS_PY` gives a reason.
+#![cfg(unix)]
+
+use std::ffi::OsString;
+use std::process::Stdio;
+
+use locktopus_testbed::peers::redisson::jar_or_skip;
+use locktopus_testbed::topology::{Deployment, ProviderKind, Spec, TopologyKind, start};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::Command;
+
+type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// Both count to `turns` on a server of their own, at the same time.
+async fn count_together(recipe: &str, mut neighbour: Command, turns: usize) -> Result {
+    let server = start(ProviderKind::Plain, &Spec::new(TopologyKind::Standalone)).await?;
+    let neighbour = neighbour.arg(server.url()).stdout(Stdio::piped());
+    let mut neighbour = neighbour.kill_on_drop(true).spawn()?;
+    let mut said = BufReader::new(neighbour.stdout.take().ok_or("no pipe")?).lines();
+    // What needs a second to start must not come to an empty room.
+    assert_eq!(said.next_line().await?.as_deref(), Some("connected"));
+    let mut ours = Command::new(recipe);
+    let ours = ours.env("LOCKTOPUS_URL", server.url()).kill_on_drop(true);
+    let (ours, theirs) = tokio::try_join!(ours.status(), neighbour.wait())?;
+    assert!(ours.success() && theirs.success(), "{ours}, {theirs}");
+
+    let counter = ask(&server, &["GET", "orders:counter"]).await?;
+    assert_eq!(counter, [(2 * turns).to_string()], "updates were lost");
+    let order = ask(&server, &["LRANGE", "orders:turns", "0", "-1"]).await?;
+    assert_eq!(order.len(), 2 * turns);
+    let changes = order.windows(2).filter(|two| two[0] != two[1]).count();
+    assert!(changes >= 10, "they hardly met: {changes} changes");
+    Ok(())
+}
+
+async fn ask(server: &Deployment, command: &[&str]) -> Result<Vec<String>> {
+    let reply = server.nodes()[0].command(command).await?;
+    let items = match reply.items() {
+        [] => vec![reply.text()],
+        items => items.iter().map(|item| item.text()).collect(),
+    };
+    Ok(items)
+}
+
+fn neighbour(file: &str) -> String {
+    format!("{}/neighbours/{file}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[tokio::test]
+async fn java_and_rust_count_together() -> Result {
+    let Some(jar) = jar_or_skip().await? else {
+        return Ok(());
+    };
+    let mut java = Command::new(jar.java());
+    let libraries = jar.libraries().join("*");
+    java.arg("-cp")
+        .arg(libraries)
+        .arg(neighbour("Counter.java"));
+    count_together(env!("CARGO_BIN_EXE_with_redisson"), java, 200).await
+}
+
+#[tokio::test]
+async fn python_and_rust_count_together() -> Result {
+    let Some(python) = python_with_redis().await? else {
+        return Ok(());
+    };
+    let mut python = Command::new(python);
+    python.arg(neighbour("counter.py"));
+    count_together(env!("CARGO_BIN_EXE_with_redis_py"), python, 50).await
+}
+
+/// A Python that has redis-py: what `LOCKTOPUS_PYTHON` names, or else the first one in `PATH` or the system's.
+async fn python_with_redis() -> Result<Option<OsString>> {
+    let reason = std::env::var("LOCKTOPUS_SKIP_REDIS_PY").ok();
+    if reason.is_none() {
+        let named = std::env::var_os("LOCKTOPUS_PYTHON");
+        let usual = || vec!["python3".into(), "/usr/bin/python3".into()];
+        for python in named.map_or_else(usual, |named| vec![named]) {
+            let mut looked = Command::new(&python);
+            let looked = looked
+                .args(["-c", "import redis.lock"])
+                .stderr(Stdio::null());
+            if looked.status().await.is_ok_and(|status| status.success()) {
+                return Ok(Some(python));
+            }
+        }
+        if std::env::var_os("CI").is_some() {
+            return Err("no Python with redis-py: install the package python3-redis".into());
+        }
+    }
+    let reason = reason.unwrap_or_else(|| "no python3 has the package redis".to_owned());
+    eprintln!("SKIPPED, NOT PASSED: no redis-py: {reason}");
+    Ok(None)
+}
