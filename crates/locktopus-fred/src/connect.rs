@@ -13,6 +13,7 @@ use crate::cluster::Cluster;
 use crate::connection::dial::{Dialer, Target};
 use crate::connection::error::ConnectError;
 use crate::connection::sentinel::SentinelConnections;
+use crate::connection::tls;
 use crate::single::Single;
 
 /// Connects to the servers that `options` names.
@@ -47,7 +48,8 @@ use crate::single::Single;
 /// ```
 pub async fn connect(options: &ConnectOptions) -> Result<FredClient, ConnectError> {
     check(options)?;
-    let dialer = dialer(options).await?;
+    let tls = tls::load(options.tls.as_ref()).await?;
+    let dialer = Arc::new(Dialer::for_data(options, tls.clone()));
     match &options.servers {
         Servers::Standalone(node) => {
             let target = Target::Node(node.clone());
@@ -61,7 +63,12 @@ pub async fn connect(options: &ConnectOptions) -> Result<FredClient, ConnectErro
                 "primary `{master_name}` by way of sentinels {}",
                 list(sentinels)
             );
-            let asking = SentinelConnections(dialer.for_sentinels());
+            let tls = match &options.sentinel_tls {
+                SentinelTls::AsServers => tls,
+                SentinelTls::Off => None,
+                SentinelTls::Own(own) => tls::load(Some(own)).await?,
+            };
+            let asking = SentinelConnections(Dialer::for_sentinels(options, tls));
             let sentinels = Sentinels::new(sentinels, master_name, dialer.budget(), asking);
             let target = Target::Primary(Arc::new(sentinels));
             single(&dialer, Deployment::Sentinel, target, name).await
@@ -157,14 +164,6 @@ fn check(options: &ConnectOptions) -> Result<(), ConnectError> {
         Servers::Cluster(_) if options.database != 0 => {
             invalid("database", "a cluster has only database 0")
         }
-        Servers::Sentinel { .. } if options.sentinel_tls != SentinelTls::AsServers => invalid(
-            "sentinel_tls",
-            "fred has the same TLS settings for sentinels and servers: use redis-rs",
-        ),
-        Servers::Sentinel { .. } if server_name(options).is_some() => invalid(
-            "tls.server_name",
-            "fred does not use it for the primary that sentinels name: use redis-rs",
-        ),
         _ if options.cluster_router == ClusterRouter::Client => invalid(
             "cluster_router",
             "the router of fred queues commands and writes them late: use redis-rs",
@@ -173,27 +172,5 @@ fn check(options: &ConnectOptions) -> Result<(), ConnectError> {
             invalid("connect_timeout", "must be longer than zero")
         }
         _ => Ok(()),
-    }
-}
-
-fn server_name(options: &ConnectOptions) -> Option<&String> {
-    options.tls.as_ref()?.server_name.as_ref()
-}
-
-#[cfg(feature = "tls")]
-async fn dialer(options: &ConnectOptions) -> Result<Arc<Dialer>, ConnectError> {
-    let tls = match &options.tls {
-        Some(tls) => Some(crate::connection::tls::config(tls).await?),
-        None => None,
-    };
-    Ok(Arc::new(Dialer::new(options.clone(), tls)))
-}
-
-#[cfg(not(feature = "tls"))]
-#[expect(clippy::unused_async, reason = "the other build reads files here")]
-async fn dialer(options: &ConnectOptions) -> Result<Arc<Dialer>, ConnectError> {
-    match options.tls {
-        Some(_) => Err(ConnectError::TlsNotBuilt),
-        None => Ok(Arc::new(Dialer::new(options.clone()))),
     }
 }

@@ -8,7 +8,6 @@ pub(crate) mod messages;
 pub(crate) mod reply;
 pub(crate) mod request;
 pub(crate) mod sentinel;
-#[cfg(feature = "tls")]
 pub(crate) mod tls;
 
 /// What this client is called where it is told from others: in errors and metrics.

@@ -7,7 +7,8 @@ use fred::interfaces::ClientLike;
 use fred::types::Builder;
 use fred::types::config::{Config, Server, ServerConfig};
 use locktopus_protocol::{
-    ConnectOptions, Credentials, HostPort, ReadSettings, Secret, Servers, SettingsError, TlsOptions,
+    ConnectOptions, Credentials, HostPort, ReadSettings, Secret, SentinelTls, Servers,
+    SettingsError, TlsOptions,
 };
 
 /// The servers of a [`Config`], also of sentinels and of a cluster. Credentials of a provider that is called for each
@@ -43,7 +44,15 @@ pub fn from_config(config: &Config) -> Result<ReadSettings, SettingsError> {
     if let Some(name) = server_name(&config.server)?
         && let Some(tls) = &mut options.tls
     {
-        tls.server_name = Some(name);
+        let named = TlsOptions {
+            server_name: Some(name),
+            ..tls.clone()
+        };
+        match &options.servers {
+            // fred asks for it of the sentinels alone: those are the servers that it is given.
+            Servers::Sentinel { .. } => options.sentinel_tls = SentinelTls::Own(named),
+            _ => *tls = named,
+        }
     }
     Ok(ReadSettings {
         options,
@@ -266,6 +275,51 @@ mod tests {
         assert_eq!(from_client(pool.next()).unwrap(), direct);
         let error = from_builder(&Builder::default()).unwrap_err().to_string();
         assert!(error.contains("no configuration"), "{error}");
+    }
+
+    #[cfg(feature = "tls")]
+    fn trusting_nobody() -> fred::types::config::TlsConfig {
+        use locktopus_protocol::tls::rustls::{ClientConfig, RootCertStore, crypto::ring};
+
+        let config = ClientConfig::builder_with_provider(ring::default_provider().into())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
+        fred::types::config::TlsConnector::from(config).into()
+    }
+
+    #[cfg(feature = "tls")]
+    #[test]
+    fn a_name_of_sentinels_is_not_one_of_servers() {
+        let mut config = Config {
+            server: ServerConfig::Sentinel {
+                hosts: vec![Server::new_with_tls("s", 1, Some("watch".to_owned()))],
+                service_name: "m".to_owned(),
+                username: None,
+                password: None,
+            },
+            tls: Some(trusting_nobody()),
+            ..Config::default()
+        };
+        let read = from_config(&config).unwrap();
+        assert_eq!(read.options.tls.unwrap().server_name, None);
+        let SentinelTls::Own(own) = read.options.sentinel_tls else {
+            panic!("{:?}", read.options.sentinel_tls)
+        };
+        assert_eq!(own.server_name.as_deref(), Some("watch"));
+        assert!(
+            own.prepared.is_some(),
+            "the program's own, as for the servers"
+        );
+        config.server = ServerConfig::Sentinel {
+            hosts: vec![Server::new("s", 1)],
+            service_name: "m".to_owned(),
+            username: None,
+            password: None,
+        };
+        let read = from_config(&config).unwrap();
+        assert_eq!(read.options.sentinel_tls, SentinelTls::AsServers);
     }
 
     #[cfg(feature = "tls")]

@@ -15,7 +15,7 @@ mod several;
 #[path = "own_client/socket.rs"]
 mod socket;
 
-use common::{CLIENTS, ONE_SENTINEL, SHARDS, chain, close, servers_with, unique};
+use common::{CLIENTS, ONE_SENTINEL, SHARDS, chain, close, servers_with, servers_with_tls, unique};
 use locktopus::fred::fred::prelude::{Builder, ClientLike, Config};
 use locktopus::redis::redis::Client;
 use locktopus::{ClientSettings, Locktopus};
@@ -135,7 +135,18 @@ async fn certificates_and_names() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sentinels_with_tls_of_their_own() {
     let certificates = place(TopologyKind::Tls).await;
-    encrypted::only_sentinels(&certificates, &place(ONE_SENTINEL).await).await;
+    let place = place(ONE_SENTINEL).await;
+    for client in CLIENTS {
+        encrypted::only_sentinels(&certificates, &place, client).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_in_certificates_behind_sentinels() {
+    let place = servers_with_tls(ONE_SENTINEL).await;
+    for client in CLIENTS {
+        encrypted::a_named_primary(&place, client).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -36,9 +36,9 @@
 //! | `sentinel_user`, `sentinel_password` | text | none | login for the sentinels |
 //! | `ca` | path | system's | PEM file with the authorities to trust |
 //! | `cert`, `key` | paths | none | PEM files with a client certificate and its key |
-//! | `tls_server_name` | host name | the host of each server | the name that certificates must be for, where servers are reached by addresses that these do not have. One for all servers; behind sentinels with `client=redis` only |
+//! | `tls_server_name` | host name | the host of each server | the name that certificates must be for, where servers are reached by addresses that these do not have. One for all servers, and for the sentinels unless they have TLS settings of their own |
 //! | `danger_accept_invalid_certs` | `true`, `false` | `false` | accept any certificate |
-//! | `sentinel_tls` | `on`, `off` | as the scheme says | whether the sentinels speak TLS, if not all servers do the same. This and the following: `client=redis` only |
+//! | `sentinel_tls` | `on`, `off` | as the scheme says | whether the sentinels speak TLS, if not all servers do the same |
 //! | `sentinel_ca`, `sentinel_cert`, `sentinel_key`, `sentinel_tls_server_name`, `sentinel_danger_accept_invalid_certs` | as without `sentinel_` | as for the servers, if none is given | TLS settings of the sentinels' own; each that is left out has its default then |
 //! | `db` | number | `0` | the database, of a unix socket |
 //!

@@ -9,9 +9,7 @@ use bytes::Bytes;
 use fred::clients::Client;
 use fred::interfaces::{ClientLike, EventInterface};
 use fred::types::RespVersion;
-use fred::types::config::{
-    Config, ConnectionConfig, PerformanceConfig, Server, ServerConfig, TcpConfig,
-};
+use fred::types::config::{Config, ConnectionConfig, PerformanceConfig, ServerConfig, TcpConfig};
 use locktopus_protocol::sentinels::Sentinels;
 use locktopus_protocol::{
     Budget, ClientError, ConnectOptions, Credentials, HostPort, SecretFilter,
@@ -23,6 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::connection::conn::Conn;
 use crate::connection::error;
 use crate::connection::request::Request;
+use crate::connection::tls::{self, Tls};
 
 /// Messages that may wait between fred and our forwarding task before fred starts to drop them.
 const MESSAGE_BACKLOG: usize = 4096;
@@ -62,8 +61,7 @@ pub(crate) struct Dialer {
     budget: Budget,
     secret_filter: SecretFilter,
     dialled: AtomicU64,
-    #[cfg(feature = "tls")]
-    tls: Option<fred::types::config::TlsConfig>,
+    tls: Option<Tls>,
 }
 
 /// The options hold secrets, so they stay out.
@@ -76,32 +74,29 @@ impl fmt::Debug for Dialer {
 }
 
 impl Dialer {
-    pub(crate) fn new(
-        options: ConnectOptions,
-        #[cfg(feature = "tls")] tls: Option<fred::types::config::TlsConfig>,
-    ) -> Self {
+    /// For the servers that hold the data.
+    pub(crate) fn for_data(options: &ConnectOptions, tls: Option<Tls>) -> Self {
+        Self::new(options.clone(), tls)
+    }
+
+    /// For the sentinels, which have users of their own and no databases.
+    pub(crate) fn for_sentinels(options: &ConnectOptions, tls: Option<Tls>) -> Self {
+        let options = ConnectOptions {
+            credentials: options.sentinel_credentials.clone(),
+            database: 0,
+            ..options.clone()
+        };
+        Self::new(options, tls)
+    }
+
+    fn new(options: ConnectOptions, tls: Option<Tls>) -> Self {
         Self {
             budget: Budget::of(&options),
             secret_filter: SecretFilter::of(&options),
             options,
             dialled: AtomicU64::new(0),
-            #[cfg(feature = "tls")]
             tls,
         }
-    }
-
-    /// For the sentinels, which have users of their own and no databases.
-    pub(crate) fn for_sentinels(&self) -> Self {
-        let options = ConnectOptions {
-            credentials: self.options.sentinel_credentials.clone(),
-            database: 0,
-            ..self.options.clone()
-        };
-        Self::new(
-            options,
-            #[cfg(feature = "tls")]
-            self.tls.clone(),
-        )
     }
 
     /// Whether a client may begin without a server.
@@ -201,16 +196,16 @@ impl Dialer {
     fn config(&self, node: &HostPort) -> Config {
         let (username, password) = login(self.options.credentials.as_ref());
         let (username, password) = (username.map(inline), password.map(inline));
-        Config {
+        let mut config = Config {
             fail_fast: true,
             version: RespVersion::RESP3,
             server: self.server_config(node),
             username,
             password,
-            #[cfg(feature = "tls")]
-            tls: self.tls.clone(),
             ..Config::default()
-        }
+        };
+        tls::encrypt(&mut config, self.tls.as_ref());
+        config
     }
 
     fn server_config(&self, node: &HostPort) -> ServerConfig {
@@ -218,22 +213,9 @@ impl Dialer {
             #[cfg(unix)]
             Some(path) => ServerConfig::Unix { path: path.into() },
             _ => ServerConfig::Centralized {
-                server: self.server(node),
+                server: tls::server(self.tls.as_ref(), node),
             },
         }
-    }
-
-    #[cfg(feature = "tls")]
-    fn server(&self, node: &HostPort) -> Server {
-        let name = self.options.tls.as_ref();
-        let name = name.and_then(|tls| tls.server_name.clone());
-        Server::new_with_tls(node.host.as_str(), node.port, name)
-    }
-
-    #[cfg(not(feature = "tls"))]
-    #[expect(clippy::unused_self, reason = "the other build has a name for TLS")]
-    fn server(&self, node: &HostPort) -> Server {
-        Server::new(node.host.as_str(), node.port)
     }
 
     fn connection(&self) -> ConnectionConfig {

@@ -27,12 +27,18 @@ pub struct TlsError(String);
 ///
 /// # Errors
 ///
-/// [`TlsError`] if a file cannot be used, or the system has no trusted authorities and none are named.
+/// [`TlsError`] if a file cannot be used, the server name is none, or the system has no trusted authorities and none are
+/// named.
 ///
 /// # Cancel safety
 ///
 /// Cancel safe: files are only read.
 pub async fn connector(options: &TlsOptions) -> Result<TlsConnector, TlsError> {
+    if let Some(name) = &options.server_name
+        && let Err(error) = ServerName::try_from(name.as_str())
+    {
+        return Err(TlsError(format!("server name {name:?}: {error}")));
+    }
     match &options.prepared {
         Some(prepared) => Ok(prepared.connector().clone()),
         None => Ok(Arc::new(client_config(options).await?).into()),

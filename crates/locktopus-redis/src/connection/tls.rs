@@ -31,15 +31,9 @@ mod enabled {
             let connector = locktopus_protocol::tls::connector(options)
                 .await
                 .map_err(|failure| ConnectError::Tls(failure.to_string()))?;
-            let server_name = options.server_name.clone();
-            if let Some(name) = &server_name {
-                let checked = ServerName::try_from(name.as_str());
-                checked
-                    .map_err(|error| ConnectError::Tls(format!("server name {name:?}: {error}")))?;
-            }
             Ok(Self {
                 connector,
-                server_name,
+                server_name: options.server_name.clone(),
             })
         }
 

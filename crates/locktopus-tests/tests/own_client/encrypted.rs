@@ -16,7 +16,7 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig as TlsServer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use crate::common::{chain, close, connect};
+use crate::common::{chain, close, connect, url_for};
 use crate::{PASSWORD, USER, lock_once, refused, works_as};
 
 pub(crate) async fn own_settings(place: &Deployment) {
@@ -113,7 +113,7 @@ pub(crate) async fn another_name(place: &Deployment, client: &str) {
 }
 
 /// The sentinels are behind TLS, the servers are not.
-pub(crate) async fn only_sentinels(certificates: &Deployment, place: &Deployment) {
+pub(crate) async fn only_sentinels(certificates: &Deployment, place: &Deployment, client: &str) {
     let sentinel = place.sentinels()[0].addr();
     let relay = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = relay.local_addr().unwrap();
@@ -132,17 +132,17 @@ pub(crate) async fn only_sentinels(certificates: &Deployment, place: &Deployment
     });
     let files = certificates.tls().unwrap();
     let (master, ca) = (place.master_name(), files.ca.display());
-    let url = |options: &str| format!("redis-sentinel://{at}/{master}?{options}");
-    let locks = connect(&url(&format!("sentinel_ca={ca}"))).await;
+    let url = |options: &str| format!("redis-sentinel://{at}/{master}?client={client}{options}");
+    let locks = connect(&url(&format!("&sentinel_ca={ca}"))).await;
     lock_once(&locks).await;
     close(locks).await;
     let stranger = files.untrusted_ca.display();
     for wrong in [
         url(""),
-        url("sentinel_tls=on"),
-        url(&format!("sentinel_ca={stranger}")),
+        url("&sentinel_tls=on"),
+        url(&format!("&sentinel_ca={stranger}")),
         url(&format!(
-            "sentinel_ca={ca}&sentinel_tls_server_name=elsewhere"
+            "&sentinel_ca={ca}&sentinel_tls_server_name=elsewhere"
         )),
     ] {
         let error = locktopus::connect(&wrong).await.unwrap_err();
@@ -150,11 +150,44 @@ pub(crate) async fn only_sentinels(certificates: &Deployment, place: &Deployment
     }
     // The other way round: TLS is for the servers, and the sentinels are asked without. This one then names a server that has
     // no TLS, which shows that it was asked.
-    let off = format!("rediss-sentinel://{sentinel}/{master}?ca={ca}&sentinel_tls=off");
+    let off =
+        format!("rediss-sentinel://{sentinel}/{master}?client={client}&ca={ca}&sentinel_tls=off");
     let said = chain(&locktopus::connect(&off).await.unwrap_err());
     let server = place.nodes()[0].addr().to_string();
     assert!(said.contains(&server), "{said}");
     relaying.abort();
+}
+
+/// All speak TLS. The primary that the sentinels name must have the name that is asked for, and they may have another.
+pub(crate) async fn a_named_primary(place: &Deployment, client: &str) {
+    let (sentinel, server) = (place.sentinels()[0].addr(), place.nodes()[0].addr());
+    let own = format!("&sentinel_ca={}", place.tls().unwrap().ca.display());
+    let url = |options: &str| format!("{}{options}", url_for(place, client));
+    for right in [
+        "&tls_server_name=localhost".to_owned(),
+        format!("&tls_server_name=localhost{own}"),
+        format!("{own}&sentinel_tls_server_name=localhost"),
+    ] {
+        let locks = connect(&url(&right)).await;
+        lock_once(&locks).await;
+        close(locks).await;
+    }
+    for (wrong, whose) in [
+        ("&tls_server_name=elsewhere".to_owned(), sentinel),
+        (format!("&tls_server_name=elsewhere{own}"), server),
+        (
+            format!("{own}&sentinel_tls_server_name=elsewhere"),
+            sentinel,
+        ),
+    ] {
+        let error = locktopus::connect(&url(&wrong)).await.unwrap_err();
+        let said = chain(&error);
+        let certificate = said.to_lowercase().contains("certificate");
+        assert!(
+            certificate && said.contains(&whose.to_string()),
+            "{wrong}: {said}"
+        );
+    }
 }
 
 fn trusting(ca: &Path) -> ClientConfig {

@@ -146,16 +146,6 @@ impl BackendUrl {
                 return error("option router=client", problem);
             }
         }
-        if options.client == Some(ClientChoice::Fred) && has_sentinels {
-            if options.sentinel_tls.differ() {
-                let problem = "is not possible with client=fred, which has the same TLS settings for all; use client=redis";
-                return error("a TLS option for sentinels", problem);
-            }
-            if options.tls.server_name.is_some() {
-                let problem = "is not possible with client=fred behind sentinels; use client=redis";
-                return error("option \"tls_server_name\"", problem);
-            }
-        }
         let sentinel_login = options.sentinel_user.is_some() || options.sentinel_password.is_some();
         if sentinel_login && !has_sentinels {
             return error("a sentinel login", "means nothing without sentinels");

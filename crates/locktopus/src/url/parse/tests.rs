@@ -223,14 +223,6 @@ fn errors_name_the_input() {
             "\"sentinel_cert\" and \"sentinel_key\"",
         ),
         (
-            "rediss-sentinel://h/m?client=fred&sentinel_ca=/x",
-            "client=fred",
-        ),
-        (
-            "rediss-sentinel://h/m?client=fred&tls_server_name=x",
-            "\"tls_server_name\"",
-        ),
-        (
             "redis://h?names=odd",
             "names=\"odd\" must be plain or escaped",
         ),
