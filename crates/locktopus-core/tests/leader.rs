@@ -199,12 +199,12 @@ async fn candidates_of_one_owner_do_not_lead_together() {
 #[tokio::test]
 async fn work_takes_no_step_after_the_lease_is_over() {
     let locks = Scripted::new().locks();
-    let election = locks.leader("l").max_term(Duration::from_millis(40));
+    let election = locks.leader("l").max_term(Duration::from_millis(500));
     let steps = AtomicUsize::new(0);
     let leadership = election.campaign().await.unwrap();
     let work = leadership.while_leading(std::future::poll_fn(|_| {
         steps.fetch_add(1, Ordering::SeqCst);
-        std::thread::park_timeout(Duration::from_millis(60));
+        std::thread::sleep(leadership.remaining());
         Poll::<()>::Pending
     }));
     let mut work = pin!(work);

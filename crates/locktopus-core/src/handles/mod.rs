@@ -5,6 +5,7 @@
 //! | `locktopus` | the entry point: the builder, requests for each kind, shutdown |
 //! | `lock_request` | a request: its options, their check, the ways to acquire; inspection and eviction |
 //! | `guard`, `any_guard`, `lease` | a held lock; the guard of each kind; the view of a lease that guards share |
+//! | `while_held` | work that is dropped when the lease under it ends |
 //! | `owner_handle` | owners, who may enter a reentrant lock again |
 //! | `rw_lock`, `semaphore`, `latch` | the kinds that are more than one request |
 //! | `multi` | several locks at once, all or none |
@@ -26,3 +27,4 @@ pub(crate) mod owner_handle;
 pub(crate) mod rw_lock;
 pub(crate) mod semaphore;
 pub(crate) mod ticket;
+pub(crate) mod while_held;

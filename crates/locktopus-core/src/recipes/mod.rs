@@ -4,12 +4,10 @@
 //! |---|---|
 //! | `leader` | leader election: a mutex that is kept, and a loop that campaigns again |
 //! | `job` | periodic jobs: which runs are due, which were begun, one of them at a time |
-//! | `while_held` | work that is dropped when the lease under it ends |
 //! | `pauses` | what to do about an error: wait a little, or give up |
 //!
-//! Layers, lowest first: while_held, pauses, leader, job.
+//! Layers, lowest first: pauses, leader, job.
 
 pub(crate) mod job;
 pub(crate) mod leader;
 pub(crate) mod pauses;
-pub(crate) mod while_held;

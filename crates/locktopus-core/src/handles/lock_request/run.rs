@@ -7,10 +7,12 @@ use crate::engine::error::LockError;
 use crate::handles::any_guard::AnyGuard;
 use crate::handles::guard::LockGuard;
 use crate::handles::lease::Lease;
+use crate::handles::while_held::while_held;
 
 impl<G: AnyGuard> LockRequest<G> {
     /// Does `work` under the lock: takes it, runs the work, gives it back. The work is dropped at its
-    /// current await point as soon as the lock is lost.
+    /// current await point as soon as the lock is lost, and takes no step once the lease is over: the clock is looked at
+    /// before each, so a process that was stopped for longer than its lease does not go on with the work.
     ///
     /// If the work finishes and only the release finds that the lock had been lost, the result is returned
     /// all the same and a warning is logged: the work is done, and throwing its result away undoes nothing.
@@ -89,22 +91,12 @@ where
     F: FnOnce(Lease) -> Fut,
     Fut: Future,
 {
-    let target = guard.target().clone();
-    let done = tokio::select! {
-        biased;
-        cause = guard.lost() => Err(cause),
-        output = work(guard.lease()) => Ok(output),
-    };
-    match done {
-        Ok(output) => {
-            if let Err(error) = guard.release().await {
-                tracing::warn!(lock = %target, %error, "the work is done, but releasing its lock failed");
-            }
-            Ok(output)
-        }
-        Err(cause) => {
-            drop(guard);
-            Err(LockError::Lost { target, cause })
-        }
+    let (target, lease) = (guard.target().clone(), guard.lease());
+    // To make the future may be a step already.
+    lease.ensure_valid()?;
+    let output = while_held(&lease, work(lease.clone())).await?;
+    if let Err(error) = guard.release().await {
+        tracing::warn!(lock = %target, %error, "the work is done, but releasing its lock failed");
     }
+    Ok(output)
 }

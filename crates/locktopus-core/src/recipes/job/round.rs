@@ -13,7 +13,7 @@ use crate::engine::error::{LockError, Phase};
 use crate::handles::guard::LockGuard;
 use crate::handles::lock_request::LockRequest;
 use crate::handles::owner_handle::Owner;
-use crate::recipes::while_held::while_held;
+use crate::handles::while_held::while_held;
 
 /// Longest tolerance, unless a longer one is asked for.
 const TOLERANCE: Duration = Duration::from_secs(60);

@@ -10,7 +10,7 @@ use crate::engine::error::{LockError, LostCause};
 use crate::handles::fence::{Fence, HolderMark};
 use crate::handles::guard::LockGuard;
 use crate::handles::lease::Lease;
-use crate::recipes::while_held::while_held;
+use crate::handles::while_held::while_held;
 
 /// Being the leader: from [`LeaderElection::campaign`](crate::LeaderElection::campaign).
 ///

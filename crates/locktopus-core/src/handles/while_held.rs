@@ -1,4 +1,4 @@
-//! Work that is dropped when the lease under it ends.
+//! Work that is dropped when the lease under it ends: for `run` and `try_run`, leaders and jobs.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
