@@ -1,18 +1,50 @@
 //! The layers that do the same around each call write what they do once.
 
-use locktopus_core::{BackendError, ExtendOutcome};
+use std::future::Future;
 
-/// Implements `LockBackend` for a layer with a field `inner` and a method
-///
-/// ```text
-/// async fn around<T, F, Fut>(&self, call: Call, deadline: Instant, run: F) -> Result<T, BackendError>
-/// where
-///     F: Fn(Instant) -> Fut + Send + Sync,
-///     Fut: Future<Output = Result<T, BackendError>> + Send,
-/// ```
-///
-/// which gets each call that reaches the store, as a function of the deadline that the backend is to be given. The
-/// methods named first are forwarded; what stands in braces completes the implementation.
+use locktopus_core::{BackendError, DynBackend, ExtendOutcome, ExtendRequest, WakeStream};
+use tokio::time::Instant;
+
+use crate::call::Call;
+
+/// What a layer does around each call that reaches the store. [`around_each_call!`] makes a backend of it.
+pub(crate) trait Around: Send + Sync {
+    /// Where the calls go.
+    fn inner(&self) -> &DynBackend;
+
+    /// Makes one call. `run` is a function of the deadline that the backend is to be given.
+    fn around<T, F, Fut>(
+        &self,
+        call: Call,
+        deadline: Instant,
+        run: F,
+    ) -> impl Future<Output = Result<T, BackendError>> + Send
+    where
+        T: Send,
+        F: Fn(Instant) -> Fut + Send + Sync,
+        Fut: Future<Output = Result<T, BackendError>> + Send;
+
+    /// Makes one call for a batch of extensions, each of which has an answer of its own.
+    fn extend_around(
+        &self,
+        batch: &[ExtendRequest],
+        deadline: Instant,
+    ) -> impl Future<Output = Vec<Result<ExtendOutcome, BackendError>>> + Send {
+        async move {
+            let run = |deadline| async move { Ok(self.inner().extend(batch, deadline).await) };
+            let answers = self.around(Call::Extend, deadline, run).await;
+            answers.unwrap_or_else(|error| for_each_of(batch.len(), error))
+        }
+    }
+
+    /// What those who listen hear of a stream.
+    fn heard(&self, stream: WakeStream) -> WakeStream {
+        stream
+    }
+}
+
+/// Implements `LockBackend` for a layer with a field `inner` that is [`Around`] each call. The methods named first are
+/// forwarded; what stands in braces completes the implementation.
 macro_rules! around_each_call {
     ($layer:ty, forward: $($method:ident)+, { $($own:tt)* }) => {
         #[::async_trait::async_trait]
@@ -105,6 +137,32 @@ macro_rules! around_each_call {
                 self.around($crate::call::Call::Diagnose, deadline, run).await
             }
 
+            async fn extend(
+                &self,
+                batch: &[::locktopus_core::ExtendRequest],
+                deadline: ::tokio::time::Instant,
+            ) -> Vec<Result<::locktopus_core::ExtendOutcome, ::locktopus_core::BackendError>> {
+                self.extend_around(batch, deadline).await
+            }
+
+            fn listen(
+                &self,
+                target: &::locktopus_core::LockTarget,
+            ) -> Option<::locktopus_core::WakeStream> {
+                let stream = self.inner.listen(target)?;
+                Some(self.heard(stream))
+            }
+
+            async fn subscribe(
+                &self,
+                target: &::locktopus_core::LockTarget,
+                deadline: ::tokio::time::Instant,
+            ) -> Result<::locktopus_core::WakeStream, ::locktopus_core::BackendError> {
+                let run = |deadline| self.inner.subscribe(target, deadline);
+                let stream = self.around($crate::call::Call::Subscribe, deadline, run).await?;
+                Ok(self.heard(stream))
+            }
+
             $($own)*
         }
     };
@@ -113,10 +171,7 @@ macro_rules! around_each_call {
 pub(crate) use around_each_call;
 
 /// One error as the answer to each extension of a batch.
-pub(crate) fn for_each_of(
-    count: usize,
-    error: BackendError,
-) -> Vec<Result<ExtendOutcome, BackendError>> {
+fn for_each_of(count: usize, error: BackendError) -> Vec<Result<ExtendOutcome, BackendError>> {
     let (backend, kind, executed) = (error.backend(), error.kind(), error.executed());
     let message = error.message().to_owned();
     let copy = || Err(BackendError::new(backend, kind, executed, message.clone()));

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use locktopus_core::{
-    BackendError, BackendErrorKind, DynBackend, Executed, ExtendOutcome, ExtendRequest, LockTarget,
-    NameError, WakeStream, clock, lock,
+    BackendError, BackendErrorKind, DynBackend, Executed, LockTarget, NameError, WakeStream, clock,
+    lock,
 };
 use tokio::time::Instant;
 
-use crate::around::{around_each_call, for_each_of};
+use crate::around::{Around, around_each_call};
 use crate::call::Call;
 
 /// What happens to a call.
@@ -153,6 +153,31 @@ impl Chaos {
         Some(fault)
     }
 
+    /// The caller cannot know that it never ran.
+    fn never_sent(&self) -> BackendError {
+        let message = "held up by the chaos layer";
+        self.error(BackendErrorKind::Timeout, Executed::Maybe, message)
+    }
+
+    fn error(&self, kind: BackendErrorKind, executed: Executed, message: &str) -> BackendError {
+        BackendError::new(self.inner.info().name, kind, executed, message)
+    }
+
+    fn note(&self, target: &LockTarget) {
+        let mut seen = lock(&self.orders.seen);
+        let name = target.name().as_str();
+        if !seen.get(name).is_some_and(|kinds| kinds.contains(target)) {
+            let kinds = seen.entry(name.to_owned()).or_default();
+            kinds.insert(target.clone());
+        }
+    }
+}
+
+impl Around for Chaos {
+    fn inner(&self) -> &DynBackend {
+        &self.inner
+    }
+
     async fn around<T, F, Fut>(
         &self,
         call: Call,
@@ -160,6 +185,7 @@ impl Chaos {
         run: F,
     ) -> Result<T, BackendError>
     where
+        T: Send,
         F: Fn(Instant) -> Fut + Send + Sync,
         Fut: Future<Output = Result<T, BackendError>> + Send,
     {
@@ -195,26 +221,7 @@ impl Chaos {
         }
     }
 
-    /// The caller cannot know that it never ran.
-    fn never_sent(&self) -> BackendError {
-        let message = "held up by the chaos layer";
-        self.error(BackendErrorKind::Timeout, Executed::Maybe, message)
-    }
-
-    fn error(&self, kind: BackendErrorKind, executed: Executed, message: &str) -> BackendError {
-        BackendError::new(self.inner.info().name, kind, executed, message)
-    }
-
-    fn note(&self, target: &LockTarget) {
-        let mut seen = lock(&self.orders.seen);
-        let name = target.name().as_str();
-        if !seen.get(name).is_some_and(|kinds| kinds.contains(target)) {
-            let kinds = seen.entry(name.to_owned()).or_default();
-            kinds.insert(target.clone());
-        }
-    }
-
-    fn losing(&self, stream: WakeStream) -> WakeStream {
+    fn heard(&self, stream: WakeStream) -> WakeStream {
         let orders = Arc::clone(&self.orders);
         stream.filtered(move |_, _| !orders.deaf.load(Ordering::Acquire))
     }
@@ -225,29 +232,5 @@ around_each_call!(Chaos, forward: info shard group close, {
         // Every name passes here before anything is asked about it.
         self.note(target);
         self.inner.check(target)
-    }
-
-    async fn extend(
-        &self,
-        batch: &[ExtendRequest],
-        deadline: Instant,
-    ) -> Vec<Result<ExtendOutcome, BackendError>> {
-        let run = |deadline| async move { Ok(self.inner.extend(batch, deadline).await) };
-        let answers = self.around(Call::Extend, deadline, run).await;
-        answers.unwrap_or_else(|error| for_each_of(batch.len(), error))
-    }
-
-    fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
-        self.inner.listen(target).map(|stream| self.losing(stream))
-    }
-
-    async fn subscribe(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<WakeStream, BackendError> {
-        let run = |deadline| self.inner.subscribe(target, deadline);
-        let stream = self.around(Call::Subscribe, deadline, run).await?;
-        Ok(self.losing(stream))
     }
 });

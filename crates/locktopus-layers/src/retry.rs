@@ -3,12 +3,10 @@
 use std::future::Future;
 use std::time::Duration;
 
-use locktopus_core::{
-    BackendError, DynBackend, Executed, ExtendOutcome, ExtendRequest, LockTarget, WakeStream,
-};
+use locktopus_core::{BackendError, DynBackend, Executed, ExtendOutcome, ExtendRequest};
 use tokio::time::Instant;
 
-use crate::around::around_each_call;
+use crate::around::{Around, around_each_call};
 use crate::call::Call;
 
 /// Any backend, of which calls that failed without having run are made again.
@@ -83,6 +81,12 @@ impl Retry {
         let at = now.checked_add(pause)?;
         (at < deadline).then_some(at)
     }
+}
+
+impl Around for Retry {
+    fn inner(&self) -> &DynBackend {
+        &self.inner
+    }
 
     async fn around<T, F, Fut>(
         &self,
@@ -91,6 +95,7 @@ impl Retry {
         run: F,
     ) -> Result<T, BackendError>
     where
+        T: Send,
         F: Fn(Instant) -> Fut + Send + Sync,
         Fut: Future<Output = Result<T, BackendError>> + Send,
     {
@@ -108,11 +113,8 @@ impl Retry {
             done += 1;
         }
     }
-}
-
-around_each_call!(Retry, forward: info check shard group listen close, {
     /// Repeats those extensions of the batch that were not executed, and no others.
-    async fn extend(
+    async fn extend_around(
         &self,
         batch: &[ExtendRequest],
         deadline: Instant,
@@ -139,16 +141,9 @@ around_each_call!(Retry, forward: info check shard group listen close, {
         }
         answers
     }
+}
 
-    async fn subscribe(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<WakeStream, BackendError> {
-        let run = |deadline| self.inner.subscribe(target, deadline);
-        self.around(Call::Subscribe, deadline, run).await
-    }
-});
+around_each_call!(Retry, forward: info check shard group close, {});
 
 /// A pause shortened by chance by up to a half, so that those who failed together do not ask together.
 fn shortened(pause: Duration) -> Duration {

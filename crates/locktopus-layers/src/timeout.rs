@@ -3,13 +3,10 @@
 use std::future::Future;
 use std::time::Duration;
 
-use locktopus_core::{
-    BackendError, BackendErrorKind, BackendInfo, DynBackend, Executed, ExtendOutcome,
-    ExtendRequest, LockTarget, WakeStream,
-};
+use locktopus_core::{BackendError, BackendErrorKind, BackendInfo, DynBackend, Executed};
 use tokio::time::{Instant, timeout_at};
 
-use crate::around::{around_each_call, for_each_of};
+use crate::around::{Around, around_each_call};
 use crate::call::Call;
 
 /// What a backend that keeps to its deadline may take to say so: its own error tells more than one made here.
@@ -45,6 +42,12 @@ impl Timeout {
         info.call_timeout = info.call_timeout.min(limit);
         Self { inner, info }
     }
+}
+
+impl Around for Timeout {
+    fn inner(&self) -> &DynBackend {
+        &self.inner
+    }
 
     async fn around<T, F, Fut>(
         &self,
@@ -53,6 +56,7 @@ impl Timeout {
         run: F,
     ) -> Result<T, BackendError>
     where
+        T: Send,
         F: Fn(Instant) -> Fut + Send + Sync,
         Fut: Future<Output = Result<T, BackendError>> + Send,
     {
@@ -74,27 +78,8 @@ impl Timeout {
     }
 }
 
-around_each_call!(Timeout, forward: check shard group listen close, {
+around_each_call!(Timeout, forward: check shard group close, {
     fn info(&self) -> &BackendInfo {
         &self.info
-    }
-
-    async fn extend(
-        &self,
-        batch: &[ExtendRequest],
-        deadline: Instant,
-    ) -> Vec<Result<ExtendOutcome, BackendError>> {
-        let run = |deadline| async move { Ok(self.inner.extend(batch, deadline).await) };
-        let answers = self.around(Call::Extend, deadline, run).await;
-        answers.unwrap_or_else(|error| for_each_of(batch.len(), error))
-    }
-
-    async fn subscribe(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<WakeStream, BackendError> {
-        let run = |deadline| self.inner.subscribe(target, deadline);
-        self.around(Call::Subscribe, deadline, run).await
     }
 });

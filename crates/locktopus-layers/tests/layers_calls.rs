@@ -186,32 +186,76 @@ async fn a_call_takes_no_longer_than_its_limit() {
     }
 }
 
-/// A backend that does not keep to its deadlines.
+/// A backend that does what it is asked to and never says so, whatever the deadline.
 #[derive(Debug)]
 struct Stuck {
     inner: MemoryBackend,
+    attempts: AtomicUsize,
 }
 
 #[async_trait]
 impl LockBackend for Stuck {
-    forward_backend!(inner: info check shard attempt group attempt_all release extend counter evict scan listen
-        subscribe diagnose close);
+    forward_backend!(inner: info check shard group attempt_all release counter evict scan listen subscribe diagnose
+        close);
+
+    async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
+        self.attempts.fetch_add(1, Ordering::Relaxed);
+        let _unsaid = self.inner.attempt(attempt).await?;
+        std::future::pending().await
+    }
+
+    async fn extend(
+        &self,
+        _: &[ExtendRequest],
+        _: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        std::future::pending().await
+    }
 
     async fn inspect(&self, _: &LockTarget, _: Instant) -> Result<LockState, BackendError> {
         std::future::pending().await
     }
 }
 
+/// Nobody may take for undone what may have run: it would be asked again, and never given back.
 #[tokio::test(start_paused = true)]
-async fn a_backend_that_ignores_its_deadline_is_cut_off() {
-    let inner = MemoryBackend::new();
+async fn a_backend_that_ignores_its_deadline_is_cut_off_and_may_have_run() {
     let limit = Duration::from_millis(40);
-    let quick = Timeout::new(Arc::new(Stuck { inner }), limit);
+    let store = MemoryBackend::new();
+    let stuck = Arc::new(Stuck {
+        inner: store.another_client(),
+        attempts: AtomicUsize::new(0),
+    });
+    let quick = Timeout::new(stuck.clone(), limit);
+    let is_cut_off = |started: Instant, error: &BackendError| {
+        assert!(started.elapsed() < limit * 2);
+        assert!(error.message().contains("timeout layer"), "{error}");
+        assert_eq!(error.kind(), BackendErrorKind::Timeout);
+        assert_eq!(error.executed(), Executed::Maybe);
+    };
     let started = Instant::now();
     let inspected = quick.inspect(&target("a"), started + LEASE).await;
-    let error = inspected.unwrap_err();
-    assert!(error.message().contains("timeout layer"), "{error}");
-    assert!(started.elapsed() < limit * 2);
+    is_cut_off(started, &inspected.unwrap_err());
+    let started = Instant::now();
+    let batch = [(); 2].map(|()| ExtendRequest::new(target("a"), OwnerId::generate(), LEASE));
+    for answer in quick.extend(&batch, started + LEASE).await {
+        is_cut_off(started, &answer.unwrap_err());
+    }
+    let started = Instant::now();
+    let attempted = quick.attempt(&attempt(LEASE)).await;
+    is_cut_off(started, &attempted.unwrap_err());
+
+    stuck.attempts.store(0, Ordering::Relaxed);
+    let locks = Locktopus::builder(Retry::new(Arc::new(quick)))
+        .build()
+        .unwrap();
+    locks.lock("b").try_acquire().await.unwrap_err();
+    assert_eq!(stuck.attempts.load(Ordering::Relaxed), 1);
+    // What the attempt took is given back long before the lease is over.
+    let others = Locktopus::builder(store).build().unwrap();
+    let begun = Instant::now();
+    let guard = others.lock("b").wait_at_most(LEASE).acquire().await;
+    assert!(guard.is_ok() && begun.elapsed() < LEASE / 10, "{guard:?}");
 }
 
 #[tokio::test(start_paused = true)]
