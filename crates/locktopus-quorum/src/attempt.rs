@@ -19,13 +19,8 @@ pub(super) async fn attempt(
     members: &Arc<Members>,
     attempt: &AcquireAttempt,
 ) -> Result<AttemptOutcome, BackendError> {
-    members.ready()?;
+    members.ready_before(attempt.deadline)?;
     members.check_lease(attempt.lease)?;
-    if attempt.deadline <= Instant::now() {
-        let (kind, executed) = (BackendErrorKind::Timeout, Executed::No);
-        let message = "the deadline was over before any node was asked";
-        return Err(BackendError::new(NAME, kind, executed, message));
-    }
     let sent = clock::now();
     let until = attempt.deadline.saturating_duration_since(Instant::now()) + attempt.lease;
     let (target, owner) = (&attempt.target, &attempt.owner);

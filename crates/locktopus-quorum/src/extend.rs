@@ -45,7 +45,7 @@ struct Round {
 
 impl Round {
     fn begin(members: &Arc<Members>, batch: &[ExtendRequest], deadline: Instant) -> Self {
-        let open = |request| Ballot::open(members, request);
+        let open = |request| Ballot::open(members, request, deadline);
         let locks: Vec<Ballot> = batch.iter().map(open).collect();
         let mut fan = FanOut::new(members);
         for node in 0..members.nodes.len() {
@@ -201,9 +201,9 @@ struct Ballot {
 }
 
 impl Ballot {
-    fn open(members: &Members, request: &ExtendRequest) -> Self {
+    fn open(members: &Members, request: &ExtendRequest, deadline: Instant) -> Self {
         let refused = members
-            .ready()
+            .ready_before(deadline)
             .and_then(|()| super::supported(request.target.kind()))
             .and_then(|()| members.check_lease(request.lease));
         let nodes = members.nodes.len();

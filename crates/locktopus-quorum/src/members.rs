@@ -66,6 +66,18 @@ impl Members {
     }
 
     /// A restarted node waits for the longest lease to pass before it votes, so no lease may be longer.
+    /// As [`ready`](Self::ready), for a request that need not be begun any more if its deadline is over: then no node is
+    /// asked, and nothing has happened.
+    pub(super) fn ready_before(&self, deadline: Instant) -> Result<(), BackendError> {
+        self.ready()?;
+        if Instant::now() < deadline {
+            return Ok(());
+        }
+        let (kind, executed) = (BackendErrorKind::Timeout, Executed::No);
+        let message = "the deadline was over before any node was asked";
+        Err(BackendError::new(NAME, kind, executed, message))
+    }
+
     pub(super) fn check_lease(&self, lease: Duration) -> Result<(), BackendError> {
         if lease <= self.max_lease {
             return Ok(());

@@ -14,7 +14,7 @@ pub(super) async fn release(
     members: &Arc<Members>,
     request: &ReleaseRequest,
 ) -> Result<ReleaseOutcome, BackendError> {
-    members.ready()?;
+    members.ready_before(request.deadline)?;
     let (target, owner) = (&request.target, &request.owner);
     let unknown = (members.nodes.len(), members.max_lease);
     let claim = members.ledger.adopt(target, owner, unknown);

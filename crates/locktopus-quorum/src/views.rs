@@ -84,7 +84,7 @@ pub(super) async fn inspect(
     target: &LockTarget,
     deadline: Instant,
 ) -> Result<LockState, BackendError> {
-    members.ready()?;
+    members.ready_before(deadline)?;
     let answers = states(members, target, deadline).await;
     let states = majority(
         members,
@@ -161,7 +161,7 @@ pub(super) async fn evict(
     target: &LockTarget,
     deadline: Instant,
 ) -> Result<Eviction, BackendError> {
-    members.ready()?;
+    members.ready_before(deadline)?;
     let answers = ask_all(members, deadline, |node, deadline| {
         let target = target.clone();
         async move { node.backend.evict(&target, deadline).await }
@@ -201,7 +201,7 @@ pub(super) async fn scan(
     cursor: Option<ScanCursor>,
     deadline: Instant,
 ) -> Result<LockPage, BackendError> {
-    members.ready()?;
+    members.ready_before(deadline)?;
     let at = match &cursor {
         None => vec![Progress::Start; members.nodes.len()],
         Some(cursor) => Progress::parse(&cursor.0, members.nodes.len()).ok_or_else(|| {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendErrorKind, DynBackend, ExtendOutcome, ExtendRequest,
-    LockBackend, LockError, LockKind, LockName, LockTarget, Locktopus, LostCause, MutexProfile,
-    NameError, OwnerId, ReleaseOutcome, ReleaseRequest, Severity, ValueEncoding,
+    AcquireAttempt, AttemptOutcome, BackendErrorKind, DynBackend, Executed, ExtendOutcome,
+    ExtendRequest, LockBackend, LockError, LockKind, LockName, LockTarget, Locktopus, LostCause,
+    MutexProfile, NameError, OwnerId, ReleaseOutcome, ReleaseRequest, Severity, ValueEncoding,
 };
 use locktopus_memory::MemoryBackend;
 use locktopus_quorum::QuorumBackend;
@@ -304,6 +304,44 @@ async fn a_grant_whose_validity_is_spent_is_never_returned() {
         }
     }
     assert!(granted > 0 && spent > 0, "{granted} {spent}");
+    settled(&peers, &quorum).await;
+}
+
+/// Whose deadline is over is told that it is, and that nothing has happened: no node was asked.
+#[tokio::test(start_paused = true)]
+async fn what_comes_too_late_is_not_begun() {
+    let peers = peers(3, 9);
+    let quorum = trusted(&peers).build().unwrap();
+    let (target, owner) = (mutex("job"), OwnerId::generate());
+    let granted = quorum.attempt(&attempt(&target, &owner)).await.unwrap();
+    all_answered(&peers, &quorum, 3).await;
+    let late = Instant::now();
+    let mut errors = Vec::new();
+    let attempt = AcquireAttempt {
+        deadline: late,
+        ..attempt(&target, &OwnerId::generate())
+    };
+    errors.push(quorum.attempt(&attempt).await.unwrap_err());
+    let release_late = ReleaseRequest::new(target.clone(), owner.clone(), late);
+    errors.push(quorum.release(&release_late).await.unwrap_err());
+    let extension = ExtendRequest::new(target.clone(), owner.clone(), LEASE * 2);
+    let extended = quorum.extend(&[extension], late).await;
+    errors.extend(extended.into_iter().map(Result::unwrap_err));
+    errors.push(quorum.evict(&target, late).await.unwrap_err());
+    errors.push(quorum.inspect(&target, late).await.unwrap_err());
+    assert_eq!(errors.len(), 5);
+    for error in errors {
+        assert_eq!(error.kind(), BackendErrorKind::Timeout, "{error}");
+        assert_eq!(error.executed(), Executed::No, "{error}");
+    }
+    for call in ["release", "extend", "evict", "inspect"] {
+        assert_eq!(peers.iter().map(|peer| peer.calls(call)).sum::<usize>(), 0);
+    }
+    // It is held as before, and can be given back.
+    let again = quorum.attempt(&self::attempt(&target, &owner)).await;
+    assert_eq!(again.unwrap(), granted);
+    let released = quorum.release(&release(&target, &owner)).await.unwrap();
+    assert_eq!(released, ReleaseOutcome::Released);
     settled(&peers, &quorum).await;
 }
 

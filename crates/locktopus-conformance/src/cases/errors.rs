@@ -55,7 +55,7 @@ pub async fn a_late_change_is_told_truly(ctx: Ctx) {
     let release = ReleaseRequest::new(ctx.target(), owner.clone(), Instant::now());
     let answer = in_time(a.backend.release(&release)).await;
     let answer = answer.map(|outcome| outcome == ReleaseOutcome::Released);
-    told_truly(&ctx, "a release", answer, !b.is_held_by(&owner).await);
+    told_truly("a release", answer, !b.is_held_by(&owner).await);
     let _ = a.release(&owner).await;
 
     let owner = ctx.owner();
@@ -65,12 +65,12 @@ pub async fn a_late_change_is_told_truly(ctx: Ctx) {
     let answer = answers.remove(0);
     let answer = answer.map(|outcome| outcome == ExtendOutcome::Extended);
     let longer = b.remaining(&owner).await > LONG + ROUNDING;
-    told_truly(&ctx, "an extension", answer, longer);
+    told_truly("an extension", answer, longer);
 
     // The last, because one that was answered Maybe may still come.
     let answer = in_time(a.backend.evict(&ctx.target(), Instant::now())).await;
     let answer = answer.map(|eviction| eviction.evicted.contains(&owner));
-    told_truly(&ctx, "an eviction", answer, !b.is_held_by(&owner).await);
+    told_truly("an eviction", answer, !b.is_held_by(&owner).await);
     let _ = a.release(&owner).await;
 }
 
@@ -216,17 +216,15 @@ pub async fn two_kinds_on_one_name_do_no_harm(ctx: Ctx) {
 }
 
 /// `answer` says whether a change was made whose deadline was over, `made` whether it was.
-fn told_truly(ctx: &Ctx, what: &str, answer: Result<bool, BackendError>, made: bool) {
+fn told_truly(what: &str, answer: Result<bool, BackendError>, made: bool) {
     match answer {
         Ok(said) => Rule::Errors.check(
             said == made,
             format_args!("{what} was answered {said}, but happened: {made}"),
         ),
         Err(error) => {
-            // What a quorum calls answers of its nodes that do not come in time.
-            let no_quorum = ctx.is_quorum() && error.kind() == BackendErrorKind::NoQuorum;
             Rule::Deadlines.check(
-                error.kind() == BackendErrorKind::Timeout || no_quorum,
+                error.kind() == BackendErrorKind::Timeout,
                 format_args!(
                     "a spent deadline of {what} is an error of kind {:?}",
                     error.kind()
