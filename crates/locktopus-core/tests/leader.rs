@@ -204,7 +204,9 @@ async fn work_takes_no_step_after_the_lease_is_over() {
     let leadership = election.campaign().await.unwrap();
     let work = leadership.while_leading(std::future::poll_fn(|_| {
         steps.fetch_add(1, Ordering::SeqCst);
-        std::thread::sleep(leadership.remaining());
+        while !leadership.remaining().is_zero() {
+            std::thread::park_timeout(leadership.remaining());
+        }
         Poll::<()>::Pending
     }));
     let mut work = pin!(work);

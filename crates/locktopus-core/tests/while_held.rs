@@ -20,7 +20,9 @@ fn stopped(lease: Lease, steps: &Arc<AtomicUsize>) -> impl Future<Output = ()> +
     let steps = Arc::clone(steps);
     poll_fn(move |_| {
         steps.fetch_add(1, Ordering::SeqCst);
-        std::thread::sleep(lease.remaining());
+        while !lease.remaining().is_zero() {
+            std::thread::park_timeout(lease.remaining());
+        }
         Poll::Pending
     })
 }
