@@ -37,11 +37,18 @@ struct Fields<'a>(&'a mut Said);
 
 impl Visit for Fields<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.insert(field.name(), format!("{value:?}"));
+        self.record_str(field, &format!("{value:?}"));
+    }
+
+    /// The attributes of OpenTelemetry have signed numbers only.
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        panic!("{field} is an unsigned number, which becomes a text: {value}");
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.0.insert(field.name(), value.to_owned());
+        // OpenTelemetry keeps both, up to a number of attributes, and nothing beyond.
+        let before = self.0.insert(field.name(), value.to_owned());
+        assert_eq!(before, None, "{field} was said before");
     }
 }
 
@@ -173,10 +180,11 @@ fn a_wait_says_where_it_stands_and_that_it_was_given_up() {
         let [first, second, ours] =
             [(); 3].map(|()| Locktopus::builder(store.another_client()).build().unwrap());
         let _held = first.lock("a").acquire().await.unwrap();
-        let mut waits = Box::pin(second.lock("a").acquire());
-        assert!(waits.as_mut().now_or_never().is_none());
+        let waits = tokio::spawn(second.lock("a").into_future());
+        tokio::task::yield_now().await;
         ended.take();
-        let error = ours.lock("a").wait_at_most(SECOND).acquire().await;
+        // Long enough to look again and again, and to be told where it stands each time.
+        let error = ours.lock("a").wait_at_most(SECOND * 60).acquire().await;
         assert!(error.is_err());
         // Its place is given back in the background.
         sleep(SECOND / 10).await;
@@ -195,5 +203,6 @@ fn a_wait_says_where_it_stands_and_that_it_was_given_up() {
             waited(("lock.ahead", "1"), "dropped"),
         ];
         assert_eq!(ended.take(), expected);
+        waits.abort();
     });
 }

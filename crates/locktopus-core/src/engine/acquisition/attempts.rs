@@ -32,6 +32,7 @@ pub(crate) struct Acquisition<'a> {
     pub(super) pauses: u32,
     /// The last subscription failed.
     pub(super) unsubscribed: bool,
+    position: observe::Position,
     /// Others of this process wait behind it.
     pub(super) lead: Option<Lead>,
 }
@@ -69,6 +70,7 @@ impl<'a> Acquisition<'a> {
             state: AcquisitionState::new(plan.target.kind().new_owner()),
             pauses: 0,
             unsubscribed: false,
+            position: observe::Position::unknown(),
             lead,
         };
         acquisition.state.terms = acquisition.terms();
@@ -150,13 +152,13 @@ impl<'a> Acquisition<'a> {
     }
 
     /// Tells those who watch this wait, or one behind it, where it stands.
-    fn report(&self, obstacle: &Obstacle) {
+    fn report(&mut self, obstacle: &Obstacle) {
         let (ahead, remaining) = match *obstacle {
             Obstacle::Held(remaining) => (None, remaining),
             Obstacle::Queued { remaining, ahead } => (Some(ahead), remaining),
             Obstacle::Failed(_) => return,
         };
-        ahead.into_iter().for_each(observe::stands_behind);
+        ahead.into_iter().for_each(|ahead| self.position.is(ahead));
         if let Some(progress) = &self.plan.progress {
             progress.report(ahead, remaining, self.plan.lease);
         }

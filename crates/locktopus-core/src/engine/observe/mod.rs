@@ -124,14 +124,24 @@ impl Waiting<'_> {
     }
 }
 
-/// The wait under way in this task has so many before it in the backend's queue.
-pub(crate) fn stands_behind(ahead: u64) {
-    spans::stands_behind("lock.ahead", ahead);
+/// How many the wait under way in this task had before it in the backend's queue when it last heard. To be dropped in that task.
+#[derive(Debug)]
+pub(crate) struct Position(spans::Position);
+
+impl Position {
+    /// Nothing was heard yet.
+    pub(crate) fn unknown() -> Self {
+        Self(spans::Position::new("lock.ahead", None))
+    }
+
+    pub(crate) fn is(&mut self, ahead: u64) {
+        self.0.is(ahead);
+    }
 }
 
 /// The wait under way in this task came when so many of this process waited.
 pub(crate) fn stands_behind_here(ahead: u64) {
-    spans::stands_behind("lock.ahead_here", ahead);
+    let _told_at_once = spans::Position::new("lock.ahead_here", Some(ahead));
 }
 
 /// A lock that is held. Ends when it is dropped.

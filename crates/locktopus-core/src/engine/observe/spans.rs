@@ -40,7 +40,7 @@ impl Wait {
     }
 
     pub(super) fn granted(&self, token: Option<FencingToken>) {
-        self.span.record("lock.token", token.map(FencingToken::get));
+        self.span.record("lock.token", token_number(token));
     }
 
     pub(super) fn ended(&mut self, outcome: &'static str) {
@@ -57,10 +57,39 @@ impl Drop for Wait {
     }
 }
 
-/// The wait's span is the innermost one where the engine calls this. If the program's subscriber does not want that span,
-/// the innermost one is the program's own, which has no such field.
-pub(super) fn stands_behind(field: &'static str, ahead: u64) {
-    Span::current().record(field, ahead);
+/// Where a wait stands. Its span is told once, when this is dropped: OpenTelemetry keeps all values that a field ever had,
+/// and takes no more fields after so many.
+#[derive(Debug)]
+pub(super) struct Position {
+    field: &'static str,
+    ahead: Option<u64>,
+}
+
+impl Position {
+    pub(super) fn new(field: &'static str, ahead: Option<u64>) -> Self {
+        Self { field, ahead }
+    }
+
+    pub(super) fn is(&mut self, ahead: u64) {
+        self.ahead = Some(ahead);
+    }
+}
+
+impl Drop for Position {
+    /// The wait's span is the innermost one where the engine drops this. If the program's subscriber does not want that span,
+    /// the innermost one is the program's own, which has no such field.
+    fn drop(&mut self) {
+        Span::current().record(self.field, self.ahead.map(number));
+    }
+}
+
+/// Attributes of OpenTelemetry are signed; other numbers become text.
+fn number(of: u64) -> i64 {
+    i64::try_from(of).unwrap_or(i64::MAX)
+}
+
+fn token_number(token: Option<FencingToken>) -> Option<i64> {
+    token.map(|token| number(token.get()))
 }
 
 /// A lock that is held.
@@ -83,7 +112,7 @@ impl Hold {
             lock.kind = target.kind().as_str(),
             lock.backend = backend,
             lock.name = name(target, names),
-            lock.token = token.map(FencingToken::get),
+            lock.token = token_number(token),
             lock.end = Empty,
         );
         if let Some(wait) = wait {

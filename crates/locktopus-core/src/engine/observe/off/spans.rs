@@ -20,7 +20,16 @@ impl Wait {
     pub(super) fn ended(&mut self, _: &'static str) {}
 }
 
-pub(super) fn stands_behind(_: &'static str, _: u64) {}
+#[derive(Debug)]
+pub(super) struct Position;
+
+impl Position {
+    pub(super) fn new(_: &'static str, _: Option<u64>) -> Self {
+        Self
+    }
+
+    pub(super) fn is(&mut self, _: u64) {}
+}
 
 #[derive(Debug)]
 pub(super) struct Hold;
