@@ -11,6 +11,7 @@ use crate::event::{AttemptId, Event, Mode, Record, Rules};
 use crate::journal::FORMAT;
 use crate::malformed::Malformed;
 use crate::reader::History;
+use crate::stalls::Stalls;
 
 /// A history by locks and attempts.
 #[derive(Debug, Default)]
@@ -19,6 +20,7 @@ pub(super) struct Assembled {
     /// In the order in which they were done.
     pub(super) faults: Vec<Fault>,
     pub(super) malformed: Vec<Malformed>,
+    pub(super) stalls: Stalls,
     pub(super) workers: usize,
 }
 
@@ -105,6 +107,11 @@ impl Assembler {
                     verb: verb.clone(),
                     target: target.clone(),
                 });
+                Ok(())
+            }
+            Event::Stalled { since, everybody } => {
+                let worker = (!everybody).then_some(record.worker);
+                self.out.stalls.add(worker, *since, record.at);
                 Ok(())
             }
             Event::Started {
@@ -237,6 +244,7 @@ impl Assembler {
             orders.clear();
             tenure::assign(lock);
         }
+        self.out.stalls.finish();
         self.out.workers = self.workers.len();
         self.out
     }

@@ -53,6 +53,15 @@ pub enum Event {
         /// To whom.
         target: String,
     },
+    /// The machine did not run the worker's process from `since` until now: it was stopped, or others had its processors.
+    /// What the worker did late meanwhile is not the lock's doing.
+    Stalled {
+        /// From when, in nanoseconds.
+        since: u64,
+        /// Whether everybody waited for this process, as for what the locks protect.
+        #[serde(default)]
+        everybody: bool,
+    },
     /// An attempt begins; recorded before anything is sent.
     Started {
         /// Number of the attempt.
@@ -149,7 +158,11 @@ impl Event {
     #[must_use]
     pub const fn attempt(&self) -> Option<u64> {
         match *self {
-            Self::Opened { .. } | Self::Closed | Self::Declared { .. } | Self::Fault { .. } => None,
+            Self::Opened { .. }
+            | Self::Closed
+            | Self::Declared { .. }
+            | Self::Fault { .. }
+            | Self::Stalled { .. } => None,
             Self::Started { attempt, .. }
             | Self::Enqueued { attempt, .. }
             | Self::Granted { attempt, .. }
@@ -172,6 +185,7 @@ impl Event {
             Self::Closed => "closed",
             Self::Declared { .. } => "declared",
             Self::Fault { .. } => "a fault",
+            Self::Stalled { .. } => "a stall",
             Self::Started { .. } => "started",
             Self::Enqueued { .. } => "enqueued",
             Self::Granted { .. } => "granted",

@@ -48,20 +48,22 @@
 //! *Validity* runs from the moment a grant was received to the end that the lock promised, that
 //! the loss was signalled, or that the release began, whichever is first. *Use* is the critical
 //! section itself. Overlaps of validity are the lock's fault; overlaps of use may also come from
-//! holders that slept through the end of their lease, and are what fencing tokens are for.
+//! holders that slept through the end of their lease, and are what fencing tokens are for. Where the
+//! history says that a worker was stalled ([`Event::Stalled`]), what it did late for that long is counted, and
+//! is no violation.
 //!
 //! | modules | what is in them |
 //! |---|---|
 //! | `clock`, `event` | the clock that all workers share; what they write down |
 //! | `recorder`, `worker_log`, `journal` | writing it down: for a process, for a worker, to a file or memory |
 //! | `reader`, `malformed` | reading the files of all workers; histories that cannot have happened |
-//! | `attempt`, `assemble` | from records to attempts |
+//! | `attempt`, `stalls`, `assemble` | from records to attempts, and when the machine ran nobody |
 //! | `check`, `options` | the judgement of each property; how strict it is |
 //! | `overlap`, `fenwick`, `quantiles`, `wilson` | the algorithms that it uses |
 //! | `locking_set`, `leftovers` | lost updates under a lock; what must be gone at the end |
 //! | `property`, `verdict`, `offence`, `render` | what was found, with examples, as data and as text |
 //!
-//! Layers, lowest first: clock, fenwick, leftovers, locking_set, options, overlap, property, quantiles, wilson, event,
+//! Layers, lowest first: clock, fenwick, leftovers, locking_set, options, overlap, property, quantiles, stalls, wilson, event,
 //! attempt, journal, malformed, offence, reader, worker_log, assemble, verdict, recorder, check, render.
 
 #![cfg(unix)]
@@ -84,6 +86,7 @@ mod quantiles;
 mod reader;
 mod recorder;
 mod render;
+mod stalls;
 mod verdict;
 mod wilson;
 mod worker_log;

@@ -18,6 +18,9 @@ pub struct Options {
     /// How soon after the signal of a loss a use must have ended. It never allows use after the
     /// end of validity. 10 ms.
     pub reaction: Duration,
+    /// For how long a use may go on after the end, not counting the time for which the history says that its worker was
+    /// stalled. Uses that overlap for that reason alone are no violation either. 0.
+    pub use_limit: Duration,
     /// How much later the reply of an earlier grant may arrive than that of a later one, where
     /// both could be granted together (readers, permits). Only for the order of fair locks.
     /// 100 ms.
@@ -25,9 +28,17 @@ pub struct Options {
     /// A worker that tries again so soon after a failed attempt wanted the lock all the time.
     /// 1 s.
     pub retry_pause: Duration,
-    /// How late the signal of a loss may come after the end of validity. Not judged without.
+    /// A waiter that was stalled for so long altogether may have been taken for dead, and lost its place: nobody who was
+    /// granted a fair lock before it has overtaken it. 2 s.
+    pub stalled_waiter: Duration,
+    /// For how long after each fault waiters may find new places, in another order: whoever waited meanwhile is not judged.
+    /// Without it, faults are no excuse.
+    pub order_recovery: Option<Duration>,
+    /// How late the signal of a loss may come after the end of validity, not counting the time for which its worker was
+    /// stalled. Not judged without.
     pub lateness_limit: Option<Duration>,
-    /// How long nobody may be granted a lock that is wanted. Not judged without.
+    /// How long nobody may be granted a lock that is wanted, not counting the time for which the one who waited was
+    /// stalled. Not judged without.
     pub outage_limit: Option<Duration>,
 }
 
@@ -39,7 +50,10 @@ impl Default for Options {
             handed_on: Duration::from_secs(1),
             reaction: Duration::from_millis(10),
             reply_slack: Duration::from_millis(100),
+            use_limit: Duration::ZERO,
             retry_pause: Duration::from_secs(1),
+            stalled_waiter: Duration::from_secs(2),
+            order_recovery: None,
             lateness_limit: None,
             outage_limit: None,
         }

@@ -94,6 +94,9 @@ pub struct OverlapCount {
     pub checked: u64,
     /// Pairs that overlap, or grants beyond the limit.
     pub count: u64,
+    /// Those of them that are there only because a use went on for a moment, or its worker was stalled: see
+    /// [`Options::use_limit`](crate::Options::use_limit). Validities have none.
+    pub excused: u64,
     /// The longest, in nanoseconds.
     pub longest_ns: u64,
     /// All together, in nanoseconds; time is counted once for each lock.
@@ -159,13 +162,15 @@ pub struct AfterEnd {
     pub grants: u64,
     /// Uses that went on after the loss, the end of validity or the release.
     pub uses: u64,
+    /// Those of them that went on for longer than allowed while their worker was not stalled.
+    pub uses_over_limit: u64,
     /// The longest time by which one did, in nanoseconds.
     pub longest_ns: u64,
     /// All together, in nanoseconds.
     pub total_ns: u64,
     /// Extensions told after the loss, the end of validity or the release.
     pub extensions: u64,
-    /// The longest uses.
+    /// The longest uses over the limit.
     pub use_examples: Vec<Offence>,
     /// Some of the extensions.
     pub extension_examples: Vec<Offence>,
@@ -178,11 +183,11 @@ pub struct Lateness {
     pub lateness: Quantiles,
     /// Signals that came before the end of validity.
     pub early: u64,
-    /// Holders who went on after the end of validity and were never told.
+    /// Holders who went on after the end of validity and were never told, though they were not stalled for so long.
     pub unsignalled: u64,
     /// What was allowed, in nanoseconds.
     pub limit_ns: Option<u64>,
-    /// Signals that came later than that.
+    /// Signals that came later than that, though their worker was not stalled for so long.
     pub late: u64,
     /// The latest ones.
     pub examples: Vec<Offence>,
@@ -195,6 +200,8 @@ pub struct Order {
     pub fair_locks: u64,
     /// Waits in their queues.
     pub waits: u64,
+    /// Further waits during which a fault or a stall may have taken the place: not judged.
+    pub disturbed: u64,
     /// Grants to attempts that began when another one was known to be waiting, and still was.
     pub overtakings: u64,
     /// Some of them.
@@ -210,7 +217,7 @@ pub struct Outage {
     pub longest_ns: u64,
     /// What was allowed, in nanoseconds.
     pub limit_ns: Option<u64>,
-    /// Stretches longer than that.
+    /// Stretches longer than that, without the time for which the one who waited was stalled.
     pub over_limit: u64,
     /// The longest ones.
     pub examples: Vec<Offence>,

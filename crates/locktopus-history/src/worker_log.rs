@@ -52,6 +52,17 @@ impl WorkerLog {
             .record(self.number, Event::Fault { verb, target })
     }
 
+    /// The machine did not run this worker's process since a reading of the clock. `everybody` if all workers wait for
+    /// this process now and then.
+    ///
+    /// # Errors
+    ///
+    /// See [`WorkerLog`].
+    pub fn stalled(&self, since: u64, everybody: bool) -> Result<(), RecordError> {
+        self.journal
+            .record(self.number, Event::Stalled { since, everybody })
+    }
+
     /// An attempt begins. Call it before anything is sent.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! What holders did when the lock was not theirs any more.
 
 use crate::assemble::Assembled;
+use crate::attempt::{Attempt, Held};
 use crate::clock::nanos;
 use crate::offence::Offence;
 use crate::offence::Worst;
@@ -9,6 +10,7 @@ use crate::verdict::AfterEnd;
 
 pub(super) fn check(all: &Assembled, options: &Options) -> AfterEnd {
     let reaction = nanos(options.reaction);
+    let limit = nanos(options.use_limit);
     let mut found = AfterEnd::default();
     let mut uses = Worst::new(options.examples);
     let mut extensions = Worst::new(options.examples);
@@ -26,10 +28,15 @@ pub(super) fn check(all: &Assembled, options: &Options) -> AfterEnd {
             let allowed = held.usable_until(reaction);
             for (start, end) in attempt.certain_uses().filter(|&(_, end)| end > allowed) {
                 let from = allowed.max(start);
+                let stalled = all.stalls.within(attempt.id.worker, from, end);
                 found.uses += 1;
+                let over = end - from - stalled > limit;
+                found.uses_over_limit += u64::from(over);
                 found.longest_ns = found.longest_ns.max(end - from);
                 found.total_ns = found.total_ns.saturating_add(end - from);
-                uses.add(offence(from, end - from, "still inside"));
+                if over {
+                    uses.add(offence(from, end - from, "still inside"));
+                }
             }
             for &at in &held.late_extensions {
                 found.extensions += 1;
@@ -40,4 +47,24 @@ pub(super) fn check(all: &Assembled, options: &Options) -> AfterEnd {
     found.use_examples = uses.into_list();
     found.extension_examples = extensions.into_list();
     found
+}
+
+/// The same uses, without what is excused: an end that was late for a moment, or because the worker was stalled, is taken for
+/// the end that there should have been.
+pub(super) fn uses_less_excused<'a>(
+    all: &'a Assembled,
+    (attempt, held): (&'a Attempt, &'a Held),
+    options: &Options,
+) -> impl Iterator<Item = (u64, u64)> + 'a {
+    let allowed = held.usable_until(nanos(options.reaction));
+    let limit = nanos(options.use_limit);
+    attempt.certain_uses().map(move |(start, end)| {
+        let from = allowed.max(start);
+        if end <= from {
+            return (start, end);
+        }
+        let stalled = all.stalls.within(attempt.id.worker, from, end);
+        let excused = end - from - stalled <= limit;
+        (start, if excused { from } else { end })
+    })
 }

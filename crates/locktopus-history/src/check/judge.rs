@@ -27,7 +27,7 @@ pub(super) fn judge(verdict: &Verdict, malformed: usize) -> Vec<Judgement> {
 
 /// Violations, and how many things were put to the test.
 fn numbers(verdict: &Verdict, property: Property, malformed: u64) -> (u64, u64) {
-    let of = |overlap: &OverlapCount| (overlap.count, overlap.checked);
+    let of = |overlap: &OverlapCount| (overlap.count - overlap.excused, overlap.checked);
     let (tokens, fenced) = (&verdict.tokens, &verdict.fenced);
     match property {
         Property::WellFormed => (malformed, verdict.facts.records as u64),
@@ -39,7 +39,7 @@ fn numbers(verdict: &Verdict, property: Property, malformed: u64) -> (u64, u64) 
         Property::FallingTokens => (tokens.falls, tokens.checked),
         Property::StaleWrites => (fenced.stale_missed, fenced.accepted),
         Property::GoodWrites => (fenced.good_rejected, fenced.accepted + fenced.rejected),
-        Property::UseAfterEnd => (verdict.after_end.uses, verdict.after_end.grants),
+        Property::UseAfterEnd => (verdict.after_end.uses_over_limit, verdict.after_end.grants),
         Property::ExtensionAfterEnd => (verdict.after_end.extensions, verdict.after_end.grants),
         Property::LossSignal => loss_signal(verdict),
         Property::FairOrder => (verdict.order.overtakings, verdict.order.waits),

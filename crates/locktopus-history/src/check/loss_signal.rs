@@ -34,12 +34,17 @@ pub(super) fn check(all: &Assembled, options: &Options) -> Lateness {
                 let late = lost.at.saturating_sub(lost.valid_until);
                 values.push(late);
                 found.early += u64::from(lost.at < lost.valid_until);
-                if late > allowed {
+                let stalled = all
+                    .stalls
+                    .within(attempt.id.worker, lost.valid_until, lost.at);
+                if late.saturating_sub(stalled) > allowed {
                     found.late += u64::from(limit.is_some());
                     add(attempt, lost.at, late, "signalled late");
                 }
-            } else if let Some((end, late)) = unsignalled(held).filter(|&(_, late)| late > allowed)
-            {
+            } else if let Some((end, late)) = unsignalled(held).filter(|&(end, late)| {
+                let stalled = all.stalls.within(attempt.id.worker, end, end + late);
+                late - stalled > allowed
+            }) {
                 found.unsignalled += 1;
                 add(attempt, end, late, "never signalled");
             }

@@ -1,7 +1,7 @@
 //! Fair locks are granted in the order of arrival.
 //!
 //! An attempt is overtaken if it was known to be in the queue before another one even began, and
-//! was still waiting when that one was granted.
+//! was still waiting when that one was granted. Whoever may have lost its place meanwhile is left out.
 
 use crate::assemble::{Assembled, Lock};
 use crate::attempt::{Answer, Attempt, Held};
@@ -19,7 +19,12 @@ pub(super) fn check(all: &Assembled, options: &Options) -> Order {
     let mut worst = Worst::new(options.examples);
     for lock in all.locks.iter().filter(|lock| lock.rules.fair) {
         order.fair_locks += 1;
-        let mut waits: Vec<Wait<'_>> = lock.attempts.iter().filter_map(Wait::of).collect();
+        let (mut waits, disturbed): (Vec<Wait<'_>>, Vec<_>) = lock
+            .attempts
+            .iter()
+            .filter_map(Wait::of)
+            .partition(|wait| !may_have_lost_its_place(wait, all, options));
+        order.disturbed += disturbed.len() as u64;
         waits.sort_by_key(|wait| wait.from);
         order.waits += waits.len() as u64;
         order.overtakings += overtakings(lock, &waits, slack, &mut worst);
@@ -37,6 +42,20 @@ struct Wait<'a> {
     /// by its token was no overtaking, whatever the replies looked like.
     token: u64,
     group: usize,
+}
+
+/// Whether a fault or a stall during the wait may have had it begin anew, behind others.
+fn may_have_lost_its_place(wait: &Wait<'_>, all: &Assembled, options: &Options) -> bool {
+    let stalled = all
+        .stalls
+        .within(wait.attempt.id.worker, wait.from, wait.until);
+    let disturbing = options.order_recovery.is_some_and(|recovery| {
+        let earliest = wait.from.saturating_sub(nanos(recovery));
+        let next = all.faults.partition_point(|fault| fault.at < earliest);
+        let next = all.faults.get(next);
+        next.is_some_and(|fault| fault.at < wait.until)
+    });
+    disturbing || stalled >= nanos(options.stalled_waiter)
 }
 
 const GROUPS: usize = 4;

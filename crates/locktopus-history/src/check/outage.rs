@@ -27,15 +27,19 @@ pub(super) fn check(all: &Assembled, double_grants: &[(u64, u64)], options: &Opt
             let length_ns = gap.end - gap.start;
             outage.gaps += 1;
             outage.longest_ns = outage.longest_ns.max(length_ns);
-            outage.over_limit += u64::from(limit.is_some_and(|limit| length_ns > limit));
-            worst.add(Offence {
-                lock: lock.name.clone(),
-                at_ns: gap.start,
-                length_ns,
-                first: gap.wanted_by,
-                second: None,
-                note: "wanted, and nobody was granted it".to_owned(),
-            });
+            let waited_by = gap.wanted_by.worker;
+            let awake = length_ns - all.stalls.within(waited_by, gap.start, gap.end);
+            outage.over_limit += u64::from(limit.is_some_and(|limit| awake > limit));
+            if limit.is_none_or(|limit| awake > limit) {
+                worst.add(Offence {
+                    lock: lock.name.clone(),
+                    at_ns: gap.start,
+                    length_ns,
+                    first: gap.wanted_by,
+                    second: None,
+                    note: "wanted, and nobody was granted it".to_owned(),
+                });
+            }
             for marks in verbs.values() {
                 blame_gap(&gap, marks, &mut outage.faults);
             }

@@ -9,6 +9,8 @@ use crate::options::Options;
 use crate::overlap::{Access, Span, WeightedSpan, find_excess, find_overlaps};
 use crate::verdict::OverlapCount;
 
+use super::after_end;
+
 pub(super) struct Found {
     pub(super) validity: OverlapCount,
     pub(super) in_use: OverlapCount,
@@ -23,6 +25,9 @@ pub(super) fn check(all: &Assembled, options: &Options) -> Found {
     let mut in_use = Tally::new("both inside", options);
     let mut permit_validity = Tally::new("valid", options);
     let mut permit_use = Tally::new("in use", options);
+    // What is left of the uses when late ends are excused.
+    let mut left_in_use = Tally::new("both inside", options);
+    let mut left_of_permits = Tally::new("in use", options);
     for lock in &all.locks {
         let believed = Stretches::believed(lock);
         let used = Stretches::used(lock);
@@ -30,7 +35,12 @@ pub(super) fn check(all: &Assembled, options: &Options) -> Found {
         in_use.exclusive(lock, &used);
         permit_validity.limited(lock, &believed);
         permit_use.limited(lock, &used);
+        let strict = Stretches::used_less_excused(all, lock, options);
+        left_in_use.exclusive(lock, &strict);
+        left_of_permits.limited(lock, &strict);
     }
+    in_use.excuse_all_but(left_in_use);
+    permit_use.excuse_all_but(left_of_permits);
     let mut double_grants = std::mem::take(&mut validity.starts);
     double_grants.append(&mut permit_validity.starts);
     Found {
@@ -61,6 +71,16 @@ impl<'a> Stretches<'a> {
             uses.map(move |(start, end)| (attempt, held.grant.mode, start, end))
         });
         Self(all.collect())
+    }
+
+    fn used_less_excused(all: &'a Assembled, lock: &'a Lock, options: &Options) -> Self {
+        let mut kept = Vec::new();
+        for (attempt, held) in lock.grants() {
+            let uses = after_end::uses_less_excused(all, (attempt, held), options);
+            let uses = uses.filter(|(start, end)| start < end);
+            kept.extend(uses.map(|(start, end)| (attempt, held.grant.mode, start, end)));
+        }
+        Self(kept)
     }
 }
 
@@ -154,6 +174,12 @@ impl Tally {
         self.count.count = self.count.count.saturating_add(count);
         self.count.longest_ns = self.count.longest_ns.max(longest_ns);
         self.count.total_ns = self.count.total_ns.saturating_add(total_ns);
+    }
+
+    /// What is not in `left` is excused, and no example of anything.
+    fn excuse_all_but(&mut self, left: Self) {
+        self.count.excused = self.count.count.saturating_sub(left.count.count);
+        self.worst = left.worst;
     }
 
     fn into_count(self) -> OverlapCount {

@@ -203,6 +203,11 @@ pub(crate) fn fault(at: u64, verb: &str) -> Life {
     life(0).put(at, Event::Fault { verb, target })
 }
 
+/// The machine did not run this worker, or one that everybody waited for.
+pub(crate) fn stall(worker: u32, since: u64, until: u64, everybody: bool) -> Life {
+    life(worker).put(until, Event::Stalled { since, everybody })
+}
+
 pub(crate) fn history(lives: impl IntoIterator<Item = Life>) -> History {
     let records = lives.into_iter().flat_map(|life| life.records);
     History::from_records(records.collect())

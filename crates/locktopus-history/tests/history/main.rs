@@ -10,3 +10,4 @@ mod malformed;
 mod million;
 mod random;
 mod simulation;
+mod stalled;

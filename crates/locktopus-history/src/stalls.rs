@@ -1,0 +1,82 @@
+//! When the machine did not run workers, so that what they did late is not blamed on locks.
+
+use std::collections::HashMap;
+
+/// A stretch of time, in nanoseconds: from when until when.
+type Stretch = (u64, u64);
+
+/// Stalls of all workers.
+#[derive(Debug, Default)]
+pub(super) struct Stalls {
+    of: HashMap<u32, Vec<Stretch>>,
+    everybody: Vec<Stretch>,
+}
+
+impl Stalls {
+    /// Notes one; `worker` is `None` if everybody was held up by it.
+    pub(super) fn add(&mut self, worker: Option<u32>, from: u64, until: u64) {
+        let list = match worker {
+            Some(worker) => self.of.entry(worker).or_default(),
+            None => &mut self.everybody,
+        };
+        list.push((from.min(until), until));
+    }
+
+    /// To be called once, after the last one was noted.
+    pub(super) fn finish(&mut self) {
+        merge(&mut self.everybody);
+        for own in self.of.values_mut() {
+            own.extend(&self.everybody);
+            merge(own);
+        }
+    }
+
+    /// For how much of the time between two readings this worker was not run, or waited for a process that was not.
+    pub(super) fn within(&self, worker: u32, from: u64, until: u64) -> u64 {
+        let list = self.of.get(&worker).unwrap_or(&self.everybody);
+        let first = list.partition_point(|&(_, end)| end <= from);
+        let reached = list[first..]
+            .iter()
+            .take_while(|&&(start, _)| start < until);
+        reached
+            .map(|&(start, end)| end.min(until) - start.max(from))
+            .sum()
+    }
+}
+
+/// Sorts stretches, and joins those that touch.
+fn merge(list: &mut Vec<Stretch>) {
+    list.sort_unstable();
+    list.dedup_by(|next, kept| {
+        let touches = next.0 <= kept.1;
+        if touches {
+            kept.1 = kept.1.max(next.1);
+        }
+        touches
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_counted_once() {
+        let mut stalls = Stalls::default();
+        for (worker, from, until) in [
+            (Some(1), 10, 20),
+            (Some(1), 15, 30),
+            (None, 25, 40),
+            (Some(2), 100, 110),
+            (None, 104, 106),
+        ] {
+            stalls.add(worker, from, until);
+        }
+        stalls.finish();
+        assert_eq!(stalls.within(1, 0, 200), 30 + 2);
+        assert_eq!(stalls.within(1, 12, 35), 23);
+        assert_eq!(stalls.within(1, 40, 104), 0);
+        assert_eq!(stalls.within(2, 0, 200), 15 + 10);
+        assert_eq!(stalls.within(3, 30, 105), 10 + 1);
+    }
+}
