@@ -17,6 +17,7 @@ pub use timeline::{Grant, Mark, Timeline};
 
 use super::plan::{Place, Subject, Verb};
 use crate::shared::provenance::{Environment, Harness, Run, Skipped};
+use crate::shared::stall::MachineStall;
 
 /// Version of this model. Raised when a reader of the previous version would misread a file.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -89,12 +90,18 @@ pub struct CellReport {
     pub figures: Figures,
     /// Promises that were not kept. Anything here fails the run.
     pub broken_promises: Vec<String>,
+    /// Properties that were not required here, each with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_required: Vec<String>,
     /// Of a lock that is broken on purpose: the properties that the checker saw violated.
     pub caught: Vec<String>,
     /// Attempts that failed, by reason; faults make attempts fail.
     pub errors: BTreeMap<String, u64>,
     /// Why it ended early, if it did.
     pub trouble: Vec<String>,
+    /// What the machine did meanwhile; absent in reports from before this was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineStall>,
     /// A stretch of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,

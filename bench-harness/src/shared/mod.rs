@@ -5,6 +5,7 @@
 //! | `locking` | the ways of locking that are compared: kinds, clients, other libraries |
 //! | `provenance` | what a report says of its origin: the run, this build, the machine |
 //! | `render` | numbers, terminal tables, scales and SVG |
+//! | `stall` | what the machine did to a measurement |
 //! | `random` | reproducible random numbers |
 //! | `error_chain` | an error with its causes, in one line |
 
@@ -13,3 +14,4 @@ pub mod locking;
 pub mod provenance;
 pub(crate) mod random;
 pub mod render;
+pub mod stall;

@@ -62,24 +62,47 @@ pub enum Subject {
     BrokenTokens,
     /// Broken on purpose: a quorum whose restarted nodes vote at once.
     BrokenRejoin,
+    /// Broken on purpose: its workers write down what cannot have happened.
+    BrokenHistory,
+    /// Broken on purpose: readers come in beside a writer.
+    BrokenReaders,
+    /// Broken on purpose: a semaphore gives out permits that it does not have.
+    BrokenPermits,
+    /// Broken on purpose: every token is given out twice.
+    BrokenTwins,
+    /// Broken on purpose: its tokens fall.
+    BrokenDescent,
+    /// Broken on purpose: what it protects lets stale writes in.
+    BrokenGate,
+    /// Broken on purpose: what it protects turns its holder away now and then.
+    BrokenDoor,
+    /// Broken on purpose: what it protects forgets an update now and then.
+    BrokenStore,
+    /// Broken on purpose: nobody is told that a lease is over.
+    BrokenSilence,
+    /// Broken on purpose: holders are told late that a lease is over.
+    BrokenSignal,
+    /// Broken on purpose: a lease that is over is extended.
+    BrokenRevival,
+    /// Broken on purpose: whoever releases wakes nobody up, and those who wait do not look.
+    BrokenWakeUp,
+    /// Broken on purpose: a fair lock for which everybody tries again and again.
+    BrokenOrder,
+    /// Broken on purpose: it leaves a key behind for each grant.
+    BrokenCleanUp,
 }
 
 named!(
     Subject: Locktopus = "locktopus", R1 = "r1", Rslock = "rslock", BrokenRelease = "broken-release",
     BrokenValidity = "broken-validity", BrokenTokens = "broken-tokens", BrokenRejoin = "broken-rejoin",
+    BrokenHistory = "broken-history", BrokenReaders = "broken-readers", BrokenPermits = "broken-permits", BrokenTwins = "broken-twins", BrokenDescent = "broken-descent", BrokenGate = "broken-gate", BrokenDoor = "broken-door", BrokenStore = "broken-store", BrokenSilence = "broken-silence", BrokenSignal = "broken-signal", BrokenRevival = "broken-revival", BrokenWakeUp = "broken-wake-up", BrokenOrder = "broken-order", BrokenCleanUp = "broken-clean-up",
 );
 
 impl Subject {
     /// Whether it is there to be caught by the checker.
     #[must_use]
     pub const fn is_broken(self) -> bool {
-        match self {
-            Self::Locktopus | Self::R1 | Self::Rslock => false,
-            Self::BrokenRelease
-            | Self::BrokenValidity
-            | Self::BrokenTokens
-            | Self::BrokenRejoin => true,
-        }
+        !matches!(self, Self::Locktopus | Self::R1 | Self::Rslock)
     }
 
     /// Why it cannot be put to the test on such servers, if it cannot.

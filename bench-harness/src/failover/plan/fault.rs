@@ -130,6 +130,19 @@ impl Verb {
         }
     }
 
+    /// Whether servers answer all the time, and every client reaches them.
+    #[must_use]
+    pub const fn leaves_servers_alone(self) -> bool {
+        matches!(
+            self,
+            Self::Nothing
+                | Self::FlushScripts
+                | Self::StopHolder
+                | Self::KillHolder
+                | Self::KillWaiter
+        )
+    }
+
     /// Whether every waiter can be handed its lock all the time. One that is silent for three heartbeats loses its
     /// place in a queue, and one that does not listen is passed over.
     #[must_use]

@@ -23,6 +23,23 @@ pub(super) use wire::{Ask, Heads, Reply};
 /// Announcements that may pile up before a slow listener misses some.
 const ANNOUNCED: usize = 4_096;
 
+/// What a store does wrong that is broken on purpose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Flaw {
+    /// Nothing.
+    #[default]
+    None,
+    /// It does not look at tokens.
+    AdmitsAnybody,
+    /// It turns every seventh writer away, whatever its token.
+    RefusesSome,
+    /// It says of every seventh update that it was done, and does not do it.
+    ForgetsSome,
+}
+
+/// Which of its decisions a flawed store gets wrong.
+const EVERY: u64 = 7;
+
 /// Somebody has just come in.
 #[derive(Clone, Debug)]
 pub(super) struct Entered {
@@ -41,6 +58,7 @@ pub(super) struct Resource {
 #[derive(Debug)]
 struct Store {
     gate: FenceGate,
+    flaw: Flaw,
     state: Mutex<State>,
     entered: broadcast::Sender<Entered>,
 }
@@ -61,11 +79,12 @@ struct Data {
 
 impl Resource {
     /// Opens the store.
-    pub(super) async fn open() -> std::io::Result<Self> {
+    pub(super) async fn open(flaw: Flaw) -> std::io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let addr = listener.local_addr()?;
         let store = Arc::new(Store {
             gate: FenceGate::new(),
+            flaw,
             state: Mutex::default(),
             entered: broadcast::channel(ANNOUNCED).0,
         });
@@ -179,7 +198,7 @@ impl Store {
         let order = state.decide();
         state.entries.insert(worker, order);
         let data = state.locks.entry(lock).or_default();
-        match fence.map(|word| self.admit(&word)) {
+        match fence.map(|word| self.admit(&word, order)) {
             None | Some(Ok(true)) => Reply::Heads {
                 heads: Heads {
                     plain: data.plain.head(),
@@ -204,10 +223,14 @@ impl Store {
         if !only_fenced {
             data.plain.append(read.plain);
         }
-        match fence.map(|word| self.admit(&word)) {
+        match fence.map(|word| self.admit(&word, order)) {
             None => Reply::Done { order },
             Some(Ok(true)) => {
-                data.fenced.append(read.fenced);
+                if self.flaw == Flaw::ForgetsSome && order.is_multiple_of(EVERY) {
+                    data.fenced.pretend_to_append();
+                } else {
+                    data.fenced.append(read.fenced);
+                }
                 Reply::Done { order }
             }
             Some(Ok(false)) => {
@@ -219,11 +242,16 @@ impl Store {
     }
 
     /// Whether the gate lets this holder in. The state is locked meanwhile, so check and write are one.
-    fn admit(&self, word: &str) -> Result<bool, Reply> {
+    fn admit(&self, word: &str, order: u64) -> Result<bool, Reply> {
         let fence: Fence = word.parse().map_err(|error| Reply::Bad {
             reason: format!("{error}"),
         })?;
-        Ok(self.gate.admit(&fence).is_ok())
+        let admitted = self.gate.admit(&fence).is_ok();
+        Ok(match self.flaw {
+            Flaw::None | Flaw::ForgetsSome => admitted,
+            Flaw::AdmitsAnybody => true,
+            Flaw::RefusesSome => admitted && !order.is_multiple_of(EVERY),
+        })
     }
 }
 
@@ -247,7 +275,7 @@ mod tests {
 
     #[tokio::test]
     async fn late_writers_are_kept_out_of_what_is_checked_only() {
-        let resource = Resource::open().await.unwrap();
+        let resource = Resource::open(Flaw::None).await.unwrap();
         let store = &resource.store;
         let enter = |token| {
             store.answer(Ask::Enter {
@@ -279,7 +307,7 @@ mod tests {
 
     #[tokio::test]
     async fn nonsense_is_told_and_changes_nothing() {
-        let resource = Resource::open().await.unwrap();
+        let resource = Resource::open(Flaw::None).await.unwrap();
         let ask = Ask::Append {
             lock: "a".to_owned(),
             read: Heads {

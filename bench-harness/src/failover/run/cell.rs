@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use locktopus_history::Recorder;
+use locktopus_history::{Clock, Recorder};
 use locktopus_testbed::topology::{self, Deployment, ProviderKind, Spec, Vip};
 
 use super::deployment_run::DeploymentRun;
@@ -11,9 +11,10 @@ use super::fault_context::FaultContext;
 use super::worker_pool::WorkerPool;
 use super::{Circumstances, RunError, faults, judge, leftovers};
 use crate::failover::model::CellReport;
-use crate::failover::plan::{Cell, Place, Verb};
-use crate::failover::resource::Resource;
+use crate::failover::plan::{Cell, Place, Subject, Verb};
+use crate::failover::resource::{Flaw, Resource};
 use crate::shared::random::Random;
+use crate::shared::stall::StallWatch;
 
 /// The runner's own number in each history.
 const RUNNER: u32 = 1;
@@ -48,6 +49,7 @@ pub async fn run(cell: &Cell, all: &Circumstances, index: usize) -> Result<Outco
         return Ok(Outcome::Skipped(needs.to_owned()));
     }
     let begun = Instant::now();
+    let machine = StallWatch::start(Clock::new(), |_, _| {});
     let directory = all.histories.join(format!("cell-{index}"));
     let count = if all.url.is_some() {
         1
@@ -79,6 +81,7 @@ pub async fn run(cell: &Cell, all: &Circumstances, index: usize) -> Result<Outco
     for place in places {
         place.stop().await?;
     }
+    let machine = machine.finish();
     let mut report = tokio::task::block_in_place(|| judge::judge(cell, &result))?;
     report.took_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
     report.provider = match all.url {
@@ -86,6 +89,7 @@ pub async fn run(cell: &Cell, all: &Circumstances, index: usize) -> Result<Outco
         None => all.provider.to_string(),
     };
     report.deployments = count;
+    report.machine = Some(machine);
     if all.url.is_none() && cell.scenario.fault != Verb::Nothing {
         report.planned_faults = u64::from(cell.scenario.faults);
     }
@@ -156,7 +160,7 @@ async fn drive(
 ) -> Result<DeploymentRun, RunError> {
     std::fs::create_dir_all(&directory).map_err(RunError::io("make a directory for histories"))?;
     let prefix = format!("{}:{index}:{number}", all.prefix);
-    let resource = Resource::open()
+    let resource = Resource::open(flaw(cell.subject))
         .await
         .map_err(RunError::io("open a socket"))?;
     let vip = match place {
@@ -181,6 +185,11 @@ async fn drive(
     .await?;
     let own = directory.join("runner.jsonl");
     let recorder = Recorder::create(&own).map_err(|error| RunError::History(error.to_string()))?;
+    // What the locks protect is here, and everybody waits for it now and then.
+    let log = recorder.worker(RUNNER + number);
+    let watch = StallWatch::start(recorder.clock(), move |since, _| {
+        let _ = log.stalled(since, true);
+    });
     let mut result = DeploymentRun {
         prefix: prefix.clone(),
         server: place.map_or_else(String::new, |place| place.server_version().to_owned()),
@@ -221,6 +230,7 @@ async fn drive(
     result.finished = ended.finished;
     result.histories = ended.histories;
     result.process_of = ended.process_of;
+    let _ = watch.finish();
     recorder
         .close()
         .map_err(|error| RunError::History(error.to_string()))?;
@@ -241,6 +251,16 @@ async fn drive(
             .push(format!("semaphores were left: {error}"));
     }
     Ok(result)
+}
+
+/// What is broken of what the locks protect, where it is not the lock.
+const fn flaw(subject: Subject) -> Flaw {
+    match subject {
+        Subject::BrokenGate => Flaw::AdmitsAnybody,
+        Subject::BrokenDoor => Flaw::RefusesSome,
+        Subject::BrokenStore => Flaw::ForgetsSome,
+        _ => Flaw::None,
+    }
 }
 
 async fn do_faults(context: &mut FaultContext<'_>, share: u32) -> Result<(), RunError> {

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 use locktopus_history::{
-    Checker, Event, History, Leftovers, LostUpdates, Options, Outcome, Property, Quantiles, Verdict,
+    Checker, Event, History, Leftovers, LostUpdates, Outcome, Property, Quantiles, Verdict,
 };
 
 use super::deployment_run::DeploymentRun;
-use super::{RunError, timeline};
+use super::{RunError, required, timeline};
 use crate::failover::model::{CellReport, Figures, Signals, Writes};
-use crate::failover::plan::{Cell, Subject};
+use crate::failover::plan::Cell;
 use crate::failover::resource;
 
 pub(super) fn judge(cell: &Cell, result: &[DeploymentRun]) -> Result<CellReport, RunError> {
@@ -54,11 +54,9 @@ pub(super) fn judge(cell: &Cell, result: &[DeploymentRun]) -> Result<CellReport,
     }
     let all = result.iter().flat_map(|one| &one.histories);
     let history = read(all)?;
-    let options = Options {
-        exclusive: promises_exclusion(cell),
-        ..Options::default()
-    };
-    let mut checker = Checker::new().options(options).lost_updates(lost.clone());
+    let mut checker = Checker::new()
+        .options(required::options(cell))
+        .lost_updates(lost.clone());
     if let Some(left) = leftovers {
         checker = checker.leftovers(left);
     }
@@ -85,9 +83,11 @@ pub(super) fn judge(cell: &Cell, result: &[DeploymentRun]) -> Result<CellReport,
         planned_faults: 0,
         took_ns: 0,
         figures,
-        broken_promises: broken_promises(cell, &verdict),
+        broken_promises: required::broken_promises(cell, &verdict),
+        not_required: required::not_required(cell, &verdict),
         caught: caught(cell, &verdict),
         errors,
+        machine: None,
         trouble: result.iter().flat_map(|one| one.trouble.clone()).collect(),
         timeline: timeline::draw(cell, result, &histories, &verdict),
     })
@@ -159,58 +159,13 @@ fn figures(verdict: &Verdict, lost: &LostUpdates) -> Figures {
     }
 }
 
-/// What must hold in every mode, whatever is done to the servers.
-const ALWAYS: [Property; 5] = [
-    Property::StaleWrites,
-    Property::DuplicateTokens,
-    Property::FallingTokens,
-    Property::Leftovers,
-    Property::LostUpdates,
-];
-
-/// What must hold in modes that promise exclusion, and of every lock whose server keeps what it was told.
-const EXCLUSIVE: [Property; 2] = [Property::ValidityOverlap, Property::PermitValidity];
-
-/// Whether the fault of the cell may not make two holders believe at once. The same decides what is promised of the order of
-/// tokens; both are written down in `docs/safety.md` ("What tokens promise").
-fn promises_exclusion(cell: &Cell) -> bool {
-    let scenario = &cell.scenario;
-    cell.mode.exclusive || scenario.fault.keeps_data(scenario.servers.appendonly)
-}
-
-fn broken_promises(cell: &Cell, verdict: &Verdict) -> Vec<String> {
-    let mut promised = vec![Property::WellFormed];
-    if cell.subject == Subject::Locktopus {
-        promised.extend(ALWAYS);
-        if promises_exclusion(cell) {
-            promised.extend(EXCLUSIVE);
-        }
-        if cell.scenario.fault.keeps_order() {
-            promised.push(Property::FairOrder);
-        }
-    }
-    let violations = verdict.violations().into_iter();
-    violations
-        .filter(|violation| promised.contains(&violation.property))
-        .map(|violation| format!("{}: {}", violation.property, violation.text))
-        .collect()
-}
-
-/// What gives a broken lock away; how it uses its lock and what it leaves is the worker's doing.
+/// What gives a broken lock away.
 fn caught(cell: &Cell, verdict: &Verdict) -> Vec<String> {
     if !cell.subject.is_broken() {
         return Vec::new();
     }
-    let telling = [
-        Property::ValidityOverlap,
-        Property::DuplicateTokens,
-        Property::FallingTokens,
-        Property::StaleWrites,
-        Property::GoodWrites,
-    ];
-    telling
-        .into_iter()
-        .map(|property| verdict.judgement(property))
+    let judgements = verdict.judgements.iter();
+    judgements
         .filter(|judgement| judgement.outcome == Outcome::Failed)
         .map(|judgement| format!("{}: {}", judgement.property, judgement.violations))
         .collect()

@@ -9,6 +9,7 @@ mod faults;
 mod judge;
 mod leftovers;
 mod load;
+mod required;
 mod timeline;
 mod worker_pool;
 

@@ -1,24 +1,33 @@
-//! Locks that are broken on purpose, each in one way that is common in the field. The checker must catch them all;
+//! Locks that are broken on purpose, each in one way that some property forbids. The checker must catch them all;
 //! one that does not would find nothing in a real lock either.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use locktopus::{Fence, FencingToken, LockKind, LockName, LockTarget, OwnerId};
-use locktopus_history::{Clock, FailReason, ReleaseOutcome};
+use locktopus_history::{Clock, FailReason, Mode, ReleaseOutcome};
 use locktopus_protocol::{RedisClient, Reply, Route, slot};
 
 use super::job::Job;
 use super::subject::{Failure, Held, Subject, Wish};
-use crate::failover::plan::Subject as Whose;
+use crate::failover::plan::{Kind, Subject as Whose};
 
 const RETRY: Duration = Duration::from_millis(3);
 /// How late every other reply is looked at, as by a process that was busy.
 const BUSY: Duration = Duration::from_millis(80);
 /// What a sound holder leaves off the end of a lease.
 const MARGIN: Duration = Duration::from_millis(8);
+
+/// How late a holder learns of the end who is told late.
+const LATE: Duration = Duration::from_millis(400);
+/// What a lease is extended by that is over.
+const REVIVED: Duration = Duration::from_secs(5);
+/// For how long waiters look before they leave it to others to wake them up.
+const LOOKS: Duration = Duration::from_secs(1);
+/// How long servers keep what says that somebody waits.
+const KEPT_MS: &[u8] = b"60000";
 
 const RELEASE: &[u8] = b"\
 if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end
@@ -28,6 +37,7 @@ struct Broken {
     client: Arc<dyn RedisClient>,
     how: Whose,
     clock: Clock,
+    begun: u64,
     patience: Duration,
     grants: AtomicU64,
 }
@@ -43,6 +53,7 @@ pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>,
         client,
         how: job.subject,
         clock,
+        begun: clock.now_ns(),
         patience: job.patience,
         grants: AtomicU64::new(0),
     }))
@@ -51,31 +62,20 @@ pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>,
 #[async_trait]
 impl Subject for Broken {
     async fn acquire(&self, wish: Wish<'_>) -> Result<Box<dyn Held>, Failure> {
-        let failed = |reason, kind: &str| Failure {
-            reason,
-            kind: kind.to_owned(),
+        if self.how == Whose::BrokenHistory {
+            // A use without a grant.
+            let _ = wish.log.use_started();
+        }
+        let unasked = match wish.group.kind {
+            Kind::Semaphore => Some(Mode::Permits(1)),
+            Kind::RwLock if wish.reads => Some(Mode::Shared),
+            _ => None,
         };
-        let give_up = self.clock.after(self.patience);
         let owner = OwnerId::generate();
-        let lease = wish.group.lease.as_millis().to_string();
-        let args: [&[u8]; 6] = [
-            b"SET",
-            wish.lock.as_bytes(),
-            owner.expose(),
-            b"NX",
-            b"PX",
-            lease.as_bytes(),
-        ];
-        let sent = loop {
-            let sent = self.clock.now_ns();
-            match self.client.command(route(wish.lock), &args).await {
-                Ok(Reply::Nil) if self.clock.now_ns() < give_up => {
-                    tokio::time::sleep(RETRY).await;
-                }
-                Ok(Reply::Nil) => return Err(failed(FailReason::Timeout, "wait timeout")),
-                Ok(_) => break sent,
-                Err(_) => return Err(failed(FailReason::Maybe, "no answer")),
-            }
+        let sent = match unasked {
+            // Whoever else is there.
+            Some(_) => self.clock.now_ns(),
+            None => self.take(&wish, &owner).await?,
         };
         let mut valid_until = sent + nanos(wish.group.lease.saturating_sub(MARGIN));
         if self.how == Whose::BrokenValidity {
@@ -88,13 +88,15 @@ impl Subject for Broken {
             }
             valid_until = self.clock.after(wish.group.lease);
         }
-        let token = if self.how == Whose::BrokenTokens {
-            self.count(wish.lock)
-                .await
-                .map_err(|()| failed(FailReason::Maybe, "no answer"))?
-        } else {
-            None
+        let token = match unasked {
+            Some(_) => None,
+            None => self.token(wish.lock).await.map_err(|()| no_answer())?,
         };
+        if self.how == Whose::BrokenCleanUp {
+            let left = format!("locktopus_left:{{{}}}", wish.lock);
+            self.ask(wish.lock, &[b"SET", left.as_bytes(), b"1"])
+                .await?;
+        }
         Ok(Box::new(HeldLock {
             client: Arc::clone(&self.client),
             how: self.how,
@@ -102,7 +104,9 @@ impl Subject for Broken {
             lock: wish.lock.to_owned(),
             owner,
             token,
+            mode: unasked.unwrap_or(Mode::Exclusive),
             valid_until,
+            told: AtomicBool::new(false),
         }))
     }
 
@@ -112,17 +116,91 @@ impl Subject for Broken {
     }
 }
 
-impl Broken {
-    /// A token that is as mortal as the server's memory.
-    async fn count(&self, lock: &str) -> Result<Option<FencingToken>, ()> {
-        let key = format!("{{{lock}}}:count");
-        let command: [&[u8]; 2] = [b"INCR", key.as_bytes()];
-        match self.client.command(route(lock), &command).await {
-            Ok(Reply::Int(count)) => Ok(u64::try_from(count).ok().and_then(FencingToken::new)),
-            _ => Err(()),
-        }
+fn no_answer() -> Failure {
+    Failure {
+        reason: FailReason::Maybe,
+        kind: "no answer".to_owned(),
     }
 }
+
+impl Broken {
+    /// Tries until the key is its own; returns when the attempt was sent that made it so.
+    async fn take(&self, wish: &Wish<'_>, owner: &OwnerId) -> Result<u64, Failure> {
+        let give_up = self.clock.after(self.patience);
+        let lease = wish.group.lease.as_millis().to_string();
+        let args: [&[u8]; 6] = [
+            b"SET",
+            wish.lock.as_bytes(),
+            owner.expose(),
+            b"NX",
+            b"PX",
+            lease.as_bytes(),
+        ];
+        let mut waits = false;
+        loop {
+            if self.how == Whose::BrokenWakeUp {
+                self.wait_for_others(wish.lock, waits, give_up).await?;
+            }
+            let sent = self.clock.now_ns();
+            if self.ask(wish.lock, &args).await? != Reply::Nil {
+                return Ok(sent);
+            }
+            if self.how == Whose::BrokenOrder && !waits {
+                let _ = wish.log.enqueued(None);
+            }
+            waits = true;
+            if self.clock.now_ns() >= give_up {
+                return Err(Failure {
+                    reason: FailReason::Timeout,
+                    kind: "wait timeout".to_owned(),
+                });
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    /// Those who wait say so, stand in line behind those who said so before, and are never called.
+    async fn wait_for_others(&self, lock: &str, waits: bool, until: u64) -> Result<(), Failure> {
+        if self.clock.now_ns() < self.begun + nanos(LOOKS) {
+            return Ok(());
+        }
+        let line = format!("{{{lock}}}:line");
+        if waits {
+            self.ask(lock, &[b"SET", line.as_bytes(), b"1", b"PX", KEPT_MS])
+                .await?;
+        }
+        if self.ask(lock, &[b"EXISTS", line.as_bytes()]).await? == Reply::Int(1) {
+            super::sleep_until(self.clock, until).await;
+        }
+        Ok(())
+    }
+
+    async fn ask(&self, lock: &str, args: &[&[u8]]) -> Result<Reply, Failure> {
+        let reply = self.client.command(route(lock), args).await;
+        reply.map_err(|_| no_answer())
+    }
+
+    /// A token that is as mortal as the server's memory, and no token where it does not matter.
+    async fn token(&self, lock: &str) -> Result<Option<FencingToken>, ()> {
+        if matches!(self.how, Whose::BrokenRelease | Whose::BrokenValidity) {
+            return Ok(None);
+        }
+        let key = format!("{{{lock}}}:count");
+        let command: [&[u8]; 2] = [b"INCR", key.as_bytes()];
+        let count = match self.client.command(route(lock), &command).await {
+            Ok(Reply::Int(count)) => u64::try_from(count).map_err(|_| ())?,
+            _ => return Err(()),
+        };
+        Ok(FencingToken::new(match self.how {
+            Whose::BrokenTwins => count.div_ceil(2),
+            Whose::BrokenDescent => HIGHEST - count,
+            _ => count,
+        }))
+    }
+}
+
+/// Where tokens begin that fall.
+const HIGHEST: u64 = 1_000_000;
 
 fn route(lock: &str) -> Route {
     Route::Slot(slot::key_slot(lock.as_bytes()))
@@ -139,7 +217,21 @@ struct HeldLock {
     lock: String,
     owner: OwnerId,
     token: Option<FencingToken>,
+    mode: Mode,
     valid_until: u64,
+    /// Whether it was asked for its end after the end.
+    told: AtomicBool,
+}
+
+impl HeldLock {
+    /// When its holder is told of the end, if ever.
+    fn told_at(&self) -> Option<u64> {
+        match self.how {
+            Whose::BrokenSilence => None,
+            Whose::BrokenSignal => Some(self.valid_until + nanos(LATE)),
+            _ => Some(self.valid_until),
+        }
+    }
 }
 
 #[async_trait]
@@ -151,24 +243,37 @@ impl Held for HeldLock {
         Some(Fence::new(&target, self.token?))
     }
 
+    fn mode(&self) -> Mode {
+        self.mode
+    }
+
     fn valid_until(&self) -> u64 {
+        let is_over = self.clock.now_ns() >= self.valid_until;
+        if self.how == Whose::BrokenRevival && is_over && self.told.swap(true, Ordering::Relaxed) {
+            return self.clock.after(REVIVED);
+        }
         self.valid_until
     }
 
     fn ended(&self) -> Option<String> {
-        (self.clock.now_ns() >= self.valid_until).then(|| "expired".to_owned())
+        let told_at = self.told_at()?;
+        (self.clock.now_ns() >= told_at).then(|| "expired".to_owned())
     }
 
     async fn lost(&self) -> String {
-        if self.how == Whose::BrokenRelease {
+        match self.told_at() {
             // Nothing tells its holders, who find out when they are done.
-            return std::future::pending().await;
+            _ if self.how == Whose::BrokenRelease => std::future::pending().await,
+            None => std::future::pending().await,
+            Some(told_at) => super::sleep_until(self.clock, told_at).await,
         }
-        super::sleep_until(self.clock, self.valid_until).await;
         "expired".to_owned()
     }
 
     async fn release(self: Box<Self>) -> ReleaseOutcome {
+        if self.mode != Mode::Exclusive {
+            return ReleaseOutcome::Ok;
+        }
         let (key, route) = (self.lock.as_bytes(), route(&self.lock));
         let reply = if self.how == Whose::BrokenRelease {
             self.client.command(route, &[b"DEL", key]).await

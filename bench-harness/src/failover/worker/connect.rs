@@ -14,14 +14,13 @@ pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>,
     match job.subject {
         Whose::Locktopus => ours::connect(job, clock).await,
         Whose::BrokenRejoin => ours::hasty_quorum(job, clock).await,
-        Whose::BrokenRelease | Whose::BrokenValidity | Whose::BrokenTokens => {
-            broken::connect(job, clock).await
-        }
         #[cfg(feature = "peers")]
         Whose::R1 | Whose::Rslock => super::peers::connect(job, clock).await,
         #[cfg(not(feature = "peers"))]
         Whose::R1 | Whose::Rslock => {
             Err("peers need the feature \"peers\" of the harness".to_owned())
         }
+        // All others are broken on purpose.
+        _ => broken::connect(job, clock).await,
     }
 }

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use super::connect;
 use super::job::{Answer, Job};
 use super::worker_loop::Worker;
+use crate::shared::stall::StallWatch;
 
 /// What the runner says when the work is over.
 pub(in super::super) const STOP: &str = "stop";
@@ -51,6 +52,17 @@ async fn work(job: Job) -> Result<Answer, String> {
         let worker = Worker::new(&job, assignment, &recorder, subject, stop.clone()).await?;
         workers.spawn(worker.run());
     }
+    let logs: Vec<_> = job
+        .workers
+        .iter()
+        .map(|assignment| recorder.worker(assignment.number))
+        .collect();
+    let watch = StallWatch::start(recorder.clock(), move |since, _| {
+        for log in &logs {
+            // An incomplete history is told when the next record fails as well.
+            let _ = log.stalled(since, false);
+        }
+    });
     say(&Answer::Ready);
     stop_when_told(stop.clone());
     let mut errors = BTreeMap::new();
@@ -61,6 +73,8 @@ async fn work(job: Job) -> Result<Answer, String> {
         }
     }
     let abandoned = subject.close().await;
+    // What happens to the machine from now on is nobody's excuse.
+    let _ = watch.finish();
     recorder.close().map_err(|error| error.to_string())?;
     Ok(Answer::Done { errors, abandoned })
 }

@@ -19,6 +19,8 @@ use crate::shared::random::Random;
 
 /// Between a failed attempt and the next one.
 const PAUSE: Duration = Duration::from_millis(50);
+/// Two readings of one instant may be so far apart: each is at most too early, by what a busy machine makes of it.
+const READINGS_NS: u64 = 1_000_000;
 /// The name of the data behind the fence, in the history.
 const FENCED: &str = "fenced";
 
@@ -158,8 +160,12 @@ impl Worker {
         let writes = held.mode() == Mode::Exclusive;
         match (lost, read) {
             (Some(cause), read) => {
-                attempt.lost(&cause, held.valid_until()).map_err(told)?;
+                let stated = held.valid_until();
+                attempt.lost(&cause, stated).map_err(told)?;
                 attempt.use_ended().map_err(told)?;
+                // What is lost stays lost: a guard that now states more has come back to life.
+                let stated = held.valid_until().max(stated + READINGS_NS) - READINGS_NS;
+                attempt.observed(stated).map_err(told)?;
                 if let (true, Some(read), Some(token)) = (writes, read, token)
                     && self.random.unit() < self.group.careless
                 {

@@ -1,0 +1,405 @@
+//! What is required of a lock in a cell, property by property, with which limits; and where something is not, why.
+//!
+//! Every property is required wherever the fault and the mode leave it any meaning, so that a report can only be silent
+//! about one by saying so. Limits do not depend on the machine: what a worker does late because it was not run is in the
+//! history ([`Event::Stalled`](locktopus_history::Event::Stalled)), and is not counted against the lock.
+
+use std::time::Duration;
+
+use locktopus_history::{Options, Outcome, Property, Verdict};
+
+use crate::failover::plan::{Cell, Subject, Verb};
+
+/// How long after the end of a lease its holder may still be inside, and may learn of the loss: both are told by local
+/// clocks, whatever the distance of the servers.
+const REACTION: Duration = Duration::from_millis(100);
+/// A waiter finds out by itself, within three heartbeats of a second each, what it was not told.
+const HEARTBEATS: Duration = Duration::from_secs(5);
+/// What an election, or the start of a server, takes beyond its own time-outs.
+const SERVERS: Duration = Duration::from_secs(8);
+/// Exchanges with servers, one after the other, between the end of an outage and the next grant.
+const ROUND_TRIPS: u32 = 20;
+
+/// How strict the judge is in this cell.
+pub(super) fn options(cell: &Cell) -> Options {
+    Options {
+        exclusive: promises_exclusion(cell),
+        use_limit: REACTION,
+        lateness_limit: Some(REACTION),
+        outage_limit: Some(longest_outage(cell)),
+        order_recovery: order_recovery(cell),
+        ..Options::default()
+    }
+}
+
+/// The promises of the cell that were not kept, in words.
+pub(super) fn broken_promises(cell: &Cell, verdict: &Verdict) -> Vec<String> {
+    let violations = verdict.violations().into_iter();
+    violations
+        .filter(|violation| excuse(cell, violation.property).is_none())
+        .map(|violation| format!("{}: {}", violation.property, violation.text))
+        .collect()
+}
+
+/// The properties that this cell says nothing about, each with the reason.
+pub(super) fn not_required(cell: &Cell, verdict: &Verdict) -> Vec<String> {
+    let judgements = verdict.judgements.iter();
+    judgements
+        .filter_map(|judgement| {
+            let property = judgement.property;
+            let untested = || {
+                let untested = judgement.outcome == Outcome::NotJudged;
+                untested.then(|| untested_because(property, verdict))
+            };
+            let why = excuse(cell, property).or_else(untested)?;
+            Some(format!("{property}: {why}"))
+        })
+        .collect()
+}
+
+/// Why a property is not required, if it is not.
+fn excuse(cell: &Cell, property: Property) -> Option<&'static str> {
+    if cell.subject.is_broken() {
+        return Some("this lock is broken on purpose");
+    }
+    if property == Property::WellFormed {
+        return None;
+    }
+    if cell.subject != Subject::Locktopus {
+        return Some("what other libraries do is shown, not judged");
+    }
+    let about_exclusion = matches!(
+        property,
+        Property::ValidityOverlap
+            | Property::UseOverlap
+            | Property::PermitValidity
+            | Property::PermitUse
+    );
+    (about_exclusion && !promises_exclusion(cell)).then_some(
+        "after this fault servers may have forgotten locks, and the mode promises no more",
+    )
+}
+
+fn untested_because(property: Property, verdict: &Verdict) -> &'static str {
+    match property {
+        Property::PermitValidity | Property::PermitUse => "no semaphore here",
+        Property::FairOrder if verdict.order.disturbed > 0 => {
+            "a fault or a stall may have taken the place of everybody who waited"
+        }
+        Property::FairOrder => "nobody waited for a fair lock here",
+        Property::LossSignal => "no lock was lost here",
+        Property::Leftovers => "the servers could not be looked at",
+        _ => "nothing happened here that tests it",
+    }
+}
+
+/// Whether the fault of the cell may not make two holders believe at once. The same decides what is promised of the order of
+/// tokens; both are written down in `docs/safety.md` ("What tokens promise").
+fn promises_exclusion(cell: &Cell) -> bool {
+    let scenario = &cell.scenario;
+    cell.mode.exclusive || scenario.fault.keeps_data(scenario.servers.appendonly)
+}
+
+/// The longest time for which a lock that somebody wants may not be granted.
+fn longest_outage(cell: &Cell) -> Duration {
+    let groups = cell.scenario.groups.iter();
+    // Whoever has it keeps it for so long, or dies right after a renewal.
+    let held = groups.map(|group| {
+        if group.renewed {
+            group.hold.1 + group.lease
+        } else {
+            group.lease
+        }
+    });
+    // A quarantine begins anew when a second server takes over, or the first comes back.
+    let quarantines = 2 * cell.mode.max_lease.unwrap_or_default();
+    held.max().unwrap_or_default() + away(cell) + quarantines + HEARTBEATS + distance(cell)
+}
+
+/// For how long after a fault waiters may find new places in a line; `None` if it costs nobody a place.
+fn order_recovery(cell: &Cell) -> Option<Duration> {
+    // A process that was stopped says so itself.
+    let keeps = cell.scenario.fault.keeps_order() || cell.scenario.fault == Verb::StopHolder;
+    (!keeps).then(|| away(cell) + HEARTBEATS + distance(cell))
+}
+
+/// How long the fault may keep clients from servers.
+fn away(cell: &Cell) -> Duration {
+    let scenario = &cell.scenario;
+    let servers = &scenario.servers;
+    if scenario.fault.fails_over() {
+        let suspicion = servers.node_timeout.max(servers.down_after);
+        scenario.lasts + suspicion + 2 * servers.failover_timeout + SERVERS
+    } else if scenario.fault.leaves_servers_alone() {
+        Duration::ZERO
+    } else {
+        scenario.lasts + SERVERS
+    }
+}
+
+fn distance(cell: &Cell) -> Duration {
+    ROUND_TRIPS * cell.scenario.servers.round_trip
+}
+
+#[cfg(test)]
+mod tests {
+    use locktopus_history::{
+        Checker, Event, FailReason, Grant, History, Mode, Record, ReleaseOutcome, Rules, Write,
+        WriteOutcome,
+    };
+
+    use super::*;
+    use crate::failover::plan::{Choice, PlanFile};
+
+    const PLAN: &str = r#"
+[mode.plain]
+[mode.quarantine]
+exclusive = true
+max_lease = "5s"
+[[scenario]]
+name = "one"
+about = "x"
+topologies = ["sentinel"]
+modes = ["plain", "quarantine"]
+clients = ["redis-rs"]
+subjects = ["locktopus", "r1", "broken-release"]
+fault = "FAULT"
+pause = ["0s", "0s"]
+lasts = "1s"
+servers = { round_trip = "150ms", down_after = "1s", failover_timeout = "2s" }
+lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true }]
+"#;
+
+    fn cell(fault: &str, mode: &str, subject: Subject) -> Cell {
+        let plan = PlanFile::parse(&PLAN.replace("FAULT", fault), "x").unwrap();
+        let cells = plan.cells(&Choice::default()).unwrap();
+        let wanted = |cell: &&Cell| cell.mode_name == mode && cell.subject == subject;
+        cells.iter().find(wanted).unwrap().clone()
+    }
+
+    fn excused(cell: &Cell) -> Vec<Property> {
+        let all = Property::ALL.into_iter();
+        all.filter(|&property| excuse(cell, property).is_some())
+            .collect()
+    }
+
+    #[test]
+    fn only_exclusion_is_not_promised_everywhere() {
+        let exclusion = [
+            Property::ValidityOverlap,
+            Property::UseOverlap,
+            Property::PermitValidity,
+            Property::PermitUse,
+        ];
+        let ours = Subject::Locktopus;
+        assert_eq!(excused(&cell("kill-primary", "plain", ours)), exclusion);
+        assert_eq!(excused(&cell("kill-primary", "quarantine", ours)), []);
+        for fault in ["stop-holder", "kill-holder", "kill-connections", "nothing"] {
+            assert_eq!(excused(&cell(fault, "plain", ours)), [], "{fault}");
+        }
+        let all = Property::ALL;
+        let of = |subject| excused(&cell("nothing", "plain", subject));
+        assert_eq!(of(Subject::R1), all[1..]);
+        assert_eq!(of(Subject::BrokenRelease), all);
+    }
+
+    #[test]
+    fn limits_follow_from_the_plan() {
+        let ours = Subject::Locktopus;
+        let options_of = |fault, mode| options(&cell(fault, mode, ours));
+        let seconds = |options: &Options| options.outage_limit.unwrap().as_secs();
+        // The lease, three heartbeats, and 20 round trips of 150 ms.
+        let quiet = options_of("nothing", "plain");
+        assert_eq!(seconds(&quiet), 5 + 5 + 3);
+        assert_eq!((quiet.exclusive, quiet.order_recovery), (true, None));
+        // And the election.
+        let failover = options_of("kill-primary", "plain");
+        assert_eq!(seconds(&failover), 13 + (1 + 1 + 4 + 8));
+        assert!(!failover.exclusive && failover.order_recovery.is_some());
+        // And the quarantine.
+        let quarantine = options_of("kill-primary", "quarantine");
+        assert_eq!(seconds(&quarantine), 27 + 10);
+        assert!(quarantine.exclusive);
+        assert_eq!(options_of("stop-holder", "plain").order_recovery, None);
+    }
+
+    /// Each property is violated by one history that its neighbours pass; the cell must say so, whatever else it forgives.
+    #[test]
+    fn what_is_required_and_violated_is_a_broken_promise() {
+        let cell = cell("nothing", "plain", Subject::Locktopus);
+        let second = 1_000_000_000;
+        for (property, records) in violations(second) {
+            let history = History::from_records(records);
+            let verdict = Checker::new().options(options(&cell)).check(&history);
+            let broken = broken_promises(&cell, &verdict);
+            let named = |text: &String| text.starts_with(&format!("{property}:"));
+            assert!(
+                broken.iter().any(named),
+                "{property}: {broken:?}\n{verdict}"
+            );
+            let silent = not_required(&cell, &verdict);
+            assert!(!silent.iter().any(named), "{property}: {silent:?}");
+        }
+        let verdict = Checker::new()
+            .options(options(&cell))
+            .check(&History::from_records(Vec::new()));
+        assert_eq!(broken_promises(&cell, &verdict), Vec::<String>::new());
+        // Nothing is passed over in silence.
+        assert_eq!(not_required(&cell, &verdict).len(), Property::ALL.len());
+    }
+
+    /// Short stories of one lock, in units of a second.
+    fn violations(second: u64) -> Vec<(Property, Vec<Record>)> {
+        let at = |time: u64, worker, event| Record {
+            at: time * second / 10,
+            worker,
+            event,
+        };
+        let asks = |time, worker| {
+            let lock = "a".to_owned();
+            let holder = None;
+            let attempt = 0;
+            at(
+                time,
+                worker,
+                Event::Started {
+                    attempt,
+                    lock,
+                    holder,
+                },
+            )
+        };
+        let gets = |time, worker, until: u64, token| {
+            let grant = Grant {
+                token: Some(token),
+                valid_until: until * second / 10,
+                mode: Mode::Exclusive,
+                safety: "plain".to_owned(),
+            };
+            at(time, worker, Event::Granted { attempt: 0, grant })
+        };
+        let attempt = 0;
+        let enters = |time, worker| at(time, worker, Event::UseStarted { attempt });
+        let leaves = |time, worker| at(time, worker, Event::UseEnded { attempt });
+        let released = |time, worker| {
+            let outcome = ReleaseOutcome::Ok;
+            [
+                at(time, worker, Event::ReleaseStarted { attempt }),
+                at(time, worker, Event::ReleaseEnded { attempt, outcome }),
+            ]
+        };
+        let loses = |time, worker, until: u64| {
+            let lost = Event::Lost {
+                attempt,
+                cause: "expired".to_owned(),
+                valid_until: until * second / 10,
+            };
+            at(time, worker, lost)
+        };
+        let writes = |time: u64, worker, token, outcome| {
+            let write = Write {
+                resource: "fenced".to_owned(),
+                token,
+                issued: time * second / 10,
+                outcome,
+                order: None,
+            };
+            at(time + 1, worker, Event::Wrote { attempt, write })
+        };
+        let fair = || {
+            let rules = Rules {
+                permits: None,
+                fair: true,
+            };
+            let lock = "a".to_owned();
+            at(0, 9, Event::Declared { lock, rules })
+        };
+        let queued = |time: u64, worker| {
+            let by = time * second / 10;
+            at(time, worker, Event::Enqueued { attempt, by })
+        };
+        let one = |until| vec![asks(0, 1), gets(10, 1, until, 1)];
+        let two = |start, token| vec![asks(5, 2), gets(start, 2, 900, token)];
+        let overrun = [one(20), vec![enters(11, 1), leaves(40, 1)]].concat();
+        let both_inside = [
+            overrun.clone(),
+            two(30, 2),
+            vec![enters(31, 2), leaves(50, 2)],
+        ];
+        let fails = Event::Failed {
+            attempt,
+            reason: FailReason::Timeout,
+            waited_until: None,
+        };
+        vec![
+            (Property::WellFormed, vec![enters(1, 1)]),
+            (Property::ValidityOverlap, [one(60), two(30, 2)].concat()),
+            (Property::UseOverlap, both_inside.concat()),
+            (Property::DuplicateTokens, [one(20), two(30, 1)].concat()),
+            (
+                Property::FallingTokens,
+                vec![
+                    asks(0, 1),
+                    gets(10, 1, 20, 9),
+                    asks(40, 2),
+                    gets(50, 2, 60, 8),
+                ],
+            ),
+            (
+                Property::StaleWrites,
+                [
+                    one(20),
+                    two(30, 2),
+                    vec![
+                        writes(40, 2, 2, WriteOutcome::Accepted),
+                        writes(50, 1, 1, WriteOutcome::Accepted),
+                    ],
+                ]
+                .concat(),
+            ),
+            (
+                Property::GoodWrites,
+                [one(90), vec![writes(12, 1, 1, WriteOutcome::Rejected)]].concat(),
+            ),
+            (Property::UseAfterEnd, overrun),
+            (
+                Property::ExtensionAfterEnd,
+                [
+                    one(20),
+                    vec![
+                        loses(20, 1, 20),
+                        at(
+                            25,
+                            1,
+                            Event::Observed {
+                                attempt,
+                                valid_until: 90 * second / 10,
+                            },
+                        ),
+                    ],
+                ]
+                .concat(),
+            ),
+            (
+                Property::LossSignal,
+                [one(20), vec![loses(22, 1, 20)]].concat(),
+            ),
+            (
+                Property::FairOrder,
+                vec![
+                    fair(),
+                    asks(0, 1),
+                    queued(5, 1),
+                    gets(60, 1, 90, 2),
+                    asks(7, 2),
+                    gets(40, 2, 50, 1),
+                ],
+            ),
+            (Property::Outage, vec![asks(0, 1), at(131, 1, fails)]),
+            (
+                Property::LossSignal,
+                [one(20), released(30, 1).to_vec()].concat(),
+            ),
+        ]
+    }
+}

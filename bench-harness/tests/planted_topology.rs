@@ -1,0 +1,94 @@
+//! Locks that are broken on purpose, one for each property: each is caught by what it breaks, and by nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use bench_harness::failover::model;
+use locktopus_history::Property;
+
+use Property::{
+    DuplicateTokens, ExtensionAfterEnd, FairOrder, FallingTokens, GoodWrites, Leftovers,
+    LossSignal, LostUpdates, Outage, PermitUse, PermitValidity, StaleWrites, UseAfterEnd,
+    UseOverlap, ValidityOverlap, WellFormed,
+};
+
+/// Who is broken, and which properties that violates: the one it is there for, and those that cannot hold without it.
+const PLANTED: &[(&str, &[Property])] = &[
+    ("broken-history", &[WellFormed]),
+    // Believed and used at once, which is two properties.
+    ("broken-readers", &[ValidityOverlap, UseOverlap]),
+    ("broken-permits", &[PermitValidity, PermitUse]),
+    ("broken-twins", &[DuplicateTokens]),
+    // What checks tokens has seen a larger one.
+    ("broken-descent", &[FallingTokens, GoodWrites]),
+    // A stale write takes the update of a later holder away.
+    ("broken-gate", &[StaleWrites, LostUpdates]),
+    ("broken-door", &[GoodWrites]),
+    ("broken-store", &[LostUpdates]),
+    // Whoever is not told of the end is inside beside the next one.
+    ("broken-silence", &[UseOverlap, UseAfterEnd, LossSignal]),
+    ("broken-signal", &[UseOverlap, UseAfterEnd, LossSignal]),
+    ("broken-revival", &[ExtensionAfterEnd]),
+    ("broken-wake-up", &[Outage]),
+    ("broken-order", &[FairOrder]),
+    ("broken-clean-up", &[Leftovers]),
+];
+
+#[test]
+fn each_property_is_violated_by_somebody() {
+    let violated: BTreeSet<_> = PLANTED.iter().flat_map(|(_, by)| *by).collect();
+    let all: BTreeSet<_> = Property::ALL.iter().collect();
+    assert_eq!(violated, all);
+}
+
+#[test]
+fn each_planted_fault_is_caught_by_what_it_breaks_and_by_nothing_else() {
+    let plan = format!("{}/failover/broken.toml", env!("CARGO_MANIFEST_DIR"));
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("planted");
+    let _ = std::fs::remove_dir_all(&out);
+    let subjects: Vec<_> = PLANTED.iter().map(|(subject, _)| *subject).collect();
+    let output = Command::new(env!("CARGO_BIN_EXE_locktopus-bench"))
+        .args(["failover", "--file", &plan, "--subject"])
+        .arg(subjects.join(","))
+        .arg("--out")
+        .arg(&out)
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("the binary starts");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let report =
+        model::read(&out.join("report.json")).unwrap_or_else(|error| panic!("{error}\n{told}"));
+    let caught: BTreeMap<_, BTreeSet<String>> = report
+        .cells
+        .iter()
+        .map(|cell| {
+            (
+                cell.subject.name(),
+                names(cell.caught.iter().map(String::as_str)),
+            )
+        })
+        .collect();
+    let mut wrong = Vec::new();
+    for (subject, by) in PLANTED {
+        let expected: Vec<_> = by.iter().map(ToString::to_string).collect();
+        let expected = names(expected.iter().map(String::as_str));
+        if caught.get(subject) != Some(&expected) {
+            wrong.push(format!(
+                "{subject}: {expected:?}, caught by {:?}",
+                caught.get(subject)
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}\n{told}");
+    // To be caught is what they are there for.
+    assert!(output.status.success(), "{told}");
+}
+
+/// Without how often.
+fn names<'a>(caught: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
+    caught
+        .filter_map(|by| by.split(':').next())
+        .map(str::to_owned)
+        .collect()
+}
