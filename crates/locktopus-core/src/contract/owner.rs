@@ -1,7 +1,6 @@
 //! Owner ids: who holds a lock, on the wire.
 
 use std::fmt;
-use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
 
 /// The identity under which one acquisition holds a lock.
@@ -40,12 +39,14 @@ impl OwnerId {
     }
 
     fn numbered(number: i64) -> Self {
+        let (uuid, mut digits) = (process_uuid().as_bytes(), itoa::Buffer::new());
+        let digits = digits.format(number).as_bytes();
         // A uuid, a colon, and the longest number there is.
-        let mut text = [0; 36 + 1 + 20];
-        let mut rest = text.as_mut_slice();
-        write!(rest, "{}:{number}", process_uuid()).expect("the longest number has 20 characters");
-        let unused = rest.len();
-        Self(text[..text.len() - unused].into())
+        let mut text = [b':'; 36 + 1 + 20];
+        text[..uuid.len()].copy_from_slice(uuid);
+        let text = &mut text[..uuid.len() + 1 + digits.len()];
+        text[uuid.len() + 1..].copy_from_slice(digits);
+        Self(Arc::from(&*text))
     }
 
     /// A fresh id of sixteen raw bytes, as Redisson's expiring permits have. The last two are zero: they number

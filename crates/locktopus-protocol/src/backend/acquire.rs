@@ -62,13 +62,14 @@ impl Context {
         let time_left = attempt.deadline.saturating_duration_since(Instant::now());
         let sent = server_clock::stamp();
         let numbers = Numbers::of([
-            &whole_millis(kind.stored_lease(attempt.lease)),
-            &self.retention(attempt.token_retention, attempt.lease),
-            &self.clock.not_after(slot, sent, time_left),
-            &attempt.permits,
-            &tokens,
-            &attempt.floor.map_or(0, FencingToken::get),
-            &attempt.place.map_or(0, whole_millis),
+            whole_millis(kind.stored_lease(attempt.lease)).into(),
+            self.retention(attempt.token_retention, attempt.lease)
+                .into(),
+            self.clock.not_after(slot, sent, time_left).into(),
+            attempt.permits.into(),
+            tokens.into(),
+            attempt.floor.map_or(0, FencingToken::get).into(),
+            attempt.place.map_or(0, whole_millis).into(),
         ]);
         let [
             lease,

@@ -27,7 +27,7 @@ impl Context {
         let (keys, kind) = (self.keys(&request.target), request.target.kind());
         let script = &self.scripts(kind)?.release;
         let retention = self.retention(request.token_retention, Duration::ZERO);
-        let numbers = Numbers::of([&request.permits, &retention]);
+        let numbers = Numbers::of([request.permits.into(), retention.into()]);
         let [permits, retention] = numbers.each();
         let mut args = vec![
             request.owner.expose(),

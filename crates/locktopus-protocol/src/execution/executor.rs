@@ -5,6 +5,7 @@
 //! until the deadline. Anything else may have run, and is reported as such: after the first write of a script or of a
 //! pipeline an error is [`Executed::Maybe`]. [`was_refused`] decides for scripts, [`Executor::run_replicated`] for pipelines.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -113,7 +114,7 @@ impl Executor {
         (keys, args): (&[&[u8]], &[&[u8]]),
         deadline: Instant,
     ) -> Result<Reply, BackendError> {
-        let count = keys.len().to_string();
+        let count = count_of(keys);
         let command = script_command(script, &count, keys, args);
         let route = (Route::Slot(slot), way);
         self.send(route, command, reducible, script.source, deadline)
@@ -251,6 +252,15 @@ pub(crate) fn script_command<'a>(
     command.extend([b"EVALSHA", script.digest().as_bytes(), count.as_bytes()]);
     command.extend(keys.iter().chain(args));
     command
+}
+
+/// The number of keys, as a command takes it. Without an allocation where it has one digit.
+fn count_of(keys: &[&[u8]]) -> Cow<'static, str> {
+    const DIGITS: &str = "0123456789";
+    match keys.len() {
+        count @ ..10 => DIGITS[count..=count].into(),
+        count => count.to_string().into(),
+    }
 }
 
 /// A node gave fewer answers than it was sent commands.
