@@ -6,8 +6,8 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use tracing::level_filters::LevelFilter;
 
 use crate::commands::{
-    Context, break_lock, config, doctor, harness, latch, leader, list, pages, run, semaphore,
-    status, ticket, top, watch,
+    Context, break_lock, config, doctor, failover, harness, latch, leader, list, pages, run,
+    semaphore, status, ticket, top, watch,
 };
 use crate::config::{Config, Flags, Process};
 use crate::exit::{self, Exit};
@@ -83,9 +83,9 @@ enum Command {
     /// Show the configuration, and where it comes from
     Config,
     /// Measure locks: hands over to locktopus-bench run
+    #[command(disable_help_flag = true)]
     Bench(harness::HarnessArgs),
-    /// Do faults to servers under lock load: hands over to locktopus-bench failover
-    Failover(harness::HarnessArgs),
+    Failover(failover::FailoverArgs),
     /// Print completions for a shell
     Completions(pages::CompletionsArgs),
     /// Print the manual page
@@ -104,7 +104,10 @@ impl Cli {
             Command::Completions(args) => pages::completions(&args, Self::command()),
             Command::Man => pages::man(Self::command()),
             Command::Bench(args) => fail_with(format, harness::hand_over("run", &args)),
-            Command::Failover(args) => fail_with(format, harness::hand_over("failover", &args)),
+            Command::Failover(args) => match args.for_harness() {
+                Some(args) => fail_with(format, harness::hand_over("failover", args)),
+                None => configured(self.globals, Command::Failover(args), format),
+            },
             command => configured(self.globals, command, format),
         }
     }
@@ -158,6 +161,8 @@ impl Command {
             _ if globals.quiet => LevelFilter::ERROR,
             // It shows the findings itself.
             Self::Doctor(_) => LevelFilter::ERROR,
+            // It says itself what happens to the servers.
+            Self::Failover(_) => LevelFilter::ERROR,
             _ => LevelFilter::WARN,
         }
     }
@@ -178,11 +183,8 @@ impl Command {
             Self::Semaphore(command) => semaphore::run(command, context).await,
             Self::Doctor(args) => return doctor::run(&args, context).await,
             Self::Config => config::run(context),
-            Self::Bench(_)
-            | Self::Failover(_)
-            | Self::Completions(_)
-            | Self::Man
-            | Self::RunGuardian => Ok(()),
+            Self::Failover(args) => return failover::run(&args, context).await,
+            Self::Bench(_) | Self::Completions(_) | Self::Man | Self::RunGuardian => Ok(()),
         }?;
         Ok(Exit::Ok.code())
     }

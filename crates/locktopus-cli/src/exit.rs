@@ -27,6 +27,8 @@ pub(crate) enum Exit {
     CannotStart = 126,
     /// `run`: there is no such program.
     NoProgram = 127,
+    /// Whoever read the answer went away; what shells say of a process that `PIPE` ended.
+    NoReader = 141,
 }
 
 impl Exit {
@@ -43,6 +45,7 @@ impl Exit {
             Self::Config => "config",
             Self::CannotStart => "cannot_start",
             Self::NoProgram => "no_program",
+            Self::NoReader => "no_reader",
         }
     }
 
@@ -59,7 +62,7 @@ pub(crate) fn of_signal(signal: Signal) -> u8 {
 /// The table of codes, shown below `--help`.
 pub(crate) const HELP: &str = "Exit codes:
     0  done
-    1  something failed that has no code of its own
+    1  something failed that has no code of its own; doctor: locks can be lost silently; failover watch: a promise was broken
     2  wrong usage
    69  the servers cannot be reached, refuse the login, or do not answer as they should
    75  busy: somebody else holds the lock, and it did not become free in time
@@ -68,5 +71,5 @@ pub(crate) const HELP: &str = "Exit codes:
    78  the configuration cannot be used
   126  run: the program cannot be started
   127  run: there is no such program
-  128+N  ended by signal N
+  128+N  ended by signal N; 141 also: nobody reads the answer any more
   run returns what its program returned, unless the lock was busy or lost.";

@@ -27,7 +27,7 @@ pub use contract::backend::{BackendInfo, DynBackend, LockBackend};
 pub use contract::backend_error::{BackendError, BackendErrorKind, Executed, OtherKind};
 pub use contract::clock;
 pub use contract::counter::{CounterAction, CounterOutcome, CounterRequest};
-pub use contract::diagnosis::{Diagnosis, Finding, Severity};
+pub use contract::diagnosis::{Diagnosis, Finding, Primary, Severity};
 #[doc(hidden)]
 pub use contract::forward;
 pub use contract::kind::{LockKind, LockTarget};

@@ -370,7 +370,7 @@ impl LockBackend for MemoryBackend {
     async fn diagnose(&self, _deadline: Instant) -> Result<Diagnosis, BackendError> {
         Ok(Diagnosis {
             nodes: vec!["this process".to_owned()],
-            findings: Vec::new(),
+            ..Diagnosis::default()
         })
     }
 

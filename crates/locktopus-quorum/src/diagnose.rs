@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::members::Members;
 use super::node::Node;
-use locktopus_core::{BackendError, Diagnosis, Finding, Severity};
+use locktopus_core::{BackendError, Diagnosis, Finding, Primary, Severity};
 
 /// The findings of all nodes, and those about them together.
 pub(super) async fn diagnose(
@@ -18,7 +18,18 @@ pub(super) async fn diagnose(
     let looked = futures_util::future::join_all(looked).await;
     let mut diagnosis = Diagnosis::default();
     let mut places: Vec<(&str, Vec<String>)> = Vec::new();
-    for (node, Diagnosis { nodes, findings }) in members.nodes.iter().zip(looked) {
+    for (node, seen) in members.nodes.iter().zip(looked) {
+        let Diagnosis {
+            nodes,
+            findings,
+            primaries,
+        } = seen;
+        let named = primaries.into_iter().map(|mut primary| {
+            // A node is one server, and is known by its label also while it does not answer.
+            primary.address = node.label.to_string();
+            primary
+        });
+        diagnosis.primaries.extend(named);
         let named = nodes.iter().map(|text| format!("{}: {text}", node.label));
         diagnosis.nodes.extend(named);
         let named = findings.into_iter().map(|finding| Finding {
@@ -55,6 +66,7 @@ async fn look(node: &Arc<Node>, deadline: Instant) -> Diagnosis {
                 check: "reachable",
                 message: abstention.to_string(),
             }],
+            primaries: vec![Primary::silent(&*node.label)],
         },
     };
     let finding = if node.probe.is_none() {

@@ -14,7 +14,7 @@ use crate::output::{Style, coloured};
 use answers::Answers;
 
 /// The page about rights, as this version of the library needs them.
-const RIGHTS: &str = include_str!("../../../../docs/acl.md");
+const RIGHTS: &str = include_str!("doctor/acl.md");
 
 /// The namespace that the page is written for.
 const NAMESPACE_OF_THE_PAGE: &str = "app:";

@@ -15,7 +15,6 @@ const PROGRAM: &str = "locktopus-bench";
 
 /// What the harness is told.
 #[derive(Args, Debug)]
-#[command(disable_help_flag = true)]
 pub(crate) struct HarnessArgs {
     /// Handed over as they are; --help shows the harness's own
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

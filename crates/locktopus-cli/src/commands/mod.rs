@@ -3,6 +3,7 @@
 pub(crate) mod break_lock;
 pub(crate) mod config;
 pub(crate) mod doctor;
+pub(crate) mod failover;
 pub(crate) mod harness;
 pub(crate) mod latch;
 pub(crate) mod leader;

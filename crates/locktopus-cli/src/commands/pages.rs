@@ -27,22 +27,28 @@ pub(crate) fn man(mut command: Command) -> u8 {
     let mut page = Vec::new();
     let rendered = (|| -> io::Result<()> {
         clap_mangen::Man::new(command.clone()).render(&mut page)?;
-        for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
-            if sub.get_name() == "help" {
-                continue;
-            }
-            writeln!(page, ".SH \"LOCKTOPUS {}\"", sub.get_name().to_uppercase())?;
-            let sub = clap_mangen::Man::new(sub.clone());
-            sub.render_description_section(&mut page)?;
-            sub.render_synopsis_section(&mut page)?;
-            sub.render_options_section(&mut page)?;
-        }
+        sections(&command, "LOCKTOPUS", &mut page)?;
         Ok(())
     })();
     match rendered {
         Ok(()) => print(&page),
         Err(_) => Exit::Failed.code(),
     }
+}
+
+/// What is said of each command, and of the commands of that.
+fn sections(command: &Command, name: &str, page: &mut Vec<u8>) -> io::Result<()> {
+    let shown = |sub: &&Command| !sub.is_hide_set() && sub.get_name() != "help";
+    for sub in command.get_subcommands().filter(shown) {
+        let name = format!("{name} {}", sub.get_name().to_uppercase());
+        writeln!(page, ".SH \"{name}\"")?;
+        let manual = clap_mangen::Man::new(sub.clone());
+        manual.render_description_section(page)?;
+        manual.render_synopsis_section(page)?;
+        manual.render_options_section(page)?;
+        sections(sub, &name, page)?;
+    }
+    Ok(())
 }
 
 fn print(page: &[u8]) -> u8 {

@@ -12,6 +12,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Format;
 
+/// What there may be in a file.
+const KEYS: [&str; 2] = ["url", "format"];
+
 /// What a file may say.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -83,20 +86,31 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     )
 }
 
-/// Quotes nothing of the file, for a line that is wrong may be the one with the password. Not the parser's message either:
-/// it may quote a value.
+/// Quotes no value of the file, for one that is wrong may be the one with the password. Not the parser's message either: it may
+/// quote a value. A key that is unknown
+/// is named, unless it may be more than a word.
 fn parse(path: &Path, text: &str) -> Result<File, Failure> {
+    let problem = |what: &str| {
+        let problem = format!(
+            "{} {what}; it may have url = \"...\" (or a list of them for a quorum) and format = \"text\" or \"json\"",
+            path.display()
+        );
+        Failure::new(Exit::Config, problem)
+    };
+    if let Ok(table) = text.parse::<toml::Table>()
+        && let Some(key) = table.keys().find(|key| !KEYS.contains(&key.as_str()))
+        && key
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+    {
+        return Err(problem(&format!("has an unknown key {key:?}")));
+    }
     toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, |span| {
             let before = text.get(..span.start).unwrap_or(text);
             before.matches('\n').count() + 1
         });
-        let problem = format!(
-            "{} line {line} cannot be understood; it may have url = \"...\" (or a list of them for a quorum) and \
-             format = \"text\" or \"json\"",
-            path.display()
-        );
-        Failure::new(Exit::Config, problem)
+        problem(&format!("line {line} cannot be understood"))
     })
 }
 

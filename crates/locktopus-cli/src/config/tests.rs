@@ -97,7 +97,7 @@ fn a_damaged_file_is_not_quoted() {
         "\nurl = \"redis://app:s3cret@db\n",
         "format = 1\nredis://app:s3cret@db",
         "url = { s3cret = 1 }",
-        "s3cret = \"s3cret\"",
+        "\"redis://app:s3cret@db\" = 1",
         "format = \"s3cret\"",
     ] {
         let around = write(&home, text);
@@ -106,6 +106,21 @@ fn a_damaged_file_is_not_quoted() {
         assert!(!failure.message.contains("s3cret"), "{}", failure.message);
         assert!(failure.message.contains(" line "), "{}", failure.message);
     }
+    fs::remove_dir_all(home).unwrap();
+}
+
+#[test]
+fn an_unknown_key_is_named() {
+    let home = scratch("unknown");
+    let around = write(&home, "url = \"memory:\"\nnamespace = \"s3cret\"");
+    let failure = Config::load(Flags::default(), &around).unwrap_err();
+    assert_eq!(failure.exit, Exit::Config);
+    assert!(
+        failure.message.contains("unknown key \"namespace\""),
+        "{}",
+        failure.message
+    );
+    assert!(!failure.message.contains("s3cret"), "{}", failure.message);
     fs::remove_dir_all(home).unwrap();
 }
 

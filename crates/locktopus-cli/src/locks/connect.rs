@@ -12,8 +12,12 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Connects to the one server, system of servers, or quorum that is configured.
 pub(crate) async fn connect(config: &Config) -> Result<Locktopus, Failure> {
-    let urls = &config.urls()?.value;
-    Ok(match urls.as_slice() {
+    connect_to(&config.urls()?.value).await
+}
+
+/// Connects to these.
+pub(crate) async fn connect_to(urls: &[String]) -> Result<Locktopus, Failure> {
+    Ok(match urls {
         [url] => locktopus::connect(url).await?,
         urls => locktopus::connect_quorum(urls).await?,
     })

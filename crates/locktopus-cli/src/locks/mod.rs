@@ -6,7 +6,7 @@ mod look;
 mod profile;
 mod terms;
 
-pub(crate) use connect::{close, connect};
+pub(crate) use connect::{close, connect, connect_to};
 pub(crate) use kind::{Asked, Kind, LockArgs};
 #[cfg(test)]
 pub(crate) use look::{Holder, Waiter};

@@ -9,11 +9,12 @@ use std::io::{self, IsTerminal as _, Write as _};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use crate::exit::Exit;
 use crate::failure::Failure;
 
 pub(crate) use log::log;
 pub(crate) use table::Table;
-pub(crate) use words::{age, owner_tag};
+pub(crate) use words::{age, owner_tag, visible};
 
 /// How answers are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -38,7 +39,11 @@ impl Output {
         Self { format, quiet }
     }
 
-    /// Writes an answer: as JSON, or as the text that `text` makes. A reader that went away ends the process quietly.
+    /// Writes an answer: as JSON, or as the text that `text` makes.
+    ///
+    /// # Errors
+    ///
+    /// A reader that went away ends the command as the signal `PIPE` would, without a word.
     pub(crate) fn answer<T: Serialize>(
         self,
         value: &T,
@@ -50,13 +55,12 @@ impl Output {
         };
         let mut out = io::stdout().lock();
         let written = writeln!(out, "{}", line.trim_end()).and_then(|()| out.flush());
-        match written {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
-                crate::exit::Exit::Failed,
-                format!("cannot write the answer: {error}"),
-            )),
-            _ => Ok(()),
-        }
+        written.map_err(|error| {
+            if error.kind() == io::ErrorKind::BrokenPipe {
+                return Failure::new(Exit::NoReader, String::new());
+            }
+            Failure::new(Exit::Failed, format!("cannot write the answer: {error}"))
+        })
     }
 
     /// Says something beside the answer, unless nobody wants to hear it.
@@ -65,29 +69,34 @@ impl Output {
             return;
         }
         match self.format {
-            Format::Text => eprintln!("locktopus: {text}"),
-            Format::Json => eprintln!("{}", json(&Said { message: text })),
+            Format::Text => complain(&format!("locktopus: {text}")),
+            Format::Json => complain(&json(&Said { message: text })),
         }
     }
 
     pub(crate) fn fail(self, failure: &Failure) {
+        if failure.exit == Exit::NoReader {
+            return;
+        }
         match self.format {
             Format::Text => {
                 let error = paint(Style::Bad, "error:", io::stderr().is_terminal());
-                eprintln!("locktopus: {error} {}", failure.message);
+                complain(&format!("locktopus: {error} {}", failure.message));
             }
-            Format::Json => eprintln!(
-                "{}",
-                json(&Failed {
-                    error: Error {
-                        code: failure.exit.code(),
-                        kind: failure.exit.word(),
-                        message: &failure.message,
-                    },
-                })
-            ),
+            Format::Json => complain(&json(&Failed {
+                error: Error {
+                    code: failure.exit.code(),
+                    kind: failure.exit.word(),
+                    message: &failure.message,
+                },
+            })),
         }
     }
+}
+
+/// Writes to standard error. Where nobody reads it the command goes on: it may hold a lock for a program.
+pub(crate) fn complain(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 #[derive(Serialize)]

@@ -1,6 +1,8 @@
 //! Columns that line up.
 
-use super::{Style, coloured};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::{Style, coloured, visible};
 
 /// Rows under headings. Every row has as many cells as there are headings.
 #[derive(Debug)]
@@ -15,21 +17,22 @@ impl<const N: usize> Table<N> {
         Self { headings, rows }
     }
 
+    /// Cells may be anything, also what a terminal would obey; that is shown and not obeyed.
     pub(crate) fn add(&mut self, row: [String; N]) {
-        self.rows.push(row);
+        self.rows.push(row.map(|cell| visible(&cell).into_owned()));
     }
 
     pub(crate) fn render(&self) -> String {
         let mut widths = self.headings.map(str::len);
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.chars().count());
+                *width = (*width).max(cell.width());
             }
         }
         let line = |cells: &mut dyn Iterator<Item = &str>| {
-            let padded = cells
-                .zip(widths)
-                .map(|(cell, width)| format!("{cell:width$}"));
+            let padded = cells.zip(widths).map(|(cell, width)| {
+                format!("{cell}{}", " ".repeat(width.saturating_sub(cell.width())))
+            });
             padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
         };
         let mut lines = vec![coloured(
@@ -52,5 +55,12 @@ mod tests {
         table.add(["a".to_owned(), "lock".to_owned()]);
         table.add(["größer".to_owned(), "mutex".to_owned()]);
         assert_eq!(table.render(), "NAME    KIND\na       lock\ngrößer  mutex");
+        let mut table = Table::new(["NAME", "KIND"]);
+        table.add(["\u{1b}[2J".to_owned(), "lock".to_owned()]);
+        table.add(["日本".to_owned(), "mutex".to_owned()]);
+        assert_eq!(
+            table.render(),
+            "NAME       KIND\n\\u{1b}[2J  lock\n日本       mutex"
+        );
     }
 }

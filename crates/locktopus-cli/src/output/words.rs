@@ -1,5 +1,6 @@
 //! How things are written that every command shows.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use locktopus::OwnerId;
@@ -21,9 +22,37 @@ pub(crate) fn age(time: Duration) -> String {
     }
 }
 
+/// Text that somebody else chose, such as a lock's name, without what a terminal would obey.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    // Also what turns the direction of text around, and would show one name as another.
+    let obeyed = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if obeyed(c) {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_in_a_name_reaches_the_terminal() {
+        assert_eq!(visible("größer:日本"), "größer:日本");
+        assert_eq!(visible("a\x1b[2Jb\nc"), "a\\u{1b}[2Jb\\nc");
+        assert_eq!(visible("a\u{202e}b\u{9b}"), "a\\u{202e}b\\u{9b}");
+    }
 
     #[test]
     fn ages_have_two_units() {

@@ -7,10 +7,12 @@
 )]
 
 mod config;
+mod failover;
 mod killed;
 mod lost;
 mod pages;
 mod run;
+mod terminal;
 mod tickets;
 mod tools;
 mod usual;

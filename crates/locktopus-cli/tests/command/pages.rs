@@ -18,6 +18,9 @@ async fn completions_and_the_manual_know_every_command() {
         .filter(|name| *name != "help")
         .collect();
     assert!(names.len() > 10, "{help}");
+    assert!(
+        manual.contains("LOCKTOPUS FAILOVER WATCH") && manual.contains("LOCKTOPUS SEMAPHORE INIT")
+    );
     for name in names {
         assert!(
             bash.contains(&format!("locktopus,{name})")),

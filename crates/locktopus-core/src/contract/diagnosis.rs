@@ -9,6 +9,42 @@ pub struct Diagnosis {
     pub nodes: Vec<String>,
     /// What should be looked at, worst first.
     pub findings: Vec<Finding>,
+    /// The servers that grant locks now, for those who watch failovers. Empty if there are none beside this process.
+    pub primaries: Vec<Primary>,
+}
+
+/// A server that grants locks, as it was when it was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Primary {
+    /// Where it is, for example `127.0.0.1:6379`; in a quorum, the node's label.
+    pub address: String,
+    /// Different after every start of the server. `None` if it did not say.
+    pub run_id: Option<String>,
+    /// Whether it answered.
+    pub answered: bool,
+}
+
+impl Primary {
+    /// A server that answered.
+    #[must_use]
+    pub fn answering(address: impl Into<String>, run_id: Option<String>) -> Self {
+        Self {
+            address: address.into(),
+            run_id,
+            answered: true,
+        }
+    }
+
+    /// A server that did not answer.
+    #[must_use]
+    pub fn silent(address: impl Into<String>) -> Self {
+        Self {
+            address: address.into(),
+            run_id: None,
+            answered: false,
+        }
+    }
 }
 
 /// One thing that can break locks.

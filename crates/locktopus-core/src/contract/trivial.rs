@@ -83,8 +83,7 @@ macro_rules! trivial_backend {
             Self: 'r,
         {
             let nodes = ::std::vec![$crate::LockBackend::info(self).description.clone()];
-            let findings = ::std::vec::Vec::new();
-            let diagnosis = $crate::Diagnosis { nodes, findings };
+            let diagnosis = $crate::Diagnosis { nodes, ..::std::default::Default::default() };
             ::std::boxed::Box::pin(::std::future::ready(::std::result::Result::Ok(diagnosis)))
         }
     };

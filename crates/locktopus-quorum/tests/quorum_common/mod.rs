@@ -282,7 +282,7 @@ impl LockBackend for Peer {
         self.call("diagnose", async move {
             Diagnosis {
                 nodes: vec![format!("127.0.0.1:{run}")],
-                findings: Vec::new(),
+                ..Diagnosis::default()
             }
         })
         .await

@@ -16,6 +16,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use super::grace::Grace;
 use super::group::{Group, Program};
 use crate::exit::Exit;
+use crate::output::complain;
 
 /// What it is told when it is not needed any more.
 const DONE: &str = "done";
@@ -78,7 +79,7 @@ pub(crate) fn serve() -> u8 {
         }
     }
     if let Some(charge) = charge {
-        eprintln!("locktopus: run was killed; its program is ended, for nobody renews the lock");
+        complain("locktopus: run was killed; its program is ended, for nobody renews the lock");
         end(&charge);
     }
     Exit::Lost.code()

@@ -1,6 +1,6 @@
 //! What `INFO` says: version, eviction, role, replicas.
 
-use locktopus_core::{BackendError, Diagnosis, Severity};
+use locktopus_core::{BackendError, Diagnosis, Primary, Severity};
 
 use super::ask::{Answers, finding};
 use super::token_keys::Room;
@@ -42,6 +42,7 @@ pub(super) fn check(
             Ok(_) => String::new(),
             Err(ClientError::Rejected { code, .. }) if code == "NOPERM" => {
                 out.nodes.push(node.clone());
+                out.primaries.push(Primary::answering(&node, None));
                 let message = format!(
                     "{node}: INFO is not permitted, so eviction policy and version could not be checked; \
                      grant +info to this user or check them by hand"
@@ -53,6 +54,7 @@ pub(super) fn check(
             Err(error) if nobody => return Err(executor.read_error(error)),
             Err(error) => {
                 out.nodes.push(node.clone());
+                out.primaries.push(Primary::silent(&node));
                 let message = format!(
                     "{node}: does not answer, so nothing of it could be checked; locks in its slots fail until it is back or \
                      another server serves them, all others work ({error})"
@@ -68,6 +70,8 @@ pub(super) fn check(
                 .map(str::trim)
         };
         seen.informed = true;
+        let run_id = field("run_id").map(str::to_owned);
+        out.primaries.push(Primary::answering(&node, run_id));
         let room = Room::from_info(&text, field);
         seen.rooms.extend(room.map(|room| (node.clone(), room)));
         let version = ServerVersion::from_info(field);

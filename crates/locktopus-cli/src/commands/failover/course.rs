@@ -1,0 +1,339 @@
+//! The course of a watch: looks at the servers, pieces of the history, lines.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktopus::{Locktopus, SafetyMode};
+use locktopus_history::Record;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
+
+use super::histories::{Part, Pieces};
+use super::incidents::{Incident, Incidents, Sign};
+use super::load::Load;
+use super::looks::{Known, Look};
+use super::report::{self, Fault, Line, Progress, Started, Summary, millis};
+use super::tally::Tally;
+use super::watch::WatchArgs;
+use crate::commands::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Between two looks at the servers.
+const LOOK: Duration = Duration::from_millis(250);
+/// A piece of the history is at least so long.
+const PIECE_NS: u64 = 15_000_000_000;
+/// How long the servers have at the end, after the last lease, to be without locks of ours.
+const TIDY: Duration = Duration::from_secs(10);
+
+/// One watch.
+pub(super) struct Watch<'a> {
+    args: &'a WatchArgs,
+    context: &'a Context,
+    observer: Locktopus,
+    load: Arc<Load>,
+    pieces: Option<Pieces>,
+    known: Known,
+    incidents: Incidents,
+    /// How many of them were told to be over.
+    told: usize,
+    tally: Tally,
+    began_ns: u64,
+    started: Instant,
+    before: Before,
+}
+
+/// As it was at the line before.
+#[derive(Default)]
+struct Before {
+    after: Duration,
+    grants: u64,
+    errors: u64,
+    lost: u64,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(
+        args: &'a WatchArgs,
+        context: &'a Context,
+        observer: Locktopus,
+        prefix: &str,
+    ) -> Self {
+        let names = usize::from(args.names);
+        let pieces = Pieces::new(names);
+        let load = Load::new(
+            (1..=names)
+                .map(|number| format!("{prefix}{number}"))
+                .collect(),
+            args.lease,
+            args.hold,
+            pieces.book(),
+        );
+        Self {
+            args,
+            context,
+            observer,
+            began_ns: load.now_ns(),
+            load: Arc::new(load),
+            pieces: Some(pieces),
+            known: Known::default(),
+            incidents: Incidents::default(),
+            told: 0,
+            tally: Tally::default(),
+            started: Instant::now(),
+            before: Before::default(),
+        }
+    }
+
+    /// Watches until the time is over or somebody has seen enough.
+    pub(super) async fn run(mut self, instances: &[Locktopus]) -> Result<Self, Failure> {
+        let (send, mut looks) = mpsc::channel(1);
+        let looking = tokio::spawn(look_on(self.observer.clone(), Arc::clone(&self.load), send));
+        let first = looks.recv().await;
+        self.begin(first.as_ref(), instances.len())?;
+        let mut workers = self.load.start(instances);
+        let end = self.args.time.map(|time| self.started + time);
+        let mut lines = interval(self.args.interval);
+        lines.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        lines.tick().await;
+        loop {
+            tokio::select! {
+                Some(look) = looks.recv() => self.take(&look).await?,
+                _ = lines.tick() => self.progress()?,
+                Some(ended) = workers.join_next() => return Err(ended_early(ended)),
+                () = sleep_until(end.unwrap_or_else(Instant::now)), if end.is_some() => break,
+                _ = tokio::signal::ctrl_c() => break,
+            }
+        }
+        self.load.stop.cancel();
+        self.finish(&mut workers).await?;
+        // The last piece, with what the servers say after it.
+        if let Some(look) = looks.recv().await {
+            self.take(&look).await?;
+        }
+        looking.abort();
+        self.incidents.end();
+        if let Some(pieces) = self.pieces.take() {
+            self.judge(pieces.rest().map_err(|error| failed(&error))?)
+                .await?;
+        }
+        Ok(self)
+    }
+
+    fn begin(&mut self, first: Option<&Look>, connections: usize) -> Result<(), Failure> {
+        if let Some(look) = first
+            && let Some((_, problem)) = self.known.compare(look)
+        {
+            return Err(Failure::new(Exit::Unavailable, problem));
+        }
+        if !self.known.tells_restarts() {
+            let problem = "this user may not ask the servers who they are (INFO), so restarts are not told from pauses";
+            self.context.out.say(problem);
+        }
+        let names = &self.load.names;
+        let started = Started {
+            safety: self.observer.backend().safety.to_string(),
+            primaries: self.known.primaries().map(str::to_owned).collect(),
+            prefix: names[0].trim_end_matches('1').to_owned(),
+            names: names.len(),
+            workers: names.len() * connections,
+        };
+        self.context
+            .out
+            .answer(&Line::Started(started), report::text)
+    }
+
+    /// A look at the servers, and what the workers met with since the one before.
+    async fn take(&mut self, look: &Look) -> Result<(), Failure> {
+        let well_ns = self.known.well_ns;
+        let now = self.load.now_ns();
+        let troubles = self.load.troubles();
+        let sign = self.known.compare(look);
+        let well = sign.is_none();
+        let mut signs = Vec::from_iter(sign.map(|(sign, target)| (sign, target, well_ns)));
+        // Of several errors the first says enough.
+        signs.extend(troubles.into_iter().take(1).map(|(since, text)| {
+            (
+                Sign::Connection,
+                text,
+                since.min(well_ns.max(self.began_ns)),
+            )
+        }));
+        for (sign, target, well_ns) in signs {
+            let after = self.started.elapsed();
+            if self.incidents.sign(sign, target, well_ns, now)
+                && let Some(incident) = self.incidents.open()
+            {
+                let fault = Fault::seen(incident, after);
+                self.context.out.answer(&Line::Fault(fault), report::text)?;
+            }
+        }
+        if well {
+            self.incidents.well(now, self.load.all_granted_ns());
+        }
+        if self.incidents.open().is_some() {
+            return Ok(());
+        }
+        let Some(pieces) = &mut self.pieces else {
+            return Ok(());
+        };
+        // At once after a fault, to say what it did; else from time to time.
+        let waiting = self.incidents.all().len() > self.told;
+        let by_ns = if waiting {
+            now
+        } else {
+            now.saturating_sub(PIECE_NS)
+        };
+        if let Some(part) = pieces
+            .ended(look.began_ns, now)
+            .map_err(|error| failed(&error))?
+        {
+            self.judge(part).await?;
+        } else {
+            pieces.turn(by_ns, now);
+        }
+        Ok(())
+    }
+
+    async fn judge(&mut self, part: Part) -> Result<(), Failure> {
+        let faults: Vec<Record> = self.incidents.all().iter().map(Incident::record).collect();
+        let forgetful = self
+            .incidents
+            .all()
+            .iter()
+            .any(|incident| incident.sign.may_forget() && incident.at_ns >= part.began_ns);
+        let mode = self.observer.backend().safety;
+        let exclusive = matches!(mode, SafetyMode::Quarantine { .. } | SafetyMode::Quorum);
+        let exclusive = exclusive || !forgetful;
+        let ended_ns = part.ended_ns;
+        let load = Arc::clone(&self.load);
+        let judging = move || part.judge(&faults, exclusive, |worker| load.is_brief(worker));
+        let judged = tokio::task::spawn_blocking(judging).await;
+        let judged = judged.map_err(|error| failed(&error))?;
+        self.tally.add(&judged, exclusive);
+        let over = self.incidents.all()[self.told..].iter();
+        for incident in over.take_while(|incident| incident.is_over_by(ended_ns)) {
+            self.told += 1;
+            let effect = self.tally.effect(incident);
+            let fault = Fault::over(incident, self.started.elapsed(), effect);
+            self.context.out.answer(&Line::Fault(fault), report::text)?;
+        }
+        Ok(())
+    }
+
+    fn progress(&mut self) -> Result<(), Failure> {
+        let now = Before {
+            after: self.started.elapsed(),
+            grants: self.load.granted(),
+            errors: self.load.errors(),
+            lost: self.load.lost(),
+        };
+        let before = std::mem::replace(&mut self.before, now);
+        let now = &self.before;
+        let span = now.after.saturating_sub(before.after).as_secs_f64();
+        #[expect(clippy::cast_precision_loss, reason = "a rate of some hundreds")]
+        let grants = (now.grants - before.grants) as f64;
+        let line = Progress {
+            after_ms: millis(now.after),
+            grants_per_second: grants / span.max(f64::MIN_POSITIVE),
+            errors: now.errors - before.errors,
+            lost: now.lost - before.lost,
+            longest_gap_ms: millis(self.load.longest_gap()),
+            faults: self.incidents.all().len(),
+            double_grants: self.tally.double_grants,
+            tokens_out_of_order: self.tally.tokens_out_of_order,
+            stale_writes: self.tally.stale_writes_accepted,
+        };
+        self.context.out.answer(&Line::Progress(line), report::text)
+    }
+
+    /// Waits for the workers to give back what they hold.
+    async fn finish(&self, workers: &mut JoinSet<Result<(), Failure>>) -> Result<(), Failure> {
+        while let Some(ended) = workers.join_next().await {
+            ended.map_err(|error| failed(&error))??;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn summary(self) -> Summary {
+        let incidents = self.incidents.all();
+        let over = |incident: &Incident| {
+            let began = Duration::from_nanos(incident.at_ns.saturating_sub(self.began_ns));
+            Fault::over(incident, began, self.tally.effect(incident))
+        };
+        let mut failures = self.tally.broken.clone();
+        let took_ms = millis(self.started.elapsed());
+        failures.extend(self.left().await);
+        let (grants, seen) = (self.load.granted(), incidents.len());
+        if grants == 0 {
+            failures.push("no lock was granted, so nothing was put to the test".to_owned());
+        }
+        if seen < self.args.faults {
+            let wanted = self.args.faults;
+            failures.push(format!("{seen} faults were seen, not {wanted}"));
+        }
+        Summary {
+            took_ms,
+            safety: self.observer.backend().safety.to_string(),
+            grants,
+            errors: self.load.errors(),
+            lost: self.load.lost(),
+            rates: self.tally.rows(incidents),
+            faults: incidents.iter().map(over).collect(),
+            tally: self.tally,
+            failed: failures,
+        }
+    }
+
+    /// Locks and waiters that are there when every lease is over.
+    async fn left(&self) -> Option<String> {
+        let end = Instant::now() + self.args.lease + TIDY;
+        'names: for name in &self.load.names {
+            loop {
+                let quorum = self.observer.backend().safety == SafetyMode::Quorum;
+                let request = if quorum {
+                    self.observer.mutex(name.as_str())
+                } else {
+                    self.observer.lock(name.as_str())
+                };
+                let problem = match request.inspect().await {
+                    Ok(state) if state.holders.is_empty() && state.waiters.is_empty() => {
+                        continue 'names;
+                    }
+                    Ok(_) => format!("{name} is still held or waited for"),
+                    Err(error) => format!("cannot look at what is left: {error}"),
+                };
+                if Instant::now() >= end {
+                    return Some(problem);
+                }
+                sleep(LOOK).await;
+            }
+        }
+        None
+    }
+}
+
+/// Asks the servers who they are, until nobody wants to know.
+async fn look_on(locks: Locktopus, load: Arc<Load>, looks: mpsc::Sender<Look>) {
+    loop {
+        let began_ns = load.now_ns();
+        let answer = locks.diagnose().await.map_err(|error| error.to_string());
+        if looks.send(Look { began_ns, answer }).await.is_err() {
+            return;
+        }
+        sleep(LOOK).await;
+    }
+}
+
+fn ended_early(ended: Result<Result<(), Failure>, tokio::task::JoinError>) -> Failure {
+    match ended {
+        Ok(Err(failure)) => failure,
+        Ok(Ok(())) => Failure::new(Exit::Failed, "a worker stopped by itself"),
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &dyn std::error::Error) -> Failure {
+    Failure::new(Exit::Failed, error.to_string())
+}
