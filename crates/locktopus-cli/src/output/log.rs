@@ -15,5 +15,7 @@ pub(crate) fn log(level: LevelFilter) {
         .with_ansi(ansi)
         .with_target(false)
         .without_time()
+        // They would go to standard error, too, and end the process if nobody reads that.
+        .log_internal_errors(false)
         .init();
 }
