@@ -142,3 +142,28 @@ async fn locks_that_nobody_gets_fail_the_run() {
     );
     servers.stop().await.unwrap();
 }
+
+/// A skip is what was asked for. Who asks for servers, and does not say which, has not asked to do without.
+#[test]
+fn servers_that_cannot_be_had_are_no_skip() {
+    let out = directory("no-places");
+    let run = |arguments: &[&str]| {
+        let mut all = vec!["run", "--smoke", "--scenario", "uncontended"];
+        all.extend(arguments);
+        bench(&all, &out)
+            .env("LOCKTOPUS_SERVER_BIN", "/bin/true")
+            // Nor containers.
+            .env("DOCKER_HOST", "tcp://127.0.0.1:1")
+            .output()
+            .expect("the binary starts")
+    };
+    let output = run(&[]);
+    assert_eq!(output.status.code(), MEASUREMENT, "{}", told(&output));
+    assert!(
+        told(&output).contains("FAILED: standalone: needs a server program"),
+        "{}",
+        told(&output)
+    );
+    let output = run(&["--provider", "memory"]);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+}

@@ -143,11 +143,11 @@ pub async fn run(args: &RunArgs) -> Result<Exit, CommandError> {
         _ = tokio::signal::ctrl_c() => Err(CommandError::Interrupted),
     };
     bar.finish_and_clear();
-    measured?;
-    finish(args, &report)
+    let missing = measured?;
+    finish(args, &report, missing)
 }
 
-/// Measures place by place: starting the servers of one topology does not disturb another.
+/// Measures place by place, and returns what could not be had: starting the servers of one topology does not disturb another.
 async fn measure(
     args: &RunArgs,
     tasks: &[Task],
@@ -155,8 +155,9 @@ async fn measure(
     runner: &Runner<'_>,
     report: &mut Report,
     bar: &ProgressBar,
-) -> Result<(), CommandError> {
+) -> Result<Vec<String>, CommandError> {
     let mut provider = args.provider;
+    let mut missing = Vec::new();
     for topology in [
         Topology::InProcess,
         Topology::Standalone,
@@ -173,7 +174,13 @@ async fn measure(
             continue;
         }
         bar.set_message(format!("starting {}", topology.name()));
+        let skipped = report.skipped.len();
         let Some(place) = open(args, topology, &mut provider, report).await? else {
+            if args.provider == ProviderChoice::Auto {
+                // Nobody asked to do without: what is skipped here was not asked for.
+                let skips = report.skipped[skipped..].iter();
+                missing.extend(skips.map(|skip| format!("{}: needs {}", skip.what, skip.needs)));
+            }
             bar.inc(u64::try_from(here.len()).unwrap_or(0) * u64::from(rounds));
             continue;
         };
@@ -197,7 +204,7 @@ async fn measure(
         }
         place.stop().await?;
     }
-    Ok(())
+    Ok(missing)
 }
 
 /// The place for a topology; `None` if there is none here, which the report then says.
@@ -271,7 +278,7 @@ async fn open(
     Ok(None)
 }
 
-fn finish(args: &RunArgs, report: &Report) -> Result<Exit, CommandError> {
+fn finish(args: &RunArgs, report: &Report, mut missing: Vec<String>) -> Result<Exit, CommandError> {
     let style = args.text.style();
     super::print(&crate::measure::report::terminal::render(report, style))?;
     let stamp = report.run.id.rsplit('-').next().unwrap_or(&report.run.id);
@@ -302,7 +309,7 @@ fn finish(args: &RunArgs, report: &Report) -> Result<Exit, CommandError> {
         eprintln!("FAILED: {overlaps} times two holders had one lock; see the overlap column");
         return Ok(Exit::Overlap);
     }
-    let missing = completeness::missing(report);
+    missing.extend(completeness::missing(report));
     for problem in &missing {
         eprintln!("FAILED: {problem}");
     }

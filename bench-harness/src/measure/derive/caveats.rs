@@ -1,7 +1,8 @@
 //! What the data itself says against being quoted.
 
-use super::{Group, Spread, groups, rtt};
-use crate::measure::model::Report;
+use super::{Group, Row, Spread, groups, rtt};
+use crate::measure::model::{Provider, Report};
+use crate::shared::stall::MachineStall;
 
 /// Spread of the RTT between rounds, in percent, from which on ratios are doubtful.
 const RESTLESS_PERCENT: f64 = 15.0;
@@ -40,8 +41,63 @@ pub fn caveats(report: &Report) -> Vec<String> {
     if report.cells.iter().any(|cell| cell.rounds.len() == 1) {
         found.push("Cells with a single round: nothing is known about their noise.".to_owned());
     }
-    found.extend(groups(report).iter().filter_map(restless));
+    let groups = groups(report);
+    found.extend(groups.iter().filter_map(restless));
+    found.extend(
+        groups
+            .iter()
+            .flat_map(|group| &group.rows)
+            .filter_map(starved),
+    );
+    found.extend(busy(report));
     found
+}
+
+/// Tasks of this process that never had the lock, and why that says nothing about it.
+fn starved(row: &Row<'_>) -> Option<String> {
+    let subject = &row.cell.subject;
+    if subject.provider != Provider::Memory {
+        return None;
+    }
+    let tasks = row.cell.rounds.iter().map(|round| {
+        let grants = &round.acquisitions_per_worker;
+        let without = grants.iter().filter(|&&grants| grants == 0).count();
+        (without, grants.len())
+    });
+    let (without, all) = tasks.max().filter(|&(without, _)| without > 0)?;
+    Some(format!(
+        "{}, {}: {without} of {all} tasks never had the lock. Nothing in this process is waited for, so a task that does not \
+         yield keeps its thread, and the lock with it: its neighbours are starved by the executor, and figures of fairness and \
+         hand-offs say nothing about the lock.",
+        subject.scenario,
+        row.label()
+    ))
+}
+
+/// Share of the time, in percent, in which somebody waited for a processor, from which on latencies are the machine's.
+const BUSY_PERCENT: u64 = 50;
+/// So long a program is not run by a machine that has little else to do.
+const LONG_GAP_NS: u64 = 50_000_000;
+
+/// The worst round, by what the machine did meanwhile.
+fn busy(report: &Report) -> Option<String> {
+    let rounds = report.cells.iter().flat_map(|cell| &cell.rounds);
+    let busy = |machine: &MachineStall| {
+        let pressure = machine.cpu_pressure_ns.unwrap_or(0);
+        let crowded = 100 * pressure > BUSY_PERCENT * machine.watched_ns;
+        crowded || machine.longest_gap_ns >= LONG_GAP_NS
+    };
+    let stalled: Vec<_> = rounds
+        .filter_map(|round| round.machine.filter(busy))
+        .collect();
+    let worst = stalled
+        .iter()
+        .max_by_key(|machine| machine.longest_gap_ns)?;
+    let count = stalled.len();
+    Some(format!(
+        "The machine had other things to do in {count} rounds; in the worst, {}.",
+        worst.describe()
+    ))
 }
 
 /// The RTT is the yardstick; while it moves between rounds of a cell, so does everything measured in it.
@@ -89,5 +145,41 @@ mod tests {
                 "{start}: {found:#?}"
             );
         }
+    }
+
+    #[test]
+    fn a_task_that_never_yields_starves_its_neighbours_and_that_is_said() {
+        let mut report = synthetic::memory_only(2);
+        let of = |report: &Report| caveats(report).join("\n");
+        assert!(!of(&report).contains("never had the lock"));
+        report.cells[0].rounds[0].acquisitions_per_worker = vec![1_000, 0, 0];
+        let found = of(&report);
+        assert!(found.contains("2 of 3 tasks never had the lock"), "{found}");
+        assert!(found.contains("starved by the executor"), "{found}");
+    }
+
+    #[test]
+    fn a_machine_that_was_busy_is_named_with_its_worst_round() {
+        let mut report = synthetic::memory_only(2);
+        let quiet = MachineStall {
+            watched_ns: 1_000_000_000,
+            cpu_pressure_ns: Some(100_000_000),
+            longest_gap_ns: 6_000_000,
+            ..MachineStall::default()
+        };
+        report.cells[0].rounds[0].machine = Some(quiet);
+        assert_eq!(busy(&report), None);
+        let crowded = MachineStall {
+            cpu_pressure_ns: Some(600_000_000),
+            ..quiet
+        };
+        report.cells[0].rounds[0].machine = Some(crowded);
+        assert!(busy(&report).unwrap().contains("60 % of the time"));
+        let stopped = MachineStall {
+            longest_gap_ns: 75_000_000,
+            ..quiet
+        };
+        report.cells[0].rounds[0].machine = Some(stopped);
+        assert!(busy(&report).unwrap().contains("at most 75 ms"));
     }
 }

@@ -12,6 +12,8 @@ pub mod op {
     pub const HAND_OFF: &str = "hand-off";
     /// From asking for a lock that another process passes around among its tasks, until the grant.
     pub const REMOTE_WAIT: &str = "remote wait";
+    /// The same where the process still had the lease from its own last turn: nobody was waited for.
+    pub const OWN_LEASE: &str = "own lease again";
     /// From asking for the exclusive half of a read-write lock until the grant.
     pub const WRITE_WAIT: &str = "write wait";
     /// The same for its shared half.
@@ -24,8 +26,9 @@ pub mod op {
     pub const OUTAGE: &str = "outage";
 
     /// The known names, most telling first: the order of rows and of charts.
-    pub const ORDER: [&str; 10] = [
+    pub const ORDER: [&str; 11] = [
         REMOTE_WAIT,
+        OWN_LEASE,
         WRITE_WAIT,
         READ_WAIT,
         HAND_OFF,

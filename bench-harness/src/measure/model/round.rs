@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::shared::stall::MachineStall;
+
 use super::{ClientCost, OverlapCheck, ServerCost, StoredHistogram, TimeSeries};
 
 /// One repetition of a cell: raw results, from which every figure in a report is derived.
@@ -32,6 +34,9 @@ pub struct Round {
     /// Work of the processes that locked; absent where they did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_cost: Option<ClientCost>,
+    /// What the machine did meanwhile; absent in files from before this was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineStall>,
     /// Whether holds overlapped; absent where they may or were not recorded.
     pub overlap_check: Option<OverlapCheck>,
     /// Course of one operation over the round.

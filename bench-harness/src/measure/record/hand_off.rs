@@ -50,6 +50,7 @@ mod tests {
             ping: None,
             server_cost: None,
             client_cost: None,
+            machine: None,
             exclusion: Some(Exclusion::Permits(1)),
         };
         let round = all.into_round(facts).unwrap();

@@ -8,6 +8,7 @@ use hdrhistogram::Histogram;
 use super::intervals::{Intervals, record_growing};
 use super::{Exclusion, Hold, RecordError};
 use crate::measure::model::{ClientCost, Round, ServerCost, StoredHistogram};
+use crate::shared::stall::MachineStall;
 
 const DIGITS: u8 = 3;
 /// Histograms are sized for this at first and grow by themselves.
@@ -36,6 +37,8 @@ pub struct RoundFacts {
     pub server_cost: Option<ServerCost>,
     /// What the processes of the workers spent.
     pub client_cost: Option<ClientCost>,
+    /// What the machine did meanwhile.
+    pub machine: Option<MachineStall>,
     /// Who may hold a lock at the same time, or `None` when overlaps are not to be checked.
     pub exclusion: Option<Exclusion>,
 }
@@ -87,6 +90,14 @@ impl Recorder {
                 self.operations.len() - 1
             });
         OpId(at)
+    }
+
+    /// What was recorded so far, by name.
+    #[cfg(test)]
+    pub(crate) fn operations(&self) -> impl Iterator<Item = (&str, &Histogram<u64>)> {
+        self.operations
+            .iter()
+            .map(|(name, histogram)| (name.as_str(), histogram))
     }
 
     /// Records one operation that took from `start_ns` to `end_ns`.
@@ -196,6 +207,7 @@ impl Recorder {
             errors: self.errors,
             server_cost: facts.server_cost,
             client_cost: facts.client_cost,
+            machine: facts.machine,
             overlap_check,
             time_series: series.points.iter().any(|p| p.count > 0).then_some(series),
         })
@@ -220,6 +232,7 @@ mod tests {
             ping: None,
             server_cost: None,
             client_cost: None,
+            machine: None,
             exclusion: Some(Exclusion::Permits(1)),
         }
     }

@@ -131,6 +131,7 @@ mod tests {
             ping: None,
             server_cost: None,
             client_cost: None,
+            machine: None,
             exclusion: Some(Exclusion::Permits(1)),
         };
         let direct = recorder.into_round(facts.clone()).unwrap();

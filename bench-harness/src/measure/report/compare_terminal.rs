@@ -76,9 +76,9 @@ fn section(out: &mut String, pair: &Pair<'_>, shown: &[&Delta], style: Style) {
         table.add_row([
             Field::new(delta.measure.name()),
             Field::new(value(delta.before.median)),
-            Field::new(format::noise(Some(delta.before))),
+            Field::new(format::noise(Some(delta.before), unit)),
             Field::new(value(delta.after.median)),
-            Field::new(format::noise(Some(delta.after))),
+            Field::new(format::noise(Some(delta.after), unit)),
             Field::new(format!("{:+.1}%", delta.percent)),
             verdict(delta.verdict),
         ]);

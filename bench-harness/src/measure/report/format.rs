@@ -29,12 +29,36 @@ pub const fn suffix(unit: Unit) -> &'static str {
     }
 }
 
-/// Noise of a figure as `±3 %`.
+/// From here on a share of the median says nothing: rounds lie a multiple of it apart, or it is next to zero.
+const WILD_PERCENT: f64 = 100.0;
+
+/// Noise of a figure as `±3 %`; as the smallest and the largest round where there are only two, or where these are far apart.
 #[must_use]
-pub fn noise(spread: Option<Spread>) -> String {
-    match spread.and_then(|spread| spread.percent()) {
-        None => NONE.to_owned(),
-        Some(percent) if percent < 0.95 => format!("±{percent:.1}%"),
-        Some(percent) => format!("±{percent:.0}%"),
+pub fn noise(spread: Option<Spread>, unit: Unit) -> String {
+    let Some(spread) = spread.filter(|spread| spread.rounds > 1) else {
+        return NONE.to_owned();
+    };
+    match spread.percent() {
+        Some(percent) if spread.rounds > 2 && percent < 0.95 => format!("±{percent:.1}%"),
+        Some(percent) if spread.rounds > 2 && percent < WILD_PERCENT => format!("±{percent:.0}%"),
+        Some(_) | None => format!("{}–{}", value(spread.min, unit), value(spread.max, unit)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_is_a_share_only_of_what_it_can_be_a_share_of() {
+        let noise = |rounds: &[f64]| noise(Spread::of(rounds.iter().copied()), Unit::Nanos);
+        assert_eq!(noise(&[5_000.0]), NONE);
+        assert_eq!(noise(&[9_000.0, 10_000.0, 11_000.0]), "±10%");
+        assert_eq!(noise(&[9_990.0, 10_000.0, 10_010.0]), "±0.1%");
+        // Two rounds give no interval.
+        assert_eq!(noise(&[9_000.0, 11_000.0]), "9.00–11.0");
+        // A median of next to nothing.
+        assert_eq!(noise(&[1.0, 1.0, 127_000_000.0]), "0.001–127,000");
+        assert_eq!(noise(&[0.0, 0.0, 0.0]), "0–0");
     }
 }

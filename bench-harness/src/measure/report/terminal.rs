@@ -5,9 +5,14 @@ use std::fmt::Write as _;
 use comfy_table::{Attribute, Cell as Field, Color, Table};
 
 use super::format::{self, NONE};
-use crate::measure::derive::{self, Group, Measure, Quantile, Row, groups};
+use crate::measure::derive::{self, Group, Measure, Quantile, Row, Unit, groups};
 use crate::measure::model::Report;
+use crate::measure::plan::Strategy;
 use crate::shared::render::table::{self, Style, wrap};
+
+/// What makes R1 another reference than Redisson.
+const R1_WAKES: &str = "R1 = publish and retry: a release wakes every waiter of a process, where Redisson's wakes one of each; with \
+     many waiters in a process R1 is the easier one to beat.";
 
 /// Renders `report`.
 #[must_use]
@@ -29,10 +34,18 @@ pub fn render(report: &Report, style: Style) -> String {
         out.push_str("\nNothing was measured.\n");
     } else {
         out.push_str(
-            "\nLatencies in µs: medians over rounds; ± is half the range of the rounds' p50.\n\
+            "\nLatencies in µs: medians over rounds; ± is half the range of the rounds, or the range\n\
+             itself where it is wide or of two rounds.\n\
              RTT = median PING round trip of the same client in the same round.\n\
              W = workers, P = processes they are spread over.\n",
         );
+    }
+    if report
+        .cells
+        .iter()
+        .any(|cell| cell.subject.strategy == Strategy::R1.name())
+    {
+        let _ = writeln!(out, "{}", wrap(R1_WAKES, "", style.width));
     }
     for (title, lines) in [
         ("Errors", errors(report)),
@@ -131,7 +144,10 @@ fn cells(group: &Group<'_>, style: Style) -> Table {
         let mut fields = vec![Field::new(&row.series)];
         fields.extend(load.then(|| Field::new(&row.load)));
         fields.push(figure(&Measure::Throughput));
-        fields.push(Field::new(format::noise(Measure::Throughput.of(row.cell))));
+        fields.push(Field::new(format::noise(
+            Measure::Throughput.of(row.cell),
+            Measure::Throughput.unit(),
+        )));
         fields.extend([Measure::Commands, Measure::ServerCpu].map(|measure| figure(&measure)));
         fields.extend(further.iter().map(|(_, measure)| figure(measure)));
         fields.push(overlap_field(row));
@@ -203,7 +219,7 @@ fn latency_fields(row: &Row<'_>, operation: &str) -> [String; 8] {
     [
         operation.to_owned(),
         latency(Quantile::P50),
-        format::noise(p50),
+        format::noise(p50, Unit::Nanos),
         latency(Quantile::P99),
         latency(Quantile::P999),
         latency(Quantile::Max),
@@ -277,6 +293,31 @@ mod tests {
             assert!(line.chars().count() <= 100, "{line}");
         }
         assert!(!text.contains('\u{1b}'));
+    }
+
+    /// Words stay whole, whatever is in them: a name that is broken over two lines is read as two.
+    #[test]
+    fn in_eighty_columns_words_are_not_broken() {
+        let text = render(
+            synthetic::shared(),
+            Style {
+                width: 80,
+                colour: false,
+            },
+        );
+        let words: std::collections::BTreeSet<_> = text.split_whitespace().collect();
+        for group in groups(synthetic::shared()) {
+            let labels = group
+                .rows
+                .iter()
+                .map(|row| format!("{} {}", row.series, row.load));
+            for word in labels.flat_map(|label| {
+                let words = label.split_whitespace().map(str::to_owned);
+                words.collect::<Vec<_>>()
+            }) {
+                assert!(words.contains(&*word), "{word}\n{text}");
+            }
+        }
     }
 
     #[test]

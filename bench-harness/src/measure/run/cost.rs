@@ -186,7 +186,6 @@ fn is_noise(name: &str) -> bool {
             | "psync"
             | "cluster"
             | "config"
-            | "role"
             | "select"
             | "readonly"
             | "pubsub"
@@ -200,7 +199,9 @@ fn is_sent(name: &str, strategy: Strategy) -> bool {
         "eval" | "evalsha" | "subscribe" | "unsubscribe" | "ssubscribe" | "sunsubscribe"
     );
     let own = match strategy {
-        Strategy::Locktopus | Strategy::R1 => false,
+        // Where replicas have to confirm: both follow the script in one pipeline, and no script calls them.
+        Strategy::Locktopus => matches!(name, "wait" | "role"),
+        Strategy::R1 => false,
         // Takes its locks by plain SET.
         Strategy::Rslock => name == "set",
         // Waits for replicas, where there are some.
@@ -229,6 +230,19 @@ mod tests {
         let cost = reading.since(&Reading::default(), Strategy::Locktopus);
         let times = cost.scripts.unwrap();
         assert_eq!((times.p50_ns, times.p99_ns), (2_007, 31_103));
+    }
+
+    /// The script, the write whose place replicas are asked for, `WAIT` and `ROLE`; and the release.
+    #[test]
+    fn what_replicas_confirm_costs_five_commands() {
+        let mut reading = Reading::default();
+        reading.add(
+            "cmdstat_evalsha:calls=20,usec=5\r\ncmdstat_eval:calls=10,usec=5\r\n\
+             cmdstat_wait:calls=10,usec=5\r\ncmdstat_role:calls=10,usec=5\r\ncmdstat_get:calls=99,usec=5\r\n",
+        );
+        let cost = |strategy| reading.since(&Reading::default(), strategy).commands;
+        assert_eq!(cost(Strategy::Locktopus), 10 * 5);
+        assert_eq!(cost(Strategy::R1), 30);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use locktopus_history::Clock;
 
 use super::child::Worker;
 use super::cost::Counters;
@@ -14,6 +15,7 @@ use crate::measure::model::{ClientCost, Occupied, Report};
 use crate::measure::plan::{Client, Scenario, Task};
 use crate::measure::record::{Recorder, RoundFacts};
 use crate::measure::worker::{Answer, Start, monotonic_ns};
+use crate::shared::stall::StallWatch;
 
 /// How long workers may take to connect, ping and (for renewal) take their locks; besides a warm-up.
 const READY_WITHIN: Duration = Duration::from_secs(180);
@@ -100,11 +102,13 @@ impl Runner<'_> {
         for worker in &mut workers {
             worker.start(Start { at_ns }).await.map_err(failed)?;
         }
+        let machine = StallWatch::from_afar(Clock::new());
         let mut sum = Sum::default();
         for worker in &mut workers {
             let answer = worker.done(task.duration + DONE_WITHIN).await;
             sum.add(answer.map_err(failed)?).map_err(failed)?;
         }
+        let machine = machine.finish();
         let mut server_cost = None;
         if let Some(counters) = counters {
             let after = counters.read().await;
@@ -130,6 +134,7 @@ impl Runner<'_> {
             ping: sum.ping,
             server_cost,
             client_cost: sum.cost,
+            machine: Some(machine),
             exclusion: exclusion(task.scenario),
         };
         let round = recorder

@@ -160,6 +160,7 @@ fn run(
         ping: subject.server.is_some().then_some(ping),
         server_cost,
         client_cost: None,
+        machine: None,
         exclusion: Some(Exclusion::Permits(1)),
     };
     if let Ok(round) = simulated.recorder.into_round(facts) {

@@ -76,6 +76,7 @@ fn measure(
             by_command: [("evalsha".to_owned(), commands)].into(),
         }),
         client_cost: None,
+        machine: None,
         exclusion: Some(Exclusion::Permits(1)),
     };
     recorder.into_round(facts).ok()

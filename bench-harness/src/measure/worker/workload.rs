@@ -16,8 +16,8 @@ use crate::shared::locking::Subject;
 
 /// How long after the end of the measured part a worker may take to get its last lock.
 const LAST_WAIT: Duration = Duration::from_secs(30);
-/// How late the runtime's timer may be.
-const TIMER_STEP_NS: u64 = 2_000_000;
+/// By so much a timer of the kernel is late at most, on a machine that runs the worker.
+const TIMER_LATE_NS: u64 = 1_000_000;
 
 pub(super) async fn run(
     job: &Job,
@@ -57,7 +57,23 @@ struct Worker {
     acquire: OpId,
     release: OpId,
     pair: Option<OpId>,
+    own_lease: Option<OwnLease>,
     held: Option<OpId>,
+}
+
+/// Tells grants of another process from those of a lease that was never given back.
+struct OwnLease {
+    operation: OpId,
+    last_token: Option<u64>,
+}
+
+impl OwnLease {
+    /// Whether this process had the lease all along: its turns have tokens that follow each other, and whoever is granted a lock
+    /// by a server gets one that is larger by the time since the last.
+    fn is_again(&mut self, token: Option<u64>) -> bool {
+        let last = std::mem::replace(&mut self.last_token, token);
+        token.is_some() && token == last.and_then(|last| last.checked_add(1))
+    }
 }
 
 /// Which kind of lock a worker takes: of a read-write lock odd workers take the exclusive half.
@@ -117,6 +133,10 @@ impl Worker {
             acquire: recorder.operation(wait_of(job, worker)),
             release: recorder.operation(op::RELEASE),
             pair: pairs.then(|| recorder.operation(op::PAIR)),
+            own_lease: job.remote.then(|| OwnLease {
+                operation: recorder.operation(op::OWN_LEASE),
+                last_token: None,
+            }),
             held: (job.scenario == Scenario::RemoteWaiter).then(|| recorder.operation(op::HOLD)),
             recorder,
         })
@@ -125,7 +145,7 @@ impl Worker {
     async fn loop_around(mut self) -> Recorder {
         while since(self.start_ns) < self.end_ns {
             let due = since(self.start_ns);
-            self.once(due).await;
+            self.once(due, Counts::UntilTheEnd).await;
         }
         self.recorder
     }
@@ -135,26 +155,35 @@ impl Worker {
         let period = 1_000_000_000 * u64::from(workers) / rate.max(1);
         let mut due = period * u64::from(number) / u64::from(workers);
         while due < self.end_ns {
-            self.wait_for(due).await;
-            self.once(due).await;
+            let from = self.wait_for(due).await;
+            self.once(from, Counts::Always).await;
             due += period;
         }
         self.recorder
     }
 
-    /// Waits for a moment more exactly than the runtime's timer can, whose steps are a millisecond: its
-    /// lateness would be counted as the lock's.
-    async fn wait_for(&self, due: u64) {
+    /// Waits until a request is due, without keeping the processor busy: what a spin costs would be counted as the lock's.
+    ///
+    /// Returns from when the request is timed. Who comes late because of the request before counts from when it was due; the
+    /// some microseconds by which a timer is late are not the lock's. By more than that nothing but a stall is late, and that
+    /// counts.
+    async fn wait_for(&mut self, due: u64) -> u64 {
         let early = due.saturating_sub(since(self.start_ns));
-        if early > TIMER_STEP_NS {
-            tokio::time::sleep(Duration::from_nanos(early - TIMER_STEP_NS)).await;
+        if early == 0 {
+            return due;
         }
-        while since(self.start_ns) < due {
-            tokio::task::yield_now().await;
+        if self.pause.wait(Duration::from_nanos(early)).await.is_err() {
+            self.recorder.error("timer");
+        }
+        let woken = since(self.start_ns);
+        if woken.saturating_sub(due) <= TIMER_LATE_NS {
+            woken
+        } else {
+            due
         }
     }
 
-    async fn once(&mut self, due: u64) {
+    async fn once(&mut self, due: u64, counts: Counts) {
         let taken = tokio::time::timeout(
             Duration::from_nanos(self.end_ns.saturating_sub(since(self.start_ns))) + LAST_WAIT,
             self.subject.acquire(self.kind, &self.lock),
@@ -165,6 +194,8 @@ impl Worker {
             Err(_) => return self.recorder.error("never got it"),
         };
         let granted = since(self.start_ns);
+        let again = self.own_lease.as_mut();
+        let again = again.and_then(|own| own.is_again(held.token()).then_some(own.operation));
         if self.pause.wait(self.hold).await.is_err() {
             self.recorder.error("timer");
         }
@@ -175,10 +206,9 @@ impl Worker {
         if let Err(kind) = released {
             return self.recorder.error(kind);
         }
-        // What ended after the measured part counts as a hold, but not as a latency: the others had
-        // stopped asking by then.
-        if granted <= self.end_ns {
-            self.recorder.record(self.acquire, due, granted);
+        if counts == Counts::Always || granted <= self.end_ns {
+            let acquire = again.unwrap_or(self.acquire);
+            self.recorder.record(acquire, due, granted);
             self.recorder.record(self.release, ended, done);
             if let Some(held) = self.held {
                 self.recorder.record(held, granted, ended);
@@ -187,5 +217,136 @@ impl Worker {
                 self.recorder.record(pair, due, done - (ended - granted));
             }
         }
+    }
+}
+
+/// Which grants count as latencies. All of them count as holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counts {
+    /// Those of the measured part: in a closed loop the others have stopped asking by its end.
+    UntilTheEnd,
+    /// All that were due in it: in an open loop those that come late are the ones that waited longest.
+    Always,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::measure::plan::{Client, Strategy};
+    use crate::measure::worker::monotonic_ns;
+    use crate::shared::locking::Held;
+
+    /// Grants at once what it is told: tokens, and nothing before some moment.
+    struct Scripted {
+        tokens: Mutex<Vec<u64>>,
+        not_before_ns: u64,
+        start_ns: u64,
+    }
+
+    struct Token(u64);
+
+    #[async_trait]
+    impl Held for Token {
+        fn token(&self) -> Option<u64> {
+            Some(self.0)
+        }
+
+        async fn release(self: Box<Self>) -> Result<(), &'static str> {
+            Ok(())
+        }
+    }
+
+    #[async_trait]
+    impl Subject for Scripted {
+        async fn acquire(&self, _: Kind, _: &str) -> Result<Box<dyn Held>, &'static str> {
+            let early = self.not_before_ns.saturating_sub(since(self.start_ns));
+            tokio::time::sleep(Duration::from_nanos(early)).await;
+            let token = self.tokens.lock().unwrap().pop();
+            token
+                .map(|token| Box::new(Token(token)) as Box<dyn Held>)
+                .ok_or("no more")
+        }
+    }
+
+    fn job(remote: bool) -> Job {
+        Job {
+            scenario: Scenario::RemoteWaiter,
+            strategy: Strategy::Locktopus,
+            client: Client::Memory,
+            url: "memory:".to_owned(),
+            more_urls: Vec::new(),
+            kind: Kind::Lock,
+            prefix: "p".to_owned(),
+            first_worker: 0,
+            workers: 1,
+            threads: 1,
+            turns: None,
+            lease_cache_ns: 0,
+            reluctant: false,
+            remote,
+            locks: 1,
+            hold_ns: 0,
+            duration_ns: 100_000_000,
+            interval_ns: 10_000_000,
+            arrivals_per_second: None,
+            lease_ms: 30_000,
+            pings: 0,
+            core: None,
+            warm_up_ns: 0,
+        }
+    }
+
+    fn scripted(tokens: &[u64], not_before_ns: u64) -> (Arc<dyn Subject>, u64) {
+        let start_ns = monotonic_ns();
+        let subject = Scripted {
+            tokens: Mutex::new(tokens.iter().rev().copied().collect()),
+            not_before_ns,
+            start_ns,
+        };
+        (Arc::new(subject), start_ns)
+    }
+
+    fn counts(recorder: &Recorder) -> Vec<(String, u64)> {
+        let operations = recorder
+            .operations()
+            .map(|(name, found)| (name.to_owned(), found.len()));
+        operations.filter(|(_, count)| *count > 0).collect()
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_was_kept_is_no_wait_for_others() {
+        let (subject, start_ns) = scripted(&[5, 6, 7, 900, 901, 903], 0);
+        let mut worker = Worker::new(&job(true), 0, subject, start_ns).unwrap();
+        for _ in 0..6 {
+            worker.once(since(start_ns), Counts::Always).await;
+        }
+        let found = counts(&worker.recorder);
+        assert!(
+            found.contains(&(op::REMOTE_WAIT.to_owned(), 3)),
+            "{found:?}"
+        );
+        assert!(found.contains(&(op::OWN_LEASE.to_owned(), 3)), "{found:?}");
+    }
+
+    #[tokio::test]
+    async fn requests_that_wait_beyond_the_end_are_the_tail_of_an_open_loop() {
+        let late = 150_000_000;
+        let (subject, start_ns) = scripted(&[1, 11, 21, 31, 41], late);
+        let worker = Worker::new(&job(true), 0, subject, start_ns).unwrap();
+        // Due at 0, 20, ... 80 ms, granted from 150 ms on.
+        let recorder = worker.keep_schedule(0, 50, 1).await;
+        let found = counts(&recorder);
+        assert!(
+            found.contains(&(op::REMOTE_WAIT.to_owned(), 5)),
+            "{found:?}"
+        );
+        let (subject, start_ns) = scripted(&[1], late);
+        let mut worker = Worker::new(&job(true), 0, subject, start_ns).unwrap();
+        worker.once(0, Counts::UntilTheEnd).await;
+        assert_eq!(counts(&worker.recorder), []);
     }
 }

@@ -17,6 +17,11 @@ pub(crate) trait Subject: Send + Sync + 'static {
 /// A held lock.
 #[async_trait]
 pub(crate) trait Held: Send + Sync {
+    /// Its fencing token, if it has one.
+    fn token(&self) -> Option<u64> {
+        None
+    }
+
     /// Gives it back.
     async fn release(self: Box<Self>) -> Result<(), &'static str>;
 }

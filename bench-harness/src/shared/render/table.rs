@@ -2,7 +2,7 @@
 
 use comfy_table::{
     Attribute, Cell as Field, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle,
-    Table, presets,
+    Table, Width, presets,
 };
 
 /// How to lay out the text.
@@ -44,15 +44,54 @@ pub(crate) fn new(names: &[&str], style: Style) -> Table {
 }
 
 /// Packs the columns and sets all but the first `text_columns` flush right.
+///
+/// Names break at spaces and nowhere else, and figures do not break at all: a number over two lines is read as two numbers.
 pub(crate) fn align(table: &mut Table, text_columns: usize) {
-    for (at, column) in table.column_iter_mut().enumerate() {
+    let widths = narrowest(table, text_columns);
+    for (column, width) in table.column_iter_mut().zip(widths) {
         column.set_padding((0, 1));
-        if at >= text_columns {
+        // With the padding.
+        let width = Width::Fixed(width.saturating_add(1));
+        if column.index < text_columns {
+            column.set_constraint(ColumnConstraint::LowerBoundary(width));
+        } else {
             column.set_cell_alignment(CellAlignment::Right);
-            // A number broken over two lines is read as two numbers; names give way instead.
-            column.set_constraint(ColumnConstraint::ContentWidth);
+            // Headings may take several lines, and leave the room to names.
+            column.set_constraint(ColumnConstraint::Absolute(width));
         }
     }
+}
+
+/// How narrow each column may be: the longest word of its heading and of names, and the longest figure.
+fn narrowest(table: &Table, text_columns: usize) -> Vec<u16> {
+    let mut widths = Vec::new();
+    let mut raise = |at: usize, length: usize| {
+        widths.resize(widths.len().max(at + 1), 0);
+        widths[at] = u16::try_from(length).unwrap_or(u16::MAX).max(widths[at]);
+    };
+    let word = |text: &str| {
+        let words = text.split_whitespace().map(|word| word.chars().count());
+        words.max().unwrap_or(0)
+    };
+    let headings = table.header().into_iter().flat_map(|row| row.cell_iter());
+    for (at, field) in headings.enumerate() {
+        raise(at, word(&field.content()));
+    }
+    for row in table.row_iter() {
+        for (at, field) in row.cell_iter().enumerate() {
+            let content = field.content();
+            let is_name = at < text_columns;
+            raise(
+                at,
+                if is_name {
+                    word(&content)
+                } else {
+                    content.chars().count()
+                },
+            );
+        }
+    }
+    widths
 }
 
 /// Breaks `text` at spaces so that no line exceeds `width`, continuing under `indent`.
@@ -79,6 +118,32 @@ pub(crate) fn wrap(text: &str, indent: &str, width: u16) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_headings_and_names_take_several_lines() {
+        let style = Style {
+            width: 30,
+            colour: false,
+        };
+        let mut table = new(&["who", "commands per acquisition"], style);
+        table.add_row(["redis-rs · sentinel/6", "within noise"]);
+        align(&mut table, 1);
+        let text = table.to_string();
+        for whole in [
+            "redis-rs",
+            "sentinel/6",
+            "within noise",
+            "commands",
+            "acquisition",
+        ] {
+            assert!(text.contains(whole), "{whole}\n{text}");
+        }
+        assert!(!text.contains("per acquisition"), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 30),
+            "{text}"
+        );
+    }
 
     #[test]
     fn wraps_at_spaces_and_keeps_long_words() {

@@ -4,6 +4,7 @@
 //! counted that another thread of the process was ready and waited. What a thread does for too long by itself, as code that
 //! blocks an executor, is neither.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -29,6 +30,22 @@ pub struct StallWatch {
     before: Counters,
 }
 
+/// What a watch looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looks {
+    AtEveryThread,
+    AtItself,
+}
+
+impl Looks {
+    fn run_delays(self) -> HashMap<String, u64> {
+        match self {
+            Self::AtEveryThread => run_delays(),
+            Self::AtItself => HashMap::new(),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Gaps {
     count: u64,
@@ -42,13 +59,24 @@ impl StallWatch {
     /// Without threads to be had it notices nothing, and what the kernel counts is still told.
     #[must_use]
     pub fn start(clock: Clock, each: impl FnMut(u64, u64) + Send + 'static) -> Self {
+        Self::begin(clock, Looks::AtEveryThread, each)
+    }
+
+    /// Begins, and takes little of the machine, as beside a measurement: it notices only what stops the process, or the
+    /// machine.
+    #[must_use]
+    pub fn from_afar(clock: Clock) -> Self {
+        Self::begin(clock, Looks::AtItself, |_, _| {})
+    }
+
+    fn begin(clock: Clock, looks: Looks, each: impl FnMut(u64, u64) + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let watching = Arc::clone(&stop);
         // Not when the thread begins: that may be late for the same reason.
         let since = clock.now_ns();
         let thread = std::thread::Builder::new()
             .name("stall-watch".to_owned())
-            .spawn(move || watch(clock, since, &watching, each));
+            .spawn(move || watch(clock, since, looks, &watching, each));
         Self {
             stop,
             thread: thread.ok(),
@@ -88,16 +116,22 @@ impl Drop for StallWatch {
     clippy::disallowed_methods,
     reason = "a thread of its own, which must not depend on an executor"
 )]
-fn watch(clock: Clock, since: u64, stop: &AtomicBool, mut each: impl FnMut(u64, u64)) -> Gaps {
+fn watch(
+    clock: Clock,
+    since: u64,
+    looks: Looks,
+    stop: &AtomicBool,
+    mut each: impl FnMut(u64, u64),
+) -> Gaps {
     let period = u64::try_from(PERIOD.as_nanos()).unwrap_or(u64::MAX);
     let mut gaps = Gaps::default();
     let mut looked = since;
-    let mut delays = run_delays();
+    let mut delays = looks.run_delays();
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(PERIOD);
         let now = clock.now_ns();
         let slept_too_long = now.saturating_sub(looked).saturating_sub(period);
-        let delays_now = run_delays();
+        let delays_now = looks.run_delays();
         let waited = delays_now.iter().filter_map(|(thread, delay)| {
             let before = delays.get(thread)?;
             Some(delay.saturating_sub(*before))
