@@ -109,6 +109,42 @@ async fn the_loop_campaigns_again_after_a_loss() {
     assert!(matches!(ended, Err(LockError::ShutDown)), "{ended:?}");
 }
 
+/// Leadership that is lost again and again, by somebody's hand or a faulty server, is not fought for in a tight loop. One that
+/// lasted does not count among those.
+#[tokio::test(start_paused = true)]
+async fn losses_in_a_row_are_followed_by_growing_pauses_until_a_term_lasts() {
+    let backend = Scripted::new();
+    let (locks, terms) = (backend.locks(), Terms::default());
+    let leader = lead(&locks, &terms);
+    until("a term", || count(&terms) == 1).await;
+    let next_term = async |so_far: usize| {
+        let begun = Instant::now();
+        locks.mutex("l").force_release("test").await.unwrap();
+        until("the next term", || count(&terms) > so_far).await;
+        begun.elapsed()
+    };
+    for lost in 1..6 {
+        next_term(lost).await;
+    }
+    let pause = next_term(6).await;
+    assert!(pause >= Duration::from_millis(900), "{pause:?}");
+    sleep(Duration::from_secs(6)).await;
+    let pause = next_term(7).await;
+    assert!(pause <= Duration::from_millis(200), "{pause:?}");
+    leader.abort();
+}
+
+/// A program that keeps its leases for a moment does not keep the next leader waiting.
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_resigned_keeps_no_lease() {
+    let backend = Scripted::new();
+    let keeping = backend.builder().lease_cache(LEASE).build().unwrap();
+    let first = keeping.leader("l").campaign().await.unwrap();
+    first.resign().await.unwrap();
+    let next = backend.other().leader("l").try_campaign().await.unwrap();
+    assert!(next.is_some());
+}
+
 #[tokio::test(start_paused = true)]
 async fn errors_that_pass_are_waited_out_with_growing_pauses() {
     let backend = Scripted::new();

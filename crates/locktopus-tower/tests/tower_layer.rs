@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use locktopus_core::{Lease, LockError, Locktopus};
+use locktopus_core::{CancellationToken, Lease, LockError, Locktopus};
 use locktopus_layers::{Call, Chaos, Fault};
 use locktopus_memory::MemoryBackend;
 use locktopus_tower::{LockLayer, LockedError};
@@ -144,6 +144,61 @@ async fn a_backend_that_is_away_is_no_conflict() {
         matches!(error, LockedError::Refused(LockError::Name(_))),
         "{error}"
     );
+    assert_eq!((error.status(), shop.begun()), (500, 0));
+}
+
+/// Nothing was begun, and the same request may be sent again: to this process, or to one that is not about to end.
+#[tokio::test(start_paused = true)]
+async fn locks_that_are_being_closed_are_away() {
+    let shop = Shop::new();
+    let (locks, stop) = (shop.locks.clone(), CancellationToken::new());
+    let stopped = stop.clone();
+    let cancelled = LockLayer::new(move |order: &Order| {
+        let lock = locks.lock(order.lock?);
+        Some(lock.cancel_on(stopped.clone()))
+    });
+    let service = shop.service(cancelled.waiting());
+    let elsewhere = shop.locks.lock("a").acquire().await.unwrap();
+    let waits = tokio::spawn(service.oneshot(order("a")));
+    tokio::task::yield_now().await;
+    stop.cancel();
+    let error = waits.await.unwrap().unwrap_err();
+    let LockedError::Unavailable(LockError::Cancelled { .. }) = error else {
+        panic!("{error:?}");
+    };
+    elsewhere.release().await.unwrap();
+
+    let service = shop.service(shop.layer());
+    let _ = shop.locks.shutdown(SECOND).await;
+    let error = service.oneshot(order("a")).await.unwrap_err();
+    let LockedError::Unavailable(LockError::ShutDown) = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!((error.status(), shop.begun()), (503, 0));
+}
+
+/// Whether a lock that cannot be asked for is a matter of time, or of a mistake that sending it again does not mend.
+#[tokio::test(start_paused = true)]
+async fn what_passes_and_what_does_not_are_told_apart() {
+    let shop = Shop::new();
+    let locks = shop.locks.clone();
+    let waiting = LockLayer::new(move |order: &Order| {
+        let lock = locks.lock(order.lock?);
+        Some(lock.wait_at_most(SECOND))
+    });
+    let service = shop.service(waiting.waiting());
+    shop.chaos.fail(Call::Attempt, Fault::Refuse);
+    let error = service.clone().oneshot(order("a")).await.unwrap_err();
+    let LockedError::Unavailable(LockError::WaitTimeout { .. }) = error else {
+        panic!("{error:?}");
+    };
+    shop.chaos.calm();
+    // In use as another kind of lock: nobody who waits is going to get it.
+    let _mutex = shop.locks.mutex("b").acquire().await.unwrap();
+    let error = service.oneshot(order("b")).await.unwrap_err();
+    let LockedError::Refused(LockError::Backend { .. }) = error else {
+        panic!("{error:?}");
+    };
     assert_eq!((error.status(), shop.begun()), (500, 0));
 }
 
