@@ -168,7 +168,9 @@ async fn errors_that_pass_are_waited_out_with_growing_pauses() {
 async fn errors_that_do_not_pass_end_the_loop() {
     let backend = Scripted::new();
     backend.always("attempt", Fate::Deny);
-    let ended = lead(&backend.locks(), &Terms::default()).await.unwrap();
+    let ended = lead(&backend.locks(), &Terms::default());
+    let ended = tokio::time::timeout(LEASE * 100, ended).await;
+    let ended = ended.unwrap().unwrap();
     let Err(LockError::Backend { source, .. }) = ended else {
         panic!("{ended:?}");
     };
@@ -202,6 +204,45 @@ async fn cancelling_ends_the_work_and_resigns() {
     assert_eq!(Arc::strong_count(&dropped), 1, "the work goes on");
     let other = backend.other().leader("l").try_campaign().await.unwrap();
     assert!(other.is_some(), "it did not resign");
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_ends_a_campaign_and_a_pause_at_once() {
+    let backend = Scripted::new();
+    let (here, there) = (backend.locks(), backend.other());
+    let incumbent = there.leader("l").campaign().await.unwrap();
+    let stop = CancellationToken::new();
+    let campaigning = {
+        let election = here.leader("l").cancel_on(stop.clone());
+        tokio::spawn(async move { election.run(|_| std::future::ready(())).await })
+    };
+    sleep(Duration::from_millis(10)).await;
+    stop.cancel();
+    let ended = tokio::time::timeout(LEASE, campaigning).await.unwrap();
+    assert!(matches!(ended, Ok(Err(LockError::Cancelled { .. }))));
+    incumbent.resign().await.unwrap();
+
+    let stop = CancellationToken::new();
+    let impatient = backend.builder().tolerate_outage(Duration::ZERO);
+    let election = impatient.build().unwrap().leader("l");
+    let election = election.cancel_on(stop.clone());
+    backend.always("attempt", Fate::Refuse);
+    let pausing = tokio::spawn(async move { election.run(|_| std::future::ready(())).await });
+    sleep(Duration::from_secs(20)).await;
+    let attempts = backend.calls("attempt").len();
+    until("the next pause", || {
+        backend.calls("attempt").len() > attempts
+    })
+    .await;
+    sleep(Duration::from_millis(100)).await;
+    let begun = Instant::now();
+    stop.cancel();
+    let ended = pausing.await.unwrap();
+    assert!(
+        matches!(ended, Err(LockError::Cancelled { .. })),
+        "{ended:?}"
+    );
+    assert!(begun.elapsed() < Duration::from_millis(100));
 }
 
 #[tokio::test(start_paused = true)]
