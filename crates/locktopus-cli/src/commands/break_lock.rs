@@ -67,10 +67,11 @@ fn text(broken: &Broken) -> String {
         broken.evicted.join(", ")
     )];
     for holder in &broken.before.holders {
-        lines.push(format!(
-            "  {} had a lease of {} left",
-            holder.owner, holder.remaining
-        ));
+        let (owner, left) = (&holder.owner, &holder.remaining);
+        lines.push(match holder.remaining_ms {
+            Some(_) => format!("  {owner} had a lease of {left} left"),
+            None => format!("  {owner} had a lease without an end"),
+        });
     }
     match broken.fence {
         Some(fence) => lines.push(format!(

@@ -66,6 +66,9 @@ pub(crate) async fn find(locks: &Locktopus, name: &str, args: &LockArgs) -> Resu
     let mut found = None;
     for kind in [Kind::Lock, Kind::Semaphore] {
         let other = match look(locks, name, args, kind).await? {
+            Look::As(state) if kind == Kind::Lock => {
+                return fair_or(state, locks, name, args).await;
+            }
             Look::As(state) => return Ok(Seen::Lock { kind, state }),
             Look::Other(other) => other,
             Look::Never => continue,
@@ -91,6 +94,24 @@ pub(crate) async fn find(locks: &Locktopus, name: &str, args: &LockArgs) -> Resu
             "{name:?} is {found}; if it is a lock, say which by --kind, and by --profile if another library keeps it"
         ),
     ))
+}
+
+/// A lock and a fair lock look the same while they are held; who waits for a fair lock is only seen by those who ask for one.
+async fn fair_or(
+    state: LockState,
+    locks: &Locktopus,
+    name: &str,
+    args: &LockArgs,
+) -> Result<Seen, Failure> {
+    if state.waiters.is_empty()
+        && let Look::As(fair) = look(locks, name, args, Kind::Fair).await?
+        && !fair.waiters.is_empty()
+    {
+        let kind = Kind::Fair;
+        return Ok(Seen::Lock { kind, state: fair });
+    }
+    let kind = Kind::Lock;
+    Ok(Seen::Lock { kind, state })
 }
 
 /// What asking for a lock as one kind shows.

@@ -198,3 +198,37 @@ async fn the_doctor_finds_what_loses_locks() {
         .ok();
     assert!(rights.out.contains("~shop:*"), "{}", rights.out);
 }
+
+#[tokio::test]
+async fn what_java_left_is_seen_and_broken() {
+    let place = Place::new().await;
+    let waiter = "11111111-0795-4907-87fd-6c719a6b4586:9";
+    let far = "99999999999999";
+    for words in [
+        &[
+            "HSET",
+            "slow",
+            "8743c9c0-0795-4907-87fd-6c719a6b4586:47",
+            "1",
+        ][..],
+        &["RPUSH", "redisson_lock_queue:{slow}", waiter],
+        &["ZADD", "redisson_lock_timeout:{slow}", far, waiter],
+    ] {
+        place.node().command(words).await.unwrap();
+    }
+    // Nobody says that it is a fair lock: its queue does.
+    let seen = place.ran(&["-q", "status", "slow"]).await.ok();
+    assert!(seen.out.starts_with("fair \"slow\" is held"), "{seen:?}");
+    assert!(seen.out.contains("never expires"), "{seen:?}");
+    assert!(seen.out.contains("waiting 1: owner#"), "{seen:?}");
+    let broken = place
+        .ran(&["-q", "break", "slow", "--reason", "no end"])
+        .await
+        .ok();
+    assert!(broken.out.contains("a lease without an end"), "{broken:?}");
+    // Its waiter is dead, and in nobody's way for long.
+    let arguments = [
+        "-q", "run", "--name", "slow", "--kind", "fair", "--wait", "20s", "--", "true",
+    ];
+    place.ran(&arguments).await.ok();
+}
