@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use bench_harness::failover::model::{self, CellReport, FailoverReport};
 use bench_harness::failover::page;
-use bench_harness::failover::plan::{Choice, PlanFile, Subject};
-use bench_harness::failover::report::html;
+use bench_harness::failover::plan::{Cell, Choice, PlanFile, Subject};
+use bench_harness::failover::report::{html, terminal};
+use bench_harness::shared::render::table::Style;
 
 /// Enough for a busy machine; the runs themselves take seconds.
 fn failover(arguments: &[&str]) -> Output {
@@ -175,6 +177,51 @@ fn a_sentinel_failover_is_survived_and_reported() {
     }
 }
 
+/// Over our own routing, and beside it over the cluster connection of redis-rs.
+#[test]
+fn a_cluster_failover_is_survived_with_either_router() {
+    let clients = "redis-rs,redis-rs-router";
+    let chosen = ["--smoke", "--topology", "cluster", "--client", clients];
+    let (report, output) = run("cluster", &chosen);
+    assert!(output.status.success(), "{}", told(&output));
+    let seen: Vec<_> = report.cells.iter().map(|cell| &*cell.client).collect();
+    assert_eq!(seen, ["redis-rs", "redis-rs-router"]);
+    for cell in &report.cells {
+        assert_eq!(cell.figures.faults, 1);
+        assert!(cell.figures.outage.max_ns > 0);
+        assert_eq!(cell.figures.writes.missed, 0);
+    }
+}
+
+/// A figure that is broken over two lines is read as two.
+#[test]
+fn tables_are_read_in_any_terminal() {
+    let folder = format!("{}/failover", env!("CARGO_MANIFEST_DIR"));
+    let report = model::read(&Path::new(&folder).join("run-1.json")).unwrap();
+    let mut figures: Vec<_> = Vec::new();
+    for cell in &report.cells {
+        let tokens = &cell.figures;
+        figures.push(format!(
+            "{} / {} / {}",
+            tokens.duplicate_tokens, tokens.falling_tokens, tokens.unordered_tokens
+        ));
+        let lost = &tokens.lost_unchecked;
+        figures.push(format!("{} of ", lost.lost));
+    }
+    assert!(figures.len() > 4);
+    for width in [80, 100, 132, 250] {
+        let colour = false;
+        let text = terminal::render(&report, Style { width, colour });
+        for line in text.lines() {
+            let columns = line.chars().count();
+            assert!(columns <= usize::from(width), "{width}: {line}\n{text}");
+        }
+        for figure in &figures {
+            assert!(text.contains(figure), "{width}: {figure}\n{text}");
+        }
+    }
+}
+
 /// Elements are closed in order, and nothing is fetched.
 fn well_formed(page: &str) {
     let start = page
@@ -191,6 +238,17 @@ fn well_formed(page: &str) {
         page.matches("<section").count(),
         page.matches("</section>").count()
     );
+}
+
+/// As `scripts/failover`, `--help` and docs/safety.md say.
+#[test]
+fn the_quick_plan_takes_about_thirteen_minutes() {
+    let path = format!("{}/failover/quick.toml", env!("CARGO_MANIFEST_DIR"));
+    let plan = PlanFile::load(Path::new(&path)).unwrap();
+    let cells = plan.cells(&Choice::default()).unwrap();
+    let takes: Duration = cells.iter().map(Cell::estimate).sum();
+    let minutes = takes.as_secs_f64() / 60.0;
+    assert!((12.0..14.0).contains(&minutes), "{minutes}");
 }
 
 #[test]

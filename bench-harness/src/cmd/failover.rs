@@ -26,7 +26,7 @@ const OBSERVE: &str = include_str!("../../failover/observe.toml");
 /// Arguments of `failover`.
 #[derive(Debug, Args)]
 pub struct FailoverArgs {
-    /// The quick matrix, the default: about twelve minutes.
+    /// The quick matrix, the default: about thirteen minutes.
     #[arg(long, group = "plan")]
     quick: bool,
     /// Every fault on every topology; see --failovers.
@@ -142,6 +142,11 @@ async fn every(
     report: &mut FailoverReport,
 ) -> Result<(), CommandError> {
     let begun = Instant::now();
+    let takes = match &all.url {
+        Some(_) => all.observe * u32::try_from(cells.len()).unwrap_or(u32::MAX),
+        None => cells.iter().map(Cell::estimate).sum(),
+    };
+    eprintln!("{}", summed_up(cells, takes));
     for (index, cell) in cells.iter().enumerate() {
         let what = cell.describe();
         eprintln!(
@@ -222,11 +227,12 @@ async fn list(cells: &[Cell], args: &FailoverArgs) -> String {
             cell.describe()
         ));
     }
-    format!(
-        "{lines}{} cells, about {} on two cores that have nothing else to do\n",
-        cells.len(),
-        in_words(all)
-    )
+    format!("{lines}{}\n", summed_up(cells, all))
+}
+
+fn summed_up(cells: &[Cell], takes: Duration) -> String {
+    let (count, takes) = (cells.len(), in_words(takes));
+    format!("{count} cells, about {takes} on two cores that have nothing else to do")
 }
 
 fn in_words(time: Duration) -> String {

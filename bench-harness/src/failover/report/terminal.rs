@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use comfy_table::{Attribute, Cell as Field, Color};
 
-use super::columns::{HEADINGS, Tone, figures};
+use super::columns::{Figure, HEADINGS, Tone, figures};
 use crate::failover::completeness;
 use crate::failover::model::{CellReport, FailoverReport};
 use crate::shared::render::table::Style;
@@ -92,26 +92,106 @@ pub(super) fn scenarios(report: &FailoverReport) -> Vec<(&str, &str)> {
     all
 }
 
+/// One row for each cell, or where that is too wide, one column: a figure that is broken over two lines is read as two.
 fn matrix(cells: &[&CellReport], style: Style) -> String {
+    let rows: Vec<_> = cells.iter().map(|cell| (*cell, figures(cell))).collect();
+    let widest = |at: usize| {
+        let texts = rows.iter().map(|(_, row)| columns(&row[at].text));
+        texts.chain(HEADINGS[at].split(' ').map(columns)).max()
+    };
+    let names = rows
+        .iter()
+        .map(|(cell, _)| columns(&cell.topology.to_string()) + longest_word(&cell.who()));
+    let names = names.max().unwrap_or_default();
+    let figures = (0..HEADINGS.len())
+        .filter_map(widest)
+        .map(|width| width + 1);
+    if names + 2 + figures.sum::<usize>() <= usize::from(style.width) {
+        as_rows(&rows, style)
+    } else {
+        as_columns(&rows, style)
+    }
+}
+
+type Row<'a> = (&'a CellReport, Vec<Figure>);
+
+fn as_rows(rows: &[Row<'_>], style: Style) -> String {
     let mut names = vec!["servers", "who"];
     names.extend(HEADINGS);
     let mut table = table::new(&names, style);
-    for cell in cells {
+    for (cell, figures) in rows {
         let mut fields = vec![Field::new(cell.topology), Field::new(cell.who())];
-        fields.extend(figures(cell).into_iter().map(|figure| {
-            let field = Field::new(figure.text);
-            match figure.tone {
-                Tone::Plain => field,
-                Tone::Good => field.fg(Color::Green),
-                Tone::Bad => field.fg(Color::Red).add_attribute(Attribute::Bold),
-            }
-        }));
+        fields.extend(figures.iter().map(field));
         table.add_row(fields);
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 1));
     }
     table.trim_fmt()
+}
+
+/// As many cells side by side as there is room for, and the others below.
+fn as_columns(rows: &[Row<'_>], style: Style) -> String {
+    let heading = HEADINGS.iter().map(|heading| columns(heading)).max();
+    let heading = heading.unwrap_or_default() + 1;
+    let width = |(cell, figures): &Row<'_>| {
+        let texts = figures.iter().map(|figure| columns(&figure.text));
+        texts
+            .max()
+            .unwrap_or_default()
+            .max(longest_word(&cell.who()))
+            + 2
+    };
+    let mut tables = Vec::new();
+    let mut rest = rows;
+    while !rest.is_empty() {
+        let mut room = usize::from(style.width).saturating_sub(heading);
+        let fitting = rest.iter().take_while(|row| {
+            let fits = width(row) <= room;
+            room = room.saturating_sub(width(row));
+            fits
+        });
+        // What is wider than the terminal is shown all the same.
+        let (these, others) = rest.split_at(fitting.count().max(1));
+        tables.push(side_by_side(these, style));
+        rest = others;
+    }
+    tables.join("\n\n")
+}
+
+fn side_by_side(rows: &[Row<'_>], style: Style) -> String {
+    let names: Vec<_> = rows
+        .iter()
+        .map(|(cell, _)| format!("{}, {}", cell.topology, cell.who()))
+        .collect();
+    let names = std::iter::once("").chain(names.iter().map(String::as_str));
+    let mut table = table::new(&names.collect::<Vec<_>>(), style);
+    for (at, heading) in HEADINGS.iter().enumerate() {
+        let figures = rows.iter().map(|(_, figures)| field(&figures[at]));
+        table.add_row(std::iter::once(Field::new(heading)).chain(figures));
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 1));
+    }
+    table.trim_fmt()
+}
+
+fn field(figure: &Figure) -> Field {
+    let field = Field::new(&figure.text);
+    match figure.tone {
+        Tone::Plain => field,
+        Tone::Good => field.fg(Color::Green),
+        Tone::Bad => field.fg(Color::Red).add_attribute(Attribute::Bold),
+    }
+}
+
+/// How much room a text takes: it has letters of one column only.
+fn columns(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn longest_word(text: &str) -> usize {
+    text.split(' ').map(columns).max().unwrap_or_default()
 }
 
 /// Promises that were not kept.

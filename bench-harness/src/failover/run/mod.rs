@@ -58,6 +58,14 @@ pub enum RunError {
     /// No other server took over.
     #[error("no other server took over within {0:?}")]
     NoSuccessor(std::time::Duration),
+    /// As before, and what the servers said about it.
+    #[error("{source}; the servers' word: {said}")]
+    Refused {
+        /// What was waited for.
+        source: Box<Self>,
+        /// Lines of their logs.
+        said: String,
+    },
     /// The history cannot be written or read.
     #[error("cannot keep the history: {0}")]
     History(String),

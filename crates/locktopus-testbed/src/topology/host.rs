@@ -88,6 +88,19 @@ impl Host {
         not(feature = "pod"),
         allow(clippy::unused_async, reason = "only containers need to wait here")
     )]
+    /// What the server wrote, as far as it is at hand.
+    pub(crate) async fn output(&self) -> String {
+        match self {
+            Self::Plain(process) => process.output(),
+            #[cfg(feature = "pod")]
+            Self::Pod(node) => node.last_output().await,
+        }
+    }
+
+    #[cfg_attr(
+        not(feature = "pod"),
+        allow(clippy::unused_async, reason = "only containers need to wait here")
+    )]
     pub(crate) async fn isolate(&self, from: Isolation) -> Result<(), TopologyError> {
         match self {
             Self::Plain(_) => Err(plain_cannot(format!("isolate from {from}"))),

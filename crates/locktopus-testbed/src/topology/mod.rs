@@ -40,9 +40,9 @@
 //! | `launch`, `form`, `ready` | starting them all, joining a cluster, waiting until it is complete |
 //! | `deployment`, `node`, `view`, `urls` | the running topology: its servers, who takes writes, how to connect |
 //! | `vip`, `line` | an address that leads to any server; distance between client and server |
-//! | `admin`, `resp`, `slot`, `poll`, `log`, `error` | commands to servers, replies, waiting, errors |
+//! | `admin`, `resp`, `slot`, `unread`, `poll`, `log`, `error` | commands to servers, replies, what they have not read, waiting, errors |
 //!
-//! Layers, lowest first: log, resp, provider, slot, knobs, line, error, admin, kind, poll, tls, vip, spec, words, plan,
+//! Layers, lowest first: log, resp, provider, slot, knobs, line, error, admin, unread, kind, poll, tls, vip, spec, words, plan,
 //! plain, ports, pod, host, node, form, ready, urls, view, launch, deployment.
 
 mod admin;
@@ -68,6 +68,7 @@ mod resp;
 mod slot;
 mod spec;
 mod tls;
+mod unread;
 mod urls;
 mod view;
 mod vip;

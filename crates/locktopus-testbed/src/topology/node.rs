@@ -10,12 +10,16 @@ use crate::topology::plan::NodePlan;
 use crate::topology::poll;
 use crate::topology::provider::Isolation;
 use crate::topology::resp::Resp;
+use crate::topology::unread::unread;
 
 /// Limit for one admin command, far above what a healthy server needs.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 /// Limit for a started server to answer.
 const START_WITHIN: Duration = Duration::from_secs(30);
+
+/// Limit for bytes to arrive on the loopback.
+const UNREAD_WITHIN: Duration = Duration::from_secs(5);
 
 /// What a server says it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -100,6 +104,15 @@ impl Node {
         self.host.last_output().await
     }
 
+    /// The last line that it wrote with these words in it. Of a container only the last lines are looked at.
+    pub async fn last_line_with(&self, words: &str) -> Option<String> {
+        let output = self.host.output().await;
+        let mut lines = output.lines().rev();
+        lines
+            .find(|line| line.contains(words))
+            .map(ToOwned::to_owned)
+    }
+
     /// Sends a command over a fresh connection. An error reply is an `Err`.
     ///
     /// # Errors
@@ -178,6 +191,29 @@ impl Node {
     /// [`TopologyError::WrongState`] when it is not running.
     pub async fn thaw(&self) -> Result<(), TopologyError> {
         self.host.thaw().await
+    }
+
+    /// Waits until at least so many bytes have arrived over the connection of `peer`, an address of a client, that the
+    /// server has not read: a frozen server reads nothing. For processes on Linux.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::WrongState`] when it is not running as a process of this machine, [`TopologyError::NotReached`]
+    /// after five seconds.
+    pub async fn wait_unread(&self, peer: SocketAddr, bytes: usize) -> Result<(), TopologyError> {
+        let pid = self.pid().await.ok_or_else(|| TopologyError::WrongState {
+            node: self.name.clone(),
+            state: "not a running process of this machine",
+            hint: "only of one can it be told what it has not read",
+        })?;
+        let what = || format!("{bytes} bytes from {peer} that {} has not read", self.name);
+        poll::until(what, UNREAD_WITHIN, || async {
+            match unread(pid, self.addr, peer).map_err(|error| error.to_string())? {
+                Some(waits) if waits >= bytes as u64 => Ok(()),
+                waits => Err(format!("{waits:?}")),
+            }
+        })
+        .await
     }
 
     /// Ends the server at once, as a power cut would.

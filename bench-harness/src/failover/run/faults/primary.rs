@@ -13,8 +13,10 @@ use crate::failover::run::fault_context::{FaultContext, RECOVERY};
 pub(super) const LOOK: Duration = Duration::from_millis(25);
 /// How long an orderly change takes if it is not given up on.
 const CHANGED_WITHIN: Duration = Duration::from_secs(5);
-/// How long replicas are kept off at most before their primary is killed.
+/// How long the next grant is waited for at most where there may be none, because replicas are kept off.
 const CUT_FOR: Duration = Duration::from_secs(5);
+/// What servers write when they may not take over, or find nobody who may.
+const REFUSALS: [&str; 2] = ["unable to failover", "-failover-abort-no-good-slave"];
 
 /// SIGKILL; the old primary comes back as a replica of the new one.
 pub(super) async fn kill(context: &mut FaultContext<'_>) -> Result<(), RunError> {
@@ -23,7 +25,7 @@ pub(super) async fn kill(context: &mut FaultContext<'_>) -> Result<(), RunError>
     let load = context.load(primary, &lock);
     if context.cut_off(primary).await? {
         // A lock that waits for its replicas may not be granted at all meanwhile.
-        let _ = tokio::time::timeout(CUT_FOR, context.moment(&here)).await;
+        let _ = tokio::time::timeout(cut_for(context), context.moment(&here)).await;
     } else {
         context.moment(&here).await?;
     }
@@ -32,6 +34,15 @@ pub(super) async fn kill(context: &mut FaultContext<'_>) -> Result<(), RunError>
     drop(load);
     let next = successor(context, &lock, primary).await?;
     return_as_replica(context, primary, next).await
+}
+
+/// How long replicas may be cut off and still take over. Sentinels pass over those that had lost the primary for ten times
+/// `down-after-milliseconds` before it was found down; in clusters the same rule is off in such scenarios.
+fn cut_for(context: &FaultContext<'_>) -> Duration {
+    match context.cell.place {
+        Place::Sentinel => CUT_FOR.min(context.cell.scenario.servers.down_after * 5),
+        _ => CUT_FOR,
+    }
 }
 
 /// As [`kill`], but the replica that kept up is frozen until the one that lags behind has taken over.
@@ -152,8 +163,37 @@ pub(super) async fn hand_over(context: &mut FaultContext<'_>) -> Result<(), RunE
 }
 
 /// Waits until another node than `old` is in charge of `lock`. Writes may have to wait until the old one is back, as its
-/// replica.
+/// replica. If nobody comes, the error has what the servers say about that.
 pub(super) async fn successor<'a>(
+    context: &mut FaultContext<'a>,
+    lock: &str,
+    old: &Node,
+) -> Result<&'a Node, RunError> {
+    let source = match anybody_but(context, lock, old).await {
+        Ok(next) => return Ok(next),
+        Err(error) => Box::new(error),
+    };
+    let mut said = Vec::new();
+    for node in context
+        .place
+        .nodes()
+        .iter()
+        .chain(context.place.sentinels())
+    {
+        for words in REFUSALS {
+            if let Some(line) = node.last_line_with(words).await {
+                said.push(format!("{}: {line}", node.name()));
+            }
+        }
+    }
+    if said.is_empty() {
+        said.push("none".to_owned());
+    }
+    let said = said.join("; ");
+    Err(RunError::Refused { source, said })
+}
+
+async fn anybody_but<'a>(
     context: &mut FaultContext<'a>,
     lock: &str,
     old: &Node,

@@ -138,9 +138,13 @@ impl Process {
 
     /// The last lines of what the server wrote.
     pub(crate) fn last_output(&self) -> String {
+        crate::topology::log::tail(&self.output())
+    }
+
+    pub(crate) fn output(&self) -> String {
         let path = self.dir.join("output.log");
         match std::fs::read(&path) {
-            Ok(bytes) => crate::topology::log::tail(&String::from_utf8_lossy(&bytes)),
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) => format!("(cannot read {}: {error})", path.display()),
         }
     }
