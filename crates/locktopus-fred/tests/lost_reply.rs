@@ -3,12 +3,15 @@
 
 mod common;
 
-use std::time::Duration;
+use std::net::SocketAddr;
 
-use common::{client, read_int, route};
-use locktopus_protocol::{ClientError, RedisClient};
+use common::{call, client, read_int, route};
+use locktopus_fred::FredClient;
+use locktopus_protocol::{ClientError, RedisClient, Reply};
 use locktopus_testbed::topology::TopologyKind;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const KILL: &[u8] = b"CLIENT KILL TYPE normal\r\n";
 
 const SCRIPT: &[u8] = b"redis.call('incr', KEYS[1]); return redis.call('rpush', KEYS[2], 'x')";
 
@@ -18,16 +21,17 @@ async fn runs_once_on(kind: TopologyKind) {
     let key = "{lost}n";
     assert_eq!(read_int(&client, key).await, 0);
     let node = servers.primary_for(key).await.unwrap();
-    // Opened in advance: a sleeping server accepts nobody.
+    // Opened in advance: a frozen server accepts nobody.
     let mut killer = tokio::net::TcpStream::connect(node.addr()).await.unwrap();
     killer.write_all(b"PING\r\n").await.unwrap();
     let mut pong = [0; 7];
     killer.read_exact(&mut pong).await.unwrap();
 
-    // The server sleeps; the script queues up, and the killing of its connection right behind it.
-    let sleep = node.command(&["DEBUG", "SLEEP", "0.5"]);
+    let killers = killer.local_addr().unwrap();
+    let ours = address(&client, key).await;
+    node.freeze().await.unwrap();
+    // The script queues up, and the killing of its connection right behind it.
     let script = async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
         let words = [
             b"EVAL".as_slice(),
             SCRIPT,
@@ -38,19 +42,29 @@ async fn runs_once_on(kind: TopologyKind) {
         client.command(route(key), &words).await
     };
     let kill = async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        killer
-            .write_all(b"CLIENT KILL TYPE normal\r\n")
-            .await
-            .unwrap();
+        node.wait_unread(ours, SCRIPT.len()).await.unwrap();
+        killer.write_all(KILL).await.unwrap();
+        node.wait_unread(killers, KILL.len()).await.unwrap();
+        node.thaw().await.unwrap();
     };
-    let (_slept, outcome, ()) = tokio::join!(sleep, script, kill);
+    let (outcome, ()) = tokio::join!(script, kill);
     assert!(
         matches!(outcome, Err(ClientError::MaybeExecuted(_))),
         "not lost: {outcome:?}"
     );
     common::until_ok(&client, key, &["PING"]).await;
     assert_eq!(read_int(&client, key).await, 1);
+}
+
+/// The client's side of the connection over which commands go.
+async fn address(client: &FredClient, key: &str) -> SocketAddr {
+    let Ok(Reply::Bytes(info)) = call(client, key, &["CLIENT", "INFO"]).await else {
+        panic!("no connection")
+    };
+    let info = std::str::from_utf8(&info).unwrap();
+    let mut words = info.split_whitespace();
+    let addr = words.find_map(|word| word.strip_prefix("addr="));
+    addr.unwrap().parse().unwrap()
 }
 
 #[tokio::test]

@@ -4,12 +4,14 @@
 
 mod common;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use common::*;
 use locktopus_protocol::backoff::SETTLED;
 use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{ClientError, ConnectOptions, RedisClient, Reply, Route, Servers};
+use locktopus_redis::RedisRsClient;
 use locktopus_testbed::topology::TopologyKind;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -20,48 +22,55 @@ async fn lost_reply(kind: TopologyKind) {
     let servers = servers(kind).await;
     let client = client(&servers).await;
     let node = servers.primary_for("{k}").await.unwrap();
-    let Ok(Reply::Int(id)) = call(&client, "k", &["CLIENT", "ID"]).await else {
-        panic!("no id")
-    };
-    let id = id.to_string();
+    let (id, addr) = connection(&client).await;
     // Its connection is open already, so that the server reads both commands in one round and cuts
     // the connection before it writes the answer.
     let killer = common::client(&servers).await;
-    call(&killer, "k", &["PING"]).await.unwrap();
-    let stall = Duration::from_millis(400);
-    let (slept, answer, killed) = tokio::join!(
-        node.stall(stall),
+    let (_, killers_addr) = connection(&killer).await;
+    node.freeze().await.unwrap();
+    let (answer, killed, ()) = tokio::join!(
         async {
-            // Behind the stall, before the kill.
-            sleep(Duration::from_millis(100)).await;
             let args: [&[u8]; 6] = [b"EVAL", COUNT.as_bytes(), b"2", b"{k}:n", b"{k}:l", b"x"];
             client.command(Route::Slot(key_slot(b"k")), &args).await
         },
         async {
-            sleep(Duration::from_millis(200)).await;
+            node.wait_unread(addr, COUNT.len()).await.unwrap();
             let args: [&[u8]; 4] = [b"CLIENT", b"KILL", b"ID", id.as_bytes()];
             killer.command(Route::Slot(key_slot(b"k")), &args).await
         },
+        async {
+            let kill = "CLIENTKILLID".len() + id.len();
+            node.wait_unread(killers_addr, kill).await.unwrap();
+            node.thaw().await.unwrap();
+        },
     );
-    slept.unwrap();
     killed.unwrap();
     assert!(
         matches!(answer, Err(ClientError::MaybeExecuted(_))),
         "{answer:?}"
     );
-    // Any repetition would come with the new connection.
-    for _ in 0..3 {
-        let count = eventually("reading", async || {
-            call(&client, "k", &["GET", "{k}:n"]).await
-        })
-        .await;
-        assert_eq!(count, bytes("1"));
-        sleep(Duration::from_millis(200)).await;
-    }
-    assert_eq!(
-        call(&client, "k", &["LLEN", "{k}:l"]).await,
-        Ok(Reply::Int(1))
-    );
+    // Any repetition would come with the new connection, and before what is sent over it later.
+    let count = eventually("reading", async || {
+        call(&client, "k", &["GET", "{k}:n"]).await
+    })
+    .await;
+    assert_eq!(count, bytes("1"));
+    assert_ne!(connection(&client).await.0, id);
+    let length = call(&client, "k", &["LLEN", "{k}:l"]).await;
+    assert_eq!(length, Ok(Reply::Int(1)));
+}
+
+/// The number of the connection over which commands go, and its address on the client's side.
+async fn connection(client: &RedisRsClient) -> (String, SocketAddr) {
+    let Ok(Reply::Bytes(info)) = call(client, "k", &["CLIENT", "INFO"]).await else {
+        panic!("no connection")
+    };
+    let info = String::from_utf8(info.to_vec()).unwrap();
+    let field = |name: &str| {
+        let mut words = info.split_whitespace();
+        words.find_map(|word| word.strip_prefix(name)).unwrap()
+    };
+    (field("id=").to_owned(), field("addr=").parse().unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]
