@@ -196,6 +196,29 @@ async fn what_was_heard_is_remembered_against_a_minority() {
     );
 }
 
+/// A half is no majority, and everybody is one.
+#[tokio::test(start_paused = true)]
+async fn half_of_the_sentinels_cannot_lead_back() {
+    let older = || Says(100, Some(4), AT_ONCE);
+    let (stage, sentinels) = stage(&[Says(200, Some(5), AT_ONCE), older(), older(), older()]);
+    assert_eq!(named(&sentinels).await, 200);
+    for (silent, is_believed) in [(&[1, 2][..], false), (&[1], true)] {
+        for sentinel in 1..=4 {
+            stage.set(sentinel, older());
+        }
+        for sentinel in silent {
+            stage.set(*sentinel, Refuses);
+        }
+        let named = sentinels.primary().await;
+        assert_eq!(named.is_ok(), is_believed, "{named:?}");
+    }
+    // Of one, one is all.
+    let (stage, sentinels) = self::stage(&[Says(200, Some(5), AT_ONCE)]);
+    assert_eq!(named(&sentinels).await, 200);
+    stage.set(1, older());
+    assert_eq!(named(&sentinels).await, 100);
+}
+
 async fn is_replaced(sentinels: &Sentinels, primary: &NamedPrimary, within: Duration) -> bool {
     timeout(within, sentinels.replaced(primary)).await.is_ok()
 }
