@@ -10,6 +10,7 @@ use locktopus_core::{
 
 use crate::client::Client;
 use crate::flavour::Flavour;
+use crate::lasting;
 use crate::store::Store;
 use crate::timing::{HEARTBEAT, SLACK};
 
@@ -20,7 +21,12 @@ pub struct Ctx {
     flavour: Flavour,
     name: String,
     skipped: Arc<OnceLock<String>>,
+    /// How often it was begun anew, each time with leases twice as long.
+    doublings: u32,
 }
+
+/// Leases of 400 ms are 3.2 s long then: no machine is that slow on which tests are run.
+const DOUBLINGS: u32 = 3;
 
 impl Ctx {
     pub(super) fn new(store: Store, flavour: Flavour, name: String) -> Self {
@@ -30,7 +36,19 @@ impl Ctx {
             flavour,
             name,
             skipped,
+            doublings: 0,
         }
+    }
+
+    /// For the same case, from its beginning, with leases twice as long; `None` if that was done often enough.
+    pub(super) fn with_longer_leases(&self) -> Option<Self> {
+        (self.doublings < DOUBLINGS).then(|| Self {
+            // What the last attempt left there is not looked at again.
+            name: format!("{}'", self.name),
+            skipped: Arc::default(),
+            doublings: self.doublings + 1,
+            ..self.clone()
+        })
     }
 
     /// The flavour the case runs on.
@@ -128,9 +146,20 @@ impl Ctx {
     }
 
     /// A lease that the case waits for: [`SHORT`](crate::SHORT), or longer where a call takes longer.
+    ///
+    /// Until the case begins to wait, a rule that it finds broken later than such a lease may last says nothing about the
+    /// store: a busy machine was too slow, and the case is run again with a longer one.
     #[must_use]
     pub fn short(&self) -> Duration {
-        self.store.short()
+        let lease = self.store.short() * 2_u32.pow(self.doublings);
+        lasting::relies_on(lease);
+        lease
+    }
+
+    /// Says that the case begins to wait for its leases to end, and that what it finds from now on is true whether they
+    /// have ended or not.
+    pub fn waits_for_leases(&self) {
+        lasting::relies_on_no_lease();
     }
 
     /// How much later than planned things may happen: [`SLACK`], and a score of round trips, which is more than any

@@ -31,16 +31,17 @@
 //! | `suite`, `store` | what to run, and on which store |
 //! | [`cases`], `case`, `rule` | the cases, and the rules that they prove |
 //! | `ctx`, `client`, `waiter` | what a case has in hand |
-//! | `flavour`, `timing` | the locks that cases are run on, and how long things may take |
+//! | `flavour`, `timing`, `lasting` | the locks that cases are run on, how long things may take, whether leases last still |
 //! | `report`, `record` | what a run found: for people, and as lines of JSON |
 //! | [`cancel`] | the sweep that drops futures at every await |
 //!
-//! Layers, lowest first: flavour, rule, timing, report, record, client, waiter, store, ctx, case, cases, suite.
+//! Layers, lowest first: flavour, lasting, rule, timing, report, record, client, waiter, store, ctx, case, cases, suite.
 
 mod case;
 mod client;
 mod ctx;
 mod flavour;
+mod lasting;
 mod record;
 mod report;
 mod rule;

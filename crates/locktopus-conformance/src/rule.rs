@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::lasting::{self, TooLate};
+
 /// A rule of the contract, or of the documented behaviour on top of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -51,14 +53,20 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Fails the case.
+    /// Fails the case. If the machine was so slow that [leases of the case](crate::Ctx::short) may be over, it is run
+    /// again with longer ones instead.
     ///
     /// # Panics
     ///
     /// Always, with a message that names the rule.
     #[track_caller]
     pub fn broken(self, what: impl fmt::Display) -> ! {
-        panic!("rule {self:?} is broken: {what}")
+        let message = format!("rule {self:?} is broken: {what}");
+        if lasting::is_too_late() {
+            // Nobody is to be alarmed yet.
+            std::panic::resume_unwind(Box::new(TooLate(message)));
+        }
+        panic!("{message}")
     }
 
     /// Fails the case unless `good`.

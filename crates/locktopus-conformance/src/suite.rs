@@ -1,5 +1,6 @@
 //! What is to be run on a store, and how.
 
+use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -15,6 +16,7 @@ use crate::case::Case;
 use crate::cases;
 use crate::ctx::Ctx;
 use crate::flavour::Flavour;
+use crate::lasting::{LASTS, TooLate};
 use crate::report::{Outcome, Report, Verdict};
 use crate::store::Store;
 use crate::timing::DISTANCE;
@@ -193,23 +195,39 @@ impl Trial {
     /// Runs it. A panic of the case is a verdict, not a panic of this call.
     pub async fn run(self) -> Outcome {
         let started = Instant::now();
-        let case = DISTANCE.scope(self.ctx.far(), run(self.case, self.ctx.clone()));
-        let case = AssertUnwindSafe(case).catch_unwind();
-        let limit = self.ctx.case_limit();
-        let verdict = match tokio::time::timeout(limit, case).await {
-            Ok(Ok(())) => match self.ctx.skipped() {
-                Some(reason) => Verdict::Skipped(reason),
-                None => Verdict::Passed,
-            },
-            Ok(Err(panic)) => Verdict::Failed(text(&*panic)),
-            Err(_) => Verdict::Failed(format!("not finished after {limit:?}")),
+        let mut ctx = self.ctx;
+        let verdict = loop {
+            match attempt(self.case, &ctx).await {
+                Ok(verdict) => break verdict,
+                Err(TooLate(message)) => match ctx.with_longer_leases() {
+                    Some(longer) => ctx = longer,
+                    None => break Verdict::Failed(message),
+                },
+            }
         };
         Outcome {
-            flavour: self.ctx.flavour(),
+            flavour: ctx.flavour(),
             name: self.name,
             verdict,
             took: started.elapsed(),
         }
+    }
+}
+
+async fn attempt(case: Case, ctx: &Ctx) -> Result<Verdict, TooLate> {
+    let running = LASTS.scope(Cell::new(None), run(case, ctx.clone()));
+    let running = DISTANCE.scope(ctx.far(), running);
+    let limit = ctx.case_limit();
+    match tokio::time::timeout(limit, AssertUnwindSafe(running).catch_unwind()).await {
+        Ok(Ok(())) => Ok(match ctx.skipped() {
+            Some(reason) => Verdict::Skipped(reason),
+            None => Verdict::Passed,
+        }),
+        Ok(Err(panic)) => match panic.downcast::<TooLate>() {
+            Ok(late) => Err(*late),
+            Err(panic) => Ok(Verdict::Failed(text(&*panic))),
+        },
+        Err(_) => Ok(Verdict::Failed(format!("not finished after {limit:?}"))),
     }
 }
 

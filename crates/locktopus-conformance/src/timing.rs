@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::lasting::relies_on_no_lease;
 use crate::rule::Rule;
 
 /// A lease that a case waits for on a store nearby: see [`Ctx::short`](crate::Ctx::short). Long enough for a busy server in a container.
@@ -40,6 +41,7 @@ where
     F: FnMut() -> Fut + Send,
     Fut: Future<Output = bool> + Send,
 {
+    relies_on_no_lease();
     let end = Instant::now() + limit + SLACK + further();
     while !check().await {
         rule.check(

@@ -4,8 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktopus_conformance::{Flavour, Report, Suite};
-use locktopus_core::{DynBackend, LockTarget};
+use async_trait::async_trait;
+use locktopus_conformance::{Flavour, Report, SHORT, Suite};
+use locktopus_core::{
+    AcquireAttempt, AttemptOutcome, BackendError, DynBackend, LockBackend, LockTarget,
+    forward_backend,
+};
 use locktopus_memory::MemoryBackend;
 use locktopus_quorum::QuorumBackend;
 
@@ -38,6 +42,39 @@ async fn the_memory_backend_conforms_on_the_paused_clock() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_memory_backend_conforms_in_real_time() {
     run().await.assert_passed();
+}
+
+/// As on a machine that is busy with something else.
+#[derive(Debug)]
+struct Slow {
+    inner: MemoryBackend,
+}
+
+#[async_trait]
+impl LockBackend for Slow {
+    forward_backend!(inner: info check shard group attempt_all release extend inspect counter evict scan listen subscribe
+        diagnose close);
+
+    async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
+        tokio::time::sleep(SHORT * 3 / 8).await;
+        self.inner.attempt(attempt).await
+    }
+}
+
+/// A reader's lease is over before the writer comes that is to wait for it. That is nobody's fault.
+#[tokio::test(start_paused = true)]
+async fn a_slow_machine_breaks_no_rule() {
+    let store = MemoryBackend::new();
+    let suite = Suite::new(move || {
+        let inner = store.another_client();
+        async move { Arc::new(Slow { inner }) as DynBackend }
+    });
+    let report = suite.shared_waiters().only("readers::").run().await;
+    report.assert_passed();
+    assert!(
+        report.to_string().contains("readers::a_writer_waits"),
+        "{report}"
+    );
 }
 
 /// A quorum of three embedded backends is a backend like any other, for the flavours that it offers.

@@ -22,6 +22,7 @@ async fn the_missing_feature_is_named() {
 #[cfg(feature = "tls")]
 mod enabled {
     use std::path::PathBuf;
+    use std::time::Duration;
 
     use locktopus_protocol::{ChannelFlavour, RedisClient};
 
@@ -32,6 +33,8 @@ mod enabled {
         let servers = servers(TopologyKind::Tls).await;
         let files = servers.tls().unwrap();
         let mut options = options(&servers);
+        // A handshake may take its time on a busy machine.
+        options.connect_timeout = Duration::from_secs(5);
 
         options.tls = Some(TlsOptions {
             ca_file: Some(files.ca.clone()),

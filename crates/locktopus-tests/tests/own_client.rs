@@ -37,7 +37,7 @@ async fn place(kind: TopologyKind) -> Deployment {
 /// Locks and gives back, and looks as whom on the server, and in which database.
 async fn works_as(node: &Node, settings: ClientSettings, database: u32) {
     let locks = settings
-        .options("checks=refuse&client_name=of-the-test")
+        .options("checks=refuse&client_name=of-the-test&connect_timeout=5s")
         .connect()
         .await
         .unwrap_or_else(|error| panic!("{}", chain(&error)));

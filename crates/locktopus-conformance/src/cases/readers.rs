@@ -56,6 +56,7 @@ pub async fn a_writer_waits_for_the_last_reader(ctx: Ctx) {
     read.take(&ctx.owner(), short).await;
     read.take(&ctx.owner(), short / 4).await;
     let mut writer = Waiter::join(&write, &ctx.owner()).await;
+    ctx.waits_for_leases();
     while writer.repeat().await.is_none() {
         Rule::Lease.check(
             sent.elapsed() < short + slack,

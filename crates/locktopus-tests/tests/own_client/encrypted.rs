@@ -92,7 +92,9 @@ pub(crate) async fn another_name(place: &Deployment, client: &str) {
         }
     });
     let ca = place.tls().unwrap().ca.display().to_string();
-    let url = |name: &str| format!("rediss://127.0.0.2:{port}?client={client}&ca={ca}{name}");
+    let url = |name: &str| {
+        format!("rediss://127.0.0.2:{port}?client={client}&connect_timeout=5s&ca={ca}{name}")
+    };
     for wrong in [
         url(""),
         url("&tls_server_name=elsewhere"),
@@ -132,7 +134,9 @@ pub(crate) async fn only_sentinels(certificates: &Deployment, place: &Deployment
     });
     let files = certificates.tls().unwrap();
     let (master, ca) = (place.master_name(), files.ca.display());
-    let url = |options: &str| format!("redis-sentinel://{at}/{master}?client={client}{options}");
+    let url = |options: &str| {
+        format!("redis-sentinel://{at}/{master}?client={client}&connect_timeout=5s{options}")
+    };
     let locks = connect(&url(&format!("&sentinel_ca={ca}"))).await;
     lock_once(&locks).await;
     close(locks).await;

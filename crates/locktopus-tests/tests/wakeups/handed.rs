@@ -77,7 +77,7 @@ async fn counted<G: Back + Send + 'static>(
     requests: [LockRequest<G>; 2],
 ) -> usize {
     let requests = requests.map(|request| request.strategy(HANDED).fixed_lease(HANDED_LEASE));
-    let mut monitor = Monitor::start(place.primary_for(name).await.unwrap(), scripts).await;
+    let mut monitor = Monitor::start(place.primary_for(name).await.unwrap(), scripts, name).await;
     let holder = requests[0].clone().acquire().await.unwrap();
     // The first waiter of a process subscribes and then asks once more; later ones find it listening.
     let mut waiters = JoinSet::new();
@@ -115,6 +115,7 @@ async fn counted<G: Back + Send + 'static>(
 /// Sees every command that clients send to a node.
 struct Monitor {
     raw: Raw,
+    name: String,
     acquire: String,
     release: String,
     seen: Seen,
@@ -144,11 +145,12 @@ const HARMLESS: [&str; 9] = [
 ];
 
 impl Monitor {
-    async fn start(node: &Node, scripts: &KindScripts) -> Self {
+    async fn start(node: &Node, scripts: &KindScripts, name: &str) -> Self {
         let mut raw = Raw::to(node).await;
         assert_eq!(raw.say(&["MONITOR"]).await.text(), "OK");
         Self {
             raw,
+            name: name.to_owned(),
             acquire: scripts.acquire.digest().to_owned(),
             release: scripts.release.digest().to_owned(),
             seen: Seen::default(),
@@ -170,6 +172,8 @@ impl Monitor {
                 "evalsha" if digest == self.acquire => self.seen.acquired += 1,
                 "evalsha" if digest == self.release => self.seen.released += 1,
                 harmless if HARMLESS.contains(&harmless) => {}
+                // Of the lock before, which nobody waits for any more.
+                "unsubscribe" | "sunsubscribe" if !line.contains(&self.name) => {}
                 _ => *self.seen.others.entry(command).or_default() += 1,
             }
             self.seen.last = line;
