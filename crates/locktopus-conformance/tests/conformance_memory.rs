@@ -56,7 +56,7 @@ impl LockBackend for Slow {
         diagnose close);
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
-        tokio::time::sleep(SHORT * 3 / 8).await;
+        tokio::time::sleep(SHORT * 5 / 8).await;
         self.inner.attempt(attempt).await
     }
 }
