@@ -77,6 +77,13 @@ macro_rules! caught {
 }
 
 caught! {
+    records_that_stay_are_reported: RecordsStay on Lock by "instances::a_record_ends_by_itself";
+    records_that_cannot_be_taken_back_are_reported: RecordsStay on Lock by "instances::what_was_announced_is_told";
+    a_label_after_the_end_is_reported: RecordsStay on Fair by "instances::holders_and_waiters_are_known_by_their_label";
+    records_of_others_are_reported: RecordsOutOfOrder on Mutex by "instances::what_was_announced_is_told";
+    records_of_other_namespaces_are_reported: RecordsOfAllNamespaces on Lock by "instances::what_was_announced_is_told";
+    a_hold_that_is_told_too_long_is_reported: HeldForLonger on Lock by "instances::the_time_of_a_hold_is_told_truly";
+    a_hold_that_is_told_too_short_is_reported: HeldForNothing on Lock by "instances::the_time_of_a_hold_is_told_truly";
     rare_double_grants_are_reported: GrantsTwiceRarely on Lock by "contention::a_crowd_is_serialised";
     a_queue_turned_round_is_reported: LastComeFirst on Lock by "queue::first_come_first_served";
     an_overtaker_is_reported: Overtakes on Lock by "queue::nobody_overtakes_a_waiter";

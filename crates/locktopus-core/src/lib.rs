@@ -30,7 +30,11 @@ pub use contract::counter::{CounterAction, CounterOutcome, CounterRequest};
 pub use contract::diagnosis::{Diagnosis, Finding, Primary, Severity};
 #[doc(hidden)]
 pub use contract::forward;
+pub use contract::instance::{
+    Announcement, InstanceId, InstanceQuery, InstanceRecord, MOST_INSTANCES,
+};
 pub use contract::kind::{LockKind, LockTarget};
+pub use contract::label::Label;
 pub use contract::lock_state::{
     Eviction, FoundLock, HolderState, LockPage, LockState, ScanCursor, WaiterState,
 };
@@ -59,6 +63,7 @@ pub use engine::settings::{MIN_LEASE, WaitStrategy};
 pub use engine::unless_busy::UnlessBusy;
 pub use engine::wait_progress::{WaitEstimate, WaitPosition, WaitProgress};
 pub use handles::any_guard::AnyGuard;
+pub use handles::builder::LocktopusBuilder;
 pub use handles::fence::{Fence, FenceGate, FenceParseError, HolderMark, StaleCause, StaleFence};
 pub use handles::guard::LockGuard;
 pub use handles::held_lock::HeldLock;
@@ -66,12 +71,13 @@ pub use handles::latch::{Latch, LatchWait};
 pub use handles::lease::Lease;
 pub use handles::listing::{ListedLock, LockList};
 pub use handles::lock_request::LockRequest;
-pub use handles::locktopus::{Locktopus, LocktopusBuilder, ShutdownReport};
+pub use handles::locktopus::{Locktopus, ShutdownReport};
 pub use handles::multi::{MemberName, MultiGuard, MultiLock, MultiReleaseError};
 pub use handles::owner_handle::Owner;
 pub use handles::rw_lock::{DowngradeError, RwLock, WriteGuard};
 pub use handles::semaphore::{MAX_TOTAL, Semaphore};
 pub use handles::ticket::LeaseTicket;
+pub use handles::who::Who;
 pub use recipes::job::{CatchUp, Job, OneInstanceJob, ScheduledJob, Tick};
 pub use recipes::leader::{Incumbent, LeaderElection, Leadership};
 pub use tokio_util::sync::CancellationToken;

@@ -58,6 +58,8 @@ impl LockBackend for TestBackend {
         0
     }
 
+    crate::trivial_backend!(announce instances);
+
     fn group(&self, _target: &LockTarget) -> Option<u32> {
         Some(0)
     }

@@ -41,7 +41,7 @@ impl LockBackend for Grouped {
     }
 
     forward_backend!(inner: info check shard attempt attempt_all release extend inspect counter evict
-        scan listen subscribe diagnose close);
+        scan announce instances listen subscribe diagnose close);
 }
 
 #[tokio::test(start_paused = true)]

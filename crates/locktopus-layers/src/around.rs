@@ -129,6 +129,30 @@ macro_rules! around_each_call {
                 self.around($crate::call::Call::Scan, deadline, run).await
             }
 
+            async fn announce(
+                &self,
+                announcement: &::locktopus_core::Announcement,
+            ) -> Result<(), ::locktopus_core::BackendError> {
+                let run = |deadline| async move {
+                    let announcement =
+                        ::locktopus_core::Announcement { deadline, ..announcement.clone() };
+                    self.inner.announce(&announcement).await
+                };
+                self.around($crate::call::Call::Announce, announcement.deadline, run).await
+            }
+
+            async fn instances(
+                &self,
+                query: &::locktopus_core::InstanceQuery,
+            ) -> Result<Vec<Option<::locktopus_core::InstanceRecord>>, ::locktopus_core::BackendError>
+            {
+                let run = |deadline| async move {
+                    let query = ::locktopus_core::InstanceQuery { deadline, ..query.clone() };
+                    self.inner.instances(&query).await
+                };
+                self.around($crate::call::Call::Instances, query.deadline, run).await
+            }
+
             async fn diagnose(
                 &self,
                 deadline: ::tokio::time::Instant,

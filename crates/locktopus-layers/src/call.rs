@@ -18,6 +18,10 @@ pub enum Call {
     Evict,
     /// List held locks.
     Scan,
+    /// Write, or take back, what an instance says about itself.
+    Announce,
+    /// Read what instances say about themselves.
+    Instances,
     /// Listen for grants and releases.
     Subscribe,
     /// Look for what silently breaks locks.

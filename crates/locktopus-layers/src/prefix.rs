@@ -4,10 +4,11 @@ use std::error::Error as _;
 
 use async_trait::async_trait;
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, CounterOutcome, CounterRequest,
-    DynBackend, Eviction, Executed, ExtendOutcome, ExtendRequest, FoundLock, GroupOutcome,
-    LockBackend, LockName, LockPage, LockState, LockTarget, NameError, OtherKind, ReleaseOutcome,
-    ReleaseRequest, ScanCursor, WakeStream, forward_backend,
+    AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, CounterOutcome,
+    CounterRequest, DynBackend, Eviction, Executed, ExtendOutcome, ExtendRequest, FoundLock,
+    GroupOutcome, InstanceQuery, InstanceRecord, LockBackend, LockName, LockPage, LockState,
+    LockTarget, NameError, OtherKind, ReleaseOutcome, ReleaseRequest, ScanCursor, WakeStream,
+    forward_backend,
 };
 use tokio::time::Instant;
 
@@ -201,6 +202,25 @@ impl LockBackend for Prefix {
             Some(FoundLock::new(name, lock.kind))
         });
         Ok(LockPage::new(locks.collect(), page.next))
+    }
+
+    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
+        let announcement = Announcement {
+            namespace: format!("{}{}", self.prefix, announcement.namespace),
+            ..announcement.clone()
+        };
+        self.inner.announce(&announcement).await
+    }
+
+    async fn instances(
+        &self,
+        query: &InstanceQuery,
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+        let query = InstanceQuery {
+            namespace: format!("{}{}", self.prefix, query.namespace),
+            ..query.clone()
+        };
+        self.inner.instances(&query).await
     }
 
     fn listen(&self, target: &LockTarget) -> Option<WakeStream> {

@@ -279,7 +279,7 @@ fn mode(target: &LockTarget, permits: u32) -> locktopus_history::Mode {
 
 #[async_trait]
 impl LockBackend for Recorded {
-    forward_backend!(inner: info check shard group inspect counter scan diagnose close);
+    forward_backend!(inner: info check shard group inspect counter scan announce instances diagnose close);
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         let (book, owner) = (&self.book, &attempt.owner);

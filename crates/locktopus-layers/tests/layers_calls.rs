@@ -54,8 +54,8 @@ impl Counting {
 
 #[async_trait]
 impl LockBackend for Counting {
-    forward_backend!(inner: info check shard group attempt_all release inspect counter evict scan listen subscribe
-        diagnose close);
+    forward_backend!(inner: info check shard group attempt_all release inspect counter evict scan announce instances
+        listen subscribe diagnose close);
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         self.attempts.fetch_add(1, Ordering::Relaxed);
@@ -195,8 +195,8 @@ struct Stuck {
 
 #[async_trait]
 impl LockBackend for Stuck {
-    forward_backend!(inner: info check shard group attempt_all release counter evict scan listen subscribe diagnose
-        close);
+    forward_backend!(inner: info check shard group attempt_all release counter evict scan announce instances listen
+        subscribe diagnose close);
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         self.attempts.fetch_add(1, Ordering::Relaxed);

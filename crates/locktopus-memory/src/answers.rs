@@ -1,6 +1,9 @@
-//! What an owner is answered about a hold that it got, or that is not there.
+//! What an owner is answered about a hold that it got, or that is not there, and what others are shown of it.
 
-use locktopus_core::{AttemptOutcome, ExtendOutcome, FencingToken, LockTarget, Mode};
+use locktopus_core::{AttemptOutcome, ExtendOutcome, FencingToken, HolderState, LockTarget, Mode};
+use tokio::time::Instant;
+
+use super::table::Holder;
 
 pub(super) fn granted(target: &LockTarget, token: u64) -> AttemptOutcome {
     let token = FencingToken::new(token).filter(|_| target.kind().has_tokens());
@@ -14,4 +17,12 @@ pub(super) fn gone(mode: Mode, taken: bool) -> ExtendOutcome {
     } else {
         ExtendOutcome::Missing
     }
+}
+
+/// A holder as it is shown.
+pub(super) fn holder_state(holder: &Holder, now: Instant) -> HolderState {
+    let (holds, left) = (u64::from(holder.permits), holder.expires);
+    let left = left.saturating_duration_since(now);
+    let held_for = now.saturating_duration_since(holder.since);
+    HolderState::new(holder.owner.clone(), holder.mode, holds, Some(left)).held_for(Some(held_for))
 }

@@ -4,6 +4,7 @@
 //! holds what, who waits, and who can have it next.
 
 mod answers;
+mod instances;
 mod kinds;
 mod table;
 mod tokens;
@@ -15,15 +16,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::Instant;
 
-use self::answers::{gone, granted};
+use self::answers::{gone, granted, holder_state};
+use self::instances::Instances;
 use self::table::{Table, key};
 use self::tokens::Tokens;
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CounterAction,
-    CounterOutcome, CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest,
-    FencingToken, FoundLock, GroupOutcome, HolderState, LockBackend, LockKind, LockPage, LockState,
-    LockTarget, NameError, ReleaseOutcome, ReleaseRequest, ScanCursor, WaiterState, WakeStream,
-    lock,
+    AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo,
+    CounterAction, CounterOutcome, CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome,
+    ExtendRequest, FencingToken, FoundLock, GroupOutcome, InstanceQuery, InstanceRecord,
+    LockBackend, LockKind, LockPage, LockState, LockTarget, NameError, ReleaseOutcome,
+    ReleaseRequest, ScanCursor, WaiterState, WakeStream, lock,
 };
 
 const NAME: &str = "memory";
@@ -60,6 +62,7 @@ impl MemoryBackend {
         )
         .with_queues()
         .with_recalls()
+        .with_instances()
         .with_linger(Duration::MAX);
         Self {
             table: Arc::default(),
@@ -98,6 +101,7 @@ impl MemoryBackend {
         let mut table = lock(&self.table);
         table.entries.clear();
         table.tokens = Tokens::default();
+        table.instances = Instances::default();
     }
 
     /// Forgets one lock, as an operator who deletes it does. True if it was there.
@@ -271,11 +275,11 @@ impl LockBackend for MemoryBackend {
         let held = entry.holders.iter().map(|holder| holder.token).max();
         let token = held.max(remembered);
         let mut state = LockState::default();
-        let holders = entry.holders.iter().map(|holder| {
-            let (holds, remaining) = (u64::from(holder.permits), left(holder.expires));
-            HolderState::new(holder.owner.clone(), holder.mode, holds, remaining)
-        });
-        state.holders = holders.collect();
+        state.holders = entry
+            .holders
+            .iter()
+            .map(|holder| holder_state(holder, now))
+            .collect();
         state.last_token = token
             .filter(|_| target.kind().has_tokens())
             .and_then(FencingToken::new);
@@ -349,6 +353,18 @@ impl LockBackend for MemoryBackend {
         names.truncate(PAGE);
         let found = |(name, kind): (&str, &LockKind)| FoundLock::new(name, kind.clone());
         Ok(LockPage::new(names.into_iter().map(found).collect(), next))
+    }
+
+    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
+        self.open()?.instances.announced(announcement);
+        Ok(())
+    }
+
+    async fn instances(
+        &self,
+        query: &InstanceQuery,
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+        Ok(self.open()?.instances.of(query))
     }
 
     fn listen(&self, target: &LockTarget) -> Option<WakeStream> {

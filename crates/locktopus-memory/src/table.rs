@@ -1,7 +1,6 @@
 //! The state behind the memory backend: who holds what, who waits, and who can have it next.
 
 use std::collections::{HashMap, VecDeque};
-use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -13,6 +12,8 @@ use locktopus_core::{
     LockTarget, Mode, OwnerId, ReleaseRequest, WakeGroup,
 };
 
+use crate::instances::Instances;
+use crate::kinds::family;
 use crate::tokens::Tokens;
 
 /// How many operations on one number are remembered, so that a repetition is recognised.
@@ -24,6 +25,7 @@ pub(super) struct Table {
     pub(super) listeners: HashMap<String, Arc<WakeGroup>>,
     last_token: u64,
     pub(super) tokens: Tokens,
+    pub(super) instances: Instances,
     sweep_at: usize,
 }
 
@@ -46,6 +48,7 @@ pub(super) struct Holder {
     pub(super) mode: Mode,
     pub(super) permits: u32,
     pub(super) token: u64,
+    pub(super) since: Instant,
     pub(super) expires: Instant,
     /// It wants to be told when somebody else wants the lock, and has not been.
     pub(super) recall: bool,
@@ -69,6 +72,7 @@ impl Default for Table {
             listeners: HashMap::new(),
             last_token: u64::try_from(micros).unwrap_or(0),
             tokens: Tokens::default(),
+            instances: Instances::default(),
             sweep_at: 0,
         }
     }
@@ -123,12 +127,14 @@ impl Table {
         if let Some(free) = &mut entry.number {
             *free -= i64::from(attempt.permits);
         }
+        let now = Instant::now();
         entry.holders.push(Holder {
             owner: attempt.owner.clone(),
             mode: attempt.target.kind().mode(),
             permits: attempt.permits,
             token,
-            expires: Instant::now() + attempt.lease,
+            since: now,
+            expires: now + attempt.lease,
             recall: false,
         });
         Ok(token)
@@ -381,14 +387,6 @@ impl Entry {
             }
         }
         outcome
-    }
-}
-
-/// What a name can be used as at the same time: readers and writers belong together.
-fn family(target: &LockTarget) -> std::mem::Discriminant<LockKind> {
-    match target.kind() {
-        LockKind::Read => discriminant(&LockKind::Write),
-        kind => discriminant(kind),
     }
 }
 

@@ -3,7 +3,8 @@
 -- KEYS  as for acquiring
 -- ARGV  none
 -- Reply {holders {owner, mode, holds, remaining lease in ms (-1 no expiry)} ..., last token or '',
---        waiters {owner, mode, permits, how long its place is kept in ms (-1 unknown)} ..., free permits or ''}
+--        waiters {owner, mode, permits, how long its place is kept in ms (-1 unknown)} ..., free permits or '',
+--        server time in us}
 --       error WRONGKIND: the name is in use as another kind
 read_clock()
 if other() then
@@ -14,4 +15,5 @@ return {
   KEYS[2] and redis.call('GET', KEYS[2]) or '',
   waiters(),
   available(),
+  now,
 }

@@ -7,6 +7,7 @@
 //! | `release`, `extend` | ending leases and extending them |
 //! | `counter` | the number in a semaphore or a latch |
 //! | `admin`, `scan` | inspection and eviction; lists of locks |
+//! | `instances` | what instances say about themselves |
 //! | `safety`, `confirm` | what the safety mode allows, and when the effect of a script counts |
 //! | `diagnose` | checks at connect |
 //! | `identity` | which server this is and since when, for quorums |
@@ -20,6 +21,7 @@ mod diagnose;
 mod extend;
 mod group;
 mod identity;
+mod instances;
 mod options;
 mod release;
 mod safety;
@@ -29,10 +31,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, BackendInfo, CounterOutcome, CounterRequest,
-    Diagnosis, Eviction, ExtendOutcome, ExtendRequest, GroupOutcome, LockBackend, LockKind,
-    LockPage, LockState, LockTarget, NameError, NodeProbe, ReleaseOutcome, ReleaseRequest,
-    ScanCursor, WakeStream,
+    AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendInfo, CounterOutcome,
+    CounterRequest, Diagnosis, Eviction, ExtendOutcome, ExtendRequest, GroupOutcome, InstanceQuery,
+    InstanceRecord, LockBackend, LockKind, LockPage, LockState, LockTarget, NameError, NodeProbe,
+    ReleaseOutcome, ReleaseRequest, ScanCursor, WakeStream,
 };
 use tokio::time::Instant;
 
@@ -172,6 +174,17 @@ impl LockBackend for RedisBackend {
         deadline: Instant,
     ) -> Result<LockPage, BackendError> {
         scan::page(&self.context, prefix, cursor, deadline).await
+    }
+
+    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
+        self.context.announce(announcement).await
+    }
+
+    async fn instances(
+        &self,
+        query: &InstanceQuery,
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+        self.context.instances(query).await
     }
 
     fn listen(&self, target: &LockTarget) -> Option<WakeStream> {

@@ -129,6 +129,11 @@ impl QuorumBuilder {
         let info = BackendInfo::new(NAME, describe(&nodes), false, node_timeout * 2 + SPARE)
             .with_safety(SafetyMode::Quorum)
             .with_linger(linger);
+        // A node that does not keep them is not asked.
+        let keeps = nodes
+            .iter()
+            .any(|(_, backend, _)| backend.info().keeps_instances);
+        let info = if keeps { info.with_instances() } else { info };
         let servers = Servers::default();
         let node = |(index, (label, backend, probe)): (usize, Named)| {
             Arc::new(Node {

@@ -8,6 +8,7 @@
 //! | `attempt`, `votes` | the round that takes a lock, and what the votes come to |
 //! | `release`, `extend` | the other rounds |
 //! | `views`, `diagnose` | what a majority sees |
+//! | `instances` | what instances say about themselves |
 //! | `fan_out`, `abstention` | calls to all nodes at once; why an answer does not count |
 
 mod abstention;
@@ -18,6 +19,7 @@ mod diagnose;
 mod eligibility;
 mod extend;
 mod fan_out;
+mod instances;
 mod members;
 mod node;
 mod release;
@@ -36,10 +38,10 @@ use members::Members;
 pub use views::NodeView;
 
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CounterOutcome,
-    CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest, GroupOutcome,
-    LockBackend, LockKind, LockPage, LockState, LockTarget, NameError, ReleaseOutcome,
-    ReleaseRequest, ScanCursor, WakeStream,
+    AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo,
+    CounterOutcome, CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest,
+    GroupOutcome, InstanceQuery, InstanceRecord, LockBackend, LockKind, LockPage, LockState,
+    LockTarget, NameError, ReleaseOutcome, ReleaseRequest, ScanCursor, WakeStream,
 };
 
 /// Locks on a majority of several independent backends: RedLock. A backend like any other.
@@ -226,6 +228,17 @@ impl LockBackend for QuorumBackend {
         deadline: Instant,
     ) -> Result<LockPage, BackendError> {
         views::scan(&self.members, prefix, cursor, deadline).await
+    }
+
+    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
+        instances::announce(&self.members, announcement).await
+    }
+
+    async fn instances(
+        &self,
+        query: &InstanceQuery,
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+        instances::ask(&self.members, query).await
     }
 
     fn listen(&self, _target: &LockTarget) -> Option<WakeStream> {

@@ -114,7 +114,10 @@ pub(super) async fn inspect(
 fn seen_by_majority(mut votes: Vec<HolderState>, majority: usize) -> Option<HolderState> {
     let left = |holder: &HolderState| holder.remaining.unwrap_or(Duration::MAX);
     votes.sort_unstable_by_key(|holder| std::cmp::Reverse(left(holder)));
-    votes.into_iter().nth(majority - 1)
+    // It holds the lock since a majority granted it, which is not before the last of them did.
+    let held_for = votes.iter().filter_map(|holder| holder.held_for).min();
+    let holder = votes.into_iter().nth(majority - 1)?;
+    Some(holder.held_for(held_for))
 }
 
 /// The last token that may have been given out, if this is what some of the nodes had as their last.

@@ -201,7 +201,7 @@ impl LockBackend for Reconnecting {
     }
 
     locktopus_core::forward_backend!(peer: info check shard group attempt_all release extend inspect counter
-        evict scan listen subscribe diagnose close);
+        evict scan announce instances listen subscribe diagnose close);
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,7 +20,7 @@ pub struct Part {
 }
 
 /// Every use. The first is what all others need too, because the connect-time checks take a lock.
-pub const PARTS: [Part; 8] = [
+pub const PARTS: [Part; 9] = [
     Part {
         what: "locks",
         commands: "+eval +evalsha +time +ping +get +set +del +exists +pexpire +pttl \
@@ -82,6 +82,11 @@ pub const PARTS: [Part; 8] = [
         what: "guarded writes",
         commands: "+persist",
         places: &["~locktopus_fence:"],
+    },
+    Part {
+        what: "labels",
+        commands: "",
+        places: &["~locktopus_instance:{app:*"],
     },
 ];
 

@@ -68,10 +68,13 @@ pub(crate) fn build(
     if let Some(lease) = options.default_lease() {
         builder = builder.renewed_lease(lease);
     }
+    if let Some(label) = options.label() {
+        builder = builder.label(label);
+    }
     Ok(configure(builder).build()?)
 }
 
-/// Connects and gives the bare backend, for those who wrap or combine backends. `namespace`, `names` and
+/// Connects and gives the bare backend, for those who wrap or combine backends. `namespace`, `names`, `label` and
 /// `renewed_lease` of the URL concern a `Locktopus` and play no part.
 ///
 /// # Errors

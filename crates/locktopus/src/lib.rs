@@ -13,6 +13,7 @@
 //! | keep late writers out | [`Fence`], [`FenceGate`], [`StaleFence`] |
 //! | use any bytes as names | [`NameEncoding`], [`LockName::encode`] |
 //! | tell a busy lock from a failure | [`LockError::is_busy`], [`UnlessBusy`] |
+//! | let people see who holds a lock | [`LocktopusBuilder::label`], [`Locktopus::who`] |
 //! | know what went wrong | [`LockError`], [`LostCause`], [`ConnectError`] |
 //! | enter a lock again | [`Owner`], [`LockGuard::reenter`] |
 //! | pass a lock to another process | [`LockGuard::into_ticket`], [`LockRequest::adopt`] |
@@ -42,7 +43,7 @@ pub use client_settings::ClientSettings;
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub use connect::connect_client;
 #[cfg(any(feature = "redis", feature = "fred"))]
-pub use connect::quorum::{connect_quorum, quorum_of};
+pub use connect::quorum::{connect_quorum, connect_quorum_with, quorum_of};
 pub use connect::{connect, connect_backend, connect_with};
 pub use connect_error::ConnectError;
 pub use connectors::{Connector, ConnectorError, Connectors};

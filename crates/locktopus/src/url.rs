@@ -27,6 +27,8 @@
 //! | `namespace` | text | empty | put in front of every lock name |
 //! | `names` | `plain`, `escaped` | `plain` | whether names may be any bytes ([`NameEncoding`](crate::NameEncoding)); must be the same for all who share locks |
 //! | `renewed_lease` | duration | `30s` | lease of locks asked for without one; renewed after a third |
+//! | `label` | text of at most 64 characters | none | shown to those who look at locks, with this host and process ([`Label`](crate::Label)) |
+//! | `label_host` | text, `off` | the system's name | the host that is shown beside the label; `off`: none |
 //! | `token_retention` | duration from `1m`, `forever` | `1d` | how long a token key stays after the last grant ([`TokenRetention`](crate::TokenRetention)); `forever` if Java services use `RFencedLock` on the same names |
 //! | `safety` | `plain`, `replicated`, `quarantine` | `plain` | what a grant is worth when a server fails ([`SafetyMode`](crate::SafetyMode)); must be the same for all who share locks |
 //! | `replicas` | `one`, `majority`, `all` | `majority` | with `safety=replicated`: how many replicas must confirm a grant; the primary counts towards the majority |
@@ -49,7 +51,7 @@
 //! Durations are written like `250ms`, `5s`, `2m`, `7d`. Timeouts are at most an hour, leases and retentions ten years.
 //!
 //! Other schemes are offered by crates of others: [`Connectors`](crate::Connectors). Of the options such a URL has here only
-//! `namespace`, `names`, `renewed_lease` and `checks`; all others are for the connector.
+//! `namespace`, `names`, `renewed_lease`, `label`, `label_host` and `checks`; all others are for the connector.
 //!
 //! Messages show a URL without its login, and its options up to the first that is a secret or unknown. So write
 //! `sentinel_password` last if messages are to show the others.

@@ -87,7 +87,7 @@ fn token_of(target: &LockTarget, token: u64) -> Option<FencingToken> {
 
 #[async_trait]
 impl LockBackend for TemplateBackend {
-    trivial_backend!(shard group attempt_all counter scan listen subscribe diagnose);
+    trivial_backend!(shard group attempt_all counter scan announce instances listen subscribe diagnose);
 
     fn info(&self) -> &BackendInfo {
         &self.info

@@ -110,7 +110,7 @@ struct Probe {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl LockBackend for Probe {
-    forward_backend!(inner: info check shard group attempt_all release inspect counter evict scan listen subscribe diagnose close);
+    forward_backend!(inner: info check shard group attempt_all release inspect counter evict scan announce instances listen subscribe diagnose close);
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         let outcome = self.inner.attempt(attempt).await;

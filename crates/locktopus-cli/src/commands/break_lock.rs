@@ -40,14 +40,14 @@ pub(crate) async fn run(args: BreakArgs, context: &Context) -> Result<(), Failur
     let locks = connect(&context.config).await?;
     let done = async {
         let seen = find(&locks, &args.name, &args.lock).await?;
-        let Seen::Lock { kind, state } = seen else {
+        let Seen::Lock { kind, state, who } = seen else {
             let problem = "a latch is not held; locktopus latch delete opens it";
             return Err(Failure::new(Exit::Usage, problem));
         };
         let request = args.lock.request(&locks, &args.name, kind, 1);
         let eviction = request.force_release(args.reason).await?;
         Ok(Broken {
-            before: Shown::new(&args.name, kind.word(), &state),
+            before: Shown::new(&args.name, kind.word(), &state, &who),
             evicted: eviction.evicted.iter().map(owner_tag).collect(),
             fence: eviction.fence.map(locktopus::FencingToken::get),
         })
@@ -68,10 +68,15 @@ fn text(broken: &Broken) -> String {
     )];
     for holder in &broken.before.holders {
         let (owner, left) = (&holder.owner, &holder.remaining);
-        lines.push(match holder.remaining_ms {
+        let mut line = match holder.remaining_ms {
             Some(_) => format!("  {owner} had a lease of {left} left"),
             None => format!("  {owner} had a lease without an end"),
-        });
+        };
+        if let (Some(held), Some(since)) = (holder.held(), &holder.held_since) {
+            line.push_str(&format!(", and had held it for {held} (since {since})"));
+        }
+        lines.push(line);
+        lines.extend(holder.person.line().map(|line| format!("    {line}")));
     }
     match broken.fence {
         Some(fence) => lines.push(format!(

@@ -3,15 +3,19 @@
 use serde::Serialize;
 
 use super::Context;
-use crate::config::{FORMAT_VARIABLE, URL_VARIABLE};
+use crate::config::{FORMAT_VARIABLE, Setting, URL_VARIABLE};
 use crate::failure::Failure;
-use crate::output::Format;
+use crate::output::{Format, visible};
 
 #[derive(Serialize)]
 struct Shown {
     /// Without passwords.
     url: Option<Sourced<Vec<String>>>,
     format: Sourced<Format>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<Sourced<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label_host: Option<Sourced<String>>,
     file: Option<String>,
 }
 
@@ -35,9 +39,18 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
             value: config.format.value,
             source: config.format.source.to_string(),
         },
+        label: config.label.as_ref().map(sourced),
+        label_host: config.label_host.as_ref().map(sourced),
         file: config.file.as_ref().map(|path| path.display().to_string()),
     };
     context.out.answer(&shown, text)
+}
+
+fn sourced(setting: &Setting<String>) -> Sourced<String> {
+    Sourced {
+        value: visible(&setting.value).into_owned(),
+        source: setting.source.to_string(),
+    }
 }
 
 fn text(shown: &Shown) -> String {
@@ -60,5 +73,12 @@ fn text(shown: &Shown) -> String {
         Some(path) => format!("file    {path}"),
         None => "file    none".to_owned(),
     };
-    format!("{url}\n{format}\n{file}")
+    let label = |name, label: &Option<Sourced<String>>| {
+        let label = label.as_ref();
+        let line = label.map(|label| format!("{name}  {}  ({})\n", label.value, label.source));
+        line.unwrap_or_default()
+    };
+    let host = label("host  ", &shown.label_host);
+    let label = label("label ", &shown.label);
+    format!("{url}\n{format}\n{label}{host}{file}")
 }

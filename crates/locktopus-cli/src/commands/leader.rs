@@ -9,6 +9,7 @@ use humantime::parse_duration;
 use super::Context;
 use super::run::{RunArgs, run_again};
 use crate::failure::Failure;
+use crate::locks::LabelArgs;
 
 /// What the leader runs.
 ///
@@ -33,6 +34,9 @@ pub(crate) struct LeaderArgs {
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     grace: Option<Duration>,
 
+    #[command(flatten)]
+    label: LabelArgs,
+
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -43,5 +47,6 @@ pub(crate) async fn run(args: LeaderArgs, context: &Context) -> Result<u8, Failu
     program.lease = args.lease;
     program.max_hold = args.max_term;
     program.grace = args.grace;
+    program.label = args.label;
     run_again(&program, context).await
 }

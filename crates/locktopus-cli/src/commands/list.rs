@@ -2,13 +2,15 @@
 
 mod pattern;
 
+use std::collections::BTreeMap;
+
 use clap::Args;
-use locktopus::{ListedLock, Locktopus};
+use locktopus::{ListedLock, LockState, Locktopus};
 use serde::Serialize;
 
 use super::Context;
 use crate::failure::Failure;
-use crate::locks::{Kind, Shown, close, connect};
+use crate::locks::{Holder, Kind, Shown, ask, close, connect};
 use crate::output::Table;
 
 pub(crate) use pattern::Pattern;
@@ -48,17 +50,17 @@ pub(crate) async fn run(args: &ListArgs, context: &Context) -> Result<(), Failur
 
 /// Every lock that is held and fits, by name.
 pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Vec<Shown>, Failure> {
-    let mut found: Vec<Shown> = Vec::new();
+    let mut found: BTreeMap<String, (&'static str, LockState)> = BTreeMap::new();
     let mut list = locks.list(pattern.prefix())?;
     while let Some(page) = list.next_page().await? {
         for lock in page {
             let (name, kind) = named(&lock);
-            if !pattern.fits(&name) || found.iter().any(|known| known.name == name) {
+            if !pattern.fits(&name) || found.contains_key(&name) {
                 continue;
             }
             match lock.request().inspect().await {
                 Ok(state) if !state.holders.is_empty() => {
-                    found.push(Shown::new(&name, kind, &state));
+                    found.insert(name, (kind, state));
                 }
                 // Released, or taken as another kind, since it was listed.
                 Ok(_) => {}
@@ -67,8 +69,13 @@ pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Vec<Show
             }
         }
     }
-    found.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(found)
+    // Once for all of them.
+    let owners = found.values().flat_map(|(_, state)| state.owners());
+    let who = ask(locks, owners).await;
+    let shown = found
+        .iter()
+        .map(|(name, (kind, state))| Shown::new(name, kind, state, &who));
+    Ok(shown.collect())
 }
 
 /// The name as other commands take it, and the kind's word. What no command could ask for is shown as it is stored.
@@ -85,7 +92,9 @@ fn text(listed: &Listed) -> String {
     if listed.locks.is_empty() {
         return "no lock is held".to_owned();
     }
-    let mut table = Table::new(["NAME", "KIND", "HOLDER", "LEASE", "WAITING", "TOKEN"]);
+    let mut table = Table::new([
+        "NAME", "KIND", "HOLDER", "LABEL", "HELD", "LEASE", "WAITING", "TOKEN",
+    ]);
     for lock in &listed.locks {
         let first = lock.holders.first();
         let holder = match (first, lock.holders.len()) {
@@ -97,6 +106,10 @@ fn text(listed: &Listed) -> String {
             lock.name.clone(),
             lock.kind.to_owned(),
             holder,
+            first
+                .and_then(|holder| holder.person.short())
+                .unwrap_or_default(),
+            first.and_then(Holder::held).unwrap_or_default(),
             first
                 .map(|holder| holder.remaining.clone())
                 .unwrap_or_default(),

@@ -35,8 +35,8 @@ pub(crate) async fn run(args: &StatusArgs, context: &Context) -> Result<u8, Fail
     let seen = find(&locks, &args.name, &args.lock).await;
     close(locks).await;
     let held = match seen? {
-        Seen::Lock { kind, state } => {
-            let shown = Shown::new(&args.name, kind.word(), &state);
+        Seen::Lock { kind, state, who } => {
+            let shown = Shown::new(&args.name, kind.word(), &state, &who);
             context.out.answer(&shown, text)?;
             shown.held
         }
@@ -84,7 +84,11 @@ fn describe(shown: &Shown, state: &str) -> String {
             line.push_str(&format!(", {} times", holder.holds));
         }
         line.push_str(&format!(", lease {}", holder.remaining));
+        if let (Some(held), Some(since)) = (holder.held(), &holder.held_since) {
+            line.push_str(&format!(", held for {held} (since {since})"));
+        }
         lines.push(line);
+        lines.extend(holder.person.line().map(|line| format!("    {line}")));
     }
     for (place, waiter) in shown.waiters.iter().enumerate() {
         let mut line = format!("  waiting {}: {}, {}", place + 1, waiter.owner, waiter.mode);
@@ -92,6 +96,7 @@ fn describe(shown: &Shown, state: &str) -> String {
             line.push_str(&format!(", {} permits", waiter.permits));
         }
         lines.push(line);
+        lines.extend(waiter.person.line().map(|line| format!("    {line}")));
     }
     if let Some(free) = shown.available {
         lines.push(format!("  free permits {free}"));

@@ -16,8 +16,13 @@ use serde::Serialize;
 use super::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::locks::{Asked, Lasting, LockArgs, Terms, acquire, busy, close, connect, request};
+use crate::locks::{
+    Asked, LabelArgs, Lasting, LockArgs, Terms, acquire, busy, close, connect, connect_as, request,
+};
 use store::TicketArgs;
+
+/// How long the label of a lock is kept at least: `extend` makes the lock last longer, but not its label.
+const LABEL_LEFT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Which lock to take, and for how long.
 #[derive(Args, Debug)]
@@ -39,6 +44,9 @@ pub(crate) struct LockCommand {
     /// How many permits of a semaphore
     #[arg(long, default_value_t = 1)]
     permits: u32,
+
+    #[command(flatten)]
+    label: LabelArgs,
 
     /// Write the ticket into this new file, which only you can read, instead of to standard output
     #[arg(long, value_name = "FILE")]
@@ -85,8 +93,12 @@ struct Granted {
 }
 
 pub(crate) async fn lock(args: &LockCommand, context: &Context) -> Result<(), Failure> {
+    let label = args.label.label(&context.config)?;
+    // This process is gone before anybody looks.
+    let left = args.lease.max(LABEL_LEFT);
+    let label = label.map(|label| label.without_process().left_for(left));
     let file = args.ticket_file.as_deref().map(store::create).transpose()?;
-    let locks = connect(&context.config).await?;
+    let locks = connect_as(&context.config, label).await?;
     let taken = take(args, &locks).await;
     close(locks).await;
     let granted = taken.and_then(|ticket| {

@@ -10,7 +10,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::Context;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
-use crate::locks::{LockArgs, Seen, Shown, close, connect, find};
+use crate::locks::{Holder, LockArgs, Seen, Shown, close, connect, find};
 use crate::output::age;
 
 /// Which lock to watch. It is looked at again and again: what happens between two looks is not seen.
@@ -62,7 +62,7 @@ pub(crate) async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failu
                 }
                 Err(failure) => return Err(failure),
             };
-            let Seen::Lock { kind, state } = seen else {
+            let Seen::Lock { kind, state, who } = seen else {
                 return Err(Failure::usage(
                     "a latch is waited for with locktopus latch wait",
                 ));
@@ -85,7 +85,7 @@ pub(crate) async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failu
                 let change = Change {
                     after_ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
                     after: age(after),
-                    lock: Shown::new(&args.name, kind.word(), &state),
+                    lock: Shown::new(&args.name, kind.word(), &state, &who),
                 };
                 context.out.answer(&change, text)?;
             }
@@ -104,11 +104,7 @@ pub(crate) async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failu
 
 fn text(change: &Change) -> String {
     let lock = &change.lock;
-    let holders: Vec<_> = lock
-        .holders
-        .iter()
-        .map(|holder| holder.owner.as_str())
-        .collect();
+    let holders: Vec<_> = lock.holders.iter().map(Holder::named).collect();
     let held = if holders.is_empty() {
         "free".to_owned()
     } else {

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::output::Format;
 
 /// What there may be in a file.
-const KEYS: [&str; 2] = ["url", "format"];
+const KEYS: [&str; 4] = ["url", "format", "label", "label_host"];
 
 /// What a file may say.
 #[derive(Debug, Default, Deserialize)]
@@ -21,6 +21,8 @@ const KEYS: [&str; 2] = ["url", "format"];
 pub(super) struct File {
     url: Option<OneOrMore>,
     pub(super) format: Option<Format>,
+    pub(super) label: Option<String>,
+    pub(super) label_host: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -92,7 +94,8 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
 fn parse(path: &Path, text: &str) -> Result<File, Failure> {
     let problem = |what: &str| {
         let problem = format!(
-            "{} {what}; it may have url = \"...\" (or a list of them for a quorum) and format = \"text\" or \"json\"",
+            "{} {what}; it may have url = \"...\" (or a list of them for a quorum), format = \"text\" or \"json\", label = \"...\" \
+             and label_host = \"...\"",
             path.display()
         );
         Failure::new(Exit::Config, problem)

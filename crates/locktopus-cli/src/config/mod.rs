@@ -18,11 +18,20 @@ pub(crate) const URL_VARIABLE: &str = "LOCKTOPUS_URL";
 /// The variable that names the format of answers.
 pub(crate) const FORMAT_VARIABLE: &str = "LOCKTOPUS_FORMAT";
 
+/// The variable that says what a holder is called.
+pub(crate) const LABEL_VARIABLE: &str = "LOCKTOPUS_LABEL";
+/// The variable that says which host is shown beside that.
+pub(crate) const LABEL_HOST_VARIABLE: &str = "LOCKTOPUS_LABEL_HOST";
+
 /// What is set, and where.
 #[derive(Debug)]
 pub(crate) struct Config {
     urls: Option<Setting<Vec<String>>>,
     pub(crate) format: Setting<Format>,
+    /// What a holder is called, unless the command says.
+    pub(crate) label: Option<Setting<String>>,
+    /// The host that is shown beside it.
+    pub(crate) label_host: Option<Setting<String>>,
     /// The file that was read, if any.
     pub(crate) file: Option<PathBuf>,
     /// What its owner should know about the file.
@@ -87,10 +96,20 @@ impl Config {
                 None => Setting::new(Format::default(), Source::Default),
             },
         };
+        let text = |variable, in_file: Option<&String>| {
+            let value = around.variable(variable);
+            let set = value.map(|value| Setting::new(value, Source::Environment(variable)));
+            set.or_else(|| Some(Setting::new(in_file?.clone(), from_file(&path))))
+        };
+        let label = text(LABEL_VARIABLE, said.and_then(|said| said.label.as_ref()));
+        let label_host = said.and_then(|said| said.label_host.as_ref());
+        let label_host = text(LABEL_HOST_VARIABLE, label_host);
         let warning = path.as_deref().and_then(file::readable_by_others);
         Ok(Self {
             urls: urls.filter(|urls| !urls.value.is_empty()),
             format,
+            label,
+            label_host,
             file: path,
             warning,
         })

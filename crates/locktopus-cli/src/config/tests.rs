@@ -41,6 +41,32 @@ fn flags(url: &str) -> Flags {
 }
 
 #[test]
+fn labels_come_from_the_environment_or_the_file() {
+    let home = scratch("labels");
+    let none = Config::load(Flags::default(), &write(&home, "")).unwrap();
+    assert_eq!((none.label, none.label_host), (None, None));
+    let around = write(&home, "label = \"in file\"\nlabel_host = \"web-3\"\n");
+    let file = Source::File(home.join("locktopus/config.toml"));
+    let config = Config::load(Flags::default(), &around).unwrap();
+    assert_eq!(
+        config.label,
+        Some(Setting::new("in file".to_owned(), file.clone()))
+    );
+    let around = around.with(LABEL_VARIABLE, "in variable");
+    let config = Config::load(Flags::default(), &around).unwrap();
+    let variable = Source::Environment(LABEL_VARIABLE);
+    assert_eq!(
+        config.label,
+        Some(Setting::new("in variable".to_owned(), variable))
+    );
+    assert_eq!(
+        config.label_host,
+        Some(Setting::new("web-3".to_owned(), file))
+    );
+    fs::remove_dir_all(home).unwrap();
+}
+
+#[test]
 fn flag_then_environment_then_file() {
     let home = scratch("order");
     let around = write(&home, "url = \"memory:file\"\nformat = \"json\"\n");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktopus::Locktopus;
+use locktopus::{Label, Locktopus, LocktopusBuilder};
 
 use crate::config::Config;
 use crate::failure::Failure;
@@ -10,16 +10,35 @@ use crate::failure::Failure;
 /// How long the end waits for releases under way.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Connects to the one server, system of servers, or quorum that is configured.
+/// Connects to the one server, system of servers, or quorum that is configured, to look at locks: under no name.
 pub(crate) async fn connect(config: &Config) -> Result<Locktopus, Failure> {
-    connect_to(&config.urls()?.value).await
+    connect_with(&config.urls()?.value, LocktopusBuilder::without_label).await
 }
 
-/// Connects to these.
+/// The same, to hold locks: under this label, or the one of the URL.
+pub(crate) async fn connect_as(
+    config: &Config,
+    label: Option<Label>,
+) -> Result<Locktopus, Failure> {
+    connect_with(&config.urls()?.value, |builder| match label {
+        Some(label) => builder.label(label),
+        None => builder,
+    })
+    .await
+}
+
+/// Connects to these, under no name.
 pub(crate) async fn connect_to(urls: &[String]) -> Result<Locktopus, Failure> {
+    connect_with(urls, LocktopusBuilder::without_label).await
+}
+
+async fn connect_with(
+    urls: &[String],
+    configure: impl FnOnce(LocktopusBuilder) -> LocktopusBuilder,
+) -> Result<Locktopus, Failure> {
     Ok(match urls {
-        [url] => locktopus::connect(url).await?,
-        urls => locktopus::connect_quorum(urls).await?,
+        [url] => locktopus::connect_with(url, configure).await?,
+        urls => locktopus::connect_quorum_with(urls, configure).await?,
     })
 }
 

@@ -1,14 +1,16 @@
 //! Looking at a lock without holding it.
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use locktopus::{
     AnyGuard, Eviction, HolderState, LockError, LockGuard, LockRequest, LockState, Locktopus, Mode,
-    NameError,
+    NameError, Who,
 };
 use serde::Serialize;
 
 use super::kind::{Asked, Kind, LockArgs, Request};
+use super::person::{Person, ask, since};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{age, owner_tag};
@@ -51,6 +53,7 @@ pub(crate) enum Seen {
     Lock {
         kind: Kind,
         state: LockState,
+        who: Who,
     },
     /// A latch, and what is left to count.
     Latch(u64),
@@ -61,7 +64,7 @@ pub(crate) enum Seen {
 pub(crate) async fn find(locks: &Locktopus, name: &str, args: &LockArgs) -> Result<Seen, Failure> {
     if let Some(kind) = args.kind()? {
         let state = args.request(locks, name, kind, 1).inspect().await?;
-        return Ok(Seen::Lock { kind, state });
+        return Ok(seen(locks, kind, state).await);
     }
     let mut found = None;
     for kind in [Kind::Lock, Kind::Semaphore] {
@@ -69,7 +72,7 @@ pub(crate) async fn find(locks: &Locktopus, name: &str, args: &LockArgs) -> Resu
             Look::As(state) if kind == Kind::Lock => {
                 return fair_or(state, locks, name, args).await;
             }
-            Look::As(state) => return Ok(Seen::Lock { kind, state }),
+            Look::As(state) => return Ok(seen(locks, kind, state).await),
             Look::Other(other) => other,
             Look::Never => continue,
         };
@@ -78,7 +81,7 @@ pub(crate) async fn find(locks: &Locktopus, name: &str, args: &LockArgs) -> Resu
         }
         if let Some(kind) = Kind::of_word(&other) {
             let state = args.request(locks, name, kind, 1).inspect().await?;
-            return Ok(Seen::Lock { kind, state });
+            return Ok(seen(locks, kind, state).await);
         }
         found = Some(other);
     }
@@ -86,7 +89,7 @@ pub(crate) async fn find(locks: &Locktopus, name: &str, args: &LockArgs) -> Resu
         // Every backend has mutexes, and a quorum nothing else.
         let kind = Kind::Mutex;
         let state = args.request(locks, name, kind, 1).inspect().await?;
-        return Ok(Seen::Lock { kind, state });
+        return Ok(seen(locks, kind, state).await);
     };
     Err(Failure::new(
         Exit::Failed,
@@ -108,10 +111,15 @@ async fn fair_or(
         && !fair.waiters.is_empty()
     {
         let kind = Kind::Fair;
-        return Ok(Seen::Lock { kind, state: fair });
+        return Ok(seen(locks, kind, fair).await);
     }
     let kind = Kind::Lock;
-    Ok(Seen::Lock { kind, state })
+    Ok(seen(locks, kind, state).await)
+}
+
+async fn seen(locks: &Locktopus, kind: Kind, state: LockState) -> Seen {
+    let who = ask(locks, state.owners()).await;
+    Seen::Lock { kind, state, who }
 }
 
 /// What asking for a lock as one kind shows.
@@ -142,11 +150,11 @@ async fn look(locks: &Locktopus, name: &str, args: &LockArgs, kind: Kind) -> Res
 pub(crate) async fn busy(locks: &Locktopus, name: &str, args: &LockArgs) -> Failure {
     let kind = args.kind.unwrap_or(Kind::Lock).word();
     let mut message = format!("{kind} {name:?} is not free");
-    if let Ok(Seen::Lock { state, .. }) = find(locks, name, args).await {
-        let shown = Shown::new(name, kind, &state);
+    if let Ok(Seen::Lock { state, who, .. }) = find(locks, name, args).await {
+        let shown = Shown::new(name, kind, &state, &who);
         if let Some(holder) = shown.holders.first() {
-            let (owner, left) = (&holder.owner, &holder.remaining);
-            message.push_str(&format!(": held by {owner}, lease {left}"));
+            message.push_str(&format!(": held by {}", holder.named()));
+            message.push_str(&format!(", lease {}", holder.remaining));
         }
         if !shown.waiters.is_empty() {
             message.push_str(&format!(", {} waiting", shown.waiters.len()));
@@ -179,6 +187,14 @@ pub(crate) struct Holder {
     pub(crate) remaining_ms: Option<u64>,
     #[serde(skip)]
     pub(crate) remaining: String,
+    /// For how long it has held the lock at least, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) held_ms: Option<u64>,
+    /// Since when, by this machine's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) held_since: Option<String>,
+    #[serde(flatten)]
+    pub(crate) person: Person,
 }
 
 /// Who waits for it.
@@ -187,15 +203,21 @@ pub(crate) struct Waiter {
     pub(crate) owner: String,
     pub(crate) mode: &'static str,
     pub(crate) permits: u32,
+    #[serde(flatten)]
+    pub(crate) person: Person,
 }
 
 impl Shown {
-    pub(crate) fn new(name: &str, kind: &'static str, state: &LockState) -> Self {
+    pub(crate) fn new(name: &str, kind: &'static str, state: &LockState, who: &Who) -> Self {
         Self {
             name: name.to_owned(),
             kind,
             held: !state.holders.is_empty(),
-            holders: state.holders.iter().map(Holder::new).collect(),
+            holders: state
+                .holders
+                .iter()
+                .map(|holder| Holder::new(holder, who))
+                .collect(),
             waiters: state
                 .waiters
                 .iter()
@@ -203,6 +225,7 @@ impl Shown {
                     owner: owner_tag(&waiter.owner),
                     mode: mode(waiter.mode),
                     permits: waiter.permits,
+                    person: Person::of(&waiter.owner, who),
                 })
                 .collect(),
             last_token: state.last_token.map(locktopus::FencingToken::get),
@@ -212,17 +235,36 @@ impl Shown {
 }
 
 impl Holder {
-    fn new(holder: &HolderState) -> Self {
+    fn new(holder: &HolderState, who: &Who) -> Self {
         let remaining = holder.remaining;
-        let millis = remaining.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
         Self {
             owner: owner_tag(&holder.owner),
             mode: mode(holder.mode),
             holds: holder.holds,
-            remaining_ms: millis,
+            remaining_ms: remaining.map(millis),
             remaining: remaining.map_or_else(|| "never expires".to_owned(), age),
+            held_ms: holder.held_for.map(millis),
+            held_since: holder.held_for.and_then(since),
+            person: Person::of(&holder.owner, who),
         }
     }
+
+    /// Its tag, and what it calls itself.
+    pub(crate) fn named(&self) -> String {
+        match self.person.short() {
+            Some(person) => format!("{} ({person})", self.owner),
+            None => self.owner.clone(),
+        }
+    }
+
+    /// For how long it has held the lock, in words.
+    pub(crate) fn held(&self) -> Option<String> {
+        self.held_ms.map(|time| age(Duration::from_millis(time)))
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn mode(mode: Mode) -> &'static str {

@@ -2,13 +2,19 @@
 
 mod connect;
 mod kind;
+mod label;
 mod look;
+mod person;
 mod profile;
 mod terms;
 
-pub(crate) use connect::{close, connect, connect_to};
+pub(crate) use connect::{close, connect, connect_as, connect_to};
 pub(crate) use kind::{Asked, Kind, LockArgs};
+pub(crate) use label::LabelArgs;
 #[cfg(test)]
-pub(crate) use look::{Holder, Waiter};
-pub(crate) use look::{Seen, Shown, busy, find};
+pub(crate) use look::Waiter;
+pub(crate) use look::{Holder, Seen, Shown, busy, find};
+#[cfg(test)]
+pub(crate) use person::Person;
+pub(crate) use person::ask;
 pub(crate) use terms::{Lasting, Terms, acquire, request};

@@ -9,6 +9,7 @@
 mod config;
 mod failover;
 mod killed;
+mod labels;
 mod lost;
 mod pages;
 mod run;

@@ -79,6 +79,8 @@ impl Place {
             .env_remove("LOCKTOPUS_URL")
             .env_remove("LOCKTOPUS_FORMAT")
             .env_remove("LOCKTOPUS_TICKET")
+            .env_remove("LOCKTOPUS_LABEL")
+            .env_remove("LOCKTOPUS_LABEL_HOST")
             .env("XDG_CONFIG_HOME", &self.room)
             .current_dir(&self.room)
             .stdin(Stdio::null())

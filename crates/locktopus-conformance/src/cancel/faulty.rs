@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, CounterOutcome, CounterRequest,
-    Diagnosis, DynBackend, Eviction, Executed, ExtendOutcome, ExtendRequest, GroupOutcome,
-    LockBackend, LockPage, LockState, LockTarget, ReleaseOutcome, ReleaseRequest, ScanCursor,
-    WakeStream, forward_backend,
+    AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, CounterOutcome,
+    CounterRequest, Diagnosis, DynBackend, Eviction, Executed, ExtendOutcome, ExtendRequest,
+    GroupOutcome, InstanceQuery, InstanceRecord, LockBackend, LockPage, LockState, LockTarget,
+    ReleaseOutcome, ReleaseRequest, ScanCursor, WakeStream, forward_backend,
 };
 use tokio::time::Instant;
 
@@ -206,6 +206,17 @@ impl LockBackend for FaultyBackend {
             async move { inner.scan(&prefix, cursor, deadline).await }
         })
         .await?
+    }
+
+    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
+        faulty!(self.announce(announcement))
+    }
+
+    async fn instances(
+        &self,
+        query: &InstanceQuery,
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+        faulty!(self.instances(query))
     }
 
     async fn subscribe(

@@ -18,6 +18,7 @@ pub mod fencing;
 pub mod group;
 pub mod hand_off;
 pub mod idempotence;
+pub mod instances;
 pub mod kinds;
 pub mod latch;
 pub mod linger;
@@ -76,6 +77,8 @@ const ASKED: &[Flavour] = &[
 /// Those that are shared with libraries that choose owner ids in other ways. Redis tells the other kinds apart by the form
 /// of the ids.
 const ANY_OWNER: &[Flavour] = &[Flavour::Mutex, Flavour::SingleKey];
+/// Records have nothing to do with kinds. A quorum has mutexes only.
+const LABELLED: &[Flavour] = &[Flavour::Lock, Flavour::Mutex];
 const RW: &[Flavour] = &[Flavour::ReadWrite];
 const LATCH: &[Flavour] = &[Flavour::Latch];
 
@@ -150,6 +153,10 @@ fn of_holders() -> Vec<Case> {
         recall on Flavour::HELD => asking_to_be_told_changes_nothing_else;
         evict on Flavour::QUEUED => an_eviction_ends_the_hold, an_eviction_of_nothing_is_harmless;
         evict on Flavour::WITH_TOKENS => an_eviction_fences;
+        instances on LABELLED => what_was_announced_is_told, a_record_ends_by_itself,
+            a_closed_client_announces_nothing;
+        instances on ASKED => holders_and_waiters_are_known_by_their_label;
+        instances on Flavour::EXCLUSIVE => the_time_of_a_hold_is_told_truly;
         scan on Flavour::WITH_TOKENS => held_locks_are_found, a_prefix_is_not_a_pattern;
     }
 }

@@ -86,7 +86,7 @@ impl Family {
 
 #[async_trait]
 impl LockBackend for Family {
-    forward_backend!(inner: info check shard group diagnose close);
+    forward_backend!(inner: info check shard group announce instances diagnose close);
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         self.remember(attempt);

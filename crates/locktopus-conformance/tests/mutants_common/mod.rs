@@ -17,9 +17,9 @@ use async_trait::async_trait;
 use family::Family;
 use locktopus_conformance::{Flavour, Suite};
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, DynBackend, Eviction, ExtendOutcome,
-    ExtendRequest, LockBackend, LockState, LockTarget, OwnerId, ReleaseOutcome, ReleaseRequest,
-    WakeGroup, WakeStream, forward_backend,
+    AcquireAttempt, Announcement, AttemptOutcome, BackendError, DynBackend, Eviction,
+    ExtendOutcome, ExtendRequest, InstanceQuery, InstanceRecord, LockBackend, LockState,
+    LockTarget, OwnerId, ReleaseOutcome, ReleaseRequest, WakeGroup, WakeStream, forward_backend,
 };
 use locktopus_memory::MemoryBackend;
 pub(crate) use mutation::Mutation;
@@ -278,6 +278,32 @@ impl LockBackend for Mutant {
         answers
     }
 
+    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
+        let mut announcement = announcement.clone();
+        match self.mutation {
+            Mutation::RecordsStay if announcement.record.is_none() => return Ok(()),
+            Mutation::RecordsStay => announcement.keep = Duration::from_secs(48 * 60 * 60),
+            Mutation::RecordsOfAllNamespaces => announcement.namespace.clear(),
+            _ => {}
+        }
+        self.inner.announce(&announcement).await
+    }
+
+    async fn instances(
+        &self,
+        query: &InstanceQuery,
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+        let mut query = query.clone();
+        if self.is(Mutation::RecordsOfAllNamespaces) {
+            query.namespace.clear();
+        }
+        let mut records = self.inner.instances(&query).await?;
+        if self.is(Mutation::RecordsOutOfOrder) {
+            records.reverse();
+        }
+        Ok(records)
+    }
+
     async fn inspect(
         &self,
         target: &LockTarget,
@@ -291,6 +317,15 @@ impl LockBackend for Mutant {
             let mut attempt = AcquireAttempt::new(self.target(target), owner, lease, far());
             attempt.permits = u32::MAX;
             let _ = self.inner.attempt(&attempt).await?;
+        }
+        for holder in &mut state.holders {
+            match self.mutation {
+                Mutation::HeldForLonger => {
+                    holder.held_for = holder.held_for.map(|time| time + Duration::from_secs(1));
+                }
+                Mutation::HeldForNothing => holder.held_for = Some(Duration::ZERO),
+                _ => {}
+            }
         }
         if self.is(Mutation::InspectsNothing) {
             state = LockState::default();

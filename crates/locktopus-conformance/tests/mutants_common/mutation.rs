@@ -36,6 +36,12 @@ pub(crate) enum Mutation {
     NamesCut,
     OwnersAreText,
     OwnersEndAtZero,
+    // Who holds it, and since when.
+    RecordsStay,
+    RecordsOutOfOrder,
+    RecordsOfAllNamespaces,
+    HeldForLonger,
+    HeldForNothing,
     // Queues and hand-off.
     LastComeFirst,
     Overtakes,

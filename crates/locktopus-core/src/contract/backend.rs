@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use crate::contract::backend_error::BackendError;
 use crate::contract::counter::{CounterOutcome, CounterRequest};
 use crate::contract::diagnosis::Diagnosis;
+use crate::contract::instance::{Announcement, InstanceQuery, InstanceRecord};
 use crate::contract::kind::LockTarget;
 use crate::contract::lock_state::{Eviction, LockPage, LockState, ScanCursor};
 use crate::contract::name::NameError;
@@ -46,6 +47,7 @@ use crate::contract::wake::WakeStream;
 /// | recalls | [`attempt`](Self::attempt) | ignores `recall`; no [`with_recalls`](BackendInfo::with_recalls) | no lease is kept after its release |
 /// | numbers (semaphores, latches) | [`counter`](Self::counter) | `Unsupported` | never called, if `check` refuses those kinds |
 /// | a list | [`scan`](Self::scan) | `Unsupported` | held locks cannot be listed |
+/// | records of instances | [`announce`](Self::announce), [`instances`](Self::instances) | `Unsupported`; no [`with_instances`](BackendInfo::with_instances) | never called; holders are shown without labels |
 /// | locks that are held at least for a time | [`release`](Self::release) with `linger`, and [`BackendInfo::longest_linger`] | zero | such requests are refused |
 /// | shards | [`shard`](Self::shard) | `0` | all locks are extended in one call |
 /// | checks of its own | [`diagnose`](Self::diagnose) | one node, [`BackendInfo::description`] | |
@@ -86,6 +88,8 @@ use crate::contract::wake::WakeStream;
 ///   much of a lease left, and tells nobody. Repeated, it finds the heir and is answered `Released`; where neither of
 ///   them holds it, it is a release like any other. Only asked of a
 ///   backend that says [`BackendInfo::longest_linger`].
+/// * **Instances.** What an instance announced is told to whoever asks for it in the same namespace, until its time is over or it
+///   is taken back. It has no effect on locks. Only asked of a backend that says [`BackendInfo::keeps_instances`].
 /// * **`Err` says whether it ran.** [`Executed::No`](crate::Executed) only if the request certainly had no
 ///   effect. With [`Executed::Maybe`](crate::Executed) the core repeats the request with the same owner, or
 ///   releases. A backend repeats a request by itself only if it certainly did not run, and only before the
@@ -163,6 +167,15 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
         deadline: Instant,
     ) -> Result<LockPage, BackendError>;
 
+    /// Keeps what an instance says about itself, or forgets it.
+    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError>;
+
+    /// What these instances say about themselves: one answer for each, in order; `None` of those that say nothing.
+    async fn instances(
+        &self,
+        query: &InstanceQuery,
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError>;
+
     /// Joins those who listen for this target, if this process listens already and has missed nothing since.
     /// Sends nothing.
     fn listen(&self, target: &LockTarget) -> Option<WakeStream>;
@@ -203,6 +216,8 @@ pub struct BackendInfo {
     /// Whether a holder can ask to be [told](crate::Wake::Wanted) that its lock is wanted. Otherwise leases are never
     /// kept after a release.
     pub supports_recall: bool,
+    /// Whether it keeps what instances [announce](LockBackend::announce) about themselves. Otherwise nobody is labelled.
+    pub keeps_instances: bool,
     /// The longest time for which a release can [leave the lock held](crate::Linger). Zero: it cannot, and requests that are to
     /// be held at least for a time are refused.
     pub longest_linger: Duration,
@@ -227,6 +242,7 @@ impl BackendInfo {
             supports_wake_ups,
             supports_queue: false,
             supports_recall: false,
+            keeps_instances: false,
             longest_linger: Duration::ZERO,
             call_timeout,
             safety: SafetyMode::Plain,
@@ -251,6 +267,13 @@ impl BackendInfo {
     #[must_use]
     pub fn with_linger(mut self, longest: Duration) -> Self {
         self.longest_linger = longest;
+        self
+    }
+
+    /// Says that it keeps what instances announce about themselves.
+    #[must_use]
+    pub fn with_instances(mut self) -> Self {
+        self.keeps_instances = true;
         self
     }
 

@@ -18,7 +18,7 @@
 ///
 /// impl LockBackend for Transparent {
 ///     forward_backend!(inner: info check shard attempt group attempt_all release extend inspect counter evict
-///         scan listen subscribe diagnose close);
+///         scan announce instances listen subscribe diagnose close);
 /// }
 ///
 /// let backend = Transparent { inner: Arc::new(MemoryBackend::new()) };
@@ -62,6 +62,13 @@ macro_rules! forward_backend {
     };
     (@ $inner:ident counter) => {
         $crate::forward_backend!(@@ $inner counter(request: $crate::CounterRequest) $crate::CounterOutcome);
+    };
+    (@ $inner:ident announce) => {
+        $crate::forward_backend!(@@ $inner announce(announcement: $crate::Announcement) ());
+    };
+    (@ $inner:ident instances) => {
+        $crate::forward_backend!(@@ $inner instances(query: $crate::InstanceQuery)
+            ::std::vec::Vec<::std::option::Option<$crate::InstanceRecord>>);
     };
     (@ $inner:ident attempt_all) => {
         $crate::forward_backend!(@@ $inner attempt_all(attempts: [$crate::AcquireAttempt]) $crate::GroupOutcome);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::contract::mode::Mode;
 use crate::contract::mutex_profile::MutexProfile;
 use crate::contract::name::{self, LockName, NameError};
-use crate::contract::owner::OwnerId;
+use crate::contract::owner::{OwnerId, OwnerIds};
 
 /// What kind of lock a name is used as.
 ///
@@ -58,12 +58,17 @@ impl LockKind {
     /// A fresh owner id in the form this kind stores.
     #[must_use]
     pub fn new_owner(&self) -> OwnerId {
+        self.owner_from(OwnerIds::of_process())
+    }
+
+    /// As [`new_owner`](Self::new_owner), for one instance.
+    pub(crate) fn owner_from(&self, ids: &OwnerIds) -> OwnerId {
         match self {
-            Self::Mutex(profile) => profile.new_owner(),
-            Self::Permits => OwnerId::permit(),
-            Self::Reentrant => OwnerId::of_parity(false),
-            Self::Fair => OwnerId::of_parity(true),
-            Self::Read | Self::Write | Self::Semaphore | Self::Latch => OwnerId::generate(),
+            Self::Mutex(profile) => profile.owner_from(ids),
+            Self::Permits => ids.permit(),
+            Self::Reentrant => ids.of_parity(false),
+            Self::Fair => ids.of_parity(true),
+            Self::Read | Self::Write | Self::Semaphore | Self::Latch => ids.any(),
         }
     }
 

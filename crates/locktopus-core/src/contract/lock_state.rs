@@ -30,6 +30,12 @@ impl LockState {
         self.holders.first()
     }
 
+    /// Everybody who holds it or stands in its queue. [`Locktopus::who`](crate::Locktopus::who) says who they are.
+    pub fn owners(&self) -> impl Iterator<Item = &OwnerId> {
+        let holders = self.holders.iter().map(|holder| &holder.owner);
+        holders.chain(self.waiters.iter().map(|waiter| &waiter.owner))
+    }
+
     /// Where an owner stands in the queue: 0 is next.
     #[must_use]
     pub fn position(&self, owner: &OwnerId) -> Option<usize> {
@@ -52,6 +58,9 @@ pub struct HolderState {
     pub holds: u64,
     /// What is left of the lease; `None` if it never expires.
     pub remaining: Option<Duration>,
+    /// For how long it has held it, at least, by the backend's clock; `None` if the backend does not know. Tasks that pass a
+    /// lock on inside one process are one holder.
+    pub held_for: Option<Duration>,
 }
 
 impl HolderState {
@@ -63,7 +72,15 @@ impl HolderState {
             mode,
             holds,
             remaining,
+            held_for: None,
         }
+    }
+
+    /// Adds for how long it has held it at least.
+    #[must_use]
+    pub fn held_for(mut self, time: Option<Duration>) -> Self {
+        self.held_for = time;
+        self
     }
 }
 

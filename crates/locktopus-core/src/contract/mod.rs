@@ -8,6 +8,7 @@
 //! | `wake` | how waiters are told to look, or that they hold the lock |
 //! | `name`, `kind`, `mutex_profile` | which lock: its name, its kind, the layout of a mutex shared with other libraries |
 //! | `owner`, `mode`, `token` | who holds it, in what way, and with which fencing token |
+//! | `instance`, `label`, `host` | which program stands behind an owner id, for people who look |
 //! | `clock`, `validity` | the clock that counts suspended time, and how long a holder may believe in its lease |
 //! | `safety_mode`, `token_retention`, `option_error` | options, and the error of an impossible one |
 //! | `node_probe` | for backends that can be nodes of a quorum: whether a node may have lost its data |
@@ -23,7 +24,10 @@ pub mod clock;
 pub(crate) mod counter;
 pub(crate) mod diagnosis;
 pub mod forward;
+pub(crate) mod host;
+pub(crate) mod instance;
 pub(crate) mod kind;
+pub(crate) mod label;
 pub(crate) mod lock_state;
 pub(crate) mod mode;
 pub(crate) mod mutex_profile;

@@ -8,7 +8,7 @@ mod value;
 use std::time::Duration;
 
 use crate::contract::name::{LockName, NameError};
-use crate::contract::owner::OwnerId;
+use crate::contract::owner::{OwnerId, OwnerIds};
 
 pub use value::ValueEncoding;
 
@@ -212,8 +212,8 @@ impl MutexProfile {
         }
     }
 
-    pub(crate) fn new_owner(&self) -> OwnerId {
-        self.value.generate(&self.metadata)
+    pub(crate) fn owner_from(&self, ids: &OwnerIds) -> OwnerId {
+        self.value.generate(ids, &self.metadata)
     }
 }
 

@@ -1,7 +1,9 @@
 //! Owner ids: who holds a lock, on the wire.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock};
+
+use crate::contract::instance::InstanceId;
 
 /// The identity under which one acquisition holds a lock.
 ///
@@ -9,8 +11,8 @@ use std::sync::{Arc, OnceLock};
 /// The id is a capability: whoever knows it can release the lock. `Debug` therefore shows a short hash;
 /// [`OwnerId::expose`] gives the bytes.
 ///
-/// The standard form is Redisson's `<uuid>:<i64>`. The uuid belongs to the process (version 8, 96 random
-/// bits, marked so that scripts can tell native waiters from Java's version 4), the number to the
+/// The standard form is Redisson's `<uuid>:<i64>`. The uuid belongs to the process or to a labelled instance (version 8, 96
+/// random bits, marked so that scripts can tell native waiters from Java's version 4), the number to the
 /// acquisition (64 random bits, of which a lock's are even and a fair lock's odd).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct OwnerId(Arc<[u8]>);
@@ -28,34 +30,7 @@ impl OwnerId {
     /// strangers release locks.
     #[must_use]
     pub fn generate() -> Self {
-        Self::numbered(i64::from_le_bytes(random()))
-    }
-
-    /// As [`generate`](Self::generate), with an even or an odd number: two kinds that look the same otherwise are told
-    /// apart by that, wherever the id is written down.
-    pub(crate) fn of_parity(odd: bool) -> Self {
-        let number = i64::from_le_bytes(random()) & !1;
-        Self::numbered(number | i64::from(odd))
-    }
-
-    fn numbered(number: i64) -> Self {
-        let (uuid, mut digits) = (process_uuid().as_bytes(), itoa::Buffer::new());
-        let digits = digits.format(number).as_bytes();
-        // A uuid, a colon, and the longest number there is.
-        let mut text = [b':'; 36 + 1 + 20];
-        text[..uuid.len()].copy_from_slice(uuid);
-        let text = &mut text[..uuid.len() + 1 + digits.len()];
-        text[uuid.len() + 1..].copy_from_slice(digits);
-        Self(Arc::from(&*text))
-    }
-
-    /// A fresh id of sixteen raw bytes, as Redisson's expiring permits have. The last two are zero: they number
-    /// the permits of one acquisition.
-    #[must_use]
-    pub(crate) fn permit() -> Self {
-        let mut bytes: [u8; 16] = random();
-        (bytes[14], bytes[15]) = (0, 0);
-        Self::from_bytes(bytes)
+        OwnerIds::of_process().any()
     }
 
     /// An id with bytes chosen by the caller, for locks shared with a library that has its own format.
@@ -69,27 +44,111 @@ impl OwnerId {
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
+
+    /// Whether it is a native id in the standard form, which no other library makes.
+    #[must_use]
+    pub fn is_native(&self) -> bool {
+        let bytes = self.expose();
+        bytes.get(14..23) == Some(MARK.as_bytes()) && bytes.get(36) == Some(&b':')
+    }
+
+    /// The instance that made it, if it tells: native ids do, those in the forms of other libraries' mutexes do not. A permit's
+    /// id looks the same whoever made it, so for one of another library this is an instance that nobody knows.
+    #[must_use]
+    pub fn instance(&self) -> Option<InstanceId> {
+        let bytes = self.expose();
+        if let Ok(permit) = <[u8; 16]>::try_from(bytes) {
+            let [a, b, c, d, e, f, ..] = permit;
+            return Some(InstanceId::from_bytes([a, b, c, d, e, f]));
+        }
+        if !self.is_native() || bytes[8] != b'-' {
+            return None;
+        }
+        let mut instance = [0; 6];
+        for (byte, at) in instance.iter_mut().zip([0, 2, 4, 6, 9, 11]) {
+            let digit = |at: usize| char::from(bytes[at]).to_digit(16);
+            *byte = u8::try_from(digit(at)? << 4 | digit(at + 1)?).ok()?;
+        }
+        Some(InstanceId::from_bytes(instance))
+    }
 }
 
-/// The uuid this process uses in its owner ids.
-#[must_use]
-pub fn process_uuid() -> &'static str {
-    static UUID: OnceLock<String> = OnceLock::new();
-    UUID.get_or_init(|| {
-        let [a, b, c, d, rest @ ..] = random::<12>();
+/// Makes owner ids that tell which instance they are of.
+#[derive(Debug)]
+pub(crate) struct OwnerIds {
+    instance: InstanceId,
+    uuid: String,
+}
+
+impl OwnerIds {
+    /// Ids of an instance that can be told from others.
+    pub(crate) fn new() -> Self {
+        let [a, b, c, d, e, f, rest @ ..] = random::<12>();
         let hex = |bytes: &[u8]| {
             bytes
                 .iter()
                 .map(|byte| format!("{byte:02x}"))
                 .collect::<String>()
         };
-        format!(
+        let uuid = format!(
             "{}-{}-{MARK}-{}",
             hex(&[a, b, c, d]),
-            hex(&rest[..2]),
-            hex(&rest[2..])
-        )
-    })
+            hex(&[e, f]),
+            hex(&rest)
+        );
+        Self {
+            instance: InstanceId::from_bytes([a, b, c, d, e, f]),
+            uuid,
+        }
+    }
+
+    /// Ids of whoever in this process need not be told from the others.
+    pub(crate) fn of_process() -> &'static Arc<Self> {
+        static IDS: LazyLock<Arc<OwnerIds>> = LazyLock::new(|| Arc::new(OwnerIds::new()));
+        &IDS
+    }
+
+    pub(crate) fn instance(&self) -> InstanceId {
+        self.instance
+    }
+
+    /// A fresh id.
+    pub(crate) fn any(&self) -> OwnerId {
+        self.numbered(i64::from_le_bytes(random()))
+    }
+
+    /// A fresh id with an even or an odd number: two kinds that look the same otherwise are told apart by that, wherever the
+    /// id is written down.
+    pub(crate) fn of_parity(&self, odd: bool) -> OwnerId {
+        let number = i64::from_le_bytes(random()) & !1;
+        self.numbered(number | i64::from(odd))
+    }
+
+    fn numbered(&self, number: i64) -> OwnerId {
+        let (uuid, mut digits) = (self.uuid.as_bytes(), itoa::Buffer::new());
+        let digits = digits.format(number).as_bytes();
+        // A uuid, a colon, and the longest number there is.
+        let mut text = [b':'; 36 + 1 + 20];
+        text[..uuid.len()].copy_from_slice(uuid);
+        let text = &mut text[..uuid.len() + 1 + digits.len()];
+        text[uuid.len() + 1..].copy_from_slice(digits);
+        OwnerId(Arc::from(&*text))
+    }
+
+    /// A fresh id of sixteen raw bytes, as Redisson's expiring permits have: six of the instance, eight random ones, and two
+    /// that are zero: they number the permits of one acquisition.
+    pub(crate) fn permit(&self) -> OwnerId {
+        let mut bytes = [0; 16];
+        bytes[..6].copy_from_slice(&self.instance.bytes());
+        bytes[6..14].copy_from_slice(&random::<8>());
+        OwnerId::from_bytes(bytes)
+    }
+}
+
+/// The uuid this process uses in its owner ids, but for those of [labelled](crate::LocktopusBuilder::label) instances.
+#[must_use]
+pub fn process_uuid() -> &'static str {
+    &OwnerIds::of_process().uuid
 }
 
 pub(crate) fn random<const N: usize>() -> [u8; N] {
@@ -104,7 +163,7 @@ impl fmt::Debug for OwnerId {
     }
 }
 
-/// A short, stable tag for logs. Not reversible in practice because the id holds over 100 random bits.
+/// A short, stable tag for logs. Not reversible in practice: an id holds at least 64 bits that are random and nowhere else.
 fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, &byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
@@ -129,7 +188,8 @@ mod tests {
 
     #[test]
     fn numbers_are_written_out() {
-        let ends = [i64::MIN, -1, 0, i64::MAX].map(OwnerId::numbered);
+        let ends =
+            [i64::MIN, -1, 0, i64::MAX].map(|number| OwnerIds::of_process().numbered(number));
         let prefix = process_uuid();
         for (id, number) in ends.iter().zip([i64::MIN, -1, 0, i64::MAX]) {
             assert_eq!(id.expose(), format!("{prefix}:{number}").as_bytes());
@@ -139,12 +199,47 @@ mod tests {
     #[test]
     fn locks_and_fair_locks_have_different_owners() {
         for odd in [false, true] {
-            let id = OwnerId::of_parity(odd);
+            let id = OwnerIds::of_process().of_parity(odd);
             let last = id.expose().last().copied();
             assert_eq!(
                 last.map(|digit| digit % 2 == 1),
                 Some(odd),
                 "a digit's byte is odd as the digit"
+            );
+        }
+    }
+
+    #[test]
+    fn ids_tell_their_instance() {
+        let (one, other) = (OwnerIds::new(), OwnerIds::new());
+        assert_ne!(one.instance(), other.instance());
+        for ids in [&one, &other] {
+            assert!(
+                ids.uuid
+                    .replace('-', "")
+                    .starts_with(&ids.instance().to_string())
+            );
+            for id in [ids.any(), ids.of_parity(true), ids.permit()] {
+                assert_eq!(id.instance(), Some(ids.instance()));
+                assert_eq!(id.is_native(), id.expose().len() > 16);
+            }
+            assert_ne!(ids.permit(), ids.permit());
+        }
+        for strange in [
+            &b""[..],
+            b"3f2a91c4-0b0b-4c70-9705-0c0c0c0c0c0c:7",
+            b"3f2a91c4-0b0b-8c70-a705-0c0c0c0c0c0c",
+            b"3f2a91c4_0b0b-8c70-a705-0c0c0c0c0c0c:7",
+            b"3f2a91+4-0b0b-8c70-a705-0c0c0c0c0c0c:7",
+            "3f2a91\u{e9}-0b0b-8c70-a705-0c0c0c0c0c0c:7".as_bytes(),
+            &[0xff; 48],
+        ] {
+            let id = OwnerId::from_bytes(strange);
+            assert_eq!(
+                id.instance(),
+                None,
+                "{:?}",
+                String::from_utf8_lossy(strange)
             );
         }
     }

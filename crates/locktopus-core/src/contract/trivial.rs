@@ -22,7 +22,7 @@
 ///
 /// #[async_trait]
 /// impl LockBackend for Plain {
-///     trivial_backend!(check shard group attempt_all counter scan listen subscribe diagnose);
+///     trivial_backend!(check shard group attempt_all counter scan announce instances listen subscribe diagnose);
 ///
 ///     fn info(&self) -> &BackendInfo {
 ///         &self.info
@@ -68,6 +68,13 @@ macro_rules! trivial_backend {
     (@ scan) => {
         $crate::trivial_backend!(@@ scan(&'b str, ::std::option::Option<$crate::ScanCursor>, $crate::forward::Instant)
             $crate::LockPage, "locks cannot be listed here");
+    };
+    (@ announce) => {
+        $crate::trivial_backend!(@@ announce(&'b $crate::Announcement) (), "records of instances are not kept here");
+    };
+    (@ instances) => {
+        $crate::trivial_backend!(@@ instances(&'b $crate::InstanceQuery)
+            ::std::vec::Vec<::std::option::Option<$crate::InstanceRecord>>, "records of instances are not kept here");
     };
     (@ subscribe) => {
         $crate::trivial_backend!(@@ subscribe(&'b $crate::LockTarget, $crate::forward::Instant) $crate::WakeStream,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::contract::label::Label;
 use crate::contract::name::NameEncoding;
 use crate::contract::option_error::OptionError;
 use crate::contract::token_retention::TokenRetention;
@@ -32,6 +33,8 @@ pub(crate) struct Settings {
     pub(crate) token_retention: Option<TokenRetention>,
     /// Whether spans say which lock they are about.
     pub(crate) names_in_spans: bool,
+    /// What this instance says about itself.
+    pub(crate) label: Option<Label>,
 }
 
 impl Default for Settings {
@@ -49,6 +52,7 @@ impl Default for Settings {
             lease_cache: Duration::ZERO,
             token_retention: None,
             names_in_spans: false,
+            label: None,
         }
     }
 }

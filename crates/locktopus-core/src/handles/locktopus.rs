@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::contract::backend::{BackendInfo, DynBackend, LockBackend};
@@ -12,14 +11,10 @@ use crate::contract::clock::timer_in;
 use crate::contract::diagnosis::Diagnosis;
 use crate::contract::kind::LockKind;
 use crate::contract::mutex_profile::MutexProfile;
-use crate::contract::name::{NameEncoding, RawName};
-use crate::contract::option_error::OptionError;
-use crate::contract::token_retention::TokenRetention;
-use crate::contract::validity::ValidityMargin;
+use crate::contract::name::RawName;
 use crate::engine::acquisition::Engine;
-use crate::engine::cohort_settings::CohortSettings;
 use crate::engine::error::{LockError, LostCause};
-use crate::engine::settings::{LONGEST_LEASE, Settings, WaitStrategy};
+use crate::handles::builder::LocktopusBuilder;
 use crate::handles::held_lock::HeldLock;
 use crate::handles::latch::Latch;
 use crate::handles::listing::LockList;
@@ -52,6 +47,10 @@ pub struct Locktopus {
 }
 
 impl Locktopus {
+    pub(super) fn on(engine: Arc<Engine>) -> Self {
+        Self { engine }
+    }
+
     /// Starts building one on top of a backend.
     pub fn builder(backend: impl LockBackend) -> LocktopusBuilder {
         Self::builder_dyn(Arc::new(backend))
@@ -59,10 +58,7 @@ impl Locktopus {
 
     /// Starts building one on top of a shared backend.
     pub fn builder_dyn(backend: DynBackend) -> LocktopusBuilder {
-        LocktopusBuilder {
-            backend,
-            settings: Settings::default(),
-        }
+        LocktopusBuilder::new(backend)
     }
 
     /// The default lock: exclusive, reentrant by [owner handle](crate::Owner). On Redis it is Redisson's
@@ -128,7 +124,6 @@ impl Locktopus {
         &self.engine.closing
     }
 
-    #[cfg(test)]
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
@@ -231,10 +226,13 @@ impl Locktopus {
         }
         services.attempts.close();
         services.tasks.close();
+        services.announcing.close();
         let drained = async {
             // First the attempts under way: their futures see `closing` and leave what they took to the reaper.
             services.attempts.wait().await;
             services.tasks.wait().await;
+            // Not among what could be abandoned: a record that stays ends by itself, and blocks nobody.
+            services.announcing.wait().await;
         };
         let drained = tokio::time::timeout(grace, drained).await.is_ok();
         let abandoned = if drained {
@@ -255,123 +253,4 @@ impl Locktopus {
 pub struct ShutdownReport {
     /// Releases that were not confirmed in time; those locks are free when their leases have ended.
     pub abandoned: usize,
-}
-
-/// Builds a [`Locktopus`].
-#[derive(Debug)]
-#[must_use = "a builder does nothing until `build` is called"]
-pub struct LocktopusBuilder {
-    backend: DynBackend,
-    settings: Settings,
-}
-
-impl LocktopusBuilder {
-    /// Puts this in front of every lock name. Default: nothing.
-    pub fn namespace(mut self, prefix: impl Into<String>) -> Self {
-        self.settings.namespace = prefix.into();
-        self
-    }
-
-    /// How the names that are asked for become what is stored. Default: [`NameEncoding::Plain`].
-    pub fn names(mut self, encoding: NameEncoding) -> Self {
-        self.settings.names = encoding;
-        self
-    }
-
-    /// The lease of locks that are asked for without one; the watchdog renews it. Default 30 s.
-    pub fn renewed_lease(mut self, lease: Duration) -> Self {
-        self.settings.renewed_lease = lease;
-        self
-    }
-
-    /// The longest lease that may be asked for. Default 24 h.
-    pub fn max_lease(mut self, lease: Duration) -> Self {
-        self.settings.max_lease = lease;
-        self
-    }
-
-    /// How much sooner than the server a holder stops believing in its lease.
-    pub fn validity_margin(mut self, margin: ValidityMargin) -> Self {
-        self.settings.margin = margin;
-        self
-    }
-
-    /// How to wait for locks held by others. Default: [`WaitStrategy::HandOff`], heartbeat one second.
-    pub fn strategy(mut self, strategy: WaitStrategy) -> Self {
-        self.settings.strategy = strategy;
-        self
-    }
-
-    /// How far tasks of this process pass a lock to each other before it goes back to the backend. Default: 64 times,
-    /// for 20 ms.
-    pub fn cohort(mut self, cohort: CohortSettings) -> Self {
-        self.settings.cohort = cohort;
-        self
-    }
-
-    /// Keeps the leases of all [locks](Locktopus::lock) and native [mutexes](Locktopus::mutex) for a moment after they
-    /// are released, as [`LockRequest::lease_cache`] does for one; what a single request says goes first. Kinds that
-    /// cannot be kept are not affected, and a lease is kept for at most a third of its length. Default: off (zero).
-    pub fn lease_cache(mut self, keep: Duration) -> Self {
-        self.settings.lease_cache = keep;
-        self
-    }
-
-    /// How long the last fencing token of a name is remembered after a grant; what a single request says goes first
-    /// ([`LockRequest::token_retention`]). Default: what the backend was given (`token_retention` in a URL), or a day.
-    pub fn token_retention(mut self, keep: impl Into<TokenRetention>) -> Self {
-        self.settings.token_retention = Some(keep.into());
-        self
-    }
-
-    /// How long a waiting acquisition puts up with a backend that does not answer before it fails with
-    /// [`LockError::Backend`]. Default 10 s.
-    pub fn tolerate_outage(mut self, patience: Duration) -> Self {
-        self.settings.tolerate_outage = patience;
-        self
-    }
-
-    /// Lets spans of waits and holds say the lock's name, in the field `lock.name`. Default: they do not, because names may
-    /// be personal data, and there may be many of them. Metrics never have names.
-    #[cfg(feature = "tracing")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "tracing")))]
-    pub fn names_in_spans(mut self, names: bool) -> Self {
-        self.settings.names_in_spans = names;
-        self
-    }
-
-    /// Builds it and starts its watchdog.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError::Option`] for impossible settings, or when called outside a tokio runtime. The runtime
-    /// it is built on must outlive it.
-    pub fn build(self) -> Result<Locktopus, LockError> {
-        let Self {
-            backend,
-            mut settings,
-        } = self;
-        settings.longest_lease = backend.info().safety.longest_lease();
-        settings.check_lease("renewed_lease", settings.renewed_lease)?;
-        if settings.max_lease > LONGEST_LEASE {
-            let rule = format!("must be at most {LONGEST_LEASE:?}, or servers could not count it");
-            return Err(OptionError::new("max_lease", settings.max_lease, rule).into());
-        }
-        if let Some(keep) = settings.token_retention {
-            keep.check()?;
-        }
-        settings.strategy.check()?;
-        settings.cohort.check()?;
-        settings.check_lease_cache(backend.info())?;
-        if settings.margin.drift_ppm >= 1_000_000 {
-            let rule = "must be below 1,000,000 parts per million";
-            return Err(OptionError::new("drift_ppm", settings.margin.drift_ppm, rule).into());
-        }
-        let runtime = Handle::try_current().map_err(|_| {
-            OptionError::new("runtime", "none", "build must be called on a tokio runtime")
-        })?;
-        Ok(Locktopus {
-            engine: Engine::start(backend, settings, runtime),
-        })
-    }
 }

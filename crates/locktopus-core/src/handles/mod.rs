@@ -2,7 +2,7 @@
 //!
 //! | module | what is in it |
 //! |---|---|
-//! | `locktopus` | the entry point: the builder, requests for each kind, shutdown |
+//! | `locktopus`, `builder` | the entry point: requests for each kind, shutdown; its settings |
 //! | `lock_request` | a request: its options, their check, the ways to acquire; inspection and eviction |
 //! | `guard`, `any_guard`, `lease` | a held lock; the guard of each kind; the view of a lease that guards share |
 //! | `while_held` | work that is dropped when the lease under it ends |
@@ -12,8 +12,10 @@
 //! | `fence` | fencing tokens on the side of the protected resource |
 //! | `ticket` | a live lease on its way to another process |
 //! | `held_lock`, `listing` | which locks this process holds; which locks the backend has |
+//! | `who` | who stands behind owner ids |
 
 pub(crate) mod any_guard;
+pub(crate) mod builder;
 pub(crate) mod fence;
 pub(crate) mod guard;
 pub(crate) mod held_lock;
@@ -28,3 +30,4 @@ pub(crate) mod rw_lock;
 pub(crate) mod semaphore;
 pub(crate) mod ticket;
 pub(crate) mod while_held;
+pub(crate) mod who;

@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CounterOutcome,
-    CounterRequest, DynBackend, Eviction, Executed, ExtendOutcome, ExtendRequest, LockBackend,
-    LockPage, LockState, LockTarget, Locktopus, LocktopusBuilder, NameError, OwnerId,
-    ReleaseOutcome, ReleaseRequest, SafetyMode, ScanCursor, WakeGroup, WakeStream, forward_backend,
+    AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo,
+    CounterOutcome, CounterRequest, DynBackend, Eviction, Executed, ExtendOutcome, ExtendRequest,
+    InstanceQuery, InstanceRecord, LockBackend, LockPage, LockState, LockTarget, Locktopus,
+    LocktopusBuilder, NameError, OwnerId, ReleaseOutcome, ReleaseRequest, SafetyMode, ScanCursor,
+    WakeGroup, WakeStream, forward_backend,
 };
 use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep};
@@ -73,6 +74,7 @@ impl Scripted {
     pub(crate) fn with_call_timeout(call_timeout: Duration) -> Self {
         let info = BackendInfo::new("scripted", "scripted (test)", true, call_timeout)
             .with_recalls()
+            .with_instances()
             .with_linger(Duration::MAX);
         Self {
             store: MemoryBackend::new(),
@@ -332,6 +334,23 @@ impl LockBackend for Scripted {
             async move { store.scan(&prefix, cursor, deadline).await },
         )
         .await?
+    }
+
+    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
+        let fate = self.fate("announce", Vec::new());
+        let (store, announcement) = (self.store.clone(), announcement.clone());
+        self.call(fate, async move { store.announce(&announcement).await })
+            .await?
+    }
+
+    async fn instances(
+        &self,
+        query: &InstanceQuery,
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+        let fate = self.fate("instances", Vec::new());
+        let (store, query) = (self.store.clone(), query.clone());
+        self.call(fate, async move { store.instances(&query).await })
+            .await?
     }
 
     forward_backend!(store: group attempt_all listen diagnose close);

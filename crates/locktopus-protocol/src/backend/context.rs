@@ -59,6 +59,7 @@ impl Context {
         )
         .with_queues()
         .with_recalls()
+        .with_instances()
         .with_linger(Duration::MAX)
         .with_safety(options.safety);
         let hub = Hub::start(client, flavour, options.call_timeout);

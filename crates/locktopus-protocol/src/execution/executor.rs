@@ -121,7 +121,7 @@ impl Executor {
             .await
     }
 
-    /// Sends a command that changes nothing.
+    /// Sends a command that changes nothing, or has the effect of once however often it runs.
     pub(crate) async fn ask(
         &self,
         route: Route,

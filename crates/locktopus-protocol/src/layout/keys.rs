@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use locktopus_core::{LockKind, LockTarget, NameError, Notification, OwnerId};
+use locktopus_core::{InstanceId, LockKind, LockTarget, NameError, Notification, OwnerId};
 
 use crate::layout::slot::key_slot;
 
@@ -174,6 +174,11 @@ impl Keys {
                 .to_owned(),
         })
     }
+}
+
+/// Where the record of an instance is kept.
+pub(crate) fn instance_key(namespace: &str, instance: InstanceId) -> String {
+    prefix_name("locktopus_instance", &format!("{namespace}{instance}"))
 }
 
 /// What the extend script of a kind gets of a lock that this owner holds.

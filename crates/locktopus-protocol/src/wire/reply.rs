@@ -224,17 +224,21 @@ impl Decoder {
             Reply::Bytes(token),
             Reply::Array(waiters),
             available,
+            Reply::Int(now),
         ] = items.as_slice()
         else {
             return Err(self.nonsense(reply));
         };
         let mut state = LockState::default();
+        let token = std::str::from_utf8(token).ok();
+        let token = token.and_then(|token| token.parse().ok());
+        state.last_token = token.and_then(FencingToken::new);
         for holder in holders {
             let (owner, mode, holds, remaining) = self.entry(holder)?;
             let holds = u64::try_from(holds).unwrap_or(0);
-            state
-                .holders
-                .push(HolderState::new(owner, mode, holds, millis(remaining)));
+            let held_for = held_for(&owner, mode, state.last_token, *now);
+            let holder = HolderState::new(owner, mode, holds, millis(remaining));
+            state.holders.push(holder.held_for(held_for));
         }
         for waiter in waiters {
             let (owner, mode, permits, kept) = self.entry(waiter)?;
@@ -243,9 +247,6 @@ impl Decoder {
                 .waiters
                 .push(WaiterState::new(owner, mode, permits, millis(kept)));
         }
-        let token = std::str::from_utf8(token).ok();
-        let token = token.and_then(|token| token.parse().ok());
-        state.last_token = token.and_then(FencingToken::new);
         state.available = match available {
             Reply::Int(free) => Some(*free),
             _ => None,
@@ -300,6 +301,22 @@ impl Decoder {
             message,
         )
     }
+}
+
+/// For how long a holder has held a lock at least. Its token says so: it is not below the server's time at the grant. That is the
+/// last one only for holders who got one, so for native ones alone, and those who hold alone. A token that is ahead of the
+/// server's clock says nothing.
+fn held_for(
+    owner: &OwnerId,
+    mode: Mode,
+    token: Option<FencingToken>,
+    now: i64,
+) -> Option<Duration> {
+    let (true, Mode::Exclusive, Some(token)) = (owner.is_native(), mode, token) else {
+        return None;
+    };
+    let micros = u64::try_from(now).ok()?.checked_sub(token.get())?;
+    Some(Duration::from_micros(micros))
 }
 
 fn millis(value: i64) -> Option<Duration> {
@@ -385,6 +402,39 @@ mod tests {
         assert_eq!(released(Reply::Int(0)), (ReleaseOutcome::Released, true));
         assert_eq!(released(Reply::Int(-1)), (ReleaseOutcome::Released, false));
         assert_eq!(released(array(&[0])), (ReleaseOutcome::NotHeld, true));
+    }
+
+    #[test]
+    fn who_holds_it_for_how_long_is_told_by_the_last_token() {
+        let (native, java) = (
+            OwnerId::generate(),
+            OwnerId::from_bytes(*b"3f2a91c4-0b0b-4c70-9705-0c0c0c0c0c0c:7"),
+        );
+        let told = |owner: &OwnerId, mode: &'static str, token: &'static str, now| {
+            let owner = Reply::Bytes(owner.expose().to_vec().into());
+            let holder = vec![
+                owner,
+                Reply::Bytes(mode.into()),
+                Reply::Int(1),
+                Reply::Int(5),
+            ];
+            let state = DECODER.state(&Reply::Array(vec![
+                Reply::Array(vec![Reply::Array(holder)]),
+                Reply::Bytes(token.into()),
+                Reply::Array(Vec::new()),
+                Reply::Bytes("".into()),
+                Reply::Int(now),
+            ]));
+            state.unwrap().holders[0].held_for
+        };
+        let time = Some(Duration::from_micros(7));
+        assert_eq!(told(&native, "x", "100", 107), time);
+        assert_eq!(told(&native, "w", "100", 107), time);
+        // The token is ahead of the clock; lost; of a grant before; of a writer before.
+        assert_eq!(told(&native, "x", "108", 107), None);
+        assert_eq!(told(&native, "x", "", 107), None);
+        assert_eq!(told(&java, "x", "100", 107), None);
+        assert_eq!(told(&native, "r", "100", 107), None);
     }
 
     #[test]

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, Diagnosis,
-    Eviction, Executed, ExtendOutcome, ExtendRequest, GroupOutcome, LockBackend, LockKind,
-    LockName, LockPage, LockState, LockTarget, Locktopus, MutexProfile, NameError, ReleaseOutcome,
-    ReleaseRequest, ScanCursor, forward_backend,
+    AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo,
+    Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest, GroupOutcome, InstanceQuery,
+    InstanceRecord, LockBackend, LockKind, LockName, LockPage, LockState, LockTarget, Locktopus,
+    MutexProfile, NameError, ReleaseOutcome, ReleaseRequest, ScanCursor, forward_backend,
 };
 use locktopus_core::{NodeIdentity, NodeProbe};
 use locktopus_memory::MemoryBackend;
@@ -275,6 +275,21 @@ impl LockBackend for Peer {
         let (store, prefix) = (self.store.clone(), prefix.to_owned());
         let run = async move { store.scan(&prefix, cursor, deadline).await };
         self.call("scan", run).await?
+    }
+
+    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
+        let (store, announcement) = (self.store.clone(), announcement.clone());
+        let run = async move { store.announce(&announcement).await };
+        self.call("announce", run).await?
+    }
+
+    async fn instances(
+        &self,
+        query: &InstanceQuery,
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+        let (store, query) = (self.store.clone(), query.clone());
+        let run = async move { store.instances(&query).await };
+        self.call("instances", run).await?
     }
 
     async fn diagnose(&self, _deadline: Instant) -> Result<Diagnosis, BackendError> {

@@ -47,7 +47,25 @@ pub(crate) async fn of(what: &str, locks: &Locktopus, url: &str) -> Done {
         "latches" => join(both_names(|name| latch(locks, name))).await,
         "lists of locks" => join(both_names(|name| listed(locks, name))).await,
         "guarded writes" => join(both_names(|name| guarded(locks, name, url))).await,
+        "labels" => labelled(locks, url).await,
         other => panic!("no operations for {other}"),
+    }
+}
+
+/// Somebody with a label is seen, and not any more after the end.
+async fn labelled(locks: &Locktopus, url: &str) -> Done {
+    let url = format!("{url}&checks=off");
+    let worker = locktopus::connect_with(&url, |builder| builder.label("worker")).await?;
+    let guard = worker.lock(unique("labelled")).acquire().await?;
+    let owner = guard.owner().clone();
+    while locks.who([&owner]).await?.of(&owner).is_none() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    guard.release().await?;
+    let _ = worker.shutdown(SOON).await;
+    match locks.who([&owner]).await?.of(&owner) {
+        None => Ok(()),
+        Some(_) => Err("the record stays after the shutdown".into()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use locktopus_core::LockError;
+use locktopus_core::{BackendError, LockError};
 
 use crate::connect_error::ConnectError;
 
@@ -28,6 +28,10 @@ pub enum BlockingError {
     /// What the lock has to say: held by others, lost, or the backend failed.
     #[error(transparent)]
     Lock(#[from] LockError),
+
+    /// The backend failed at something that is not about one lock.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
 }
 
 impl From<ConnectError> for BlockingError {

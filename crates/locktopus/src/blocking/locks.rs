@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktopus_core::{HeldLock, LocktopusBuilder, MutexProfile, RawName, ShutdownReport};
+use locktopus_core::{
+    HeldLock, LocktopusBuilder, MutexProfile, OwnerId, RawName, ShutdownReport, Who,
+};
 
 use super::counted::{Latch, RwLock, Semaphore};
 use super::error::BlockingError;
@@ -113,6 +115,18 @@ impl Locktopus {
     #[must_use]
     pub fn held_locks(&self) -> Vec<HeldLock> {
         self.locks.held_locks()
+    }
+
+    /// Looks up what the labels of holders and waiters say. See [`crate::Locktopus::who`].
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::InsideRuntime`], and what the backend says.
+    pub fn who<'a>(
+        &self,
+        owners: impl IntoIterator<Item = &'a OwnerId>,
+    ) -> Result<Who, BlockingError> {
+        Ok(self.background.wait(self.locks.who(owners))??)
     }
 
     /// The asynchronous locks behind it, for what has no blocking call. Their futures belong into

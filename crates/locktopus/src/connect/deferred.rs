@@ -7,10 +7,11 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CancellationToken,
-    CounterOutcome, CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest,
-    GroupOutcome, LockBackend, LockPage, LockState, LockTarget, NameError, NodeIdentity, NodeProbe,
-    ReleaseOutcome, ReleaseRequest, SafetyMode, ScanCursor, WakeStream,
+    AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo,
+    CancellationToken, CounterOutcome, CounterRequest, Diagnosis, Eviction, Executed,
+    ExtendOutcome, ExtendRequest, GroupOutcome, InstanceQuery, InstanceRecord, LockBackend,
+    LockPage, LockState, LockTarget, NameError, NodeIdentity, NodeProbe, ReleaseOutcome,
+    ReleaseRequest, SafetyMode, ScanCursor, WakeStream,
 };
 use locktopus_protocol::RedisBackend;
 use locktopus_protocol::backoff::Redial;
@@ -77,6 +78,7 @@ impl Deferred {
             });
         }
         let info = BackendInfo::new("redis", url.to_string(), true, url.options.timeout)
+            .with_instances()
             .with_linger(std::time::Duration::MAX);
         Ok(Self {
             info,
@@ -259,6 +261,19 @@ impl LockBackend for Deferred {
     ) -> Result<LockPage, BackendError> {
         let inner = self.inner(deadline).await?;
         inner.backend.scan(prefix, cursor, deadline).await
+    }
+
+    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
+        let inner = self.inner(announcement.deadline).await?;
+        inner.backend.announce(announcement).await
+    }
+
+    async fn instances(
+        &self,
+        query: &InstanceQuery,
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+        let inner = self.inner(query.deadline).await?;
+        inner.backend.instances(query).await
     }
 
     fn listen(&self, target: &LockTarget) -> Option<WakeStream> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use locktopus_core::{DynBackend, Locktopus, NameEncoding, NodeProbe};
+use locktopus_core::{DynBackend, Locktopus, LocktopusBuilder, NameEncoding, NodeProbe};
 use locktopus_quorum::{QuorumBackend, QuorumBuilder};
 
 use super::deferred::Deferred;
@@ -41,8 +41,31 @@ use crate::url::BackendUrl;
 ///
 /// Cancel safe: nothing is written.
 pub async fn connect_quorum(urls: &[impl AsRef<str> + Sync]) -> Result<Locktopus, ConnectError> {
+    connect_quorum_with(urls, |builder| builder).await
+}
+
+/// As [`connect_quorum`], with a say in how locks behave. Settings in the URLs are applied first.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let urls = ["redis://a", "redis://b", "redis://c"];
+/// let locks = locktopus::connect_quorum_with(&urls, |builder| builder.label("billing-worker")).await?;
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// [`ConnectError`]; bad URLs and settings are told before anything is sent. Servers that cannot be reached are no error.
+///
+/// # Cancel safety
+///
+/// Cancel safe: nothing is written.
+pub async fn connect_quorum_with(
+    urls: &[impl AsRef<str> + Sync],
+    configure: impl FnOnce(LocktopusBuilder) -> LocktopusBuilder,
+) -> Result<Locktopus, ConnectError> {
     let (mut namespace, mut names) = (String::new(), NameEncoding::default());
-    let mut longest = None;
+    let (mut longest, mut label) = (None, None);
     for (at, url) in urls.iter().enumerate() {
         let url: BackendUrl = url.as_ref().parse()?;
         if at > 0 && url.options.namespace != namespace {
@@ -57,6 +80,13 @@ pub async fn connect_quorum(urls: &[impl AsRef<str> + Sync]) -> Result<Locktopus
                 option: "names",
             });
         }
+        if at > 0 && url.options.label() != label {
+            return Err(ConnectError::NodesDiffer {
+                url: url.to_string(),
+                option: "label",
+            });
+        }
+        label = url.options.label();
         (namespace, names) = (url.options.namespace, url.options.names);
         longest = longest.max(url.options.renewed_lease);
     }
@@ -65,7 +95,10 @@ pub async fn connect_quorum(urls: &[impl AsRef<str> + Sync]) -> Result<Locktopus
     if let Some(lease) = longest {
         builder = builder.renewed_lease(lease);
     }
-    Ok(builder.build()?)
+    if let Some(label) = label {
+        builder = builder.label(label);
+    }
+    Ok(configure(builder).build()?)
 }
 
 /// The backend of [`connect_quorum`], with a say in how it is built.

@@ -55,8 +55,8 @@ struct Undiagnosed {
 
 #[async_trait]
 impl LockBackend for Undiagnosed {
-    forward_backend!(inner: info check shard attempt group attempt_all release extend inspect counter evict scan listen
-        subscribe close);
+    forward_backend!(inner: info check shard attempt group attempt_all release extend inspect counter evict scan announce
+        instances listen subscribe close);
 
     async fn diagnose(
         &self,

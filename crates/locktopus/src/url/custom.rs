@@ -58,7 +58,8 @@ impl CustomUrl {
         &self.scheme
     }
 
-    /// The URL as it was written, **with its secrets**, without the options `namespace`, `names`, `renewed_lease` and `checks`.
+    /// The URL as it was written, **with its secrets**, without the options `namespace`, `names`,
+    /// `renewed_lease`, `label`, `label_host` and `checks`.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.exposed

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktopus_core::{NameEncoding, SafetyMode, TokenRetention};
+use locktopus_core::{Label, NameEncoding, SafetyMode, TokenRetention};
 
 use super::encryption::{SentinelTlsSettings, TlsSettings};
 use super::redacted::{Redacted, UrlError, decode};
@@ -70,6 +70,8 @@ pub(crate) struct UrlOptions {
     pub(crate) namespace: String,
     pub(crate) names: NameEncoding,
     pub(crate) renewed_lease: Option<Duration>,
+    pub(crate) label: Option<String>,
+    pub(crate) label_host: Option<String>,
     pub(crate) token_retention: TokenRetention,
     pub(crate) client_name: Option<String>,
     pub(crate) sentinel_user: Option<String>,
@@ -94,6 +96,8 @@ impl Default for UrlOptions {
             namespace: String::new(),
             names: NameEncoding::default(),
             renewed_lease: None,
+            label: None,
+            label_host: None,
             token_retention: TokenRetention::default(),
             client_name: None,
             sentinel_user: None,
@@ -116,7 +120,14 @@ pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 pub(super) const LONGEST_LEASE: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// Options that concern a `Locktopus` on any backend. A `memory:` URL has no others, and a connector is not shown them.
-pub(super) const FOR_ANY_BACKEND: [&str; 4] = ["namespace", "names", "renewed_lease", "checks"];
+pub(super) const FOR_ANY_BACKEND: [&str; 6] = [
+    "namespace",
+    "names",
+    "renewed_lease",
+    "checks",
+    "label",
+    "label_host",
+];
 
 impl UrlOptions {
     /// The lease of locks asked for without one, if it is not to be the usual one: quarantine may not allow that.
@@ -126,6 +137,33 @@ impl UrlOptions {
                 Some(max_lease.min(WATCHDOG_LEASE))
             }
             _ => self.renewed_lease,
+        }
+    }
+
+    /// What a `Locktopus` says about itself.
+    pub(crate) fn label(&self) -> Option<Label> {
+        let label = Label::new(self.label.as_deref()?);
+        Some(match self.label_host.as_deref() {
+            None => label,
+            Some("off") => label.without_host(),
+            Some(host) => label.host(host),
+        })
+    }
+
+    fn check_label(&self, url: &Redacted) -> Result<(), UrlError> {
+        match self.label() {
+            Some(label) => label.check().map_err(|error| {
+                let value = match error.option {
+                    "label" => &self.label,
+                    _ => &self.label_host,
+                };
+                let quoted = url.quote(value.as_deref().unwrap_or_default());
+                url.error(format!("option {}={quoted}", error.option), &error.rule)
+            }),
+            None if self.label_host.is_some() => {
+                Err(url.error("option label_host", "means nothing without label"))
+            }
+            None => Ok(()),
         }
     }
 
@@ -149,6 +187,7 @@ impl UrlOptions {
             options.set(&mut safety, (&name, &quoted), value, url)?;
             seen.push(name);
         }
+        options.check_label(url)?;
         options.tls.check("", url)?;
         options.sentinel_tls.check(url)?;
         if options.begin == Begin::Lazy && options.checks == Checks::Refuse {
@@ -225,6 +264,8 @@ impl UrlOptions {
                 };
             }
             "renewed_lease" => self.renewed_lease = Some(duration(LONGEST_LEASE)?),
+            "label" => self.label = text(),
+            "label_host" => self.label_host = text(),
             "token_retention" if value == "forever" => {
                 self.token_retention = TokenRetention::Forever;
             }
@@ -277,4 +318,41 @@ fn unknown(quoted_name: &str, url: &Redacted) -> UrlError {
         "is unknown; see the table in locktopus::url"
     };
     url.error(format!("option {quoted_name}"), problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::url::BackendUrl;
+
+    fn parse(text: &str) -> BackendUrl {
+        text.parse().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn labels_are_checked_before_anything_is_sent() {
+        let label = |options: &str| parse(&format!("memory:?{options}")).options.label();
+        assert_eq!(label("names=plain"), None);
+        let named = Label::new("billing worker");
+        assert_eq!(label("label=billing%20worker"), Some(named.clone()));
+        assert_eq!(
+            label("label=billing%20worker&label_host=web-3"),
+            Some(named.clone().host("web-3"))
+        );
+        assert_eq!(
+            label("label_host=off&label=billing%20worker"),
+            Some(named.without_host())
+        );
+        for bad in [
+            "label=",
+            "label=%1B%5B2J",
+            "label=a&label_host=%0A",
+            "label_host=a",
+            &format!("label={}", "x".repeat(65)),
+        ] {
+            let error = format!("memory:?{bad}").parse::<BackendUrl>().unwrap_err();
+            assert!(error.to_string().contains("label"), "{error}");
+            assert!(!error.to_string().contains(char::is_control), "{error:?}");
+        }
+    }
 }

@@ -22,7 +22,7 @@ const HIDDEN: &str = "***";
 const SECRET_OPTION: &str = "sentinel_password";
 
 /// Options whose values may be shown.
-const PLAIN_OPTIONS: [&str; 29] = [
+const PLAIN_OPTIONS: [&str; 31] = [
     "client",
     "connect",
     "timeout",
@@ -33,6 +33,8 @@ const PLAIN_OPTIONS: [&str; 29] = [
     "namespace",
     "names",
     "renewed_lease",
+    "label",
+    "label_host",
     "token_retention",
     "safety",
     "replicas",

@@ -23,13 +23,15 @@ use std::time::Duration;
 
 use clap::Args;
 use humantime::parse_duration;
-use locktopus::{LockError, LockGuard, Locktopus};
+use locktopus::{Label, LockError, LockGuard, Locktopus};
 use rustix::process::Signal;
 
 use super::Context;
 use crate::exit::{Exit, of_signal};
 use crate::failure::Failure;
-use crate::locks::{Kind, Lasting, LockArgs, Terms, acquire, busy, close, connect, request};
+use crate::locks::{
+    Kind, LabelArgs, Lasting, LockArgs, Terms, acquire, busy, close, connect_as, request,
+};
 use grace::Grace;
 use group::Program;
 use guardian::Guardian;
@@ -85,6 +87,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub(super) grace: Option<Duration>,
 
+    #[command(flatten)]
+    pub(super) label: LabelArgs,
+
     /// Leave the program in this process group, so that it can read from the terminal. Then only the program itself is
     /// ended, not what it started
     #[arg(long)]
@@ -111,9 +116,16 @@ impl RunArgs {
             at_least: Duration::ZERO,
             skip_if_held: false,
             grace: None,
+            label: LabelArgs::default(),
             foreground: false,
             command,
         }
+    }
+
+    /// What those see who look at the lock: for as long as it may stay held after the end, too.
+    fn label(&self, context: &Context) -> Result<Option<Label>, Failure> {
+        let label = self.label.label(&context.config)?;
+        Ok(label.map(|label| label.left_for(self.at_least)))
     }
 
     /// What is ready before anything is sent.
@@ -129,7 +141,7 @@ impl RunArgs {
 
 pub(crate) async fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let mut signals = args.prepare()?;
-    let locks = connect(&context.config).await?;
+    let locks = connect_as(&context.config, args.label(context)?).await?;
     let done = under_lock(args, context, &locks, &mut signals).await;
     close(locks).await;
     done
@@ -138,7 +150,7 @@ pub(crate) async fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure
 /// Runs it again whenever its lock was lost or could not be had, until it ends by itself.
 pub(crate) async fn run_again(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let mut signals = args.prepare()?;
-    let locks = connect(&context.config).await?;
+    let locks = connect_as(&context.config, args.label(context)?).await?;
     let done = loop {
         match under_lock(args, context, &locks, &mut signals).await {
             Err(failure) if [Exit::Lost, Exit::Unavailable].contains(&failure.exit) => {

@@ -12,7 +12,7 @@ const WINDOW: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) lock: Shown,
-    /// When this holder was first seen.
+    /// Since when this holder has it, or when it was first seen if that is not known.
     pub(super) since: Instant,
     /// Whether it was there at the first look already, so that it may have held the lock for longer.
     pub(super) from_the_start: bool,
@@ -54,10 +54,18 @@ impl Model {
             if before.is_some() && same.is_none() {
                 self.changes.push_back(now);
             }
-            let row = Row {
-                since: same.map_or(now, |row| row.since),
-                from_the_start: same.map_or(self.looks == 0, |row| row.from_the_start),
-                lock,
+            let seen = same.map_or(now, |row| row.since);
+            let row = match held_since(&lock, now) {
+                Some(since) => Row {
+                    since,
+                    from_the_start: false,
+                    lock,
+                },
+                None => Row {
+                    since: seen,
+                    from_the_start: same.map_or(self.looks == 0, |row| row.from_the_start),
+                    lock,
+                },
             };
             rows.insert(row.lock.name.clone(), row);
         }
@@ -108,6 +116,12 @@ impl Model {
     }
 }
 
+/// Since when its holder has it, if that is known.
+fn held_since(lock: &Shown, now: Instant) -> Option<Instant> {
+    let held = lock.holders.first()?.held_ms?;
+    now.checked_sub(Duration::from_millis(held))
+}
+
 fn holder(lock: &Shown) -> Option<&str> {
     lock.holders.first().map(|holder| holder.owner.as_str())
 }
@@ -115,13 +129,14 @@ fn holder(lock: &Shown) -> Option<&str> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::locks::{Holder, Waiter};
+    use crate::locks::{Holder, Person, Waiter};
 
     pub(in super::super) fn held(name: &str, owner: &str, waiters: usize) -> Shown {
         let waiter = || Waiter {
             owner: "owner#000000ff".to_owned(),
             mode: "exclusive",
             permits: 1,
+            person: Person::default(),
         };
         Shown {
             name: name.to_owned(),
@@ -133,11 +148,26 @@ pub(super) mod tests {
                 holds: 1,
                 remaining_ms: Some(29_000),
                 remaining: "29s".to_owned(),
+                held_ms: None,
+                held_since: None,
+                person: Person::default(),
             }],
             waiters: (0..waiters).map(|_| waiter()).collect(),
             last_token: Some(17),
             available: None,
         }
+    }
+
+    #[test]
+    fn what_is_known_of_the_time_goes_before_what_was_seen() {
+        let mut model = Model::new("memory", "*");
+        let mut lock = held("a", "one", 0);
+        lock.holders[0].held_ms = Some(7_000);
+        let now = Instant::now() + Duration::from_secs(60);
+        model.update(now, vec![lock]);
+        let row = model.get("a").unwrap();
+        let since = now - Duration::from_secs(7);
+        assert_eq!((row.since, row.from_the_start), (since, false));
     }
 
     #[test]

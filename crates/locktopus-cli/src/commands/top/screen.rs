@@ -11,6 +11,7 @@ use ratatui::widgets::{Block, Clear, Paragraph, Row as Cells, Table, TableState,
 use super::model::{Model, Row};
 use super::view::{Front, View};
 use crate::commands::status;
+use crate::locks::Holder;
 use crate::output::{age, colours_wanted};
 
 const KEYS: &str = "↑↓ select   Enter inspect   b break   s sort   q quit";
@@ -69,7 +70,12 @@ fn table<'a>(rows: &[&Row], now: Instant) -> Table<'a> {
         let holder = lock.holders.first();
         let others = lock.holders.len().saturating_sub(1);
         let owner = holder
-            .map(|holder| holder.owner.clone())
+            .map(|holder| {
+                holder
+                    .person
+                    .short()
+                    .unwrap_or_else(|| holder.owner.clone())
+            })
             .unwrap_or_default();
         let longer = if row.from_the_start { "≥ " } else { "" };
         let held = age(now.saturating_duration_since(row.since));
@@ -94,7 +100,7 @@ fn table<'a>(rows: &[&Row], now: Instant) -> Table<'a> {
     let widths = [
         Constraint::Fill(1),
         Constraint::Length(9),
-        Constraint::Length(18),
+        Constraint::Length(24),
         Constraint::Length(9),
         Constraint::Length(13),
         Constraint::Length(7),
@@ -116,7 +122,7 @@ fn detail(frame: &mut Frame<'_>, row: &Row) {
 
 fn reason(frame: &mut Frame<'_>, model: &Model, name: &str, typed: &str) {
     let holder = model.get(name).and_then(|row| row.lock.holders.first());
-    let holder = holder.map_or("nobody any more", |holder| holder.owner.as_str());
+    let holder = holder.map_or_else(|| "nobody any more".to_owned(), Holder::named);
     let text = format!(
         "Held by {holder}, who may go on working until it notices: only fencing tokens keep it out.\n\nWhy? {typed}_\n\n\
          Enter breaks it, Esc does not."

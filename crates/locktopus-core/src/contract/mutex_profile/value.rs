@@ -1,12 +1,12 @@
 //! The random values that prove ownership of a mutex, in the forms of other libraries.
 
-use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
-use crate::contract::owner::{self, OwnerId};
+use crate::contract::host::host;
+use crate::contract::owner::{self, OwnerId, OwnerIds};
 
 /// How a mutex writes the random value that proves ownership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -35,9 +35,9 @@ pub enum ValueEncoding {
 
 impl ValueEncoding {
     /// A fresh value, followed by `metadata`.
-    pub(super) fn generate(self, metadata: &str) -> OwnerId {
+    pub(super) fn generate(self, ids: &OwnerIds, metadata: &str) -> OwnerId {
         let text = match self {
-            Self::Owner => return followed(OwnerId::generate(), metadata),
+            Self::Owner => return followed(ids.any(), metadata),
             Self::Raw20 => {
                 return followed(OwnerId::from_bytes(owner::random::<20>()), metadata);
             }
@@ -48,12 +48,12 @@ impl ValueEncoding {
             Self::Uuid => uuid_v4(),
             Self::Medallion => {
                 let random = hex(&owner::random::<16>());
-                format!("{}_{}_{random}", host(), std::process::id())
+                format!("{}_{}_{random}", known_host(), std::process::id())
             }
             Self::ShedLock => {
                 let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
                 let millis = since_epoch.unwrap_or_default().as_millis();
-                format!("ADDED:{}@{}:{}", iso_time(millis), host(), uuid_v4())
+                format!("ADDED:{}@{}:{}", iso_time(millis), known_host(), uuid_v4())
             }
         };
         followed(OwnerId::from_bytes(text.into_bytes()), metadata)
@@ -86,18 +86,8 @@ fn uuid_v4() -> String {
     )
 }
 
-/// This machine's name, as far as it is easily known. Only for people who look at a value.
-fn host() -> &'static str {
-    static HOST: OnceLock<String> = OnceLock::new();
-    HOST.get_or_init(|| {
-        let variable = |name| std::env::var(name).ok();
-        variable("COMPUTERNAME")
-            .or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok())
-            .or_else(|| variable("HOSTNAME"))
-            .map(|host| host.trim().to_owned())
-            .filter(|host| !host.is_empty())
-            .unwrap_or_else(|| "unknown".to_owned())
-    })
+fn known_host() -> &'static str {
+    host().unwrap_or("unknown")
 }
 
 /// Milliseconds since 1970 as `2026-01-31T23:59:59.999Z`.
@@ -133,8 +123,12 @@ mod tests {
             (ValueEncoding::Uuid, 36),
             (ValueEncoding::Raw20, 20),
         ] {
-            assert_eq!(encoding.generate("").expose().len(), length, "{encoding:?}");
-            let with_metadata = encoding.generate("{\"who\":7}");
+            assert_eq!(
+                encoding.generate(OwnerIds::of_process(), "").expose().len(),
+                length,
+                "{encoding:?}"
+            );
+            let with_metadata = encoding.generate(OwnerIds::of_process(), "{\"who\":7}");
             assert_eq!(with_metadata.expose().len(), length + 9, "{encoding:?}");
             assert!(with_metadata.expose().ends_with(b"{\"who\":7}"));
         }
@@ -143,7 +137,13 @@ mod tests {
     #[test]
     fn values_with_parts_have_them() {
         let text = |encoding: ValueEncoding| {
-            String::from_utf8(encoding.generate("").expose().to_vec()).unwrap()
+            String::from_utf8(
+                encoding
+                    .generate(OwnerIds::of_process(), "")
+                    .expose()
+                    .to_vec(),
+            )
+            .unwrap()
         };
         let medallion = text(ValueEncoding::Medallion);
         let parts: Vec<_> = medallion.rsplitn(3, '_').collect();

@@ -67,7 +67,7 @@ impl<'a> Acquisition<'a> {
             plan,
             started,
             limit: plan.wait.limit(started),
-            state: AcquisitionState::new(plan.target.kind().new_owner()),
+            state: AcquisitionState::new(plan.target.kind().owner_from(&engine.ids)),
             pauses: 0,
             unsubscribed: false,
             position: observe::Position::unknown(),
@@ -218,7 +218,7 @@ impl<'a> Acquisition<'a> {
                 // An owner id that does not queue and that nothing is held under is worth nothing to its owner, but a
                 // quorum may have nodes that are closed to it.
                 if self.state.terms.place.is_none() && !self.state.late_attempt {
-                    self.state.owner = self.plan.target.kind().new_owner();
+                    self.state.owner = self.plan.target.kind().owner_from(&self.engine.ids);
                 }
                 Ok(Err(Obstacle::Held(remaining)))
             }
@@ -303,7 +303,7 @@ impl<'a> Acquisition<'a> {
     }
 
     fn give_up_owner(&mut self) {
-        let mut fresh = AcquisitionState::new(self.plan.target.kind().new_owner());
+        let mut fresh = AcquisitionState::new(self.plan.target.kind().owner_from(&self.engine.ids));
         fresh.terms = self.state.terms;
         fresh.failing_since = self.state.failing_since;
         fresh.hints = self.state.hints.take();

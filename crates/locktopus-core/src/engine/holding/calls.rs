@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
+use crate::contract::backend::DynBackend;
 use crate::contract::backend_error::{BackendError, BackendErrorKind, Executed};
 use crate::contract::counter::{CounterOutcome, CounterRequest};
+use crate::contract::instance::{Announcement, InstanceQuery, InstanceRecord};
 use crate::contract::kind::LockTarget;
 use crate::contract::lock_state::{Eviction, LockPage, LockState, ScanCursor};
 use crate::contract::request::{
@@ -109,6 +111,19 @@ impl Services {
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
     }
 
+    /// One answer for each instance, whatever the backend returns.
+    pub(crate) async fn instances(
+        &self,
+        query: &InstanceQuery,
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+        let answer = timeout_at(query.deadline + GRACE, self.backend.instances(query));
+        let answer = answer.await.unwrap_or_else(|_| Err(self.no_answer()));
+        answer.map(|mut records| {
+            records.resize(query.instances.len(), None);
+            records
+        })
+    }
+
     pub(crate) async fn subscribe(
         &self,
         target: &LockTarget,
@@ -119,8 +134,24 @@ impl Services {
     }
 
     fn no_answer(&self) -> BackendError {
-        let name = self.backend.info().name;
-        let message = "no answer before the deadline";
-        BackendError::new(name, BackendErrorKind::Timeout, Executed::Maybe, message)
+        no_answer_of(&self.backend)
     }
+}
+
+/// For those who announce an instance, which goes on while its services come and go.
+pub(crate) async fn announce(
+    backend: &DynBackend,
+    announcement: &Announcement,
+) -> Result<(), BackendError> {
+    let answer = timeout_at(
+        announcement.deadline + GRACE,
+        backend.announce(announcement),
+    );
+    answer.await.unwrap_or_else(|_| Err(no_answer_of(backend)))
+}
+
+fn no_answer_of(backend: &DynBackend) -> BackendError {
+    let name = backend.info().name;
+    let message = "no answer before the deadline";
+    BackendError::new(name, BackendErrorKind::Timeout, Executed::Maybe, message)
 }

@@ -51,7 +51,8 @@ impl Owed {
         let mut pause = Duration::from_millis(5);
         let mut may_have_run = false;
         let outcome = loop {
-            match self.services.release(&pending.request(deadline)).await {
+            let request = pending.request(deadline, &self.services.ids);
+            match self.services.release(&request).await {
                 Ok(outcome) => break outcome,
                 Err(source) => {
                     may_have_run |= source.executed() == Executed::Maybe;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::contract::clock::{self, BootInstant};
 use crate::contract::kind::LockKind;
+use crate::contract::owner::OwnerIds;
 use crate::contract::request::Linger;
 use crate::engine::holding::lease::LeaseState;
 
@@ -30,12 +31,12 @@ impl LeaseState {
 }
 
 /// What a release that is sent now says about that. Each has an heir of its own: one that is repeated finds the owner gone.
-pub(super) fn left(kind: &LockKind, until: Option<BootInstant>) -> Option<Linger> {
+pub(super) fn left(kind: &LockKind, until: Option<BootInstant>, ids: &OwnerIds) -> Option<Linger> {
     let left = until?.since(clock::now());
     let millis = left.as_nanos().div_ceil(1_000_000);
     let time = Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX));
     (!time.is_zero()).then(|| Linger {
-        heir: kind.new_owner(),
+        heir: kind.owner_from(ids),
         time,
     })
 }

@@ -5,6 +5,7 @@
 //! | `lease`, `term` | the state of one lease, which guards, the watchdog, the local queue and the reaper share |
 //! | `grant` | what a lease begins with |
 //! | `lease_in_turns` | a lease that tasks of this process pass to each other, seen from here |
+//! | `announcing` | keeps the record of a labelled instance |
 //! | `services` | what all leases of one `Locktopus` share: backend, settings, runtime, watchdog |
 //! | `calls`, `counting` | every call to the backend, bounded in time |
 //! | `watchdog` | renews leases and notices when they are lost |
@@ -18,6 +19,7 @@
 //! renewal (`watchdog`) changes that state through `services`, which own the watchdog and the reaper. Nothing outside this
 //! folder is part of the circle: what is above is reached through the traits `LeaseInTurns` and `ScheduledCheck`.
 
+pub(crate) mod announcing;
 pub(crate) mod calls;
 pub(crate) mod counting;
 pub(crate) mod give_back;

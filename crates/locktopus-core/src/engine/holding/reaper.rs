@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::contract::backend_error::BackendError;
 use crate::contract::clock::{self, BootInstant, timer_in};
 use crate::contract::kind::LockTarget;
-use crate::contract::owner::OwnerId;
+use crate::contract::owner::{OwnerId, OwnerIds};
 use crate::contract::request::{ReleaseOutcome, ReleaseRequest};
 use crate::contract::sync::lock;
 use crate::contract::token_retention::TokenRetention;
@@ -38,14 +38,14 @@ pub(crate) struct PendingRelease {
 
 impl PendingRelease {
     /// The request that gives it back if it is sent now.
-    pub(crate) fn request(&self, deadline: Instant) -> ReleaseRequest {
+    pub(crate) fn request(&self, deadline: Instant, ids: &OwnerIds) -> ReleaseRequest {
         ReleaseRequest {
             target: self.target.clone(),
             owner: self.owner.clone(),
             permits: self.permits,
             deadline,
             token_retention: self.retention,
-            linger: linger::left(self.target.kind(), self.linger_until),
+            linger: linger::left(self.target.kind(), self.linger_until, ids),
         }
     }
 }
@@ -140,7 +140,7 @@ impl Services {
         pending: &PendingRelease,
     ) -> Result<ReleaseOutcome, BackendError> {
         let deadline = timer_in(self.call_timeout());
-        self.release(&pending.request(deadline)).await
+        self.release(&pending.request(deadline, &self.ids)).await
     }
 }
 

@@ -9,7 +9,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::contract::backend::DynBackend;
 use crate::contract::clock::LONGEST;
+use crate::contract::owner::OwnerIds;
 use crate::contract::safety_mode::SafetyMode;
+use crate::engine::holding::announcing::Announcing;
 use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::reaper::ReleaseLimits;
 use crate::engine::holding::watchdog::{self, Watchdog};
@@ -27,12 +29,16 @@ pub(crate) struct Services {
     pub(crate) backend: DynBackend,
     pub(crate) settings: Settings,
     pub(crate) observer: Observer,
+    /// What owner ids are made by: of this instance alone if it has a label.
+    pub(crate) ids: Arc<OwnerIds>,
     pub(crate) watchdog: Arc<Watchdog>,
     /// Background tasks run here even if a guard is dropped on a thread that knows no runtime.
     pub(crate) runtime: Handle,
     pub(crate) tasks: TaskTracker,
     /// Attempts under way, which may leave something for the reaper.
     pub(crate) attempts: TaskTracker,
+    /// Whoever keeps the record of a labelled instance.
+    pub(crate) announcing: TaskTracker,
     /// Cancelled by `shutdown`: no new acquisitions.
     pub(crate) closing: CancellationToken,
     /// Cancelled when the grace time is over: everything ends now.
@@ -46,11 +52,16 @@ impl Services {
         let services = Arc::new(Self {
             watchdog: Arc::default(),
             observer: Observer::new(backend.info().name, settings.names_in_spans),
+            ids: match settings.label {
+                Some(_) => Arc::new(OwnerIds::new()),
+                None => Arc::clone(OwnerIds::of_process()),
+            },
             backend,
             settings,
             runtime,
             tasks: TaskTracker::new(),
             attempts: TaskTracker::new(),
+            announcing: TaskTracker::new(),
             closing: CancellationToken::new(),
             closed: CancellationToken::new(),
             releases: ReleaseLimits::default(),
@@ -60,7 +71,26 @@ impl Services {
         services
             .runtime
             .spawn(watchdog.run(Arc::downgrade(&services), closed));
+        services.announce();
         services
+    }
+
+    /// Begins to say what the label says, if there is one and the backend keeps it.
+    fn announce(&self) {
+        let label = self.settings.label.as_ref();
+        let Some(label) = label.filter(|_| self.backend.info().keeps_instances) else {
+            return;
+        };
+        let announcing = Announcing {
+            backend: Arc::clone(&self.backend),
+            namespace: self.settings.namespace.clone(),
+            instance: self.ids.instance(),
+            label: label.clone(),
+            call_timeout: self.call_timeout(),
+        };
+        let (closing, closed) = (self.closing.clone(), self.closed.clone());
+        self.announcing
+            .spawn_on(announcing.run(closing, closed), &self.runtime);
     }
 
     /// Starts watching a lease; `None`, and the lease has ended, after a shutdown.

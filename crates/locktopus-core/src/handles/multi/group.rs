@@ -52,7 +52,7 @@ impl<'a> GroupAttempt<'a> {
         };
         let open = members.iter().map(|member| {
             let plan = member.plan(Wait::Not)?;
-            let owner = plan.target.kind().new_owner();
+            let owner = plan.target.kind().owner_from(&services.ids);
             let attempt = AcquireAttempt {
                 permits: plan.permits,
                 token_retention: plan.retention,

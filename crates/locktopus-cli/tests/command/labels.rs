@@ -1,0 +1,196 @@
+//! Who holds a lock, as those are told who look at it.
+
+use locktopus_testbed::topology::Resp;
+
+use crate::usual::{Place, ended, eventually, finished, signal};
+
+/// What `status` says, once it fits.
+async fn status(place: &Place, name: &str, fits: impl Fn(&str) -> bool) -> String {
+    eventually("the status", async || {
+        let said = place.ran(&["-q", "status", name]).await.ok().out;
+        fits(&said).then_some(said)
+    })
+    .await
+}
+
+/// The keys of the records that there are.
+async fn records(place: &Place) -> Vec<String> {
+    let keys = place.node().command(&["KEYS", "locktopus_instance:*"]);
+    let keys = keys.await.unwrap();
+    keys.items().iter().map(Resp::text).collect()
+}
+
+/// The label of a program under `run`, in every command that shows holders, until it ends.
+#[tokio::test]
+async fn holders_are_shown_by_their_label() {
+    let place = Place::new().await;
+    let holder = place.script(
+        &[
+            "--name",
+            "import",
+            "--lease",
+            "6s",
+            "--label",
+            "billing worker",
+            "--label-host",
+            "web-3",
+        ],
+        "echo $$ >pid; exec sleep 60",
+    );
+    let process = holder.id().unwrap();
+    place.pid("pid").await;
+    let waiter = place.script(
+        &[
+            "--name",
+            "import",
+            "--label",
+            "crawler",
+            "--label-host",
+            "off",
+        ],
+        "true",
+    );
+    let told = format!("billing worker on web-3, process {process}, started 20");
+    let status = status(&place, "import", |status| {
+        status.contains(&told) && status.contains("\n    crawler, process ")
+    })
+    .await;
+    assert!(
+        status.contains(", held for ") && status.contains("s (since 20"),
+        "{status}"
+    );
+    let listed = place.ran(&["-q", "ls"]).await.ok().out;
+    assert!(listed.contains("billing worker@web-3  "), "{listed}");
+    let json = place
+        .ran(&["-q", "--format", "json", "status", "import"])
+        .await
+        .ok()
+        .out;
+    for field in [
+        "\"label\":\"billing worker\",\"host\":\"web-3\"",
+        &format!("\"process\":{process}"),
+        "\"held_ms\":",
+        "\"held_since\":\"20",
+        "\"label\":\"crawler\",\"process\":",
+    ] {
+        assert!(json.contains(field), "{field} is not in {json}");
+    }
+    let busy = [
+        "-q", "run", "--name", "import", "--wait", "0s", "--", "true",
+    ];
+    let busy = place.ran(&busy).await;
+    assert!(
+        busy.err.contains("(billing worker@web-3), lease"),
+        "{busy:?}"
+    );
+    let broken = place
+        .ran(&["-q", "break", "import", "--reason", "a test"])
+        .await
+        .ok()
+        .out;
+    assert!(
+        broken.contains(&told) && broken.contains("had held it for"),
+        "{broken}"
+    );
+    assert_eq!(finished(holder).await.code, 76);
+    finished(waiter).await.ok();
+    assert_eq!(records(&place).await, [""; 0]);
+}
+
+/// A ticket outlives its process, and is known by its label all the same; who has none is not.
+#[tokio::test]
+async fn tickets_are_shown_by_their_label() {
+    let place = Place::new().await;
+    let mut command = place.command(&["-q", "lock", "deploy", "--lease", "60s"]);
+    command.env("LOCKTOPUS_LABEL", "deploy of tonight");
+    ended(command).await.ok();
+    place
+        .ran(&["-q", "lock", "other", "--lease", "60s"])
+        .await
+        .ok();
+    let status = place.ran(&["-q", "status", "deploy"]).await.ok().out;
+    let line = status.lines().nth(2).unwrap();
+    assert!(line.starts_with("    deploy of tonight on "), "{status}");
+    assert!(!line.contains("process"), "{status}");
+    let other = place
+        .ran(&["-q", "--format", "json", "status", "other"])
+        .await
+        .ok()
+        .out;
+    assert!(
+        other.contains("\"held_ms\":") && !other.contains("label"),
+        "{other}"
+    );
+}
+
+/// What cannot be shown is refused before anything is taken, wherever it was said; what somebody else wrote is not shown raw.
+#[tokio::test]
+async fn nothing_controls_the_terminal() {
+    let place = Place::new().await;
+    let run = [
+        "-q",
+        "run",
+        "--name",
+        "a",
+        "--label",
+        "\u{1b}[2J",
+        "--",
+        "true",
+    ];
+    let ran = place.ran(&run).await;
+    assert_eq!(ran.code, 2, "{ran:?}");
+    let mut command = place.command(&["-q", "lock", "a", "--lease", "60s"]);
+    command.env("LOCKTOPUS_LABEL", "a\tb");
+    let ran = ended(command).await;
+    assert_eq!(ran.code, 78, "{ran:?}");
+    assert!(ran.err.contains("environment LOCKTOPUS_LABEL"), "{ran:?}");
+    let ran = place
+        .ran(&[
+            "-q",
+            "run",
+            "--name",
+            "a",
+            "--label-host",
+            "x",
+            "--",
+            "true",
+        ])
+        .await;
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(
+        place
+            .ran(&["-q", "status", "a"])
+            .await
+            .ok()
+            .out
+            .contains("is free")
+    );
+
+    let holder = place.script(
+        &["--name", "a", "--label", "x"],
+        "echo $$ >pid; exec sleep 60",
+    );
+    place.pid("pid").await;
+    status(&place, "a", |status| status.contains("\n    x on ")).await;
+    let node = place.node();
+    let keys = records(&place).await;
+    let [key] = keys.as_slice() else {
+        panic!("{keys:?}")
+    };
+    let forged = "locktopus-instance1\nlabel=\u{1b}]0;owned\u{7}\nhost=\u{202e}\n";
+    node.command(&["SET", key, forged]).await.unwrap();
+    for command in [
+        &["-q", "status", "a"][..],
+        &["-q", "ls"],
+        &["-q", "--format", "json", "ls"],
+    ] {
+        let shown = place.ran(command).await.ok().out;
+        assert!(shown.contains("]0;owned"), "{shown}");
+        assert!(
+            !shown.contains(['\u{1b}', '\u{7}', '\u{202e}']) && !shown.contains("u001b"),
+            "{shown:?}"
+        );
+    }
+    signal("TERM", holder.id().unwrap()).await;
+    finished(holder).await;
+}

@@ -1,0 +1,112 @@
+//! Keeps the record of a labelled instance alive at the backend. Nothing about locks depends on it.
+
+use std::time::{Duration, SystemTime};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::contract::backend::DynBackend;
+use crate::contract::backend_error::{BackendError, BackendErrorKind};
+use crate::contract::clock::timer_in;
+use crate::contract::instance::{Announcement, InstanceId, InstanceRecord};
+use crate::contract::label::Label;
+use crate::contract::owner::random;
+
+/// For how long a record is kept. Four announcements may be lost before it is gone.
+pub(crate) const KEEP: Duration = Duration::from_secs(120);
+/// The longest pause between two announcements.
+const BEAT: Duration = Duration::from_secs(25);
+/// The first pause after one that failed; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// One labelled instance.
+#[derive(Debug)]
+pub(crate) struct Announcing {
+    pub(crate) backend: DynBackend,
+    pub(crate) namespace: String,
+    pub(crate) instance: InstanceId,
+    pub(crate) label: Label,
+    pub(crate) call_timeout: Duration,
+}
+
+impl Announcing {
+    /// Announces until the instance is shut down or gone, and then takes the record back or leaves it for as long as the label
+    /// says.
+    pub(crate) async fn run(self, closing: CancellationToken, closed: CancellationToken) {
+        let record = self.label.record().started_at(SystemTime::now());
+        tokio::select! {
+            biased;
+            () = closing.cancelled() => {}
+            () = closed.cancelled() => {}
+            // It is not kept here.
+            () = self.beat(&record) => return,
+        }
+        let left = self.label.left();
+        let last = if left.is_zero() {
+            self.say(None, KEEP).await
+        } else {
+            self.say(Some(record), left).await
+        };
+        if let Err(error) = last {
+            tracing::debug!(%error, "the record of this instance stays until its time is over");
+        }
+    }
+
+    /// Returns only if there is no use in going on.
+    async fn beat(&self, record: &InstanceRecord) {
+        let mut pause = FIRST_PAUSE;
+        let mut failing = false;
+        loop {
+            match self.say(Some(record.clone()), KEEP).await {
+                Ok(()) => {
+                    if failing {
+                        tracing::info!(
+                            label = record.label(),
+                            "this instance is shown by its label"
+                        );
+                    }
+                    (pause, failing) = (BEAT, false);
+                }
+                Err(error) => {
+                    if !failing {
+                        tracing::warn!(
+                            label = record.label(), %error,
+                            "this instance may be shown without its label; its locks are not affected"
+                        );
+                    }
+                    let ends = [BackendErrorKind::Unsupported, BackendErrorKind::Closed];
+                    if ends.contains(&error.kind()) {
+                        return;
+                    }
+                    pause = if failing {
+                        pause.saturating_mul(2).min(BEAT)
+                    } else {
+                        FIRST_PAUSE
+                    };
+                    failing = true;
+                }
+            }
+            tokio::time::sleep(shortened(pause)).await;
+        }
+    }
+
+    async fn say(
+        &self,
+        record: Option<InstanceRecord>,
+        keep: Duration,
+    ) -> Result<(), BackendError> {
+        let announcement = Announcement {
+            namespace: self.namespace.clone(),
+            instance: self.instance,
+            record,
+            keep,
+            deadline: timer_in(self.call_timeout),
+        };
+        super::calls::announce(&self.backend, &announcement).await
+    }
+}
+
+/// By chance by up to a fifth, so that a fleet that was started together does not speak together.
+fn shortened(pause: Duration) -> Duration {
+    let [chance] = random::<1>();
+    pause.mul_f64(1.0 - f64::from(chance) / 1280.0)
+}

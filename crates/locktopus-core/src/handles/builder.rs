@@ -1,0 +1,173 @@
+//! How locks of one backend behave, unless a request says otherwise.
+
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use crate::contract::backend::DynBackend;
+use crate::contract::label::Label;
+use crate::contract::name::NameEncoding;
+use crate::contract::option_error::OptionError;
+use crate::contract::token_retention::TokenRetention;
+use crate::contract::validity::ValidityMargin;
+use crate::engine::acquisition::Engine;
+use crate::engine::cohort_settings::CohortSettings;
+use crate::engine::error::LockError;
+use crate::engine::settings::{LONGEST_LEASE, Settings, WaitStrategy};
+use crate::handles::locktopus::Locktopus;
+
+/// Builds a [`Locktopus`].
+#[derive(Debug)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct LocktopusBuilder {
+    backend: DynBackend,
+    settings: Settings,
+}
+
+impl LocktopusBuilder {
+    pub(super) fn new(backend: DynBackend) -> Self {
+        Self {
+            backend,
+            settings: Settings::default(),
+        }
+    }
+
+    /// Puts this in front of every lock name. Default: nothing.
+    pub fn namespace(mut self, prefix: impl Into<String>) -> Self {
+        self.settings.namespace = prefix.into();
+        self
+    }
+
+    /// How the names that are asked for become what is stored. Default: [`NameEncoding::Plain`].
+    pub fn names(mut self, encoding: NameEncoding) -> Self {
+        self.settings.names = encoding;
+        self
+    }
+
+    /// The lease of locks that are asked for without one; the watchdog renews it. Default 30 s.
+    pub fn renewed_lease(mut self, lease: Duration) -> Self {
+        self.settings.renewed_lease = lease;
+        self
+    }
+
+    /// The longest lease that may be asked for. Default 24 h.
+    pub fn max_lease(mut self, lease: Duration) -> Self {
+        self.settings.max_lease = lease;
+        self
+    }
+
+    /// How much sooner than the server a holder stops believing in its lease.
+    pub fn validity_margin(mut self, margin: ValidityMargin) -> Self {
+        self.settings.margin = margin;
+        self
+    }
+
+    /// How to wait for locks held by others. Default: [`WaitStrategy::HandOff`], heartbeat one second.
+    pub fn strategy(mut self, strategy: WaitStrategy) -> Self {
+        self.settings.strategy = strategy;
+        self
+    }
+
+    /// How far tasks of this process pass a lock to each other before it goes back to the backend. Default: 64 times,
+    /// for 20 ms.
+    pub fn cohort(mut self, cohort: CohortSettings) -> Self {
+        self.settings.cohort = cohort;
+        self
+    }
+
+    /// Keeps the leases of all [locks](Locktopus::lock) and native [mutexes](Locktopus::mutex) for a moment after they
+    /// are released, as [`LockRequest::lease_cache`](crate::LockRequest::lease_cache) does for one; what a single request says goes first. Kinds that
+    /// cannot be kept are not affected, and a lease is kept for at most a third of its length. Default: off (zero).
+    pub fn lease_cache(mut self, keep: Duration) -> Self {
+        self.settings.lease_cache = keep;
+        self
+    }
+
+    /// How long the last fencing token of a name is remembered after a grant; what a single request says goes first
+    /// ([`LockRequest::token_retention`](crate::LockRequest::token_retention)). Default: what the backend was given (`token_retention` in a URL), or a day.
+    pub fn token_retention(mut self, keep: impl Into<TokenRetention>) -> Self {
+        self.settings.token_retention = Some(keep.into());
+        self
+    }
+
+    /// How long a waiting acquisition puts up with a backend that does not answer before it fails with
+    /// [`LockError::Backend`]. Default 10 s.
+    pub fn tolerate_outage(mut self, patience: Duration) -> Self {
+        self.settings.tolerate_outage = patience;
+        self
+    }
+
+    /// Lets people who look at locks see who holds them and waits for them: a label, and beside it this host and process. Text
+    /// will do; [`Label`] says what can be chosen. [`Locktopus::who`] and the command `locktopus` show it.
+    ///
+    /// Costs one request every 25 seconds, and nothing for each acquisition: owner ids tell which instance they are of, and
+    /// what that is stands once at the backend, which keeps it for two minutes from the last request. It is removed by
+    /// [`shutdown`](Locktopus::shutdown), or when the last clone is gone. That is best effort: what cannot be written is logged
+    /// and tried again, and locks do not depend on it. A backend that does not keep such records
+    /// ([`BackendInfo::keeps_instances`](crate::BackendInfo::keeps_instances)) is not asked. Default: no label, and nothing is sent.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use locktopus_core::{Label, Locktopus};
+    /// # use locktopus_memory::MemoryBackend;
+    /// let label = Label::new("billing-worker").host("web-3");
+    /// let locks = Locktopus::builder(MemoryBackend::new()).label(label).build()?;
+    /// assert!(Locktopus::builder(MemoryBackend::new()).label("\u{1b}[2J").build().is_err());
+    /// # Ok(()) }
+    /// ```
+    pub fn label(mut self, label: impl Into<Label>) -> Self {
+        self.settings.label = Some(label.into());
+        self
+    }
+
+    /// Has no label after all, whatever a URL said before: for tools that look at locks and hold none.
+    pub fn without_label(mut self) -> Self {
+        self.settings.label = None;
+        self
+    }
+
+    /// Lets spans of waits and holds say the lock's name, in the field `lock.name`. Default: they do not, because names may
+    /// be personal data, and there may be many of them. Metrics never have names.
+    #[cfg(feature = "tracing")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tracing")))]
+    pub fn names_in_spans(mut self, names: bool) -> Self {
+        self.settings.names_in_spans = names;
+        self
+    }
+
+    /// Builds it and starts its watchdog.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Option`] for impossible settings, or when called outside a tokio runtime. The runtime
+    /// it is built on must outlive it.
+    pub fn build(self) -> Result<Locktopus, LockError> {
+        let Self {
+            backend,
+            mut settings,
+        } = self;
+        settings.longest_lease = backend.info().safety.longest_lease();
+        settings.check_lease("renewed_lease", settings.renewed_lease)?;
+        if settings.max_lease > LONGEST_LEASE {
+            let rule = format!("must be at most {LONGEST_LEASE:?}, or servers could not count it");
+            return Err(OptionError::new("max_lease", settings.max_lease, rule).into());
+        }
+        if let Some(keep) = settings.token_retention {
+            keep.check()?;
+        }
+        if let Some(label) = &settings.label {
+            label.check()?;
+        }
+        settings.strategy.check()?;
+        settings.cohort.check()?;
+        settings.check_lease_cache(backend.info())?;
+        if settings.margin.drift_ppm >= 1_000_000 {
+            let rule = "must be below 1,000,000 parts per million";
+            return Err(OptionError::new("drift_ppm", settings.margin.drift_ppm, rule).into());
+        }
+        let runtime = Handle::try_current().map_err(|_| {
+            OptionError::new("runtime", "none", "build must be called on a tokio runtime")
+        })?;
+        Ok(Locktopus::on(Engine::start(backend, settings, runtime)))
+    }
+}

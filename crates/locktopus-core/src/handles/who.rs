@@ -1,0 +1,93 @@
+//! Who stands behind owner ids.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::contract::backend_error::BackendError;
+use crate::contract::clock::timer_in;
+use crate::contract::instance::{InstanceId, InstanceQuery, InstanceRecord, MOST_INSTANCES};
+use crate::contract::owner::OwnerId;
+use crate::handles::locktopus::Locktopus;
+
+/// What holders and waiters say about themselves. Made by [`Locktopus::who`].
+#[derive(Debug, Clone, Default)]
+pub struct Who {
+    known: HashMap<InstanceId, InstanceRecord>,
+}
+
+impl Who {
+    /// What the instance says that made this owner id. `None`: it has no label, it ended more than two minutes ago without a
+    /// shutdown, its record could not be written, or the owner is of another library.
+    #[must_use]
+    pub fn of(&self, owner: &OwnerId) -> Option<&InstanceRecord> {
+        self.known.get(&owner.instance()?)
+    }
+}
+
+impl Locktopus {
+    /// Looks up what the [labels](crate::LocktopusBuilder::label) of these holders and waiters say. Asks the backend once for
+    /// every 256 instances among them, however many owners; nothing if none of them can have a label.
+    ///
+    /// A record is what its writer says, kept as long as servers keep it: good for a person who looks for a stuck process, and
+    /// no proof of anything.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_memory::MemoryBackend;
+    /// let backend = MemoryBackend::new();
+    /// let worker = Locktopus::builder(backend.another_client()).label("billing-worker").build()?;
+    /// let _held = worker.lock("import").acquire().await?;
+    ///
+    /// let operator = Locktopus::builder(backend).build()?;
+    /// let state = operator.lock("import").inspect().await?;
+    /// let who = operator.who(state.owners()).await?;
+    /// for holder in &state.holders {
+    ///     if let Some(record) = who.of(&holder.owner) {
+    ///         println!("{} on {:?}, process {:?}", record.label(), record.host(), record.process());
+    ///     }
+    /// }
+    /// # let holder = &state.holder().expect("held").owner;
+    /// # assert_eq!(who.of(holder).map(|record| record.label()), Some("billing-worker"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the backend says. Locks are not affected.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe; reads only.
+    pub async fn who(
+        &self,
+        owners: impl IntoIterator<Item = &OwnerId>,
+    ) -> Result<Who, BackendError> {
+        let mut who = Who::default();
+        if !self.backend().keeps_instances {
+            return Ok(who);
+        }
+        let instances = owners.into_iter().filter_map(OwnerId::instance);
+        let instances: BTreeSet<InstanceId> = instances.collect();
+        let instances: Vec<_> = instances.into_iter().collect();
+        for some in instances.chunks(MOST_INSTANCES) {
+            let records = self.records(some).await?;
+            let told = some.iter().zip(records);
+            who.known
+                .extend(told.filter_map(|(instance, record)| Some((*instance, record?))));
+        }
+        Ok(who)
+    }
+
+    async fn records(
+        &self,
+        instances: &[InstanceId],
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+        let engine = self.engine();
+        let query = InstanceQuery {
+            namespace: self.namespace().to_owned(),
+            instances: instances.to_vec(),
+            deadline: timer_in(engine.call_timeout()),
+        };
+        engine.instances(&query).await
+    }
+}

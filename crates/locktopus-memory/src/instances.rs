@@ -1,0 +1,45 @@
+//! What instances say about themselves, for as long as they asked for.
+
+use std::collections::HashMap;
+
+use locktopus_core::clock::timer_in;
+use locktopus_core::{Announcement, InstanceId, InstanceQuery, InstanceRecord};
+use tokio::time::Instant;
+
+#[derive(Debug, Default)]
+pub(super) struct Instances {
+    known: HashMap<(String, InstanceId), Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    record: InstanceRecord,
+    until: Instant,
+}
+
+impl Instances {
+    pub(super) fn announced(&mut self, announcement: &Announcement) {
+        // Seldom, and there are few: one of each instance of this process.
+        let now = Instant::now();
+        self.known.retain(|_, known| known.until > now);
+        let key = (announcement.namespace.clone(), announcement.instance);
+        match &announcement.record {
+            Some(record) => {
+                let (record, until) = (record.clone(), timer_in(announcement.keep));
+                self.known.insert(key, Known { record, until });
+            }
+            None => {
+                self.known.remove(&key);
+            }
+        }
+    }
+
+    pub(super) fn of(&self, query: &InstanceQuery) -> Vec<Option<InstanceRecord>> {
+        let now = Instant::now();
+        let record = |instance: &InstanceId| {
+            let known = self.known.get(&(query.namespace.clone(), *instance))?;
+            (known.until > now).then(|| known.record.clone())
+        };
+        query.instances.iter().map(record).collect()
+    }
+}

@@ -1,0 +1,57 @@
+//! What instances say about themselves: a key with an end for each, in a slot of its own, so that no server of a cluster has all.
+
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use locktopus_core::{Announcement, BackendError, InstanceQuery, InstanceRecord};
+
+use super::context::{Context, millis};
+use crate::client::{Reply, Route};
+use crate::layout::keys::instance_key;
+use crate::layout::slot::key_slot;
+
+/// How many keys are asked for at once: few round trips, and not so much that locks wait behind it.
+const AT_ONCE: usize = 64;
+/// Servers count whole milliseconds.
+const MIN_KEEP: Duration = Duration::from_millis(1);
+
+impl Context {
+    pub(super) async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
+        let key = instance_key(&announcement.namespace, announcement.instance);
+        let (key, slot) = (key.as_bytes(), key_slot(key.as_bytes()));
+        let (text, keep);
+        let words: &[&[u8]] = match &announcement.record {
+            Some(record) => {
+                text = record.to_text();
+                keep = millis(announcement.keep.max(MIN_KEEP));
+                &[b"SET", key, text.as_bytes(), b"PX", keep.as_bytes()]
+            }
+            None => &[b"DEL", key],
+        };
+        // Twice is as good as once.
+        let asked = self
+            .executor
+            .ask(Route::Slot(slot), words, announcement.deadline);
+        asked.await.map(drop)
+    }
+
+    pub(super) async fn instances(
+        &self,
+        query: &InstanceQuery,
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+        let one = |instance| async move {
+            let key = instance_key(&query.namespace, instance);
+            let (key, slot) = (key.as_bytes(), key_slot(key.as_bytes()));
+            let words: [&[u8]; 2] = [b"GET", key];
+            let asked = self.executor.ask(Route::Slot(slot), &words, query.deadline);
+            asked.await.map(|reply| match reply {
+                Reply::Bytes(text) => InstanceRecord::parse(&text),
+                _ => None,
+            })
+        };
+        stream::iter(query.instances.iter().copied().map(one))
+            .buffered(AT_ONCE)
+            .try_collect()
+            .await
+    }
+}

@@ -1,0 +1,93 @@
+//! What instances say about themselves, kept on every node that will have it. No vote: one node that knows is enough, and a
+//! node that fails here is not judged by it.
+
+use std::sync::Arc;
+
+use locktopus_core::{
+    Announcement, BackendError, BackendErrorKind, Executed, InstanceQuery, InstanceRecord,
+};
+use tokio::time::{Instant, timeout_at};
+
+use super::abstention::NAME;
+use super::fan_out::FanOut;
+use super::members::Members;
+use super::node::Node;
+
+/// Tells every node. Succeeds as soon as one has it; the others are told in the background.
+pub(super) async fn announce(
+    members: &Arc<Members>,
+    announcement: &Announcement,
+) -> Result<(), BackendError> {
+    members.ready()?;
+    let mut fan = FanOut::new(members);
+    let deadline = announcement.deadline;
+    let until = deadline.min(Instant::now() + members.node_timeout);
+    for node in keepers(members) {
+        let announcement = Announcement {
+            deadline: until,
+            ..announcement.clone()
+        };
+        fan.push(async move {
+            let told = timeout_at(until, node.backend.announce(&announcement)).await;
+            told.unwrap_or_else(|_| Err(silent(Executed::Maybe)))
+        });
+    }
+    let mut last = silent(Executed::Maybe);
+    while let Some(told) = fan.next(deadline).await {
+        match told {
+            // What is taken back is to be gone when this is answered: nobody asks for it a second time.
+            Ok(()) if announcement.record.is_some() => return Ok(()),
+            Ok(()) if fan.is_empty() => return Ok(()),
+            Ok(()) => {}
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// What any of the nodes knows.
+pub(super) async fn ask(
+    members: &Arc<Members>,
+    query: &InstanceQuery,
+) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+    members.ready()?;
+    let mut fan = FanOut::new(members);
+    let until = query.deadline.min(Instant::now() + members.node_timeout);
+    for node in keepers(members) {
+        let query = InstanceQuery {
+            deadline: until,
+            ..query.clone()
+        };
+        fan.push(async move {
+            let told = timeout_at(until, node.backend.instances(&query)).await;
+            told.unwrap_or_else(|_| Err(silent(Executed::No)))
+        });
+    }
+    let mut known = vec![None; query.instances.len()];
+    let (mut answered, mut last) = (false, silent(Executed::No));
+    while let Some(told) = fan.next(query.deadline).await {
+        match told {
+            Ok(records) => {
+                answered = true;
+                for (known, record) in known.iter_mut().zip(records) {
+                    *known = known.take().or(record);
+                }
+                if known.iter().all(Option::is_some) {
+                    break;
+                }
+            }
+            Err(error) => last = error,
+        }
+    }
+    if answered { Ok(known) } else { Err(last) }
+}
+
+fn keepers(members: &Members) -> impl Iterator<Item = Arc<Node>> {
+    let keeps = |node: &&Arc<Node>| node.backend.info().keeps_instances;
+    members.nodes.iter().filter(keeps).map(Arc::clone)
+}
+
+fn silent(executed: Executed) -> BackendError {
+    let message = "no node answered in time";
+    BackendError::new(NAME, BackendErrorKind::Timeout, executed, message)
+}
