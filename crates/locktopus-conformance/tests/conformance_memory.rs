@@ -52,8 +52,8 @@ struct Slow {
 
 #[async_trait]
 impl LockBackend for Slow {
-    forward_backend!(inner: info check shard group attempt_all release extend inspect counter evict scan listen subscribe
-        diagnose close);
+    forward_backend!(inner: info check shard group attempt_all release extend inspect counter evict scan announce
+        instances listen subscribe diagnose close);
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         tokio::time::sleep(SHORT * 5 / 8).await;
