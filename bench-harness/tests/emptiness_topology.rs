@@ -136,7 +136,7 @@ async fn locks_that_nobody_gets_fail_the_run() {
     let output = output.expect("the binary starts");
     assert_eq!(output.status.code(), MEASUREMENT, "{}", told(&output));
     assert!(
-        told(&output).contains("granted nothing"),
+        told(&output).contains("nothing was granted"),
         "{}",
         told(&output)
     );

@@ -194,7 +194,9 @@ fn brief(cell: &CellReport) -> String {
         let caught = cell.caught.join(", ");
         text = format!("{text}; broken on purpose, caught by: {caught}");
     }
-    for problem in cell.broken_promises.iter().chain(&cell.trouble) {
+    let machine = crate::failover::report::said::machine(cell);
+    let problems = cell.broken_promises.iter().chain(&cell.trouble);
+    for problem in problems.chain(&machine) {
         text = format!("{text}\n          ! {problem}");
     }
     text

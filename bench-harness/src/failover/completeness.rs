@@ -1,18 +1,16 @@
 //! What a run of faults must contain to count.
 //!
-//! A cell that could not be run breaks no promise. So nothing is passed that is empty: every cell that was planned was run,
-//! with every fault that was planned; every one granted locks; and nothing failed but what its faults make fail.
+//! Every cell that was planned was run, with every fault that was planned; every one granted locks; and nothing failed but
+//! what its faults make fail: the rule is [`shared::completeness`](crate::shared::completeness).
 
 use crate::failover::model::{CellReport, FailoverReport};
 use crate::failover::plan::{Subject, describe};
+use crate::shared::completeness::{Evidence, nothing};
 
 /// What is missing in a run of faults, a sentence each; empty if it counts.
 #[must_use]
 pub fn missing(report: &FailoverReport) -> Vec<String> {
-    let mut missing = Vec::new();
-    if report.cells.is_empty() {
-        missing.push("no cell was run".to_owned());
-    }
+    let mut missing: Vec<_> = nothing(report.cells.len()).into_iter().collect();
     for failed in &report.failed {
         missing.push(format!("{}: {}", failed.what, failed.why));
     }
@@ -30,27 +28,16 @@ pub fn missing(report: &FailoverReport) -> Vec<String> {
 pub fn missing_in_cell(cell: &CellReport) -> Vec<String> {
     let mut problems = cell.trouble.clone();
     let figures = &cell.figures;
-    if figures.granted == 0 {
-        problems.push("nothing was granted".to_owned());
-    }
-    if figures.faults < cell.planned_faults {
-        problems.push(format!(
-            "{} of {} faults were done",
-            figures.faults, cell.planned_faults
-        ));
-    }
+    let evidence = Evidence {
+        granted: figures.granted > 0,
+        done: Some((figures.faults, cell.planned_faults, "faults were done")),
+        errors: &cell.errors,
+        // Other libraries name their errors as they like; what they do is shown, not judged.
+        is_expected: |kind: &str| cell.subject != Subject::Locktopus || cell.fault.explains(kind),
+    };
+    problems.extend(evidence.problems());
     if cell.subject.is_broken() && cell.caught.is_empty() {
         problems.push("a lock that is broken on purpose was not caught".to_owned());
-    }
-    // Other libraries name their errors as they like; what they do is shown, not judged.
-    if cell.subject == Subject::Locktopus {
-        for (kind, count) in &cell.errors {
-            if !cell.fault.explains(kind) {
-                problems.push(format!(
-                    "{count} times {kind:?}, which this fault does not explain"
-                ));
-            }
-        }
     }
     problems
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::model::{CellReport, FailoverReport};
 use super::plan::describe;
+use super::report::said;
 use super::report::terminal::{broken_promises, servers};
 use crate::failover::completeness;
 use crate::shared::render::format::{NONE, count, duration};
@@ -85,12 +86,26 @@ fn table(out: &mut String, report: &FailoverReport) {
     );
     let (broken, sound): (Vec<&CellReport>, Vec<_>) =
         cells.iter().partition(|cell| cell.subject.is_broken());
-    if !sound.is_empty() {
+    let mut rows = sound
+        .into_iter()
+        .filter(|cell| said::is_a_row(cell))
+        .peekable();
+    if rows.peek().is_some() {
         out.push_str(HEAD);
     }
-    for cell in sound {
+    for cell in rows {
         out.push_str(&row(cell));
     }
+    list(
+        out,
+        "No rows, with too few updates for a share of them:",
+        said::too_few(report),
+    );
+    list(
+        out,
+        "Not judged, in so many cells:",
+        said::not_required(report),
+    );
     if !broken.is_empty() {
         out.push_str("\nLocks that are broken on purpose, to test the checker:\n\n");
         out.push_str("| lock | broken how | caught by |\n|---|---|---|\n");
@@ -109,11 +124,15 @@ fn table(out: &mut String, report: &FailoverReport) {
         let name = format!("{} on {}, {}", cell.scenario, cell.topology, cell.who());
         problems.extend(missing.map(|problem| format!("{name}: {problem}")));
     }
-    if !problems.is_empty() {
-        out.push_str("\nNot as promised, or not to the end:\n\n");
-        for problem in problems {
-            let _ = writeln!(out, "- {problem}");
-        }
+    list(out, "Not as promised, or not to the end:", problems);
+}
+
+fn list(out: &mut String, title: &str, lines: Vec<String>) {
+    if !lines.is_empty() {
+        let _ = writeln!(out, "\n{title}\n");
+    }
+    for line in lines {
+        let _ = writeln!(out, "- {line}");
     }
 }
 

@@ -1,17 +1,15 @@
 //! What a measurement must contain to count.
 //!
-//! A run that granted nothing finds no overlap. So nothing is passed that is empty: every cell has every round that was
-//! planned, each round granted locks, and nothing failed.
+//! Every cell has every round that was planned, each round granted locks, and nothing failed: the rule is
+//! [`shared::completeness`](crate::shared::completeness).
 
 use crate::measure::model::{Cell, Report};
+use crate::shared::completeness::{Evidence, nothing};
 
 /// What is missing in a measurement, a sentence each; empty if it counts.
 #[must_use]
 pub fn missing(report: &Report) -> Vec<String> {
-    let mut missing = Vec::new();
-    if report.cells.is_empty() {
-        missing.push("nothing was measured".to_owned());
-    }
+    let mut missing: Vec<_> = nothing(report.cells.len()).into_iter().collect();
     for cell in &report.cells {
         let problems = rounds(cell, report.run.rounds);
         let what = name(cell);
@@ -41,12 +39,14 @@ fn rounds(cell: &Cell, planned: u32) -> Vec<String> {
     for round in &cell.rounds {
         let memory = round.client_cost.and_then(|cost| cost.memory);
         // What locks or waiters occupy is measured of those that are there, not of grants.
-        if round.acquisitions == 0 && memory.is_none_or(|occupied| occupied.by == 0) {
-            problems.push(format!("round {} granted nothing", round.index));
-        }
-        for (kind, count) in &round.errors {
-            problems.push(format!("round {}: {count} times {kind:?}", round.index));
-        }
+        let evidence = Evidence {
+            granted: round.acquisitions > 0 || memory.is_some_and(|occupied| occupied.by > 0),
+            done: None,
+            errors: &round.errors,
+            is_expected: |_: &str| false,
+        };
+        let of_round = evidence.problems().into_iter();
+        problems.extend(of_round.map(|problem| format!("round {}: {problem}", round.index)));
     }
     problems
 }
@@ -83,14 +83,14 @@ mod tests {
             assert_eq!(missing.len(), 1, "{missing:?}");
             missing[0].clone()
         };
-        assert_eq!(said(|report| report.cells.clear()), "nothing was measured");
+        assert_eq!(said(|report| report.cells.clear()), "no cell was run");
         let none = said(|report| report.cells[0].rounds[0].acquisitions = 0);
-        assert!(none.ends_with("round 0 granted nothing"), "{none}");
+        assert!(none.ends_with("round 0: nothing was granted"), "{none}");
         let failing = said(|report| {
             let errors = &mut report.cells[0].rounds[0].errors;
             errors.insert("unavailable".to_owned(), 300);
         });
-        assert!(failing.ends_with("300 times \"unavailable\""), "{failing}");
+        assert!(failing.contains("300 times \"unavailable\""), "{failing}");
         let short = said(|report| report.run.rounds += 1);
         assert!(short.contains("rounds"), "{short}");
     }

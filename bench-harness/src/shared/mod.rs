@@ -6,9 +6,11 @@
 //! | `provenance` | what a report says of its origin: the run, this build, the machine |
 //! | `render` | numbers, terminal tables, scales and SVG |
 //! | `stall` | what the machine did to a measurement |
+//! | `completeness` | what counts, and what is empty or failed |
 //! | `random` | reproducible random numbers |
 //! | `error_chain` | an error with its causes, in one line |
 
+pub mod completeness;
 pub(crate) mod error_chain;
 pub mod locking;
 pub mod provenance;

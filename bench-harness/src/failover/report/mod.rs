@@ -2,4 +2,5 @@
 
 mod columns;
 pub mod html;
+pub mod said;
 pub mod terminal;

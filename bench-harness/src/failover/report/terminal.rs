@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use comfy_table::{Attribute, Cell as Field, Color};
 
 use super::columns::{Figure, HEADINGS, Tone, figures};
+use super::said;
 use crate::failover::completeness;
 use crate::failover::model::{CellReport, FailoverReport};
 use crate::shared::render::table::Style;
@@ -36,6 +37,8 @@ pub fn render(report: &FailoverReport, style: Style) -> String {
             completeness::missing(report),
         ),
         ("Broken on purpose", caught(report)),
+        ("Not judged", said::not_required(report)),
+        ("Too few updates for a share of them", said::too_few(report)),
         ("Skipped", skipped.collect()),
         ("Notes", report.notes.clone()),
     ] {
@@ -201,7 +204,9 @@ pub(in super::super) fn broken_promises<'a>(
     let of = |cell: &CellReport| {
         let name = format!("{} on {}, {}", cell.scenario, cell.topology, cell.who());
         let all = cell.broken_promises.iter();
-        all.map(|problem| format!("{name}: {problem}"))
+        all.cloned()
+            .chain(said::machine(cell))
+            .map(|problem| format!("{name}: {problem}"))
             .collect::<Vec<_>>()
     };
     cells.into_iter().flat_map(of).collect()

@@ -15,6 +15,8 @@ use crate::failover::plan::{Cell, Subject, Verb};
 const REACTION: Duration = Duration::from_millis(100);
 /// A waiter finds out by itself, within three heartbeats of a second each, what it was not told.
 const HEARTBEATS: Duration = Duration::from_secs(5);
+/// After such a silence a waiter may be passed over.
+const DEAD: Duration = Duration::from_secs(2);
 /// What an election, or the start of a server, takes beyond its own time-outs.
 const SERVERS: Duration = Duration::from_secs(8);
 /// Exchanges with servers, one after the other, between the end of an outage and the next grant.
@@ -27,6 +29,7 @@ pub(super) fn options(cell: &Cell) -> Options {
         use_limit: REACTION,
         lateness_limit: Some(REACTION),
         outage_limit: Some(longest_outage(cell)),
+        stalled_waiter: stalled_waiter(cell),
         order_recovery: order_recovery(cell),
         ..Options::default()
     }
@@ -114,6 +117,13 @@ fn longest_outage(cell: &Cell) -> Duration {
     // A quarantine begins anew when a second server takes over, or the first comes back.
     let quarantines = 2 * cell.mode.max_lease.unwrap_or_default();
     held.max().unwrap_or_default() + away(cell) + quarantines + HEARTBEATS + distance(cell)
+}
+
+/// A stall that costs a waiter its place: it is taken for dead after two heartbeats, and what it is handed meanwhile is over when
+/// it wakes up after a lease. Nearly, because a stall is noticed some milliseconds late.
+fn stalled_waiter(cell: &Cell) -> Duration {
+    let shortest = cell.scenario.groups.iter().map(|group| group.lease).min();
+    shortest.unwrap_or_default().min(DEAD) * 9 / 10
 }
 
 /// For how long after a fault waiters may find new places in a line; `None` if it costs nobody a place.
@@ -212,6 +222,7 @@ lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true 
         let quiet = options_of("nothing", "plain");
         assert_eq!(seconds(&quiet), 5 + 5 + 3);
         assert_eq!((quiet.exclusive, quiet.order_recovery), (true, None));
+        assert_eq!(quiet.stalled_waiter, Duration::from_millis(1_800));
         // And the election.
         let failover = options_of("kill-primary", "plain");
         assert_eq!(seconds(&failover), 13 + (1 + 1 + 4 + 8));

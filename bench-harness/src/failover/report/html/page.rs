@@ -6,6 +6,7 @@ use super::{rates, timeline};
 use crate::failover::completeness;
 use crate::failover::model::{self, CellReport, FailoverReport};
 use crate::failover::report::columns::{Figure, HEADINGS, Tone, figures};
+use crate::failover::report::said;
 use crate::failover::report::terminal::{broken_promises, caught, scenarios, servers};
 use crate::shared::provenance::Skipped;
 use crate::shared::render::format::count;
@@ -22,6 +23,8 @@ pub(super) struct Page<'a> {
     /// What keeps the run from counting.
     missing: Vec<String>,
     caught: Vec<String>,
+    not_required: Vec<String>,
+    too_few: Vec<String>,
     skipped: &'a [Skipped],
     headings: &'static [&'static str],
     sections: Vec<Section>,
@@ -81,6 +84,8 @@ impl<'a> Page<'a> {
             problems: broken_promises(&report.cells),
             missing: completeness::missing(report),
             caught: caught(report),
+            not_required: said::not_required(report),
+            too_few: said::too_few(report),
             skipped: &report.skipped,
             headings: &HEADINGS,
             sections,

@@ -1,0 +1,77 @@
+//! The one rule of what counts: nothing that is empty passes, and nothing that failed does.
+//!
+//! A run that granted nothing finds no overlap, and a cell that was not run breaks no promise. What is measured and what is
+//! done to servers are told by different reports; both bring what they have as [`Evidence`].
+
+use std::collections::BTreeMap;
+
+/// What a part of a run has to show for itself.
+#[derive(Debug)]
+pub struct Evidence<'a, F> {
+    /// Whether something was granted, or whatever else it is there for was had.
+    pub granted: bool,
+    /// What was done of what was planned, and in which words: `(done, planned, "faults were done")`.
+    pub done: Option<(u64, u64, &'static str)>,
+    /// What failed, by kind.
+    pub errors: &'a BTreeMap<String, u64>,
+    /// Whether the plan explains errors of a kind.
+    pub is_expected: F,
+}
+
+impl<F: Fn(&str) -> bool> Evidence<'_, F> {
+    /// What keeps it from counting, a sentence each.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if !self.granted {
+            problems.push("nothing was granted".to_owned());
+        }
+        if let Some((done, planned, what)) = self.done
+            && done < planned
+        {
+            problems.push(format!("{done} of {planned} {what}"));
+        }
+        for (kind, count) in self.errors {
+            if !(self.is_expected)(kind) {
+                problems.push(format!(
+                    "{count} times {kind:?}, which nothing here explains"
+                ));
+            }
+        }
+        problems
+    }
+}
+
+/// A run without parts.
+#[must_use]
+pub fn nothing(parts: usize) -> Option<String> {
+    (parts == 0).then(|| "no cell was run".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_empty_or_failed_is_a_problem() {
+        let problems = |granted, done, errors: &[(&str, u64)]| {
+            let errors = errors.iter().map(|&(kind, count)| (kind.to_owned(), count));
+            let evidence = Evidence {
+                granted,
+                done: Some((done, 2, "faults were done")),
+                errors: &errors.collect(),
+                is_expected: |kind: &str| kind == "no answer",
+            };
+            evidence.problems()
+        };
+        assert_eq!(problems(true, 2, &[("no answer", 3)]), Vec::<String>::new());
+        assert_eq!(problems(false, 2, &[]), ["nothing was granted"]);
+        assert_eq!(problems(true, 1, &[]), ["1 of 2 faults were done"]);
+        assert_eq!(
+            problems(true, 2, &[("no answer", 3), ("other", 1)]),
+            ["1 times \"other\", which nothing here explains"]
+        );
+        assert_eq!(nothing(0).as_deref(), Some("no cell was run"));
+        assert_eq!(nothing(1), None);
+    }
+}
