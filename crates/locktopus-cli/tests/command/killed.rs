@@ -10,9 +10,21 @@ const LEASE: Duration = Duration::from_secs(6);
 
 #[tokio::test]
 async fn the_guardian_ends_the_program_and_the_lease_ends_by_itself() {
+    ends_with(false).await;
+}
+
+#[tokio::test]
+async fn the_guardian_does_so_when_nobody_reads_what_it_says() {
+    ends_with(true).await;
+}
+
+async fn ends_with(nobody_reads: bool) {
     let place = Place::new().await;
     let mut child = place.script(&["--name", "a", "--lease", "6s"], STUBBORN);
     let pid = place.pid("pid").await;
+    if nobody_reads {
+        drop(child.stderr.take());
+    }
     let killed = Instant::now();
     signal("KILL", child.id().unwrap()).await;
     child.wait().await.unwrap();

@@ -125,6 +125,34 @@ async fn when_it_was_held_long_enough() {
 }
 
 #[tokio::test]
+async fn a_stopped_program_is_woken_to_end() {
+    let place = Place::new().await;
+    // Until it is told to go on, it hears no TERM.
+    let script = "trap 'touch termed; exit 0' TERM; echo $$ >pid.new; mv pid.new pid; while :; do sleep 0.05; done";
+    let child = place.script(&OPTIONS, script);
+    let pid = place.pid("pid").await;
+    signal("STOP", pid).await;
+    place.node().command(&["DEL", "a"]).await.unwrap();
+    let ran = finished(child).await;
+    assert_eq!(ran.code, 76, "{ran:?}");
+    assert!(ran.err.contains("(TERM)"), "{ran:?}");
+    assert!(place.room().join("termed").exists());
+}
+
+#[tokio::test]
+async fn a_loss_that_is_found_after_the_work_is_told() {
+    let place = Place::new().await;
+    let script = "echo $$ >pid; while [ ! -e go ]; do sleep 0.01; done; exit 5";
+    let child = place.script(&["--name", "a", "--lease", "60s"], script);
+    place.pid("pid").await;
+    place.node().command(&["DEL", "a"]).await.unwrap();
+    std::fs::write(place.room().join("go"), "").unwrap();
+    let ran = finished(child).await;
+    assert_eq!(ran.code, 76, "{ran:?}");
+    assert!(ran.err.contains("ended with 5"), "{ran:?}");
+}
+
+#[tokio::test]
 async fn a_leader_campaigns_again() {
     let place = Place::new().await;
     let script = "echo $LOCKTOPUS_TOKEN >>terms; exec sleep 60";

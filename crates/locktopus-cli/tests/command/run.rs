@@ -131,6 +131,26 @@ async fn signals_are_passed_on() {
 }
 
 #[tokio::test]
+async fn what_was_ignored_stays_ignored() {
+    let place = Place::new().await;
+    let own = env!("CARGO_BIN_EXE_locktopus");
+    let script = format!(
+        "trap '' HUP; exec {own} -q run --name a -- \
+         sh -c 'echo $$ >pid; while [ ! -e go ]; do sleep 0.01; done; exit 9'"
+    );
+    let mut shell = tokio::process::Command::new("sh");
+    shell
+        .args(["-c", &script])
+        .env("LOCKTOPUS_URL", place.url());
+    shell.current_dir(place.room()).kill_on_drop(true);
+    let mut child = shell.spawn().unwrap();
+    place.pid("pid").await;
+    signal("HUP", child.id().unwrap()).await;
+    std::fs::write(place.room().join("go"), "").unwrap();
+    assert_eq!(child.wait().await.unwrap().code(), Some(9));
+}
+
+#[tokio::test]
 async fn what_is_left_running_ends_before_the_lock_does() {
     let place = Place::new().await;
     let script = "sh -c 'trap \"\" TERM; echo $$ >new; mv new pid; while :; do sleep 0.05; done' & \
