@@ -187,6 +187,7 @@ mod taking {
 /// Attributes inside, above and below.
 #[expect(clippy::mixed_attributes_style, reason = "it has to work")]
 #[doc(hidden)]
+#[deny(unused_variables)]
 #[locked(name = "a", locks = memory().await)]
 #[must_use = "an attribute below"]
 #[allow(clippy::needless_pass_by_value)]

@@ -67,6 +67,10 @@ pub(crate) async fn unless_cancelled<F: Future>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract::backend_error::{BackendError, Executed};
+    use crate::contract::kind::{LockKind, LockTarget};
+    use crate::contract::name::LockName;
+    use crate::engine::error::Phase;
 
     #[tokio::test(start_paused = true)]
     async fn pauses_grow_to_a_bound_and_begin_anew() {
@@ -83,5 +87,28 @@ mod tests {
         }
         pauses.reset();
         assert_eq!(pauses.next, FIRST);
+    }
+
+    #[test]
+    fn what_time_mends_is_waited_out() {
+        let target = LockTarget::new(LockName::new("l").unwrap(), LockKind::Reentrant);
+        let failed = |kind| LockError::Backend {
+            target: target.clone(),
+            phase: Phase::Acquire,
+            source: BackendError::new("test", kind, Executed::No, "for a test"),
+        };
+        for (kind, passes) in [
+            (BackendErrorKind::Unavailable, true),
+            (BackendErrorKind::Timeout, true),
+            (BackendErrorKind::NotReplicated, true),
+            (BackendErrorKind::Refused, true),
+            (BackendErrorKind::Denied, false),
+            (BackendErrorKind::OtherKind, false),
+            (BackendErrorKind::Unsupported, false),
+            (BackendErrorKind::Closed, false),
+        ] {
+            assert_eq!(may_pass(&failed(kind)), passes, "{kind:?}");
+        }
+        assert!(!may_pass(&LockError::ShutDown));
     }
 }
