@@ -53,6 +53,8 @@ impl Scenario {
 pub enum Strategy {
     /// This library.
     Locktopus,
+    /// The floor: a bare hand-off, a lock only while nobody dies, and for nobody to use (feature `peers`).
+    Bare,
     /// The reference: a hash, publish on release, everybody tries again (feature `peers`).
     R1,
     /// The rslock crate (feature `peers`).
@@ -68,7 +70,9 @@ impl Strategy {
         let java = matches!(client, Client::Redisson);
         match self {
             Self::Locktopus => !java && !matches!(kind, Kind::SpinLock),
-            Self::R1 | Self::Rslock => !java && matches!(kind, Kind::Lock | Kind::Mutex),
+            Self::Bare | Self::R1 | Self::Rslock => {
+                !java && matches!(kind, Kind::Lock | Kind::Mutex)
+            }
             Self::Redisson => {
                 java && matches!(
                     kind,
@@ -95,7 +99,7 @@ names! {
     Scenario: Uncontended = "uncontended", ManyLocks = "many-locks", HotLock = "hot-lock",
         RemoteWaiter = "remote-waiter", ReadersWriters = "readers-writers", Renewal = "renewal",
         HeldMemory = "held-memory", WaitingMemory = "waiting-memory";
-    Strategy: Locktopus = "locktopus", R1 = "R1", Rslock = "rslock", Redisson = "redisson";
+    Strategy: Locktopus = "locktopus", Bare = "bare", R1 = "R1", Rslock = "rslock", Redisson = "redisson";
 }
 
 /// One measurement, to be repeated in every round.

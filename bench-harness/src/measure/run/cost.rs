@@ -201,7 +201,7 @@ fn is_sent(name: &str, strategy: Strategy) -> bool {
     let own = match strategy {
         // Where replicas have to confirm: both follow the script in one pipeline, and no script calls them.
         Strategy::Locktopus => matches!(name, "wait" | "role"),
-        Strategy::R1 => false,
+        Strategy::Bare | Strategy::R1 => false,
         // Takes its locks by plain SET.
         Strategy::Rslock => name == "set",
         // Waits for replicas, where there are some.

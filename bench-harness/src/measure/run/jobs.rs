@@ -88,7 +88,7 @@ pub(super) fn subject(place: &Place, task: &Task) -> Subject {
     let lock_kind = match task.strategy {
         Strategy::Locktopus | Strategy::Redisson => task.kind.name(),
         Strategy::R1 => "lock",
-        Strategy::Rslock => "mutex",
+        Strategy::Bare | Strategy::Rslock => "mutex",
     };
     Subject {
         scenario: task.scenario.name().to_owned(),

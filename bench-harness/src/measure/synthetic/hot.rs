@@ -40,6 +40,16 @@ pub(super) fn contention(report: &mut Report, round: u32, random: &mut Random) {
                 },
             ),
             (
+                "bare",
+                Shape {
+                    hand_off_x: 1.4,
+                    spread: 0.1,
+                    commands: 2.0,
+                    cpu_us: 40.0,
+                    greed: 0.0,
+                },
+            ),
+            (
                 "R1",
                 Shape {
                     hand_off_x: 3.0 * w.powf(0.55),

@@ -187,7 +187,7 @@ fn arrivals(pacing: Pacing) -> Option<u64> {
 fn kind_of_reference(strategy: &str) -> Option<&'static str> {
     match strategy {
         "R1" => Some("lock"),
-        "rslock" => Some("mutex"),
+        "bare" | "rslock" => Some("mutex"),
         _ => None,
     }
 }

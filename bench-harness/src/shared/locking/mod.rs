@@ -2,17 +2,23 @@
 //!
 //! Locktopus itself is not here: each program asks it for more than any other library offers.
 
+#[cfg(feature = "peers")]
+mod bare;
 mod client;
 mod kind;
 #[cfg(feature = "peers")]
 mod r1;
 #[cfg(feature = "peers")]
 mod rslock;
+#[cfg(feature = "peers")]
+mod script;
 mod subject;
 
 #[cfg(feature = "peers")]
 use std::time::Duration;
 
+#[cfg(feature = "peers")]
+pub(crate) use bare::connect as bare;
 pub use client::Client;
 pub use kind::Kind;
 #[cfg(feature = "peers")]

@@ -5,35 +5,35 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use locktopus_protocol::{Channel, ChannelFlavour, PushEvent, RedisClient, Reply, Route};
+use locktopus_protocol::{Channel, ChannelFlavour, PushEvent, RedisClient};
 use tokio::sync::Notify;
 
+use super::script::{Script, script};
 use super::{Held, Kind, LEASE, Subject};
 use crate::shared::error_chain::chain;
 
-const ACQUIRE: &str = "\
+static ACQUIRE: Script = script!(
+    "\
 if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
   redis.call('hincrby', KEYS[1], ARGV[2], 1)
   redis.call('pexpire', KEYS[1], ARGV[1])
   return -1
 end
-return redis.call('pttl', KEYS[1])";
+return redis.call('pttl', KEYS[1])"
+);
 
-const RELEASE: &str = "\
+static RELEASE: Script = script!(
+    "\
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end
 if redis.call('hincrby', KEYS[1], ARGV[1], -1) > 0 then return 0 end
 redis.call('del', KEYS[1])
 redis.call('publish', ARGV[2], '0')
-return 1";
-
-static ACQUIRE_SHA: LazyLock<String> =
-    LazyLock::new(|| sha1_smol::Sha1::from(ACQUIRE).digest().to_string());
-static RELEASE_SHA: LazyLock<String> =
-    LazyLock::new(|| sha1_smol::Sha1::from(RELEASE).digest().to_string());
+return 1"
+);
 
 pub(crate) async fn connect(url: &str) -> Result<Arc<dyn Subject>, String> {
     let client = locktopus::connect_client(url)
@@ -88,7 +88,9 @@ impl R1 {
     async fn try_once(&self, lock: &str, owner: &str) -> Result<i64, &'static str> {
         let lease = LEASE.as_millis().to_string();
         let args: [&[u8]; 2] = [lease.as_bytes(), owner.as_bytes()];
-        eval(&*self.client, ACQUIRE, &ACQUIRE_SHA, lock, &args).await
+        ACQUIRE
+            .run(&*self.client, &[lock.as_bytes()], &args)
+            .await
     }
 }
 
@@ -154,31 +156,9 @@ impl Held for HeldLock {
     async fn release(self: Box<Self>) -> Result<(), &'static str> {
         let channel = format!("r1__channel:{{{}}}", self.lock);
         let args: [&[u8]; 2] = [self.owner.as_bytes(), channel.as_bytes()];
-        eval(&*self.client, RELEASE, &RELEASE_SHA, &self.lock, &args)
+        RELEASE
+            .run(&*self.client, &[self.lock.as_bytes()], &args)
             .await
             .map(drop)
-    }
-}
-
-async fn eval(
-    client: &dyn RedisClient,
-    source: &str,
-    sha: &str,
-    key: &str,
-    args: &[&[u8]],
-) -> Result<i64, &'static str> {
-    let slot = Route::Slot(locktopus_protocol::slot::key_slot(key.as_bytes()));
-    let mut command: Vec<&[u8]> = vec![b"EVALSHA", sha.as_bytes(), b"1", key.as_bytes()];
-    command.extend(args);
-    let reply = match client.command(slot, &command).await {
-        Err(locktopus_protocol::ClientError::Rejected { code, .. }) if code == "NOSCRIPT" => {
-            (command[0], command[1]) = (b"EVAL", source.as_bytes());
-            client.command(slot, &command).await
-        }
-        reply => reply,
-    };
-    match reply {
-        Ok(Reply::Int(value)) => Ok(value),
-        _ => Err("backend"),
     }
 }

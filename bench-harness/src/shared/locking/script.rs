@@ -1,0 +1,56 @@
+//! The scripts of the references, sent as their users would: by digest, and whole where the server does not know it.
+
+use std::sync::LazyLock;
+
+use locktopus_protocol::{ClientError, RedisClient, Reply, Route};
+
+/// A script and the digest by which servers know it.
+pub(super) struct Script {
+    source: &'static str,
+    digest: LazyLock<String>,
+}
+
+impl Script {
+    /// A script whose `digest` is that of `source`; see [`script!`].
+    pub(super) const fn new(source: &'static str, digest: fn() -> String) -> Self {
+        Self {
+            source,
+            digest: LazyLock::new(digest),
+        }
+    }
+
+    /// Runs it where `keys` are served, which must be in one slot. Its answer must be a number.
+    pub(super) async fn run(
+        &self,
+        client: &dyn RedisClient,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+    ) -> Result<i64, &'static str> {
+        let slot = Route::Slot(locktopus_protocol::slot::key_slot(keys[0]));
+        let count = keys.len().to_string();
+        let mut command: Vec<&[u8]> = vec![b"EVALSHA", self.digest.as_bytes(), count.as_bytes()];
+        command.extend(keys.iter().chain(args));
+        let reply = match client.command(slot, &command).await {
+            Err(ClientError::Rejected { code, .. }) if code == "NOSCRIPT" => {
+                (command[0], command[1]) = (b"EVAL", self.source.as_bytes());
+                client.command(slot, &command).await
+            }
+            reply => reply,
+        };
+        match reply {
+            Ok(Reply::Int(value)) => Ok(value),
+            _ => Err("backend"),
+        }
+    }
+}
+
+/// A [`Script`] of this text.
+macro_rules! script {
+    ($source:literal) => {
+        super::script::Script::new($source, || {
+            sha1_smol::Sha1::from($source).digest().to_string()
+        })
+    };
+}
+
+pub(super) use script;
