@@ -7,13 +7,14 @@
 --       7 fencing tokens to reserve, 0 = none   8 smallest token   9 PUBLISH or SPUBLISH
 --       10 how long to keep a place in the queue in ms, absent or '' = do not queue   11 inbox channel
 --       12 channel (fair lock and semaphores)   13 1 = if granted, send a recall to the inbox when others want it
+--       14 1 = nothing was ever asked for under this owner, and nobody wants to know where it stands
 -- Reply server time in us: granted, and this is the first token if any was asked for; or
 --       {status, value, server time in us, ...}
 --       1 granted, value = first token or 0      (also when the owner holds it already: a repeated attempt)
 --       0 not available, value = the remaining lease that blocks it in ms, -1 = no expiry
 --       2 too late, value = 0: nothing was done
 --       3 queued, value as for 0; how many are ahead; the last token given; 1 if another library's client holds
---         it, or is ahead (fair lock)
+--         it, or is ahead (fair lock). With ARGV[14] just 1 if anybody is ahead, and no token
 --       error WRONGKIND: the name is in use as another kind, and nothing was done
 --
 -- Whatever can be refused is refused before the lock is written, so an error leaves no lock behind.

@@ -25,7 +25,7 @@ pub const PARTS: [Part; 9] = [
         what: "locks",
         commands: "+eval +evalsha +time +ping +get +set +del +exists +pexpire +pttl \
                    +hset +hget +hdel +hexists +hkeys +hgetall +hmget \
-                   +zadd +zrem +zrange +zcard +zrank",
+                   +zadd +zrem +zpopmin +zrange +zcard +zrank",
         places: &[
             "~app:*",
             "~redisson_lock_token:",

@@ -88,9 +88,7 @@ impl R1 {
     async fn try_once(&self, lock: &str, owner: &str) -> Result<i64, &'static str> {
         let lease = LEASE.as_millis().to_string();
         let args: [&[u8]; 2] = [lease.as_bytes(), owner.as_bytes()];
-        ACQUIRE
-            .run(&*self.client, &[lock.as_bytes()], &args)
-            .await
+        ACQUIRE.run(&*self.client, &[lock.as_bytes()], &args).await
     }
 }
 

@@ -38,6 +38,10 @@ pub struct AcquireAttempt {
     /// [`Wake::Wanted`](crate::Wake::Wanted). A grant out of the queue need not; nor a backend that does not
     /// say [`supports_recall`](crate::BackendInfo::supports_recall).
     pub recall: bool,
+    /// No earlier attempt under this owner id was granted or queued, or may still be, and nobody wants to know where it stands in the queue. A backend may
+    /// then answer [`Queued`](AttemptOutcome::Queued) sooner, with less: `ahead` 1 if anybody is ahead, and `fence` 0, as no
+    /// grant to this owner can be older. `false` is always right.
+    pub first: bool,
     /// How long to remember the grant's token; `None`: as long as the backend does by default. Not for kinds and
     /// backends without tokens, nor for backends that remember them anyway.
     pub token_retention: Option<TokenRetention>,
@@ -57,6 +61,7 @@ impl AcquireAttempt {
             floor: None,
             place: None,
             recall: false,
+            first: false,
             token_retention: None,
         }
     }
@@ -81,7 +86,7 @@ pub enum AttemptOutcome {
     Queued {
         /// What is left of the lease in the way. `None` if it has no expiry.
         remaining: Option<Duration>,
-        /// How many are ahead in the queue.
+        /// How many are ahead in the queue. Perhaps only whether anybody is, after a [first](AcquireAttempt::first) attempt.
         ahead: u64,
         /// The last token given to anybody when the attempt was executed. A pushed grant to this owner with a token
         /// that is not greater is older than this answer.

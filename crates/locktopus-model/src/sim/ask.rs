@@ -46,6 +46,8 @@ pub(super) enum Ask {
         place_ms: Option<i64>,
         /// To be told when others want it.
         recall: bool,
+        /// Nothing was asked for under this owner before.
+        first: bool,
     },
     /// Give it back, or the place.
     Release {

@@ -98,6 +98,7 @@ impl Calls {
                 floor: *rng.pick(&[0, 0, 0, clock + 5_000]),
                 place_ms: *rng.pick(&[None, Some(50_000), Some(250_000)]),
                 recall: rng.permille(400),
+                first: rng.permille(300),
             },
             10..15 => Ask::Release {
                 owner,

@@ -1,7 +1,8 @@
 -- Taking a place in the waiting queue of every kind but the fair lock. Needs what the queue needs, and `time`. Defines `enter`.
 
--- Takes a place at the end, or keeps the one there is. Returns how many are ahead.
-local function enter(owner, place, rest)
+-- Takes a place at the end, or keeps the one there is. Returns how many are ahead; of a newcomer at most 1, as they are not
+-- counted for it.
+local function enter(owner, place, rest, _, newcomer)
   -- Milliseconds have few enough digits to be written out by themselves, microseconds have not.
   local record = (now - now % 1000) / 1000 + place .. ' ' .. rest
   local new = redis.call('HSET', KEYS[4], owner, record) == 1
@@ -16,7 +17,7 @@ local function enter(owner, place, rest)
       ticket = string.format('%.0f', last + 1)
     end
     redis.call('ZADD', KEYS[3], ticket, owner)
-    ahead = last and redis.call('ZCARD', KEYS[3]) - 1 or 0
+    ahead = last and (newcomer and 1 or redis.call('ZCARD', KEYS[3]) - 1) or 0
   end
   -- Heartbeats keep the queue; of a hot one whose waiters leave before their first, every sixteenth newcomer.
   local ttl = math.max(60000, 2 * place)

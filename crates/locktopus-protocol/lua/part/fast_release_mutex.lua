@@ -1,5 +1,5 @@
 -- Fast path of releasing a mutex, before anything else is even defined: nobody waits for it, and there is no recall
--- note. Defines `released`.
+-- note. Not looked at first where somebody probably waits: then the head of the queue is. Defines `released`.
 local holder = redis.pcall('GET', KEYS[1])
 local released = holder == ARGV[1]
 if released then
@@ -7,7 +7,7 @@ if released then
   if publish == '' then
     return 0
   end
-  if not KEYS[3] or redis.call('EXISTS', KEYS[3], KEYS[4]) == 0 then
+  if ARGV[8] ~= '1' and (not KEYS[3] or redis.call('EXISTS', KEYS[3], KEYS[4]) == 0) then
     local receivers = redis.pcall(publish, channel, '0')
     return type(receivers) == 'number' and receivers or -1
   end

@@ -1,8 +1,11 @@
 -- What blocks the lock, and waiting for it, before anything is defined that only granting needs.
 -- Needs `late`, `status`, `kind_conflict`, `recall`, `enter`; KEYS and ARGV of acquire. Defines `owner`, `lease`, `mode`, `permits`,
--- `tokens`, `floor`, `wait`, and `code`, `remaining`, `foreign` as `status` returns them.
+-- `tokens`, `floor`, `newcomer`, `wait`, and `code`, `remaining`, `foreign` as `status` returns them.
 local owner, lease, mode, permits = ARGV[1], ARGV[2], ARGV[5], tonumber(ARGV[6])
 local tokens, floor = tonumber(ARGV[7]), tonumber(ARGV[8])
+-- Most attempts that have to wait are the first of their owner, and many of those are granted before their second: what only
+-- later ones need is not looked up. No grant was pushed to this owner before, so every token is a new one.
+local newcomer = ARGV[14] == '1'
 
 if late then
   return {2, 0, now}
@@ -13,15 +16,21 @@ local function wait(remaining, foreign)
     return {0, remaining, now}
   end
   local rest = table.concat({lease, ARGV[7], ARGV[6], mode, ARGV[11]}, ' ')
-  local ahead, others = enter(owner, tonumber(ARGV[10]), rest, foreign)
-  return {3, remaining, now, ahead, tonumber(redis.call('GET', KEYS[2]) or 0) or 0, math.max(foreign or 0, others or 0)}
+  local ahead, others = enter(owner, tonumber(ARGV[10]), rest, foreign, newcomer)
+  local last = newcomer and 0 or tonumber(redis.call('GET', KEYS[2]) or 0) or 0
+  return {3, remaining, now, ahead, last, math.max(foreign or 0, others or 0)}
 end
 
 local code, remaining, foreign = status(owner, mode, permits)
 -- Expired permits may be too few for this one and enough for waiters ahead.
 if code == 2 and not came_back then
-  recall()
-  return wait(remaining, foreign)
+  local answer = wait(remaining, foreign)
+  -- Whoever was first to wait has sent the recall; if those ahead were passed over since, their heartbeats and this owner's
+  -- send another.
+  if not newcomer or answer[4] ~= 1 then
+    recall()
+  end
+  return answer
 end
 if code == 4 then
   return kind_conflict(KEYS[6])

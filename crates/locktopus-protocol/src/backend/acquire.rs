@@ -2,7 +2,7 @@
 
 use locktopus_core::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, Executed, FencingToken,
-    LockKind,
+    LockKind, Mode,
 };
 use tokio::time::Instant;
 
@@ -29,7 +29,11 @@ impl Context {
                         && Box::pin(self.listen_for_waiter(attempt, &keys)).await =>
                 {
                     // Something may have been published before the subscription was confirmed.
-                    let again = Box::pin(self.try_once(attempt, &keys)).await;
+                    let again = AcquireAttempt {
+                        first: false,
+                        ..attempt.clone()
+                    };
+                    let again = Box::pin(self.try_once(&again, &keys)).await;
                     let again = again.ok().and_then(|acquired| acquired.outcome);
                     return Ok(again.unwrap_or(outcome));
                 }
@@ -81,7 +85,7 @@ impl Context {
             place,
         ] = numbers.each();
         // Some kinds have further arguments.
-        let mut args = Vec::with_capacity(13);
+        let mut args = Vec::with_capacity(14);
         args.extend([
             attempt.owner.expose(),
             lease,
@@ -110,11 +114,20 @@ impl Context {
             args.resize(10, b"");
             args.extend([inbox, b"", b"1"]);
         }
+        let queues = kind.mode() == Mode::Exclusive && attempt.place.is_some();
+        if attempt.first && queues {
+            args.resize(13, b"");
+            args.push(b"1");
+        }
         let Confirmed { reply, unconfirmed } = self
             .run_confirmed(script, slot, &keys.scripts(), &args, attempt.deadline)
             .await
             .map_err(|error| other_kind::tell(error, |_| &attempt.target))?;
         let acquired = self.decoder(script).acquired(&reply, tokens > 0)?;
+        keys.note_wait(matches!(
+            acquired.outcome,
+            Some(AttemptOutcome::Queued { .. })
+        ));
         self.clock.observe(slot, sent, acquired.server_micros);
         match (&acquired.outcome, unconfirmed) {
             (Some(AttemptOutcome::Granted { .. }), Some(unconfirmed)) => {

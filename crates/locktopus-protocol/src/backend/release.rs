@@ -38,7 +38,11 @@ impl Context {
             retention,
             keys.native.as_deref().unwrap_or_default(),
         ];
-        args.extend(keys.notify_args().into_iter().flatten());
+        match keys.notify_args() {
+            Some(notify) => args.extend(notify),
+            None if keys.others_wait() => args.push(b"1"),
+            None => {}
+        }
         let (slot, named, deadline) = (keys.slot(), keys.scripts(), request.deadline);
         let reply = match (kind, &self.safety) {
             // The hold is in the first key alone, so it can be released even while its slot migrates. Waiters in the queue

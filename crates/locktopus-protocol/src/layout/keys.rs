@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use crate::layout::slot::key_slot;
 ///
 /// The main key is the lock's name itself. Everything beside it is named as Redisson does: a prefix, then
 /// the name as a hash tag, so that a cluster keeps all of it in one slot.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Keys {
     /// The keys that scripts get as `KEYS`, in their order: the lock itself; its last fencing token; its queue and its
     /// waiters; further ones of its kind. A mutex shared with others stops after the second or the first, and a latch has
@@ -31,6 +32,8 @@ pub struct Keys {
     pub native: Option<Bytes>,
     slot: u16,
     has_token: bool,
+    /// Whether the last attempt of this client had to wait.
+    waited: AtomicBool,
 }
 
 /// How many keys the lock, its token, its queue and its waiters are.
@@ -91,6 +94,7 @@ impl Keys {
             native,
             slot,
             has_token: kind.has_tokens() || kind.hands_off(),
+            waited: AtomicBool::new(false),
         }
     }
 
@@ -132,6 +136,16 @@ impl Keys {
                 Notification::List(list) => [&b""[..], list.as_bytes()],
                 _ => [self.main().as_bytes(), b""],
             })
+    }
+
+    /// Notes whether an attempt of this client had to wait.
+    pub(crate) fn note_wait(&self, waited: bool) {
+        self.waited.store(waited, Ordering::Relaxed);
+    }
+
+    /// Whether somebody probably waits for the lock, as far as attempts of this client have told.
+    pub(crate) fn others_wait(&self) -> bool {
+        self.waited.load(Ordering::Relaxed)
     }
 
     /// All of them, as scripts get them.

@@ -44,6 +44,8 @@ pub(super) enum Obstacle {
     Queued {
         remaining: Option<Duration>,
         ahead: u64,
+        /// Whether `ahead` is how many, or only whether anybody is.
+        counted: bool,
     },
     Failed(BackendError),
 }
@@ -155,7 +157,11 @@ impl<'a> Acquisition<'a> {
     fn report(&mut self, obstacle: &Obstacle) {
         let (ahead, remaining) = match *obstacle {
             Obstacle::Held(remaining) => (None, remaining),
-            Obstacle::Queued { remaining, ahead } => (Some(ahead), remaining),
+            Obstacle::Queued {
+                remaining,
+                ahead,
+                counted,
+            } => (counted.then_some(ahead), remaining),
             Obstacle::Failed(_) => return,
         };
         ahead.into_iter().for_each(|ahead| self.position.is(ahead));
@@ -181,8 +187,15 @@ impl<'a> Acquisition<'a> {
             && self.state.hints.is_some()
             && self.state.place.is_none()
             && !self.state.late_attempt;
+        // Who watches a wait is told how many are ahead. Of one that watches nothing a first attempt tells only whether somebody
+        // is, and later ones how many.
+        let first = self.state.unsettled.is_none()
+            && self.state.place.is_none()
+            && !self.state.late_attempt
+            && self.plan.progress.is_none();
         let attempt = AcquireAttempt {
             recall,
+            first: first && self.state.hints.is_some(),
             permits: self.plan.permits,
             place: self.state.terms.place.filter(|_| self.takes_place()),
             tokens: self.state.terms.tokens,
@@ -230,7 +243,11 @@ impl<'a> Acquisition<'a> {
                 // `unsettled` stays: a place in the queue must be given up too.
                 self.state.failing_since = None;
                 self.state.place = Some(Place { sent, fence });
-                Ok(Err(Obstacle::Queued { remaining, ahead }))
+                Ok(Err(Obstacle::Queued {
+                    remaining,
+                    ahead,
+                    counted: !attempt.first || ahead == 0,
+                }))
             }
             Err(error) => Ok(Err(self.failed(error, begun)?)),
         }

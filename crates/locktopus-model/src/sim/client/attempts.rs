@@ -87,6 +87,10 @@ impl Process {
             && acquisition.place.is_none()
             && !acquisition.late_attempt;
         let recall = acquisition.recall;
+        let first = listens
+            && !acquisition.unsettled
+            && acquisition.place.is_none()
+            && !acquisition.late_attempt;
         acquisition.unsettled = true;
         acquisition.in_flight = true;
         let deadline = acquisition.deadline;
@@ -111,6 +115,7 @@ impl Process {
             floor: 0,
             not_after: self.not_after(deadline),
             recall,
+            first,
         };
         self.enter(task, Phase::Attempting);
         self.send(Purpose::Attempt(task), ask, deadline);

@@ -24,7 +24,10 @@ impl Judge {
                     .waiters
                     .iter()
                     .position(|waiter| waiter.owner == *owner);
+                let counted = !matches!(run.ask, Ask::Acquire { first: true, .. });
                 let ahead = usize::try_from(*ahead).ok();
+                let place = place.map(|place| if counted { place } else { place.min(1) });
+                let ahead = ahead.map(|ahead| if counted { ahead } else { ahead.min(1) });
                 !holds && place == ahead && waits && is_left(run, *remaining_ms, after)
             }
             Answer::Extended(Extension::Extended) => {

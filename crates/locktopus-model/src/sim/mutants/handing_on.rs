@@ -29,8 +29,15 @@ pub(super) const PATCHES: &[Wrong] = &[
         "nobody hears of a release",
         Kind::Lock,
         "_release",
-        "local receivers = redis.pcall(publish, channel, '0')",
-        "local receivers = 0",
+        "KEYS[4]) == 0) then\n  local receivers = redis.pcall(publish, channel, '0')",
+        "KEYS[4]) == 0) then\n  local receivers = 0",
+    ),
+    wrong(
+        "nobody hears of a release that expected somebody in line",
+        Kind::Mutex,
+        "_release",
+        "EXISTS', KEYS[4]) == 0 then\n      local receivers = redis.pcall(publish, channel, '0')",
+        "EXISTS', KEYS[4]) == 0 then\n      local receivers = 0",
     ),
     wrong(
         "the lock is handed to the dead",
@@ -69,8 +76,8 @@ pub(super) const PATCHES: &[Wrong] = &[
     )
     .and(&[
         (
-            "local head, head_lease, head_inbox, wanted\n",
-            "local head, head_lease, head_inbox, wanted\nlocal certain\n",
+            "local head, ticket, head_lease, head_inbox, wanted\n",
+            "local head, ticket, head_lease, head_inbox, wanted\nlocal certain\n",
         ),
         (
             "if fast_token then\n  redis.call('HSET', KEYS[1], head, 1)",
@@ -79,8 +86,8 @@ pub(super) const PATCHES: &[Wrong] = &[
              if certain then\n  redis.call('HSET', KEYS[1], head, 1)",
         ),
         (
-            "if fast_token then\n  redis.call('ZREM', KEYS[3], head)",
-            "if certain then\n  redis.call('ZREM', KEYS[3], head)",
+            "if fast_token then\n  redis.call('HDEL', KEYS[4], head)",
+            "if certain then\n  redis.call('HDEL', KEYS[4], head)",
         ),
         (
             "  redis.pcall(publish, head_inbox, text .. ' ' .. head)\n  return 1",
@@ -112,8 +119,22 @@ pub(super) const PATCHES: &[Wrong] = &[
         "one who was handed the lock keeps its place",
         Kind::Lock,
         "_release",
-        "  redis.call('ZREM', KEYS[3], head)\n  redis.call('HDEL', KEYS[4], head)\n",
-        "",
+        "local popped = redis.call('ZPOPMIN', KEYS[3])",
+        "local popped = redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')",
+    ),
+    wrong(
+        "a head that is passed over is taken out of the line",
+        Kind::Lock,
+        "_release",
+        "if head then\n  redis.call('ZADD', KEYS[3], ticket, head)",
+        "if false then\n  redis.call('ZADD', KEYS[3], ticket, head)",
+    ),
+    wrong(
+        "a line that is put back is there for ever",
+        Kind::Mutex,
+        "_release",
+        "if redis.call('PTTL', KEYS[3]) == -1 then",
+        "if false then",
     ),
     wrong(
         "one who was handed the lock keeps its place, the long way",

@@ -29,8 +29,8 @@ pub(super) const PATCHES: &[Wrong] = &[
         "a waiter extends the holder's lease",
         Kind::Lock,
         "_acquire",
-        "if code == 2 and not came_back then\n  recall()",
-        "if code == 2 and not came_back then\n  extend_hold(owner, lease)\n  recall()",
+        "if code == 2 and not came_back then\n",
+        "if code == 2 and not came_back then\n  extend_hold(owner, lease)\n",
     ),
     wrong(
         "a repeated attempt shortens the lease",
@@ -137,8 +137,15 @@ pub(super) const PATCHES: &[Wrong] = &[
         "nobody is asked for a lease that is kept",
         Kind::Lock,
         "_acquire",
-        "if code == 2 and not came_back then\n  recall()",
-        "if code == 2 and not came_back then",
+        "  if not newcomer or answer[4] ~= 1 then\n    recall()\n  end\n",
+        "",
+    ),
+    wrong(
+        "the first to wait does not ask for a lease that is kept",
+        Kind::Lock,
+        "_acquire",
+        "  if not newcomer or answer[4] ~= 1 then\n    recall()\n  end\n",
+        "  if not newcomer then\n    recall()\n  end\n",
     ),
     wrong(
         "the holder of a mutex is not told, but the note is gone",

@@ -160,7 +160,7 @@ impl Wire {
                 mode,
                 permits,
             } => {
-                let arguments = vec![
+                let mut arguments = vec![
                     bytes(owner),
                     self.layout.kind().letter(*mode),
                     number(*permits),
@@ -169,6 +169,16 @@ impl Wire {
                     number(KEEP_TOKEN_MS),
                     self.native.clone(),
                 ];
+                // A guess of the client that changes only the way through the script: right and wrong, with each lock.
+                if bytes(owner)
+                    .iter()
+                    .map(|byte| u32::from(*byte))
+                    .sum::<u32>()
+                    % 2
+                    == 0
+                {
+                    arguments.push(b"1".to_vec());
+                }
                 Some((
                     &self.programs(*mode).release,
                     self.layout.keys().to_vec(),
@@ -208,6 +218,7 @@ impl Wire {
             floor,
             place_ms,
             recall,
+            first,
         } = ask
         else {
             return Vec::new();
@@ -234,6 +245,10 @@ impl Wire {
             arguments.resize(10, Vec::new());
             let inbox = self.channels(process)[1].clone();
             arguments.extend([inbox, Vec::new(), b"1".to_vec()]);
+        }
+        if *first && place_ms.is_some() && *mode == Mode::Exclusive {
+            arguments.resize(13, Vec::new());
+            arguments.push(b"1".to_vec());
         }
         arguments
     }
