@@ -62,6 +62,7 @@ impl Waiter {
                 "a waiter was granted a held lock ({token:?}) instead of a place"
             ));
         }
+        waiter.attempt.first = false;
         waiter
     }
 

@@ -130,6 +130,7 @@ fn of_queues() -> Vec<Case> {
         queue: true;
         blocks on Flavour::WITH_TOKENS => a_waiter_reserves_its_block;
         queue on Flavour::QUEUED => first_come_first_served, a_place_keeps_its_order, a_place_is_counted,
+            a_first_attempt_is_in_line_too,
             a_release_gives_up_a_place, nobody_overtakes_a_waiter, a_refusal_leaves_no_place;
         queue_end on Flavour::QUEUED => a_place_lapses_and_not_early, a_repeated_place_stays,
             a_dead_waiter_is_passed, many_dead_waiters_are_passed_together,

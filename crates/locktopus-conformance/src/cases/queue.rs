@@ -1,6 +1,6 @@
 //! The queue is served first come, first served, and nobody overtakes.
 
-use locktopus_core::{AttemptOutcome, GroupOutcome};
+use locktopus_core::{AcquireAttempt, AttemptOutcome, GroupOutcome};
 
 use crate::client::Client;
 use crate::ctx::Ctx;
@@ -87,6 +87,35 @@ pub async fn a_place_is_counted(ctx: Ctx) {
     stays(&mut last, 0).await;
     let _ = last.leaves().await;
     a.give_back(&holder).await;
+}
+
+/// An attempt that says it is its owner's first takes a place like any other; it may be told less.
+pub async fn a_first_attempt_is_in_line_too(ctx: Ctx) {
+    let clients = [ctx.first().await, ctx.second().await];
+    let holder = ctx.owner();
+    clients[0].take(&holder, LONG).await;
+    let mut waiters = Vec::new();
+    for i in 0..4 {
+        let client = &clients[i % 2];
+        let attempt = AcquireAttempt {
+            first: true,
+            ..client.attempt_of(&ctx.owner(), LONG)
+        };
+        let waiter = Waiter::join_with(client, attempt).await;
+        let told = waiter.ahead;
+        Rule::Queue.check(
+            told == i as u64 || told == i.min(1) as u64,
+            format_args!("one who came with {i} ahead was told of {told}"),
+        );
+        waiters.push(waiter);
+    }
+    stays(&mut waiters[3], 3).await;
+    clients[0].give_back(&holder).await;
+    for waiter in &mut waiters {
+        waiter.handed().await;
+        clients[0].holder(waiter.owner()).await;
+        waiter.gives_back().await;
+    }
 }
 
 /// A release takes a place away, and is answered `NotHeld`.
