@@ -60,6 +60,13 @@ const MUTANTS: &[(&str, &[Change])] = &[
         )],
     ),
     (
+        "a newcomer leaves the records to expire",
+        &[(
+            "redis.call('PEXPIRE', KEYS[4], math.max(60000, 2 * place), 'GT')",
+            "",
+        )],
+    ),
+    (
         "a waiter whose record is lost queues twice",
         &[(
             "local ahead = (not new or known ~= 0) and",

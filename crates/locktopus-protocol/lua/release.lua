@@ -3,8 +3,8 @@
 -- KEYS  as for acquiring
 -- ARGV  1 owner   2 mode   3 permits   4 PUBLISH or SPUBLISH, or '' to tell nobody   5 channel
 --       6 how long to keep the token in ms, 0 = for ever   7 channel of those who can queue
---       8, 9 how to notify another library's waiters (some mutexes); of locks and other mutexes: 8 1 = somebody probably waits,
---       which changes only what is looked at first
+--       8, 9 how to notify another library's waiters (some mutexes); of others: 8 1 = somebody probably waits, which
+--       changes only what is looked at first
 -- Reply receivers, if it was released: how many heard it, or how many were handed something; -1 if the message could not
 --       be sent. {0}: not held by this owner (at most a place in the queue was given up)
 --       A plain number: before a server sends a table, it looks up a dozen field names in it.
@@ -46,7 +46,7 @@ if KEYS[3] then
       free = fine and code == 0
     end
   end
-  if free and redis.call('EXISTS', KEYS[3]) == 1 then
+  if free and (ARGV[8] == '1' or redis.call('EXISTS', KEYS[3]) == 1) then
     read_clock()
     if released and turn_of_others() then
       local head, record = first(0)

@@ -43,7 +43,7 @@ pub const PARTS: [Part; 9] = [
     },
     Part {
         what: "fair locks",
-        commands: "+llen +lpos +lrange +lrem +rpush +zscore",
+        commands: "+lpos +lrange +lrem +rpush +zscore",
         places: &["~redisson_lock_queue:", "~redisson_lock_timeout:"],
     },
     Part {

@@ -82,7 +82,7 @@ impl Town {
         }
         match event {
             Event::Want if it.state == State::Idle => self.want(person),
-            Event::Try(_) if it.state == State::Waits => self.ask(person),
+            Event::Try(_) if it.state == State::Waits => self.ask(person, false),
             Event::Subscribed(_) | Event::Hear if it.state == State::Waits => {
                 self.people[person].listens = true;
                 self.soon(person, Event::Try(round));
@@ -133,7 +133,7 @@ impl Town {
         (it.state, it.troubled, it.arrived, it.due) = (State::Waits, false, serial, None);
         // Ours listen before they take a place, theirs afterwards.
         (it.listens, it.deaf_since, it.stopped_until) = (native, self.now, 0);
-        self.ask(person);
+        self.ask(person, true);
         if native && self.rng.permille(150) {
             let at = self.now + self.rng.between(1, 5_000);
             self.at(at, person, Event::GiveUp(round));
@@ -145,7 +145,7 @@ impl Town {
         }
     }
 
-    fn ask(&mut self, person: usize) {
+    fn ask(&mut self, person: usize, first: bool) {
         let (owner, round, place) = {
             let it = &self.people[person];
             (it.owner.clone(), it.round, it.place)
@@ -165,6 +165,9 @@ impl Town {
         let texts = [&owner, LEASE, KEEP, "0", "f", "1", "1", "0", "PUBLISH"];
         let mut args: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
         args.extend([place.to_string(), self.inbox(person), self.channel()]);
+        if first {
+            args.extend([String::new(), "1".to_owned()]);
+        }
         let reply = self.eval_ours(|scripts| &scripts.acquire, &args);
         self.note(format!("{person} (ours) asks: {reply:?}"));
         if reply.as_int().is_some() || reply.items().first() == Some(&Reply::Int(1)) {
@@ -202,7 +205,7 @@ impl Town {
             let listener =
                 String::from_utf8_lossy(self.names.native.as_deref().unwrap()).into_owned();
             let (channel, keep) = (self.channel(), KEEP.to_owned());
-            let args = [
+            let mut args = vec![
                 owner,
                 "f".into(),
                 "1".into(),
@@ -211,6 +214,10 @@ impl Town {
                 keep,
                 listener,
             ];
+            // A guess, right or wrong.
+            if self.rng.permille(500) {
+                args.push("1".into());
+            }
             self.eval_ours(|scripts| &scripts.release, &args)
         } else {
             let channel = self.channel().into_bytes();

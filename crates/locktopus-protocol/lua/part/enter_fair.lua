@@ -5,10 +5,15 @@ local REDISSON_WAIT = 300000
 -- How many waiters one look takes in, and how often it looks.
 local LOOK, LOOKS = 64, 16
 
+-- When somebody arrived, by its note.
+local function arrival(note)
+  return tonumber(string.match(note, '^%d+'))
+end
+
 -- Puts back one of our waiters that Redisson removed as dead, by a clock that is ahead. Redisson removes only heads, so other
 -- libraries' waiters belong behind it, and those of ours that arrived later. Returns how many are ahead.
 local function put_back(owner)
-  local arrived = tonumber(redis.call('HGET', KEYS[4], '#' .. owner) or 0)
+  local arrived = arrival(redis.call('HGET', KEYS[4], '#' .. owner) or '0')
   local ahead = 0
   for _ = 1, LOOKS do
     local owners = redis.call('LRANGE', KEYS[3], ahead, ahead + LOOK - 1)
@@ -20,7 +25,7 @@ local function put_back(owner)
       fields[i] = '#' .. other
     end
     for i, other in ipairs(redis.call('HMGET', KEYS[4], unpack(fields))) do
-      if not other or tonumber(other) > arrived then
+      if not other or arrival(other) > arrived then
         redis.call('LINSERT', KEYS[3], 'BEFORE', owners[i], owner)
         return ahead
       end
@@ -30,28 +35,72 @@ local function put_back(owner)
   return redis.call('RPUSH', KEYS[3], owner) - 1
 end
 
+-- Keeps the hash for as long as this place. Only the hash may expire: Redisson's two never do. Others may need it for longer.
+local function keep_records(place)
+  local ttl = math.max(60000, 2 * place)
+  if redis.call('PEXPIRE', KEYS[4], ttl, 'NX') == 0 then
+    redis.call('PEXPIRE', KEYS[4], ttl, 'GT')
+  end
+end
+
+-- Another library's waiter among so many that are ahead, if there is one.
+local function other_ahead(ahead)
+  for _, before in ipairs(ahead > 0 and redis.call('LRANGE', KEYS[3], 0, math.min(ahead, LOOK) - 1) or {}) do
+    if not native(before) then
+      return before
+    end
+  end
+end
+
+-- The place of one that comes back: how many are ahead, another library's waiter among them if there is one, and its deadline,
+-- 0 if it has none. `new` if its record was not there.
+local function come_back(owner, place, new)
+  keep_records(place)
+  -- The record of an old one may be lost while its place is not.
+  local known = tonumber(redis.call('ZSCORE', KEYS[5], owner) or 0)
+  local ahead = (not new or known ~= 0) and redis.call('LPOS', KEYS[3], owner)
+  if not ahead then
+    ahead = new and redis.call('RPUSH', KEYS[3], owner) - 1 or put_back(owner)
+  end
+  return ahead, other_ahead(ahead), known
+end
+
+-- The same for a newcomer, whose place is the last. It asks the one before it, which looked when it came: what a place
+-- costs must not grow with the line.
+local function join(owner, place)
+  local ahead = redis.call('RPUSH', KEYS[3], owner) - 1
+  local before = ahead > 0 and redis.call('LRANGE', KEYS[3], -2, -2)[1]
+  local theirs, kept = before, false
+  if before and native(before) then
+    local note = redis.call('HGET', KEYS[4], '#' .. before)
+    theirs = string.match(note or '', '^%d+ (.*)$')
+    if theirs and not redis.call('ZSCORE', KEYS[5], theirs) then
+      -- That one is gone. Another may be further ahead.
+      theirs = other_ahead(ahead)
+    end
+    kept = note ~= false
+  end
+  if kept then
+    -- Whoever is before it has given the hash an expiry.
+    redis.call('PEXPIRE', KEYS[4], math.max(60000, 2 * place), 'GT')
+  else
+    keep_records(place)
+  end
+  return ahead, theirs, 0
+end
+
 -- Takes a place at the end, or keeps the one there is. `foreign` is 1 if another library's client has the lock. Returns how
 -- many are ahead, and 1 if another library's waiter is among them.
-local function enter(owner, place, rest, foreign)
+local function enter(owner, place, rest, foreign, newcomer)
   if foreign == 1 then
     -- It took the lock, so its turn has ended and it is alive: forget what was noted, for when it waits again.
     redis.call('HDEL', KEYS[4], '!turn', '?' .. redis.call('HKEYS', KEYS[1])[1])
   end
   local now_ms = now / 1000
   local new = redis.call('HSET', KEYS[4], owner, string.format('%.0f', now_ms + place) .. ' ' .. rest) == 1
-  -- Only the hash may expire: Redisson's two never do. Others may need it for longer.
-  local ttl = math.max(60000, 2 * place)
-  if redis.call('PEXPIRE', KEYS[4], ttl, 'NX') == 0 then
-    redis.call('PEXPIRE', KEYS[4], ttl, 'GT')
-  end
-  local known = tonumber(redis.call('ZSCORE', KEYS[5], owner) or 0)
+  local ahead, theirs, known = (new and newcomer and join or come_back)(owner, place, new)
   if new then
-    redis.call('HSET', KEYS[4], '#' .. owner, string.format('%.0f', now))
-  end
-  -- Its record may be lost while its place is not.
-  local ahead = (not new or known ~= 0) and redis.call('LPOS', KEYS[3], owner)
-  if not ahead then
-    ahead = new and redis.call('RPUSH', KEYS[3], owner) - 1 or put_back(owner)
+    redis.call('HSET', KEYS[4], '#' .. owner, string.format('%.0f', now) .. (theirs and ' ' .. theirs or ''))
   end
   -- Redisson takes one wait off every deadline with each of its grants, so there must be one for everybody ahead. Kept
   -- up with every heartbeat: it removes a head whose deadline is over.
@@ -59,12 +108,5 @@ local function enter(owner, place, rest, foreign)
   if known < deadline then
     redis.call('ZADD', KEYS[5], string.format('%.0f', deadline), owner)
   end
-  local others = 0
-  for _, before in ipairs(ahead > 0 and redis.call('LRANGE', KEYS[3], 0, math.min(ahead, LOOK) - 1) or {}) do
-    if not native(before) then
-      others = 1
-      break
-    end
-  end
-  return ahead, others
+  return ahead, theirs and 1 or 0
 end

@@ -1,6 +1,6 @@
 -- The waiting queue of the fair lock, shared with Redisson's RFairLock.
 -- Needs `now`, `publish`, `channel`, `native`; KEYS[3] the queue (list of owners), KEYS[4] the native waiters (hash: owner ->
--- record, as in the other queue; '#<owner>' -> when it arrived, in us; '?<owner>' -> '<since when> <looks> <deadline>' of
+-- record, as in the other queue; '#<owner>' -> when it arrived, in us, and which of another library's waiters was ahead then; '?<owner>' -> '<since when> <looks> <deadline>' of
 -- another library's waiter that has not been listening, '!turn' -> '<since when> <last look> <deadline> <owner>' of the one
 -- whose turn it is; all in ms), KEYS[5] deadlines (sorted set: owner -> ms), which Redisson keeps in step with the list.
 -- Redisson's deadlines come from its clients' clocks and change with every acquisition, so they decide nothing here: a
@@ -28,7 +28,8 @@ local over = false
 local function leave(owner)
   local known = redis.call('HDEL', KEYS[4], owner, '#' .. owner) > 0
   if redis.call('ZREM', KEYS[5], owner) == 1 or known then
-    redis.call('LREM', KEYS[3], 0, owner)
+    -- The first one, without looking for more: a waiter has one place, and mostly it is the head.
+    redis.call('LREM', KEYS[3], 1, owner)
     return true
   end
   return false
@@ -82,9 +83,16 @@ local function judge(owners)
   return states
 end
 
--- Looks at some waiters: removes the dead and returns those who can have the lock now, each {owner, record or nil}.
+-- Whether a turn may be noted: not if a look has found none.
+local turn_noted = true
+
+-- Looks at some waiters: removes the dead and returns those who can have the lock now, each {owner, record or nil}, and how
+-- many were removed.
 local function look(owners)
-  local records = redis.call('HMGET', KEYS[4], unpack(owners))
+  local fields = {unpack(owners)}
+  fields[#owners + 1] = '!turn'
+  local records = redis.call('HMGET', KEYS[4], unpack(fields))
+  turn_noted = records[#owners + 1] and true or false
   local others = {}
   for i, owner in ipairs(owners) do
     if not records[i] and not native(owner) then
@@ -92,7 +100,7 @@ local function look(owners)
     end
   end
   local states = others[1] and judge(others) or {}
-  local ready, asked = {}, 0
+  local ready, asked, removed = {}, 0, 0
   for i, owner in ipairs(owners) do
     local state, record = 'dead', records[i] or nil
     if record then
@@ -104,38 +112,39 @@ local function look(owners)
     if state == 'alive' and (record or not over) then
       ready[#ready + 1] = {owner, record}
     elseif state == 'dead' then
-      redis.call('LREM', KEYS[3], 0, owner)
+      removed = removed + redis.call('LREM', KEYS[3], 0, owner)
       redis.call('ZREM', KEYS[5], owner)
       redis.call('HDEL', KEYS[4], owner, '#' .. owner, '?' .. owner)
     end
   end
-  return ready
+  return ready, removed
 end
 
 -- Returns a waiter. If it is one of ours and no other library's waiter was passed over for it, their turn is over.
 local function found(owner, record)
-  if not over and (record or not owner) then
+  if turn_noted and not over and (record or not owner) then
     redis.call('HDEL', KEYS[4], '!turn')
+    turn_noted = false
   end
   return owner, record
 end
 
 -- The first waiter that can have the lock, after `skip` of them, with its record (none for another library's). Removes
--- the dead before it, and passes over the deaf.
+-- the dead before it, and passes over the deaf. Looks at one more than are skipped, which is usually enough, and only then
+-- at many: what a hand-off costs must not grow with the line.
 local function first(skip)
-  local at, passed = 0, over and 1 or 0
+  local at, passed, batch = 0, over and 1 or 0, math.min(skip + 1, BATCH)
   for _ = 1, BATCHES do
-    local owners = redis.call('LRANGE', KEYS[3], at, at + BATCH - 1)
+    local owners = redis.call('LRANGE', KEYS[3], at, at + batch - 1)
     if not owners[1] then
       return found()
     end
-    local before = redis.call('LLEN', KEYS[3])
-    local ready = look(owners)
+    local ready, removed = look(owners)
     if ready[skip - passed + 1] then
       return found(unpack(ready[skip - passed + 1], 1, 2))
     end
     passed = passed + #ready
-    at = at + #owners - (before - redis.call('LLEN', KEYS[3]))
+    at, batch = at + #owners - removed, BATCH
   end
   return found()
 end
@@ -150,7 +159,7 @@ local function turn_of(owner, deadline, now_ms, self)
   end
   -- A turn that had not ended when it was last checked may have been used since, and the waiter may have queued again. It
   -- has not if that check was just now, or if whoever checks has waited behind it all the time.
-  local arrived = self and tonumber(redis.call('HGET', KEYS[4], '#' .. self))
+  local arrived = self and tonumber(string.match(redis.call('HGET', KEYS[4], '#' .. self) or '', '^%d+'))
   if seen - since <= TURN and now_ms - seen > TURN and not (arrived and math.floor(arrived / 1000) <= since) then
     return nil
   end
@@ -171,6 +180,7 @@ local function wake(owner, self)
   end
   since = since or now_ms
   over = now_ms - since > TURN
+  turn_noted = true
   note('!turn', string.format('%.0f %.0f ', since, now_ms) .. deadline .. ' ' .. owner)
   redis.pcall(publish, channel .. ':' .. owner, '0')
   return not over
