@@ -117,7 +117,8 @@ fn table<'a>(rows: &[&Row], now: Instant) -> Table<'a> {
 fn detail(frame: &mut Frame<'_>, row: &Row) {
     let text = status::plain(&row.lock);
     let block = Block::bordered().title(" Esc closes ");
-    in_front(frame, Paragraph::new(text).block(block), 14);
+    let text = Paragraph::new(text).wrap(Wrap { trim: false });
+    in_front(frame, text.block(block), 14);
 }
 
 fn reason(frame: &mut Frame<'_>, model: &Model, name: &str, typed: &str) {
