@@ -136,6 +136,10 @@ async fn a_busy_lock_is_waited_for_an_error_or_skipped() {
     guard.release().await.unwrap();
     shop.at_once().await.unwrap();
     shop.patient().await.unwrap();
+    // Only what somebody else is at is skipped.
+    let _ = shop.locks.shutdown(Duration::from_secs(1)).await;
+    let ended = shop.skipped().await;
+    assert!(matches!(ended, Err(LockError::ShutDown)), "{ended:?}");
 }
 
 #[tokio::test]
