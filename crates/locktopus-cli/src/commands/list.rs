@@ -5,6 +5,7 @@ mod pattern;
 use std::collections::BTreeMap;
 
 use clap::Args;
+use futures_util::future::join_all;
 use locktopus::{ListedLock, LockState, Locktopus};
 use serde::Serialize;
 
@@ -18,6 +19,9 @@ pub(crate) use pattern::Pattern;
 /// What cannot be seen, and how to look at it all the same.
 const UNSEEN: &str = "not listed: mutexes that other libraries keep as plain strings, which look like any other data; \
                       look at one with status NAME --profile LIBRARY";
+
+/// How many locks are looked at together: enough to hide the way to the servers, and not enough to keep others waiting there.
+const AT_ONCE: usize = 32;
 
 /// Which locks to list.
 #[derive(Args, Debug)]
@@ -53,19 +57,23 @@ pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Vec<Show
     let mut found: BTreeMap<String, (&'static str, LockState)> = BTreeMap::new();
     let mut list = locks.list(pattern.prefix())?;
     while let Some(page) = list.next_page().await? {
-        for lock in page {
-            let (name, kind) = named(&lock);
-            if !pattern.fits(&name) || found.contains_key(&name) {
-                continue;
-            }
-            match lock.request().inspect().await {
-                Ok(state) if !state.holders.is_empty() => {
-                    found.insert(name, (kind, state));
+        let fitting: Vec<_> = page
+            .iter()
+            .map(|lock| (lock, named(lock)))
+            .filter(|(_, (name, _))| pattern.fits(name) && !found.contains_key(name))
+            .collect();
+        for some in fitting.chunks(AT_ONCE) {
+            let looks = some.iter().map(|(lock, _)| lock.request().inspect());
+            for ((_, (name, kind)), state) in some.iter().zip(join_all(looks).await) {
+                match state {
+                    Ok(state) if !state.holders.is_empty() => {
+                        found.insert(name.clone(), (*kind, state));
+                    }
+                    // Released, or taken as another kind, since it was listed.
+                    Ok(_) => {}
+                    Err(error) if error.other_kind().is_some() => {}
+                    Err(error) => return Err(error.into()),
                 }
-                // Released, or taken as another kind, since it was listed.
-                Ok(_) => {}
-                Err(error) if error.other_kind().is_some() => {}
-                Err(error) => return Err(error.into()),
             }
         }
     }
