@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use common::{Fate, Scripted};
 use locktopus_core::{
-    BackendErrorKind, CancellationToken, CatchUp, LockError, Locktopus, OneInstanceJob, Owner, Tick,
+    BackendErrorKind, CancellationToken, CatchUp, LockError, Locktopus, OneInstanceJob, Tick,
 };
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -232,32 +232,6 @@ async fn the_mutex_is_free_after_a_run() {
     assert_eq!(runs(job(&keeping, &[ago(1)])).await.len(), 1);
     let state = backend.other().mutex("j").inspect().await.unwrap();
     assert_eq!(state.holder(), None);
-}
-
-/// What an owner holds it may enter again; two instances are two, whoever started them.
-#[tokio::test]
-async fn instances_of_one_owner_do_not_run_it_together() {
-    let backend = Scripted::new();
-    let (locks, times) = (backend.locks(), [ago(1)]);
-    let slow = job(&locks, &times).run(|_| sleep(Duration::from_millis(300)));
-    let both = async { tokio::join!(slow, run_times(job(&locks, &times))) };
-    let (first, second) = Owner::new().scope(both).await;
-    first.unwrap();
-    assert_eq!(second, []);
-}
-
-/// It was not begun then, and is not lost.
-#[tokio::test]
-async fn a_mutex_that_is_lost_before_its_run_begins_is_asked_for_again() {
-    let backend = Scripted::new();
-    let (locks, times) = (backend.locks(), [ago(9)]);
-    let ran = job(&locks, &times).tolerance(EARLY);
-    let ran = ran.renewed_lease(Duration::from_millis(200));
-    // The looks before the mutex is taken; the one after it takes longer than the lease, which is not renewed.
-    backend.always("extend", Fate::Refuse);
-    let slow = Fate::SlowReply(Duration::from_millis(400));
-    backend.next("inspect", [Fate::Pass, Fate::Pass, slow]);
-    assert_eq!(run_times(ran).await, times);
 }
 
 #[tokio::test]
