@@ -146,15 +146,21 @@ ensure_rust() {
         die "a C compiler (cc) is missing and cannot be installed: $WHY"
 }
 
-# Leaves the program's path in PROGRAM.
+# Builds the harness for this provider and these options, and leaves the program's path in PROGRAM. A container client and
+# certificates are two minutes of building on a small machine, and are left out where nothing asks for them.
 build_harness() {
-    local messages
+    local messages features=peers why='servers as processes, no TLS'
+    if [ "${1:-}" = pod ]; then
+        features=peers,pod,tls why='servers in containers'
+    else
+        case "$*" in *tls* | *rediss* | *valkeys*) features=peers,tls why='servers as processes, with TLS' ;; esac
+    fi
     make_scratch
     messages=$SCRATCH/build.json
-    say 'building the harness (release)'
+    say "building the harness (release; $why): some minutes the first time, seconds when nothing has changed"
     # In the workspace, because rust-toolchain.toml counts for the directory that cargo runs in.
     (cd "$ROOT" && cargo build --release --package bench-harness --bin locktopus-bench \
-        --message-format json-render-diagnostics >"$messages")
+        --no-default-features --features "$features" --message-format json-render-diagnostics >"$messages")
     PROGRAM=$(sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' "$messages" | tail -n 1)
     [ -x "$PROGRAM" ] || die 'cargo did not say where it put locktopus-bench'
 }

@@ -1,13 +1,11 @@
 //! Certificates for the TLS topology, made anew for every deployment.
 //!
-//! A second authority that signed nothing is made as well, for tests which must see a refusal.
+//! A second authority that signed nothing is made as well, for tests which must see a refusal. Needs the cargo feature `tls`.
+
+#[cfg(feature = "tls")]
+mod make;
 
 use std::path::{Path, PathBuf};
-
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
-};
 
 use crate::topology::error::TopologyError;
 
@@ -22,32 +20,19 @@ pub(crate) struct Certificates {
 
 impl Certificates {
     /// Makes an authority, a certificate for the loopback names, and an unrelated authority.
+    #[cfg(feature = "tls")]
     pub(crate) fn make() -> Result<Self, TopologyError> {
-        Self::try_make().map_err(|error| TopologyError::Certificates {
+        make::certificates().map_err(|error| TopologyError::Certificates {
             message: error.to_string(),
         })
     }
 
-    fn try_make() -> Result<Self, rcgen::Error> {
-        let (authority, issuer) = make_authority("Locktopus test authority")?;
-        let (stranger, _) = make_authority("Locktopus untrusted authority")?;
-        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let mut params = CertificateParams::new(names)?;
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "Locktopus test server");
-        params.use_authority_key_identifier_extension = true;
-        params.key_usages.push(KeyUsagePurpose::DigitalSignature);
-        params.extended_key_usages = vec![
-            ExtendedKeyUsagePurpose::ServerAuth,
-            ExtendedKeyUsagePurpose::ClientAuth,
-        ];
-        let key = KeyPair::generate()?;
-        Ok(Self {
-            authority,
-            stranger,
-            server: params.signed_by(&key, &issuer)?.pem(),
-            server_key: key.serialize_pem(),
+    /// Nothing that makes them is part of this build.
+    #[cfg(not(feature = "tls"))]
+    pub(crate) fn make() -> Result<Self, TopologyError> {
+        Err(TopologyError::Certificates {
+            message: "this program was built without them: build it with the cargo feature `tls`"
+                .to_owned(),
         })
     }
 
@@ -84,18 +69,4 @@ pub struct TlsFiles {
     pub ca: PathBuf,
     /// An authority that did not: a client trusting only this one must refuse the server.
     pub untrusted_ca: PathBuf,
-}
-
-fn make_authority(name: &str) -> Result<(String, Issuer<'static, KeyPair>), rcgen::Error> {
-    let mut params = CertificateParams::new(Vec::new())?;
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.distinguished_name.push(DnType::CommonName, name);
-    params.key_usages = vec![
-        KeyUsagePurpose::DigitalSignature,
-        KeyUsagePurpose::KeyCertSign,
-        KeyUsagePurpose::CrlSign,
-    ];
-    let key = KeyPair::generate()?;
-    let text = params.self_signed(&key)?.pem();
-    Ok((text, Issuer::new(params, key)))
 }
