@@ -67,6 +67,18 @@ fn no_more_calls_than_permits() -> Result {
     Ok(())
 }
 
+#[test]
+fn a_backend_around_another_has_its_own_rules() -> Result {
+    let said = run(env!("CARGO_BIN_EXE_own_backend"))?;
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!(lines.len(), 3, "{said}");
+    assert_eq!(lines[0], "holds billing:invoices");
+    assert!(lines[1].contains("\"shipping:orders\" cannot"), "{said}");
+    assert!(lines[1].ends_with("begin with \"billing:\""), "{said}");
+    assert!(lines[2].ends_with("failed; nothing was changed"), "{said}");
+    Ok(())
+}
+
 /// Ends a program that the test does not wait for.
 struct Running(Child);
 

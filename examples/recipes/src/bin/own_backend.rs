@@ -1,0 +1,56 @@
+//! A backend of your own around any other one: a team's locks bear its name, and nobody breaks them from here. One for a
+//! store of your own begins with `examples/backend-template`.
+
+use async_trait::async_trait;
+use locktopus::{
+    BackendError, BackendErrorKind, DynBackend, Eviction, Executed, LockBackend, LockTarget,
+    Locktopus, NameError, forward_backend,
+};
+use tokio::time::Instant;
+
+#[derive(Debug)]
+struct OfTeam {
+    inner: DynBackend,
+    prefix: &'static str,
+}
+
+#[async_trait]
+impl LockBackend for OfTeam {
+    forward_backend!(inner: info shard attempt group attempt_all release extend inspect counter
+        scan announce instances listen subscribe diagnose close);
+
+    /// Asked before anything is sent.
+    fn check(&self, target: &LockTarget) -> Result<(), NameError> {
+        let name = target.name().as_str();
+        if name.starts_with(self.prefix) {
+            return self.inner.check(target);
+        }
+        Err(NameError::Refused {
+            name: name.to_owned(),
+            backend: self.inner.info().name,
+            rule: format!("locks of this team begin with {:?}", self.prefix),
+        })
+    }
+
+    async fn evict(&self, target: &LockTarget, _: Instant) -> Result<Eviction, BackendError> {
+        let why = format!("{target} is broken by those on call, not by this service");
+        let (name, kind) = (self.inner.info().name, BackendErrorKind::Denied);
+        Err(BackendError::new(name, kind, Executed::No, why))
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let url = std::env::var("LOCKTOPUS_URL").unwrap_or_else(|_| "memory:".to_owned());
+    let inner = locktopus::connect_backend(&url).await?;
+    let prefix = "billing:";
+    let locks = Locktopus::builder(OfTeam { inner, prefix }).build()?;
+    let guard = locks.lock("billing:invoices").acquire().await?;
+    println!("holds {}", guard.name());
+    let refused = locks.lock("shipping:orders").try_acquire().await;
+    println!("{}", refused.err().ok_or("another team's lock")?);
+    let kept = locks.lock("billing:invoices").force_release("stuck since noon").await;
+    println!("{}", kept.err().ok_or("broken")?);
+    guard.release().await?;
+    Ok(())
+}
