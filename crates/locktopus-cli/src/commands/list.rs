@@ -60,7 +60,7 @@ pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Vec<Show
         let fitting: Vec<_> = page
             .iter()
             .map(|lock| (lock, named(lock)))
-            .filter(|(_, (name, _))| pattern.fits(name) && !found.contains_key(name))
+            .filter(|(_, (name, _))| pattern.shows(name) && !found.contains_key(name))
             .collect();
         for some in fitting.chunks(AT_ONCE) {
             let looks = some.iter().map(|(lock, _)| lock.request().inspect());

@@ -49,7 +49,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("holds {}", guard.name());
     let refused = locks.lock("shipping:orders").try_acquire().await;
     println!("{}", refused.err().ok_or("another team's lock")?);
-    let kept = locks.lock("billing:invoices").force_release("stuck since noon").await;
+    let kept = locks
+        .lock("billing:invoices")
+        .force_release("stuck since noon")
+        .await;
     println!("{}", kept.err().ok_or("broken")?);
     guard.release().await?;
     Ok(())

@@ -1,5 +1,8 @@
 //! Names with `*` and `?`.
 
+/// What the lock's name begins with by which a client tries out its rights.
+const PROBE: &str = "locktopus:probe";
+
 /// A pattern that a whole name must fit.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern {
@@ -18,7 +21,13 @@ impl Pattern {
         plain.collect()
     }
 
-    pub(crate) fn fits(&self, name: &str) -> bool {
+    /// Whether to show the lock of this name: not the one that every client holds for a moment when it connects, unless the
+    /// pattern names it.
+    pub(crate) fn shows(&self, name: &str) -> bool {
+        self.fits(name) && (!name.starts_with(PROBE) || self.prefix().starts_with(PROBE))
+    }
+
+    fn fits(&self, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();
         let (mut at, mut here) = (0, 0);
         // Where to go on if the last star has to take one more character.
@@ -50,6 +59,14 @@ impl Pattern {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_clients_hold_when_they_connect_is_shown_to_whoever_asks() {
+        let shows = |pattern: &str, name: &str| Pattern::new(pattern).shows(name);
+        assert!(shows("*", "locktopus:prod") && shows("*", "probe") && !shows("job", "job:1"));
+        assert!(!shows("*", "locktopus:probe") && !shows("lock*", "locktopus:probe:3"));
+        assert!(shows("locktopus:probe*", "locktopus:probe:3"));
+    }
 
     #[test]
     fn stars_are_any_text() {
