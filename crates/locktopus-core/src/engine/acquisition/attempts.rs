@@ -192,7 +192,8 @@ impl<'a> Acquisition<'a> {
         let first = self.state.unsettled.is_none()
             && self.state.place.is_none()
             && !self.state.late_attempt
-            && self.plan.progress.is_none();
+            && self.plan.progress.is_none()
+            && !self.position.is_wanted();
         let attempt = AcquireAttempt {
             recall,
             first: first && self.state.hints.is_some(),

@@ -137,6 +137,11 @@ impl Position {
     pub(crate) fn is(&mut self, ahead: u64) {
         self.0.is(ahead);
     }
+
+    /// Whether somebody wants to know. To be asked in the wait's task.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.0.is_wanted()
+    }
 }
 
 /// The wait under way in this task came when so many of this process waited.

@@ -73,6 +73,13 @@ impl Position {
     pub(super) fn is(&mut self, ahead: u64) {
         self.ahead = Some(ahead);
     }
+
+    /// Whether the program's subscriber wants the wait's span, which then is the innermost one.
+    pub(super) fn is_wanted(&self) -> bool {
+        let span = Span::current();
+        let metadata = span.metadata();
+        metadata.is_some_and(|span| span.fields().field(self.field).is_some())
+    }
 }
 
 impl Drop for Position {

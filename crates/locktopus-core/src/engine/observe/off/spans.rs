@@ -29,6 +29,10 @@ impl Position {
     }
 
     pub(super) fn is(&mut self, _: u64) {}
+
+    pub(super) fn is_wanted(&self) -> bool {
+        false
+    }
 }
 
 #[derive(Debug)]
