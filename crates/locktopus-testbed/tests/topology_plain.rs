@@ -253,6 +253,21 @@ async fn a_cancelled_start_keeps_the_other_servers_files() {
 /// Environment variable that turns [`harness`] into a program to be killed.
 const ROLE: &str = "LOCKTOPUS_TEST_HARNESS";
 
+/// A server that has read some connections and not others when it stops goes on with those first.
+#[tokio::test]
+async fn a_frozen_server_stands_still_at_once() {
+    let deployment = up(PLAIN, TopologyKind::Standalone, None).await;
+    let node = &deployment.nodes()[0];
+    let status = format!("/proc/{}/stat", node.pid().await.unwrap());
+    for _ in 0..200 {
+        node.freeze().await.unwrap();
+        let state = std::fs::read_to_string(&status).unwrap();
+        assert!(state.contains(") T "), "{state}");
+        node.thaw().await.unwrap();
+    }
+    down(deployment).await;
+}
+
 /// Not a test of its own: the body of the process that the next tests kill.
 #[tokio::test]
 async fn harness() {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep};
 
 use super::clock;
 use super::run_dir::RunDir;
@@ -15,6 +16,9 @@ use crate::topology::plan::NodePlan;
 
 /// How long the kernel may take to end a process that was sent SIGKILL.
 const END_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long the kernel may take to stop a process on a busy machine.
+const STILL_WITHIN: Duration = Duration::from_secs(10);
 
 /// A server process, running or not.
 #[derive(Debug)]
@@ -72,8 +76,23 @@ impl Process {
         }
     }
 
+    /// Stops the server, and waits until it stands still: until then it may take what comes from one connection, and
+    /// goes on with that alone when it is thawed.
     pub(crate) async fn freeze(&self) -> Result<(), TopologyError> {
-        self.signal(Signal::STOP).await
+        self.signal(Signal::STOP).await?;
+        let pid = self.pid().await.ok_or_else(|| self.not_running())?;
+        let deadline = Instant::now() + STILL_WITHIN;
+        while !stands_still(pid) {
+            if Instant::now() >= deadline {
+                return Err(TopologyError::NotReached {
+                    what: format!("{} standing still", self.name),
+                    within: STILL_WITHIN,
+                    last_seen: "it ran on after SIGSTOP".to_owned(),
+                });
+            }
+            sleep(Duration::from_millis(1)).await;
+        }
+        Ok(())
     }
 
     pub(crate) async fn thaw(&self) -> Result<(), TopologyError> {
@@ -184,4 +203,20 @@ impl Process {
             hint: "start it first",
         }
     }
+}
+
+/// Whether all threads of a process were stopped by a signal. Taken for granted where the system does not tell.
+fn stands_still(pid: u32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+        return true;
+    };
+    threads.flatten().all(|thread| {
+        // The state follows the name, which is in parentheses and may hold any character.
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        let state = stat
+            .rsplit_once(") ")
+            .map(|(_, rest)| rest.starts_with('T'));
+        // A thread that is gone is no longer in anybody's way.
+        state.unwrap_or(true)
+    })
 }
