@@ -22,11 +22,12 @@ async fn lost_reply(kind: TopologyKind) {
     let servers = servers(kind).await;
     let client = client(&servers).await;
     let node = servers.primary_for("{k}").await.unwrap();
-    let (id, addr) = connection(&client).await;
     // Its connection is open already, so that the server reads both commands in one round and cuts
     // the connection before it writes the answer.
     let killer = common::client(&servers).await;
     let (_, killers_addr) = connection(&killer).await;
+    // After the killer's: the connection that was read last before a stop is read first after it.
+    let (id, addr) = connection(&client).await;
     node.freeze().await.unwrap();
     let (answer, killed, ()) = tokio::join!(
         async {
