@@ -147,7 +147,7 @@ ensure_rust() {
 }
 
 # Builds the harness for this provider and these options, and leaves the program's path in PROGRAM. A container client and
-# certificates are two minutes of building on a small machine, and are left out where nothing asks for them.
+# certificates are a third of what there is to build, and are left out where nothing asks for them.
 build_harness() {
     local messages features=peers why='servers as processes, no TLS'
     if [ "${1:-}" = pod ]; then
