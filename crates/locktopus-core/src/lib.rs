@@ -46,7 +46,7 @@ pub use contract::option_error::OptionError;
 pub use contract::owner::{OwnerId, process_uuid};
 pub use contract::request::{
     AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, GroupOutcome, Linger,
-    MAX_PERMITS, ReleaseOutcome, ReleaseRequest,
+    MAX_PERMITS, ReleaseOutcome, ReleaseRequest, Sought,
 };
 pub use contract::safety_mode::{Connected, NotReplicated, ReplicaNeed, SafetyMode};
 #[doc(hidden)]

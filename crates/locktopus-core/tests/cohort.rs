@@ -115,6 +115,24 @@ async fn a_lease_serves_as_many_turns_as_allowed_each_with_a_token_of_its_own() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn two_that_take_turns_have_whole_leases_after_the_first() {
+    let script = Scripted::new();
+    // Whoever gives a lease back is busy with that when the other one asks for the next.
+    for call in ["attempt", "release"] {
+        script.always(call, Fate::SlowReply(Duration::from_millis(1)));
+    }
+    let locks = with(&script, 16, LEASE);
+    let (tasks, _) = workers(&locks, 2, 84, Duration::ZERO);
+    finish(tasks).await;
+    assert_eq!(
+        script.calls("attempt").len(),
+        1 + 10,
+        "eight turns, then sixteen each: a leader that follows a lease that was used up has company"
+    );
+    assert_eq!((locks.held(), locks.background_tasks()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_time_budget_counts_before_the_turns() {
     let script = Scripted::new();
     let locks = with(&script, 1000, Duration::from_millis(20));
@@ -122,6 +140,17 @@ async fn the_time_budget_counts_before_the_turns() {
     finish(tasks).await;
     // Turns begin at 0, 8 and 16 ms; the fourth would begin after the budget.
     assert_eq!(script.calls("attempt").len(), 14);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_budget_includes_giving_back() {
+    let script = Scripted::new();
+    let locks = with(&script, 1000, Duration::from_millis(20));
+    // Whole milliseconds, as timers have no finer ones.
+    let (tasks, _) = workers(&locks, 4, 10, Duration::from_millis(19));
+    finish(tasks).await;
+    // A second turn would begin at 19 ms, and what is left then is for giving back.
+    assert_eq!(script.calls("attempt").len(), 40);
 }
 
 #[tokio::test(start_paused = true)]

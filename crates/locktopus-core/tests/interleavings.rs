@@ -70,6 +70,10 @@ impl SharedLease {
         self.over.load(Ordering::SeqCst)
     }
 
+    fn is_used_up(&self) -> bool {
+        false
+    }
+
     fn kept() -> Arc<Self> {
         let shared = Self::new();
         shared.keeps.store(true, Ordering::SeqCst);

@@ -54,6 +54,10 @@ impl SharedLease {
         false
     }
 
+    fn is_used_up(&self) -> bool {
+        false
+    }
+
     fn may_keep(&self, _: impl Fn() -> BootInstant) -> bool {
         false
     }

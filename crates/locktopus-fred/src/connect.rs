@@ -41,7 +41,7 @@ use crate::single::Single;
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let server = HostPort { host: "127.0.0.1".to_owned(), port: 6379 };
 /// let options = ConnectOptions::new(Servers::Standalone(server));
-/// let client = locktopus_fred::connect(&options).await?;
+/// let client: locktopus_fred::FredClient = locktopus_fred::connect(&options).await?;
 /// let pong = client.command(Route::Any, &[b"PING"]).await?;
 /// # Ok(())
 /// # }

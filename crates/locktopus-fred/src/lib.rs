@@ -1,4 +1,5 @@
-//! Locktopus over the fred client: standalone, Sentinel and Cluster.
+//! Locktopus over the fred client: standalone, Sentinel and Cluster. Programs get it through the facade `locktopus` (feature
+//! `fred`); this crate is for those who build a backend on the client themselves.
 //!
 //! [`connect`] gives a [`FredClient`], which implements
 //! [`RedisClient`](locktopus_protocol::RedisClient). No type of fred appears in this crate's API, but

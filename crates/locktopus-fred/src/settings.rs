@@ -62,6 +62,15 @@ pub fn from_config(config: &Config) -> Result<ReadSettings, SettingsError> {
 
 /// As [`from_config`], of what a [`Builder`] has been given so far.
 ///
+/// ```
+/// use locktopus_fred::fred::types::{Builder, config::Config};
+///
+/// let builder = Builder::from_config(Config::from_url("redis://app:s3cret@db:6379/3")?);
+/// let read = locktopus_fred::from_builder(&builder)?;
+/// assert_eq!(read.options.database, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 ///
 /// [`SettingsError`] if it has no configuration, or one that connections for locks cannot have.
@@ -73,6 +82,15 @@ pub fn from_builder(builder: &Builder) -> Result<ReadSettings, SettingsError> {
 }
 
 /// As [`from_config`], of a client or a pool.
+///
+/// ```
+/// use locktopus_fred::fred::types::{Builder, config::Config};
+///
+/// let client = Builder::from_config(Config::from_url("redis://app:s3cret@db:6379/3")?).build()?;
+/// let read = locktopus_fred::from_client(&client)?;
+/// assert_eq!(read.options.database, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 ///

@@ -76,6 +76,19 @@ struct Order {
 
 impl Chaos {
     /// Puts a layer on a backend. There are no faults yet.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::sync::Arc;
+    /// use locktopus_core::Locktopus;
+    /// use locktopus_layers::Chaos;
+    /// use locktopus_memory::MemoryBackend;
+    ///
+    /// let chaos = Chaos::new(Arc::new(MemoryBackend::new()));
+    /// let locks = Locktopus::builder(chaos.clone()).build()?; // without orders it changes nothing
+    /// locks.lock("invoice:42").acquire().await?.release().await?;
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn new(inner: DynBackend) -> Self {
         Self {
@@ -85,12 +98,43 @@ impl Chaos {
     }
 
     /// Lets every such call fail in this way, until [`calm`](Self::calm) or another order for such calls.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::sync::Arc;
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_layers::Chaos;
+    /// # use locktopus_memory::MemoryBackend;
+    /// use locktopus_layers::{Call, Fault};
+    /// let chaos = Chaos::new(Arc::new(MemoryBackend::new()));
+    /// let locks = Locktopus::builder(chaos.clone()).build()?;
+    /// chaos.fail(Call::Attempt, Fault::Refuse);
+    /// assert!(locks.lock("invoice:42").try_acquire().await.is_err());
+    /// chaos.calm();
+    /// assert!(locks.lock("invoice:42").try_acquire().await?.is_some());
+    /// # Ok(()) }
+    /// ```
     pub fn fail(&self, call: Call, fault: Fault) {
         let times = None;
         lock(&self.orders.faults).insert(call, Order { fault, times });
     }
 
     /// Lets the next `times` such calls fail in this way.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::sync::Arc;
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_layers::Chaos;
+    /// # use locktopus_memory::MemoryBackend;
+    /// use locktopus_layers::{Call, Fault};
+    /// let chaos = Chaos::new(Arc::new(MemoryBackend::new()));
+    /// let locks = Locktopus::builder(chaos.clone()).build()?;
+    /// chaos.fail_times(Call::Attempt, Fault::Refuse, 1);
+    /// // Who waits asks again.
+    /// locks.lock("invoice:42").acquire().await?.release().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn fail_times(&self, call: Call, fault: Fault, times: u32) {
         let times = Some(times);
         lock(&self.orders.faults).insert(call, Order { fault, times });
@@ -98,6 +142,24 @@ impl Chaos {
 
     /// Loses every notification: releases, pushed grants, recalls. Waiters find out by looking, as in a network that loses
     /// messages silently.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::sync::Arc;
+    /// # use std::time::Duration;
+    /// # use locktopus_core::{Locktopus, WaitStrategy};
+    /// # use locktopus_layers::Chaos;
+    /// # use locktopus_memory::MemoryBackend;
+    /// let chaos = Chaos::new(Arc::new(MemoryBackend::new()));
+    /// let locks = Locktopus::builder(chaos.clone()).build()?;
+    /// chaos.drop_notifications();
+    /// let guard = locks.lock("invoice:42").acquire().await?;
+    /// let look = WaitStrategy::Notify { heartbeat: Duration::from_millis(20) };
+    /// let waiting = tokio::spawn(locks.lock("invoice:42").strategy(look).acquire());
+    /// guard.release().await?;
+    /// waiting.await??.release().await?; // it found out by looking
+    /// # Ok(()) }
+    /// ```
     pub fn drop_notifications(&self) {
         self.orders.deaf.store(true, Ordering::Release);
     }
@@ -115,6 +177,21 @@ impl Chaos {
     /// speak to the backend, with [`LostCause::Missing`](locktopus_core::LostCause::Missing) or
     /// [`TakenOver`](locktopus_core::LostCause::TakenOver), which is after a third of the lease if the watchdog renews it.
     /// Until then there are two who believe that they hold the lock, and only fencing tokens tell them apart.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::sync::Arc;
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_layers::Chaos;
+    /// # use locktopus_memory::MemoryBackend;
+    /// let chaos = Chaos::new(Arc::new(MemoryBackend::new()));
+    /// let locks = Locktopus::builder(chaos.clone()).build()?;
+    /// let guard = locks.lock("invoice:42").acquire().await?;
+    /// assert_eq!(chaos.lose("invoice:42").await?, 1);
+    /// assert!(guard.ensure_valid().is_ok()); // it has not heard of it yet
+    /// assert!(guard.release().await.is_err());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

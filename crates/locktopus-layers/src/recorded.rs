@@ -40,13 +40,14 @@ use tokio::time::Instant;
 ///
 /// let recorder = Recorder::in_memory();
 /// let backend = Recorded::new(Arc::new(MemoryBackend::new()), &recorder, 1);
-/// let locks = Locktopus::builder(backend).build()?;
+/// let locks = Locktopus::builder(backend.clone()).build()?;
 /// locks.lock("invoice:42").acquire().await?.release().await?;
 /// locks.shutdown(Duration::from_secs(1)).await;
 ///
 /// recorder.close()?;
 /// let verdict = Checker::new().check(&recorder.history().expect("recorded to memory"));
 /// assert!(verdict.passed(Property::ValidityOverlap), "{verdict}");
+/// assert!(backend.first_failure().is_none()); // the history is whole
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone)]

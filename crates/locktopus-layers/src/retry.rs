@@ -22,11 +22,15 @@ use crate::call::Call;
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::sync::Arc;
+/// # use std::time::Duration;
 /// # use locktopus_core::Locktopus;
 /// # use locktopus_layers::{Call, Chaos, Fault, Retry};
 /// # use locktopus_memory::MemoryBackend;
 /// let chaos = Chaos::new(Arc::new(MemoryBackend::new()));
-/// let locks = Locktopus::builder(Retry::new(Arc::new(chaos.clone()))).build()?;
+/// let retry = Retry::new(Arc::new(chaos.clone()))
+///     .repetitions(2)
+///     .pauses(Duration::from_millis(5), Duration::from_millis(50));
+/// let locks = Locktopus::builder(retry).build()?;
 /// chaos.fail_times(Call::Attempt, Fault::Refuse, 2);
 /// assert!(locks.lock("a").try_acquire().await?.is_some(), "the third call was answered");
 /// # Ok(()) }

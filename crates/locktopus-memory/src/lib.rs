@@ -1,121 +1,36 @@
 //! The embedded backend: locks of one process, for tests and for programs that do not need more.
 //!
-//! This file answers the contract, in the words of `answers`; `kinds` says which locks there are; `table` has the state: who
-//! holds what, who waits, and who can have it next.
+//! This file answers the contract for what `backend` is, in the words of `answers`; `kinds` says which locks there are; `table`
+//! has the state: who holds what, who waits, and who can have it next.
 
 mod answers;
+mod backend;
 mod instances;
 mod kinds;
+mod pages;
 mod table;
 mod tokens;
+mod turns;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use tokio::time::Instant;
 
 use self::answers::{gone, granted, holder_state};
-use self::instances::Instances;
-use self::table::{Table, key};
-use self::tokens::Tokens;
+use self::table::key;
 use locktopus_core::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo,
     CounterAction, CounterOutcome, CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome,
-    ExtendRequest, FencingToken, FoundLock, GroupOutcome, InstanceQuery, InstanceRecord,
-    LockBackend, LockKind, LockPage, LockState, LockTarget, NameError, ReleaseOutcome,
-    ReleaseRequest, ScanCursor, WaiterState, WakeStream, lock,
+    ExtendRequest, FencingToken, GroupOutcome, InstanceQuery, InstanceRecord, LockBackend,
+    LockKind, LockPage, LockState, LockTarget, NameError, ReleaseOutcome, ReleaseRequest,
+    ScanCursor, WaiterState, WakeStream,
 };
 
+pub use backend::MemoryBackend;
+
 const NAME: &str = "memory";
-/// Locks in one page of a scan.
-const PAGE: usize = 100;
-
-/// Keeps locks in this process. Same semantics as the Redis backends, so that code can be tested without a
-/// server; leases run on tokio's clock, so tests may pause it.
-///
-/// Clones are the same client of the same locks; [`another_client`](Self::another_client) makes a client that
-/// is closed on its own. Dropping the last of them forgets the locks.
-#[derive(Debug, Clone)]
-pub struct MemoryBackend {
-    table: Arc<Mutex<Table>>,
-    closed: Arc<AtomicBool>,
-    info: Arc<BackendInfo>,
-}
-
-impl Default for MemoryBackend {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl MemoryBackend {
-    /// An empty store.
-    #[must_use]
-    pub fn new() -> Self {
-        let info = BackendInfo::new(
-            NAME,
-            "memory (this process)",
-            true,
-            Duration::from_millis(100),
-        )
-        .with_queues()
-        .with_recalls()
-        .with_instances()
-        .with_linger(Duration::MAX);
-        Self {
-            table: Arc::default(),
-            closed: Arc::default(),
-            info: Arc::new(info),
-        }
-    }
-
-    /// A separate client of the same locks, as another process has: closing one leaves the other open.
-    /// Waiters of all clients stand in one queue.
-    #[must_use]
-    pub fn another_client(&self) -> Self {
-        Self {
-            table: Arc::clone(&self.table),
-            closed: Arc::default(),
-            info: Arc::clone(&self.info),
-        }
-    }
-
-    /// How many locks and waiters there are right now; those that have expired do not count.
-    #[must_use]
-    pub fn population(&self) -> (usize, usize) {
-        let table = lock(&self.table);
-        let now = Instant::now();
-        let (mut locks, mut waiters) = (0, 0);
-        for entry in table.entries.values() {
-            locks += entry.holders.iter().filter(|h| h.expires > now).count();
-            waiters += entry.queue.iter().filter(|p| p.until > now).count();
-        }
-        let listeners: usize = table.listeners.values().map(|group| group.len()).sum();
-        (locks, waiters + listeners)
-    }
-
-    /// Forgets every lock, as a server that lost its data does.
-    pub fn clear(&self) {
-        let mut table = lock(&self.table);
-        table.entries.clear();
-        table.tokens = Tokens::default();
-        table.instances = Instances::default();
-    }
-
-    /// Forgets one lock, as an operator who deletes it does. True if it was there.
-    pub fn forget(&self, target: &LockTarget) -> bool {
-        lock(&self.table).entries.remove(&key(target)).is_some()
-    }
-
-    fn open(&self) -> Result<MutexGuard<'_, Table>, BackendError> {
-        if self.closed.load(Ordering::Acquire) {
-            return Err(error(BackendErrorKind::Closed, "the backend was closed"));
-        }
-        Ok(lock(&self.table))
-    }
-}
 
 #[async_trait]
 impl LockBackend for MemoryBackend {
@@ -135,6 +50,7 @@ impl LockBackend for MemoryBackend {
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         let target = &attempt.target;
         kinds::refuse_latch(target)?;
+        turns::yield_now_and_then().await;
         let mut table = self.open()?;
         let fence = table.last_token();
         table.raise(attempt)?;
@@ -183,6 +99,7 @@ impl LockBackend for MemoryBackend {
     }
 
     async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
+        turns::yield_now_and_then().await;
         let mut table = self.open()?;
         for (index, attempt) in attempts.iter().enumerate() {
             kinds::refuse_latch(&attempt.target)?;
@@ -338,21 +255,7 @@ impl LockBackend for MemoryBackend {
         cursor: Option<ScanCursor>,
         _deadline: Instant,
     ) -> Result<LockPage, BackendError> {
-        let table = self.open()?;
-        let now = Instant::now();
-        let after = cursor.map_or_else(String::new, |cursor| cursor.0);
-        let mut names: Vec<_> = table
-            .entries
-            .values()
-            .filter(|entry| entry.holders.iter().any(|holder| holder.expires > now))
-            .map(|entry| (entry.target.name().as_str(), entry.target.kind()))
-            .filter(|(name, _)| name.starts_with(prefix) && *name > after.as_str())
-            .collect();
-        names.sort_unstable_by_key(|(name, _)| *name);
-        let next = (names.len() > PAGE).then(|| ScanCursor(names[PAGE - 1].0.to_owned()));
-        names.truncate(PAGE);
-        let found = |(name, kind): (&str, &LockKind)| FoundLock::new(name, kind.clone());
-        Ok(LockPage::new(names.into_iter().map(found).collect(), next))
+        Ok(pages::page(&*self.open()?, prefix, cursor))
     }
 
     async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {

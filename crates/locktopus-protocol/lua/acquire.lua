@@ -8,13 +8,14 @@
 --       10 how long to keep a place in the queue in ms, absent or '' = do not queue   11 inbox channel
 --       12 channel (fair lock and semaphores)   13 1 = if granted, send a recall to the inbox when others want it
 --       14 1 = nothing was ever asked for under this owner, and nobody wants to know where it stands
--- Reply server time in us: granted, and this is the first token if any was asked for; or
+-- Reply server time in us: granted, and this is the first token if any was asked for, in which case the time is earlier by at
+--       most as many us as tokens were asked for; or
 --       {status, value, server time in us, ...}
 --       1 granted, value = first token or 0      (also when the owner holds it already: a repeated attempt)
 --       0 not available, value = the remaining lease that blocks it in ms, -1 = no expiry
 --       2 too late, value = 0: nothing was done
 --       3 queued, value as for 0; how many are ahead; the last token given; 1 if another library's client holds
---         it, or is ahead (fair lock). With ARGV[14] just 1 if anybody is ahead, and no token
+--         it, or is ahead (fair lock). With ARGV[14] just 1 if anybody is ahead, then value = -1, and no token
 --       error WRONGKIND: the name is in use as another kind, and nothing was done
 --
 -- Whatever can be refused is refused before the lock is written, so an error leaves no lock behind.
@@ -27,6 +28,8 @@ if code == 1 then
   extend_hold(owner, lease, mode, permits)
   return granted(tokens > 0 and reserved(tokens, floor) or 0)
 end
+local nobody = tail and not tail[1]
+tail = nil -- Whoever was last may be handed the lock now.
 if code == 2 then
   if KEYS[3] and first(0) then
     hand_off(owner)
@@ -34,8 +37,8 @@ if code == 2 then
   return wait(remaining, foreign)
 end
 local behind = false
-local head, place
-if KEYS[3] and code == 0 then
+local head, place, turn, granted_to, mine
+if KEYS[3] and code == 0 and not nobody then
   head, place = first(0)
 end
 if head then
@@ -47,15 +50,18 @@ if head then
   if left then
     return wait(left)
   end
-  local turn, granted = hand_off(owner)
-  if turn == 'busy' or granted > 0 then
+  turn, granted_to, mine = hand_off(owner)
+  if turn == 'busy' or granted_to > 0 then
     code, remaining, foreign = status(owner, mode, permits)
     if turn == 'busy' or code == 2 then
       return wait(remaining or -1, foreign)
     end
   end
-  leave(owner)
   behind = turn == 'self' and not exclusive
+end
+-- Wherever in the line it stands: a look that met too many dead ones, or deaf ones, did not come to it.
+if turn == 'self' or (head or place) and ARGV[10] and ARGV[10] ~= '' then
+  leave(owner, mine or place_of(owner))
 end
 
 -- The token and the recall note first: if a later command fails, a token is skipped and a note has no reader, which is

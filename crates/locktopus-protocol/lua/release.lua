@@ -5,6 +5,8 @@
 --       6 how long to keep the token in ms, 0 = for ever   7 channel of those who can queue
 --       8, 9 how to notify another library's waiters (some mutexes); of others: 8 1 = somebody probably waits, which
 --       changes only what is looked at first
+--       of an attempt that may have a place in the queue: 10 for how long   11 its lease in ms   12 its tokens   13 its
+--       inbox channel, all as they were asked for, by which its place is found without a search
 -- Reply receivers, if it was released: how many heard it, or how many were handed something; -1 if the message could not
 --       be sent. {0}: not held by this owner (at most a place in the queue was given up)
 --       A plain number: before a server sends a table, it looks up a dozen field names in it.
@@ -37,7 +39,8 @@ if publish == '' then
 end
 local handed, free = 0, released or came_back
 if KEYS[3] then
-  if not released and leave(owner) then
+  local place = ARGV[10] and table.concat({ARGV[10], ARGV[11], ARGV[12], ARGV[3], mode, #owner, owner, ARGV[13]}, ' ')
+  if not released and give_up(owner, place) then
     -- If something is free, waiters behind this one were not woken. (If its state cannot be read, nothing is granted.)
     read_clock()
     free = true

@@ -29,14 +29,40 @@ use tokio::sync::mpsc::UnboundedReceiver;
 /// * **Never repeat a command that may have run.** The client's own retries must be off; a command is
 ///   written at most once per call. Following a `MOVED` or `ASK` redirect is allowed (the first node
 ///   refused, so nothing ran), anything else is answered with an error.
-/// * **[`ClientError`] must be honest.** [`ClientError::Rejected`] only for an error reply of the server,
-///   [`ClientError::NotSent`] only if no byte of the command can have left the process, and
-///   [`ClientError::MaybeExecuted`] for everything else (I/O errors, closed connections, timeouts).
-/// * **Dropping a returned future is always allowed**; a command whose future is dropped may still run.
 /// * **Deadlines are the caller's business.** [`RedisBackend`](crate::RedisBackend) wraps every call in
 ///   a timeout and reports one that passed through [`RedisClient::timed_out`], so that the adapter can
 ///   replace a connection that accepts bytes and never answers.
 /// * Commands and subscriptions use different connections, so a slow script delays no wake-up.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// # let client: std::sync::Arc<dyn locktopus_protocol::RedisClient> = unimplemented!();
+/// use locktopus_protocol::{ClientError, NodeReply, Pipelined, Reply, Route, slot::key_slot};
+///
+/// let slot = Route::Slot(key_slot(b"invoice:42"));
+/// match client.command(slot, &[b"GET", b"invoice:42"]).await {
+///     Ok(Reply::Nil) => println!("it is not there"),
+///     Ok(reply) => println!("{reply:?}"),
+///     Err(ClientError::NotSent(why)) => println!("it did not run: {why}"),
+///     Err(error) => return Err(error.into()),
+/// }
+/// let Pipelined { node, replies } = client.pipeline(Route::Any, &[&[b"PING"], &[b"TIME"]]).await?;
+/// println!("{node}: {replies:?}");
+/// for NodeReply { node, reply } in client.command_on_primaries(&[b"DBSIZE"]).await? {
+///     println!("{node} of a {}: {reply:?}", client.deployment());
+/// }
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// They are honest: [`ClientError::Rejected`] only for an error reply of the server,
+/// [`ClientError::NotSent`] only if no byte of the command can have left the process, and
+/// [`ClientError::MaybeExecuted`] for everything else (I/O errors, closed connections, timeouts).
+///
+/// # Cancel safety
+///
+/// Dropping a returned future is always allowed; a command whose future is dropped may still run.
 #[async_trait]
 pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
     /// The name shown in errors, metrics and reports: `redis-rs` or `fred`.
@@ -100,6 +126,11 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
 }
 
 /// The kind of deployment behind a client.
+///
+/// ```
+/// use locktopus_protocol::Deployment;
+/// assert_eq!(Deployment::Cluster.as_str(), "cluster");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Deployment {
     /// One server.
@@ -140,6 +171,12 @@ pub enum Route {
 /// A pub/sub channel and its flavour.
 ///
 /// The flavours are disjoint on the server: a subscriber of one never sees messages of the other.
+///
+/// ```
+/// use locktopus_protocol::{Channel, ChannelFlavour};
+/// let channel = Channel { name: "redisson_lock__channel:{invoice:42}".into(), flavour: ChannelFlavour::Plain };
+/// assert_ne!(channel.flavour, ChannelFlavour::Sharded);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Channel {
     /// The channel's name.
@@ -158,6 +195,20 @@ pub enum ChannelFlavour {
 }
 
 /// What arrives on the subscription connection.
+///
+/// ```
+/// use locktopus_protocol::{PushEvent, RedisClient};
+/// /// What an adapter's messages are for.
+/// async fn listen(client: &dyn RedisClient) {
+///     let mut events = client.take_events().expect("the first caller");
+///     while let Some(event) = events.recv().await {
+///         match event {
+///             PushEvent::Message { channel, payload } => println!("{channel:?}: {payload:?}"),
+///             PushEvent::Disrupted { reason } => println!("subscribe again, and look: {reason}"),
+///         }
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PushEvent {
     /// A published message of either flavour.
@@ -228,6 +279,12 @@ pub enum ClientError {
 
 impl ClientError {
     /// Splits a server's error line into code and message.
+    ///
+    /// ```
+    /// use locktopus_protocol::ClientError;
+    /// let error = ClientError::rejected("READONLY You can't write against a read only replica.");
+    /// assert!(matches!(error, ClientError::Rejected { code, .. } if code == "READONLY"));
+    /// ```
     #[must_use]
     pub fn rejected(line: &str) -> Self {
         let line = line.trim();

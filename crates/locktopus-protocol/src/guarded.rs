@@ -67,6 +67,13 @@ pub enum GuardedOutcome {
 
 impl GuardedWriter {
     /// Writes through this client.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client: std::sync::Arc<dyn locktopus_protocol::RedisClient> = unimplemented!();
+    /// let writer = locktopus_protocol::GuardedWriter::new(client); // of `locktopus::connect_client`
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn new(client: Arc<dyn RedisClient>) -> Self {
         Self {
@@ -77,6 +84,13 @@ impl GuardedWriter {
     }
 
     /// How long to wait for an answer. Default 1 s.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # fn example(writer: locktopus_protocol::GuardedWriter) {
+    /// let patient = writer.timeout(Duration::from_secs(3));
+    /// # }
+    /// ```
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout.min(LONGEST);
@@ -85,6 +99,13 @@ impl GuardedWriter {
 
     /// How long a fence stays after the last write, at least as long as the value; `None` is for ever. Default
     /// 7 days. A holder that was stopped for longer, as a restored snapshot of a machine can be, is not refused.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # fn example(writer: locktopus_protocol::GuardedWriter) {
+    /// let writer = writer.keep_fences(Some(Duration::from_secs(30 * 24 * 60 * 60)));
+    /// # }
+    /// ```
     #[must_use]
     pub fn keep_fences(mut self, keep: Option<Duration>) -> Self {
         self.keep = keep.filter(|keep| *keep < LONGEST);
@@ -92,6 +113,16 @@ impl GuardedWriter {
     }
 
     /// Sets the key to a value that stays.
+    ///
+    /// ```no_run
+    /// # async fn example(guard: locktopus_core::LockGuard, writer: locktopus_protocol::GuardedWriter)
+    /// # -> Result<(), Box<dyn std::error::Error>> {
+    /// use locktopus_protocol::GuardedOutcome;
+    /// let fence = guard.fence().ok_or("a kind without tokens")?;
+    /// let outcome = writer.set(&fence, b"invoice:42:total", b"99").await?;
+    /// assert!(matches!(outcome, GuardedOutcome::Written));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -113,6 +144,14 @@ impl GuardedWriter {
 
     /// Sets the key to a value that expires after `ttl`, in whole milliseconds and at least one.
     ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # async fn example(fence: locktopus_core::Fence, writer: locktopus_protocol::GuardedWriter)
+    /// # -> Result<(), Box<dyn std::error::Error>> {
+    /// writer.set_expiring(&fence, b"session:7", b"open", Duration::from_secs(600)).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`set`](Self::set).
@@ -131,6 +170,13 @@ impl GuardedWriter {
     }
 
     /// Deletes the key, of whatever type. Its fence stays, so that holders from before cannot bring it back.
+    ///
+    /// ```no_run
+    /// # async fn example(fence: locktopus_core::Fence, writer: locktopus_protocol::GuardedWriter)
+    /// # -> Result<(), Box<dyn std::error::Error>> {
+    /// writer.delete(&fence, b"invoice:42:total").await?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

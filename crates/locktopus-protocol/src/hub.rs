@@ -11,6 +11,7 @@
 //!
 //! A *generation* counts disruptions. A subscription confirmed in an earlier generation counts for nothing.
 
+mod joining;
 mod keeper;
 mod misplaced_subscriptions;
 mod topic;
@@ -30,6 +31,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::client::{Channel, ChannelFlavour, ClientError, PushEvent, RedisClient};
 
+use joining::Joining;
 use misplaced_subscriptions::MisplacedReports;
 use topic::{Placement, Topic};
 use waiter_channels::WaiterChannels;
@@ -50,6 +52,8 @@ struct Shared {
     call_timeout: Duration,
     /// By each channel on which messages can arrive.
     topics: Mutex<HashMap<Bytes, Arc<Topic>>>,
+    /// Those that somebody has joined and that are not subscribed to.
+    joining: Joining,
     /// The channels of single waiters.
     waiter_channels: WaiterChannels,
     misplaced_reports: MisplacedReports,
@@ -72,6 +76,7 @@ impl Hub {
             flavour,
             call_timeout,
             topics: Mutex::default(),
+            joining: Joining::default(),
             waiter_channels: WaiterChannels::default(),
             misplaced_reports: MisplacedReports::default(),
             generation: AtomicU64::new(1),
@@ -98,10 +103,7 @@ impl Hub {
         if topic.confirmed.load(Ordering::Acquire) == self.shared.generation() {
             return Ok(stream);
         }
-        // A task of its own, because a subscription that is dropped half-way would not be known to be there.
-        let shared = Arc::clone(&self.shared);
-        let confirm = tokio::spawn(async move { shared.confirm(&topic).await });
-        match timeout_at(deadline, confirm).await {
+        match timeout_at(deadline, self.shared.confirm(&topic)).await {
             Ok(Ok(done)) => done.map(|()| stream),
             Ok(Err(_)) | Err(_) => Err(ClientError::MaybeExecuted(
                 "no confirmation of a subscription in time".to_owned(),
@@ -181,22 +183,6 @@ impl Shared {
             .into_iter()
             .flat_map(|topic| topic.channels.list(self.flavour))
             .collect()
-    }
-
-    /// Returns once the subscription is confirmed and no disruption came in between.
-    async fn confirm(&self, topic: &Arc<Topic>) -> Result<(), ClientError> {
-        if topic.confirmed.load(Ordering::Acquire) == self.generation() {
-            return Ok(());
-        }
-        let _turn = topic.subscribing.lock().await;
-        loop {
-            let generation = self.generation();
-            if topic.confirmed.load(Ordering::Acquire) == generation {
-                return Ok(());
-            }
-            self.client.subscribe(&self.channels([topic])).await?;
-            topic.confirmed.store(generation, Ordering::Release);
-        }
     }
 
     /// The task that delivers messages.

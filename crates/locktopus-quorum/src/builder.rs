@@ -24,6 +24,24 @@ const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
 type Named = (String, DynBackend, Option<Arc<dyn NodeProbe>>);
 
 /// Builds a [`QuorumBackend`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use std::time::Duration;
+/// use std::sync::Arc;
+/// use locktopus_memory::MemoryBackend;
+/// use locktopus_quorum::QuorumBackend;
+///
+/// let quorum = QuorumBackend::builder()
+///     .node("a", Arc::new(MemoryBackend::new()))
+///     .node("b", Arc::new(MemoryBackend::new()))
+///     .node("c", Arc::new(MemoryBackend::new()))
+///     .node_timeout(Duration::from_millis(100)) // for each answer
+///     .max_lease(Duration::from_secs(30)) // the same in every client
+///     .build()?;
+/// assert_eq!((quorum.majority(), quorum.background_tasks()), (2, 0));
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct QuorumBuilder {
@@ -50,6 +68,15 @@ impl QuorumBuilder {
     /// Adds a node that is assumed never to forget a lock before its lease is over, not even when it is restarted:
     /// a backend in this process, or a server that writes every command to disk before it answers. The label
     /// names it in errors.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use locktopus_memory::MemoryBackend;
+    /// use locktopus_quorum::QuorumBackend;
+    ///
+    /// let builder = QuorumBackend::builder().node("a", Arc::new(MemoryBackend::new()));
+    /// # drop(builder);
+    /// ```
     pub fn node(mut self, label: impl Into<String>, backend: DynBackend) -> Self {
         self.nodes.push((label.into(), backend, None));
         self
@@ -58,6 +85,36 @@ impl QuorumBuilder {
     /// Adds a node that may forget. It votes only once its server has been up for the
     /// [longest lease](Self::max_lease), which `probe` tells; also after its very first start, since nobody can tell the
     /// two apart.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use locktopus_core::{BackendError, NodeIdentity, NodeProbe};
+    /// use locktopus_memory::MemoryBackend;
+    /// use locktopus_quorum::QuorumBackend;
+    /// use tokio::time::Instant;
+    ///
+    /// /// A store inside this program, which forgets when the program is started again. The probe of a server asks it who it
+    /// /// is and for how long it has been up, and counts its connections.
+    /// #[derive(Debug)]
+    /// struct Embedded {
+    ///     began: Instant,
+    /// }
+    ///
+    /// #[async_trait::async_trait]
+    /// impl NodeProbe for Embedded {
+    ///     fn generation(&self) -> u64 {
+    ///         0 // there is no connection that could break
+    ///     }
+    ///
+    ///     async fn identity(&self, _deadline: Instant) -> Result<NodeIdentity, BackendError> {
+    ///         Ok(NodeIdentity::new("embedded", self.began.elapsed()))
+    ///     }
+    /// }
+    ///
+    /// let probe = Arc::new(Embedded { began: Instant::now() });
+    /// let builder = QuorumBackend::builder().probed_node("a", Arc::new(MemoryBackend::new()), probe);
+    /// # drop(builder);
+    /// ```
     pub fn probed_node(
         mut self,
         label: impl Into<String>,
@@ -74,6 +131,12 @@ impl QuorumBuilder {
     ///
     /// Default: the longest call timeout of the nodes, which the option `timeout` of their URLs sets (1 s if it does not).
     /// A shorter one than that ends rounds sooner in which a node is down, and counts out nodes that are far away.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let builder = locktopus_quorum::QuorumBackend::builder().node_timeout(Duration::from_millis(200));
+    /// # drop(builder);
+    /// ```
     pub fn node_timeout(mut self, timeout: Duration) -> Self {
         self.node_timeout = Some(timeout);
         self
@@ -81,6 +144,12 @@ impl QuorumBuilder {
 
     /// The longest lease of any client of these nodes; longer ones are refused. A restarted node does not vote
     /// for this long. Must be the same for all clients. Default 60 s.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let builder = locktopus_quorum::QuorumBackend::builder().max_lease(Duration::from_secs(30));
+    /// # drop(builder);
+    /// ```
     pub fn max_lease(mut self, lease: Duration) -> Self {
         self.max_lease = lease;
         self
@@ -88,6 +157,12 @@ impl QuorumBuilder {
 
     /// How often to ask a probed node who it is even though nothing happened to it. Needed only where a proxy could
     /// hide that a connection broke. Default 30 s.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let builder = locktopus_quorum::QuorumBackend::builder().probe_every(Duration::from_secs(10));
+    /// # drop(builder);
+    /// ```
     pub fn probe_every(mut self, period: Duration) -> Self {
         self.probe_every = period;
         self
@@ -95,12 +170,30 @@ impl QuorumBuilder {
 
     /// How much sooner than the nodes a grant is considered spent. Default as for
     /// [`LocktopusBuilder::validity_margin`](locktopus_core::LocktopusBuilder::validity_margin), which should be the same.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let margin = locktopus_core::ValidityMargin { clock_step: Duration::from_millis(20), ..Default::default() };
+    /// let builder = locktopus_quorum::QuorumBackend::builder().validity_margin(margin);
+    /// # drop(builder);
+    /// ```
     pub fn validity_margin(mut self, margin: ValidityMargin) -> Self {
         self.margin = margin;
         self
     }
 
     /// Checks the nodes and builds the quorum. Sends nothing.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::sync::Arc;
+    /// use locktopus_memory::MemoryBackend;
+    /// use locktopus_quorum::QuorumBackend;
+    ///
+    /// let one = QuorumBackend::builder().node("a", Arc::new(MemoryBackend::new()));
+    /// assert!(one.build().is_err()); // one is no quorum
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! RedLock: one backend over several independent ones, of which a majority must agree.
+//! RedLock: one backend over several independent ones, of which a majority must agree. For locks that must stay exclusive when a
+//! server loses its data, where there are three or more servers that do not replicate each other.
 //!
 //! | module | why it exists |
 //! |---|---|
@@ -63,6 +64,7 @@ use locktopus_core::{
 ///     .node("b", Arc::new(MemoryBackend::new()))
 ///     .node("c", Arc::new(MemoryBackend::new()))
 ///     .build()?;
+/// assert_eq!((quorum.majority(), quorum.background_tasks()), (2, 0));
 /// let locks = Locktopus::builder(quorum).build()?;
 /// let guard = locks.mutex("invoice:42").acquire().await?;
 /// assert!(guard.token().is_some());
@@ -120,6 +122,27 @@ impl QuorumBackend {
     }
 
     /// Asks every node for the state of a lock. [`inspect`](LockBackend::inspect) tells what they come to.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// use std::sync::Arc;
+    /// use locktopus_core::{LockKind, LockName, LockTarget};
+    /// use locktopus_memory::MemoryBackend;
+    /// use locktopus_quorum::{NodeView, QuorumBackend};
+    ///
+    /// let quorum = QuorumBackend::builder()
+    ///     .node("a", Arc::new(MemoryBackend::new()))
+    ///     .node("b", Arc::new(MemoryBackend::new()))
+    ///     .node("c", Arc::new(MemoryBackend::new()))
+    ///     .build()?;
+    /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Mutex(Arc::default()));
+    /// let deadline = tokio::time::Instant::now() + Duration::from_secs(1);
+    /// for NodeView { label, state, .. } in quorum.inspect_nodes(&target, deadline).await? {
+    ///     assert!(state.is_ok_and(|state| state.holders.is_empty()), "{label}");
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

@@ -41,7 +41,7 @@ use crate::topology::Topology;
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let server = HostPort { host: "127.0.0.1".to_owned(), port: 6379 };
 /// let options = ConnectOptions::new(Servers::Standalone(server));
-/// let client = locktopus_redis::connect(&options).await?;
+/// let client: locktopus_redis::RedisRsClient = locktopus_redis::connect(&options).await?;
 /// client.command(Route::Any, &[b"PING"]).await?;
 /// # Ok(())
 /// # }
@@ -71,6 +71,22 @@ pub async fn connect(options: &ConnectOptions) -> Result<RedisRsClient, ConnectE
 /// # Cancel safety
 ///
 /// As [`connect`].
+///
+/// # Examples
+///
+/// ```no_run
+/// use locktopus_protocol::{ConnectOptions, HostPort, Servers};
+/// use locktopus_redis::redis::cluster::ClusterClientBuilder;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let seed = HostPort { host: "127.0.0.1".to_owned(), port: 7000 };
+/// let cluster = ClusterClientBuilder::new([format!("redis://{}:{}", seed.host, seed.port)]).retries(0).build()?;
+/// let connection = cluster.get_async_connection().await?;
+/// let options = ConnectOptions::new(Servers::Cluster(vec![seed]));
+/// let client = locktopus_redis::connect_through(&options, connection).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[cfg(feature = "cluster-async")]
 pub async fn connect_through(
     options: &ConnectOptions,

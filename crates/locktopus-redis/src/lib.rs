@@ -1,4 +1,5 @@
-//! Locktopus over the redis-rs client.
+//! Locktopus over the redis-rs client. Programs get it through the facade `locktopus` (feature `redis`); this crate is for those who
+//! build a backend on the client themselves.
 //!
 //! [`connect()`] builds a [`RedisRsClient`], which implements
 //! [`locktopus_protocol::RedisClient`] on a standalone server, behind Sentinel and on a Cluster.

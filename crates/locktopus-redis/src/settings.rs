@@ -37,6 +37,12 @@ pub fn from_connection_info(info: &ConnectionInfo) -> Result<ReadSettings, Setti
 /// A cluster, by the nodes that were given to [`redis::cluster::ClusterClient::builder`](https://docs.rs/redis), which does
 /// not give them back. They must agree in login and TLS, as for redis-rs.
 ///
+/// ```
+/// let read = locktopus_redis::from_cluster_nodes(["redis://app:s3cret@a:7000", "redis://app:s3cret@b:7000"])?;
+/// assert!(!format!("{read:?}").contains("s3cret"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 ///
 /// [`SettingsError`] if there is no node, if they differ, or have a setting that connections for locks cannot have.
@@ -50,6 +56,15 @@ pub fn from_cluster_nodes<T: IntoConnectionInfo>(
 /// The primary that these sentinels know as `master_name`: what was given to
 /// [`redis::sentinel::SentinelClientBuilder`](https://docs.rs/redis), which does not give it back. `tls` and `login` are for
 /// the primary; those of the sentinels are in `sentinels`.
+///
+/// ```
+/// use locktopus_redis::redis::RedisConnectionInfo;
+///
+/// let login = RedisConnectionInfo::default().set_db(3);
+/// let read = locktopus_redis::from_sentinels(["redis://a:26379"], "mymaster", None, &login)?;
+/// assert_eq!(read.options.database, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 ///

@@ -99,9 +99,8 @@ impl InUse {
         if number.is_some() {
             Rule::Kinds.check(client.number().await == number, said("the number changed"));
         }
-        let same = before == picture;
-        let shown = format_args!("{what:?} wrote: before {before}, after {picture}");
-        Rule::Kinds.check(same, shown);
+        let wrote = format!("{what:?} wrote: before {before}, after {picture}");
+        Rule::Kinds.check(before == picture, wrote);
     }
 
     async fn end(self) {

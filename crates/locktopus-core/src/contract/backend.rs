@@ -90,20 +90,64 @@ use crate::contract::wake::WakeStream;
 ///   backend that says [`BackendInfo::longest_linger`].
 /// * **Instances.** What an instance announced is told to whoever asks for it in the same namespace, until its time is over or it
 ///   is taken back. It has no effect on locks. Only asked of a backend that says [`BackendInfo::keeps_instances`].
-/// * **`Err` says whether it ran.** [`Executed::No`](crate::Executed) only if the request certainly had no
-///   effect. With [`Executed::Maybe`](crate::Executed) the core repeats the request with the same owner, or
-///   releases. A backend repeats a request by itself only if it certainly did not run, and only before the
-///   deadline.
 /// * **Deadlines** are given as instants of `tokio::time`. An answer after the deadline is useless; return
 ///   an error of kind `Timeout` soon after it at the latest.
 /// * **Safety.** [`BackendInfo::safety`] says what is done so that a server that fails gives no lock to two. A grant that
 ///   is answered counts under that mode; what was granted and does not count is given back before the error is returned,
 ///   or the error says [`Executed::Maybe`](crate::Executed).
 /// * **Units.** Leases are whole milliseconds, at least one.
-/// * **Cancel safety.** Any returned future may be dropped at any time; then the request may or may not run.
-///   The core follows a dropped attempt with a release of the same owner. That release may overtake the
-///   attempt: a backend that can tell that an attempt arrives late refuses it.
 /// * **Runtime.** Methods are called on a tokio runtime with time and I/O enabled.
+///
+/// # Errors
+///
+/// They say whether the request ran: [`Executed::No`](crate::Executed) only if it certainly had no
+/// effect. With [`Executed::Maybe`](crate::Executed) the core repeats the request with the same owner, or
+/// releases. A backend repeats a request by itself only if it certainly did not run, and only before the
+/// deadline.
+///
+/// # Cancel safety
+///
+/// Any returned future may be dropped at any time; then the request may or may not run.
+/// The core follows a dropped attempt with a release of the same owner. That release may overtake the
+/// attempt: a backend that can tell that an attempt arrives late refuses it.
+///
+/// # Example
+///
+/// A backend that counts attempts, and leaves the rest to another one:
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+/// use locktopus_core::{
+///     AcquireAttempt, AttemptOutcome, BackendError, DynBackend, LockBackend, Locktopus, forward_backend,
+/// };
+/// # use locktopus_memory::MemoryBackend;
+///
+/// #[derive(Debug)]
+/// struct Counting {
+///     inner: DynBackend,
+///     attempts: AtomicU32,
+/// }
+///
+/// #[async_trait::async_trait]
+/// impl LockBackend for Counting {
+///     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
+///         self.attempts.fetch_add(1, Ordering::Relaxed);
+///         self.inner.attempt(attempt).await
+///     }
+///
+///     forward_backend!(inner: info check shard group attempt_all release extend inspect counter evict
+///         scan announce instances listen subscribe diagnose close);
+/// }
+///
+/// let backend = Counting { inner: Arc::new(MemoryBackend::new()), attempts: AtomicU32::new(0) };
+/// let backend = Arc::new(backend);
+/// let locks = Locktopus::builder_dyn(backend.clone()).build()?;
+/// locks.lock("invoice:42").acquire().await?.release().await?;
+/// assert_eq!(backend.attempts.load(Ordering::Relaxed), 1);
+/// # Ok(()) }
+/// ```
 #[async_trait]
 pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     /// What this backend is and what it can promise. Constant for its whole life.
@@ -202,6 +246,19 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
 pub type DynBackend = Arc<dyn LockBackend>;
 
 /// What a backend is and what it can promise.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_core::{BackendInfo, SafetyMode};
+/// // Waiters are woken, stand in a queue, and are told when their lock is wanted; calls take 200 ms at most.
+/// let info = BackendInfo::new("mine", "mine at db:7000", true, Duration::from_millis(200))
+///     .with_queues()
+///     .with_recalls()
+///     .with_instances()
+///     .with_linger(Duration::from_secs(3600))
+///     .with_safety(SafetyMode::Plain);
+/// assert!(info.supports_queue && info.supports_recall && info.keeps_instances);
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct BackendInfo {

@@ -59,6 +59,17 @@ pub enum Executed {
 ///
 /// [`BackendError::executed`] tells what happened to the lock, [`BackendError::is_transient`] whether
 /// asking again can help.
+///
+/// ```
+/// use locktopus_core::{BackendError, BackendErrorKind, Executed};
+/// let down = BackendError::new("mine", BackendErrorKind::Unavailable, Executed::No, "no connection")
+///     .with_source(std::io::Error::other("connection refused"));
+/// assert_eq!((down.backend(), down.message()), ("mine", "no connection"));
+/// assert_eq!((down.kind(), down.is_transient()), (BackendErrorKind::Unavailable, true));
+/// assert_eq!(down.executed(), Executed::No);
+/// assert_eq!(down.after_a_part().executed(), Executed::Maybe);
+/// assert!(!BackendError::unsupported("mine", "it has no list").is_transient());
+/// ```
 #[derive(Debug)]
 pub struct BackendError {
     kind: BackendErrorKind,
@@ -87,6 +98,16 @@ impl BackendError {
     }
 
     /// The name that was asked for is in use as something else, which `found` names. Nothing was done.
+    ///
+    /// ```
+    /// use locktopus_core::{BackendError, BackendErrorKind, LockKind, LockName, LockTarget, OtherKind};
+    /// let asked = LockTarget::new(LockName::new("invoice:42")?, LockKind::Fair);
+    /// let error = BackendError::other_kind("mine", &asked, "semaphore");
+    /// assert_eq!(error.kind(), BackendErrorKind::OtherKind);
+    /// let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<OtherKind>());
+    /// assert_eq!(source.map(|other| other.found.as_str()), Some("semaphore"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn other_kind(backend: &'static str, asked: &LockTarget, found: impl Into<String>) -> Self {
         let (found, asked) = (found.into(), asked.clone());

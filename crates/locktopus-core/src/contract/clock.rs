@@ -1,4 +1,5 @@
-//! A monotonic clock that notices when the machine was asleep.
+//! A monotonic clock that notices when the machine was asleep, for backends and layers that count leases by themselves. Users of
+//! locks get instants of `tokio::time`.
 //!
 //! A lease runs on while the holder's machine is suspended, but `Instant` on Linux does not. The time spent
 //! asleep (`CLOCK_BOOTTIME` minus `CLOCK_MONOTONIC`) is therefore added to tokio's clock. What that clock says is a type
@@ -15,22 +16,53 @@ use tokio::time::Instant;
 pub const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// An instant on the clock that counts the time asleep.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_core::clock::{self, BootInstant};
+/// let sent = clock::now();
+/// let valid_until = sent + Duration::from_secs(30);
+/// assert_eq!(valid_until.since(sent), Duration::from_secs(30));
+/// assert_eq!(sent.since(valid_until), Duration::ZERO);
+/// assert_eq!(valid_until.before(Duration::from_secs(30)), sent);
+/// assert!(BootInstant::of_timer(valid_until.timer()) <= valid_until);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BootInstant(Instant);
 
 /// The current instant on the suspend-aware clock.
+///
+/// ```
+/// use locktopus_core::clock;
+/// let begun = clock::now();
+/// assert!(clock::now() >= begun);
+/// ```
 #[must_use]
 pub fn now() -> BootInstant {
     BootInstant::of_timer(Instant::now())
 }
 
 /// The instant so long from now, for a timer.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_core::clock;
+/// let deadline = clock::timer_in(Duration::MAX); // cut, and not too late for the clock
+/// assert!(deadline > tokio::time::Instant::now());
+/// ```
 #[must_use]
 pub fn timer_in(time: Duration) -> Instant {
     timer_after(Instant::now(), time)
 }
 
 /// The instant so long after another one, for a timer.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_core::clock;
+/// let now = tokio::time::Instant::now();
+/// assert_eq!(clock::timer_after(now, Duration::from_secs(2)), now + Duration::from_secs(2));
+/// ```
 #[must_use]
 pub fn timer_after(from: Instant, time: Duration) -> Instant {
     from + time.min(LONGEST)

@@ -7,6 +7,21 @@ use crate::contract::owner::OwnerId;
 
 /// Reads or changes the number of permits of a semaphore, or the count of a latch. May be executed more than once
 /// with the effect of once.
+///
+/// ```
+/// use locktopus_core::{CounterAction, CounterOutcome, CounterRequest};
+/// /// How a backend that keeps numbers may answer.
+/// fn answer(number: &mut Option<i64>, request: &CounterRequest) -> CounterOutcome {
+///     let changed = match request.action {
+///         CounterAction::Initialise(count) if number.is_none() => {
+///             *number = i64::try_from(count).ok();
+///             true
+///         }
+///         _ => false,
+///     };
+///     CounterOutcome { value: *number, changed }
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct CounterRequest {
     /// Which semaphore or latch.

@@ -3,6 +3,18 @@
 use std::fmt;
 
 /// The result of [`LockBackend::diagnose`](crate::LockBackend::diagnose).
+///
+/// ```
+/// use locktopus_core::{Diagnosis, Finding, Primary, Severity};
+/// // What a backend answers.
+/// let message = "memory is bounded and locks may be evicted; set the policy to noeviction".to_owned();
+/// let diagnosis = Diagnosis {
+///     nodes: vec!["db:7000 mine 1.2".to_owned()],
+///     findings: vec![Finding { severity: Severity::Danger, check: "eviction", message }],
+///     primaries: vec![Primary::answering("db:7000", Some("4f2a".to_owned())), Primary::silent("db:7001")],
+/// };
+/// assert_eq!(diagnosis.worst(), Some(Severity::Danger));
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Diagnosis {
     /// One entry a node, for example `127.0.0.1:6379 redis 7.0.15`.
@@ -14,6 +26,12 @@ pub struct Diagnosis {
 }
 
 /// A server that grants locks, as it was when it was asked.
+///
+/// ```
+/// use locktopus_core::Primary;
+/// let up = Primary::answering("db:7000", Some("4f2a".to_owned()));
+/// assert!(up.answered && !Primary::silent("db:7001").answered);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Primary {

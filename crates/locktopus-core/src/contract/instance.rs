@@ -15,6 +15,12 @@ const LONGEST_TEXT: usize = 2048;
 /// Which [`Locktopus`](crate::Locktopus): 48 random bits that its owner ids begin with. Twelve hex digits as text.
 ///
 /// No secret: nobody can release a lock who knows no more than this.
+///
+/// ```
+/// use locktopus_core::InstanceId;
+/// let id = InstanceId::from_bytes([0, 1, 2, 3, 4, 0xff]);
+/// assert_eq!((id.to_string().as_str(), id.bytes()[5]), ("0001020304ff", 0xff));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceId([u8; 6]);
 
@@ -90,6 +96,16 @@ impl InstanceRecord {
     }
 
     /// Adds when it was built, by its own clock, to the second.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use std::time::SystemTime;
+    /// use locktopus_core::InstanceRecord;
+    /// let time = SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_700);
+    /// let record = InstanceRecord::new("billing").on_host("web-3").started_at(time);
+    /// assert_eq!(record.started(), Some(time - Duration::from_millis(700)));
+    /// assert_eq!((record.host(), record.process()), (Some("web-3"), None));
+    /// ```
     #[must_use]
     pub fn started_at(mut self, time: SystemTime) -> Self {
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -173,6 +189,21 @@ fn printable(text: &str, longest: usize) -> String {
 }
 
 /// What an instance asks a backend to keep about it.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_core::{Announcement, InstanceId, InstanceQuery, InstanceRecord};
+/// let (instance, deadline) = (InstanceId::from_bytes([7; 6]), tokio::time::Instant::now());
+/// let announcement = Announcement {
+///     namespace: "shop:".to_owned(),
+///     instance,
+///     record: Some(InstanceRecord::new("billing")),
+///     keep: Duration::from_secs(120),
+///     deadline,
+/// };
+/// let query = InstanceQuery { namespace: "shop:".to_owned(), instances: vec![instance], deadline };
+/// assert_eq!((query.namespace, query.instances[0]), (announcement.namespace, announcement.instance));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announcement {
     /// What is put before the names of its locks. Instances of different namespaces do not see each other.

@@ -17,6 +17,19 @@ use crate::contract::owner::{OwnerId, OwnerIds};
 /// ([`BackendErrorKind::OtherKind`](crate::BackendErrorKind::OtherKind)), and changes nothing. The halves of a read-write
 /// lock are one kind, and so are mutexes, whatever their profiles. Where a store cannot tell what another library wrote,
 /// the name is taken for what was asked for.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_core::{LockKind, Mode};
+/// let (lock, mutex, read) = (LockKind::Reentrant, LockKind::Mutex(Default::default()), LockKind::Read);
+/// assert_eq!((lock.as_str(), mutex.as_str(), read.as_str()), ("lock", "mutex", "read_lock"));
+/// assert!(lock.is_reentrant() && !mutex.is_reentrant());
+/// assert!(lock.has_tokens() && !read.has_tokens());
+/// assert!(lock.hands_off() && lock.can_be_kept() && lock.can_linger() && mutex.announces());
+/// assert_eq!((lock.mode(), read.mode()), (Mode::Exclusive, Mode::Read));
+/// assert_eq!(lock.stored_lease(Duration::from_secs(30)), Duration::from_secs(30));
+/// assert!(lock.new_owner() != lock.new_owner());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LockKind {
@@ -159,6 +172,17 @@ impl LockKind {
 }
 
 /// One lock: a name and the kind it is used as.
+///
+/// ```
+/// use locktopus_core::{LockKind, LockName, LockTarget};
+/// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
+/// assert_eq!((target.name().as_str(), target.kind()), ("invoice:42", &LockKind::Reentrant));
+/// assert_eq!((target.to_string(), target.key().as_ref()), ("lock \"invoice:42\"".to_owned(), "invoice:42"));
+/// assert!(target.check_name().is_ok());
+/// let braces = LockTarget::new(LockName::new("{invoice}")?, LockKind::Reentrant);
+/// assert!(braces.check_name().is_err()); // it cannot be told from `invoice`
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct LockTarget {
     name: LockName,

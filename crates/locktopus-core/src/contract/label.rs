@@ -75,6 +75,14 @@ impl Label {
 
     /// Leaves the record behind for so long after the shutdown, for locks that outlive the instance: those that went on as
     /// [tickets](crate::LeaseTicket). Default: it is removed.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use locktopus_core::Label;
+    /// let label = Label::new("batch").left_for(Duration::from_secs(3600));
+    /// assert!(label.check().is_ok());
+    /// assert!(Label::new("").check().is_err());
+    /// ```
     #[must_use]
     pub fn left_for(mut self, time: Duration) -> Self {
         self.left = time;

@@ -8,6 +8,21 @@ use crate::contract::owner::OwnerId;
 use crate::contract::token::FencingToken;
 
 /// The state of a lock as its backend sees it.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_core::{FencingToken, HolderState, LockState, Mode, OwnerId, WaiterState};
+/// // What a backend answers of a lock that one holds and another waits for.
+/// let (holder, waiter) = (OwnerId::generate(), OwnerId::generate());
+/// let left = Some(Duration::from_secs(20));
+/// let mut state = LockState::default();
+/// state.holders = vec![HolderState::new(holder.clone(), Mode::Exclusive, 1, left).held_for(Some(Duration::from_secs(10)))];
+/// state.last_token = FencingToken::new(17);
+/// state.waiters = vec![WaiterState::new(waiter.clone(), Mode::Exclusive, 1, None)];
+/// assert_eq!(state.holder().map(|holder| &holder.owner), Some(&holder));
+/// assert_eq!(state.owners().count(), 2);
+/// assert_eq!((state.position(&waiter), state.position(&holder)), (Some(0), None));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LockState {
@@ -46,6 +61,14 @@ impl LockState {
 }
 
 /// A holder as the backend sees it.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_core::{HolderState, Mode, OwnerId};
+/// let left = Some(Duration::from_secs(20)); // of its lease
+/// let holder = HolderState::new(OwnerId::generate(), Mode::Exclusive, 1, left).held_for(Some(Duration::from_secs(10)));
+/// assert_eq!(holder.remaining, left);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HolderState {
@@ -85,6 +108,12 @@ impl HolderState {
 }
 
 /// Somebody in the queue.
+///
+/// ```
+/// use locktopus_core::{Mode, OwnerId, WaiterState};
+/// let waiter = WaiterState::new(OwnerId::generate(), Mode::Permits, 3, None);
+/// assert_eq!(waiter.permits, 3);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WaiterState {
@@ -112,6 +141,12 @@ impl WaiterState {
 }
 
 /// What a forced release found.
+///
+/// ```
+/// use locktopus_core::{Eviction, FencingToken, OwnerId};
+/// let eviction = Eviction::new(vec![OwnerId::generate()], FencingToken::new(17));
+/// assert_eq!(eviction.evicted.len(), 1); // later grants have tokens greater than 17
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Eviction {
@@ -130,6 +165,13 @@ impl Eviction {
 }
 
 /// One page of a list of locks.
+///
+/// ```
+/// use locktopus_core::{FoundLock, LockKind, LockPage, ScanCursor};
+/// let more = Some(ScanCursor("17".to_owned())); // whatever the backend needs to go on
+/// let page = LockPage::new(vec![FoundLock::new("invoice:42", LockKind::Reentrant)], more);
+/// assert_eq!((page.locks[0].name.as_str(), page.next.is_some()), ("invoice:42", true));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LockPage {
@@ -148,6 +190,11 @@ impl LockPage {
 }
 
 /// A lock that is held, found by its keys.
+///
+/// ```
+/// use locktopus_core::{FoundLock, LockKind};
+/// assert_eq!(FoundLock::new("invoice:42", LockKind::Fair).kind, LockKind::Fair);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FoundLock {

@@ -66,6 +66,14 @@ pub struct MutexProfile {
 }
 
 /// How a library wakes those who wait for a lock.
+///
+/// ```
+/// use locktopus_core::{LockName, MutexProfile, Notification};
+/// let name = LockName::new("nightly")?;
+/// let list = Notification::List("lock-signal:nightly".to_owned());
+/// assert_eq!(MutexProfile::python_redis_lock().notification(&name), Some(list));
+/// # Ok::<(), locktopus_core::NameError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Notification {
@@ -174,12 +182,31 @@ impl MutexProfile {
     }
 
     /// The key for a name.
+    ///
+    /// ```
+    /// use locktopus_core::{LockName, MutexProfile, ValueEncoding};
+    /// let profile = MutexProfile::single_key().key_template("redlock:{name}")?.value(ValueEncoding::Uuid);
+    /// assert_eq!(profile.key(&LockName::new("nightly")?), "redlock:nightly");
+    /// assert!(!profile.is_native() && !profile.has_side_keys() && !profile.notifies());
+    /// assert!(profile.clone().with_side_keys().has_side_keys()); // tokens and wake-ups among our own
+    /// assert!(profile.notification(&LockName::new("nightly")?).is_none());
+    /// # Ok::<(), locktopus_core::NameError>(())
+    /// ```
     #[must_use]
     pub fn key(&self, name: &LockName) -> String {
         self.key.fill(name)
     }
 
     /// How to wake the other library's waiters, if it wakes them.
+    ///
+    /// ```
+    /// use locktopus_core::{LockName, MutexProfile, Notification};
+    /// let name = LockName::new("42")?;
+    /// let channel = Notification::Channel("orders-channel:orders:42".to_owned());
+    /// assert_eq!(MutexProfile::spring("orders")?.notification(&name), Some(channel));
+    /// assert_eq!(MutexProfile::redis_py().notification(&name), None); // its waiters ask
+    /// # Ok::<(), locktopus_core::NameError>(())
+    /// ```
     #[must_use]
     pub fn notification(&self, name: &LockName) -> Option<Notification> {
         self.notification
@@ -203,6 +230,14 @@ impl MutexProfile {
 
     /// The lease as it is written: where the other library counts in seconds, the next whole one. The holder believes in
     /// no more than it asked for.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use locktopus_core::MutexProfile;
+    /// let lease = Duration::from_millis(1_500);
+    /// assert_eq!(MutexProfile::python_redis_lock().stored_lease(lease), Duration::from_secs(2));
+    /// assert_eq!(MutexProfile::redis_py().stored_lease(lease), lease); // milliseconds
+    /// ```
     #[must_use]
     pub fn stored_lease(&self, lease: Duration) -> Duration {
         if self.whole_seconds && lease.subsec_nanos() > 0 {

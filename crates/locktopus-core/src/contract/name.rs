@@ -46,6 +46,12 @@ impl LockName {
 
     /// Checks a name that is stored behind a prefix. The prefix counts towards the length.
     ///
+    /// ```
+    /// use locktopus_core::LockName;
+    /// assert_eq!(LockName::in_namespace("shop:", "invoice:42")?.as_str(), "shop:invoice:42");
+    /// # Ok::<(), locktopus_core::NameError>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`LockName::new`]; only the part behind the prefix must not be empty.
@@ -119,6 +125,15 @@ impl fmt::Display for LockName {
 }
 
 /// Why a lock name was refused. Nothing was written.
+///
+/// ```
+/// use locktopus_core::{LockName, MAX_NAME_BYTES, NameError};
+/// assert_eq!(LockName::new(""), Err(NameError::Empty));
+/// match LockName::new(&"x".repeat(MAX_NAME_BYTES + 1)) {
+///     Err(NameError::TooLong { bytes, .. }) => assert_eq!(bytes, MAX_NAME_BYTES + 1),
+///     other => panic!("{other:?}"),
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {

@@ -22,16 +22,56 @@ use crate::contract::backend_error::BackendError;
 ///   reconnects unseen must count its connections for this.
 /// * [`identity`](Self::identity) asks over the connection that carries the node's calls.
 /// * The node is one server without automatic failover: a promoted replica is old but has lost data.
+///
+/// # Example
+///
+/// ```
+/// use std::time::Duration;
+/// use locktopus_core::{BackendError, NodeIdentity, NodeProbe};
+/// use tokio::time::Instant;
+///
+/// /// A server in this process, which has been up since it began.
+/// #[derive(Debug)]
+/// struct Embedded {
+///     began: Instant,
+/// }
+///
+/// #[async_trait::async_trait]
+/// impl NodeProbe for Embedded {
+///     fn generation(&self) -> u64 {
+///         0 // there is no connection that could break
+///     }
+///
+///     async fn identity(&self, _deadline: Instant) -> Result<NodeIdentity, BackendError> {
+///         Ok(NodeIdentity::new("embedded", self.began.elapsed()).with_replication_id("embedded"))
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait NodeProbe: fmt::Debug + Send + Sync + 'static {
     /// Names the present connection. Sends nothing.
     fn generation(&self) -> u64;
 
     /// Asks the server who it is.
+    ///
+    /// # Errors
+    ///
+    /// If it does not say before the deadline. Its answers do not count then.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time: it only asks.
     async fn identity(&self, deadline: Instant) -> Result<NodeIdentity, BackendError>;
 }
 
 /// Who a server is.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_core::NodeIdentity;
+/// let server = NodeIdentity::new("4f2a", Duration::from_secs(3600)).with_replication_id("77c1");
+/// assert_eq!(server.replication_id.as_deref(), Some("77c1"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeIdentity {

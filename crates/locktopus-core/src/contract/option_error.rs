@@ -3,6 +3,12 @@
 use std::fmt;
 
 /// An option with an impossible value.
+///
+/// ```
+/// use locktopus_core::OptionError;
+/// let error = OptionError::new("pool_size", 0, "must be at least 1"); // of a backend's own builder
+/// assert!(error.to_string().contains("pool_size"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{option} = {value}: {rule}")]
 pub struct OptionError {

@@ -14,6 +14,15 @@ use crate::contract::instance::InstanceId;
 /// The standard form is Redisson's `<uuid>:<i64>`. The uuid belongs to the process or to a labelled instance (version 8, 96
 /// random bits, marked so that scripts can tell native waiters from Java's version 4), the number to the
 /// acquisition (64 random bits, of which a lock's are even and a fair lock's odd).
+///
+/// ```
+/// use locktopus_core::OwnerId;
+/// let id = OwnerId::generate();
+/// assert!(id.is_native() && id.instance().is_some());
+/// // Another library's, or one that was stored:
+/// let foreign = OwnerId::from_bytes(b"host-7:4711".as_slice());
+/// assert_eq!((foreign.expose(), foreign.is_native()), (b"host-7:4711".as_slice(), false));
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct OwnerId(Arc<[u8]>);
 
@@ -146,6 +155,10 @@ impl OwnerIds {
 }
 
 /// The uuid this process uses in its owner ids, but for those of [labelled](crate::LocktopusBuilder::label) instances.
+///
+/// ```
+/// assert_eq!(locktopus_core::process_uuid().len(), 36);
+/// ```
 #[must_use]
 pub fn process_uuid() -> &'static str {
     &OwnerIds::of_process().uuid

@@ -13,6 +13,17 @@ use crate::contract::token_retention::TokenRetention;
 pub const MAX_PERMITS: u32 = 65_535;
 
 /// One attempt to take a lock. May be executed more than once with the effect of once.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_core::{AcquireAttempt, LockKind, LockName, LockTarget, clock};
+/// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
+/// let owner = target.kind().new_owner();
+/// let deadline = clock::timer_in(Duration::from_secs(1));
+/// let attempt = AcquireAttempt::new(target, owner, Duration::from_secs(30), deadline);
+/// assert_eq!((attempt.permits, attempt.place), (1, None)); // one, and no place in the queue
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct AcquireAttempt {
     /// Which lock.
@@ -39,8 +50,8 @@ pub struct AcquireAttempt {
     /// say [`supports_recall`](crate::BackendInfo::supports_recall).
     pub recall: bool,
     /// No earlier attempt under this owner id was granted or queued, or may still be, and nobody wants to know where it stands in the queue. A backend may
-    /// then answer [`Queued`](AttemptOutcome::Queued) sooner, with less: `ahead` 1 if anybody is ahead, and `fence` 0, as no
-    /// grant to this owner can be older. `false` is always right.
+    /// then answer [`Queued`](AttemptOutcome::Queued) sooner, with less: `ahead` 1 and no `remaining` if anybody is ahead, and
+    /// `fence` 0, as no grant to this owner can be older. `false` is always right.
     pub first: bool,
     /// How long to remember the grant's token; `None`: as long as the backend does by default. Not for kinds and
     /// backends without tokens, nor for backends that remember them anyway.
@@ -84,7 +95,8 @@ pub enum AttemptOutcome {
     },
     /// It is not to be had now, and the owner has a place in the queue. Only if the attempt asked for one.
     Queued {
-        /// What is left of the lease in the way. `None` if it has no expiry.
+        /// What is left of the lease in the way. `None` if it has no expiry; perhaps also after a [first](AcquireAttempt::first)
+        /// attempt if others are ahead, who are the ones to look when it ends.
         remaining: Option<Duration>,
         /// How many are ahead in the queue. Perhaps only whether anybody is, after a [first](AcquireAttempt::first) attempt.
         ahead: u64,
@@ -95,6 +107,16 @@ pub enum AttemptOutcome {
 }
 
 /// Gives a lock back, or makes sure that an attempt left nothing behind, neither a hold nor a place in the queue.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_core::{LockKind, LockName, LockTarget, ReleaseRequest, clock};
+/// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
+/// let owner = target.kind().new_owner();
+/// let release = ReleaseRequest::new(target, owner, clock::timer_in(Duration::from_secs(1)));
+/// assert!(release.linger.is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct ReleaseRequest {
     /// Which lock.
@@ -111,6 +133,31 @@ pub struct ReleaseRequest {
     /// [`longest_linger`](crate::BackendInfo::longest_linger), and only for kinds that
     /// [can linger](crate::LockKind::can_linger).
     pub linger: Option<Linger>,
+    /// What the attempts of this owner asked for, if they asked for a place in the queue: a backend may find the place sooner
+    /// by it. `None` is always right; what no attempt asked for is not.
+    pub sought: Option<Sought>,
+}
+
+/// What attempts asked for that may have left a place in the queue. The same for every attempt of one owner.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_core::{LockKind, LockName, LockTarget, ReleaseRequest, Sought, clock};
+/// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
+/// let owner = target.kind().new_owner();
+/// let mut release = ReleaseRequest::new(target, owner, clock::timer_in(Duration::from_secs(1)));
+/// // As the attempts that are undone by it.
+/// release.sought = Some(Sought { place: Duration::from_secs(5), lease: Duration::from_secs(30), tokens: 1 });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sought {
+    /// For how long to keep the place; see [`AcquireAttempt::place`].
+    pub place: Duration,
+    /// See [`AcquireAttempt::lease`].
+    pub lease: Duration,
+    /// See [`AcquireAttempt::tokens`].
+    pub tokens: u32,
 }
 
 /// How a lock stays held after its release, by an owner that nobody is.
@@ -118,6 +165,16 @@ pub struct ReleaseRequest {
 /// In one step the owner's hold becomes one of `heir`, which ends `time` after the execution, earlier or later than the
 /// owner's would have. The owner holds nothing then: what it sends later, or sent before and comes late, finds somebody
 /// else. Nobody is handed the lock and nobody is woken: it becomes free as that of a holder who died.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_core::{Linger, LockKind, LockName, LockTarget, ReleaseRequest, clock};
+/// let target = LockTarget::new(LockName::new("nightly")?, LockKind::Reentrant);
+/// let (owner, heir) = (target.kind().new_owner(), target.kind().new_owner());
+/// let mut release = ReleaseRequest::new(target, owner, clock::timer_in(Duration::from_secs(1)));
+/// release.linger = Some(Linger { heir, time: Duration::from_secs(60) }); // held by nobody for a minute
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Linger {
     /// A fresh id, under which nothing is ever asked for.
@@ -137,11 +194,24 @@ impl ReleaseRequest {
             deadline,
             token_retention: None,
             linger: None,
+            sought: None,
         }
     }
 }
 
 /// What a release found. Either way the owner holds nothing afterwards.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use std::time::Duration;
+/// use locktopus::{LockBackend, LockKind, LockName, LockTarget, MemoryBackend, ReleaseOutcome, ReleaseRequest, clock};
+/// let backend = MemoryBackend::new();
+/// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
+/// let owner = target.kind().new_owner(); // which never took it
+/// let release = ReleaseRequest::new(target, owner, clock::timer_in(Duration::from_secs(1)));
+/// assert_eq!(backend.release(&release).await?, ReleaseOutcome::NotHeld);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum ReleaseOutcome {
@@ -153,6 +223,16 @@ pub enum ReleaseOutcome {
 }
 
 /// Pushes the expiry of one lock out.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_core::{ExtendRequest, LockKind, LockName, LockTarget};
+/// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
+/// let owner = target.kind().new_owner();
+/// let extend = ExtendRequest::new(target, owner, Duration::from_secs(30)); // 30 s from when it runs
+/// assert_eq!(extend.permits, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct ExtendRequest {
     /// Which lock.
@@ -180,6 +260,19 @@ impl ExtendRequest {
 }
 
 /// What an extension found.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use std::time::Duration;
+/// use locktopus::{ExtendOutcome, ExtendRequest, LockBackend, LockKind, LockName, LockTarget, MemoryBackend, clock};
+/// let backend = MemoryBackend::new();
+/// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
+/// let owner = target.kind().new_owner(); // which never took it
+/// let extend = ExtendRequest::new(target, owner, Duration::from_secs(30));
+/// let answers = backend.extend(&[extend], clock::timer_in(Duration::from_secs(1))).await;
+/// assert!(matches!(answers[..], [Ok(ExtendOutcome::Missing)]));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum ExtendOutcome {
@@ -193,6 +286,25 @@ pub enum ExtendOutcome {
 }
 
 /// Takes several locks of one [group](crate::LockBackend::group), all or nothing. Never queues.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use std::time::Duration;
+/// use locktopus::{AcquireAttempt, GroupOutcome, LockBackend, LockKind, LockName, LockTarget, MemoryBackend, clock};
+/// let backend = MemoryBackend::new();
+/// let attempt = |name: &str| -> Result<AcquireAttempt, Box<dyn std::error::Error>> {
+///     let target = LockTarget::new(LockName::new(name)?, LockKind::Reentrant);
+///     let owner = target.kind().new_owner();
+///     let deadline = clock::timer_in(Duration::from_secs(1));
+///     Ok(AcquireAttempt::new(target, owner, Duration::from_secs(30), deadline))
+/// };
+/// let both = [attempt("account:1")?, attempt("account:2")?];
+/// match backend.attempt_all(&both).await? {
+///     GroupOutcome::Granted { tokens } => assert_eq!(tokens.len(), 2),
+///     GroupOutcome::Held { index, .. } => println!("number {index} is held"),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum GroupOutcome {

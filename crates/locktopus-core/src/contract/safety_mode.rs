@@ -78,6 +78,12 @@ impl ReplicaNeed {
 
 impl SafetyMode {
     /// The mode in one word: `plain`, `replicated`, `quarantine` or `quorum`.
+    ///
+    /// ```
+    /// use locktopus_core::SafetyMode;
+    /// assert_eq!(SafetyMode::Plain.as_str(), "plain");
+    /// assert_eq!(SafetyMode::Quorum.as_str(), "quorum");
+    /// ```
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -128,6 +134,13 @@ impl fmt::Display for ReplicaNeed {
 
 /// Too few replicas confirmed what a primary had done. The [source](std::error::Error::source) of errors of kind
 /// [`NotReplicated`](crate::BackendErrorKind::NotReplicated).
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_core::NotReplicated;
+/// let error = NotReplicated::new("db:7000", 0, 1, Duration::from_millis(500)).of_connected(2);
+/// assert_eq!((error.confirmed, error.needed), (0, 1));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{confirmed} of {needed} needed replicas of {node} confirmed it within {waited:?} ({connected} are connected)"
@@ -147,6 +160,14 @@ pub struct NotReplicated {
 }
 
 /// How many replicas are connected to a primary.
+///
+/// ```
+/// use std::time::Duration;
+/// use locktopus_core::{Connected, NotReplicated};
+/// let mut error = NotReplicated::new("10.0.0.7:6379", 1, 2, Duration::from_millis(100));
+/// error.connected = Connected::Count(1);
+/// println!("{error}"); // says that one replica of two is connected
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Connected {
     /// So many.

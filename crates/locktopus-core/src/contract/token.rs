@@ -12,6 +12,13 @@ use std::num::NonZeroU64;
 /// Tokens are hybrid: `max(previous + 1, server time in microseconds)`. They keep growing even when a
 /// failover loses the counter, as long as the new primary's clock is not behind by more than the time
 /// since the lost grant. They stay below 2^53, so that Lua, JavaScript and JSON carry them exactly.
+///
+/// ```
+/// use locktopus_core::FencingToken;
+/// let (older, newer) = (FencingToken::new(17).expect("in range"), FencingToken::new(18).expect("in range"));
+/// assert!(newer > older && newer.get() == 18);
+/// assert_eq!(FencingToken::new(0), None);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(NonZeroU64);
 

@@ -57,6 +57,15 @@ impl TokenRetention {
     }
 
     /// For how long a key is kept after a grant for this lease; `None`: for ever.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use locktopus_core::TokenRetention;
+    /// let hour = Duration::from_secs(3600);
+    /// assert_eq!(TokenRetention::For(hour).after_lease(Duration::from_secs(30)), Some(hour));
+    /// assert_eq!(TokenRetention::For(hour).after_lease(hour), Some(hour * 2));
+    /// assert_eq!(TokenRetention::Forever.after_lease(hour), None);
+    /// ```
     #[must_use]
     pub fn after_lease(self, lease: Duration) -> Option<Duration> {
         match self {

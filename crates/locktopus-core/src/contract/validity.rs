@@ -9,6 +9,16 @@ use crate::contract::clock::BootInstant;
 /// Validity is `sent + lease * (1 - drift) - clock_step - 2 ms`, counted from before the request was sent:
 /// counted from the answer, two holders can believe at once. Source: the distributed-lock page of the
 /// Redis documentation, with the start moved to the send time and a bound for clock steps added.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_core::{ValidityMargin, clock};
+/// let (margin, lease) = (ValidityMargin::default(), Duration::from_secs(30));
+/// assert_eq!(margin.of(lease), Duration::from_millis(300 + 5 + 2));
+/// assert_eq!(margin.validity(lease), lease - margin.of(lease));
+/// let sent = clock::now();
+/// assert_eq!(margin.valid_until(sent, lease), sent + margin.validity(lease));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValidityMargin {
     /// Bound for the difference in speed between this machine's monotonic clock and the server's clock, in

@@ -38,6 +38,32 @@ pub enum Wake {
 }
 
 /// The waiters of one process for one lock.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use locktopus_core::{FencingToken, OwnerId, Wake, WakeGroup};
+/// // A backend keeps one for each lock that is waited for.
+/// let group = Arc::new(WakeGroup::default());
+/// let owner = OwnerId::generate();
+/// let mut waiter = group.join(()); // with whatever ends the subscription
+/// waiter.claim(&owner);
+/// assert!(group.len() == 1 && group.awaits(owner.expose()));
+///
+/// group.wake_one(); // it was released
+/// assert_eq!(waiter.next().await, Wake::Released);
+/// group.resync(); // messages may have been lost
+/// assert_eq!(waiter.next().await, Wake::Resync);
+/// assert!(group.nudge(owner.expose())); // this one shall look
+/// let token = FencingToken::new(17).expect("in range");
+/// assert!(group.grant(owner.expose(), token)); // it has the lock
+/// assert_eq!(waiter.next().await, Wake::Granted { token });
+/// waiter.won();
+/// assert!(group.is_empty());
+/// group.wake_all(); // nobody is there
+/// assert!(!group.want(owner.expose()));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Default)]
 pub struct WakeGroup {
     waiters: Mutex<VecDeque<Arc<Waiter>>>,
@@ -155,6 +181,18 @@ impl WakeGroup {
 }
 
 /// One waiter's stream of hints. Dropping it leaves the queue.
+///
+/// ```
+/// use std::sync::Arc;
+/// use locktopus_core::{OwnerId, Wake, WakeGroup, WakeStream};
+/// let group = Arc::new(WakeGroup::default());
+/// let mut holder: WakeStream = group.join(());
+/// holder.claim(&OwnerId::generate());
+/// holder.hold(); // it has the lock, and goes on listening
+/// let deaf = holder.filtered(|_owner, wake| wake != Wake::Wanted); // a layer that loses messages
+/// drop(deaf); // leaves the group
+/// assert!(group.is_empty());
+/// ```
 pub struct WakeStream {
     group: Arc<WakeGroup>,
     waiter: Arc<Waiter>,
@@ -197,6 +235,20 @@ impl WakeStream {
 
     /// Waits for the next hint.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::sync::Arc;
+    /// use locktopus_core::{Wake, WakeGroup};
+    /// let group = Arc::new(WakeGroup::default());
+    /// let (mut first, mut second) = (group.join(()), group.join(()));
+    /// group.wake_one();
+    /// assert_eq!(first.next().await, Wake::Released);
+    /// first.won(); // or else the second would be told as it leaves
+    /// group.wake_all();
+    /// assert_eq!(second.next().await, Wake::Released);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Cancel safety
     ///
     /// Cancel safe: a hint that was not returned is still there for the next call.
@@ -229,6 +281,20 @@ impl WakeStream {
     }
 
     /// Waits until the holder is told that its lock is wanted, or that it may have missed that.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::sync::Arc;
+    /// use locktopus_core::{OwnerId, WakeGroup};
+    /// let (group, owner) = (Arc::new(WakeGroup::default()), OwnerId::generate());
+    /// let mut holder = group.join(());
+    /// holder.claim(&owner);
+    /// holder.hold();
+    /// group.wake_all(); // no concern of a holder
+    /// group.want(owner.expose());
+    /// holder.wanted().await;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Cancel safety
     ///

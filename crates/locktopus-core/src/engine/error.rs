@@ -13,6 +13,22 @@ use crate::contract::safety_mode::NotReplicated;
 ///
 /// Held by someone, lost, cancelled, out of time and backend down are different variants, because they
 /// call for different reactions.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use std::time::Duration;
+/// # let locks = locktopus::connect("memory:").await?;
+/// use locktopus::LockError;
+/// let short = Duration::from_secs(2);
+/// let said = match locks.lock("invoice:42").wait_at_most(short).acquire().await {
+///     Ok(guard) => guard.release().await.map_or("it was lost meanwhile", |()| "done"),
+///     Err(error) if error.is_busy() => "somebody else is at it",
+///     Err(LockError::Name(_) | LockError::Option(_)) => "asked for in a way that is impossible",
+///     Err(_) => "the locks cannot be reached",
+/// };
+/// assert_eq!(said, "done");
+/// # Ok(()) }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
@@ -134,6 +150,14 @@ impl LockError {
     }
 
     /// Whether too few nodes of a quorum agreed. The [source](std::error::Error::source) says what each of them did.
+    ///
+    /// ```
+    /// use locktopus::{BackendError, BackendErrorKind, Executed, LockError, LockKind, LockName, LockTarget, Phase};
+    /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
+    /// let source = BackendError::new("quorum", BackendErrorKind::NoQuorum, Executed::Maybe, "1 of 3 agreed");
+    /// assert!(LockError::Backend { target, phase: Phase::Acquire, source }.is_no_quorum());
+    /// # Ok::<(), locktopus::NameError>(())
+    /// ```
     #[must_use]
     pub fn is_no_quorum(&self) -> bool {
         let source = self.backend_error();
@@ -141,12 +165,33 @@ impl LockError {
     }
 
     /// How many replicas confirmed and how many had to, if it failed because too few did.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// match locks.lock("invoice:42").acquire().await {
+    ///     Ok(guard) => guard.release().await?,
+    ///     Err(error) => if let Some(too_few) = error.not_replicated() {
+    ///         println!("held by the primary alone: {too_few}"); // with `safety=replicated`
+    ///     },
+    /// }
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn not_replicated(&self) -> Option<&NotReplicated> {
         std::error::Error::source(self.backend_error()?)?.downcast_ref()
     }
 
     /// What the name is in use as, if it failed because that is another kind than was asked for.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let _held = locks.lock("invoice:42").acquire().await?;
+    /// let error = locks.mutex("invoice:42").try_acquire().await.unwrap_err();
+    /// assert_eq!(error.other_kind().map(|other| other.found.as_str()), Some("lock"));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn other_kind(&self) -> Option<&OtherKind> {
         std::error::Error::source(self.backend_error()?)?.downcast_ref()

@@ -4,13 +4,15 @@
 //! * `holding`: leases that are held. Renewal, loss, release, and every call to the backend.
 //! * `observe`: what is told of both to those who watch, as spans and metrics.
 //! * `acquisition`: how a lease is come by, alone or together with others of this process.
+//! * `jitter`: random durations, which all of them use.
 //!
-//! Layers, lowest first: error, unless_busy, cohort_settings, settings, wait_progress, observe, holding, acquisition.
+//! Layers, lowest first: jitter, error, unless_busy, cohort_settings, settings, wait_progress, observe, holding, acquisition.
 
 pub(crate) mod acquisition;
 pub(crate) mod cohort_settings;
 pub(crate) mod error;
 pub(crate) mod holding;
+pub(crate) mod jitter;
 pub(crate) mod observe;
 pub(crate) mod settings;
 pub(crate) mod unless_busy;

@@ -96,6 +96,18 @@ pub(crate) fn heartbeat_bounds() -> std::ops::RangeInclusive<Duration> {
 }
 
 /// How to wait for a lock that somebody else holds.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use std::time::Duration;
+/// # let locks = locktopus::connect("memory:").await?;
+/// use locktopus::WaitStrategy;
+/// let careful = WaitStrategy::HandOff { heartbeat: Duration::from_secs(1), confirm: true };
+/// locks.lock("invoice:42").strategy(careful).acquire().await?.release().await?;
+/// let impossible = WaitStrategy::Notify { heartbeat: Duration::ZERO };
+/// assert!(locks.lock("invoice:42").strategy(impossible).acquire().await.is_err());
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitStrategy {

@@ -8,6 +8,21 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// Where a waiter stands, as the backend said at `seen_at`.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = locktopus::connect("memory:").await?;
+/// use locktopus::WaitPosition;
+/// # let holder = locks.fair_lock("printer").acquire().await?;
+/// let (request, mut progress) = locks.fair_lock("printer").with_progress();
+/// let waiting = tokio::spawn(request.acquire());
+/// if let Some(WaitPosition { ahead: Some(ahead), holder_remaining, .. }) = progress.next().await {
+///     println!("{ahead} before me, and the holder has {holder_remaining:?} left");
+/// }
+/// # holder.release().await?;
+/// waiting.await??.release().await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WaitPosition {
@@ -25,6 +40,13 @@ pub struct WaitPosition {
 }
 
 /// How much longer a wait may take, and where that comes from. A guess either way: holders do what they like.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus::WaitEstimate;
+/// let estimate = WaitEstimate::Observed(Duration::from_secs(4));
+/// assert_eq!(estimate.duration(), Duration::from_secs(4));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitEstimate {
@@ -78,6 +100,19 @@ impl WaitProgress {
 
     /// Waits for the next answer and returns it; `None` once the wait is over, with or without the lock. Answers
     /// that come faster than this is called are left out.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let holder = locks.fair_lock("printer").acquire().await?;
+    /// let (request, mut progress) = locks.fair_lock("printer").with_progress();
+    /// let waiting = tokio::spawn(request.acquire());
+    /// let position = progress.next().await.expect("it waits");
+    /// assert_eq!((position.ahead, progress.latest()), (Some(0), Some(position)));
+    /// holder.release().await?;
+    /// waiting.await??.release().await?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Cancel safety
     ///

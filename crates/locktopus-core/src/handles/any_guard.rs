@@ -8,6 +8,19 @@ use crate::handles::owner_handle::Owner;
 
 /// A guard that a [`LockRequest`](crate::LockRequest) can turn into: [`LockGuard`] or
 /// [`WriteGuard`](crate::WriteGuard). Cannot be implemented elsewhere.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = locktopus::connect("memory:").await?;
+/// use locktopus::{AnyGuard, LockError, LockRequest};
+/// /// For locks of every kind.
+/// async fn briefly<G: AnyGuard>(request: LockRequest<G>) -> Result<G, LockError> {
+///     request.wait_at_most(std::time::Duration::from_millis(50)).acquire().await
+/// }
+/// briefly(locks.lock("invoice:42")).await?.release().await?;
+/// briefly(locks.rw_lock("prices").write()).await?.release().await?;
+/// # Ok(()) }
+/// ```
 pub trait AnyGuard: sealed::Sealed + Sized + Send + Sync + 'static {}
 
 impl AnyGuard for LockGuard {}

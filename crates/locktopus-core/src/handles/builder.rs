@@ -17,6 +17,19 @@ use crate::engine::settings::{LONGEST_LEASE, Settings, WaitStrategy};
 use crate::handles::locktopus::Locktopus;
 
 /// Builds a [`Locktopus`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use std::time::Duration;
+/// use locktopus::{Locktopus, MemoryBackend};
+/// let locks = Locktopus::builder(MemoryBackend::new())
+///     .namespace("shop:")
+///     .renewed_lease(Duration::from_secs(10))
+///     .tolerate_outage(Duration::from_secs(3))
+///     .build()?;
+/// assert_eq!(locks.lock("invoice:42").acquire().await?.name().as_str(), "shop:invoice:42");
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct LocktopusBuilder {
@@ -33,36 +46,90 @@ impl LocktopusBuilder {
     }
 
     /// Puts this in front of every lock name. Default: nothing.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let locks = locktopus::connect_with("memory:", |builder| builder.namespace("shop:")).await?;
+    /// assert_eq!(locks.lock("invoice").acquire().await?.name().as_str(), "shop:invoice");
+    /// # Ok(()) }
+    /// ```
     pub fn namespace(mut self, prefix: impl Into<String>) -> Self {
         self.settings.namespace = prefix.into();
         self
     }
 
     /// How the names that are asked for become what is stored. Default: [`NameEncoding::Plain`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use locktopus::NameEncoding;
+    /// let locks = locktopus::connect_with("memory:", |builder| builder.names(NameEncoding::Escaped)).await?;
+    /// locks.lock(b"\xff\x00".as_slice()).acquire().await?.release().await?; // any bytes
+    /// # Ok(()) }
+    /// ```
     pub fn names(mut self, encoding: NameEncoding) -> Self {
         self.settings.names = encoding;
         self
     }
 
     /// The lease of locks that are asked for without one; the watchdog renews it. Default 30 s.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// let lease = Duration::from_secs(10);
+    /// let locks = locktopus::connect_with("memory:", |builder| builder.renewed_lease(lease)).await?;
+    /// let guard = locks.lock("import").acquire().await?;
+    /// assert!(guard.remaining() <= lease);
+    /// # Ok(()) }
+    /// ```
     pub fn renewed_lease(mut self, lease: Duration) -> Self {
         self.settings.renewed_lease = lease;
         self
     }
 
     /// The longest lease that may be asked for. Default 24 h.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// let most = Duration::from_secs(60);
+    /// let locks = locktopus::connect_with("memory:", |builder| builder.max_lease(most)).await?;
+    /// assert!(locks.lock("import").fixed_lease(most * 2).acquire().await.is_err());
+    /// # Ok(()) }
+    /// ```
     pub fn max_lease(mut self, lease: Duration) -> Self {
         self.settings.max_lease = lease;
         self
     }
 
     /// How much sooner than the server a holder stops believing in its lease.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// use locktopus::ValidityMargin;
+    /// let margin = ValidityMargin { clock_step: Duration::from_millis(20), ..ValidityMargin::default() };
+    /// let locks = locktopus::connect_with("memory:", |builder| builder.validity_margin(margin)).await?;
+    /// let guard = locks.lock("import").fixed_lease(Duration::from_secs(1)).acquire().await?;
+    /// assert!(guard.remaining() <= Duration::from_millis(980));
+    /// # Ok(()) }
+    /// ```
     pub fn validity_margin(mut self, margin: ValidityMargin) -> Self {
         self.settings.margin = margin;
         self
     }
 
     /// How to wait for locks held by others. Default: [`WaitStrategy::HandOff`], heartbeat one second.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// use locktopus::WaitStrategy;
+    /// let look = WaitStrategy::Notify { heartbeat: Duration::from_secs(5) };
+    /// let locks = locktopus::connect_with("memory:", |builder| builder.strategy(look)).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn strategy(mut self, strategy: WaitStrategy) -> Self {
         self.settings.strategy = strategy;
         self
@@ -70,6 +137,14 @@ impl LocktopusBuilder {
 
     /// How far tasks of this process pass a lock to each other before it goes back to the backend. Default: 64 times,
     /// for 20 ms.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use locktopus::CohortSettings;
+    /// let fair = CohortSettings { turns: 1, ..CohortSettings::default() }; // never passed on here
+    /// let locks = locktopus::connect_with("memory:", |builder| builder.cohort(fair)).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn cohort(mut self, cohort: CohortSettings) -> Self {
         self.settings.cohort = cohort;
         self
@@ -78,6 +153,17 @@ impl LocktopusBuilder {
     /// Keeps the leases of all [locks](Locktopus::lock) and native [mutexes](Locktopus::mutex) for a moment after they
     /// are released, as [`LockRequest::lease_cache`](crate::LockRequest::lease_cache) does for one; what a single request says goes first. Kinds that
     /// cannot be kept are not affected, and a lease is kept for at most a third of its length. Default: off (zero).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// let keep = Duration::from_millis(50);
+    /// let locks = locktopus::connect_with("memory:", |builder| builder.lease_cache(keep)).await?;
+    /// locks.lock("report:7").acquire().await?.release().await?;
+    /// let [kept] = locks.held_locks().try_into().expect("one that is kept");
+    /// assert_eq!(kept.holds, 0);
+    /// # Ok(()) }
+    /// ```
     pub fn lease_cache(mut self, keep: Duration) -> Self {
         self.settings.lease_cache = keep;
         self
@@ -85,6 +171,14 @@ impl LocktopusBuilder {
 
     /// How long the last fencing token of a name is remembered after a grant; what a single request says goes first
     /// ([`LockRequest::token_retention`](crate::LockRequest::token_retention)). Default: what the backend was given (`token_retention` in a URL), or a day.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// let week = Duration::from_secs(7 * 24 * 60 * 60);
+    /// let locks = locktopus::connect_with("memory:", |builder| builder.token_retention(week)).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn token_retention(mut self, keep: impl Into<TokenRetention>) -> Self {
         self.settings.token_retention = Some(keep.into());
         self
@@ -92,6 +186,14 @@ impl LocktopusBuilder {
 
     /// How long a waiting acquisition puts up with a backend that does not answer before it fails with
     /// [`LockError::Backend`]. Default 10 s.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// let patience = Duration::from_secs(2);
+    /// let locks = locktopus::connect_with("memory:", |builder| builder.tolerate_outage(patience)).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn tolerate_outage(mut self, patience: Duration) -> Self {
         self.settings.tolerate_outage = patience;
         self
@@ -121,6 +223,13 @@ impl LocktopusBuilder {
     }
 
     /// Has no label after all, whatever a URL said before: for tools that look at locks and hold none.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let url = "memory:?label=billing";
+    /// let locks = locktopus::connect_with(url, |builder| builder.without_label()).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn without_label(mut self) -> Self {
         self.settings.label = None;
         self
@@ -128,6 +237,13 @@ impl LocktopusBuilder {
 
     /// Lets spans of waits and holds say the lock's name, in the field `lock.name`. Default: they do not, because names may
     /// be personal data, and there may be many of them. Metrics never have names.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use locktopus::{Locktopus, MemoryBackend};
+    /// let locks = Locktopus::builder(MemoryBackend::new()).names_in_spans(true).build()?;
+    /// # Ok(()) }
+    /// ```
     #[cfg(feature = "tracing")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tracing")))]
     pub fn names_in_spans(mut self, names: bool) -> Self {

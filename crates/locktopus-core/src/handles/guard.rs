@@ -67,6 +67,18 @@ impl LockGuard {
     }
 
     /// A read-only view of the lease, to be passed to whatever works under the lock.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let guard = locks.lock("invoice:42").acquire().await?;
+    /// let work = tokio::spawn({
+    ///     let lease = guard.lease();
+    ///     async move { lease.ensure_valid() }
+    /// });
+    /// work.await??;
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn lease(&self) -> Lease {
         Lease::new(Arc::clone(self.state()))
@@ -77,6 +89,18 @@ impl LockGuard {
     }
 
     /// The lock's name, namespace included.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let guard = locks.lock("invoice:42").acquire().await?;
+    /// assert_eq!((guard.name().as_str(), guard.permits(), guard.hold_count()), ("invoice:42", 1, 1));
+    /// assert_eq!(guard.fence().map(|fence| fence.token()), guard.token());
+    /// assert_eq!(guard.safety().as_str(), "plain");
+    /// assert!(guard.valid_until() > tokio::time::Instant::now() && !guard.remaining().is_zero());
+    /// assert!(!format!("{:?}", guard.owner()).contains(&format!("{:?}", guard.owner().expose())));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn name(&self) -> &LockName {
         self.state().target.name()
@@ -136,6 +160,17 @@ impl LockGuard {
 
     /// Waits until the lock is lost, and says why. See [`Lease::lost`].
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let guard = locks.lock("invoice:42").acquire().await?;
+    /// tokio::select! {
+    ///     cause = guard.lost() => println!("stop: {cause}"),
+    ///     () = async { /* the work */ } => guard.release().await?,
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Cancel safety
     ///
     /// Cancel safe.
@@ -144,6 +179,16 @@ impl LockGuard {
     }
 
     /// A token that is cancelled when the lock is lost. See [`Lease::lost_token`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let guard = locks.lock("import").acquire().await?;
+    /// let lost = guard.lost_token();
+    /// locks.lock("import").force_release("it hangs").await?;
+    /// lost.cancelled().await;
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn lost_token(&self) -> CancellationToken {
         self.lease().lost_token()
@@ -157,6 +202,17 @@ impl LockGuard {
 
     /// Enters the lock again: another guard on the same lease and token, without asking the backend. The
     /// lock is released with the last guard.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let guard = locks.lock("account:1").acquire().await?;
+    /// let again = guard.reenter()?;
+    /// assert_eq!((guard.hold_count(), again.token()), (2, guard.token()));
+    /// drop(again);
+    /// guard.release().await?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -181,6 +237,17 @@ impl LockGuard {
     ///
     /// Never shortens a lease. If the watchdog renews this lock, it goes on with the new lease. An
     /// extension does not reach past the maximum hold time.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let guard = locks.lock("export").fixed_lease(Duration::from_secs(1)).acquire().await?;
+    /// let valid_until = guard.extend(Duration::from_secs(60)).await?;
+    /// assert_eq!(valid_until, guard.valid_until());
+    /// assert!(guard.remaining() > Duration::from_secs(30));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -207,7 +274,7 @@ impl LockGuard {
         let cause = match services.extend_one(request, deadline).await {
             Ok(ExtendOutcome::Extended) => {
                 state.extended(lease, services.settings.margin.valid_until(sent, lease));
-                services.watchdog.extended(watch, state.core());
+                services.watchdog.extended(watch, &state.core());
                 self.ensure_valid()?;
                 return Ok(self.valid_until());
             }
@@ -221,8 +288,9 @@ impl LockGuard {
                 });
             }
         };
-        state.core().end(cause.clone());
-        services.watchdog.forget(watch, state.core());
+        let core = state.core();
+        core.end(cause.clone());
+        services.watchdog.forget(watch, &core);
         Err(LockError::Lost {
             target: state.target.clone(),
             cause,
@@ -231,6 +299,17 @@ impl LockGuard {
 
     /// Gives the lock back and waits for the answer. If other guards share the lease, only this hold ends. If a task of
     /// this process goes on with the lease, or it is [kept](crate::LockRequest::lease_cache), the backend is not asked.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::LockError;
+    /// let guard = locks.lock("import").acquire().await?;
+    /// locks.lock("import").force_release("it hangs").await?;
+    /// // What was done meanwhile may have overlapped with another holder.
+    /// assert!(matches!(guard.release().await, Err(LockError::Lost { .. })));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -248,6 +327,16 @@ impl LockGuard {
     /// Turns the guard into a ticket with which another process can take over the lease, by
     /// [`LockRequest::adopt`](crate::LockRequest::adopt). Renewal stops now; whoever adopts the ticket must
     /// do so before the lease ends.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let guard = locks.lock("upload:7").acquire().await?;
+    /// let ticket = guard.into_ticket().expect("held by this guard alone");
+    /// assert!(locks.lock("upload:7").try_acquire().await?.is_none()); // held, and renewed by nobody
+    /// locks.lock("upload:7").adopt(&ticket).await?.release().await?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

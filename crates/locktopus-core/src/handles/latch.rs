@@ -59,6 +59,16 @@ impl Latch {
 
     /// Sets the count, at least 1, unless there is one; says whether it did.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let shards = locks.latch("rebuild");
+    /// assert!(shards.initialise(2).await?);
+    /// assert!(!shards.initialise(5).await?); // it counts already
+    /// assert_eq!(shards.count().await?, 2);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// See [above](Self#errors); zero, and 2^53 or more, are bad options.
@@ -78,6 +88,16 @@ impl Latch {
     /// Counts one down and returns what is left. At zero everybody who waits goes on. Counting an open latch down does
     /// nothing.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let shards = locks.latch("rebuild");
+    /// shards.initialise(2).await?;
+    /// assert_eq!(shards.count_down().await?, 1);
+    /// assert_eq!(shards.count_down().await?, 0); // whoever waits goes on
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// See [above](Self#errors).
@@ -90,6 +110,16 @@ impl Latch {
     }
 
     /// How much is left to count; zero if it is open.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let shards = locks.latch("rebuild");
+    /// assert_eq!(shards.count().await?, 0); // open, because nobody set a count
+    /// shards.initialise(2).await?;
+    /// assert_eq!(shards.count().await?, 2);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -104,6 +134,16 @@ impl Latch {
 
     /// Forgets the count; says whether there was one. The latch is open then, but those who wait may notice only with
     /// their next heartbeat.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let shards = locks.latch("rebuild");
+    /// shards.initialise(2).await?;
+    /// assert!(shards.delete().await?);
+    /// shards.wait().await?; // open
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

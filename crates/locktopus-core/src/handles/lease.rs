@@ -20,6 +20,21 @@ use crate::handles::fence::Fence;
 ///
 /// Cheap to clone and independent of the guard: when the guard is released or dropped, the lease ends with
 /// [`LostCause::Released`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = locktopus::connect("memory:").await?;
+/// let guard = locks.lock("invoice:42").acquire().await?;
+/// let lease = guard.lease();
+/// assert_eq!((lease.name().as_str(), lease.permits()), ("invoice:42", 1));
+/// assert_eq!(lease.fence().map(|fence| fence.token()), lease.token());
+/// assert_eq!((lease.owner(), lease.safety()), (guard.owner(), guard.safety()));
+/// assert!(lease.valid_until() > tokio::time::Instant::now());
+/// assert!(!lease.remaining().is_zero() && lease.held_for() < lease.remaining());
+/// guard.release().await?;
+/// assert!(lease.remaining().is_zero());
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Lease {
     state: Arc<LeaseState>,
@@ -95,6 +110,18 @@ impl Lease {
     /// Looks at the clock, not at a flag, so it is right even if this task was stopped for a minute just
     /// before the call. It cannot help if the task is stopped just after; only a fencing token can.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// # async fn charge() {}
+    /// locks.lock("invoice:42").run(|lease| async move {
+    ///     lease.ensure_valid()?;
+    ///     charge().await;
+    ///     Ok::<(), locktopus::LockError>(())
+    /// }).await??;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`LockError::Lost`] with the cause.
@@ -103,6 +130,18 @@ impl Lease {
     }
 
     /// Checks that the lock may be believed in for at least `ahead` from now without renewal.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let guard = locks.lock("export").fixed_lease(Duration::from_secs(10)).acquire().await?;
+    /// let lease = guard.lease();
+    /// lease.ensure_valid_for(Duration::from_secs(5))?; // enough for a write that takes 5 s at most
+    /// assert!(lease.ensure_valid_for(Duration::from_secs(20)).is_err());
+    /// lease.ensure_valid()?; // the lease itself is untouched
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -136,6 +175,17 @@ impl Lease {
     /// Completes at the latest when the local deadline passes, whatever the network does. Returns at once
     /// if the lease has ended already.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::LostCause;
+    /// let guard = locks.lock("invoice:42").acquire().await?;
+    /// let lease = guard.lease();
+    /// guard.release().await?;
+    /// assert_eq!(lease.lost().await, LostCause::Released);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Cancel safety
     ///
     /// Cancel safe.
@@ -146,6 +196,17 @@ impl Lease {
 
     /// A token that is cancelled when the lease ends, for code that already knows `CancellationToken`s.
     /// Cancelling it has no effect on the lock.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let guard = locks.lock("invoice:42").acquire().await?;
+    /// let lost = guard.lease().lost_token();
+    /// assert!(!lost.is_cancelled());
+    /// guard.release().await?;
+    /// assert!(lost.is_cancelled());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn lost_token(&self) -> CancellationToken {
         self.state.signal().child_token()

@@ -13,6 +13,16 @@ use crate::engine::error::LockError;
 use crate::handles::lock_request::{LockRequest, Named};
 
 /// The locks of a namespace that are held. Made by [`Locktopus::list`](crate::Locktopus::list).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let locks = locktopus::connect_with("memory:", |builder| builder.namespace("shop:")).await?;
+/// let _guard = locks.lock("invoice:42").acquire().await?;
+/// let mut list = locks.list("")?;
+/// let page = list.next_page().await?.expect("at least one page");
+/// assert_eq!(page[0].name().as_str(), "shop:invoice:42");
+/// # Ok(()) }
+/// ```
 #[must_use = "nothing is listed until `next_page` is awaited"]
 pub struct LockList {
     engine: Arc<Engine>,
@@ -41,6 +51,19 @@ impl LockList {
     /// The next page; `None` after the last one. A page may be empty, and a lock may come twice. Locks that are taken or
     /// released meanwhile may or may not come. Names longer than [`MAX_NAME_BYTES`](crate::MAX_NAME_BYTES), which this
     /// library cannot have made, are left out.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let _guard = locks.lock("invoice:42").acquire().await?;
+    /// let mut list = locks.list("invoice:")?;
+    /// let mut names = Vec::new();
+    /// while let Some(page) = list.next_page().await? {
+    ///     names.extend(page.iter().map(|lock| lock.name().to_string()));
+    /// }
+    /// assert_eq!(names, ["invoice:42"]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -81,6 +104,18 @@ impl fmt::Debug for LockList {
 }
 
 /// A lock that was held when it was listed.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let locks = locktopus::connect_with("memory:", |builder| builder.namespace("shop:")).await?;
+/// let _guard = locks.lock("invoice:42").acquire().await?;
+/// let page = locks.list("")?.next_page().await?.expect("at least one page");
+/// let listed = &page[0];
+/// assert_eq!((listed.kind().as_str(), listed.name().as_str()), ("lock", "shop:invoice:42"));
+/// assert_eq!(listed.given_name().as_deref(), Some(b"invoice:42".as_slice()));
+/// listed.request().force_release("example").await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct ListedLock {
     engine: Arc<Engine>,

@@ -1,7 +1,10 @@
 //! The entry point for those who use locks.
 
+mod shutdown;
+
+pub use shutdown::ShutdownReport;
+
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +16,7 @@ use crate::contract::kind::LockKind;
 use crate::contract::mutex_profile::MutexProfile;
 use crate::contract::name::RawName;
 use crate::engine::acquisition::Engine;
-use crate::engine::error::{LockError, LostCause};
+use crate::engine::error::LockError;
 use crate::handles::builder::LocktopusBuilder;
 use crate::handles::held_lock::HeldLock;
 use crate::handles::latch::Latch;
@@ -52,17 +55,48 @@ impl Locktopus {
     }
 
     /// Starts building one on top of a backend.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use locktopus::{Locktopus, MemoryBackend};
+    /// let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// locks.lock("invoice:42").acquire().await?.release().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn builder(backend: impl LockBackend) -> LocktopusBuilder {
         Self::builder_dyn(Arc::new(backend))
     }
 
     /// Starts building one on top of a shared backend.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use locktopus::Locktopus;
+    /// // One connection for the tenants of a service, each with names of its own.
+    /// let backend = locktopus::connect_backend("memory:").await?;
+    /// let one = Locktopus::builder_dyn(backend.clone()).namespace("one:").build()?;
+    /// let other = Locktopus::builder_dyn(backend).namespace("other:").build()?;
+    /// let _held = one.lock("invoice").acquire().await?;
+    /// assert!(other.lock("invoice").try_acquire().await?.is_some());
+    /// # Ok(()) }
+    /// ```
     pub fn builder_dyn(backend: DynBackend) -> LocktopusBuilder {
         LocktopusBuilder::new(backend)
     }
 
     /// The default lock: exclusive, reentrant by [owner handle](crate::Owner). On Redis it is Redisson's
     /// `RLock`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let guard = locks.lock("invoice:42").acquire().await?;
+    /// let again = guard.reenter()?;
+    /// guard.release().await?;
+    /// assert!(locks.lock("invoice:42").try_acquire().await?.is_none()); // `again` holds it
+    /// again.release().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn lock(&self, name: impl Into<RawName>) -> LockRequest {
         self.request(name.into(), LockKind::Reentrant)
     }
@@ -74,27 +108,79 @@ impl Locktopus {
     /// [strategy](LockRequest::strategy). [`LockRequest::with_progress`] tells the place and an estimate of the time. A
     /// waiter that gives up, is cancelled or dropped leaves the queue; one that crashes is passed over when its
     /// place has lapsed.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let guard = locks.fair_lock("printer").acquire().await?;
+    /// let next = tokio::spawn(locks.fair_lock("printer").acquire());
+    /// guard.release().await?;
+    /// next.await??.release().await?; // whoever came first, also of other processes
+    /// # Ok(()) }
+    /// ```
     pub fn fair_lock(&self, name: impl Into<RawName>) -> LockRequest {
         self.request(name.into(), LockKind::Fair)
     }
 
     /// A plain mutex: exclusive, not reentrant, one string on Redis.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::LockError;
+    /// let guard = locks.mutex("invoice:42").acquire().await?;
+    /// assert!(matches!(guard.reenter(), Err(LockError::NotReentrant { .. })));
+    /// guard.release().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn mutex(&self, name: impl Into<RawName>) -> LockRequest {
         self.mutex_as(name, MutexProfile::default())
     }
 
     /// A plain mutex laid out as another library expects it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::MutexProfile;
+    /// // Held against programs in Python that use redis-py's `Lock("invoice:42")`.
+    /// let guard = locks.mutex_as("invoice:42", MutexProfile::redis_py()).acquire().await?;
+    /// guard.release().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn mutex_as(&self, name: impl Into<RawName>, profile: MutexProfile) -> LockRequest {
         self.request(name.into(), LockKind::Mutex(Arc::new(profile)))
     }
 
     /// A read-write lock: many readers or one writer.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let prices = locks.rw_lock("prices");
+    /// let (one, other) = (prices.read().acquire().await?, prices.read().acquire().await?);
+    /// assert!(prices.write().try_acquire().await?.is_none());
+    /// one.release().await?;
+    /// other.release().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn rw_lock(&self, name: impl Into<RawName>) -> RwLock {
         RwLock::new(Arc::clone(&self.engine), Named::Given(name.into()))
     }
 
     /// A semaphore. On Redis it is Redisson's `RSemaphore`, which keeps only a number; who holds how many permits until
     /// when stands beside it, so that permits of crashed native holders come back. Those of other libraries do not.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let workers = locks.semaphore("workers");
+    /// workers.initialise(3).await?; // by whoever comes first
+    /// let permit = workers.permits(1).acquire().await?;
+    /// assert_eq!(workers.available().await?, Some(2));
+    /// permit.release().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn semaphore(&self, name: impl Into<RawName>) -> Semaphore {
         let name = Named::Given(name.into());
         Semaphore::new(Arc::clone(&self.engine), name, LockKind::Semaphore)
@@ -102,18 +188,48 @@ impl Locktopus {
 
     /// A semaphore each of whose permits has an id and an expiry that all libraries see. On Redis it is Redisson's
     /// `RPermitExpirableSemaphore`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let licences = locks.permit_semaphore("licences");
+    /// licences.initialise(2).await?;
+    /// let two = licences.permits(2).acquire().await?;
+    /// assert!(licences.permits(1).try_acquire().await?.is_none());
+    /// two.release().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn permit_semaphore(&self, name: impl Into<RawName>) -> Semaphore {
         let name = Named::Given(name.into());
         Semaphore::new(Arc::clone(&self.engine), name, LockKind::Permits)
     }
 
     /// A count-down latch.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let shards = locks.latch("rebuild:7");
+    /// shards.initialise(1).await?;
+    /// shards.count_down().await?; // by whoever has done a part
+    /// shards.wait().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn latch(&self, name: impl Into<RawName>) -> Latch {
         Latch::new(Arc::clone(&self.engine), Named::Given(name.into()))
     }
 
     /// Several locks of the default kind, all or nothing. [`MultiLock::add`] adds locks of other kinds, and of other
     /// backends.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let both = locks.multi(["account:1", "account:2"]).acquire().await?;
+    /// assert!(locks.lock("account:2").try_acquire().await?.is_none());
+    /// both.release().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn multi<N: Into<RawName>>(&self, names: impl IntoIterator<Item = N>) -> MultiLock {
         let requests = names.into_iter().map(|name| self.lock(name));
         requests.fold(MultiLock::new(), MultiLock::add)
@@ -160,6 +276,15 @@ impl Locktopus {
 
     /// The locks that this `Locktopus` and its clones hold or [keep](LockRequest::lease_cache), longest held first.
     /// Asks nobody.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let _guard = locks.lock("invoice:42").acquire().await?;
+    /// let names: Vec<_> = locks.held_locks().iter().map(|lock| lock.target.name().to_string()).collect();
+    /// assert_eq!((names, locks.held()), (vec!["invoice:42".to_owned()], 1));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn held_locks(&self) -> Vec<HeldLock> {
         HeldLock::all(&self.engine.watchdog)
@@ -172,6 +297,14 @@ impl Locktopus {
     }
 
     /// What the backend is.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// assert_eq!(locks.backend().name, "memory");
+    /// assert_eq!((locks.namespace(), locks.background_tasks()), ("", 0));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn backend(&self) -> &BackendInfo {
         self.engine.backend.info()
@@ -179,6 +312,18 @@ impl Locktopus {
 
     /// Looks for what silently breaks locks on this backend. Backends on servers also take a probe lock and
     /// give it back, which shows missing permissions.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::Severity;
+    /// let diagnosis = locks.diagnose().await?;
+    /// for finding in &diagnosis.findings {
+    ///     println!("{finding}");
+    /// }
+    /// assert_ne!(diagnosis.worst(), Some(Severity::Danger));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -204,53 +349,4 @@ impl Locktopus {
     pub fn background_tasks(&self) -> usize {
         self.engine.tasks.len()
     }
-
-    /// Ends this `Locktopus` and all its clones.
-    ///
-    /// New acquisitions and waiting ones fail with [`LockError::ShutDown`]. Locks still held are declared
-    /// lost ([`LostCause::ShutDown`]) and released. Then it waits up to `grace` for every release under way,
-    /// and closes the backend. What could not be released lapses with its lease.
-    ///
-    /// # Cancel safety
-    ///
-    /// Not cancel safe: if the future is dropped, the backend stays open. Calling it again is fine.
-    pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
-        let services = &self.engine;
-        services.closing.cancel();
-        services.cohorts.close();
-        for state in services.watchdog.close() {
-            if state.begin_release() {
-                state.end(LostCause::ShutDown);
-                services.reap(services.pending_release_of(&state));
-            }
-        }
-        services.attempts.close();
-        services.tasks.close();
-        services.announcing.close();
-        let drained = async {
-            // First the attempts under way: their futures see `closing` and leave what they took to the reaper.
-            services.attempts.wait().await;
-            services.tasks.wait().await;
-            // Not among what could be abandoned: a record that stays ends by itself, and blocks nobody.
-            services.announcing.wait().await;
-        };
-        let drained = tokio::time::timeout(grace, drained).await.is_ok();
-        let abandoned = if drained {
-            0
-        } else {
-            services.attempts.len() + services.tasks.len()
-        };
-        services.closed.cancel();
-        // A backend that hangs must not keep the process from ending.
-        let _ = tokio::time::timeout(services.call_timeout(), services.backend.close()).await;
-        ShutdownReport { abandoned }
-    }
-}
-
-/// How a shutdown ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use = "locks that were not released block others until their leases end"]
-pub struct ShutdownReport {
-    /// Releases that were not confirmed in time; those locks are free when their leases have ended.
-    pub abandoned: usize,
 }

@@ -105,6 +105,14 @@ impl Owner {
     }
 
     /// The owner in whose [scope](Self::scope) this is called.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use locktopus::Owner;
+    /// assert!(Owner::current().is_none());
+    /// Owner::new().scope(async { assert!(Owner::current().is_some()) }).await;
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn current() -> Option<Self> {
         CURRENT.try_with(Self::clone).ok()

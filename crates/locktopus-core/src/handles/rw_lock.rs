@@ -74,6 +74,17 @@ impl RwLock {
 
     /// Reads the state of both halves. See [`LockRequest::inspect`].
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::Mode;
+    /// let prices = locks.rw_lock("prices");
+    /// let _reading = prices.read().acquire().await?;
+    /// let state = prices.inspect().await?;
+    /// assert_eq!(state.holders[0].mode, Mode::Read);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`LockError::Name`] and [`LockError::Backend`].
@@ -86,6 +97,17 @@ impl RwLock {
     }
 
     /// Takes both halves away from whoever holds them. See [`LockRequest::force_release`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let prices = locks.rw_lock("prices");
+    /// let (one, other) = (prices.read().acquire().await?, prices.read().acquire().await?);
+    /// let eviction = prices.force_release("readers hang since 3 am").await?;
+    /// assert_eq!(eviction.evicted.len(), 2);
+    /// assert!(one.ensure_valid().is_err() && other.ensure_valid().is_err());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

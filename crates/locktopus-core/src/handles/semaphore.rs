@@ -62,6 +62,18 @@ impl Semaphore {
     }
 
     /// Asks for this many permits together, all or none: between 1 and [`MAX_PERMITS`](crate::MAX_PERMITS).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let workers = locks.semaphore("workers");
+    /// workers.initialise(3).await?;
+    /// let two = workers.permits(2).acquire().await?;
+    /// assert_eq!(two.permits(), 2);
+    /// assert!(workers.permits(2).try_acquire().await?.is_none()); // one is not enough
+    /// two.release().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn permits(&self, permits: u32) -> LockRequest {
         let (services, name) = (Arc::clone(&self.engine), self.name.clone());
         LockRequest::new(services, name, self.kind.clone()).with_permits(permits)
@@ -69,6 +81,16 @@ impl Semaphore {
 
     /// How many permits are free. Negative after a [`resize`](Self::resize) below what is held; `None` if nobody has
     /// said how many there are.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let workers = locks.semaphore("workers");
+    /// assert_eq!(workers.available().await?, None);
+    /// workers.initialise(3).await?;
+    /// assert_eq!(workers.available().await?, Some(3));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -83,6 +105,16 @@ impl Semaphore {
 
     /// Sets the number of permits unless it was set before; says whether it did. If the number was lost while permits are
     /// held (somebody deleted the key), those are part of the new number.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let workers = locks.semaphore("workers");
+    /// assert!(workers.initialise(3).await?);
+    /// assert!(!workers.initialise(5).await?); // it has 3
+    /// assert_eq!(workers.available().await?, Some(3));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -101,6 +133,18 @@ impl Semaphore {
     /// enough have come back. Permits of a plain semaphore that Redisson's clients hold are not on record and count as
     /// neither: with four of them out, a resize to ten leaves ten free ones.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let workers = locks.semaphore("workers");
+    /// workers.initialise(3).await?;
+    /// let all = workers.permits(3).acquire().await?;
+    /// assert_eq!(workers.resize(2).await?, -1); // nobody loses one
+    /// all.release().await?;
+    /// assert_eq!(workers.available().await?, Some(2));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// See [above](Self#errors); more than [`MAX_TOTAL`] is a bad option.
@@ -117,6 +161,16 @@ impl Semaphore {
     /// Adds free permits, or takes some away if `more` is negative, and returns how many are free then, before
     /// those who wait take theirs.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let workers = locks.semaphore("workers");
+    /// workers.initialise(3).await?;
+    /// assert_eq!(workers.add(2).await?, 5);
+    /// assert_eq!(workers.add(-4).await?, 1);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// See [above](Self#errors).
@@ -132,6 +186,17 @@ impl Semaphore {
     /// Takes all free permits out of the semaphore and returns how many. They belong to nobody and do not come back by
     /// themselves; [`add`](Self::add) puts them back. None while a quarantine
     /// ([`SafetyMode::Quarantine`](crate::SafetyMode::Quarantine)) holds free permits back.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let workers = locks.semaphore("workers");
+    /// workers.initialise(3).await?;
+    /// let taken = workers.drain().await?; // nobody begins anything new
+    /// assert_eq!((taken, workers.available().await?), (3, Some(0)));
+    /// workers.add(taken.try_into()?).await?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -151,6 +216,16 @@ impl Semaphore {
     /// beginning. Whoever holds permits is told with the next renewal that they are lost, and giving them back changes
     /// nothing: so wait for that before you initialise it again, if no more than so many may be at work.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let workers = locks.semaphore("workers");
+    /// assert!(!workers.delete().await?);
+    /// workers.initialise(3).await?;
+    /// assert!(workers.delete().await?);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// See [above](Self#errors).
@@ -163,6 +238,17 @@ impl Semaphore {
     }
 
     /// Reads who holds permits, who waits, and how many are free. See [`LockRequest::inspect`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let workers = locks.semaphore("workers");
+    /// workers.initialise(3).await?;
+    /// let _two = workers.permits(2).acquire().await?;
+    /// let state = workers.inspect().await?;
+    /// assert_eq!((state.holders.len(), state.available), (1, Some(1)));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

@@ -19,6 +19,19 @@ use crate::engine::holding::lease::LeaseState;
 /// show it. Dropping a ticket does nothing; the lock is free when the lease has ended. Adopt it once: two
 /// guards made from copies of one ticket believe in the same lease, and the first release ends both. For a
 /// mutex, adopt it with the profile it was taken with.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = locktopus::connect("memory:").await?;
+/// use locktopus::LeaseTicket;
+/// let guard = locks.lock("upload:7").acquire().await?;
+/// let token = guard.token();
+/// let ticket = guard.into_ticket().expect("held by this guard alone");
+/// assert_eq!((ticket.token(), ticket.permits()), (token, 1));
+/// let received: LeaseTicket = ticket.expose().parse()?; // in another process
+/// assert!(received == ticket);
+/// # Ok(()) }
+/// ```
 #[must_use = "nobody renews the lease of a ticket; adopt it before the lease ends"]
 #[derive(Clone, PartialEq, Eq)]
 pub struct LeaseTicket {

@@ -9,6 +9,18 @@ use crate::contract::owner::OwnerId;
 use crate::handles::locktopus::Locktopus;
 
 /// What holders and waiters say about themselves. Made by [`Locktopus::who`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = locktopus::connect("memory:").await?;
+/// use locktopus::Who;
+/// let _guard = locks.lock("invoice:42").acquire().await?;
+/// let state = locks.lock("invoice:42").inspect().await?;
+/// let who: Who = locks.who(state.owners()).await?;
+/// let label = who.of(&state.holders[0].owner).map(|record| record.label());
+/// assert_eq!(label, None); // this one has no label
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Who {
     known: HashMap<InstanceId, InstanceRecord>,

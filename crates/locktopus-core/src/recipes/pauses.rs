@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::contract::backend_error::BackendErrorKind;
-use crate::engine::acquisition::jitter;
 use crate::engine::error::LockError;
+use crate::engine::jitter::jitter;
 
 /// Bound of the first pause after something went wrong.
 const FIRST: Duration = Duration::from_millis(100);

@@ -130,6 +130,10 @@ impl Scripted {
         self.state.lock().unwrap().hanging_shard = shard;
     }
 
+    fn hangs(&self, target: &LockTarget) -> bool {
+        self.state.lock().unwrap().hanging_shard == Some(self.shard(target))
+    }
+
     /// Messages to subscriptions made from now on are lost; the group says what they hear instead.
     pub(crate) fn deafen(&self) -> Arc<WakeGroup> {
         let group = Arc::<WakeGroup>::default();
@@ -234,7 +238,10 @@ impl LockBackend for Scripted {
     }
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
-        let fate = self.fate("attempt", vec![(&attempt.target, attempt.owner.clone())]);
+        let mut fate = self.fate("attempt", vec![(&attempt.target, attempt.owner.clone())]);
+        if self.hangs(&attempt.target) {
+            fate = Fate::Hang;
+        }
         let (store, attempt) = (self.store.clone(), attempt.clone());
         let deadline = attempt.deadline;
         let run = async move { store.attempt(&attempt).await };

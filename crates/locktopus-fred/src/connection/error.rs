@@ -6,6 +6,18 @@ use locktopus_protocol::ClientError;
 /// Why [`connect`](crate::connect) did not give a client.
 ///
 /// No variant ever carries a password.
+///
+/// ```no_run
+/// # async fn example(options: locktopus_protocol::ConnectOptions) {
+/// use locktopus_fred::ConnectError;
+///
+/// match locktopus_fred::connect(&options).await {
+///     Ok(client) => println!("{client:?}"),
+///     Err(error @ ConnectError::Unreachable { .. }) => println!("later, perhaps: {error}"),
+///     Err(error) => println!("never, with these options: {error}"),
+/// }
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {

@@ -1,35 +1,72 @@
--- Taking a place in the waiting queue of every kind but the fair lock. Needs what the queue needs, and `time`. Defines `enter`.
+-- Taking a place in the waiting queue of every kind but the fair lock; what is in it says `queue`. Needs `time`, `now`; KEYS and ARGV
+-- of acquire. Defines `look_back`, `tail`, `place_of`, `enter`.
+
+-- The last in line and its ticket, once that was looked at; empty if nobody is.
+local tail
+
+-- Whether anybody is in line.
+local function look_back()
+  tail = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')
+  return tail[1]
+end
+
+-- The place that this attempt asks for, as a member of the queue.
+local function place_of(owner)
+  return table.concat({ARGV[10], ARGV[2], ARGV[7], ARGV[6], ARGV[5], #owner, owner, ARGV[11]}, ' ')
+end
+
+-- Notes that a waiter is alive now, unless its ticket says so for long enough.
+local function note(owner, place, ticket)
+  if math.abs(now - ticket) < place * 125 then
+    return
+  end
+  -- Milliseconds have few enough digits to be written out by themselves, microseconds have not.
+  redis.call('HSET', KEYS[4], owner, (now - now % 1000) / 1000 + place .. '')
+  -- A recall note there may have to stay longer.
+  local ttl = math.max(60000, 2 * place)
+  if redis.call('PEXPIRE', KEYS[4], ttl, 'NX') == 0 then
+    redis.call('PEXPIRE', KEYS[4], ttl, 'GT')
+  end
+end
+
+-- A heartbeat of one that has this place: how many are ahead; nil if there is no such place.
+local function stay(owner, place, member)
+  local ticket = redis.call('ZSCORE', KEYS[3], member)
+  if not ticket then
+    return nil
+  end
+  redis.call('PEXPIRE', KEYS[3], math.max(60000, 2 * place), 'GT')
+  note(owner, place, ticket)
+  return redis.call('ZRANK', KEYS[3], member)
+end
 
 -- Takes a place at the end, or keeps the one there is. Returns how many are ahead; of a newcomer at most 1, as they are not
 -- counted for it.
-local function enter(owner, place, rest, _, newcomer)
-  -- Milliseconds have few enough digits to be written out by themselves, microseconds have not.
-  local record = (now - now % 1000) / 1000 + place .. ' ' .. rest
-  local new = redis.call('HSET', KEYS[4], owner, record) == 1
-  local rank = not new and redis.call('ZRANK', KEYS[3], owner)
-  local ahead = rank
-  local last = true
-  if not rank then
-    last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')[2]
-    local ticket = time[1] .. string.sub(time[2] + 1000000, 2)
-    if last and last + 1 > now then
-      -- After the clock was set back, newcomers must still queue behind those who wait already.
-      ticket = string.format('%.0f', last + 1)
-    end
-    redis.call('ZADD', KEYS[3], ticket, owner)
-    ahead = last and (newcomer and 1 or redis.call('ZCARD', KEYS[3]) - 1) or 0
+local function enter(owner, place, _, newcomer)
+  local member = place_of(owner)
+  local ahead = not newcomer and stay(owner, place, member)
+  if ahead then
+    return ahead
+  end
+  local last = (tail or redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES'))[2]
+  local ticket = time[1] .. string.sub(time[2] + 1000000, 2)
+  local ahead_of_clock = last and last + 1 > now
+  if ahead_of_clock then
+    -- After the clock was set back, newcomers must still queue behind those who wait already.
+    ticket = string.format('%.0f', last + 1)
+  end
+  if redis.call('ZADD', KEYS[3], 'NX', ticket, member) == 0 then
+    -- A newcomer's attempt that is executed twice.
+    return redis.call('ZRANK', KEYS[3], member)
+  end
+  if ahead_of_clock then
+    note(owner, place, ticket)
   end
   -- Heartbeats keep the queue; of a hot one whose waiters leave before their first, every sixteenth newcomer.
-  local ttl = math.max(60000, 2 * place)
   if not last then
-    redis.call('PEXPIRE', KEYS[3], ttl)
-    -- A recall note there may have to stay longer.
-    if redis.call('PEXPIRE', KEYS[4], ttl, 'NX') == 0 then
-      redis.call('PEXPIRE', KEYS[4], ttl, 'GT')
-    end
-  elseif rank or now % 16 == 0 then
-    redis.call('PEXPIRE', KEYS[3], ttl, 'GT')
-    redis.call('PEXPIRE', KEYS[4], ttl, 'GT')
+    redis.call('PEXPIRE', KEYS[3], math.max(60000, 2 * place))
+  elseif now % 16 == 0 then
+    redis.call('PEXPIRE', KEYS[3], math.max(60000, 2 * place), 'GT')
   end
-  return ahead
+  return last and (newcomer and 1 or redis.call('ZCARD', KEYS[3]) - 1) or 0
 end

@@ -1,4 +1,11 @@
--- Taking a place in the queue of the fair lock. Needs what that queue needs. Defines `enter`.
+-- Taking a place in the queue of the fair lock. Needs what that queue needs; ARGV of acquire. Defines `enter`; `look_back` and `tail`,
+-- which say that somebody may be in line, without a look; `place_of`: places are found by their owner.
+local function place_of() end
+local tail
+local function look_back()
+  tail = {true}
+  return true
+end
 
 -- Redisson's own wait of a waiter, ms. Natives write deadlines as Redisson would, so that its clients leave them alone.
 local REDISSON_WAIT = 300000
@@ -91,16 +98,24 @@ end
 
 -- Takes a place at the end, or keeps the one there is. `foreign` is 1 if another library's client has the lock. Returns how
 -- many are ahead, and 1 if another library's waiter is among them.
-local function enter(owner, place, rest, foreign, newcomer)
+local function enter(owner, kept, foreign, newcomer)
+  local place, rest = tonumber(kept), table.concat({ARGV[2], ARGV[7], ARGV[6], ARGV[5], ARGV[11]}, ' ')
   if foreign == 1 then
     -- It took the lock, so its turn has ended and it is alive: forget what was noted, for when it waits again.
     redis.call('HDEL', KEYS[4], '!turn', '?' .. redis.call('HKEYS', KEYS[1])[1])
   end
   local now_ms = now / 1000
-  local new = redis.call('HSET', KEYS[4], owner, string.format('%.0f', now_ms + place) .. ' ' .. rest) == 1
+  local record, arrived = string.format('%.0f', now_ms + place) .. ' ' .. rest, string.format('%.0f', now)
+  local new
+  if newcomer then
+    -- If this is executed twice, the second time counts as when it came: an instant later.
+    new = redis.call('HSET', KEYS[4], owner, record, '#' .. owner, arrived) == 2
+  else
+    new = redis.call('HSET', KEYS[4], owner, record) == 1
+  end
   local ahead, theirs, known = (new and newcomer and join or come_back)(owner, place, new)
-  if new then
-    redis.call('HSET', KEYS[4], '#' .. owner, string.format('%.0f', now) .. (theirs and ' ' .. theirs or ''))
+  if theirs and newcomer or new and not newcomer then
+    redis.call('HSET', KEYS[4], '#' .. owner, arrived .. (theirs and ' ' .. theirs or ''))
   end
   -- Redisson takes one wait off every deadline with each of its grants, so there must be one for everybody ahead. Kept
   -- up with every heartbeat: it removes a head whose deadline is over.

@@ -1,28 +1,44 @@
 -- Fast path of the hand-off, before what only other cases need is defined: the head of the queue is alive and listens on
 -- this server, and this release is not for clients that cannot queue (see release). The head is taken out at once, which is
--- one command instead of two; `fast_publish` puts it back if it is not granted the lock here.
--- Needs `released`, `read_clock`, `channel`. Defines `head`, `ticket`, `head_lease`, `head_inbox`, `wanted` (how many tokens);
--- `wanted` is nil if the fast path does not apply.
-local head, ticket, head_lease, head_inbox, wanted
+-- one command instead of two; `fast_publish` puts it back if it is not granted the lock here. The members are those of `queue`.
+-- Needs `released`, `read_clock`, `channel`. Defines `member`, `ticket`, `head`, `head_place`, `head_lease`, `head_inbox`, `wanted`
+-- (how many tokens); `wanted` is nil if the fast path does not apply.
+local member, ticket, head, head_place, head_lease, head_inbox, wanted
 if released and KEYS[3] and publish ~= '' then
   read_clock()
-  if now % 16 ~= 0 then
-    local popped = redis.call('ZPOPMIN', KEYS[3])
-    head, ticket = popped[1], popped[2]
-    if not head and redis.call('EXISTS', KEYS[4]) == 0 then
-      local receivers = redis.pcall(publish, channel, '0')
-      return type(receivers) == 'number' and receivers or -1
-    end
+  local popped = redis.call('ZPOPMIN', KEYS[3])
+  member, ticket = popped[1], popped[2]
+  if not member and redis.call('EXISTS', KEYS[4]) == 0 then
+    local receivers = redis.pcall(publish, channel, '0')
+    return type(receivers) == 'number' and receivers or -1
   end
-  local record = head and redis.call('HGET', KEYS[4], head)
-  if record then
-    local until_ms, lease, tokens, mode, inbox = string.match(record, '^(%d+) (%d+) (%d+) %d+ (%a) (.*)$')
-    if until_ms and until_ms * 1000 > now and mode == ARGV[2] then
-      -- Counted before anything is granted or published: see `listens` in hand_off, which also handles those who do not listen.
-      local counts = publish ~= 'publish'
-        and redis.pcall('PUBSUB', publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', inbox)
-      if not counts or (counts[2] or 0) ~= 0 then
-        head_lease, head_inbox, wanted = lease, inbox, math.max(1, tonumber(tokens))
+  if member then
+    local place, lease, tokens, mode, length, rest = string.match(member, '^(%d+) (%d+) (%d+) %d+ (%a) (%d+) (.*)$')
+    head_place = place
+    if mode == ARGV[2] then
+      head, head_inbox = string.sub(rest, 1, length), string.sub(rest, length + 2)
+      local age = now - ticket
+      local alive = age < place * 1000
+      if not alive or age <= -place * 125 then
+        local note = redis.call('HGET', KEYS[4], head)
+        if note then
+          alive = note * 1000 > now
+        end
+      end
+      -- One release in sixteen may be for others. Counted before anything is granted or published: see `listens` in hand_off,
+      -- which also handles those who do not listen.
+      local turn, counts = now % 16 == 0, nil
+      if alive and publish ~= 'publish' then
+        local question = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
+        if turn then
+          counts = redis.pcall('PUBSUB', question, head_inbox, channel, ARGV[7])
+          turn = (counts[4] or 1) > (counts[6] or 0)
+        else
+          counts = redis.pcall('PUBSUB', question, head_inbox)
+        end
+      end
+      if alive and not turn and (not counts or (counts[2] or 0) ~= 0) then
+        head_lease, wanted = lease, math.max(1, tonumber(tokens))
       end
     end
   end

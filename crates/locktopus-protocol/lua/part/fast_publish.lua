@@ -1,15 +1,20 @@
--- Fast path: the new holder leaves the queue, and its grant is published last, because its process relies on it at once.
+-- Fast path: the new holder's heartbeat is forgotten, and its grant is published last, because its process relies on it at once.
 -- A head that is not granted the lock here keeps its place.
 if fast_token then
-  redis.call('HDEL', KEYS[4], head)
-  local text = fast_token == now and time[1] .. string.sub(time[2] + 1000000, 2) or string.format('%.0f', fast_token)
+  if math.abs(now - ticket) >= head_place * 125 then
+    redis.call('HDEL', KEYS[4], head)
+  end
+  -- Of the same second as the clock it has that second's digits, and needs no formatting.
+  local micros = time[2] + fast_token - now
+  local text = micros >= 0 and fast_token <= now and time[1] .. string.sub(micros + 1000000, 2)
+    or string.format('%.0f', fast_token)
   redis.pcall(publish, head_inbox, text .. ' ' .. head)
   return 1
 end
-if head then
-  redis.call('ZADD', KEYS[3], ticket, head)
+if member then
+  redis.call('ZADD', KEYS[3], ticket, member)
   if redis.call('PTTL', KEYS[3]) == -1 then
-    -- It was alone, and the time after which its queue is forgotten went with it. The records have at least the same.
-    redis.call('PEXPIRE', KEYS[3], math.max(60000, redis.call('PTTL', KEYS[4])))
+    -- It was alone, and the time after which its queue is forgotten went with it. Heartbeats have at least the same.
+    redis.call('PEXPIRE', KEYS[3], math.max(60000, 2 * (head_place or 0), redis.call('PTTL', KEYS[4])))
   end
 end

@@ -29,7 +29,7 @@ end
 
 -- Grants what is free to the first waiters that can have it. Call it when something is free.
 -- Returns 'empty' if no (other) waiter is left, 'self' if `self` is next, 'busy' if another waiter got everything or waits
--- for more than is free; and how many were granted.
+-- for more than is free; how many were granted; and the record of `self`, if it is next.
 --
 -- A waiter that does not listen (its connection is gone, perhaps its process) is passed over but keeps its
 -- place: if it is alive, it will check again. Another library's waiter (of a fair lock) is never granted anything: it is
@@ -44,7 +44,7 @@ local function hand_off(self)
       return 'empty', granted
     end
     if owner == self then
-      return 'self', granted
+      return 'self', granted, record
     end
     local _, lease, tokens, permits, mode, inbox = parse(record or '')
     if mode and not string.find(letters, mode, 1, true) then
@@ -57,7 +57,7 @@ local function hand_off(self)
       end
       if listens(inbox, owner) then
         local token = reserve(math.max(1, tonumber(tokens)), 0)
-        leave(owner)
+        leave(owner, record)
         take(owner, lease, mode, permits)
         say(inbox, string.format('%.0f', token), owner)
         granted = granted + 1

@@ -25,26 +25,29 @@ local function other()
   return (fields.err or fields[1]) and not ours(fields)
 end
 
--- 0 free, 1 held by this owner, 2 held by another, 4 in use as something else; the remaining lease in ms (-1: no expiry);
--- 1 if that other one is another library's.
-local function status(owner)
-  local remaining = redis.call('PTTL', KEYS[1])
-  if remaining == -2 then
-    return 0
-  end
+-- 0 free, 1 held by this owner, 2 held by another, 4 in use as something else; the remaining lease in ms (-1: no expiry, or not
+-- looked at, as it is `unwanted`); 1 if that other one is another library's.
+local function status(owner, _, _, unwanted)
   local fields = redis.pcall('HKEYS', KEYS[1])
   local holder = fields[1]
+  if not holder and not fields.err then
+    return 0
+  end
   if holder == owner then
     return 1
   end
   if not ours(fields) then
     return 4
   end
+  local remaining = unwanted and -1 or redis.call('PTTL', KEYS[1])
+  if remaining == -2 then
+    return 0 -- Some servers' clocks go on while a script runs.
+  end
   return 2, remaining, native(holder) and 0 or 1
 end
 
 local function take(owner, lease)
-  redis.call('HSET', KEYS[1], owner, 1)
+  redis.call('HSET', KEYS[1], owner, '1')
   redis.call('PEXPIRE', KEYS[1], lease)
 end
 

@@ -16,15 +16,19 @@ local function other()
   return value and foreign_to_mutex(value, redis.call('PTTL', KEYS[1]))
 end
 
--- 0 free, 1 held by this owner, 2 held by another, 4 in use as something else; the remaining lease in ms (-1: no expiry);
--- and 0: holders of other libraries look the same, and their releases notify nobody.
-local function status(owner)
+-- 0 free, 1 held by this owner, 2 held by another, 4 in use as something else; the remaining lease in ms (-1: no expiry, or not
+-- looked at, as it is `unwanted` and the holder one of this library's); and 0: holders of other libraries look the same, and
+-- their releases notify nobody.
+local function status(owner, _, _, unwanted)
   local holder = redis.pcall('GET', KEYS[1])
   if not holder then
     return 0
   end
   if holder == owner then
     return 1
+  end
+  if unwanted and not holder.err and string.sub(holder, 15, 23) == '8c70-a705' then
+    return 2, -1, 0
   end
   local remaining = redis.call('PTTL', KEYS[1])
   if foreign_to_mutex(holder, remaining) then

@@ -2,4 +2,4 @@
 -- Defines `time` (as TIME answers), `now` (us), `late`. Needs ARGV[4].
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local late = tonumber(ARGV[4]) > 0 and now > tonumber(ARGV[4])
+local late = ARGV[4] ~= '0' and now > ARGV[4] + 0

@@ -1,46 +1,108 @@
 -- The waiting queue of every kind but the fair lock.
--- Needs `now`; KEYS[3] the queue (sorted set: owner -> ticket), KEYS[4] the waiters (hash: owner -> record;
--- '!open' -> until when the lock is left to others, in ms; '!recall' -> see recall). A record is
--- '<alive until, ms> <lease, ms> <tokens> <permits> <mode> <inbox channel>'.
--- Defines `first`, `leave`, `parse`, `wake`, `window`, `open_window`.
+-- Needs `now`; KEYS[3] the queue (sorted set: member -> ticket, the server's time in us when its waiter came), KEYS[4] (hash:
+-- owner -> until when it is alive, in ms, once it has sent a heartbeat; '!open' -> until when the lock is left to others, in ms;
+-- '!recall' -> see recall).
+-- A member is '<place, ms> <lease, ms> <tokens> <permits> <mode> <length of the owner> <owner> <inbox channel>': all that a grant
+-- needs. From its ticket on a waiter is alive for as long as its place; heartbeats are noted only after an eighth of that (see
+-- `enter`), so that who is granted the lock earlier has no note that would have to be removed. Where a ticket is ahead of the
+-- clock by more than that eighth, because the clock was set back, a note counts alone: those who come then have one at once.
+-- Defines `first`, `leave`, `give_up`, `parse`, `alive_until`, `wake`, `window`, `open_window`.
 
-local function parse(record)
-  return string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%a) (.*)$')
+local function parse(member)
+  local place, lease, tokens, permits, mode, length, rest =
+    string.match(member, '^(%d+) (%d+) (%d+) (%d+) (%a) (%d+) (.*)$')
+  if place then
+    return place, lease, tokens, permits, mode, string.sub(rest, length + 2), string.sub(rest, 1, length)
+  end
 end
 
-local function alive(record)
-  return record and tonumber(string.match(record, '^%d+')) * 1000 > now
+-- Until when a waiter is alive, in us, by its note if it has one. What is no member of this queue is not alive.
+local function alive_until(place, ticket, note)
+  local by_note = (tonumber(note or 0) or 0) * 1000
+  if not place or note and ticket - now >= place * 125 then
+    return place and by_note or 0
+  end
+  return math.max(ticket + place * 1000, by_note)
 end
 
-local function leave(owner)
-  return redis.call('ZREM', KEYS[3], owner) == 1 and redis.call('HDEL', KEYS[4], owner) == 1
+-- Whether a waiter is alive. Asks for its note only if its ticket does not say so.
+local function alive(place, ticket, owner)
+  local by_ticket = alive_until(place, ticket) > now
+  if not place or by_ticket and ticket - now < place * 125 then
+    return by_ticket
+  end
+  return alive_until(place, ticket, redis.call('HGET', KEYS[4], owner)) > now
 end
 
--- The first waiter that is alive, after `skip` of them, with its record. Removes the dead ones before it, up to 64 with
--- every look: a crowd of dead waiters must not make one script slow.
+-- Takes a waiter out of the line, and its note if it may have one.
+local function leave(owner, member)
+  local ticket = redis.call('ZSCORE', KEYS[3], member)
+  if not ticket then
+    return false
+  end
+  redis.call('ZREM', KEYS[3], member)
+  if math.abs(now - ticket) >= parse(member) * 125 then
+    redis.call('HDEL', KEYS[4], owner)
+  end
+  return true
+end
+
+-- The members of an owner. Reads the whole line.
+local function members_of(owner)
+  local found = {}
+  for at = 0, redis.call('ZCARD', KEYS[3]) - 1, 256 do
+    for _, member in ipairs(redis.call('ZRANGE', KEYS[3], at, at + 255)) do
+      if string.find(member, owner, 1, true) and select(7, parse(member)) == owner then
+        found[#found + 1] = member
+      end
+    end
+  end
+  return found
+end
+
+-- Gives up the place of an owner, if it has one. It is looked for if its member is not known.
+local function give_up(owner, member)
+  local members = {member}
+  if not member then
+    members = members_of(owner)
+  end
+  if not members[1] or redis.call('ZREM', KEYS[3], unpack(members)) == 0 then
+    return false
+  end
+  redis.call('HDEL', KEYS[4], owner)
+  return true
+end
+
+-- The first waiter that is alive, after `skip` of them, with its member. Removes the dead ones before it, up to 64 with
+-- every look: a crowd of dead waiters must not make one script slow. If that was not enough: nil, true.
 local function first(skip)
   for _ = 1, 16 do
-    local owners = redis.call('ZRANGE', KEYS[3], skip, skip)
-    if not owners[1] then
+    local entry = redis.call('ZRANGE', KEYS[3], skip, skip, 'WITHSCORES')
+    if not entry[1] then
       return nil
     end
-    local record = redis.call('HGET', KEYS[4], owners[1])
-    if alive(record) then
-      return owners[1], record
+    local place, _, _, _, _, _, owner = parse(entry[1])
+    if alive(place, entry[2], owner) then
+      return owner, entry[1]
     end
-    owners = redis.call('ZRANGE', KEYS[3], skip, skip + 63)
-    local records = redis.call('HMGET', KEYS[4], unpack(owners))
+    local entries = redis.call('ZRANGE', KEYS[3], skip, skip + 63, 'WITHSCORES')
+    local places, owners = {}, {}
+    for i = 1, #entries / 2 do
+      local its_place, _, _, _, _, _, its_owner = parse(entries[2 * i - 1])
+      places[i], owners[i] = its_place or false, its_owner or ''
+    end
+    local notes = redis.call('HMGET', KEYS[4], unpack(owners))
     local dead = {}
-    for i, owner in ipairs(owners) do
-      if alive(records[i]) then
+    for i, its_place in ipairs(places) do
+      if alive_until(its_place, entries[2 * i], notes[i]) > now then
         break
       end
-      dead[i] = owner
+      dead[i] = entries[2 * i - 1]
     end
     redis.call('ZREM', KEYS[3], unpack(dead))
-    redis.call('HDEL', KEYS[4], unpack(dead))
+    redis.call('HDEL', KEYS[4], unpack(owners, 1, #dead))
   end
-  return nil
+  return nil, true
 end
 
 -- For how long waiters leave the lock to clients that cannot queue, in ms.
@@ -58,6 +120,10 @@ end
 -- Begins that time.
 local function open_window()
   redis.call('HSET', KEYS[4], '!open', string.format('%.0f', now / 1000 + OPEN))
+  -- Those who came lately have left nothing here that would end.
+  if redis.call('PTTL', KEYS[4]) == -1 then
+    redis.call('PEXPIRE', KEYS[4], 60000)
+  end
 end
 
 -- Only this library's waiters are in this queue.

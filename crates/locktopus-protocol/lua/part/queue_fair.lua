@@ -1,12 +1,12 @@
 -- The waiting queue of the fair lock, shared with Redisson's RFairLock.
 -- Needs `now`, `publish`, `channel`, `native`; KEYS[3] the queue (list of owners), KEYS[4] the native waiters (hash: owner ->
--- record, as in the other queue; '#<owner>' -> when it arrived, in us, and which of another library's waiters was ahead then; '?<owner>' -> '<since when> <looks> <deadline>' of
+-- '<alive until, ms> <lease, ms> <tokens> <permits> <mode> <inbox channel>'; '#<owner>' -> when it arrived, in us, and which of another library's waiters was ahead then; '?<owner>' -> '<since when> <looks> <deadline>' of
 -- another library's waiter that has not been listening, '!turn' -> '<since when> <last look> <deadline> <owner>' of the one
 -- whose turn it is; all in ms), KEYS[5] deadlines (sorted set: owner -> ms), which Redisson keeps in step with the list.
 -- Redisson's deadlines come from its clients' clocks and change with every acquisition, so they decide nothing here: a
 -- waiter is alive if it listens to its own channel. But they tell a waiter that still waits from one that waits again:
 -- nobody changes the deadline of the head. Times in the future were noted before the server's clock was set back.
--- Defines `first`, `leave`, `parse`, `wake`, `window`, `open_window`.
+-- Defines `first`, `leave`, `give_up`, `parse`, `wake`, `window`, `open_window`.
 
 -- How long another library's waiter may be without a subscription ("deaf"), as it queues before it subscribes; and how
 -- often it must have been found so, as it may have been subscribed in between.
@@ -34,6 +34,8 @@ local function leave(owner)
   end
   return false
 end
+
+local give_up = leave
 
 -- Sets a field of the hash, which must expire if none of our waiters keeps it alive.
 local function note(field, value)
@@ -131,7 +133,7 @@ end
 
 -- The first waiter that can have the lock, after `skip` of them, with its record (none for another library's). Removes
 -- the dead before it, and passes over the deaf. Looks at one more than are skipped, which is usually enough, and only then
--- at many: what a hand-off costs must not grow with the line.
+-- at many: what a hand-off costs must not grow with the line. If that was not enough: nil, true.
 local function first(skip)
   local at, passed, batch = 0, over and 1 or 0, math.min(skip + 1, BATCH)
   for _ = 1, BATCHES do
@@ -146,7 +148,7 @@ local function first(skip)
     passed = passed + #ready
     at, batch = at + #owners - removed, BATCH
   end
-  return found()
+  return (found()), true
 end
 
 -- Since when it is the turn of another library's waiter, in ms; nil if the turn begins now.

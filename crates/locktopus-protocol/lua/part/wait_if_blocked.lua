@@ -1,5 +1,5 @@
 -- What blocks the lock, and waiting for it, before anything is defined that only granting needs.
--- Needs `late`, `status`, `kind_conflict`, `recall`, `enter`; KEYS and ARGV of acquire. Defines `owner`, `lease`, `mode`, `permits`,
+-- Needs `late`, `status`, `kind_conflict`, `recall`, `look_back`, `enter`; KEYS and ARGV of acquire. Defines `owner`, `lease`, `mode`, `permits`,
 -- `tokens`, `floor`, `newcomer`, `wait`, and `code`, `remaining`, `foreign` as `status` returns them.
 local owner, lease, mode, permits = ARGV[1], ARGV[2], ARGV[5], tonumber(ARGV[6])
 local tokens, floor = tonumber(ARGV[7]), tonumber(ARGV[8])
@@ -15,13 +15,17 @@ local function wait(remaining, foreign)
   if not ARGV[10] or ARGV[10] == '' then
     return {0, remaining, now}
   end
-  local rest = table.concat({lease, ARGV[7], ARGV[6], mode, ARGV[11]}, ' ')
-  local ahead, others = enter(owner, tonumber(ARGV[10]), rest, foreign, newcomer)
+  local ahead, others = enter(owner, ARGV[10], foreign, newcomer)
+  if remaining == -1 and ahead == 0 and tail and tail[1] then
+    -- It was taken for somebody behind others.
+    remaining = redis.call('PTTL', KEYS[1])
+  end
   local last = newcomer and 0 or tonumber(redis.call('GET', KEYS[2]) or 0) or 0
   return {3, remaining, now, ahead, last, math.max(foreign or 0, others or 0)}
 end
 
-local code, remaining, foreign = status(owner, mode, permits)
+-- Only whoever is next needs to know when the lease in the way ends.
+local code, remaining, foreign = status(owner, mode, permits, newcomer and KEYS[3] and look_back())
 -- Expired permits may be too few for this one and enough for waiters ahead.
 if code == 2 and not came_back then
   local answer = wait(remaining, foreign)

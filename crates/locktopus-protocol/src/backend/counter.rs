@@ -40,7 +40,7 @@ pub(crate) async fn run(
     };
     let keys = context.keys(&request.target);
     let done = keys.done(&request.operation);
-    let mut names = keys.scripts();
+    let mut names = keys.scripts().to_vec();
     names.push(&done);
     let (number, retention) = (
         number.to_string(),

@@ -84,7 +84,10 @@ async fn try_once(
             floor.to_string().into_bytes(),
         ]);
     }
-    let keys: Vec<&[u8]> = members.iter().flat_map(|keys| keys.scripts()).collect();
+    let keys: Vec<&[u8]> = members
+        .iter()
+        .flat_map(|keys| keys.scripts().to_vec())
+        .collect();
     let args: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
     let Confirmed { reply, unconfirmed } = context
         .run_confirmed(script, slot, &keys, &args, deadline)

@@ -7,7 +7,7 @@ use locktopus_core::{
     ReleaseRequest,
 };
 
-use super::context::{Context, millis};
+use super::context::{Context, millis, whole_millis};
 use super::safety::Safety;
 use crate::execution::replication::{Confirmed, Unconfirmed};
 use crate::scripts;
@@ -42,6 +42,20 @@ impl Context {
             Some(notify) => args.extend(notify),
             None if keys.others_wait() => args.push(b"1"),
             None => {}
+        }
+        let sought = request.sought.as_ref().map(|sought| {
+            let tokens = if kind.has_tokens() { sought.tokens } else { 0 };
+            Numbers::of([
+                whole_millis(sought.place).into(),
+                whole_millis(kind.stored_lease(sought.lease)).into(),
+                tokens.into(),
+            ])
+        });
+        let inbox = sought.as_ref().and_then(|_| self.inbox(&keys));
+        if let (Some(sought), Some(inbox)) = (&sought, &inbox) {
+            args.resize(9, b"");
+            args.extend(sought.each());
+            args.push(inbox.as_bytes());
         }
         let (slot, named, deadline) = (keys.slot(), keys.scripts(), request.deadline);
         let reply = match (kind, &self.safety) {

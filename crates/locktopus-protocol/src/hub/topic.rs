@@ -7,6 +7,7 @@ use bytes::Bytes;
 use locktopus_core::{FencingToken, WakeGroup};
 use tokio::time::Instant;
 
+use super::joining::Joiners;
 use crate::client::{Channel, ChannelFlavour};
 
 /// The channels of one lock.
@@ -65,8 +66,8 @@ pub(super) struct Topic {
     pub(super) group: Arc<WakeGroup>,
     /// The generation in which the server last confirmed the subscription; 0 if never.
     pub(super) confirmed: AtomicU64,
-    /// Held while a new waiter subscribes, so that many at once subscribe once.
-    pub(super) subscribing: tokio::sync::Mutex<()>,
+    /// New waiters that it is subscribed to for. Many at once subscribe once.
+    pub(super) joiners: Joiners,
     /// Since when nobody waits.
     pub(super) idle_since: Mutex<Option<Instant>>,
 }
@@ -77,7 +78,7 @@ impl Topic {
             channels,
             group: Arc::default(),
             confirmed: AtomicU64::new(0),
-            subscribing: tokio::sync::Mutex::new(()),
+            joiners: Joiners::default(),
             idle_since: Mutex::new(None),
         }
     }

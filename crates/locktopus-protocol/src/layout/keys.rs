@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -38,6 +39,23 @@ pub struct Keys {
 
 /// How many keys the lock, its token, its queue and its waiters are.
 const QUEUED: usize = 4;
+/// No kind has more.
+const MOST: usize = 8;
+
+/// The keys of a lock as scripts get them, without an allocation.
+#[derive(Debug)]
+pub(crate) struct Named<'a> {
+    names: [&'a [u8]; MOST],
+    count: usize,
+}
+
+impl<'a> Deref for Named<'a> {
+    type Target = [&'a [u8]];
+
+    fn deref(&self) -> &Self::Target {
+        &self.names[..self.count]
+    }
+}
 
 impl Keys {
     /// The names for a target.
@@ -149,8 +167,15 @@ impl Keys {
     }
 
     /// All of them, as scripts get them.
-    pub(crate) fn scripts(&self) -> Vec<&[u8]> {
-        self.names.iter().map(String::as_bytes).collect()
+    pub(crate) fn scripts(&self) -> Named<'_> {
+        let mut names = [&b""[..]; MOST];
+        for (slice, name) in names.iter_mut().zip(&self.names) {
+            *slice = name.as_bytes();
+        }
+        Named {
+            names,
+            count: self.names.len(),
+        }
     }
 
     /// Where the answer to an operation on the number inside is kept.
@@ -274,7 +299,8 @@ fn tag(name: &str) -> Cow<'_, str> {
 /// The keys of the locks used last, so that a hot lock's are put together once.
 #[derive(Debug, Default)]
 pub(crate) struct KeyCache {
-    known: Mutex<HashMap<LockTarget, Arc<Keys>>>,
+    /// Looked up for every request. The hash is seeded anew in every process.
+    known: Mutex<HashMap<LockTarget, Arc<Keys>, foldhash::fast::RandomState>>,
 }
 
 /// How many are remembered; then it starts afresh.
@@ -361,6 +387,25 @@ mod tests {
                 .check_one_slot("test")
                 .unwrap_err();
             assert!(err.to_string().contains(&format!("{bad:?}")), "{err}");
+        }
+    }
+
+    #[test]
+    fn scripts_get_every_key() {
+        for kind in [
+            LockKind::Reentrant,
+            LockKind::Mutex(Arc::default()),
+            LockKind::Fair,
+            LockKind::Read,
+            LockKind::Write,
+            LockKind::Semaphore,
+            LockKind::Permits,
+            LockKind::Latch,
+        ] {
+            let keys = keys("order", kind);
+            let given: Vec<_> = keys.scripts().iter().map(|name| name.to_vec()).collect();
+            let names: Vec<_> = keys.names.iter().map(|name| name.as_bytes()).collect();
+            assert_eq!(given, names);
         }
     }
 

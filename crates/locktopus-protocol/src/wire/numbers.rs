@@ -25,41 +25,37 @@ impl From<i64> for Number {
     }
 }
 
-/// Several numbers in one string, which saves allocations: requests have many short ones.
+/// Several numbers as text, in place: requests have many short ones, which must not cost an allocation.
 ///
-/// Written by `itoa`: the formatter of the standard library costs ten times the instructions, and every acquisition sends
-/// nine numbers.
+/// Written by `itoa`: the formatter of the standard library costs ten times the instructions.
 #[derive(Debug)]
 pub(crate) struct Numbers<const N: usize> {
-    text: String,
-    ends: [usize; N],
+    texts: [[u8; LONGEST]; N],
+    lengths: [usize; N],
 }
 
-/// Enough for a time in microseconds beside smaller numbers.
-const USUAL: usize = 10;
+/// The largest unsigned number and the smallest signed one both have so many characters.
+const LONGEST: usize = 20;
 
 impl<const N: usize> Numbers<N> {
     pub(crate) fn of(numbers: [Number; N]) -> Self {
-        let mut text = String::with_capacity(USUAL * N);
         let mut buffer = itoa::Buffer::new();
-        let ends = numbers.map(|number| {
-            text.push_str(match number {
+        let mut texts = [[0; LONGEST]; N];
+        let mut lengths = [0; N];
+        for ((number, text), length) in numbers.into_iter().zip(&mut texts).zip(&mut lengths) {
+            let digits = match number {
                 Number::Unsigned(number) => buffer.format(number),
                 Number::Signed(number) => buffer.format(number),
-            });
-            text.len()
-        });
-        Self { text, ends }
+            };
+            text[..digits.len()].copy_from_slice(digits.as_bytes());
+            *length = digits.len();
+        }
+        Self { texts, lengths }
     }
 
     /// Each of them, in their order.
     pub(crate) fn each(&self) -> [&[u8]; N] {
-        let mut from = 0;
-        self.ends.map(|end| {
-            let number = &self.text.as_bytes()[from..end];
-            from = end;
-            number
-        })
+        std::array::from_fn(|at| &self.texts[at][..self.lengths[at]])
     }
 }
 

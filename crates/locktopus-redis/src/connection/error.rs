@@ -6,6 +6,18 @@ use redis::{ErrorKind, RedisError, ServerError};
 /// Why no client could be built.
 ///
 /// No variant carries a password: servers are named by host and port, files by their path.
+///
+/// ```no_run
+/// # async fn example(options: locktopus_protocol::ConnectOptions) {
+/// use locktopus_redis::ConnectError;
+///
+/// match locktopus_redis::connect(&options).await {
+///     Ok(client) => println!("{client:?}"),
+///     Err(error @ ConnectError::Unreachable { .. }) => println!("later, perhaps: {error}"),
+///     Err(error) => println!("never, with these options: {error}"),
+/// }
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {

@@ -22,6 +22,7 @@ pub(crate) struct Placements {
 
 #[derive(Default)]
 struct State {
+    /// In a cluster.
     placed: HashMap<Channel, Location>,
     /// Requests to unsubscribe from shard channels that the server has yet to confirm. Any other
     /// confirmation means that the server ended the subscription by itself.
@@ -37,8 +38,19 @@ impl Placements {
         }
     }
 
+    /// Where every channel is, if there is only one place.
+    fn only_place(&self) -> Option<Location> {
+        match &*self.topology {
+            Topology::Single(_) => Some(Location::Primary),
+            Topology::Cluster(_) => None,
+        }
+    }
+
     /// Notes that a channel is subscribed to. Returns where it was before, if elsewhere.
     pub(crate) fn put(&self, channel: &Channel, place: &Location) -> Option<Location> {
+        if self.only_place().is_some() {
+            return None;
+        }
         let before = lock(&self.state)
             .placed
             .insert(channel.clone(), place.clone());
@@ -47,11 +59,15 @@ impl Placements {
 
     /// Notes that a channel is no longer wanted. Returns where it is.
     pub(crate) fn take(&self, channel: &Channel) -> Option<Location> {
-        lock(&self.state).placed.remove(channel)
+        self.only_place()
+            .or_else(|| lock(&self.state).placed.remove(channel))
     }
 
     /// Where a channel of this name is.
     pub(crate) fn find(&self, name: &[u8]) -> Option<Location> {
+        if let Some(place) = self.only_place() {
+            return Some(place);
+        }
         let state = lock(&self.state);
         let mut placed = state.placed.iter();
         placed

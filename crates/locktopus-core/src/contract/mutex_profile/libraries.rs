@@ -9,6 +9,36 @@ impl MutexProfile {
     /// Python's redis-py, `redis.lock(name)`: the name as it is, 32 hex digits.
     ///
     /// With `timeout=None` it takes a lock without expiry, which a crashed holder keeps for ever.
+    ///
+    /// A profile is chosen by the library that has the lock too:
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::MutexProfile;
+    /// for profile in [
+    ///     MutexProfile::redis_py(),
+    ///     MutexProfile::redsync(),
+    ///     MutexProfile::node_redlock(),
+    ///     MutexProfile::redlock_rb(),
+    ///     MutexProfile::redlock_net(),
+    ///     MutexProfile::medallion(),
+    ///     MutexProfile::rslock(),
+    ///     MutexProfile::redis_lock(),
+    ///     MutexProfile::distributed_lock_redis(),
+    ///     MutexProfile::bsm_redislock(),
+    ///     MutexProfile::lyokato(),
+    ///     MutexProfile::pottery(),
+    ///     MutexProfile::redis_semaphore(),
+    ///     MutexProfile::redlock_universal(),
+    ///     MutexProfile::python_redis_lock(),
+    ///     MutexProfile::sherlock(),
+    /// ] {
+    ///     assert!(!profile.is_native()); // shared with another library
+    ///     locks.mutex_as("nightly", profile).acquire().await?.release().await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn redis_py() -> Self {
         Self::plain(ValueEncoding::Hex32)
@@ -83,6 +113,15 @@ impl MutexProfile {
 
     /// As [`bsm_redislock`](Self::bsm_redislock), with metadata that its `Metadata()` returns to whoever was given the
     /// value.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::MutexProfile;
+    /// let profile = MutexProfile::bsm_redislock_with_metadata("billing");
+    /// locks.mutex_as("nightly", profile).acquire().await?.release().await?;
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn bsm_redislock_with_metadata(metadata: impl Into<String>) -> Self {
         Self {
@@ -126,6 +165,13 @@ impl MutexProfile {
     /// XX`, whoever holds the lock: a job that took longer than its lock takes ours away. We notice
     /// ([`LostCause`](crate::LostCause)), but not before the next renewal.
     ///
+    /// ```
+    /// use locktopus_core::{LockName, MutexProfile};
+    /// let profile = MutexProfile::shedlock("production")?;
+    /// assert_eq!(profile.key(&LockName::new("nightly")?), "job-lock:production:nightly");
+    /// # Ok::<(), locktopus_core::NameError>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`NameError::Refused`] if the environment is empty.
@@ -142,6 +188,13 @@ impl MutexProfile {
     /// ours has a UUID of its own, so to Spring it is a registry of its own. A registry in spin mode (its default) takes
     /// part too, but notifies nobody: our waiters notice its releases with their
     /// [heartbeat](crate::WaitStrategy::Notify), of a second by default.
+    ///
+    /// ```
+    /// use locktopus_core::{LockName, MutexProfile};
+    /// let profile = MutexProfile::spring("registry")?;
+    /// assert_eq!(profile.key(&LockName::new("nightly")?), "registry:nightly");
+    /// # Ok::<(), locktopus_core::NameError>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -184,6 +237,13 @@ impl MutexProfile {
     }
 
     /// Python's sherlock with a namespace: `{namespace}_{name}`, else as [`sherlock`](Self::sherlock).
+    ///
+    /// ```
+    /// use locktopus_core::{LockName, MutexProfile};
+    /// let profile = MutexProfile::sherlock_in("shop")?;
+    /// assert_eq!(profile.key(&LockName::new("nightly")?), "shop_nightly");
+    /// # Ok::<(), locktopus_core::NameError>(())
+    /// ```
     ///
     /// # Errors
     ///

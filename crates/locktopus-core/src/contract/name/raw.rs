@@ -7,6 +7,16 @@ use std::sync::Arc;
 
 /// A name as the caller gave it, before it is checked and encoded: text, or any bytes where names are
 /// [escaped](crate::NameEncoding::Escaped).
+///
+/// ```
+/// use locktopus_core::RawName;
+/// // What `Locktopus::lock` and its siblings take, and so may your own functions.
+/// fn named(name: impl Into<RawName>) -> RawName {
+///     name.into()
+/// }
+/// assert_eq!(named("invoice:42").as_ref(), b"invoice:42");
+/// assert_eq!(named(format!("invoice:{}", 42)).as_ref(), named(b"invoice:42".as_slice()).as_ref());
+/// ```
 #[derive(Clone)]
 pub struct RawName(Given);
 

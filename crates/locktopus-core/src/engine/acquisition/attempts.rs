@@ -88,7 +88,7 @@ impl<'a> Acquisition<'a> {
         acquisition
     }
 
-    pub(crate) async fn run(mut self) -> Result<Option<Held>, Stop> {
+    pub(crate) async fn run(&mut self) -> Result<Option<Held>, Stop> {
         self.make_way().await?;
         if self.state.terms.recall && self.state.hints.is_none() {
             // The backend tells only those who listen already.
@@ -147,8 +147,9 @@ impl<'a> Acquisition<'a> {
         self.lives_until(deadline)?;
         if let Some(kept) = self.lead.as_mut().and_then(Lead::take_kept) {
             // Nobody believed in it, so it does not matter how that goes. If it takes too long, it goes on in the
-            // background.
-            let _ = tokio::time::timeout_at(deadline, kept.give_back(None)).await;
+            // background. Boxed: few have anything to give back, and all who wait would need room for it.
+            let give_back = Box::pin(kept.give_back(None));
+            let _ = Box::pin(tokio::time::timeout_at(deadline, give_back)).await;
         }
         Ok(())
     }

@@ -116,7 +116,8 @@ pub(crate) struct Cohorts {
 
 #[derive(Debug, Default)]
 struct Registry {
-    cohorts: HashSet<ByTarget>,
+    /// Looked up four times for each acquisition. The hash is seeded anew in every process.
+    cohorts: HashSet<ByTarget, foldhash::fast::RandomState>,
     closed: bool,
 }
 
@@ -149,8 +150,8 @@ impl Hash for ByTarget {
 pub(crate) struct Cohort {
     pub(super) target: LockTarget,
     pub(super) queue: LocalQueue,
-    /// What the leader heard last.
-    pub(super) told: Mutex<Option<Told>>,
+    /// What the leader heard last. Boxed: most locks are had at once, and nothing is heard.
+    pub(super) told: Mutex<Option<Box<Told>>>,
     /// How many of those who wait watch how that goes on.
     pub(super) watched: AtomicUsize,
     /// Where it is found while anybody is in it.
@@ -281,6 +282,7 @@ impl Cohort {
                 late_attempt: true,
                 retention: services.settings.token_retention,
                 linger_until: None,
+                sought: None,
             });
         }
         self.tidy();
@@ -289,16 +291,21 @@ impl Cohort {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use std::collections::HashSet;
+    use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
     use futures_util::FutureExt as _;
-    use tokio::time::sleep;
+    use tokio::time::{Instant, sleep};
 
+    use super::Cohort;
     use crate::contract::sync::lock;
+    use crate::engine::acquisition::from_backend;
+    use crate::engine::acquisition::plan::Wait;
+    use crate::engine::acquisition::shared_lease::SharedLease;
     use crate::engine::acquisition::slot::Slot;
+    use crate::engine::holding::lease::LeaseState;
+    use crate::engine::observe::Hold;
     use crate::test_backend::TestBackend;
     use crate::{Locktopus, clock};
 
@@ -308,6 +315,28 @@ mod tests {
         let future = size_of_val(&locks.lock("any").acquire());
         let slot = size_of::<Slot>() + 2 * size_of::<usize>() + size_of::<Arc<Slot>>();
         assert!(future + slot <= 1024, "{future} and {slot} bytes");
+    }
+
+    /// With the counters of their reference counts; without the texts of the name and the owner id, which are as long as
+    /// they are, and without spans and metrics.
+    #[test]
+    fn a_held_lock_needs_little_more_than_half_a_kibibyte() {
+        let turn = LeaseState::size_of_turn();
+        let lease = size_of::<SharedLease>();
+        let queue = size_of::<Cohort>();
+        let observed = size_of::<Hold>() - size_of::<Mutex<Option<()>>>();
+        let counters = 3 * 2 * size_of::<usize>();
+        let all = turn + lease + queue + counters - 2 * observed;
+        assert!(all <= 752, "{turn}, {lease} and {queue} bytes");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_at_the_backend_needs_less_than_a_kibibyte_more() {
+        let locks = Locktopus::builder(TestBackend::new()).build().unwrap();
+        let plan = locks.lock("any").plan_for(Wait::Forever).unwrap();
+        let future = from_backend(locks.engine(), &plan, Instant::now(), None);
+        // With spans and metrics.
+        assert!(size_of_val(&future) <= 992, "{}", size_of_val(&future));
     }
 
     #[tokio::test(start_paused = true)]

@@ -60,7 +60,7 @@ impl Acquisition<'_> {
                 held
             }
             None => {
-                let state = Arc::new(LeaseState::new(grant));
+                let state = LeaseState::of(grant);
                 let watch = self.engine.watch(&state);
                 let watch = watch.ok_or(LockError::ShutDown)?;
                 Held::new(Arc::clone(self.engine), state, watch)

@@ -16,6 +16,8 @@ pub(crate) struct QueueState {
     pub(crate) gone: usize,
     /// How many leaders there have been; the last one's number is its proof.
     pub(crate) leaders: u64,
+    /// The last lease was passed on as often as it could be, and somebody still waited.
+    pub(crate) used_up: bool,
     /// When somebody looks after the local queue next; `None` if nobody does. A check that was sent for later than that is of no
     /// use when it comes: one that was sent since has been here.
     pub(crate) look_at: Option<BootInstant>,
@@ -117,6 +119,7 @@ impl QueueState {
             waiting: VecDeque::new(),
             gone: 0,
             leaders: 0,
+            used_up: false,
             look_at: None,
             closed: false,
         }
@@ -143,7 +146,7 @@ impl QueueState {
 
     /// Nobody is here any more.
     pub(crate) fn empty(&mut self) {
-        (self.stage, self.gone) = (Stage::Empty, 0);
+        (self.stage, self.gone, self.used_up) = (Stage::Empty, 0, false);
     }
 
     pub(crate) fn is_led_by(&self, number: u64) -> bool {
@@ -217,13 +220,15 @@ impl QueueState {
             }
         }
         if self.waiting.is_empty() && !self.closed && shared.may_keep(&now) {
-            (self.stage, self.gone) = (Stage::Kept(Arc::clone(shared)), 0);
+            self.empty();
+            self.stage = Stage::Kept(Arc::clone(shared));
             return Passed::Kept;
         }
         if self.waiting.is_empty() {
             self.empty();
             return Passed::Over(None);
         }
+        self.used_up = shared.is_used_up();
         Passed::Over(self.offer(None, now()).ok())
     }
 

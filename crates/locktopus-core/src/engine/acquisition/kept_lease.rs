@@ -73,7 +73,7 @@ impl Keeping {
             .get_or_init(|| (now + keep).min(self.known_until));
         let (shared, services) = (Arc::clone(shared), Arc::clone(services));
         Some(async move {
-            let ended = shared.core.signal().clone();
+            let ended = shared.signal().clone();
             tokio::select! {
                 biased;
                 () = ended.cancelled() => return,

@@ -70,12 +70,12 @@ impl Lead {
 
     /// How many tokens to reserve with the lock.
     ///
-    /// As many as the lock may be passed on where there is company; few where there is none, as tokens are the
-    /// server's microseconds: whoever reserves more of them per grant than the grant lasts runs ahead of the clock that
+    /// As many as the lock may be passed on where there is company, or was when the last lease was used up; few where there
+    /// is none, as tokens are the server's microseconds: whoever reserves more of them per grant than the grant lasts runs ahead of the clock that
     /// makes tokens grow even where the last one was lost. A lease that is kept lasts.
     pub(crate) fn tokens_to_ask(&self, keeps: bool) -> u32 {
         let turns = self.engine.settings.cohort.turns;
-        if keeps || self.cohort.queue.has_waiters() {
+        if keeps || self.cohort.queue.has_company() {
             turns
         } else {
             turns.min(TOKENS_ALONE)

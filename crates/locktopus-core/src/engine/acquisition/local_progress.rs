@@ -41,7 +41,7 @@ impl Cohort {
         if self.tell_of_holder(clock::now()) {
             return;
         }
-        let told = *lock(&self.told);
+        let told = lock(&self.told).as_deref().copied();
         if let Some(told) = told
             && self.queue.is_led_by(told.leader)
         {
@@ -62,7 +62,7 @@ impl Cohort {
 
     /// Tells those who watch their wait what the leader was told. They come after it.
     pub(super) fn tell(&self, told: Told) {
-        *lock(&self.told) = Some(told);
+        *lock(&self.told) = Some(Box::new(told));
         if !self.is_watched() {
             return;
         }
@@ -82,7 +82,7 @@ impl Cohort {
         let Some(shared) = self.queue.in_use() else {
             return false;
         };
-        let remaining = shared.core.valid_until().since(now);
+        let remaining = shared.valid_until().since(now);
         for (before, (reporter, lease)) in self.queue.pick(watching) {
             reporter.report(Some(before), Some(remaining), lease);
         }

@@ -141,9 +141,11 @@ impl LocalQueue {
             .collect()
     }
 
-    /// Whether anybody waits here.
-    pub(crate) fn has_waiters(&self) -> bool {
-        !lock(&self.inner).waiting.is_empty()
+    /// Whether the leader's lease will probably be passed on: somebody waits here, or waited for the last one when it was
+    /// used up. Where two take turns, the other one is still busy giving that back when the next one begins to lead.
+    pub(crate) fn has_company(&self) -> bool {
+        let inner = lock(&self.inner);
+        inner.used_up || !inner.waiting.is_empty()
     }
 
     pub(crate) fn glance(&self) -> Glance {

@@ -44,7 +44,6 @@ use self::lead::{Lead, Stop};
 pub(crate) use self::plan::{Plan, Wait};
 use self::shared_lease::SharedLease;
 use self::state::AcquisitionState;
-pub(crate) use self::waiting::jitter;
 use crate::contract::clock::BootInstant;
 use crate::contract::owner::OwnerId;
 use crate::engine::error::LockError;
@@ -89,16 +88,21 @@ pub(crate) async fn alone(
 
 /// Takes the lock from the backend, as the leader of those who wait in this process if there is a `lead`. The wait
 /// limit counts from `started`.
-pub(crate) async fn from_backend(
-    engine: &Arc<Engine>,
-    plan: &Plan,
+///
+/// Not an asynchronous function: its future would have room for its arguments and for what is made of them.
+pub(crate) fn from_backend<'a>(
+    engine: &'a Arc<Engine>,
+    plan: &'a Plan,
     started: Instant,
     lead: Option<Lead>,
-) -> Result<Option<Held>, Stop> {
-    tokio::select! {
-        biased;
-        () = engine.closing.cancelled() => Err(LockError::ShutDown.into()),
-        () = plan.cancelled() => Err(plan.cancellation().into()),
-        outcome = Acquisition::new(engine, plan, started, lead).run() => outcome,
+) -> impl Future<Output = Result<Option<Held>, Stop>> + Send + use<'a> {
+    let mut acquisition = Acquisition::new(engine, plan, started, lead);
+    async move {
+        tokio::select! {
+            biased;
+            () = engine.closing.cancelled() => Err(LockError::ShutDown.into()),
+            () = plan.cancelled() => Err(plan.cancellation().into()),
+            outcome = acquisition.run() => outcome,
+        }
     }
 }

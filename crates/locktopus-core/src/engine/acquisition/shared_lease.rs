@@ -5,9 +5,8 @@
 //! only ever moved by an answer of the backend.
 
 use std::cell::OnceCell;
-use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use super::cohort::{Asker, Cohort};
@@ -21,19 +20,26 @@ use crate::engine::error::LostCause;
 use crate::engine::holding::give_back::Owed;
 use crate::engine::holding::grant::Grant;
 use crate::engine::holding::held::Held;
-use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::lease::{LeaseState, State};
 use crate::engine::holding::lease_in_turns::LeaseInTurns;
+use crate::engine::holding::role::{Granted, Role};
 use crate::engine::holding::services::Services;
 use crate::engine::holding::watchdog;
 
-pub(crate) struct SharedLease {
-    /// What the backend granted: what the watchdog renews and a release gives back.
-    pub(crate) core: Arc<LeaseState>,
-    watch: watchdog::Ticket,
+/// What the backend granted, which the watchdog renews and a release gives back, and how it is passed on.
+pub(crate) type SharedLease = State<Shared>;
+
+/// The role of a lease that is passed on.
+pub(crate) struct Shared {
+    granted: Granted,
+    /// The lease.
+    lease: Weak<SharedLease>,
+    /// Set right after it was made.
+    watch: OnceLock<watchdog::Ticket>,
     cohort: Arc<Cohort>,
     services: Weak<Services>,
     /// The lease of the member whose turn it is; it must hear of a loss.
-    holder: Mutex<Weak<LeaseState>>,
+    holder: Mutex<Option<Weak<LeaseState>>>,
     /// Turns begun. Each has its own token.
     turns: AtomicU32,
     /// So many tokens were reserved.
@@ -44,6 +50,17 @@ pub(crate) struct SharedLease {
     keeping: Option<Box<Keeping>>,
 }
 
+impl Role for Shared {
+    fn granted(&self) -> &Granted {
+        &self.granted
+    }
+
+    fn as_core(&self) -> Option<Arc<dyn LeaseInTurns>> {
+        let lease: Arc<dyn LeaseInTurns> = self.lease.upgrade()?;
+        Some(lease)
+    }
+}
+
 impl SharedLease {
     /// Wraps what the leader was granted. `None` after a shutdown.
     pub(super) fn start(
@@ -52,38 +69,51 @@ impl SharedLease {
         grant: Grant,
         recall: Option<RecallSubscription>,
     ) -> Option<Arc<Self>> {
-        let until = grant.granted_at + services.settings.cohort.budget;
-        let most_turns = match grant.token {
+        let (token, granted_at) = (grant.token, grant.granted_at);
+        let most_turns = match token {
             Some(_) => grant.turns,
             None => services.settings.cohort.turns,
         };
         let keeping = recall.map(|recall| Box::new(Keeping::new(recall, grant.valid_until)));
-        let mut watched = None;
-        let shared = Arc::new_cyclic(|shared| {
-            let core = Arc::new(LeaseState::at_core(grant, Weak::<Self>::clone(shared)));
-            watched = services.watch(&core);
-            Self {
-                core,
-                watch: watched.unwrap_or(watchdog::Ticket::NONE),
+        let lease = Arc::new_cyclic(|lease| {
+            let shared = Shared {
+                granted: Granted::new(grant),
+                lease: Weak::clone(lease),
+                watch: OnceLock::new(),
                 cohort: Arc::clone(cohort),
                 services: Arc::downgrade(services),
                 holder: Mutex::default(),
                 turns: AtomicU32::new(0),
                 most_turns,
-                until,
+                until: granted_at + services.settings.cohort.last_turn(),
                 keeping,
-            }
+            };
+            Self::with(shared, token, granted_at)
         });
-        watched.map(|_| shared)
+        let watched: Arc<LeaseState> = Arc::<Self>::clone(&lease);
+        let watch = services.watch(&watched)?;
+        lease.role().watch.get_or_init(|| watch);
+        Some(lease)
+    }
+
+    /// Where the watchdog finds it.
+    fn watch(&self) -> watchdog::Ticket {
+        let watch = self.role().watch.get();
+        watch.copied().unwrap_or(watchdog::Ticket::NONE)
     }
 
     /// Whether the lease has ended for the process, one way or the other.
     pub(super) fn is_over(&self) -> bool {
-        !self.core.is_active()
+        !self.is_active()
     }
 
-    fn token(&self, turn: u32) -> Option<FencingToken> {
-        FencingToken::new(self.core.token?.get() + u64::from(turn))
+    /// Whether every turn that it was good for has begun.
+    pub(super) fn is_used_up(&self) -> bool {
+        self.role().turns.load(Ordering::Relaxed) >= self.role().most_turns
+    }
+
+    fn token_of(&self, turn: u32) -> Option<FencingToken> {
+        FencingToken::new(self.token?.get() + u64::from(turn))
     }
 
     /// Whether the lease may be passed to this waiter.
@@ -91,11 +121,12 @@ impl SharedLease {
     /// Validity is inherited: the waiter gets what is left, so that must be close to what a grant of its own would
     /// have given it, and the backend must keep the lock neither longer nor shorter than it asked for.
     pub(super) fn may_serve(&self, asker: &Asker, now: BootInstant) -> bool {
-        let kept_until = self.keeping.as_deref().and_then(Keeping::until);
-        let until = kept_until.map_or(self.until, |kept| kept.max(self.until));
-        let (lease, valid_until) = self.core.lease_and_validity();
+        let Shared { keeping, until, .. } = self.role();
+        let kept_until = keeping.as_deref().and_then(Keeping::until);
+        let until = kept_until.map_or(*until, |kept| kept.max(*until));
+        let (lease, valid_until) = self.lease_and_validity();
         now < until
-            && (self.core.renewed, lease) == (asker.renewed, asker.lease)
+            && (self.renewed, lease) == (asker.renewed, asker.lease)
             && self.is_good_for_a_turn(valid_until, asker.least_validity(), now)
     }
 
@@ -106,32 +137,31 @@ impl SharedLease {
         least: Duration,
         now: BootInstant,
     ) -> bool {
-        let core = &self.core;
-        let turn = self.turns.load(Ordering::Relaxed);
+        let turn = self.role().turns.load(Ordering::Relaxed);
         let left = valid_until.since(now);
-        turn < self.most_turns
+        turn < self.role().most_turns
             && !self.is_over()
             && left >= least
-            && (core.token.is_none() || self.token(turn).is_some())
+            && (self.token.is_none() || self.token_of(turn).is_some())
     }
 
     /// Whether the local queue may keep the lease while nobody waits: if whoever comes next could have it.
     pub(super) fn may_keep(&self, now: impl Fn() -> BootInstant) -> bool {
-        let Some(until) = self.keeping.as_deref().and_then(Keeping::until) else {
+        let Some(until) = self.role().keeping.as_deref().and_then(Keeping::until) else {
             return false;
         };
         let now = now();
         if until <= now {
             return false;
         }
-        let (lease, valid_until) = self.core.lease_and_validity();
-        let least = least_validity(lease, self.core.renewed);
+        let (lease, valid_until) = self.lease_and_validity();
+        let least = least_validity(lease, self.renewed);
         self.is_good_for_a_turn(valid_until, least, now)
     }
 
     /// The lease was released for the first time: from now on it may be kept.
     fn begin_keeping(self: &Arc<Self>, services: &Arc<Services>, now: impl Fn() -> BootInstant) {
-        if let Some(keeping) = &self.keeping
+        if let Some(keeping) = &self.role().keeping
             && let Some(watch) = keeping.begin(self, services, now())
         {
             // Not in the task tracker: it ends with the lease at the latest, and a shutdown waits for the release it starts.
@@ -144,16 +174,16 @@ impl SharedLease {
         self.keep_no_longer();
         // A shutdown waits for what follows.
         let _under_way = services.attempts.token();
-        if !self.cohort.queue.let_go(self) {
+        if !self.role().cohort.queue.let_go(self) {
             return; // whoever has it passes it on without keeping it
         }
         // What is owed then goes to the reaper.
-        drop(self.close(services, LostCause::Released));
-        self.cohort.tidy();
+        drop(Arc::clone(self).close(services, LostCause::Released));
+        self.role().cohort.tidy();
     }
 
     fn keep_no_longer(&self) {
-        if let Some(keeping) = &self.keeping {
+        if let Some(keeping) = &self.role().keeping {
             keeping.end();
         }
     }
@@ -164,16 +194,12 @@ impl SharedLease {
         hold_until: Option<BootInstant>,
         now: BootInstant,
     ) -> Arc<LeaseState> {
-        let turn = self.turns.fetch_add(1, Ordering::Relaxed);
-        let state = Arc::new(LeaseState::of_turn(
-            Arc::<Self>::clone(self),
-            self.token(turn),
-            now,
-        ));
-        self.limit_hold(hold_until);
-        *lock(&self.holder) = Arc::downgrade(&state);
+        let turn = self.role().turns.fetch_add(1, Ordering::Relaxed);
+        let state = LeaseState::of_turn(Arc::<Self>::clone(self), self.token_of(turn), now);
+        self.limit_turn(hold_until);
+        *lock(&self.role().holder) = Some(Arc::downgrade(&state));
         // The lease may have been lost before `holder` was set: then the loss is reported here.
-        if let Some(cause) = self.core.lost() {
+        if let Some(cause) = self.lost() {
             state.end(cause.clone());
         }
         state
@@ -187,37 +213,46 @@ impl SharedLease {
         now: BootInstant,
     ) -> Held {
         let turn = self.begin_turn(hold_until, now);
-        Held::new(Arc::clone(services), turn, self.watch)
+        Held::new(Arc::clone(services), turn, self.watch())
     }
 
     /// Stops watching a lease that somebody else gives back.
     pub(super) fn abandon(&self, services: &Services) {
-        self.core.begin_release();
-        services.watchdog.forget(self.watch, &self.core);
+        self.begin_release();
+        services.watchdog.forget(self.watch(), self);
     }
 
     /// Limits the lease to the maximum hold time of the member whose turn it is.
-    fn limit_hold(&self, until: Option<BootInstant>) {
-        if self.core.limit_hold(until)
-            && let Some(services) = self.services.upgrade()
+    fn limit_turn(&self, until: Option<BootInstant>) {
+        if self.limit_hold(until)
+            && let Some(services) = self.role().services.upgrade()
         {
-            services.watchdog.retime(self.watch, &self.core);
+            services.watchdog.retime(self.watch(), self);
         }
+    }
+
+    /// The lease that the holder of a turn had last.
+    fn holder(&self) -> Option<Arc<LeaseState>> {
+        lock(&self.role().holder).as_ref()?.upgrade()
     }
 }
 
 impl LeaseInTurns for SharedLease {
-    fn core(&self) -> &Arc<LeaseState> {
-        &self.core
+    fn core(self: Arc<Self>) -> Arc<LeaseState> {
+        self
+    }
+
+    fn granted(&self) -> &Granted {
+        self
     }
 
     fn turn(&self) -> Option<Arc<LeaseState>> {
-        lock(&self.holder).upgrade().filter(|turn| turn.holds() > 0)
+        self.holder().filter(|turn| turn.holds() > 0)
     }
 
     fn ended(self: Arc<Self>, cause: &LostCause) {
         self.keep_no_longer();
-        let holder = lock(&self.holder).upgrade();
+        let holder = self.holder();
         if let Some(holder) = holder {
             holder.end(cause.clone());
         }
@@ -227,10 +262,10 @@ impl LeaseInTurns for SharedLease {
         Arc::clone(&self).leave();
         // The backend may keep it for long, renewed as it was; nobody believes in it any more.
         if *cause == LostCause::MaxHold
-            && self.core.begin_release()
-            && let Some(services) = self.services.upgrade()
+            && self.begin_release()
+            && let Some(services) = self.role().services.upgrade()
         {
-            services.reap(services.pending_release_of(&self.core));
+            services.reap(services.pending_release_of(&*self));
         }
     }
 
@@ -238,22 +273,22 @@ impl LeaseInTurns for SharedLease {
         // The clock is read when it is first needed, and only once.
         let read = OnceCell::new();
         let now = || *read.get_or_init(clock::now);
-        self.limit_hold(None);
+        self.limit_turn(None);
         self.begin_keeping(services, now);
-        let queue = &self.cohort.queue;
+        let queue = &self.role().cohort.queue;
         let may = |shared: &Self, asker: &Asker| shared.may_serve(asker, now());
         match queue.pass(&self, now, may) {
             Passed::On(next) => {
-                self.cohort.call(services, next);
+                self.role().cohort.call(services, next);
                 true
             }
             Passed::Kept => true,
             Passed::Over(Some(next)) => {
-                self.cohort.call(services, next);
+                self.role().cohort.call(services, next);
                 false
             }
             Passed::Over(None) => {
-                self.cohort.tidy();
+                self.role().cohort.tidy();
                 false
             }
             Passed::NotHere => false,
@@ -261,30 +296,21 @@ impl LeaseInTurns for SharedLease {
     }
 
     fn leave(self: Arc<Self>) {
-        let next = self.cohort.queue.remove(&self, clock::now());
-        match (next, self.services.upgrade()) {
-            (Some(next), Some(services)) => self.cohort.call(&services, next),
-            (None, Some(_)) => self.cohort.tidy(),
+        let next = self.role().cohort.queue.remove(&self, clock::now());
+        match (next, self.role().services.upgrade()) {
+            (Some(next), Some(services)) => self.role().cohort.call(&services, next),
+            (None, Some(_)) => self.role().cohort.tidy(),
             // Everything has ended, those who wait too.
             (_, None) => {}
         }
     }
 
-    fn close(&self, services: &Arc<Services>, cause: LostCause) -> Option<Owed> {
-        if !self.core.begin_release() {
+    fn close(self: Arc<Self>, services: &Arc<Services>, cause: LostCause) -> Option<Owed> {
+        if !self.begin_release() {
             return None;
         }
-        services.watchdog.forget(self.watch, &self.core);
-        self.core.end(cause);
-        Some(Owed::new(Arc::clone(services), Arc::clone(&self.core)))
-    }
-}
-
-impl fmt::Debug for SharedLease {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedLease")
-            .field("core", &self.core)
-            .field("turns", &self.turns)
-            .finish_non_exhaustive()
+        services.watchdog.forget(self.watch(), &*self);
+        self.end(cause);
+        Some(Owed::new(Arc::clone(services), self))
     }
 }

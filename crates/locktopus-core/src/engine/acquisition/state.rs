@@ -9,6 +9,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use crate::contract::clock::{self, BootInstant};
 use crate::contract::kind::LockTarget;
 use crate::contract::owner::OwnerId;
+use crate::contract::request::Sought;
 use crate::contract::token_retention::TokenRetention;
 use crate::contract::wake::WakeStream;
 use crate::engine::holding::reaper::PendingRelease;
@@ -52,6 +53,16 @@ impl Terms {
     pub(super) fn same_but_tokens(&self, others: &Self) -> bool {
         let tokens = others.tokens;
         Self { tokens, ..*self } == *others
+    }
+
+    /// What makes the place in the queue that attempts may have taken easy to find.
+    fn sought(&self) -> Option<Sought> {
+        let Self { lease, tokens, .. } = *self;
+        self.place.map(|place| Sought {
+            place,
+            lease,
+            tokens,
+        })
     }
 }
 
@@ -109,6 +120,7 @@ impl AcquisitionState {
             late_attempt: self.in_flight || self.late_attempt,
             retention: self.terms.retention,
             linger_until: None,
+            sought: self.terms.sought(),
         });
     }
 }

@@ -9,9 +9,9 @@ use super::lead::Stop;
 use super::plan::Wait;
 use crate::contract::kind::LockKind;
 use crate::contract::mode::Mode;
-use crate::contract::owner;
 use crate::contract::token::FencingToken;
 use crate::contract::wake::{Wake, WakeStream};
+use crate::engine::jitter::jitter;
 use crate::engine::settings::WaitStrategy;
 
 impl Acquisition<'_> {
@@ -142,11 +142,4 @@ impl Acquisition<'_> {
             poll @ WaitStrategy::Poll { .. } => poll,
         }
     }
-}
-
-/// A random duration between the two.
-pub(crate) fn jitter(low: Duration, high: Duration) -> Duration {
-    let spread = high.saturating_sub(low).as_nanos();
-    let random = u128::from(u64::from_le_bytes(owner::random()));
-    low + Duration::from_nanos(u64::try_from((spread * (random >> 32)) >> 32).unwrap_or(u64::MAX))
 }

@@ -9,7 +9,7 @@ use crate::contract::backend_error::{BackendError, BackendErrorKind};
 use crate::contract::clock::timer_in;
 use crate::contract::instance::{Announcement, InstanceId, InstanceRecord};
 use crate::contract::label::Label;
-use crate::contract::owner::random;
+use crate::engine::jitter::jitter;
 
 /// For how long a record is kept. Four announcements may be lost before it is gone.
 pub(crate) const KEEP: Duration = Duration::from_secs(120);
@@ -85,7 +85,8 @@ impl Announcing {
                     failing = true;
                 }
             }
-            tokio::time::sleep(shortened(pause)).await;
+            // A fleet that was started together does not speak together.
+            tokio::time::sleep(jitter(pause * 4 / 5, pause)).await;
         }
     }
 
@@ -103,10 +104,4 @@ impl Announcing {
         };
         super::calls::announce(&self.backend, &announcement).await
     }
-}
-
-/// By chance by up to a fifth, so that a fleet that was started together does not speak together.
-fn shortened(pause: Duration) -> Duration {
-    let [chance] = random::<1>();
-    pause.mul_f64(1.0 - f64::from(chance) / 1280.0)
 }

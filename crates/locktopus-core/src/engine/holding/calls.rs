@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::contract::backend::DynBackend;
 use crate::contract::backend_error::{BackendError, BackendErrorKind, Executed};
@@ -23,14 +24,40 @@ use crate::engine::holding::services::Services;
 
 /// How long after its deadline a call is given up.
 const GRACE: Duration = Duration::from_millis(50);
+/// An attempt in a crowd waits for others of it for this part of its time at most.
+const PATIENCE: u32 = 4;
 
 impl Services {
     pub(crate) async fn attempt(
         &self,
         attempt: &AcquireAttempt,
     ) -> Result<AttemptOutcome, BackendError> {
+        match self.attempting.at_once() {
+            Some(_place) => {
+                let answer = timeout_at(attempt.deadline + GRACE, self.backend.attempt(attempt));
+                answer.await.unwrap_or_else(|_| Err(self.no_answer()))
+            }
+            // Boxed: it is for those who come in a crowd.
+            None => Box::pin(self.attempt_in_turn(attempt)).await,
+        }
+    }
+
+    async fn attempt_in_turn(
+        &self,
+        attempt: &AcquireAttempt,
+    ) -> Result<AttemptOutcome, BackendError> {
+        let _place = self.turn_of(attempt).await;
         let answer = timeout_at(attempt.deadline + GRACE, self.backend.attempt(attempt));
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
+    }
+
+    /// Waits until so few other attempts are under way that this one may be, but not for longer than a part of its time:
+    /// behind a slow or distant server the limit delays, and refuses nobody.
+    async fn turn_of(&self, attempt: &AcquireAttempt) -> Option<OwnedSemaphorePermit> {
+        let shard = self.backend.shard(&attempt.target);
+        let time = attempt.deadline.saturating_duration_since(Instant::now());
+        let place = timeout(time / PATIENCE, self.attempting.in_turn(shard)).await;
+        place.ok().flatten()
     }
 
     pub(crate) async fn release(

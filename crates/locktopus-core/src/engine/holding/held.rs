@@ -139,7 +139,7 @@ impl Parts {
         } else if Arc::clone(lease_in_turns).pass(&self.services) {
             return None;
         }
-        lease_in_turns.close(&self.services, cause)
+        Arc::clone(lease_in_turns).close(&self.services, cause)
     }
 }
 

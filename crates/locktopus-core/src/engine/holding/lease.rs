@@ -1,63 +1,54 @@
 //! The state of one lease, shared by guards, leases, the watchdog and the reaper.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::contract::clock::{self, BootInstant};
-use crate::contract::kind::LockTarget;
-use crate::contract::owner::OwnerId;
 use crate::contract::safety_mode::SafetyMode;
 use crate::contract::sync::lock;
 use crate::contract::token::FencingToken;
-use crate::contract::token_retention::TokenRetention;
 use crate::engine::error::LostCause;
 use crate::engine::holding::grant::Grant;
 use crate::engine::holding::lease_in_turns::LeaseInTurns;
+use crate::engine::holding::role::{Granted, Role, Turn};
 use crate::engine::holding::shared_owner::SharedOwner;
 use crate::engine::holding::term::Term;
 use crate::engine::observe::{Hold, Holding};
 
-/// Everything known about one acquisition. Shared by guards, leases, the watchdog and owner handles.
-pub(crate) struct LeaseState {
-    pub(crate) target: LockTarget,
-    pub(crate) owner: OwnerId,
+/// A lease, or one task's turn of a lease that is passed on inside the process. Shared by guards, leases, the watchdog and
+/// owner handles.
+///
+/// Here is what each of them has for itself. The [role](Role) says what was granted, for which a turn looks at its lease:
+/// a lock that is held costs one of these small, and one with a grant.
+pub(crate) struct State<R: ?Sized> {
     pub(crate) token: Option<FencingToken>,
-    /// How many permits of a semaphore; 1 for locks.
-    pub(crate) permits: u32,
-    /// Whether the watchdog renews it.
-    pub(crate) renewed: bool,
     pub(crate) granted_at: BootInstant,
-    /// An attempt of this owner got no answer and may still arrive, after the release: look once more then.
-    pub(crate) late_attempt: bool,
-    /// The safety mode of the grant; `None` if it is the default.
-    safety: Option<Box<SafetyMode>>,
-    pub(crate) retention: Option<TokenRetention>,
-    link: Link,
-    term: Mutex<Term>,
-    /// Set once a release began: from then on no renewal is sent and no result of one matters.
-    releasing: AtomicBool,
     holds: AtomicUsize,
     cause: OnceLock<LostCause>,
     /// Made when somebody wants to hear it.
     signal: OnceLock<CancellationToken>,
-    /// A writer's id, lent to a reader: noted by both of them.
-    loan: Mutex<Option<Arc<SharedOwner>>>,
     /// What is told to those who watch.
     hold: Hold,
+    /// Set once a release began: from then on no renewal is sent and no result of one matters.
+    releasing: AtomicBool,
+    role: R,
 }
 
-/// The role of this state when a lease is passed on inside the process: none, the backend's lease, or one turn.
-enum Link {
-    /// It is not.
-    Alone,
-    /// It is what the backend granted.
-    Core(Weak<dyn LeaseInTurns>),
-    /// It is one task's turn.
-    Turn(Arc<dyn LeaseInTurns>),
+/// A lease, whatever its role.
+pub(crate) type LeaseState = State<dyn Role>;
+
+/// What was granted is the same for a lease and for each of its turns.
+impl<R: Role + ?Sized> Deref for State<R> {
+    type Target = Granted;
+
+    fn deref(&self) -> &Granted {
+        self.role.granted()
+    }
 }
 
 /// A lease that was found to be over.
@@ -78,14 +69,31 @@ impl Over {
     }
 }
 
-impl LeaseState {
-    pub(crate) fn new(grant: Grant) -> Self {
-        Self::linked(grant, Link::Alone)
+impl<R> State<R> {
+    /// A lease that is held once.
+    pub(crate) fn with(role: R, token: Option<FencingToken>, granted_at: BootInstant) -> Self {
+        Self {
+            token,
+            granted_at,
+            holds: AtomicUsize::new(1),
+            cause: OnceLock::new(),
+            signal: OnceLock::new(),
+            hold: Hold::default(),
+            releasing: AtomicBool::new(false),
+            role,
+        }
     }
 
-    /// What the backend granted, to be passed on within the process.
-    pub(crate) fn at_core(grant: Grant, shared: Weak<dyn LeaseInTurns>) -> Self {
-        Self::linked(grant, Link::Core(shared))
+    pub(crate) fn role(&self) -> &R {
+        &self.role
+    }
+}
+
+impl LeaseState {
+    /// A lease that is not passed on.
+    pub(crate) fn of(grant: Grant) -> Arc<Self> {
+        let (token, granted_at) = (grant.token, grant.granted_at);
+        Arc::new(State::with(Granted::new(grant), token, granted_at))
     }
 
     /// One task's turn of a lease that is passed on.
@@ -93,89 +101,27 @@ impl LeaseState {
         shared: Arc<dyn LeaseInTurns>,
         token: Option<FencingToken>,
         granted_at: BootInstant,
-    ) -> Self {
-        let core = shared.core();
-        let grant = Grant {
-            target: core.target.clone(),
-            owner: core.owner.clone(),
-            token,
-            permits: core.permits,
-            turns: 1,
-            lease: Duration::ZERO,
-            renewed: core.renewed,
-            hold_until: None,
-            granted_at,
-            valid_until: granted_at,
-            late_attempt: core.late_attempt,
-            safety: core.safety(),
-            retention: core.retention,
-        };
-        Self::linked(grant, Link::Turn(shared))
+    ) -> Arc<Self> {
+        Arc::new(State::with(Turn(shared), token, granted_at))
     }
 
-    fn linked(grant: Grant, link: Link) -> Self {
-        let Grant {
-            target,
-            owner,
-            token,
-            permits,
-            turns: _,
-            lease,
-            renewed,
-            hold_until,
-            granted_at,
-            valid_until,
-            late_attempt,
-            safety,
-            retention,
-        } = grant;
-        Self {
-            target,
-            owner,
-            token,
-            permits,
-            renewed,
-            granted_at,
-            late_attempt,
-            safety: (safety != SafetyMode::default()).then(|| Box::new(safety)),
-            retention,
-            link,
-            term: Mutex::new(Term {
-                lease,
-                longest: lease,
-                valid_until,
-                hold_until,
-                linger_until: None,
-            }),
-            releasing: AtomicBool::new(false),
-            holds: AtomicUsize::new(1),
-            loan: Mutex::default(),
-            hold: Hold::default(),
-            cause: OnceLock::new(),
-            signal: OnceLock::new(),
-        }
-    }
-
-    /// What the grant is worth when a server fails.
-    pub(crate) fn safety(&self) -> SafetyMode {
-        self.safety.as_deref().copied().unwrap_or_default()
+    #[cfg(test)]
+    pub(crate) fn size_of_turn() -> usize {
+        size_of::<State<Turn>>()
     }
 
     /// What this is a turn of, if it is one.
     pub(crate) fn lease_in_turns(&self) -> Option<&Arc<dyn LeaseInTurns>> {
-        match &self.link {
-            Link::Turn(shared) => Some(shared),
-            Link::Alone | Link::Core(_) => None,
-        }
+        self.role.lease_in_turns()
     }
 
     /// What `held_locks` reports: the lease, or the current turn if the lease is passed on and a task has it; and how many
     /// guards share it.
     pub(crate) fn in_use(self: &Arc<Self>) -> (Arc<Self>, usize) {
-        let Link::Core(shared) = &self.link else {
+        let Some(shared) = self.role.as_core() else {
             return (Arc::clone(self), self.holds());
         };
-        match shared.upgrade().and_then(|shared| shared.turn()) {
+        match shared.turn() {
             Some(turn) => {
                 let holds = turn.holds();
                 (turn, holds)
@@ -185,15 +131,60 @@ impl LeaseState {
     }
 
     /// The lease that the backend keeps and the watchdog watches.
-    pub(crate) fn core(self: &Arc<Self>) -> &Arc<Self> {
-        self.lease_in_turns().map_or(self, |shared| shared.core())
+    pub(crate) fn core(self: &Arc<Self>) -> Arc<Self> {
+        match self.lease_in_turns() {
+            Some(shared) => Arc::clone(shared).core(),
+            None => Arc::clone(self),
+        }
     }
 
+    /// Finds out whether the deadline has passed; if so, the lease is over from now on, and what comes back tells everybody.
+    /// `failed`: what the last renewal failed with.
+    ///
+    /// The deadline may be moved, or a maximum hold time lifted, by whoever passes the lease on at the same moment. Either
+    /// that happens before, and the lease is not over, or nobody goes on with it.
+    #[must_use]
+    pub(crate) fn judge(self: &Arc<Self>, now: BootInstant, failed: Option<&str>) -> Option<Over> {
+        let term = self.term();
+        if term.valid_until() > now {
+            return None;
+        }
+        let held_too_long = term.hold_until.is_some_and(|end| end <= term.valid_until);
+        let cause = match (held_too_long, self.renewed) {
+            (true, _) => LostCause::MaxHold,
+            (false, true) => LostCause::Unreachable {
+                detail: failed
+                    .unwrap_or("no renewal was confirmed in time")
+                    .to_owned(),
+            },
+            (false, false) => LostCause::Expired,
+        };
+        let first = self.cause.set(cause).is_ok();
+        drop(term);
+        let lease = Arc::clone(self);
+        Some(Over { lease, first })
+    }
+
+    /// Ends a lease whose deadline has passed, unless that was moved meanwhile.
+    pub(crate) fn expire(self: &Arc<Self>) {
+        let core = self.core();
+        if let Some(over) = core.judge(clock::now(), None) {
+            over.announce();
+            // Nothing new if this turn was told already.
+            self.end(core.lost().cloned().unwrap_or(LostCause::Expired));
+        }
+    }
+}
+
+impl<R: Role + ?Sized> State<R> {
+    /// What the grant is worth when a server fails.
+    pub(crate) fn safety(&self) -> SafetyMode {
+        self.safety.as_deref().copied().unwrap_or_default()
+    }
+
+    /// A turn's is its lease's.
     pub(super) fn term(&self) -> MutexGuard<'_, Term> {
-        lock(match &self.link {
-            Link::Turn(shared) => &shared.core().term,
-            Link::Alone | Link::Core(_) => &self.term,
-        })
+        lock(&self.term)
     }
 
     pub(crate) fn valid_until(&self) -> BootInstant {
@@ -278,9 +269,7 @@ impl LeaseState {
         if let Some(signal) = self.signal.get() {
             signal.cancel();
         }
-        if let Link::Core(shared) = &self.link
-            && let Some(shared) = shared.upgrade()
-        {
+        if let Some(shared) = self.role.as_core() {
             shared.ended(cause);
         }
     }
@@ -298,42 +287,6 @@ impl LeaseState {
             signal.cancel();
         }
         signal
-    }
-
-    /// Finds out whether the deadline has passed; if so, the lease is over from now on, and what comes back tells everybody.
-    /// `failed`: what the last renewal failed with.
-    ///
-    /// The deadline may be moved, or a maximum hold time lifted, by whoever passes the lease on at the same moment. Either
-    /// that happens before, and the lease is not over, or nobody goes on with it.
-    #[must_use]
-    pub(crate) fn judge(self: &Arc<Self>, now: BootInstant, failed: Option<&str>) -> Option<Over> {
-        let term = self.term();
-        if term.valid_until() > now {
-            return None;
-        }
-        let held_too_long = term.hold_until.is_some_and(|end| end <= term.valid_until);
-        let cause = match (held_too_long, self.renewed) {
-            (true, _) => LostCause::MaxHold,
-            (false, true) => LostCause::Unreachable {
-                detail: failed
-                    .unwrap_or("no renewal was confirmed in time")
-                    .to_owned(),
-            },
-            (false, false) => LostCause::Expired,
-        };
-        let first = self.cause.set(cause).is_ok();
-        drop(term);
-        let lease = Arc::clone(self);
-        Some(Over { lease, first })
-    }
-
-    /// Ends a lease whose deadline has passed, unless that was moved meanwhile.
-    pub(crate) fn expire(self: &Arc<Self>) {
-        if let Some(over) = self.core().judge(clock::now(), None) {
-            over.announce();
-            // Nothing new if this turn was told already.
-            self.end(self.core().lost().cloned().unwrap_or(LostCause::Expired));
-        }
     }
 
     /// Adds a hold, unless the last one is already gone.
@@ -385,7 +338,7 @@ impl LeaseState {
     }
 }
 
-impl fmt::Debug for LeaseState {
+impl<R: Role + ?Sized> fmt::Debug for State<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lease")
             .field("target", &self.target)

@@ -6,9 +6,10 @@ use crate::contract::clock::{self, BootInstant};
 use crate::contract::kind::LockKind;
 use crate::contract::owner::OwnerIds;
 use crate::contract::request::Linger;
-use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::lease::State;
+use crate::engine::holding::role::Role;
 
-impl LeaseState {
+impl<R: Role + ?Sized> State<R> {
     /// From now on whoever gives it back leaves it held until so long from now. Said when a guard goes to its user: what is
     /// taken and given back before, because others of several locks cannot be had, leaves nothing.
     pub(crate) fn hold_at_least(&self, time: Duration) {

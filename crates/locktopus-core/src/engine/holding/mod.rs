@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `lease`, `term` | the state of one lease, which guards, the watchdog, the local queue and the reaper share |
 //! | `grant` | what a lease begins with |
+//! | `role` | what was granted, and whose it is: a lease, the core of one that is passed on, or a turn of it |
 //! | `lease_in_turns` | a lease that tasks of this process pass to each other, seen from here |
 //! | `announcing` | keeps the record of a labelled instance |
 //! | `services` | what all leases of one `Locktopus` share: backend, settings, runtime, watchdog |
 //! | `calls`, `counting` | every call to the backend, bounded in time |
+//! | `limits` | how many of them are under way at once |
 //! | `watchdog` | renews leases and notices when they are lost |
 //! | `held` | a hold on a lease; dropping it gives the lease back |
 //! | `give_back`, `reaper` | the release: awaited, or in the background |
@@ -27,8 +29,10 @@ pub(crate) mod grant;
 pub(crate) mod held;
 pub(crate) mod lease;
 pub(crate) mod lease_in_turns;
+mod limits;
 mod linger;
 pub(crate) mod reaper;
+pub(crate) mod role;
 pub(crate) mod services;
 pub(crate) mod shared_owner;
 mod term;

@@ -1,18 +1,15 @@
 //! The reaper: gives back in the background what a dropped guard or future left behind.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use crate::contract::backend_error::BackendError;
 use crate::contract::clock::{self, BootInstant, timer_in};
 use crate::contract::kind::LockTarget;
 use crate::contract::owner::{OwnerId, OwnerIds};
-use crate::contract::request::{ReleaseOutcome, ReleaseRequest};
-use crate::contract::sync::lock;
+use crate::contract::request::{ReleaseOutcome, ReleaseRequest, Sought};
 use crate::contract::token_retention::TokenRetention;
 use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::linger;
@@ -29,11 +26,13 @@ pub(crate) struct PendingRelease {
     pub(crate) permits: u32,
     /// After this instant the backend has forgotten the lock by itself.
     pub(crate) until: BootInstant,
-    /// An attempt may still be on its way and arrive after the release: look once more.
+    /// An attempt may still be on its way and arrive after the release: look again.
     pub(crate) late_attempt: bool,
     pub(crate) retention: Option<TokenRetention>,
     /// Until this instant it stays held by nobody.
     pub(crate) linger_until: Option<BootInstant>,
+    /// What attempts asked for that may have left a place in the queue, if that is known.
+    pub(crate) sought: Option<Sought>,
 }
 
 impl PendingRelease {
@@ -46,6 +45,7 @@ impl PendingRelease {
             deadline,
             token_retention: self.retention,
             linger: linger::left(self.target.kind(), self.linger_until, ids),
+            sought: self.sought,
         }
     }
 }
@@ -85,6 +85,7 @@ impl Services {
             late_attempt: state.late_attempt,
             retention: state.retention,
             linger_until: state.linger_until(),
+            sought: None,
         }
     }
 
@@ -141,32 +142,5 @@ impl Services {
     ) -> Result<ReleaseOutcome, BackendError> {
         let deadline = timer_in(self.call_timeout());
         self.release(&pending.request(deadline, &self.ids)).await
-    }
-}
-
-/// Bounds how many background releases are under way at once, so that many drops at once do not flood the
-/// backend. Each shard has a limit of its own: releases that wait for a dead node hold up no others.
-#[derive(Debug, Default)]
-pub(crate) struct ReleaseLimits {
-    shards: Mutex<HashMap<u32, Weak<Semaphore>>>,
-}
-
-/// Releases under way in one shard.
-const PER_SHARD: usize = 64;
-/// Shards without a release under way are removed when there are this many.
-const MANY_SHARDS: usize = 1024;
-
-impl ReleaseLimits {
-    fn of_shard(&self, shard: u32) -> Arc<Semaphore> {
-        let mut shards = lock(&self.shards);
-        if let Some(limit) = shards.get(&shard).and_then(Weak::upgrade) {
-            return limit;
-        }
-        if shards.len() >= MANY_SHARDS {
-            shards.retain(|_, limit| limit.strong_count() > 0);
-        }
-        let limit = Arc::new(Semaphore::new(PER_SHARD));
-        shards.insert(shard, Arc::downgrade(&limit));
-        limit
     }
 }

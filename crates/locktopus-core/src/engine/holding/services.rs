@@ -13,7 +13,7 @@ use crate::contract::owner::OwnerIds;
 use crate::contract::safety_mode::SafetyMode;
 use crate::engine::holding::announcing::Announcing;
 use crate::engine::holding::lease::LeaseState;
-use crate::engine::holding::reaper::ReleaseLimits;
+use crate::engine::holding::limits::{AttemptLimits, ShardLimits};
 use crate::engine::holding::watchdog::{self, Watchdog};
 use crate::engine::observe::Observer;
 use crate::engine::settings::Settings;
@@ -44,7 +44,9 @@ pub(crate) struct Services {
     /// Cancelled when the grace time is over: everything ends now.
     pub(crate) closed: CancellationToken,
     /// Bounds the releases under way in the background.
-    pub(crate) releases: ReleaseLimits,
+    pub(super) releases: ShardLimits,
+    /// Bounds the attempts under way.
+    pub(super) attempting: AttemptLimits,
 }
 
 impl Services {
@@ -64,7 +66,8 @@ impl Services {
             announcing: TaskTracker::new(),
             closing: CancellationToken::new(),
             closed: CancellationToken::new(),
-            releases: ReleaseLimits::default(),
+            releases: ShardLimits::default(),
+            attempting: AttemptLimits::default(),
         });
         // Not tracked: it ends when the last handle, guard and request are gone, or on `closed`.
         let (watchdog, closed) = (Arc::clone(&services.watchdog), services.closed.clone());

@@ -110,7 +110,7 @@ impl Watchdog {
     }
 
     /// Stops watching a lease. Does nothing if it was lost and taken out meanwhile.
-    pub(crate) fn forget(&self, ticket: Ticket, lease: &Arc<LeaseState>) {
+    pub(crate) fn forget(&self, ticket: Ticket, lease: &LeaseState) {
         let mut watched = lock(&self.watched);
         if watched.get(ticket.0, lease).is_some() {
             watched.remove(ticket.0);
@@ -118,7 +118,7 @@ impl Watchdog {
     }
 
     /// Puts a lease where it belongs after its deadline moved.
-    pub(crate) fn extended(&self, ticket: Ticket, lease: &Arc<LeaseState>) {
+    pub(crate) fn extended(&self, ticket: Ticket, lease: &LeaseState) {
         let now = clock::now();
         let mut watched = lock(&self.watched);
         let renew_at = lease
@@ -142,7 +142,7 @@ impl Watchdog {
     }
 
     /// Looks at a lease's deadline again: its maximum hold time has changed.
-    pub(crate) fn retime(&self, ticket: Ticket, lease: &Arc<LeaseState>) {
+    pub(crate) fn retime(&self, ticket: Ticket, lease: &LeaseState) {
         let mut watched = lock(&self.watched);
         if watched.get(ticket.0, lease).is_some() {
             let sooner = watched.put_right(ticket.0, lease.valid_until());

@@ -22,6 +22,12 @@ impl fmt::Display for Fence {
 }
 
 /// A text is no fence.
+///
+/// ```
+/// use locktopus_core::{Fence, FenceParseError};
+/// let error: FenceParseError = "locktopus-fence1.lock".parse::<Fence>().unwrap_err();
+/// println!("the header has no fence: {error}");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the text starting {start:?} is no fence: {problem}")]
 pub struct FenceParseError {

@@ -68,6 +68,16 @@ impl FenceGate {
     /// A lock it does not know must then come with a token newer than all it has forgotten. So it still lets no
     /// overtaken holder in; it may refuse one that has held its lock for long and comes here for the first time
     /// ([`StaleCause::Forgotten`]). Choose a limit well above the number of locks that are held at a time.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use locktopus::FenceGate;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let gate = FenceGate::bounded(10_000);
+    /// let guard = locks.lock("invoice:42").acquire().await?;
+    /// gate.admit(&guard.fence().expect("a lock has one"))?;
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn bounded(locks: usize) -> Self {
         Self {
@@ -78,6 +88,22 @@ impl FenceGate {
 
     /// Checks a fence and remembers it. For what is written afterwards this is no protection: a newer holder can
     /// come in between. Use it for the first sign of a new holder, and [`with`](Self::with) for writes.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::FenceGate;
+    /// let gate = FenceGate::new();
+    /// let (name, fence) = {
+    ///     let guard = locks.lock("invoice:42").acquire().await?;
+    ///     ("invoice:42", guard.fence().expect("a lock has one"))
+    /// }; // lost, and somebody else holds it now
+    /// # tokio::task::yield_now().await;
+    /// let guard = locks.lock(name).acquire().await?;
+    /// gate.admit(&guard.fence().expect("a lock has one"))?;
+    /// assert!(gate.admit(&fence).is_err());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -99,6 +125,18 @@ impl FenceGate {
     }
 
     /// As [`with`](Self::with), for what several locks protect together: all fences are good, or nothing happens.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::FenceGate;
+    /// let gate = FenceGate::new();
+    /// let (from, to) = (locks.lock("account:1").acquire().await?, locks.lock("account:2").acquire().await?);
+    /// let fences: Vec<_> = [&from, &to].into_iter().filter_map(|guard| guard.fence()).collect();
+    /// let moved = gate.with_all(&fences, || "moved")?; // neither, or both
+    /// assert_eq!(moved, "moved");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -122,6 +160,16 @@ impl FenceGate {
     }
 
     /// The newest token that came by of this lock; `None` if none did or it was forgotten.
+    ///
+    /// ```
+    /// use locktopus_core::{Fence, FenceGate, FencingToken, LockKind, LockName, LockTarget};
+    /// let (gate, token) = (FenceGate::new(), FencingToken::new(17).expect("in range"));
+    /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
+    /// assert_eq!(gate.newest(&target), None);
+    /// gate.admit(&Fence::new(&target, token))?;
+    /// assert_eq!(gate.newest(&target), Some(token));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn newest(&self, target: &LockTarget) -> Option<FencingToken> {
         let lock = FencedLock {
@@ -198,6 +246,18 @@ fn overtaken(
 }
 
 /// A fence was refused: do not write, you do not hold the lock any more.
+///
+/// ```
+/// use locktopus_core::{Fence, FenceGate, FencingToken, LockKind, LockName, LockTarget, StaleCause, StaleFence};
+/// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
+/// let fence = |token| Fence::new(&target, FencingToken::new(token).expect("in range"));
+/// let gate = FenceGate::new();
+/// gate.admit(&fence(8))?;
+/// let stale: StaleFence = gate.admit(&fence(7)).unwrap_err();
+/// assert_eq!((stale.fence(), stale.newest().get()), (&fence(7), 8));
+/// assert_eq!(stale.cause(), StaleCause::Overtaken);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("token {} of {} \"{}\" is stale: {cause} (newest {newest})", fence.token, fence.lock.kind, fence.lock.name)]
 pub struct StaleFence {

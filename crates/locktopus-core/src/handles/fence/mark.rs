@@ -15,6 +15,13 @@ const DIGITS: usize = 16;
 impl HolderMark {
     /// The mark of an owner: the first 64 bits of a SHA-1 hash. At least 64 bits of an id are random and
     /// unknown to others, and nobody can find them within a lease.
+    ///
+    /// ```
+    /// use locktopus_core::{HolderMark, OwnerId};
+    /// let owner = OwnerId::generate();
+    /// assert_eq!(HolderMark::of(&owner), HolderMark::of(&owner));
+    /// assert_ne!(HolderMark::of(&owner), HolderMark::of(&OwnerId::generate()));
+    /// ```
     #[must_use]
     pub fn of(owner: &OwnerId) -> Self {
         let mut hash = sha1_smol::Sha1::from("locktopus holder mark:");

@@ -73,6 +73,16 @@ impl Fence {
     }
 
     /// Adds whose token it is, so that two holders can be told apart even if a server gave both the same.
+    ///
+    /// ```
+    /// use locktopus_core::{Fence, FencingToken, HolderMark, LockKind, LockName, LockTarget, OwnerId};
+    /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
+    /// let (token, owner) = (FencingToken::new(17).expect("in range"), OwnerId::generate());
+    /// let fence = Fence::new(&target, token).held_by(&owner);
+    /// assert_eq!((fence.kind(), fence.name().as_str(), fence.token()), ("lock", "invoice:42", token));
+    /// assert_eq!(fence.holder(), Some(HolderMark::of(&owner)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn held_by(mut self, owner: &OwnerId) -> Self {
         self.holder = Some(HolderMark::of(owner));

@@ -15,8 +15,8 @@ use crate::contract::clock::{timer_after, timer_in};
 use crate::contract::kind::{LockKind, LockTarget};
 use crate::contract::option_error::OptionError;
 use crate::contract::wake::WakeStream;
-use crate::engine::acquisition::jitter;
 use crate::engine::error::LockError;
+use crate::engine::jitter::jitter;
 use crate::engine::settings::{WaitStrategy, heartbeat_bounds};
 
 /// The first pause of a waiter that cannot be told.
@@ -26,6 +26,17 @@ const FIRST_PAUSE: Duration = Duration::from_millis(5);
 ///
 /// Without options it waits for as long as it takes, and looks by itself every second, give or take a quarter, in
 /// case a message was lost.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = locktopus::connect("memory:").await?;
+/// let shards = locks.latch("rebuild");
+/// shards.initialise(1).await?;
+/// let waiting = tokio::spawn(shards.wait().into_future());
+/// shards.count_down().await?;
+/// waiting.await??;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "nothing is waited for until this is awaited"]
 pub struct LatchWait {
@@ -47,6 +58,17 @@ impl LatchWait {
 
     /// Gives up with [`LockError::WaitTimeout`] after this time. The first look always has a quarter
     /// of the backend's call timeout for its answer, but at least 50 and at most 250 ms.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let shards = locks.latch("rebuild");
+    /// shards.initialise(1).await?;
+    /// let waited = shards.wait().at_most(Duration::from_millis(20)).await;
+    /// assert!(waited.is_err_and(|error| error.is_busy()));
+    /// # Ok(()) }
+    /// ```
     pub fn at_most(mut self, wait: Duration) -> Self {
         self.limit = Some(wait);
         self
@@ -54,12 +76,34 @@ impl LatchWait {
 
     /// How often to look without being told, give or take a quarter: at least 1 ms, at most a day. Default: that of
     /// the `Locktopus`' [strategy](crate::LocktopusBuilder::strategy), one second.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let shards = locks.latch("rebuild");
+    /// shards.wait().heartbeat(Duration::from_millis(100)).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
         self.heartbeat = Some(heartbeat);
         self
     }
 
     /// Gives up with [`LockError::Cancelled`] when this token is cancelled.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::{CancellationToken, LockError};
+    /// let shards = locks.latch("rebuild");
+    /// shards.initialise(1).await?;
+    /// let stop = CancellationToken::new();
+    /// let waiting = tokio::spawn(shards.wait().cancel_on(stop.clone()).into_future());
+    /// stop.cancel();
+    /// assert!(matches!(waiting.await?, Err(LockError::Cancelled { .. })));
+    /// # Ok(()) }
+    /// ```
     pub fn cancel_on(mut self, token: CancellationToken) -> Self {
         self.cancel = Some(token);
         self

@@ -11,6 +11,17 @@ impl<G: AnyGuard> LockRequest<G> {
     /// Reads the lock's state from the backend: holders and what is left of their leases, the last token, waiters in
     /// order, free permits.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let guard = locks.lock("invoice:42").acquire().await?;
+    /// let state = locks.lock("invoice:42").inspect().await?;
+    /// assert_eq!(state.holder().map(|holder| &holder.owner), Some(guard.owner()));
+    /// assert_eq!((state.last_token, state.waiters.len()), (guard.token(), 0));
+    /// guard.release().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`LockError::Name`] and [`LockError::Backend`].

@@ -23,6 +23,20 @@ impl<G: AnyGuard> LockRequest<G> {
     /// Takes over a lease from another process, with the same owner id and fencing token. The request must be for
     /// the same lock, of the same kind and with the same number of permits.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let guard = locks.lock("upload:7").acquire().await?;
+    /// let token = guard.token();
+    /// let text = guard.into_ticket().expect("held by this guard alone").expose();
+    ///
+    /// // In another process, which got the text over a trusted channel:
+    /// let adopted = locks.lock("upload:7").adopt(&text.parse()?).await?;
+    /// assert_eq!(adopted.token(), token);
+    /// adopted.release().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`LockError::Ticket`] if the ticket is for another lock; [`LockError::Lost`] if its lease has ended
@@ -90,7 +104,7 @@ pub(crate) fn hold(
     sent: BootInstant,
     late_attempt: bool,
 ) -> Result<LockGuard, LockError> {
-    let state = Arc::new(LeaseState::new(Grant {
+    let state = LeaseState::of(Grant {
         target: plan.target.clone(),
         owner: owner.clone(),
         token,
@@ -104,7 +118,7 @@ pub(crate) fn hold(
         late_attempt,
         safety: services.safety(),
         retention: plan.retention,
-    }));
+    });
     let watch = services.watch(&state).ok_or(LockError::ShutDown)?;
     let held = Held::new(Arc::clone(services), state, watch);
     held.observed(services.observer.holds(&plan.target, token));

@@ -131,6 +131,7 @@ impl Drop for GroupAttempt<'_> {
                 late_attempt: self.late,
                 retention: plan.retention,
                 linger_until: None,
+                sought: None,
             });
         }
     }

@@ -20,6 +20,15 @@ use crate::handles::guard::LockGuard;
 use crate::handles::lease::Lease;
 
 /// Which of several locks: its backend and its name.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = locktopus::connect("memory:").await?;
+/// let both = locks.multi(["b", "a"]).acquire().await?;
+/// let names: Vec<_> = both.members().map(|(member, _)| member.name.as_str()).collect();
+/// assert_eq!(names, ["a", "b"]); // in the order in which they are taken
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct MemberName {
@@ -34,6 +43,21 @@ pub struct MemberName {
 /// They are valid as long as all of them are. When one is lost, the others are given back at once, whether anybody
 /// looks or not. Dropping the guard gives all of them back in the background;
 /// [`release`](Self::release) waits for it and tells whether they were held to the end.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = locktopus::connect("memory:").await?;
+/// let both = locks.multi(["account:1", "account:2"]).acquire().await?;
+/// for (member, token) in both.tokens() {
+///     println!("{member}: {token:?}");
+/// }
+/// assert!(both.valid_until() > tokio::time::Instant::now() && !both.remaining().is_zero());
+/// let lost = both.lost_token();
+/// both.ensure_valid()?; // right before each side effect
+/// both.release().await?;
+/// assert!(lost.is_cancelled());
+/// # Ok(()) }
+/// ```
 #[must_use = "if unused the locks are released again immediately"]
 #[clippy::has_significant_drop]
 pub struct MultiGuard {
@@ -110,6 +134,16 @@ impl MultiGuard {
     }
 
     /// The locks, in the order in which they were taken.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let both = locks.multi(["b", "a"]).acquire().await?;
+    /// for (member, lease) in both.members() {
+    ///     assert_eq!(member.name, *lease.name());
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn members(&self) -> impl Iterator<Item = (&MemberName, &Lease)> {
         let members = self.shared.members.iter();
         members.map(|member| (&member.name, &member.lease))
@@ -149,6 +183,18 @@ impl MultiGuard {
     /// Waits until one of the locks is lost, and says which and why. All others are then given back, with cause
     /// [`LostCause::MemberLost`].
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::LostCause;
+    /// let both = locks.multi(["account:1", "account:2"]).acquire().await?;
+    /// locks.lock("account:1").force_release("example").await?;
+    /// let (member, cause) = both.lost().await;
+    /// assert_eq!(member.name.as_str(), "account:1");
+    /// assert!(matches!(cause, LostCause::Evicted { .. }));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Cancel safety
     ///
     /// Cancel safe.
@@ -174,6 +220,15 @@ impl MultiGuard {
     }
 
     /// Gives all locks back and waits for the answers.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let both = locks.multi(["account:1", "account:2"]).acquire().await?;
+    /// both.release().await?;
+    /// assert!(locks.lock("account:1").try_acquire().await?.is_some());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -262,6 +317,17 @@ impl fmt::Debug for MultiGuard {
 }
 
 /// Some of several locks were lost before they were released, or could not be released.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = locktopus::connect("memory:").await?;
+/// use locktopus::{LockError, MultiReleaseError};
+/// let both = locks.multi(["account:1", "account:2"]).acquire().await?;
+/// locks.lock("account:1").force_release("example").await?;
+/// let error: MultiReleaseError = both.release().await.unwrap_err();
+/// assert!(matches!(error.errors(), [LockError::Lost { .. }, ..]));
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct MultiReleaseError {
     errors: Vec<LockError>,

@@ -101,6 +101,16 @@ impl MultiLock {
     }
 
     /// Adds a lock.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::MultiLock;
+    /// let both = MultiLock::new().add(locks.lock("account:1")).add(locks.mutex("audit")).acquire().await?;
+    /// assert_eq!(both.members().count(), 2);
+    /// both.release().await?;
+    /// # Ok(()) }
+    /// ```
     #[expect(
         clippy::should_implement_trait,
         reason = "nobody adds locks with a plus sign"
@@ -111,6 +121,20 @@ impl MultiLock {
 
     /// Adds a lock of a backend that goes by this label: in every process that takes locks of it together with
     /// locks of other backends.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::MultiLock;
+    /// let other = locktopus::connect("memory:").await?;
+    /// let both = MultiLock::new()
+    ///     .add_on("accounts", locks.lock("account:1")) // the same labels in every process
+    ///     .add_on("stock", other.lock("shelf:9"))
+    ///     .acquire()
+    ///     .await?;
+    /// both.release().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn add_on<G: AnyGuard>(self, backend: impl Into<String>, request: LockRequest<G>) -> Self {
         self.push(Some(backend.into()), request)
     }
@@ -124,17 +148,46 @@ impl MultiLock {
     }
 
     /// Holds all locks added so far for this long and no longer. See [`LockRequest::fixed_lease`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let both = locks.multi(["account:1", "account:2"]).fixed_lease(Duration::from_secs(5)).acquire().await?;
+    /// assert!(both.remaining() <= Duration::from_secs(5));
+    /// both.release().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn fixed_lease(self, lease: Duration) -> Self {
         self.each(|request| request.fixed_lease(lease))
     }
 
     /// Holds all locks added so far until they are released, by renewed leases. See [`LockRequest::renewed_lease`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let both = locks.multi(["account:1", "account:2"]).renewed_lease(Duration::from_secs(6));
+    /// both.acquire().await?.release().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn renewed_lease(self, lease: Duration) -> Self {
         self.each(|request| request.renewed_lease(lease))
     }
 
     /// Leaves all locks added so far held until so long after all of them were taken, however early they are given back.
     /// See [`LockRequest::hold_at_least`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let both = locks.multi(["report", "export"]).hold_at_least(Duration::from_secs(20));
+    /// both.acquire().await?.release().await?;
+    /// assert!(locks.lock("export").try_acquire().await?.is_none()); // for 20 s from when it was taken
+    /// # Ok(()) }
+    /// ```
     pub fn hold_at_least(self, time: Duration) -> Self {
         self.each(|request| request.hold_at_least(time))
     }
@@ -147,6 +200,16 @@ impl MultiLock {
     }
 
     /// Gives up with [`LockError::WaitTimeout`] if not all of them could be taken within this time.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let _held = locks.lock("account:2").acquire().await?;
+    /// let both = locks.multi(["account:1", "account:2"]).wait_at_most(Duration::from_millis(20));
+    /// assert!(both.acquire().await.is_err_and(|error| error.is_busy()));
+    /// # Ok(()) }
+    /// ```
     pub fn wait_at_most(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
@@ -154,12 +217,34 @@ impl MultiLock {
 
     /// Gives up with [`LockError::Cancelled`] when this token is cancelled. Locks that are already held are not
     /// affected.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::{CancellationToken, LockError};
+    /// let _held = locks.lock("account:2").acquire().await?;
+    /// let stop = CancellationToken::new();
+    /// let both = locks.multi(["account:1", "account:2"]).cancel_on(stop.clone());
+    /// let waiting = tokio::spawn(both.acquire());
+    /// stop.cancel();
+    /// assert!(matches!(waiting.await?, Err(LockError::Cancelled { .. })));
+    /// # Ok(()) }
+    /// ```
     pub fn cancel_on(mut self, token: CancellationToken) -> Self {
         self.cancel = Some(token);
         self
     }
 
     /// Takes all locks, waiting for them if need be.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let both = locks.multi(["account:1", "account:2"]).acquire().await?;
+    /// both.ensure_valid()?;
+    /// both.release().await?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -180,6 +265,16 @@ impl MultiLock {
 
     /// Takes all locks if they are free right now; `None` if any of them is held. Never waits for one while it holds
     /// another.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let held = locks.lock("account:2").acquire().await?;
+    /// assert!(locks.multi(["account:1", "account:2"]).try_acquire().await?.is_none());
+    /// held.release().await?;
+    /// assert!(locks.multi(["account:1", "account:2"]).try_acquire().await?.is_some());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

@@ -6,6 +6,17 @@ use super::WriteGuard;
 use crate::engine::error::LockError;
 
 /// A [downgrade](WriteGuard::downgrade) that did not happen.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = locktopus::connect("memory:").await?;
+/// use locktopus::{DowngradeError, LockError};
+/// let writing = locks.rw_lock("prices").write().acquire().await?;
+/// locks.rw_lock("prices").force_release("example").await?;
+/// let error: DowngradeError = writing.downgrade().await.unwrap_err();
+/// assert!(matches!(LockError::from(error), LockError::Lost { .. }));
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct DowngradeError {
     guard: Option<Box<WriteGuard>>,
@@ -29,6 +40,19 @@ impl DowngradeError {
     }
 
     /// The write guard, to go on writing or to try again. `None` if the lock turned out to be lost.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let writing = locks.rw_lock("prices").write().acquire().await?;
+    /// match writing.downgrade().await {
+    ///     Ok(reading) => reading.release().await?,
+    ///     Err(error) => if let Some(writing) = error.into_guard() {
+    ///         writing.release().await?; // nobody else wrote meanwhile
+    ///     },
+    /// }
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn into_guard(self) -> Option<WriteGuard> {
         self.guard.map(|guard| *guard)

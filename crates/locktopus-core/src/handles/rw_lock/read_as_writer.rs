@@ -167,6 +167,7 @@ impl Drop for Unsettled<'_> {
         if self.open.is_some() {
             let pending = PendingRelease {
                 linger_until: None,
+                sought: None,
                 target: self.target.clone(),
                 owner: self.owner.clone(),
                 permits: 1,

@@ -18,6 +18,17 @@ use crate::handles::ticket::LeaseTicket;
 /// A read-write lock held for writing. Everything a [`LockGuard`] can, and more.
 ///
 /// **Dropping it does not release the lock at once**, as with every [`LockGuard`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = locktopus::connect("memory:").await?;
+/// let writing = locks.rw_lock("prices").write().acquire().await?;
+/// writing.ensure_valid()?; // as of every guard
+/// let again = writing.reenter()?;
+/// again.release().await?;
+/// writing.release().await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "if unused the lock is released again immediately"]
 #[clippy::has_significant_drop]
@@ -30,6 +41,18 @@ pub struct WriteGuard {
 impl WriteGuard {
     /// Holds the lock for reading as well, at once: the readers' half under the same owner, with lease, renewal and
     /// maximum hold time as the writer has them now. Either guard may be released first.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let prices = locks.rw_lock("prices");
+    /// let writing = prices.write().acquire().await?;
+    /// let reading = writing.read().await?;
+    /// writing.release().await?; // goes on as a reader
+    /// prices.read().acquire().await?.release().await?;
+    /// reading.release().await?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -51,6 +74,17 @@ impl WriteGuard {
     /// between. Readers that wait, and are not behind a writer that waits, are let in.
     ///
     /// If other guards share the writers' half, it ends with the last of them.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let prices = locks.rw_lock("prices");
+    /// let reading = prices.write().acquire().await?.downgrade().await?;
+    /// prices.read().acquire().await?.release().await?; // others read too
+    /// assert!(prices.write().try_acquire().await?.is_none());
+    /// reading.release().await?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -93,6 +127,15 @@ impl WriteGuard {
 
     /// See [`LockGuard::release`].
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let prices = locks.rw_lock("prices");
+    /// prices.write().acquire().await?.release().await?;
+    /// assert!(prices.write().try_acquire().await?.is_some());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`LockGuard::release`].
@@ -105,6 +148,15 @@ impl WriteGuard {
     }
 
     /// See [`LockGuard::into_ticket`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let prices = locks.rw_lock("prices");
+    /// let ticket = prices.write().acquire().await?.into_ticket().expect("held by this guard alone");
+    /// prices.write().adopt(&ticket).await?.release().await?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

@@ -40,6 +40,29 @@ const LOOK: Duration = Duration::from_secs(10);
 ///
 /// **What is not promised**: a backend that loses its data has forgotten what was begun. And an instance that is stopped in
 /// the middle of a step of its work may finish that step when it goes on; hand on the [token](Tick::token) of the run.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use std::time::Duration;
+/// # let locks = locktopus::connect("memory:").await?;
+/// use std::time::SystemTime;
+/// use locktopus::{CatchUp, OneInstanceJob};
+/// # let soon = SystemTime::now() + Duration::from_millis(20);
+/// let job: OneInstanceJob = locks
+///     .job("report")
+///     .at_times([soon])
+///     .on_one_instance()
+///     .renewed_lease(Duration::from_secs(20)) // for so long nothing runs after a crash
+///     .at_least(Duration::from_millis(10))
+///     .at_most(Duration::from_secs(60))
+///     .catch_up(CatchUp::Once)
+///     .tolerance(Duration::from_secs(30))
+///     .remember_for(Duration::from_secs(60 * 60));
+/// let mut runs = 0;
+/// job.run(|_tick| { runs += 1; async {} }).await?;
+/// assert_eq!(runs, 1);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "a job does nothing until `run` is awaited"]
 pub struct OneInstanceJob {
@@ -120,6 +143,19 @@ impl OneInstanceJob {
     }
 
     /// Ends [`run`](Self::run) when this token is cancelled. A run that is under way is dropped.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use std::time::Duration;
+    /// use locktopus::{CancellationToken, LockError};
+    /// let stop = CancellationToken::new();
+    /// let job = locks.job("report").every(Duration::from_secs(60)).on_one_instance().cancel_on(stop.clone());
+    /// let running = tokio::spawn(job.run(|_tick| async {}));
+    /// stop.cancel();
+    /// assert!(matches!(running.await?, Err(LockError::Cancelled { .. })));
+    /// # Ok(()) }
+    /// ```
     pub fn cancel_on(mut self, token: CancellationToken) -> Self {
         self.cancel = Some(token);
         self
@@ -131,6 +167,16 @@ impl OneInstanceJob {
     /// The work is dropped at its current await point, before it takes another step, when its lease is lost; that is
     /// logged as a warning. Errors of the work are its own: handle them in it. Errors of the backend that may pass are
     /// logged as warnings and waited out; what was due meanwhile was missed.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use std::time::{Duration, SystemTime};
+    /// let soon = SystemTime::now() + Duration::from_millis(20);
+    /// let job = locks.job("report").at_times([soon]).on_one_instance();
+    /// job.run(|tick| async move { println!("the report of {:?}", tick.scheduled_at()) }).await?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

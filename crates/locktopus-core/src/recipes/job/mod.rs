@@ -74,11 +74,30 @@ pub struct Job {
 impl Job {
     /// Is due at all multiples of `period` since the epoch (1970-01-01 00:00 UTC): with 15 minutes on the quarter hours,
     /// with a day at midnight UTC. At least 100 ms; cut to whole milliseconds.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let quarter_hours = locks.job("report").every(Duration::from_secs(15 * 60)).on_one_instance();
+    /// # drop(quarter_hours);
+    /// # Ok(()) }
+    /// ```
     pub fn every(self, period: Duration) -> ScheduledJob {
         self.every_at(period, Duration::ZERO)
     }
 
     /// As [`every`](Self::every), so much later each time: with a day and two hours at 02:00 UTC.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// const HOUR: Duration = Duration::from_secs(60 * 60);
+    /// let at_two_utc = locks.job("backup").every_at(24 * HOUR, 2 * HOUR).on_one_instance();
+    /// # drop(at_two_utc);
+    /// # Ok(()) }
+    /// ```
     pub fn every_at(self, period: Duration, offset: Duration) -> ScheduledJob {
         self.scheduled(Times::every(period, offset))
     }
@@ -120,6 +139,17 @@ impl Job {
 }
 
 /// A job that is due at known times, from [`Job::every`] and its siblings.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = locktopus::connect("memory:").await?;
+/// use std::time::Duration;
+/// use locktopus::ScheduledJob;
+/// let hourly: ScheduledJob = locks.job("report").every(Duration::from_secs(3600));
+/// let job = hourly.on_one_instance();
+/// # drop(job);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "a schedule does nothing until somebody runs it"]
 pub struct ScheduledJob {

@@ -9,6 +9,19 @@ use crate::handles::held_lock::HeldLock;
 
 /// Who leads, as the backend saw it when it was asked. From
 /// [`LeaderElection::observe`](crate::LeaderElection::observe).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = locktopus::connect("memory:").await?;
+/// use locktopus::Incumbent;
+/// let election = locks.leader("scheduler");
+/// let leadership = election.campaign().await?;
+/// if let Some(Incumbent { mark, candidates, is_here, .. }) = election.observe().await? {
+///     assert_eq!((Some(mark), candidates, is_here), (leadership.mark(), 0, true));
+/// }
+/// leadership.resign().await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Incumbent {

@@ -47,6 +47,16 @@ impl Leadership {
     /// Completes when this is the leader no more, and says why. At the latest when the local deadline passes, whatever the
     /// network does; at once if that has happened already.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::LostCause;
+    /// let leadership = locks.leader("scheduler").campaign().await?;
+    /// locks.mutex("scheduler").force_release("example").await?;
+    /// assert!(matches!(leadership.leading().await, LostCause::Evicted { .. }));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Cancel safety
     ///
     /// Cancel safe.
@@ -71,6 +81,20 @@ impl Leadership {
 
     /// The fencing token of this term, greater than those of all terms before; `None` on backends without
     /// (a quorum).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let leadership = locks.leader("scheduler").campaign().await?;
+    /// leadership.ensure_valid()?;
+    /// assert_eq!(leadership.fence().map(|fence| fence.token()), leadership.token());
+    /// assert_eq!(leadership.lease().token(), leadership.token());
+    /// assert!(leadership.mark().is_some() && !leadership.remaining().is_zero());
+    /// let lost = leadership.lost_token();
+    /// leadership.resign().await?;
+    /// assert!(lost.is_cancelled());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn token(&self) -> Option<FencingToken> {
         self.guard.token()
@@ -110,6 +134,16 @@ impl Leadership {
     /// Does `work` for as long as this leads. When that ends, the work is dropped at its current await point, before it
     /// takes another step.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let leadership = locks.leader("scheduler").campaign().await?;
+    /// let handed_out = leadership.while_leading(async { 3 }).await?;
+    /// assert_eq!(handed_out, 3);
+    /// leadership.resign().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`LockError::Lost`] if leadership was lost before the work was done.
@@ -122,6 +156,17 @@ impl Leadership {
     }
 
     /// Resigns, so that the next candidate leads at once, and waits for the answer.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let election = locks.leader("scheduler");
+    /// let first = election.campaign().await?;
+    /// let next = tokio::spawn({ let election = election.clone(); async move { election.campaign().await } });
+    /// first.resign().await?;
+    /// assert!(next.await??.is_leading());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

@@ -73,12 +73,32 @@ pub struct LeaderElection {
 impl LeaderElection {
     /// Leads by a lease of this length, renewed after a third of it. How long nobody leads after a leader crashed. Default:
     /// [`LocktopusBuilder::renewed_lease`](crate::LocktopusBuilder::renewed_lease), 30 s.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let election = locks.leader("scheduler").renewed_lease(Duration::from_secs(6));
+    /// let leadership = election.campaign().await?;
+    /// assert!(leadership.remaining() <= Duration::from_secs(6));
+    /// # Ok(()) }
+    /// ```
     pub fn renewed_lease(mut self, lease: Duration) -> Self {
         self.request = self.request.renewed_lease(lease);
         self
     }
 
     /// Ends each term after this long, so that leadership goes round. Without it a term has no end.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::LostCause;
+    /// let election = locks.leader("scheduler").max_term(Duration::from_millis(30));
+    /// assert_eq!(election.campaign().await?.leading().await, LostCause::MaxHold);
+    /// # Ok(()) }
+    /// ```
     pub fn max_term(mut self, term: Duration) -> Self {
         self.request = self.request.max_hold(term);
         self
@@ -86,6 +106,18 @@ impl LeaderElection {
 
     /// Stops campaigning when this token is cancelled, and ends [`run`](Self::run), also while it leads. A
     /// [`Leadership`] is not affected.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::{CancellationToken, LockError};
+    /// let _leads = locks.leader("scheduler").campaign().await?;
+    /// let stop = CancellationToken::new();
+    /// stop.cancel();
+    /// let ended = locks.leader("scheduler").cancel_on(stop).campaign().await;
+    /// assert!(matches!(ended, Err(LockError::Cancelled { .. })));
+    /// # Ok(()) }
+    /// ```
     pub fn cancel_on(mut self, token: CancellationToken) -> Self {
         self.request = self.request.cancel_on(token.clone());
         self.cancel = Some(token);
@@ -93,6 +125,16 @@ impl LeaderElection {
     }
 
     /// Waits until this candidate is the leader.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let election = locks.leader("scheduler");
+    /// let leadership = election.campaign().await?;
+    /// assert!(election.try_campaign().await?.is_none());
+    /// leadership.resign().await?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -109,6 +151,17 @@ impl LeaderElection {
     }
 
     /// Becomes the leader if nobody leads and nobody waits to; `None` otherwise.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let election = locks.leader("scheduler");
+    /// if let Some(leadership) = election.try_campaign().await? {
+    ///     leadership.resign().await?;
+    /// }
+    /// # assert!(election.observe().await?.is_none());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

@@ -1,5 +1,6 @@
 //! The leases that are watched, and what is to be done for each of them next.
 
+use std::ptr;
 use std::sync::{Arc, Weak};
 
 use super::due::{Due, Next, Watched};
@@ -85,10 +86,10 @@ impl WatchedLeases {
     }
 
     /// The entry of this lease, unless it is gone and its place taken.
-    pub(super) fn get(&mut self, slot: usize, lease: &Arc<LeaseState>) -> Option<&mut Entry> {
+    pub(super) fn get(&mut self, slot: usize, lease: &LeaseState) -> Option<&mut Entry> {
         self.leases
             .get_mut(slot)
-            .filter(|entry| Arc::ptr_eq(&entry.lease, lease))
+            .filter(|entry| ptr::addr_eq(Arc::as_ptr(&entry.lease), lease))
     }
 
     /// What the grid of renewals counts from.

@@ -1,7 +1,7 @@
-//! Several locks, all or nothing: order, waiting, loss, and what is left behind.
+//! Several locks, all or nothing: order, waiting, loss, and what is left behind. Here and not beside the core because
+//! some of the locks are kept by a quorum.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
-#[path = "../../locktopus-quorum/tests/quorum_common/mod.rs"]
 mod quorum_common;
 
 use std::sync::Arc;

@@ -1,0 +1,12 @@
+//! Random durations, which keep a crowd apart.
+
+use std::time::Duration;
+
+use crate::contract::owner::random;
+
+/// A random duration between the two.
+pub(crate) fn jitter(low: Duration, high: Duration) -> Duration {
+    let spread = high.saturating_sub(low).as_nanos();
+    let random = u128::from(u64::from_le_bytes(random()));
+    low + Duration::from_nanos(u64::try_from((spread * (random >> 32)) >> 32).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,268 @@
+//! What can be said about an acquisition before it is asked for.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::LockRequest;
+use crate::contract::token_retention::TokenRetention;
+use crate::engine::settings::WaitStrategy;
+use crate::engine::wait_progress::{Reporter, WaitProgress};
+use crate::handles::any_guard::AnyGuard;
+use crate::handles::owner_handle::Owner;
+
+impl<G: AnyGuard> LockRequest<G> {
+    /// Holds the lock for this long and no longer: the watchdog does not renew it. At least
+    /// [`MIN_LEASE`](crate::MIN_LEASE), at most the configured maximum; cut to whole milliseconds.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let guard = locks.lock("export").fixed_lease(Duration::from_secs(10)).acquire().await?;
+    /// tokio::time::sleep(Duration::from_secs(11)).await;
+    /// assert!(guard.ensure_valid().is_err()); // nobody renewed it
+    /// assert!(locks.lock("export").try_acquire().await?.is_some());
+    /// # Ok(()) }
+    /// ```
+    pub fn fixed_lease(mut self, lease: Duration) -> Self {
+        (self.fixed_lease, self.renewed_lease) = (Some(lease), None);
+        self
+    }
+
+    /// Holds the lock until it is released, by a lease of this length that the watchdog renews after a
+    /// third of it. A crashed holder blocks the lock for at most this long.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let guard = locks.lock("import").renewed_lease(Duration::from_secs(6)).acquire().await?;
+    /// tokio::time::sleep(Duration::from_secs(60)).await;
+    /// guard.ensure_valid()?; // it was renewed every 2 s
+    /// guard.release().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn renewed_lease(mut self, lease: Duration) -> Self {
+        (self.renewed_lease, self.fixed_lease) = (Some(lease), None);
+        self
+    }
+
+    /// Declares the lock lost ([`LostCause::MaxHold`](crate::LostCause::MaxHold)) after this long, renewal or not,
+    /// so that work that hangs cannot keep it for ever. Counted from before the successful attempt was sent.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::LostCause;
+    /// let guard = locks.lock("import").max_hold(Duration::from_secs(60)).acquire().await?;
+    /// assert_eq!(guard.lost().await, LostCause::MaxHold); // after a minute
+    /// # Ok(()) }
+    /// ```
+    pub fn max_hold(mut self, hold: Duration) -> Self {
+        self.max_hold = Some(hold);
+        self
+    }
+
+    /// Leaves the lock held until so long after it was taken, however early it is given back. For jobs that many instances start
+    /// at about the same time: where one is done at once, an instance whose clock is late would run it again.
+    ///
+    /// What is given back sooner (by a release, by dropping the guard, or because the lock is lost, evicted ones aside) is
+    /// held by nobody until then: not renewed, shown by [`inspect`](Self::inspect), and not by
+    /// [`held_locks`](crate::Locktopus::held_locks). The release returns at once. Whoever waits is woken by nobody and finds the
+    /// lock free when the time is over, as that of a holder who died; tasks of this process too. Only
+    /// [`force_release`](Self::force_release) ends it sooner. A lock that is held for longer is not affected.
+    ///
+    /// An owner who enters the lock again with this option extends the time. A [ticket](crate::LockGuard::into_ticket) carries it not
+    /// along: whoever adopts it may ask anew.
+    ///
+    /// **If the process dies**, the lease that it had counts, which may end sooner. Where that must not be, ask for a
+    /// lease of this length: [`renewed_lease`](Self::renewed_lease) holds it while the job runs, and at least for so long.
+    ///
+    /// For [`lock`](crate::Locktopus::lock), [`fair_lock`](crate::Locktopus::fair_lock) and
+    /// [`mutex`](crate::Locktopus::mutex)es; not longer than a fixed lease, nor than the longest lease there may be, and
+    /// not together with a [lease cache](Self::lease_cache). Anything else is refused with [`LockError::Option`](crate::LockError::Option) before
+    /// anything is sent.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_memory::MemoryBackend;
+    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// let nightly = locks.lock("nightly").hold_at_least(Duration::from_secs(60));
+    /// let ran = nightly.clone().try_run(|_| async { "done in a moment" }).await?;
+    /// assert!(ran.is_some());
+    /// // Another instance, whose clock is half a minute late.
+    /// tokio::time::sleep(Duration::from_secs(30)).await;
+    /// assert!(nightly.clone().try_run(|_| async {}).await?.is_none());
+    /// tokio::time::sleep(Duration::from_secs(31)).await;
+    /// assert!(nightly.try_run(|_| async {}).await?.is_some());
+    /// # Ok(()) }
+    /// ```
+    pub fn hold_at_least(mut self, time: Duration) -> Self {
+        self.hold_at_least = time;
+        self
+    }
+
+    /// Keeps the backend's lease for up to this long after the lock is released, so that this process can take the lock
+    /// again without asking the backend. 50 ms is a good start; zero: not kept, which is the default.
+    ///
+    /// For locks that the same process takes again and again while others rarely want them. A release then returns at
+    /// once, and the next acquisition of this `Locktopus` costs no command. Each has a fencing token of its own, and
+    /// only leases whose validity is not over are handed out. The lease goes back to the backend
+    ///
+    /// * as soon as somebody else asks for it: the backend tells this process, which gives it back at once;
+    /// * after `keep`, counted from the first release since the backend granted it, however often it was taken again;
+    /// * when its fencing tokens are used up ([`CohortSettings::turns`](crate::CohortSettings::turns));
+    /// * when it is lost, evicted, or this `Locktopus` is [shut down](crate::Locktopus::shutdown).
+    ///
+    /// **What others see.** Until then the lock is held, by nobody in particular: [`inspect`](Self::inspect) shows this
+    /// process, [`held_locks`](crate::Locktopus::held_locks) shows it with no holds, and a `try_acquire` elsewhere
+    /// fails, although it makes this process give the lease back. A waiter of another process pays one message more
+    /// than for a release. Those who cannot ask (clients of other libraries, a waiter whose message was lost) wait for up to
+    /// `keep`, so keep it short where there are any. If the process ends without a shutdown, the lease lapses.
+    ///
+    /// A lease that was waited for in the backend's queue is not kept: there, others want it.
+    ///
+    /// For [`lock`](crate::Locktopus::lock) and native [`mutex`](crate::Locktopus::mutex)es; at most a third of the
+    /// lease. Anything else is refused with [`LockError::Option`](crate::LockError::Option).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_memory::MemoryBackend;
+    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// let report = locks.lock("report:7").lease_cache(Duration::from_millis(50));
+    /// let first = report.clone().acquire().await?;
+    /// let token = first.token();
+    /// first.release().await?; // the backend is told nothing
+    /// let second = report.acquire().await?; // nor asked
+    /// assert!(second.token() > token);
+    /// second.release().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn lease_cache(mut self, keep: Duration) -> Self {
+        self.lease_cache = Some(keep);
+        self
+    }
+
+    /// How long the backend remembers this name's last fencing token after the grant: from
+    /// [a minute](TokenRetention::SHORTEST) to ten years, and at least twice the lease.
+    ///
+    /// Every name costs the server memory until then, so say a short time where each name is used once. Where
+    /// requests for one name differ, the last grant counts; a grant that a release hands on is remembered as the one
+    /// that ends was asked for. On a server with little memory, [`TokenRetention`] says what is at stake.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_memory::MemoryBackend;
+    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// let once = locks.mutex("payment:8f14e45f").token_retention(Duration::from_secs(600));
+    /// once.acquire().await?.release().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn token_retention(mut self, keep: impl Into<TokenRetention>) -> Self {
+        self.token_retention = Some(keep.into());
+        self
+    }
+
+    /// Gives up with [`LockError::WaitTimeout`](crate::LockError::WaitTimeout) if the lock is not free within this time. The first attempt
+    /// always has a quarter of the backend's call timeout for its answer, but at least 50 and at most
+    /// 250 ms.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let _held = locks.lock("invoice:42").acquire().await?;
+    /// let waiting = locks.lock("invoice:42").wait_at_most(Duration::from_millis(20));
+    /// assert!(waiting.acquire().await.is_err_and(|error| error.is_busy()));
+    /// # Ok(()) }
+    /// ```
+    pub fn wait_at_most(mut self, wait: Duration) -> Self {
+        self.wait = Some(wait);
+        self
+    }
+
+    /// Sets how to wait while somebody else holds the lock. Every kind takes every strategy; waiters of a
+    /// [fair lock](crate::Locktopus::fair_lock) stand in its queue with any of them.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::WaitStrategy;
+    /// // The holder is a program that tells nobody when it releases.
+    /// let look = WaitStrategy::Poll { min: Duration::from_millis(5), max: Duration::from_millis(50) };
+    /// locks.lock("shared").strategy(look).acquire().await?.release().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn strategy(mut self, strategy: WaitStrategy) -> Self {
+        self.strategy = Some(strategy);
+        self
+    }
+
+    /// Gives up with [`LockError::Cancelled`](crate::LockError::Cancelled) when this token is cancelled. A lock that is already held is
+    /// not affected.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::{CancellationToken, LockError};
+    /// let _held = locks.lock("invoice:42").acquire().await?;
+    /// let stop = CancellationToken::new();
+    /// let waiting = tokio::spawn(locks.lock("invoice:42").cancel_on(stop.clone()).acquire());
+    /// stop.cancel();
+    /// assert!(matches!(waiting.await?, Err(LockError::Cancelled { .. })));
+    /// # Ok(()) }
+    /// ```
+    pub fn cancel_on(mut self, token: CancellationToken) -> Self {
+        self.cancel = Some(token);
+        self
+    }
+
+    /// Acquires on behalf of this owner, who may enter a reentrant lock again. Without this, it is the owner in
+    /// whose [scope](Owner::scope) the request is awaited, if any. Permits of semaphores belong to nobody: every
+    /// acquisition takes its own.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::Owner;
+    /// let me = Owner::new();
+    /// let outer = locks.lock("account:1").owner(&me).acquire().await?;
+    /// let inner = locks.lock("account:1").owner(&me).acquire().await?; // at once
+    /// assert_eq!(inner.token(), outer.token());
+    /// # Ok(()) }
+    /// ```
+    pub fn owner(mut self, owner: &Owner) -> Self {
+        self.owner = Some(owner.clone());
+        self
+    }
+
+    /// Lets somebody watch the wait: place in the queue and estimated time. See [`WaitProgress`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let (request, progress) = locks.fair_lock("printer").with_progress();
+    /// let guard = request.acquire().await?;
+    /// assert_eq!(progress.latest(), None); // it was free, so nothing was waited for
+    /// guard.release().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn with_progress(mut self) -> (Self, WaitProgress) {
+        let (reporter, progress) = Reporter::new();
+        self.progress = Some(reporter);
+        (self, progress)
+    }
+}

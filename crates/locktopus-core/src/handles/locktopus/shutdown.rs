@@ -1,0 +1,79 @@
+//! The end of a `Locktopus`: what it holds is given back, within bounds.
+
+use std::time::Duration;
+
+use super::Locktopus;
+use crate::engine::error::LostCause;
+
+impl Locktopus {
+    /// Ends this `Locktopus` and all its clones.
+    ///
+    /// New acquisitions and waiting ones fail with [`LockError::ShutDown`](crate::LockError::ShutDown). Locks still held are declared
+    /// lost ([`LostCause::ShutDown`]) and released. Then it waits up to `grace` for every release under way,
+    /// and closes the backend. What could not be released lapses with its lease.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let guard = locks.lock("invoice:42").acquire().await?;
+    /// let report = locks.shutdown(Duration::from_secs(5)).await;
+    /// assert_eq!(report.abandoned, 0);
+    /// assert!(guard.ensure_valid().is_err());
+    /// assert!(locks.lock("invoice:42").acquire().await.is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Not cancel safe: if the future is dropped, the backend stays open. Calling it again is fine.
+    pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
+        let services = &self.engine;
+        services.closing.cancel();
+        services.cohorts.close();
+        for state in services.watchdog.close() {
+            if state.begin_release() {
+                state.end(LostCause::ShutDown);
+                services.reap(services.pending_release_of(&state));
+            }
+        }
+        services.attempts.close();
+        services.tasks.close();
+        services.announcing.close();
+        let drained = async {
+            // First the attempts under way: their futures see `closing` and leave what they took to the reaper.
+            services.attempts.wait().await;
+            services.tasks.wait().await;
+            // Not among what could be abandoned: a record that stays ends by itself, and blocks nobody.
+            services.announcing.wait().await;
+        };
+        let drained = tokio::time::timeout(grace, drained).await.is_ok();
+        let abandoned = if drained {
+            0
+        } else {
+            services.attempts.len() + services.tasks.len()
+        };
+        services.closed.cancel();
+        // A backend that hangs must not keep the process from ending.
+        let _ = tokio::time::timeout(services.call_timeout(), services.backend.close()).await;
+        ShutdownReport { abandoned }
+    }
+}
+
+/// How a shutdown ended.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = locktopus::connect("memory:").await?;
+/// use std::time::Duration;
+/// use locktopus::ShutdownReport;
+/// let ShutdownReport { abandoned } = locks.shutdown(Duration::from_secs(5)).await;
+/// assert_eq!(abandoned, 0);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "locks that were not released block others until their leases end"]
+pub struct ShutdownReport {
+    /// Releases that were not confirmed in time; those locks are free when their leases have ended.
+    pub abandoned: usize,
+}

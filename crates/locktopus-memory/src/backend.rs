@@ -1,0 +1,131 @@
+//! The backend as its users have it: one store, and its clients.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use locktopus_core::{BackendError, BackendErrorKind, BackendInfo, LockTarget, lock};
+use tokio::time::Instant;
+
+use crate::instances::Instances;
+use crate::table::{Table, key};
+use crate::tokens::Tokens;
+use crate::{NAME, error};
+
+/// Keeps locks in this process. Same semantics as the Redis backends, so that code can be tested without a
+/// server; leases run on tokio's clock, so tests may pause it.
+///
+/// Nothing in this process is waited for, so a task that takes a free lock again and again would keep its thread; it yields
+/// about every hundredth time, and its neighbours get their turn.
+///
+/// Clones are the same client of the same locks; [`another_client`](Self::another_client) makes a client that
+/// is closed on its own. Dropping the last of them forgets the locks.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use locktopus_core::Locktopus;
+/// use locktopus_memory::MemoryBackend;
+///
+/// let backend = MemoryBackend::new();
+/// let here = Locktopus::builder(backend.clone()).build()?;
+/// let elsewhere = Locktopus::builder(backend.another_client()).build()?;
+/// let guard = here.lock("invoice:42").acquire().await?;
+/// assert!(elsewhere.lock("invoice:42").try_acquire().await?.is_none());
+/// assert_eq!(backend.population(), (1, 0)); // one lock, nobody waits
+///
+/// backend.clear(); // a server that lost its data
+/// assert!(elsewhere.lock("invoice:42").try_acquire().await?.is_some());
+/// # drop(guard);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct MemoryBackend {
+    pub(super) table: Arc<Mutex<Table>>,
+    pub(super) closed: Arc<AtomicBool>,
+    pub(super) info: Arc<BackendInfo>,
+}
+
+impl Default for MemoryBackend {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemoryBackend {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        let info = BackendInfo::new(
+            NAME,
+            "memory (this process)",
+            true,
+            Duration::from_millis(100),
+        )
+        .with_queues()
+        .with_recalls()
+        .with_instances()
+        .with_linger(Duration::MAX);
+        Self {
+            table: Arc::default(),
+            closed: Arc::default(),
+            info: Arc::new(info),
+        }
+    }
+
+    /// A separate client of the same locks, as another process has: closing one leaves the other open.
+    /// Waiters of all clients stand in one queue.
+    #[must_use]
+    pub fn another_client(&self) -> Self {
+        Self {
+            table: Arc::clone(&self.table),
+            closed: Arc::default(),
+            info: Arc::clone(&self.info),
+        }
+    }
+
+    /// How many locks and waiters there are right now; those that have expired do not count.
+    #[must_use]
+    pub fn population(&self) -> (usize, usize) {
+        let table = lock(&self.table);
+        let now = Instant::now();
+        let (mut locks, mut waiters) = (0, 0);
+        for entry in table.entries.values() {
+            locks += entry.holders.iter().filter(|h| h.expires > now).count();
+            waiters += entry.queue.iter().filter(|p| p.until > now).count();
+        }
+        let listeners: usize = table.listeners.values().map(|group| group.len()).sum();
+        (locks, waiters + listeners)
+    }
+
+    /// Forgets every lock, as a server that lost its data does.
+    pub fn clear(&self) {
+        let mut table = lock(&self.table);
+        table.entries.clear();
+        table.tokens = Tokens::default();
+        table.instances = Instances::default();
+    }
+
+    /// Forgets one lock, as an operator who deletes it does. True if it was there.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use locktopus_core::{Locktopus, LockKind, LockName, LockTarget};
+    /// use locktopus_memory::MemoryBackend;
+    ///
+    /// let backend = MemoryBackend::new();
+    /// let locks = Locktopus::builder(backend.clone()).build()?;
+    /// let _guard = locks.lock("invoice:42").acquire().await?;
+    /// assert!(backend.forget(&LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant)));
+    /// # Ok(()) }
+    /// ```
+    pub fn forget(&self, target: &LockTarget) -> bool {
+        lock(&self.table).entries.remove(&key(target)).is_some()
+    }
+
+    pub(super) fn open(&self) -> Result<MutexGuard<'_, Table>, BackendError> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(error(BackendErrorKind::Closed, "the backend was closed"));
+        }
+        Ok(lock(&self.table))
+    }
+}

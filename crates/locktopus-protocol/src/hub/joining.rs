@@ -1,0 +1,308 @@
+//! Subscribing for those who join: in batches, of which a few are under way at a time.
+//!
+//! A lock that is waited for alone is subscribed to at once. Where thousands of them are waited for from one moment to the
+//! next, each command, its buffers and its task would be there thousands of times: a burst takes no more memory than its
+//! batches, and fewer writes.
+
+use std::mem::take;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::join_all;
+use tokio::sync::oneshot;
+
+use super::topic::Topic;
+use super::{Shared, lock};
+use crate::client::ClientError;
+
+/// How many topics are subscribed to together.
+const BATCH: usize = 64;
+/// How many batches are under way at once: channels of a node that does not answer hold up those of others only where there
+/// are more of them than this.
+const BATCHES: usize = 8;
+
+/// Topics that somebody has joined and that are not subscribed to.
+#[derive(Debug, Default)]
+pub(super) struct Joining(Mutex<Queue>);
+
+#[derive(Debug, Default)]
+struct Queue {
+    topics: Vec<Arc<Topic>>,
+    /// Tasks that subscribe.
+    under_way: usize,
+}
+
+/// Who waits for the confirmation of a topic.
+#[derive(Debug, Default)]
+pub(super) struct Joiners(Mutex<Vec<oneshot::Sender<Result<(), ClientError>>>>);
+
+impl Joiners {
+    fn tell(&self, outcome: &Result<(), ClientError>) {
+        for joiner in take(&mut *lock(&self.0)) {
+            // Whoever does not wait any more has left the topic.
+            let _ = joiner.send(outcome.clone());
+        }
+    }
+}
+
+impl Shared {
+    /// Has a topic subscribed to. What comes back tells when that is confirmed, without a disruption in between; it is for
+    /// tasks of the hub to see to that, because a subscription that is dropped half-way would not be known to be there.
+    pub(super) fn confirm(
+        self: &Arc<Self>,
+        topic: &Arc<Topic>,
+    ) -> oneshot::Receiver<Result<(), ClientError>> {
+        let (joiner, answer) = oneshot::channel();
+        let mut joiners = lock(&topic.joiners.0);
+        let asked = !joiners.is_empty();
+        joiners.push(joiner);
+        drop(joiners);
+        if asked {
+            return answer;
+        }
+        let mut queue = lock(&self.joining.0);
+        queue.topics.push(Arc::clone(topic));
+        if queue.under_way < BATCHES {
+            queue.under_way += 1;
+            let subscribing = Subscribing {
+                shared: Arc::clone(self),
+                batch: Vec::new(),
+                ended: false,
+            };
+            tokio::spawn(subscribing.run());
+        }
+        answer
+    }
+
+    /// Subscribes to all of them, and tells those who joined. A node that is down fails only its own channels.
+    async fn confirm_all(&self, topics: &[Arc<Topic>]) {
+        let together = match topics {
+            [_, _, ..] => self.subscribe_to(topics).await.is_ok(),
+            _ => false,
+        };
+        let each = topics.iter().map(|topic| async move {
+            let outcome = match together {
+                true => Ok(()),
+                false => self.subscribe_to(std::slice::from_ref(topic)).await,
+            };
+            topic.joiners.tell(&outcome);
+        });
+        join_all(each).await;
+    }
+
+    /// Returns once they are confirmed and no disruption came in between.
+    async fn subscribe_to(&self, topics: &[Arc<Topic>]) -> Result<(), ClientError> {
+        loop {
+            let generation = self.generation();
+            let confirmed = |topic: &Topic| topic.confirmed.load(Ordering::Acquire) == generation;
+            let missing = topics.iter().filter(|topic| !confirmed(topic));
+            let missing: Vec<_> = missing.collect();
+            if missing.is_empty() {
+                return Ok(());
+            }
+            let channels = self.channels(missing.iter().copied());
+            self.client.subscribe(&channels).await?;
+            for topic in missing {
+                topic.confirmed.store(generation, Ordering::Release);
+            }
+        }
+    }
+}
+
+/// A task that subscribes, until there is nothing left to subscribe to.
+struct Subscribing {
+    shared: Arc<Shared>,
+    batch: Vec<Arc<Topic>>,
+    ended: bool,
+}
+
+impl Subscribing {
+    async fn run(mut self) {
+        while self.next() {
+            self.shared.confirm_all(&self.batch).await;
+        }
+    }
+
+    /// Takes the next batch. False: there is none, and whoever joins from now on begins another task.
+    fn next(&mut self) -> bool {
+        let mut queue = lock(&self.shared.joining.0);
+        let most = queue.topics.len().min(BATCH);
+        self.batch = queue.topics.drain(..most).collect();
+        if self.batch.is_empty() {
+            *queue = Queue {
+                topics: Vec::new(),
+                under_way: queue.under_way - 1,
+            };
+            self.ended = true;
+        }
+        !self.ended
+    }
+}
+
+/// A task that did not come to its end leaves nobody waiting for it.
+impl Drop for Subscribing {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        let left = {
+            let mut queue = lock(&self.shared.joining.0);
+            queue.under_way -= 1;
+            take(&mut queue.topics)
+        };
+        for topic in self.batch.iter().chain(&left) {
+            lock(&topic.joiners.0).clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use async_trait::async_trait;
+    use bytes::Bytes;
+    use tokio::sync::mpsc::UnboundedReceiver;
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+    use crate::client::{
+        Channel, ChannelFlavour, Deployment, NodeReply, Pipelined, PushEvent, RedisClient, Reply,
+        Route,
+    };
+    use crate::hub::{Hub, LockChannels};
+
+    const ROUND_TRIP: Duration = Duration::from_millis(10);
+
+    /// Confirms subscriptions after a round trip, but none to a channel that is called `refused`.
+    #[derive(Debug, Default)]
+    struct Confirming {
+        under_way: Mutex<usize>,
+        /// How many channels each subscription was for, and how many were under way with it.
+        seen: Mutex<Vec<(usize, usize)>>,
+    }
+
+    #[async_trait]
+    impl RedisClient for Confirming {
+        fn name(&self) -> &'static str {
+            "confirming"
+        }
+        fn deployment(&self) -> Deployment {
+            Deployment::Standalone
+        }
+        async fn command(&self, _: Route, _: &[&[u8]]) -> Result<Reply, ClientError> {
+            std::future::pending().await
+        }
+        async fn pipeline(&self, _: Route, _: &[&[&[u8]]]) -> Result<Pipelined, ClientError> {
+            std::future::pending().await
+        }
+        async fn command_on_primaries(&self, _: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
+            Ok(Vec::new())
+        }
+        async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
+            let under_way = {
+                let mut under_way = lock(&self.under_way);
+                *under_way += 1;
+                *under_way
+            };
+            lock(&self.seen).push((channels.len(), under_way));
+            sleep(ROUND_TRIP).await;
+            *lock(&self.under_way) -= 1;
+            if channels.iter().any(|channel| channel.name == "refused") {
+                return Err(ClientError::NotSent("refused".to_owned()));
+            }
+            Ok(())
+        }
+        async fn unsubscribe(&self, _: &[Channel]) -> Result<(), ClientError> {
+            Ok(())
+        }
+        fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
+            None
+        }
+        fn timed_out(&self, _: Route) {}
+        fn subscription_misplaced(&self, _: &[u8]) {}
+        fn generation(&self) -> u64 {
+            0
+        }
+        async fn close(&self) {}
+    }
+
+    fn hub() -> (Arc<Confirming>, Hub) {
+        let client = Arc::<Confirming>::default();
+        let hub = Hub::start(
+            Arc::<Confirming>::clone(&client),
+            ChannelFlavour::Plain,
+            ROUND_TRIP * 100,
+        );
+        (client, hub)
+    }
+
+    fn channels(name: &str) -> LockChannels {
+        LockChannels {
+            announced: Bytes::copy_from_slice(name.as_bytes()),
+            inbox: None,
+            native: None,
+            wakes_all: false,
+            plain: false,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_is_subscribed_for_in_few_batches() {
+        let (client, hub) = hub();
+        let begun = Instant::now();
+        let deadline = begun + ROUND_TRIP * 100;
+        let joining =
+            (0..2_000).map(|topic| hub.join(channels(&format!("topic {topic}")), deadline));
+        let streams = join_all(joining).await;
+        assert!(streams.iter().all(Result::is_ok));
+        let seen = lock(&client.seen);
+        assert!(
+            seen.iter().all(|&(channels, _)| channels <= BATCH),
+            "{seen:?}"
+        );
+        assert!(
+            seen.iter().all(|&(_, under_way)| under_way <= BATCHES),
+            "{seen:?}"
+        );
+        assert!(seen.len() <= 2_000 / BATCH + BATCHES, "{}", seen.len());
+        assert!(begun.elapsed() <= ROUND_TRIP * 6, "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_is_refused_fails_nobody_else() {
+        let (client, hub) = hub();
+        let deadline = Instant::now() + ROUND_TRIP * 100;
+        let names = ["a", "b", "refused", "c", "d", "e", "f", "g", "h", "i", "j"];
+        // The first ones keep all tasks busy, so that the others come together.
+        let joining = (0..10 * BATCH).map(|first| format!("first {first}"));
+        let joining = joining.chain(names.iter().map(|&name| name.to_owned()));
+        let joining = joining.map(|name| async {
+            let refused = hub.join(channels(&name), deadline).await.is_err();
+            (name, refused)
+        });
+        for (name, refused) in join_all(joining).await {
+            assert_eq!(refused, name == "refused", "{name}");
+        }
+        assert_eq!(*lock(&client.under_way), 0);
+        assert!(hub.join(channels("a"), deadline).await.is_ok());
+        let again = hub.join(channels("refused"), deadline).await;
+        assert!(again.is_err(), "it is asked for again, and refused again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_for_one_lock_subscribe_once_and_one_alone_at_once() {
+        let (client, hub) = hub();
+        let begun = Instant::now();
+        let deadline = begun + ROUND_TRIP * 100;
+        let joining = (0..100).map(|_| hub.join(channels("one"), deadline));
+        assert!(join_all(joining).await.iter().all(Result::is_ok));
+        assert_eq!(lock(&client.seen).len(), 1);
+        hub.join(channels("another"), deadline)
+            .await
+            .map(drop)
+            .unwrap();
+        assert_eq!(lock(&client.seen).len(), 2);
+        assert!(begun.elapsed() < ROUND_TRIP * 3, "{:?}", begun.elapsed());
+    }
+}
