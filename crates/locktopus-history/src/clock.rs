@@ -66,13 +66,13 @@ impl Clock {
         u64::try_from(nanos).unwrap_or(0)
     }
 
-    /// The reading when `remaining` will have passed, as a guard tells it.
+    /// The reading when `remaining` will have passed, as a guard tells it, in nanoseconds.
     #[must_use]
     pub fn after(&self, remaining: Duration) -> u64 {
         self.now_ns().saturating_add(nanos(remaining))
     }
 
-    /// The reading at `instant`, never later than it really is.
+    /// The reading at `instant`, never later than it really is, in nanoseconds.
     ///
     /// For the `valid_until()` of a guard, which is a tokio instant: `into_std()` first.
     #[must_use]

@@ -28,8 +28,8 @@ pub struct Options {
     /// A worker that tries again so soon after a failed attempt wanted the lock all the time.
     /// 1 s.
     pub retry_pause: Duration,
-    /// A waiter that was stalled for so long altogether may have been taken for dead, and lost its place: nobody who was
-    /// granted a fair lock before it has overtaken it. 2 s.
+    /// A waiter that was stalled for so long altogether since it asked may have been taken for dead, and lost its place: nobody
+    /// who was granted a fair lock before it has overtaken it. 2 s.
     pub stalled_waiter: Duration,
     /// For how long after each fault waiters may find new places, in another order: whoever waited meanwhile is not judged.
     /// Without it, faults are no excuse.

@@ -52,7 +52,7 @@ impl WorkerLog {
             .record(self.number, Event::Fault { verb, target })
     }
 
-    /// The machine did not run this worker's process since a reading of the clock. `everybody` if all workers wait for
+    /// The machine did not run this worker's process since a reading of the clock, in nanoseconds. `everybody` if all workers wait for
     /// this process now and then.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl AttemptLog {
         self.record(Event::Granted { attempt, grant })
     }
 
-    /// It ended without the lock. `waited_until` is when it was certainly still waiting: its
+    /// It ended without the lock. `waited_until`, in nanoseconds, is when it was certainly still waiting: its
     /// deadline, or a reading of the clock from before it was cancelled. Without it the wait is
     /// not judged for order.
     ///
@@ -191,7 +191,7 @@ impl AttemptLog {
         self.record(Event::Wrote { attempt, write })
     }
 
-    /// The holder was told of an extension just now.
+    /// The holder was told of an extension just now, until a reading of the clock, in nanoseconds.
     ///
     /// # Errors
     ///
@@ -204,7 +204,7 @@ impl AttemptLog {
         })
     }
 
-    /// The guard states this end of validity now; a watchdog may have moved it at any time since
+    /// The guard states this end of validity now, in nanoseconds; a watchdog may have moved it at any time since
     /// the last look. Record it before uses end and before releases.
     ///
     /// # Errors
@@ -218,7 +218,7 @@ impl AttemptLog {
         })
     }
 
-    /// The holder was just told that the lock is lost; its validity ended at `valid_until`.
+    /// The holder was just told that the lock is lost; its validity ended at `valid_until`, in nanoseconds.
     /// Writes through.
     ///
     /// # Errors

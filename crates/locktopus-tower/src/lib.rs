@@ -36,6 +36,24 @@ type Attach<R> = dyn Fn(&mut R, Lease) + Send + Sync;
 ///
 /// What the service does is dropped at its current await point as soon as the lock is lost ([`LockedError::Lost`]). Dropping
 /// the future of a call does that too, and gives the lock back in the background.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use locktopus_core::Locktopus;
+/// # use locktopus_memory::MemoryBackend;
+/// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+/// use locktopus_tower::{LockLayer, LockedError};
+/// use tower::{Layer, Service, ServiceExt, service_fn};
+///
+/// let elsewhere = locks.lock("invoice:42").acquire().await?;
+/// let pay = service_fn(|invoice: u32| async move { Ok::<_, std::io::Error>(invoice) });
+/// let layer = LockLayer::new(move |invoice: &u32| Some(locks.lock(format!("invoice:{invoice}"))));
+/// let mut once = layer.layer(pay);
+/// let refused = once.ready().await?.call(42).await;
+/// assert!(matches!(refused, Err(LockedError::Busy)));
+/// # drop(elsewhere);
+/// # Ok(()) }
+/// ```
 pub struct LockLayer<R> {
     lock_of: Arc<LockOf<R>>,
     attach: Option<Arc<Attach<R>>>,
@@ -46,6 +64,21 @@ impl<R> LockLayer<R> {
     /// Takes the lock that `lock_of` makes of each request: its name, kind and lease. `None`: the request needs no lock.
     ///
     /// A lock that somebody else holds is not waited for ([`LockedError::Busy`]), unless [`waiting`](Self::waiting) says so.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_memory::MemoryBackend;
+    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// use locktopus_tower::LockLayer;
+    ///
+    /// let layer = LockLayer::new(move |path: &String| match path.as_str() {
+    ///     "/health" => None, // needs no lock
+    ///     path => Some(locks.lock(path)),
+    /// });
+    /// # drop(layer);
+    /// # Ok(()) }
+    /// ```
     pub fn new(lock_of: impl Fn(&R) -> Option<LockRequest> + Send + Sync + 'static) -> Self {
         Self {
             lock_of: Arc::new(lock_of),
@@ -56,6 +89,20 @@ impl<R> LockLayer<R> {
 
     /// Waits for a lock that somebody else holds, as its [`LockRequest`] says:
     /// [`wait_at_most`](LockRequest::wait_at_most), or else for ever.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_memory::MemoryBackend;
+    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// # use std::time::Duration;
+    /// use locktopus_tower::LockLayer;
+    ///
+    /// let lock_of = move |cart: &u32| Some(locks.lock(format!("cart:{cart}")).wait_at_most(Duration::from_secs(2)));
+    /// let layer = LockLayer::new(lock_of).waiting();
+    /// # drop(layer);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn waiting(mut self) -> Self {
         self.waits = true;
@@ -64,6 +111,24 @@ impl<R> LockLayer<R> {
 
     /// Gives the service the [`Lease`]: for its fencing token, and to look whether the lock is still held. In HTTP, say
     /// `|request, lease| { request.extensions_mut().insert(lease); }`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_memory::MemoryBackend;
+    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// use locktopus_core::Lease;
+    /// use locktopus_tower::{LockLayer, LockService};
+    /// use tower::{Layer, Service, ServiceExt, service_fn};
+    ///
+    /// type Request = (u32, Option<Lease>);
+    /// let layer = LockLayer::new(move |(cart, _): &Request| Some(locks.lock(format!("cart:{cart}"))))
+    ///     .attach_lease(|request: &mut Request, lease| request.1 = Some(lease));
+    /// let order = service_fn(|(_, lease): Request| async move { lease.ok_or(std::fmt::Error).map(|lease| lease.token()) });
+    /// let mut order: LockService<_, _> = layer.layer(order);
+    /// assert!(order.ready().await?.call((7, None)).await?.is_some());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn attach_lease(mut self, attach: impl Fn(&mut R, Lease) + Send + Sync + 'static) -> Self {
         self.attach = Some(Arc::new(attach));

@@ -68,6 +68,14 @@ impl ClientSettings {
     /// Options as behind the `?` of a [URL](mod@crate::url), in addition to those of earlier calls. They come before the
     /// client's own settings: `ca` replaces its TLS configuration, `sentinel_password` its login for sentinels, and
     /// `client=fred` connects through fred.
+    ///
+    /// ```
+    /// use locktopus::redis::redis::Client;
+    ///
+    /// let client = Client::open("redis://db:6379").expect("a URL");
+    /// let settings = locktopus::redis::from_client(&client).options("namespace=shop:").options("timeout=2s");
+    /// # drop(settings);
+    /// ```
     pub fn options(mut self, options: &str) -> Self {
         let options = options.strip_prefix('?').unwrap_or(options);
         for part in ["&", options] {
@@ -78,6 +86,18 @@ impl ClientSettings {
 
     /// TLS as the program has configured it for rustls, instead of what the client has: for one whose certificates cannot be
     /// read back.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::sync::Arc;
+    /// use locktopus::redis::redis::Client;
+    ///
+    /// # let roots = rustls::RootCertStore::empty();
+    /// let tls = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    /// let client = Client::open("rediss://db:6379")?;
+    /// let locks = locktopus::redis::from_client(&client).rustls(Arc::new(tls)).connect().await?;
+    /// # Ok(()) }
+    /// ```
     #[cfg(feature = "tls")]
     pub fn rustls(mut self, config: std::sync::Arc<rustls::ClientConfig>) -> Self {
         self.read = self.read.and_then(|mut read| {
@@ -121,6 +141,13 @@ impl ClientSettings {
 
     /// Connects to these servers.
     ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = locktopus::redis::redis::Client::open("redis://db:6379/3")?;
+    /// let locks = locktopus::redis::from_client(&client).connect().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ConnectError`]; bad settings and options are told before anything is sent.
@@ -133,6 +160,14 @@ impl ClientSettings {
     }
 
     /// As [`connect`](Self::connect), with a say in how locks behave. Options are applied first.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = locktopus::redis::redis::Client::open("redis://db:6379/3")?;
+    /// let settings = locktopus::redis::from_client(&client);
+    /// let locks = settings.connect_with(|builder| builder.label("billing-worker")).await?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -150,6 +185,14 @@ impl ClientSettings {
     }
 
     /// As [`connect_backend`](crate::connect_backend).
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = locktopus::redis::redis::Client::open("redis://db:6379/3")?;
+    /// let backend = locktopus::redis::from_client(&client).connect_backend().await?;
+    /// let locks = locktopus::Locktopus::builder_dyn(backend).build()?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

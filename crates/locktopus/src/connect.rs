@@ -77,6 +77,14 @@ pub(crate) fn build(
 /// Connects and gives the bare backend, for those who wrap or combine backends. `namespace`, `names`, `label` and
 /// `renewed_lease` of the URL concern a `Locktopus` and play no part.
 ///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let backend = locktopus::connect_backend("memory:").await?;
+/// let locks = locktopus::Locktopus::builder_dyn(backend).namespace("shop:").build()?;
+/// locks.lock("invoice:42").acquire().await?.release().await?;
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 ///
 /// [`ConnectError`]; a bad URL is told before anything is sent.
@@ -90,6 +98,14 @@ pub async fn connect_backend(url: &str) -> Result<DynBackend, ConnectError> {
 
 /// Connects and gives the bare client, for tools that send commands of their own beside the locks
 /// (`PING`, `INFO`). Locks need [`connect`].
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use locktopus::client::{Reply, Route};
+/// let client = locktopus::connect_client("redis://localhost").await?;
+/// let reply: Reply = client.command(Route::Any, &[b"PING"]).await?;
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 ///

@@ -18,6 +18,27 @@ use crate::url::{BackendUrl, CustomUrl, SCHEMES};
 pub type ConnectorError = Box<dyn Error + Send + Sync>;
 
 /// Connects to a kind of place that this crate does not know. Offered by crates that have a backend.
+///
+/// ```
+/// use std::sync::Arc;
+/// use locktopus::{Connector, ConnectorError, DynBackend, MemoryBackend, url::CustomUrl};
+///
+/// struct Postgres;
+///
+/// #[async_trait::async_trait]
+/// impl Connector for Postgres {
+///     fn schemes(&self) -> &[&str] {
+///         &["postgres"]
+///     }
+///
+///     async fn connect(&self, url: &CustomUrl) -> Result<DynBackend, ConnectorError> {
+///         if !url.expose().contains('@') {
+///             return Err(url.error("login", "is missing").into());
+///         }
+///         Ok(Arc::new(MemoryBackend::new())) // a backend of yours
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Connector: Send + Sync + 'static {
     /// The schemes of the URLs that it understands, without the colon, in lower case. Always the same.
@@ -111,6 +132,14 @@ impl Connectors {
 
     /// As [`connect`](crate::connect()), for these schemes too.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let connectors = locktopus::Connectors::new(); // .with(...)
+    /// let locks = connectors.connect("memory:").await?;
+    /// assert!(connectors.connect("postgres://db").await.is_err()); // nobody offers it
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ConnectError`]; of an unknown scheme it names those that are known.
@@ -123,6 +152,14 @@ impl Connectors {
     }
 
     /// As [`connect_with`](crate::connect_with), for these schemes too.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let connectors = locktopus::Connectors::new(); // .with(...)
+    /// let locks = connectors.connect_with("memory:", |builder| builder.namespace("shop:")).await?;
+    /// assert_eq!(locks.namespace(), "shop:");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -149,6 +186,14 @@ impl Connectors {
     }
 
     /// As [`connect_backend`](crate::connect_backend), for these schemes too.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let connectors = locktopus::Connectors::new(); // .with(...)
+    /// let backend = connectors.connect_backend("memory:").await?;
+    /// assert_eq!(backend.info().name, "memory");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

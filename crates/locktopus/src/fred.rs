@@ -1,4 +1,5 @@
-//! Connecting with what a program has configured for fred: [`from_config`] and its like.
+//! For programs that have configured fred already, and want locks on the same servers without writing a URL: [`from_config`]
+//! and its like.
 //!
 //! What they read is in [`ClientSettings`]; fred itself, in the version that they take, is [`fred`].
 
@@ -27,11 +28,29 @@ pub fn from_config(config: &Config) -> ClientSettings {
 }
 
 /// As [`from_config`], of what a builder has been given so far.
+///
+/// ```
+/// use locktopus::fred::fred::types::{Builder, config::Config};
+///
+/// let builder = Builder::from_config(Config::from_url("redis://app:s3cret@db:6379/3")?);
+/// let settings = locktopus::fred::from_builder(&builder);
+/// assert!(!format!("{settings:?}").contains("s3cret"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn from_builder(builder: &Builder) -> ClientSettings {
     ClientSettings::new(locktopus_fred::from_builder(builder), ClientChoice::Fred)
 }
 
 /// As [`from_config`], of a `Client` or a `Pool`, connected or not.
+///
+/// ```
+/// use locktopus::fred::fred::types::{Builder, config::Config};
+///
+/// let client = Builder::from_config(Config::from_url("redis://app:s3cret@db:6379/3")?).build()?;
+/// let settings = locktopus::fred::from_client(&client);
+/// assert!(!format!("{settings:?}").contains("s3cret"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn from_client(client: &impl ClientLike) -> ClientSettings {
     ClientSettings::new(locktopus_fred::from_client(client), ClientChoice::Fred)
 }

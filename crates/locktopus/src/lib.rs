@@ -1,4 +1,4 @@
-#![doc = include_str!("../../../README.md")]
+#![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 //!
 //! # The manual
@@ -71,8 +71,3 @@ pub mod client {
 pub mod prelude {
     pub use crate::{Lease, LockError, LockGuard, Locktopus, LostCause, UnlessBusy, connect};
 }
-
-/// Compiles the examples of the fencing guide.
-#[cfg(all(doctest, feature = "memory", feature = "redis"))]
-#[doc = include_str!("../../../docs/fencing.md")]
-struct FencingGuide;

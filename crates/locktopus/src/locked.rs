@@ -1,4 +1,5 @@
-//! Functions that run under a lock (feature `macros`): the attribute [`locked`](macro@crate::locked) and what it needs.
+//! Functions that run under a lock from their first line to their last (feature `macros`): the attribute
+//! [`locked`](macro@crate::locked), for those who do not want to write `run` and a closure, and what it needs.
 
 use locktopus_core::{AnyGuard, Lease, LockError, LockRequest, Locktopus, Owner};
 

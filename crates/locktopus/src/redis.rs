@@ -1,4 +1,5 @@
-//! Connecting with what a program has configured for redis-rs: [`from_client`] and its like.
+//! For programs that have configured redis-rs already, and want locks on the same servers without writing a URL: [`from_client`]
+//! and its like.
 //!
 //! What they read is in [`ClientSettings`]; redis-rs itself, in the version that they take, is [`redis`].
 
@@ -28,6 +29,15 @@ pub fn from_client(client: &Client) -> ClientSettings {
 }
 
 /// The server of a `ConnectionInfo`.
+///
+/// ```
+/// use locktopus::redis::redis::IntoConnectionInfo;
+///
+/// let info = "redis://app:s3cret@db:6379/3".into_connection_info()?;
+/// let settings = locktopus::redis::from_connection_info(&info);
+/// assert!(!format!("{settings:?}").contains("s3cret"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn from_connection_info(info: &ConnectionInfo) -> ClientSettings {
     settings(locktopus_redis::from_connection_info(info))
 }

@@ -1,4 +1,5 @@
-//! Backend URLs.
+//! Backend URLs: what may be written in the text that [`connect`](crate::connect()) is given, such as `redis://db:6379?timeout=2s`.
+//! For those who write configuration, and for connectors of further schemes.
 //!
 //! | URL | backend |
 //! |---|---|

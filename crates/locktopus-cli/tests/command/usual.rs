@@ -71,10 +71,13 @@ impl Place {
         &self.room
     }
 
-    /// A command that knows nothing of whoever runs the tests.
+    /// A command that knows nothing of whoever runs the tests. Tests that a script runs in the background ignore SIGINT, and
+    /// so would a command of theirs, because what was ignored stays ignored.
     pub(crate) fn bare(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_locktopus"));
+        let mut command = Command::new("env");
         command
+            .arg("--default-signal")
+            .arg(env!("CARGO_BIN_EXE_locktopus"))
             .args(arguments)
             .env_remove("LOCKTOPUS_URL")
             .env_remove("LOCKTOPUS_FORMAT")

@@ -46,9 +46,10 @@ struct Wait<'a> {
 
 /// Whether a fault or a stall during the wait may have had it begin anew, behind others.
 fn may_have_lost_its_place(wait: &Wait<'_>, all: &Assembled, options: &Options) -> bool {
-    let stalled = all
-        .stalls
-        .within(wait.attempt.id.worker, wait.from, wait.until);
+    // Not only since it was told that it is in the queue: the answer may be old, and the place lost, when it is read after a
+    // stall.
+    let (worker, asked) = (wait.attempt.id.worker, wait.attempt.started);
+    let stalled = all.stalls.within(worker, asked, wait.until);
     let disturbing = options.order_recovery.is_some_and(|recovery| {
         let earliest = wait.from.saturating_sub(nanos(recovery));
         let next = all.faults.partition_point(|fault| fault.at < earliest);

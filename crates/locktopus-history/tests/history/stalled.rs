@@ -158,3 +158,23 @@ fn waits_in_which_a_place_may_have_been_lost() {
     assert_failed(&with_fault(3, Some(1)), &overtaken);
     assert_failed(&with_fault(3, Some(2)), &[]);
 }
+
+#[test]
+fn a_place_that_was_lost_before_its_waiter_read_that_it_has_it() {
+    let options = Options {
+        stalled_waiter: Duration::from_nanos(20),
+        ..strict()
+    };
+    // The second one asks after the first one was told that it is in the queue, and is granted it before.
+    let lives = |stalled| {
+        let lives = [
+            rules(None, true),
+            life(1).asks(0).queued(26).gets(60, 70, 2),
+            life(2).asks(30).gets(40, 50, 1),
+            stalled,
+        ];
+        check_with(options.clone(), lives)
+    };
+    assert_failed(&lives(stall(1, 2, 22, false)), &[]);
+    assert_failed(&lives(stall(1, 2, 21, false)), &[(Property::FairOrder, 1)]);
+}

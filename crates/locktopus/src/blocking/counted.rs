@@ -10,6 +10,17 @@ use super::request::LockRequest;
 use super::runtime::Background;
 
 /// Many readers or one writer. See [`crate::RwLock`].
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = locktopus::blocking::connect("memory:")?;
+/// let prices = locks.rw_lock("prices");
+/// let reading = prices.read().acquire()?;
+/// assert!(prices.write().try_acquire()?.is_none());
+/// reading.release()?;
+/// prices.write().acquire()?.release()?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "a read-write lock does nothing until one half of it is acquired"]
 pub struct RwLock {
@@ -35,6 +46,18 @@ impl RwLock {
 }
 
 /// Counted permits. See [`crate::Semaphore`].
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = locktopus::blocking::connect("memory:")?;
+/// let workers = locks.semaphore("workers");
+/// workers.initialise(3)?;
+/// let two = workers.permits(2).acquire()?;
+/// assert_eq!(workers.available()?, Some(1));
+/// two.release()?;
+/// assert!(workers.delete()?);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "a semaphore does nothing until permits are acquired or counted"]
 pub struct Semaphore {
@@ -52,11 +75,29 @@ impl Semaphore {
     }
 
     /// So many permits at once, to be acquired.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let workers = locks.semaphore("workers");
+    /// workers.initialise(3)?;
+    /// assert_eq!(workers.permits(2).acquire()?.permits(), 2);
+    /// # Ok(()) }
+    /// ```
     pub fn permits(&self, permits: u32) -> LockRequest {
         LockRequest::new(self.semaphore.permits(permits), &self.background)
     }
 
     /// Gives it its permits, unless it has some; true if that was done. See [`crate::Semaphore::initialise`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let workers = locks.semaphore("workers");
+    /// assert!(workers.initialise(3)?);
+    /// assert!(!workers.initialise(5)?); // it has 3
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -75,6 +116,15 @@ impl Semaphore {
     }
 
     /// Sets how many permits there are. See [`crate::Semaphore::resize`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let workers = locks.semaphore("workers");
+    /// workers.initialise(3)?;
+    /// assert_eq!(workers.resize(5)?, 5); // so many are free
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -101,6 +151,18 @@ impl Semaphore {
 }
 
 /// Waiting until something has happened a number of times. See [`crate::Latch`].
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = locktopus::blocking::connect("memory:")?;
+/// let shards = locks.latch("rebuild");
+/// shards.initialise(2)?;
+/// assert_eq!(shards.count_down()?, 1);
+/// shards.count_down()?;
+/// shards.wait()?;
+/// assert_eq!(shards.count()?, 0);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "a latch does nothing until it is counted or waited for"]
 pub struct Latch {
@@ -115,6 +177,15 @@ impl Latch {
     }
 
     /// Sets the count, unless there is one; true if that was done. See [`crate::Latch::initialise`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let shards = locks.latch("rebuild");
+    /// assert!(shards.initialise(2)?);
+    /// assert!(!shards.initialise(5)?); // it counts already
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -151,6 +222,16 @@ impl Latch {
     }
 
     /// Blocks until the count is zero, for this long at most.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let shards = locks.latch("rebuild");
+    /// shards.initialise(1)?;
+    /// assert!(shards.wait_at_most(Duration::from_millis(20)).is_err());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

@@ -7,6 +7,21 @@ use locktopus_core::{BackendError, LockError};
 use crate::connect_error::ConnectError;
 
 /// Why a blocking call did not do what it was asked to.
+///
+/// ```
+/// use std::time::Duration;
+/// use locktopus::LockError;
+/// use locktopus::blocking::{self, BlockingError};
+/// let locks = blocking::connect("memory:")?;
+/// let guard = locks.lock("invoice:42").acquire()?;
+/// match locks.lock("invoice:42").wait_at_most(Duration::from_millis(20)).acquire() {
+///     Err(BlockingError::Lock(LockError::WaitTimeout { .. })) => println!("busy"),
+///     Err(other) => return Err(other.into()),
+///     Ok(second) => second.release()?,
+/// }
+/// guard.release()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlockingError {

@@ -38,6 +38,15 @@ impl LockGuard {
 
     /// Gives the lock back and waits for the answer. See [`crate::LockGuard::release`].
     ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let guard = locks.lock("invoice:42").acquire()?;
+    /// guard.release()?; // an error if it was lost before
+    /// assert!(locks.lock("invoice:42").try_acquire()?.is_some());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`BlockingError::Lock`] with [`LockError::Lost`] if the lock had been lost before;
@@ -47,6 +56,16 @@ impl LockGuard {
     }
 
     /// Makes the lease last at least `lease` from now. See [`crate::LockGuard::extend`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let guard = locks.lock("export").fixed_lease(Duration::from_secs(1)).acquire()?;
+    /// guard.extend(Duration::from_secs(60))?;
+    /// assert!(guard.remaining() > Duration::from_secs(30));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -59,6 +78,15 @@ impl LockGuard {
     }
 
     /// Blocks until the lock is lost and says why; `None` if it is still held after `wait`.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let guard = locks.lock("import").acquire()?;
+    /// assert_eq!(guard.lost_within(Duration::from_millis(10))?, None);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

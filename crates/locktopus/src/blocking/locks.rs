@@ -14,6 +14,14 @@ use super::runtime::Background;
 
 /// Connects to the place that a URL names, as [`crate::connect`] does, and starts the background thread.
 ///
+/// ```
+/// let locks = locktopus::blocking::connect("memory:")?;
+/// let guard = locks.lock("invoice:42").acquire()?;
+/// guard.ensure_valid()?; // right before each side effect
+/// guard.release()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 ///
 /// [`BlockingError::Connect`], [`BlockingError::Thread`], [`BlockingError::InsideRuntime`].
@@ -72,52 +80,138 @@ pub struct Locktopus {
 
 impl Locktopus {
     /// The default lock. See [`crate::Locktopus::lock`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let guard = locks.lock("invoice:42").acquire()?;
+    /// assert!(locks.lock("invoice:42").try_acquire()?.is_none());
+    /// guard.release()?;
+    /// # Ok(()) }
+    /// ```
     pub fn lock(&self, name: impl Into<RawName>) -> LockRequest {
         self.request(self.locks.lock(name))
     }
 
     /// A lock that is granted in order of arrival. See [`crate::Locktopus::fair_lock`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// locks.fair_lock("printer").acquire()?.release()?;
+    /// # Ok(()) }
+    /// ```
     pub fn fair_lock(&self, name: impl Into<RawName>) -> LockRequest {
         self.request(self.locks.fair_lock(name))
     }
 
     /// A plain mutex. See [`crate::Locktopus::mutex`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// locks.mutex("invoice:42").acquire()?.release()?;
+    /// # Ok(()) }
+    /// ```
     pub fn mutex(&self, name: impl Into<RawName>) -> LockRequest {
         self.request(self.locks.mutex(name))
     }
 
     /// A plain mutex laid out as another library expects it. See [`crate::Locktopus::mutex_as`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// use locktopus::MutexProfile;
+    /// locks.mutex_as("invoice:42", MutexProfile::redis_py()).acquire()?.release()?;
+    /// # Ok(()) }
+    /// ```
     pub fn mutex_as(&self, name: impl Into<RawName>, profile: MutexProfile) -> LockRequest {
         self.request(self.locks.mutex_as(name, profile))
     }
 
     /// A read-write lock. See [`crate::Locktopus::rw_lock`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let reading = locks.rw_lock("prices").read().acquire()?;
+    /// assert!(locks.rw_lock("prices").write().try_acquire()?.is_none());
+    /// reading.release()?;
+    /// # Ok(()) }
+    /// ```
     pub fn rw_lock(&self, name: impl Into<RawName>) -> RwLock {
         RwLock::new(self.locks.rw_lock(name), &self.background)
     }
 
     /// A semaphore. See [`crate::Locktopus::semaphore`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let workers = locks.semaphore("workers");
+    /// workers.initialise(3)?;
+    /// workers.permits(2).acquire()?.release()?;
+    /// # Ok(()) }
+    /// ```
     pub fn semaphore(&self, name: impl Into<RawName>) -> Semaphore {
         Semaphore::new(self.locks.semaphore(name), &self.background)
     }
 
     /// A semaphore each of whose permits has an id. See [`crate::Locktopus::permit_semaphore`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let licences = locks.permit_semaphore("licences");
+    /// licences.initialise(2)?;
+    /// licences.permits(1).acquire()?.release()?;
+    /// # Ok(()) }
+    /// ```
     pub fn permit_semaphore(&self, name: impl Into<RawName>) -> Semaphore {
         Semaphore::new(self.locks.permit_semaphore(name), &self.background)
     }
 
     /// A count-down latch. See [`crate::Locktopus::latch`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let shards = locks.latch("rebuild");
+    /// shards.initialise(1)?;
+    /// shards.count_down()?;
+    /// shards.wait()?;
+    /// # Ok(()) }
+    /// ```
     pub fn latch(&self, name: impl Into<RawName>) -> Latch {
         Latch::new(self.locks.latch(name), &self.background)
     }
 
     /// The locks that this `Locktopus` and its clones hold. See [`crate::Locktopus::held_locks`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let _guard = locks.lock("invoice:42").acquire()?;
+    /// assert_eq!(locks.held_locks().len(), 1);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn held_locks(&self) -> Vec<HeldLock> {
         self.locks.held_locks()
     }
 
     /// Looks up what the labels of holders and waiters say. See [`crate::Locktopus::who`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let _guard = locks.lock("invoice:42").acquire()?;
+    /// let state = locks.lock("invoice:42").inspect()?;
+    /// let who = locks.who(state.owners())?;
+    /// assert!(who.of(&state.holders[0].owner).is_none()); // it has no label
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -157,6 +251,16 @@ impl Locktopus {
 
     /// Ends this `Locktopus` and all its clones; blocks for up to `grace` until every release under way is answered. See
     /// [`crate::Locktopus::shutdown`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let _guard = locks.lock("invoice:42").acquire()?;
+    /// let report = locks.shutdown(Duration::from_secs(5))?;
+    /// assert_eq!(report.abandoned, 0);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

@@ -49,22 +49,61 @@ impl<G: AnyGuard + Into<locktopus_core::LockGuard>> LockRequest<G> {
     }
 
     /// Gives up if the lock is not free within this time. See [`crate::LockRequest::wait_at_most`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let _held = locks.lock("invoice:42").acquire()?;
+    /// let second = locks.lock("invoice:42").wait_at_most(Duration::from_millis(20)).acquire();
+    /// assert!(second.is_err());
+    /// # Ok(()) }
+    /// ```
     pub fn wait_at_most(self, wait: Duration) -> Self {
         self.with(|request| request.wait_at_most(wait))
     }
 
     /// Holds the lock for this long and no longer. See [`crate::LockRequest::fixed_lease`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let guard = locks.lock("export").fixed_lease(Duration::from_secs(10)).acquire()?;
+    /// assert!(guard.remaining() <= Duration::from_secs(10));
+    /// # Ok(()) }
+    /// ```
     pub fn fixed_lease(self, lease: Duration) -> Self {
         self.with(|request| request.fixed_lease(lease))
     }
 
     /// Holds the lock by a lease of this length that the background thread renews. See
     /// [`crate::LockRequest::renewed_lease`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let guard = locks.lock("import").renewed_lease(Duration::from_secs(6)).acquire()?;
+    /// assert!(guard.remaining() <= Duration::from_secs(6));
+    /// # Ok(()) }
+    /// ```
     pub fn renewed_lease(self, lease: Duration) -> Self {
         self.with(|request| request.renewed_lease(lease))
     }
 
     /// Acquires on behalf of this owner, who may enter a reentrant lock again. See [`crate::LockRequest::owner`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// use locktopus::Owner;
+    /// let me = Owner::new();
+    /// let outer = locks.lock("account:1").owner(&me).acquire()?;
+    /// let inner = locks.lock("account:1").owner(&me).acquire()?; // at once
+    /// assert_eq!(inner.token(), outer.token());
+    /// # Ok(()) }
+    /// ```
     pub fn owner(self, owner: &Owner) -> Self {
         self.with(|request| request.owner(owner))
     }
@@ -81,6 +120,16 @@ impl<G: AnyGuard + Into<locktopus_core::LockGuard>> LockRequest<G> {
 
     /// Takes the lock if it is free right now; `None` otherwise.
     ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let Some(guard) = locks.lock("nightly").try_acquire()? else {
+    ///     return Ok(()); // somebody else is at it
+    /// };
+    /// guard.release()?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire).
@@ -90,6 +139,15 @@ impl<G: AnyGuard + Into<locktopus_core::LockGuard>> LockRequest<G> {
     }
 
     /// Reads the lock's state from the backend. See [`crate::LockRequest::inspect`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let guard = locks.lock("invoice:42").acquire()?;
+    /// let state = locks.lock("invoice:42").inspect()?;
+    /// assert_eq!(state.holder().map(|holder| &holder.owner), Some(guard.owner()));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

@@ -103,6 +103,15 @@ pub async fn connect_quorum_with(
 
 /// The backend of [`connect_quorum`], with a say in how it is built.
 ///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use std::time::Duration;
+/// let urls = ["redis://lock1", "redis://lock2", "redis://lock3"];
+/// let quorum = locktopus::quorum_of(&urls, |builder| builder.node_timeout(Duration::from_millis(200)))?;
+/// assert_eq!(quorum.majority(), 2);
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 ///
 /// [`ConnectError`]; nothing is sent.

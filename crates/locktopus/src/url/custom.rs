@@ -11,6 +11,28 @@ use super::redacted::{Redacted, UrlError, decode};
 ///
 /// `Debug` and `Display` show it as messages show any URL: without its login, and its options up to the first that is not
 /// known to be harmless. [`expose`](Self::expose) gives the text with its secrets.
+///
+/// ```
+/// use std::sync::Arc;
+/// use locktopus::{Connector, ConnectorError, DynBackend, MemoryBackend, url::CustomUrl};
+///
+/// struct Files;
+///
+/// #[async_trait::async_trait]
+/// impl Connector for Files {
+///     fn schemes(&self) -> &[&str] {
+///         &["files", "nfs"]
+///     }
+///
+///     async fn connect(&self, url: &CustomUrl) -> Result<DynBackend, ConnectorError> {
+///         let folder = url.expose().split_once(':').map_or("", |(_, folder)| folder);
+///         if url.scheme() == "nfs" || folder.is_empty() {
+///             return Err(url.error("folder", "is missing, or not on this machine").into());
+///         }
+///         Ok(Arc::new(MemoryBackend::new())) // a backend of yours
+///     }
+/// }
+/// ```
 #[derive(Clone)]
 pub struct CustomUrl {
     scheme: String,

@@ -9,6 +9,11 @@ use super::redacted::{Redacted, UrlError, decode};
 use super::safety::SafetyOptions;
 
 /// Which client library talks to the servers.
+///
+/// ```
+/// use locktopus::url::ClientChoice;
+/// assert_ne!(ClientChoice::Redis, ClientChoice::Fred); // `client=redis` and `client=fred`
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientChoice {
     /// redis-rs, feature `redis`.
@@ -27,6 +32,11 @@ pub(crate) enum Routing {
 }
 
 /// What to do about findings of the connect-time checks.
+///
+/// ```
+/// use locktopus::url::Checks;
+/// assert_eq!(Checks::default(), Checks::Warn); // `checks=warn`
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Checks {
     /// Do not look.

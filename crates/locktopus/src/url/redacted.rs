@@ -150,6 +150,16 @@ impl Redacted {
 }
 
 /// A backend URL that cannot be used. Nothing was connected.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// use locktopus::{ConnectError, url::UrlError};
+/// match locktopus::connect("memory:?renewed_lease=soon").await {
+///     Err(ConnectError::Url(UrlError { part, problem, .. })) => println!("{part} {problem}"),
+///     other => panic!("{other:?}"),
+/// }
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("bad backend URL {url:?}: {part} {problem}")]
 pub struct UrlError {

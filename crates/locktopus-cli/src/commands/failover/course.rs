@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use locktopus::{Locktopus, SafetyMode};
 use locktopus_history::Record;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
@@ -88,6 +89,8 @@ impl<'a> Watch<'a> {
 
     /// Watches until the time is over or somebody has seen enough.
     pub(super) async fn run(mut self, instances: &[Locktopus]) -> Result<Self, Failure> {
+        // Once for all rounds of the loop: a listener that begins with each round misses what comes between two of them.
+        let mut interrupts = signal(SignalKind::interrupt()).map_err(|error| failed(&error))?;
         let (send, mut looks) = mpsc::channel(1);
         let looking = tokio::spawn(look_on(self.observer.clone(), Arc::clone(&self.load), send));
         let first = looks.recv().await;
@@ -103,7 +106,7 @@ impl<'a> Watch<'a> {
                 _ = lines.tick() => self.progress()?,
                 Some(ended) = workers.join_next() => return Err(ended_early(ended)),
                 () = sleep_until(end.unwrap_or_else(Instant::now)), if end.is_some() => break,
-                _ = tokio::signal::ctrl_c() => break,
+                _ = interrupts.recv() => break,
             }
         }
         self.load.stop.cancel();
