@@ -1,26 +1,35 @@
 //! A client of a modelled server, so that a whole backend can be run on one.
 
+mod store;
+
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use locktopus_protocol::{
     Channel, ClientError, Deployment, NodeReply, Pipelined, PushEvent, RedisClient,
     Reply as Answer, Route,
 };
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::lua::Interpreter;
 use super::redis::{Reply, Role, Server, Unsupported};
+use store::{Store, lock};
 
-/// Talks to one modelled server. Nothing is ever published to it.
-#[derive(Debug, Default)]
+/// Talks to one modelled server, which it may share with others.
+#[derive(Debug)]
 pub struct ModelClient {
-    server: Mutex<Server>,
+    store: Arc<Store>,
+    number: usize,
+    events: Mutex<Option<UnboundedReceiver<PushEvent>>>,
     replicas: usize,
     passes: Mutex<VecDeque<Pass>>,
     commands: Mutex<usize>,
 }
+
+/// How long an answer takes where time passes: the least that tokio's timers tell apart.
+const TRAVEL: Duration = Duration::from_millis(1);
 
 /// What becomes of one pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,19 +51,66 @@ thread_local! {
     static LUA: Interpreter = Interpreter::new().expect("an embedded Lua starts");
 }
 
+/// The command after which a server with this replication id is one that was here all the time: quarantine holds nothing
+/// back there.
+#[must_use]
+pub fn was_here(replid: &str) -> Vec<Vec<u8>> {
+    let words = ["HSET", "locktopus_history", "history", replid, "until", "1"];
+    words.map(|word| word.as_bytes().to_vec()).to_vec()
+}
+
+impl Default for ModelClient {
+    fn default() -> Self {
+        Self::of(Arc::default(), 0)
+    }
+}
+
+impl Drop for ModelClient {
+    fn drop(&mut self) {
+        self.store.leave(self.number);
+    }
+}
+
 impl ModelClient {
+    fn of(store: Arc<Store>, replicas: usize) -> Self {
+        let (sender, receiver) = unbounded_channel();
+        Self {
+            number: store.join(sender),
+            store,
+            events: Mutex::new(Some(receiver)),
+            replicas,
+            passes: Mutex::default(),
+            commands: Mutex::default(),
+        }
+    }
+
     /// A client of a fresh server with so many replicas, which confirm everything at once.
     #[must_use]
     pub fn with_replicas(replicas: usize) -> Self {
-        Self {
-            replicas,
-            ..Self::default()
-        }
+        Self::of(Arc::default(), replicas)
+    }
+
+    /// A client of a fresh server whose clock goes with that of tokio, which may be paused. Answers take a millisecond.
+    #[must_use]
+    pub fn timed() -> Self {
+        Self::of(Arc::new(Store::timed()), 0)
+    }
+
+    /// Another client of the same server.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self::of(Arc::clone(&self.store), self.replicas)
     }
 
     /// The server, to look at it or to change it behind everybody's back.
     pub fn server(&self) -> MutexGuard<'_, Server> {
-        lock(&self.server)
+        self.store.server()
+    }
+
+    async fn travel(&self) {
+        if self.store.is_timed() {
+            tokio::time::sleep(TRAVEL).await;
+        }
     }
 
     /// What becomes of the next pipelines; after these, each is fine.
@@ -77,6 +133,7 @@ impl ModelClient {
             b"ROLE" => Ok(self.role()),
             _ => self.server().command(&words),
         };
+        self.store.deliver();
         match answer {
             Ok(Reply::Error(line)) => Err(ClientError::rejected(&line)),
             Ok(reply) => Ok(as_answer(reply)),
@@ -130,6 +187,7 @@ impl RedisClient for ModelClient {
     }
 
     async fn command(&self, _route: Route, args: &[&[u8]]) -> Result<Answer, ClientError> {
+        self.travel().await;
         self.run(args)
     }
 
@@ -138,6 +196,7 @@ impl RedisClient for ModelClient {
         _route: Route,
         commands: &[&[&[u8]]],
     ) -> Result<Pipelined, ClientError> {
+        self.travel().await;
         let pass = lock(&self.passes).pop_front().unwrap_or(Pass::Fine);
         let refusal = |at: usize| match &pass {
             Pass::Refused(place, line) if *place == at => Some(ClientError::rejected(line)),
@@ -164,22 +223,26 @@ impl RedisClient for ModelClient {
     }
 
     async fn command_on_primaries(&self, args: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
+        self.travel().await;
         Ok(vec![NodeReply {
             node: NODE.to_owned(),
             reply: self.run(args),
         }])
     }
 
-    async fn subscribe(&self, _channels: &[Channel]) -> Result<(), ClientError> {
+    async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
+        self.travel().await;
+        self.store.subscribe(self.number, channels);
         Ok(())
     }
 
-    async fn unsubscribe(&self, _channels: &[Channel]) -> Result<(), ClientError> {
+    async fn unsubscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
+        self.store.unsubscribe(self.number, channels);
         Ok(())
     }
 
     fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
-        None
+        lock(&self.events).take()
     }
 
     fn timed_out(&self, _route: Route) {}
@@ -188,7 +251,9 @@ impl RedisClient for ModelClient {
         0
     }
 
-    async fn close(&self) {}
+    async fn close(&self) {
+        self.store.leave(self.number);
+    }
 }
 
 fn as_answer(reply: Reply) -> Answer {
@@ -199,9 +264,4 @@ fn as_answer(reply: Reply) -> Answer {
         Reply::Status(text) | Reply::Error(text) => Answer::Bytes(text.into()),
         Reply::Array(items) => Answer::Array(items.into_iter().map(as_answer).collect()),
     }
-}
-
-/// A panic of a test leaves the data whole, so poison is ignored.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,5 +14,5 @@ pub mod redis;
 mod rng;
 pub mod sim;
 
-pub use client::{ModelClient, Pass};
+pub use client::{ModelClient, Pass, was_here};
 pub use rng::Rng;

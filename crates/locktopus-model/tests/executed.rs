@@ -7,7 +7,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Bench, Op, State, kinds, picture};
+use common::{Bench, Op, State, is_about, is_whole, kinds, picture};
 use locktopus_core::{BackendError, CounterAction, Executed, LockKind, ReplicaNeed, SafetyMode};
 use locktopus_model::Pass;
 
@@ -37,14 +37,25 @@ async fn no_command_fails_unnoticed() {
     for safety in [SafetyMode::Plain, QUARANTINE] {
         for kind in kinds() {
             for state in State::ALL {
+                let ops = ops(&kind, safety, state);
+                if ops.is_empty() {
+                    continue;
+                }
                 let bench = Bench::new(kind.clone(), safety, state).await;
-                for op in Op::ALL.into_iter().filter(|op| op.is_for(&kind)) {
+                for op in ops {
                     faults += fail_each(&bench, &kind, state, op).await;
                 }
             }
         }
     }
-    assert!(faults > 10_000, "only {faults} faults");
+    assert!(faults > 10_000 || !is_whole(), "only {faults} faults");
+}
+
+/// What is asked for in this state; with a mutant, only what runs a script that is changed.
+fn ops(kind: &LockKind, safety: SafetyMode, state: State) -> Vec<Op> {
+    let ops = Op::ALL.into_iter().filter(|op| op.is_for(kind));
+    ops.filter(|op| is_about(kind, safety, state, *op))
+        .collect()
 }
 
 async fn fail_each(bench: &Bench, kind: &LockKind, state: State, op: Op) -> usize {
@@ -83,13 +94,17 @@ async fn no_foreign_value_stops_a_script_half_way() {
     for safety in [SafetyMode::Plain, QUARANTINE] {
         for kind in kinds() {
             for state in State::ALL {
+                let ops = ops(&kind, safety, state);
+                if ops.is_empty() {
+                    continue;
+                }
                 let bench = Bench::new(kind.clone(), safety, state).await;
                 for (key, value) in bench
                     .keys()
                     .iter()
                     .flat_map(|key| values.map(|it| (key, it)))
                 {
-                    for op in Op::ALL.into_iter().filter(|op| op.is_for(&kind)) {
+                    for op in ops.iter().copied() {
                         bench.reset();
                         put(&bench, key, value);
                         let before = picture(&bench.client.server());
@@ -135,8 +150,12 @@ async fn no_pipeline_breaks_unnoticed() {
     let mut lost = 0;
     for kind in kinds() {
         for state in State::ALL {
+            let ops = ops(&kind, safety, state);
+            if ops.is_empty() {
+                continue;
+            }
             let mut bench = Bench::new(kind.clone(), safety, state).await;
-            for op in Op::ALL.into_iter().filter(|op| op.is_for(&kind)) {
+            for op in ops {
                 // The first two ask for a script that the server does not know yet.
                 for (fine, fault) in (0..4).flat_map(|fine| faults.iter().map(move |it| (fine, it)))
                 {
@@ -165,7 +184,10 @@ async fn no_pipeline_breaks_unnoticed() {
             }
         }
     }
-    assert!(lost > 1_000, "only {lost} effects without an answer");
+    assert!(
+        lost > 1_000 || !is_whole(),
+        "only {lost} effects without an answer"
+    );
 }
 
 /// A grant that is given back leaves a token that nobody has.
@@ -183,7 +205,7 @@ async fn looking_writes_nothing() {
             for state in State::ALL {
                 let bench = Bench::new(kind.clone(), safety, state).await;
                 for op in [Op::Inspect, Op::Count(CounterAction::Read)] {
-                    if !op.is_for(&kind) {
+                    if !op.is_for(&kind) || !is_about(&kind, safety, state, op) {
                         continue;
                     }
                     bench.reset();

@@ -5,6 +5,7 @@
 
 mod convert;
 mod program;
+mod replaced;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,7 +13,7 @@ use std::ffi::c_int;
 use std::rc::Rc;
 
 use mlua::state::{GcIncParams, GcMode};
-use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
+use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState};
 
 use super::redis::{
     NO_REPLICAS, OUT_OF_MEMORY, Outcome, READONLY, Refusal, Reply, Role, ScriptTime, Server,
@@ -20,6 +21,7 @@ use super::redis::{
 };
 use program::Flags;
 pub use program::Program;
+pub use replaced::{Replaced, concerns, replace};
 
 /// Lua, with the surroundings of a script. One for each thread; keeps nothing from one call to the next.
 #[derive(Debug)]
@@ -55,6 +57,8 @@ struct Running {
     commands: usize,
     clock_readings: usize,
     lacking: Option<String>,
+    /// How often it was looked whether it ends.
+    rounds: u32,
 }
 
 /// Globals of a server that the model leaves out.
@@ -77,6 +81,11 @@ const MISSING: [&str; 14] = [
 
 /// Lua collects garbage when its memory has grown to this much in percent: scripts leave a lot of it and keep nothing.
 const GC_PAUSE: c_int = 400;
+
+/// How many instructions of a changed script are run between two looks whether it ends, and after how many looks it is
+/// said not to.
+const INSTRUCTIONS: u32 = 100_000;
+const ROUNDS: u32 = 50;
 
 impl Interpreter {
     /// Starts Lua.
@@ -118,14 +127,39 @@ impl Interpreter {
     ///
     /// [`Unsupported`] if the text is no Lua or its first line is none that the model knows.
     pub fn load(&self, source: &str) -> Result<Program, Unsupported> {
-        if let Some(program) = self.loaded.borrow().get(source) {
+        let (source, changed) = replaced::current(source);
+        if let Some(program) = self.loaded.borrow().get(&*source) {
             return Ok(program.clone());
         }
-        let program = Program::compile(&self.lua, &self.environment, source)?;
+        if changed {
+            self.guard()?;
+        }
+        let program = Program::compile(&self.lua, &self.environment, &source)?;
         self.loaded
             .borrow_mut()
-            .insert(source.to_owned(), program.clone());
+            .insert(source.into_owned(), program.clone());
         Ok(program)
+    }
+
+    /// Stops scripts that do not end by themselves: those that are shipped do.
+    fn guard(&self) -> Result<(), Unsupported> {
+        let triggers = HookTriggers::new().every_nth_instruction(INSTRUCTIONS);
+        let running = Rc::clone(&self.running);
+        let stop = move |_: &Lua, _: &mlua::debug::Debug<'_>| {
+            let mut running = running.borrow_mut();
+            running.rounds += 1;
+            if running.rounds < ROUNDS {
+                return Ok(VmState::Continue);
+            }
+            running
+                .lacking
+                .get_or_insert_with(|| "a script that does not end".to_owned());
+            Err(mlua::Error::runtime("it does not end"))
+        };
+        let set = self.lua.set_hook(triggers, stop);
+        set.map_err(|error| Unsupported {
+            what: error.to_string(),
+        })
     }
 
     /// Runs a script on a server.
@@ -177,6 +211,7 @@ impl Interpreter {
         running.commands = 0;
         running.clock_readings = 0;
         running.lacking = None;
+        running.rounds = 0;
     }
 
     fn run(

@@ -125,6 +125,24 @@ pub(super) fn index(server: &mut Server, words: &[Bytes]) -> Outcome {
     Ok(Reply::bulk_or_nil(place.and_then(|place| list.get(place))))
 }
 
+pub(super) fn insert(server: &mut Server, words: &[Bytes]) -> Outcome {
+    let behind = match words[2].to_ascii_uppercase().as_slice() {
+        b"BEFORE" => 0,
+        b"AFTER" => 1,
+        _ => return Err(SYNTAX.into()),
+    };
+    let Some(list) = items(server, &words[1])? else {
+        return Ok(Reply::Int(0));
+    };
+    let Some(place) = list.iter().position(|item| *item == words[3]) else {
+        return Ok(Reply::Int(-1));
+    };
+    let now = server.expiry_now();
+    let list = server.keys.list_mut(&words[1], now)?;
+    list.insert(place + behind, words[4].clone());
+    Ok(Reply::count(list.len()))
+}
+
 pub(super) fn remove(server: &mut Server, words: &[Bytes]) -> Outcome {
     let count = integer_or_error(&words[2])?;
     if items(server, &words[1])?.is_none() {

@@ -1,6 +1,6 @@
 //! A modelled Redis server: enough of one to run lock scripts on, with a clock that tests move.
 //!
-//! Layers, lowest first: reply, value, numbers, keyspace, server, hashes, keys, lists, misc, sets, sorted, strings,
+//! Layers, lowest first: reply, value, numbers, keyspace, server, hashes, keys, lists, misc, scan, sets, sorted, strings,
 //! sorted_range, table, execute.
 
 mod execute;
@@ -11,6 +11,7 @@ mod lists;
 mod misc;
 mod numbers;
 mod reply;
+mod scan;
 mod server;
 mod sets;
 mod sorted;

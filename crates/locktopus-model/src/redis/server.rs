@@ -136,6 +136,16 @@ impl Server {
             .collect()
     }
 
+    /// Every key with its value and the moment at which it ends, which stay the same as long as nothing is written.
+    #[must_use]
+    pub fn picture(&self) -> Vec<(String, String)> {
+        let lines = self.keys.iter(self.expiry_now()).map(|(key, entry)| {
+            let value = format!("{} {:?}", entry.value, entry.expires_at);
+            (String::from_utf8_lossy(key).into_owned(), value)
+        });
+        lines.collect()
+    }
+
     /// Every key with its type, value and expiry, as text that can be compared.
     #[must_use]
     pub fn dump(&self) -> String {

@@ -8,6 +8,7 @@ use crate::redis::keys;
 use crate::redis::lists;
 use crate::redis::misc;
 use crate::redis::reply::Outcome;
+use crate::redis::scan;
 use crate::redis::server::Server;
 use crate::redis::sets;
 use crate::redis::sorted;
@@ -119,6 +120,7 @@ commands! {
     "incrby" 3 Grows First strings::incr_by;
     "info" -1 Reads None misc::info;
     "lindex" 3 Reads First lists::index;
+    "linsert" 5 Grows First lists::insert;
     "llen" 2 Reads First lists::len;
     "lpop" -2 Writes First lists::pop_left;
     "lpos" -3 Reads First lists::position;
@@ -136,6 +138,7 @@ commands! {
     "rpop" -2 Writes First lists::pop_right;
     "rpush" -3 Grows First lists::push_right;
     "sadd" -3 Grows First sets::add;
+    "scan" -2 Reads None scan::scan;
     "scard" 2 Reads First sets::len;
     "set" -3 Grows First strings::set;
     "setex" 4 Grows First strings::set_expiring_seconds;

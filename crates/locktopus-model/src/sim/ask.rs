@@ -54,6 +54,8 @@ pub(super) enum Ask {
         owner: Owner,
         mode: Mode,
         permits: i64,
+        /// What attempts asked for that may have left a place.
+        sought: Option<Sought>,
     },
     /// Move the expiry away.
     Extend {
@@ -77,6 +79,14 @@ impl Ask {
             Self::Subscribe | Self::Unsubscribe => None,
         }
     }
+}
+
+/// What every attempt of one owner asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sought {
+    pub(super) place_ms: i64,
+    pub(super) lease_ms: i64,
+    pub(super) tokens: i64,
 }
 
 /// One answer.
@@ -151,7 +161,7 @@ pub(super) struct Holder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Waiter {
     pub(super) owner: Owner,
-    /// Server time in milliseconds.
+    /// Server time in microseconds.
     pub(super) alive_until: i64,
     pub(super) lease_ms: i64,
     pub(super) tokens: i64,

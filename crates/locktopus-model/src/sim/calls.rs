@@ -9,7 +9,7 @@ use locktopus_protocol::scripts::{
 use crate::Rng;
 use crate::lua::Interpreter;
 use crate::redis::Unsupported;
-use crate::sim::ask::{Ask, Mode, Owner};
+use crate::sim::ask::{Ask, Mode, Owner, Sought};
 use crate::sim::kind::Kind;
 use crate::sim::wire::Wire;
 
@@ -37,6 +37,8 @@ pub struct Calls {
 const PROCESSES: u64 = 4;
 /// Leases in milliseconds, far apart from each other and from sums of [`LAPSES`].
 const LEASES: [i64; 3] = [60_000, 100_000, 200_000];
+/// For how long places are kept, in milliseconds.
+const PLACES: [i64; 2] = [50_000, 250_000];
 /// Times that may pass between two calls, in milliseconds.
 pub const LAPSES: [i64; 4] = [35_000, 35_000, 70_000, 140_000];
 
@@ -83,6 +85,11 @@ impl Calls {
             1
         };
         let lease_ms = *rng.pick(&LEASES);
+        let tokens = if mode.has_tokens() {
+            *rng.pick(&[1, 1, 16])
+        } else {
+            0
+        };
         let ask = match rng.below(20) {
             0..10 => Ask::Acquire {
                 owner,
@@ -90,13 +97,9 @@ impl Calls {
                 permits,
                 lease_ms,
                 not_after: *rng.pick(&[0, 0, clock + 1_000_000, clock - 1_000_000]),
-                tokens: if mode.has_tokens() {
-                    *rng.pick(&[1, 1, 16])
-                } else {
-                    0
-                },
+                tokens,
                 floor: *rng.pick(&[0, 0, 0, clock + 5_000]),
-                place_ms: *rng.pick(&[None, Some(50_000), Some(250_000)]),
+                place_ms: *rng.pick(&[None, Some(PLACES[0]), Some(PLACES[1])]),
                 recall: rng.permille(400),
                 first: rng.permille(300),
             },
@@ -104,6 +107,11 @@ impl Calls {
                 owner,
                 mode,
                 permits,
+                sought: rng.permille(500).then(|| Sought {
+                    place_ms: *rng.pick(&PLACES),
+                    lease_ms,
+                    tokens,
+                }),
             },
             15..17 => Ask::Extend {
                 owner,

@@ -123,23 +123,36 @@ impl Layout {
 
     /// Those who have a place in the queue on a server now, in order, the dead included.
     pub(super) fn waiters(&self, server: &Server) -> Vec<Waiter> {
-        let (Some(queue), Some(waiters)) = (self.entry(server, QUEUE), self.entry(server, WAITERS))
-        else {
+        let Some(queue) = self.entry(server, QUEUE) else {
             return Vec::new();
         };
-        let Value::Hash(records) = &waiters.value else {
-            return Vec::new();
-        };
-        let record = |owner: &Vec<u8>| {
-            let record = records.iter().find(|(name, _)| name == owner)?;
-            waiter(text(owner), &words(&record.1))
+        let records = self.entry(server, WAITERS).map(|entry| &entry.value);
+        let record = |owner: &[u8]| match records {
+            Some(Value::Hash(records)) => records.iter().find(|(name, _)| name == owner),
+            _ => None,
         };
         match &queue.value {
             Value::Sorted(queue) => queue
                 .iter()
-                .filter_map(|(_, owner)| record(owner))
+                .filter_map(|(ticket, member)| {
+                    let (place, mut waiter) = in_line(member)?;
+                    let note = record(waiter.owner.as_bytes());
+                    let note = note.and_then(|(_, until)| words(until).parse::<i64>().ok());
+                    let note = note.map(|until| until * 1_000);
+                    let ticket = score(*ticket);
+                    // The clock was set back since: the ticket would be alive for as long as that.
+                    let ahead = ticket - server.clock >= place * 125;
+                    waiter.alive_until = match note {
+                        Some(note) if ahead => note,
+                        note => (ticket + place * 1_000).max(note.unwrap_or(0)),
+                    };
+                    Some(waiter)
+                })
                 .collect(),
-            Value::List(queue) => queue.iter().filter_map(record).collect(),
+            Value::List(queue) => queue
+                .iter()
+                .filter_map(|owner| waiter(text(owner), &words(&record(owner)?.1)))
+                .collect(),
             _ => Vec::new(),
         }
     }
@@ -196,9 +209,13 @@ fn expiry(entry: &Entry) -> Option<i64> {
 }
 
 /// A lease written down as server time in milliseconds; it is over at that moment.
-#[allow(clippy::cast_possible_truncation, reason = "milliseconds since 1970")]
-fn score_micros(score: f64) -> i64 {
-    score as i64 * 1_000
+fn score_micros(milliseconds: f64) -> i64 {
+    score(milliseconds) * 1_000
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "a time since 1970")]
+fn score(score: f64) -> i64 {
+    score as i64
 }
 
 /// `<permits> <owner>`.
@@ -235,11 +252,32 @@ fn permits(server: &Server, members: &[(f64, Vec<u8>)]) -> Vec<Holder> {
     holders
 }
 
-/// A record is `<alive until, ms> <lease, ms> <tokens> <permits> <mode> <inbox channel>`.
+/// What a fair lock's waiter writes down: `<alive until, ms> <lease, ms> <tokens> <permits> <mode> <inbox channel>`.
 fn waiter(owner: Owner, record: &str) -> Option<Waiter> {
+    let (alive_until, mut waiter, inbox) = asked(record)?;
+    waiter.owner = owner;
+    waiter.alive_until = alive_until * 1_000;
+    waiter.inbox = inbox.as_bytes().to_vec();
+    Some(waiter)
+}
+
+/// The member of another queue, `<place, ms> <lease, ms> <tokens> <permits> <mode> <length of the owner> <owner> <inbox channel>`:
+/// its place, and the waiter.
+fn in_line(member: &[u8]) -> Option<(i64, Waiter)> {
+    let member = words(member);
+    let (place, mut waiter, rest) = asked(&member)?;
+    let (length, rest) = rest.split_once(' ')?;
+    let (owner, inbox) = rest.split_at_checked(length.parse().ok()?)?;
+    waiter.owner = owner.into();
+    waiter.inbox = inbox.strip_prefix(' ')?.as_bytes().to_vec();
+    Some((place, waiter))
+}
+
+/// A first number, what a waiter asked for, and the rest.
+fn asked(record: &str) -> Option<(i64, Waiter, &str)> {
     let mut parts = record.splitn(6, ' ');
     let mut next = || parts.next()?.parse::<i64>().ok();
-    let (alive_until, lease_ms, tokens, permits) = (next()?, next()?, next()?, next()?);
+    let (first, lease_ms, tokens, permits) = (next()?, next()?, next()?, next()?);
     let mode = match parts.next()? {
         "x" | "m" | "f" => Mode::Exclusive,
         "r" => Mode::Read,
@@ -247,16 +285,16 @@ fn waiter(owner: Owner, record: &str) -> Option<Waiter> {
         "s" | "p" => Mode::Permits,
         _ => return None,
     };
-    let inbox = parts.next()?.as_bytes().to_vec();
-    Some(Waiter {
-        owner,
-        alive_until,
+    let waiter = Waiter {
+        owner: Owner::from(""),
+        alive_until: 0,
         lease_ms,
         tokens,
         permits,
         mode,
-        inbox,
-    })
+        inbox: Vec::new(),
+    };
+    Some((first, waiter, parts.next()?))
 }
 
 fn text(bytes: &[u8]) -> Owner {

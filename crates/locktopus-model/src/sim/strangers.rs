@@ -19,7 +19,8 @@ pub(super) struct Strangers {
     others: Vec<Calls>,
     own: Calls,
     patch: Option<Patch>,
-    programs: RefCell<HashMap<String, Rc<Program>>>,
+    /// By name as well: scripts of one text may differ once they are patched.
+    programs: RefCell<HashMap<(&'static str, String), Rc<Program>>>,
 }
 
 /// A call and what came of it.
@@ -100,18 +101,17 @@ impl Strangers {
             keys,
             arguments,
         } = call;
-        let known = self.programs.borrow().get(&source).cloned();
+        let key = (script, source);
+        let known = self.programs.borrow().get(&key).cloned();
         let program = match known {
             Some(program) => program,
             None => {
                 let text = match &self.patch {
-                    Some(patch) => patch.apply_to(script, &source)?,
-                    None => source.as_str().into(),
+                    Some(patch) => patch.apply_to(script, &key.1)?,
+                    None => key.1.as_str().into(),
                 };
                 let program = Rc::new(lua.load(&text)?);
-                self.programs
-                    .borrow_mut()
-                    .insert(source, Rc::clone(&program));
+                self.programs.borrow_mut().insert(key, Rc::clone(&program));
                 program
             }
         };

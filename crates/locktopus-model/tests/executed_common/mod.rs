@@ -1,5 +1,7 @@
 //! Locks on a modelled server in all sorts of states, and everything that can be asked of a backend about them.
 
+mod about;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +14,8 @@ use locktopus_model::ModelClient;
 use locktopus_model::redis::{ScriptTime, Server};
 use locktopus_protocol::{BackendOptions, Keys, RedisBackend};
 use tokio::time::Instant;
+
+pub(crate) use about::{is_about, is_whole};
 
 /// Longer than any case takes.
 const LONG: Duration = Duration::from_secs(60);

@@ -13,6 +13,8 @@ enum Arg {
     Place,
     Millis,
     Seconds,
+    /// One of these words.
+    Word(&'static [&'static str]),
     /// One of these options, each with its arguments, any number of times.
     Options(&'static [(&'static str, &'static [Self])]),
     /// What comes before, several times.
@@ -21,7 +23,7 @@ enum Arg {
     Perhaps(&'static [Self]),
 }
 
-use Arg::{Bound, Integer, Key, Millis, More, Options, Perhaps, Place, Score, Seconds, Text};
+use Arg::{Bound, Integer, Key, Millis, More, Options, Perhaps, Place, Score, Seconds, Text, Word};
 
 const EXPIRE: Arg = Options(&[
     ("NX", &[]),
@@ -58,6 +60,8 @@ const LPOS: Arg = Options(&[
     ("COUNT", &[Place]),
     ("MAXLEN", &[Place]),
 ]);
+
+const SIDE: Arg = Word(&["BEFORE", "before", "AFTER", "x"]);
 
 const COMMANDS: &[(&str, &[Arg])] = &[
     ("GET", &[Key]),
@@ -102,6 +106,7 @@ const COMMANDS: &[(&str, &[Arg])] = &[
     ("LINDEX", &[Key, Place]),
     ("LLEN", &[Key]),
     ("LREM", &[Key, Place, Text]),
+    ("LINSERT", &[Key, SIDE, Text, Text]),
     ("LPOS", &[Key, Text, LPOS]),
     ("ZADD", &[Key, ZADD, Score, Text, More(&[Score, Text])]),
     ("ZADD", &[Key, Score, Text, More(&[Score, Text])]),
@@ -149,6 +154,7 @@ fn add(rng: &mut Rng, arg: Arg, words: &mut Vec<String>) {
     match arg {
         Key => words.push(text(&["k1", "k2", "k3", "k4", "k5", "k6"], rng)),
         Text => words.push(text(&["a", "b", "c", "d", "ab", "7", ""], rng)),
+        Word(choices) => words.push(text(choices, rng)),
         Integer => words.push(text(INTEGERS, rng)),
         Score => words.push(text(SCORES, rng)),
         Bound => words.push(text(BOUNDS, rng)),

@@ -1,10 +1,12 @@
 //! A real server beside a modelled one: both get the same, both must answer the same.
 
+pub(crate) mod alike;
 pub(crate) mod grammar;
 pub(crate) mod wire;
 
 use std::time::Instant;
 
+use alike::{SPARE, alike, sorted, text};
 use locktopus_model::lua::Interpreter;
 use locktopus_model::redis::{Reply, ScriptTime, Server};
 use locktopus_testbed::topology::{Deployment, ProviderKind, Spec, TopologyKind, start};
@@ -118,9 +120,9 @@ impl Pair {
         let sets = ["\"SMEMBERS\"", "\"HGETALL\"", "\"EVAL\" \"return"];
         let any_order = sets.iter().any(|set| sent.starts_with(set));
         let same = if any_order {
-            alike(&sorted(real), &sorted(modelled))
+            alike(&sorted(real), &sorted(modelled), SPARE)
         } else {
-            alike(real, modelled)
+            alike(real, modelled, SPARE)
         };
         let last = &self.history[self.history.len().saturating_sub(40)..];
         let (real, modelled) = (text(real), text(modelled));
@@ -167,46 +169,6 @@ impl Pair {
     }
 }
 
-/// Whether two replies are the same, but for time that passed between them.
-fn alike(real: &Reply, modelled: &Reply) -> bool {
-    match (real, modelled) {
-        // Milliseconds left of an expiry: two seconds to spare on a slow machine.
-        (Reply::Int(a), Reply::Int(b)) => {
-            let expiry = (1_000..10_000_000_000).contains(a);
-            a == b || (expiry && a.abs_diff(*b) < 2_000) || (*a > 0 && is_time(*a, *b))
-        }
-        (Reply::Array(a), Reply::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(a, b))
-        }
-        (Reply::Error(a), Reply::Error(b)) => plain(a) == plain(b),
-        _ => real == modelled,
-    }
-}
-
-fn sorted(reply: &Reply) -> Reply {
-    let Reply::Array(items) = reply else {
-        return reply.clone();
-    };
-    let mut items: Vec<Reply> = items.iter().map(sorted).collect();
-    items.sort_by_key(text);
-    Reply::Array(items)
-}
-
-/// Absolute times in milliseconds.
-fn is_time(a: i64, b: i64) -> bool {
-    (1_000_000_000_000..10_000_000_000_000).contains(&a) && a.abs_diff(b) < 2_000
-}
-
-/// A server adds to the error of a script where it happened.
-fn plain(error: &str) -> &str {
-    error
-        .split(" script: ")
-        .next()
-        .unwrap_or(error)
-        .trim_end_matches(". ")
-        .trim_end_matches('.')
-}
-
 pub(crate) fn words(words: &[&str]) -> Vec<Vec<u8>> {
     words.iter().map(|word| word.as_bytes().to_vec()).collect()
 }
@@ -216,15 +178,4 @@ fn shown(command: &[Vec<u8>]) -> String {
         .iter()
         .map(|word| format!("{:?}", String::from_utf8_lossy(word)));
     words.collect::<Vec<_>>().join(" ")
-}
-
-fn text(reply: &Reply) -> String {
-    match reply {
-        Reply::Bulk(bytes) => format!("{:?}", String::from_utf8_lossy(bytes)),
-        Reply::Array(items) => {
-            let items: Vec<String> = items.iter().map(text).collect();
-            format!("[{}]", items.join(", "))
-        }
-        other => format!("{other:?}"),
-    }
 }

@@ -5,8 +5,10 @@ use std::net::{SocketAddr, TcpStream};
 
 use locktopus_model::redis::Reply;
 
+#[derive(Debug)]
 pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
+    out: Vec<u8>,
 }
 
 impl Connection {
@@ -15,18 +17,30 @@ impl Connection {
         stream.set_nodelay(true).unwrap();
         Self {
             stream: BufReader::new(stream),
+            out: Vec::new(),
         }
     }
 
     pub(crate) fn ask(&mut self, words: &[Vec<u8>]) -> Reply {
-        let mut out = format!("*{}\r\n", words.len()).into_bytes();
+        self.put(words);
+        self.flush();
+        self.reply()
+    }
+
+    /// Keeps a command for [`flush`](Self::flush), which sends many at once.
+    pub(crate) fn put(&mut self, words: &[Vec<u8>]) {
+        let out = &mut self.out;
+        out.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
         for word in words {
             out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
             out.extend_from_slice(word);
             out.extend_from_slice(b"\r\n");
         }
-        self.stream.get_mut().write_all(&out).unwrap();
-        self.reply()
+    }
+
+    pub(crate) fn flush(&mut self) {
+        self.stream.get_mut().write_all(&self.out).unwrap();
+        self.out.clear();
     }
 
     /// Reads and forgets until the connection ends.
@@ -35,7 +49,8 @@ impl Connection {
         while self.stream.read(&mut nowhere).is_ok_and(|count| count > 0) {}
     }
 
-    fn reply(&mut self) -> Reply {
+    /// The next reply.
+    pub(crate) fn reply(&mut self) -> Reply {
         let mut line = Vec::new();
         self.stream.read_until(b'\n', &mut line).unwrap();
         let line = String::from_utf8(line).unwrap();

@@ -15,7 +15,7 @@ pub(super) enum Wait {
 const FIRST_ATTEMPT: Micros = 50 * MS;
 
 /// One acquisition under way.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Acquisition {
     pub(super) owner: Owner,
     pub(super) mode: Mode,

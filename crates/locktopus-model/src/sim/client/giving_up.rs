@@ -2,8 +2,8 @@
 
 use super::acquisition::Acquisition;
 use super::{Act, Process, Purpose};
-use crate::sim::ask::{Mode, Owner};
-use crate::sim::rules::{Flaw, Micros};
+use crate::sim::ask::Sought;
+use crate::sim::rules::{Flaw, MS};
 
 impl Process {
     pub(super) fn give_up_owner(&mut self, task: usize) {
@@ -12,15 +12,14 @@ impl Process {
             return;
         };
         let old = std::mem::replace(&mut acquisition.owner, owner);
-        let (mode, permits) = (acquisition.mode, acquisition.permits);
-        let (late, place) = (
-            acquisition.may_arrive_late(),
-            self.rules.place(acquisition.strategy),
-        );
+        let left = Acquisition {
+            owner: old,
+            ..acquisition.clone()
+        };
         acquisition.unsettled = false;
         acquisition.place = None;
         acquisition.late_attempt = false;
-        self.reap_attempt(old, mode, permits, late, place);
+        self.reap_attempt(left);
     }
 
     /// Leaves an acquisition at any point, and gives back whatever it may have taken.
@@ -30,28 +29,38 @@ impl Process {
             return;
         };
         if acquisition.unsettled || acquisition.late_attempt {
-            let late = acquisition.may_arrive_late();
-            let Acquisition {
-                owner,
-                mode,
-                permits,
-                strategy,
-                ..
-            } = acquisition;
-            self.reap_attempt(owner, mode, permits, late, self.rules.place(strategy));
+            self.reap_attempt(acquisition);
         }
         self.calls
             .retain(|_, call| !matches!(call.purpose, Purpose::Attempt(it) if it == task));
     }
 
-    fn reap_attempt(&mut self, owner: Owner, mode: Mode, permits: i64, late: bool, place: Micros) {
+    fn reap_attempt(&mut self, left: Acquisition) {
+        let late = left.may_arrive_late();
+        let place = self.rules.place(left.strategy);
+        let tokens = if left.mode.has_tokens() {
+            self.rules.tokens
+        } else {
+            0
+        };
+        let sought = left.queues(&self.rules).then_some(Sought {
+            place_ms: place / MS,
+            lease_ms: self.rules.lease / MS,
+            tokens,
+        });
+        let Acquisition {
+            owner,
+            mode,
+            permits,
+            ..
+        } = left;
         self.spare_owner = Some(owner.clone());
         self.acts.push(Act::GaveUp {
             owner: owner.clone(),
         });
         if !self.rules.is(Flaw::NeverCancels) {
             let until = self.now + self.rules.lease + place + self.rules.call_timeout;
-            self.owe(owner, mode, permits, until, late);
+            self.owe(owner, mode, permits, until, late, sought);
         }
     }
 }

@@ -182,7 +182,7 @@ impl Process {
         };
         if !self.rules.is(Flaw::DropsNothing) {
             let until = self.now + self.rules.lease + self.rules.call_timeout;
-            self.owe(owner, mode, permits, until, late_attempt);
+            self.owe(owner, mode, permits, until, late_attempt, None);
         }
     }
 
@@ -217,6 +217,7 @@ impl Process {
             owner: owner.clone(),
             mode,
             permits,
+            sought: None,
         };
         let deadline = self.now + self.rules.call_timeout;
         let call = self.send(Purpose::Release(task), ask, deadline);

@@ -1,7 +1,7 @@
 //! What is given back in the background. Mirrors `reaper.rs` of the core.
 
 use super::{Process, Purpose, Timer};
-use crate::sim::ask::{Answer, Ask, Mode, Owner};
+use crate::sim::ask::{Answer, Ask, Mode, Owner, Sought};
 use crate::sim::rules::{Flaw, MS, Micros};
 
 const FIRST_PAUSE: Micros = 20 * MS;
@@ -20,6 +20,8 @@ pub(super) struct Debt {
     pause: Micros,
     /// A release that a task waits for; it is a debt only once that failed.
     awaited: Option<u64>,
+    /// What attempts asked for that may have left a place.
+    sought: Option<Sought>,
 }
 
 impl Process {
@@ -31,9 +33,13 @@ impl Process {
         permits: i64,
         until: Micros,
         late_attempt: bool,
+        sought: Option<Sought>,
     ) {
-        let debt = self.note_debt(owner, mode, permits, until, late_attempt, None);
-        self.settle(debt);
+        let id = self.note_debt(owner, mode, permits, until, late_attempt, None);
+        if let Some(debt) = self.debts.get_mut(&id) {
+            debt.sought = sought;
+        }
+        self.settle(id);
     }
 
     /// Notes what becomes a debt if a release gets no answer.
@@ -68,6 +74,7 @@ impl Process {
             look_again,
             pause: FIRST_PAUSE,
             awaited,
+            sought: None,
         };
         self.debts.insert(id, debt);
         id
@@ -95,6 +102,7 @@ impl Process {
             return;
         };
         let (owner, mode, permits) = (debt.owner.clone(), debt.mode, debt.permits);
+        let sought = debt.sought;
         let deadline = self.now + self.rules.call_timeout;
         self.send(
             Purpose::Reap(id),
@@ -102,6 +110,7 @@ impl Process {
                 owner,
                 mode,
                 permits,
+                sought,
             },
             deadline,
         );

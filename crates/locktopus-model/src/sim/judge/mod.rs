@@ -106,7 +106,6 @@ pub(super) struct Before {
     /// The lock is left to those who cannot queue.
     open: bool,
     /// Server time in milliseconds.
-    now_ms: i64,
     micros: i64,
 }
 
@@ -199,7 +198,6 @@ impl Judge {
             free: wire.layout.free(server),
             listening: node.heard(),
             open: wire.layout.is_open(server),
-            now_ms: server.clock / 1_000,
             micros: server.clock,
         }
     }
@@ -258,7 +256,7 @@ impl Judge {
         self.check(holders.is_empty(), now, Invariant::NothingLeft, || {
             format!("somebody still holds the lock: {holders:?}")
         });
-        let alive = |waiter: &Waiter| waiter.alive_until > node.server.clock / 1_000;
+        let alive = |waiter: &Waiter| waiter.alive_until > node.server.clock;
         let waiters: Vec<Waiter> = wire
             .layout
             .waiters(&node.server)
@@ -300,7 +298,7 @@ impl Before {
 
     /// Whether somebody in the queue is certainly alive and can be told. A script's clock may go on while it runs.
     fn is_ready(&self, waiter: &Waiter) -> bool {
-        let alive = waiter.alive_until * 1_000 > self.micros + SCRIPT;
+        let alive = waiter.alive_until > self.micros + SCRIPT;
         alive && self.listening.contains(&waiter.inbox)
     }
 

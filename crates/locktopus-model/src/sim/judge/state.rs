@@ -91,7 +91,7 @@ impl Judge {
     fn judge_newcomer(&mut self, run: &Execution<'_>, holder: &Holder) {
         let asked = matches!(run.ask, Ask::Acquire { owner, .. } if *owner == holder.owner);
         let waited = run.before.waiter(&holder.owner);
-        let alive = waited.is_some_and(|waiter| waiter.alive_until > run.before.now_ms);
+        let alive = waited.is_some_and(|waiter| waiter.alive_until > run.before.micros);
         self.check(asked || alive, run.now, Invariant::OwnerChange, || {
             format!("{:?} made {} the holder", run.ask, holder.owner)
         });
@@ -181,11 +181,10 @@ impl Judge {
             _ => false,
         };
         // A waiter that does not listen is passed over, but only when it would have been its turn.
-        let now_ms = after.now_ms;
         let alive = after
             .waiters
             .iter()
-            .filter(|waiter| waiter.alive_until > now_ms);
+            .filter(|waiter| waiter.alive_until > after.micros);
         let mut next = alive.take_while(|it| hands_on && after.has_room(it.mode, it.permits));
         if let Some(next) = next.find(|it| after.is_ready(it) && !after.open) {
             let owner = next.owner.clone();

@@ -56,8 +56,8 @@ pub(super) const fn mixed(
 /// A token is published, and only those who were counted hearing it are given the lock.
 pub(super) const TOKEN_FIRST: [&str; 2] = [
     "      if listens(inbox, owner) then\n        local token = reserve(math.max(1, tonumber(tokens)), 0)\n        \
-     leave(owner)\n        take(owner, lease, mode, permits)\n        say(inbox, string.format('%.0f', token), owner)\n",
+     leave(owner, record)\n        take(owner, lease, mode, permits)\n        say(inbox, string.format('%.0f', token), owner)\n",
     "      local token = reserve(math.max(1, tonumber(tokens)), 0)\n      \
      if say(inbox, string.format('%.0f', token), owner) ~= 0 then\n        \
-     leave(owner)\n        take(owner, lease, mode, permits)\n",
+     leave(owner, record)\n        take(owner, lease, mode, permits)\n",
 ];

@@ -159,6 +159,7 @@ impl Wire {
                 owner,
                 mode,
                 permits,
+                sought,
             } => {
                 let mut arguments = vec![
                     bytes(owner),
@@ -178,6 +179,12 @@ impl Wire {
                     == 0
                 {
                     arguments.push(b"1".to_vec());
+                }
+                if let Some(sought) = sought {
+                    arguments.resize(9, Vec::new());
+                    let numbers = [sought.place_ms, sought.lease_ms, sought.tokens];
+                    arguments.extend(numbers.map(number));
+                    arguments.push(self.channels(process)[1].clone());
                 }
                 Some((
                     &self.programs(*mode).release,

@@ -1,0 +1,168 @@
+//! Edges of what is a number: semaphores and latches; and of extensions.
+
+use locktopus_model::redis::Reply;
+
+use super::common::{Bench, ME, show};
+
+/// Permits whose lease ends within this millisecond are free already, in its second half.
+#[test]
+fn permits_that_end_now_are_counted_as_free() {
+    let keys = ["n", "t", "q", "w", "s", "kind", "p"];
+    for (script, kind, member) in [
+        ("semaphore_read", "semaphore", "2 x"),
+        ("permits_read", "permit_semaphore", "0123456789abcdef"),
+    ] {
+        for (micros, free) in [(0, 0), (400, 0), (600, 1), (1_000, 1)] {
+            let mut bench = Bench::new();
+            let now = bench.server.clock / 1_000;
+            bench.server.clock = now * 1_000 + micros;
+            bench.command("SET n 3");
+            bench.command(&format!("SET kind {kind}"));
+            let end = (now + 1).to_string().into_bytes();
+            let add = [
+                b"ZADD".to_vec(),
+                b"s".to_vec(),
+                end,
+                member.as_bytes().to_vec(),
+            ];
+            bench.server.command(&add).unwrap();
+            let each = if member.starts_with('2') { 2 } else { 1 };
+            let value = 3 + free * each;
+            let answer = bench.eval(script, &keys, &[]);
+            assert_eq!(answer, format!("[{value} 0]"), "{script} at {micros}");
+        }
+    }
+}
+
+/// Whether the server refused to look, or the lock is something else, is told apart.
+#[test]
+fn an_extension_that_may_not_look_is_not_one_that_is_lost() {
+    for (script, key, argument, lost) in [
+        ("lock_extend", "k", ME, "[-1]"),
+        ("mutex_extend", "k", ME, "[-1]"),
+        ("write_lock_extend", "k", ME, "[-1]"),
+    ] {
+        let mut bench = Bench::new();
+        bench.command("SADD k x");
+        assert_eq!(
+            bench.eval(script, &[key], &["1000", argument]),
+            lost,
+            "{script}"
+        );
+        bench.fail(1, "NOPERM no");
+        assert_eq!(
+            bench.eval(script, &[key], &["1000", argument]),
+            "[-2]",
+            "{script}"
+        );
+    }
+    let mut bench = Bench::new();
+    bench.command("SADD k x");
+    assert_eq!(
+        bench.eval("read_lock_extend", &["k", "o"], &["1000", ME]),
+        "[0]"
+    );
+    bench.fail(1, "NOPERM no");
+    assert_eq!(
+        bench.eval("read_lock_extend", &["k", "o"], &["1000", ME]),
+        "[-2]"
+    );
+    for (script, first, second) in [
+        ("semaphore_extend", ME, "1"),
+        ("permit_semaphore_extend", "0123456789abcd\0\0", "1"),
+    ] {
+        let mut bench = Bench::new();
+        bench.command("SADD k x");
+        assert_eq!(
+            bench.eval(script, &["k"], &["1000", first, second]),
+            "[0]",
+            "{script}"
+        );
+        bench.fail(2, "NOPERM no");
+        assert_eq!(
+            bench.eval(script, &["k"], &["1000", first, second]),
+            "[-2]",
+            "{script}"
+        );
+    }
+}
+
+/// A lease that ends now has ended, and an extension brings no permit back.
+#[test]
+fn permits_are_extended_before_they_end_and_only_those_that_are_there() {
+    for (off, answer) in [(-1, "[0]"), (0, "[0]"), (1, "[1]")] {
+        let mut bench = Bench::new();
+        let now = bench.server.clock / 1_000;
+        bench.server.clock = now * 1_000;
+        let (end, longer) = (now + off, now + 5_000);
+        bench.command(&format!("ZADD s {end} 1:{ME}"));
+        // A space stands between the number and the owner.
+        let member = format!("2 {ME}").into_bytes();
+        let add = [
+            b"ZADD".to_vec(),
+            b"s".to_vec(),
+            end.to_string().into_bytes(),
+            member,
+        ];
+        bench.server.command(&add).unwrap();
+        let extended = bench.eval("semaphore_extend", &["s"], &["5000", ME, "2"]);
+        assert_eq!(extended, answer, "{off}");
+        let kept = show(&bench.command("ZRANGE s 0 -1 WITHSCORES"));
+        let left = if answer == "[1]" { longer } else { end };
+        assert!(kept.contains(&format!("2 {ME} {left}")), "{off}: {kept}");
+        // Of two permits of one acquisition the first is left.
+        let permit = "0123456789abcd\0\0";
+        bench.command(&format!("ZADD p {end} {permit}"));
+        let extended = bench.eval("permit_semaphore_extend", &["p"], &["5000", permit, "2"]);
+        assert_eq!(extended, answer, "{off}");
+        let kept = show(&bench.command("ZRANGE p 0 -1 WITHSCORES"));
+        assert_eq!(kept, format!("[{permit} {left}]"), "{off}");
+    }
+}
+
+/// A number that nobody says the kind of is a latch's, unless somebody holds permits beside it.
+#[test]
+fn a_latch_is_told_from_semaphores_by_their_holders() {
+    let keys = ["n", "kind", "s", "p"];
+    let count = [&keys[..], &["answer"]].concat();
+    for holders in ["s", "p"] {
+        let mut bench = Bench::new();
+        bench.command("SET n 2");
+        assert_eq!(bench.eval("latch_read", &keys, &[]), "[2 0]");
+        let later = bench.server.clock / 1_000 + 1_000;
+        bench.command(&format!("ZADD {holders} {later} x"));
+        let other = "WRONGKIND 0 a number (semaphore, permit_semaphore or latch)";
+        let read = bench.eval("latch_read", &keys, &[]);
+        let down = ["count_down", "0", "PUBLISH", "c", "1000"];
+        // Which kind it is, nobody says.
+        assert!(read.starts_with(other), "{holders}: {read}");
+        let changed = bench.eval("latch", &count, &down);
+        assert!(changed.starts_with(other), "{holders}: {changed}");
+        assert_eq!(show(&bench.command("GET n")), "2");
+    }
+    // What ends, ends when it would have.
+    let mut bench = Bench::new();
+    bench.command("SET n 2 PX 5000");
+    bench.command("SET kind latch");
+    let down = ["count_down", "0", "PUBLISH", "c", "1000"];
+    assert_eq!(bench.eval("latch", &count, &down), "[1 1]");
+    assert_eq!(bench.command("PTTL n"), Reply::Int(5_000));
+}
+
+/// Who looks at a number, or ends its holds, is told whose it is.
+#[test]
+fn a_number_of_another_kind_is_named() {
+    let keys = ["n", "t", "q", "w", "s", "kind", "p"];
+    for kind in ["semaphore", "permit_semaphore"] {
+        let mut bench = Bench::new();
+        bench.command("SET n 2");
+        bench.command("SET kind latch");
+        for (script, arguments) in [
+            (format!("{kind}_inspect"), vec![]),
+            (format!("{kind}_evict"), vec!["PUBLISH", "c", "0", "0"]),
+        ] {
+            let answer = bench.eval(&script, &keys, &arguments);
+            assert_eq!(answer, "WRONGKIND 0 latch", "{script}");
+        }
+    }
+}

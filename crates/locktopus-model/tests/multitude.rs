@@ -1,0 +1,222 @@
+//! Many at once: scripts do a bounded part of the work, and whoever comes next goes on; numbers of permits need two bytes.
+#![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
+
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "precise_common/mod.rs"]
+mod common;
+
+use std::time::Duration;
+
+use common::Lock;
+use locktopus_core::{
+    AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, LockBackend as _, LockKind,
+    OwnerId, ReleaseOutcome, ReleaseRequest,
+};
+use locktopus_model::redis::Reply;
+use locktopus_protocol::Keys;
+use tokio::time::Instant;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(1)
+}
+
+/// What the free permits are, and who holds one until when, in ms.
+fn permits(lock: &Lock) -> (i64, Vec<(Vec<u8>, i64)>) {
+    let names = Keys::of(&lock.target).names;
+    let ask = |words: &[&str]| {
+        let words: Vec<_> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+        lock.client.server().command(&words).unwrap()
+    };
+    let number = |reply: &Reply| -> i64 {
+        let text = String::from_utf8_lossy(reply.bytes()).into_owned();
+        text.parse().unwrap()
+    };
+    let free = number(&ask(&["GET", &names[0]]));
+    let held = ask(&["ZRANGE", &names[4], "0", "-1", "WITHSCORES"]);
+    let held = held.items().chunks(2);
+    let held = held.map(|pair| (pair[0].bytes().to_vec(), number(&pair[1])));
+    (free, held.collect())
+}
+
+async fn attempt(lock: &Lock, owner: &OwnerId, permits: u32) -> AttemptOutcome {
+    let attempt = AcquireAttempt {
+        permits,
+        ..AcquireAttempt::new(lock.target.clone(), owner.clone(), MINUTE, soon())
+    };
+    lock.backend.attempt(&attempt).await.unwrap()
+}
+
+/// Each permit of an acquisition is a member of its own, told by a number in two bytes.
+#[tokio::test(start_paused = true)]
+async fn an_acquisition_has_extends_and_returns_all_of_its_permits() {
+    for many in [1_u16, 255, 256, 257, 1_000, 1_001, 1_100] {
+        let lock = Lock::of_many(LockKind::Permits, 2_000).await;
+        let owner = LockKind::Permits.new_owner();
+        let now = lock.client.server().clock / 1_000;
+        let numbered = |left: i64| {
+            let mut held: Vec<_> = (0..many)
+                .map(|number| {
+                    let permit = [&owner.expose()[..14], &number.to_be_bytes()].concat();
+                    (permit, now + left)
+                })
+                .collect();
+            held.sort();
+            (2_000 - i64::from(many), held)
+        };
+        lock.take_permits(&owner, MINUTE, u32::from(many)).await;
+        assert_eq!(permits(&lock), numbered(60_000), "{many} taken");
+        let shown = lock.inspect().await;
+        assert_eq!(shown.holders.len(), usize::from(many.min(1_000)), "{many}");
+
+        let longer = ExtendRequest {
+            permits: u32::from(many),
+            ..ExtendRequest::new(lock.target.clone(), owner.clone(), 2 * MINUTE)
+        };
+        let extended = lock.backend.extend(&[longer], soon()).await;
+        assert!(
+            matches!(extended[..], [Ok(ExtendOutcome::Extended)]),
+            "{extended:?}"
+        );
+        assert_eq!(permits(&lock), numbered(120_000), "{many} extended");
+
+        let release = ReleaseRequest {
+            permits: u32::from(many),
+            ..ReleaseRequest::new(lock.target.clone(), owner.clone(), soon())
+        };
+        let released = lock.backend.release(&release).await.unwrap();
+        assert_eq!(released, ReleaseOutcome::Released, "{many}");
+        assert_eq!(permits(&lock), (2_000, Vec::new()), "{many} returned");
+    }
+}
+
+/// A script takes back at most so many permits of the dead; the next goes on.
+#[tokio::test(start_paused = true)]
+async fn permits_of_many_dead_come_back_by_and_by() {
+    for (kind, at_once) in [(LockKind::Permits, 256_u32), (LockKind::Semaphore, 64)] {
+        let all = at_once + 6;
+        let lock = Lock::of_many(kind.clone(), u64::from(all)).await;
+        for _ in 0..all {
+            lock.take_permits(&kind.new_owner(), MINUTE, 1).await;
+        }
+        lock.pass(MINUTE + MILLISECOND);
+        let owner = kind.new_owner();
+        let blocked = attempt(&lock, &owner, at_once + 1).await;
+        assert!(
+            matches!(blocked, AttemptOutcome::Held { .. }),
+            "{kind:?}: {blocked:?}"
+        );
+        let (free, held) = permits(&lock);
+        assert_eq!((free, held.len()), (i64::from(at_once), 6), "{kind:?}");
+        let granted = attempt(&lock, &owner, all).await;
+        assert!(
+            matches!(granted, AttemptOutcome::Granted { .. }),
+            "{kind:?}: {granted:?}"
+        );
+    }
+}
+
+/// A writer that leaves lets 64 readers in and asks the next to look, who lets in the others.
+#[tokio::test(start_paused = true)]
+async fn a_crowd_of_readers_is_let_in_by_two_scripts() {
+    let lock = Lock::of(LockKind::Read).await;
+    let writing = lock.as_kind(LockKind::Write);
+    let _heard = lock.listen().await;
+    let writer = LockKind::Write.new_owner();
+    writing.take(&writer, MINUTE).await;
+    let readers = [(); 70].map(|()| LockKind::Read.new_owner());
+    for reader in &readers {
+        lock.wait(reader, MINUTE, MINUTE).await;
+    }
+    assert_eq!(writing.release(&writer).await, ReleaseOutcome::Released);
+    let state = lock.inspect().await;
+    assert_eq!((state.holders.len(), state.waiters.len()), (64, 6));
+    lock.wait_or_take(&readers[64], MINUTE).await;
+    let state = lock.inspect().await;
+    assert_eq!((state.holders.len(), state.waiters.len()), (70, 0));
+}
+
+/// Who is shown are the first thousand.
+#[tokio::test(start_paused = true)]
+async fn the_first_thousand_of_a_line_are_shown() {
+    for kind in [LockKind::Reentrant, LockKind::Fair] {
+        let lock = Lock::of(kind.clone()).await;
+        lock.take(&kind.new_owner(), MINUTE).await;
+        let mut line = Vec::new();
+        for _ in 0..1_003 {
+            let waiter = kind.new_owner();
+            lock.client.server().clock += 1;
+            lock.wait(&waiter, MINUTE, MINUTE).await;
+            line.push(waiter);
+        }
+        let state = lock.inspect().await;
+        let shown = state.waiters.iter().map(|waiter| &waiter.owner);
+        assert!(shown.eq(&line[..1_000]), "{kind:?}");
+    }
+}
+
+fn command(lock: &Lock, words: &[&str]) -> Reply {
+    let words: Vec<_> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+    lock.client.server().command(&words).unwrap()
+}
+
+/// Who gives up a place that it does not describe is found wherever it stands, and nobody else loses one.
+#[tokio::test(start_paused = true)]
+async fn a_place_is_found_in_a_long_line() {
+    for kind in [LockKind::Reentrant, LockKind::Fair] {
+        let lock = Lock::of(kind.clone()).await;
+        lock.take(&kind.new_owner(), MINUTE).await;
+        let mut line = Vec::new();
+        for _ in 0..600 {
+            let waiter = kind.new_owner();
+            lock.client.server().clock += 1;
+            lock.wait(&waiter, MINUTE, MINUTE).await;
+            line.push(waiter);
+        }
+        for gone in [599, 512, 300, 256, 255, 1, 0] {
+            let released = lock.release(&line[gone]).await;
+            assert_eq!(released, ReleaseOutcome::NotHeld, "{kind:?}");
+            line.remove(gone);
+            let state = lock.inspect().await;
+            let shown = state.waiters.iter().map(|waiter| &waiter.owner);
+            assert!(shown.eq(&line), "{kind:?}, {gone} gone");
+        }
+    }
+}
+
+/// Another library's waiters who are gone do not keep ours from the lock, however many they are, once they were looked at often
+/// enough to be sure.
+#[tokio::test(start_paused = true)]
+async fn a_crowd_of_another_librarys_dead_is_forgotten() {
+    for many in [1, 64, 65, 200, 1_100] {
+        let lock = Lock::of(LockKind::Fair).await;
+        let _heard = lock.listen().await;
+        let names = Keys::of(&lock.target).names;
+        let until = (lock.client.server().clock / 1_000 + 300_000).to_string();
+        for number in 0..many {
+            let theirs = format!("11111111-2222-4333-8444-{number:012}:7");
+            command(&lock, &["RPUSH", &names[2], &theirs]);
+            command(&lock, &["ZADD", &names[4], &until, &theirs]);
+        }
+        // Of more than one look can take in, the first are gone before the others are looked at.
+        for at in 0..12 {
+            let owner = LockKind::Fair.new_owner();
+            let attempt = AcquireAttempt {
+                place: Some(MINUTE),
+                ..AcquireAttempt::new(lock.target.clone(), owner.clone(), MINUTE, soon())
+            };
+            let outcome = lock.backend.attempt(&attempt).await.unwrap();
+            if matches!(outcome, AttemptOutcome::Granted { .. }) {
+                assert_eq!(lock.release(&owner).await, ReleaseOutcome::Released);
+            } else {
+                // Not all of them can be passed over by one look.
+                assert!(many > 1_000, "{outcome:?} behind {many}, look {at}");
+            }
+            lock.pass(Duration::from_secs(1));
+        }
+        let left = command(&lock, &["LLEN", &names[2]]);
+        assert!(left.as_int() < Some(100), "{left:?} of {many} are left");
+    }
+}

@@ -1,0 +1,199 @@
+//! A lock on a modelled server whose clock stands still unless a test moves it, and everything that can be asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktopus_core::{
+    AcquireAttempt, AttemptOutcome, CounterAction, CounterRequest, ExtendOutcome, ExtendRequest,
+    LockBackend as _, LockKind, LockName, LockState, LockTarget, OwnerId, ReleaseOutcome,
+    ReleaseRequest, WakeStream,
+};
+use locktopus_model::ModelClient;
+use locktopus_model::redis::ScriptTime;
+use locktopus_protocol::{BackendOptions, RedisBackend, RedisClient};
+use tokio::time::Instant;
+
+/// Longer than any answer takes.
+const CALL: Duration = Duration::from_secs(1);
+
+/// Every kind that can be held. Semaphores have one permit.
+pub(crate) fn kinds() -> Vec<LockKind> {
+    vec![
+        LockKind::Reentrant,
+        LockKind::Mutex(Arc::default()),
+        LockKind::Fair,
+        LockKind::Read,
+        LockKind::Write,
+        LockKind::Semaphore,
+        LockKind::Permits,
+    ]
+}
+
+pub(crate) struct Lock {
+    pub(crate) client: Arc<ModelClient>,
+    pub(crate) target: LockTarget,
+    pub(crate) backend: Arc<RedisBackend>,
+}
+
+impl Lock {
+    pub(crate) async fn of(kind: LockKind) -> Self {
+        Self::of_many(kind, 1).await
+    }
+
+    /// If it is a semaphore, one with so many permits.
+    pub(crate) async fn of_many(kind: LockKind, permits: u64) -> Self {
+        let client = Arc::new(ModelClient::default());
+        client.server().script_time = ScriptTime::Frozen;
+        let connected = Arc::clone(&client) as Arc<dyn RedisClient>;
+        let backend = RedisBackend::new(connected, BackendOptions::default());
+        let target = LockTarget::new(LockName::new("it").unwrap(), kind);
+        let lock = Self {
+            client,
+            target,
+            backend: Arc::new(backend.await.unwrap()),
+        };
+        if matches!(lock.target.kind(), LockKind::Semaphore | LockKind::Permits) {
+            let request = CounterRequest {
+                target: lock.target.clone(),
+                operation: OwnerId::generate(),
+                action: CounterAction::Initialise(permits),
+                deadline: Instant::now() + CALL,
+            };
+            let _ = lock.backend.counter(&request).await.unwrap();
+        }
+        lock
+    }
+
+    /// The same name as another kind.
+    pub(crate) fn as_kind(&self, kind: LockKind) -> Self {
+        Self {
+            client: Arc::clone(&self.client),
+            target: LockTarget::new(LockName::new("it").unwrap(), kind),
+            backend: Arc::clone(&self.backend),
+        }
+    }
+
+    fn request(&self, owner: &OwnerId, lease: Duration) -> AcquireAttempt {
+        let deadline = Instant::now() + CALL;
+        AcquireAttempt::new(self.target.clone(), owner.clone(), lease, deadline)
+    }
+
+    async fn ask(&self, attempt: &AcquireAttempt) -> AttemptOutcome {
+        self.backend.attempt(attempt).await.unwrap()
+    }
+
+    /// One attempt of somebody else than the holder; if it is about a reader, as a writer, whom a reader blocks.
+    pub(crate) async fn attempt(&self, owner: &OwnerId, lease: Duration) -> AttemptOutcome {
+        let kind = match self.target.kind() {
+            LockKind::Read => LockKind::Write,
+            kind => kind.clone(),
+        };
+        let other = self.as_kind(kind);
+        other.ask(&other.request(owner, lease)).await
+    }
+
+    /// One attempt.
+    pub(crate) async fn attempt_only(&self, owner: &OwnerId) -> AttemptOutcome {
+        self.ask(&self.request(owner, Duration::from_secs(60)))
+            .await
+    }
+
+    pub(crate) async fn take(&self, owner: &OwnerId, lease: Duration) -> Option<u64> {
+        self.take_with(owner, lease, 1).await
+    }
+
+    pub(crate) async fn take_with(
+        &self,
+        owner: &OwnerId,
+        lease: Duration,
+        tokens: u32,
+    ) -> Option<u64> {
+        let attempt = AcquireAttempt {
+            tokens,
+            ..self.request(owner, lease)
+        };
+        granted(self.ask(&attempt).await)
+    }
+
+    /// All of a semaphore's permits, or what else the lock is.
+    pub(crate) async fn take_permits(&self, owner: &OwnerId, lease: Duration, permits: u32) {
+        let counted = matches!(self.target.kind(), LockKind::Semaphore | LockKind::Permits);
+        let attempt = AcquireAttempt {
+            permits: if counted { permits } else { 1 },
+            ..self.request(owner, lease)
+        };
+        granted(self.ask(&attempt).await);
+    }
+
+    /// Takes a place in the queue for `place`.
+    pub(crate) async fn wait(&self, owner: &OwnerId, lease: Duration, place: Duration) {
+        let attempt = AcquireAttempt {
+            place: Some(place),
+            ..self.request(owner, lease)
+        };
+        let queued = self.ask(&attempt).await;
+        assert!(
+            matches!(queued, AttemptOutcome::Queued { .. }),
+            "{queued:?}"
+        );
+    }
+
+    /// Somebody who waits looks whether it can have the lock, and can.
+    pub(crate) async fn wait_or_take(&self, owner: &OwnerId, lease: Duration) {
+        let attempt = AcquireAttempt {
+            place: Some(lease),
+            ..self.request(owner, lease)
+        };
+        granted(self.ask(&attempt).await);
+    }
+
+    pub(crate) async fn release(&self, owner: &OwnerId) -> ReleaseOutcome {
+        let deadline = Instant::now() + CALL;
+        let request = ReleaseRequest::new(self.target.clone(), owner.clone(), deadline);
+        self.backend.release(&request).await.unwrap()
+    }
+
+    pub(crate) async fn extend(&self, owner: &OwnerId, lease: Duration) -> ExtendOutcome {
+        let batch = [ExtendRequest::new(
+            self.target.clone(),
+            owner.clone(),
+            lease,
+        )];
+        let mut answers = self.backend.extend(&batch, Instant::now() + CALL).await;
+        answers.remove(0).unwrap()
+    }
+
+    pub(crate) async fn inspect(&self) -> LockState {
+        let deadline = Instant::now() + CALL;
+        self.backend.inspect(&self.target, deadline).await.unwrap()
+    }
+
+    /// Listens, so that something can be handed over.
+    pub(crate) async fn listen(&self) -> WakeStream {
+        let deadline = Instant::now() + CALL;
+        self.backend
+            .subscribe(&self.target, deadline)
+            .await
+            .unwrap()
+    }
+
+    pub(crate) fn pass(&self, time: Duration) {
+        self.client.server().clock += i64::try_from(time.as_micros()).unwrap();
+    }
+}
+
+/// The token of a grant, if it has one.
+fn granted(outcome: AttemptOutcome) -> Option<u64> {
+    match outcome {
+        AttemptOutcome::Granted { token } => token.map(u64::from),
+        other => panic!("not granted: {other:?}"),
+    }
+}
+
+/// What is left of the lease that is in the way.
+pub(crate) fn held_for(outcome: &AttemptOutcome) -> Option<Duration> {
+    match outcome {
+        AttemptOutcome::Held { remaining } => *remaining,
+        _ => None,
+    }
+}

@@ -1,0 +1,120 @@
+//! Which script is called most, and what has to be asked for it.
+
+use std::sync::Arc;
+
+use locktopus_core::{LockKind, MutexProfile};
+use locktopus_model::Rng;
+
+/// What is called most, and in which mode.
+#[derive(Debug, Clone)]
+pub(crate) struct Focus {
+    pub(crate) mode: Mode,
+    pub(crate) kind: LockKind,
+    pub(crate) asked: Asked,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Plain,
+    Quarantine,
+    Replicated,
+    Cluster,
+}
+
+pub(super) const MODES: [Mode; 4] = [
+    Mode::Plain,
+    Mode::Quarantine,
+    Mode::Replicated,
+    Mode::Cluster,
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Attempt,
+    Release,
+    Linger,
+    Extend,
+    Inspect,
+    Evict,
+    Count,
+    Group,
+    Write,
+    List,
+}
+
+pub(super) fn kind_named(word: &str) -> LockKind {
+    match word {
+        "mutex" => LockKind::Mutex(Arc::default()),
+        "notifying_mutex" => LockKind::Mutex(Arc::new(MutexProfile::python_redis_lock())),
+        "spring_mutex" => LockKind::Mutex(Arc::new(MutexProfile::spring("app").unwrap())),
+        "fair_lock" => LockKind::Fair,
+        "read_lock" => LockKind::Read,
+        "write_lock" => LockKind::Write,
+        "semaphore" => LockKind::Semaphore,
+        "permits" | "permit_semaphore" => LockKind::Permits,
+        "latch" => LockKind::Latch,
+        _ => LockKind::Reentrant,
+    }
+}
+
+pub(super) const KINDS: [&str; 10] = [
+    "lock",
+    "mutex",
+    "notifying_mutex",
+    "spring_mutex",
+    "fair_lock",
+    "read_lock",
+    "write_lock",
+    "semaphore",
+    "permits",
+    "latch",
+];
+
+pub(super) fn any_kind(rng: &mut Rng) -> LockKind {
+    let word: &str = rng.pick::<&str>(&KINDS);
+    kind_named(word)
+}
+
+impl Focus {
+    /// What calls this script, by its name.
+    pub(crate) fn on(script: &str, rng: &mut Rng) -> Self {
+        let (quarantined, name) = match script.strip_prefix("quarantined_") {
+            Some(name) => (true, name),
+            None => (false, script),
+        };
+        let (kind, word) = name.rsplit_once('_').unwrap_or((name, ""));
+        let any = || kind_named(KINDS[0]);
+        let (kind, asked) = match (kind, word) {
+            ("group", _) => (any(), Asked::Group),
+            ("guarded", _) => (any(), Asked::Write),
+            ("classify", _) => (any_kind(rng), Asked::List),
+            ("wait", _) => (any_kind(rng), Asked::Attempt),
+            // By a list and by a channel.
+            ("notifying_mutex", _) if rng.permille(500) => {
+                return Self::on(&script.replace("notifying", "spring"), rng);
+            }
+            (kind, "acquire") => (kind_named(kind), Asked::Attempt),
+            (kind, "release") => (kind_named(kind), Asked::Release),
+            (kind, "linger") => (kind_named(kind), Asked::Linger),
+            (kind, "extend") => (kind_named(kind), Asked::Extend),
+            (kind, "inspect") => (kind_named(kind), Asked::Inspect),
+            (kind, "evict") => (kind_named(kind), Asked::Evict),
+            (kind, "counter" | "read" | "") => (kind_named(kind), Asked::Count),
+            _ => panic!("nobody knows who calls {script}"),
+        };
+        let mode = if quarantined {
+            Mode::Quarantine
+        } else if name == "wait_offset" {
+            Mode::Replicated
+        } else {
+            *rng.pick(&[
+                Mode::Plain,
+                Mode::Plain,
+                Mode::Plain,
+                Mode::Cluster,
+                Mode::Replicated,
+            ])
+        };
+        Self { mode, kind, asked }
+    }
+}

@@ -1,0 +1,264 @@
+//! Every shipped script, called by the shipped backend on the modelled server and then with the same arguments on a real
+//! one: answers, what was published and what is left must be the same.
+
+mod calling;
+mod focus;
+mod recorder;
+mod scene;
+mod shim;
+mod shrink;
+mod sides;
+mod steps;
+
+#[path = "../fidelity_common/alike.rs"]
+mod alike;
+#[path = "../fidelity_common/wire.rs"]
+mod wire;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use alike::{SPARE, alike, text};
+use calling::Callers;
+use focus::Focus;
+use locktopus_model::Rng;
+use locktopus_model::redis::Reply;
+use recorder::{Done, Recorder, locked};
+use sides::{Real, same};
+use steps::{Course, Shipped, Step, shipped};
+
+/// How many calls of each script.
+const CALLS: &str = "LOCKTOPUS_FIDELITY_CALLS";
+/// Where the random numbers begin.
+const SEED: &str = "LOCKTOPUS_FIDELITY_SEED";
+/// A file with a list of steps, which are done instead of random ones.
+const REPLAY: &str = "LOCKTOPUS_FIDELITY_REPLAY";
+
+/// Requests between two clean starts.
+const REQUESTS: [usize; 3] = [15, 40, 80];
+/// A dump is compared after each so many steps, and at the end.
+const DUMPED_EVERY: [usize; 3] = [1, 7, 20];
+/// A script that no such number of lists calls is one that nobody knows how to call.
+const LISTS_IN_VAIN: usize = 40;
+
+/// What one clock may be late without anybody's noticing.
+const STOOD_STILL: Duration = Duration::from_secs(1);
+
+/// By how many milliseconds the times of the servers may differ: on the real one time has passed since then, on the other none.
+fn spare(begun: Instant) -> u64 {
+    SPARE + u64::try_from(begun.elapsed().as_millis()).unwrap()
+}
+
+fn number(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).map_or(otherwise, |number| number.parse().expect(variable))
+}
+
+/// Compares until each script was called so often as asked for, or as `by_default`.
+pub(crate) fn compare(server: &str, addr: SocketAddr, by_default: u64) {
+    let texts = shipped();
+    let real = Real::connect(addr, &texts);
+    if let Ok(file) = std::env::var(REPLAY) {
+        replay(&file, real, &texts);
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let mut session = Session::begin(real, texts, &runtime);
+    runtime.block_on(session.run(number(CALLS, by_default)));
+    println!("{server}: {}", session.counts());
+}
+
+/// Does what was written down, and shows where the servers part.
+fn replay(file: &str, mut real: Real, texts: &[Shipped]) {
+    let written = std::fs::read_to_string(file).expect(file);
+    let course = Course::parse(&written, texts).on(&real.replid);
+    assert!(!course.steps.is_empty(), "no step in {file}");
+    real.listen(&course.listening);
+    let parting = shrink::parting(&mut real, texts, &course);
+    assert!(parting.is_none(), "{}", parting.unwrap_or_default());
+}
+
+struct Session {
+    real: Real,
+    texts: Vec<Shipped>,
+    recorder: Arc<Mutex<Recorder>>,
+    callers: Callers,
+    rng: Rng,
+    counts: Vec<u64>,
+    /// What sorts of answers each script gave.
+    sorts: Vec<BTreeSet<String>>,
+    steps: usize,
+    dumps: usize,
+}
+
+impl Session {
+    fn begin(real: Real, texts: Vec<Shipped>, runtime: &tokio::runtime::Runtime) -> Self {
+        let recorder = Recorder::new(&texts, &real.replid);
+        let callers = runtime.block_on(Callers::connect(&recorder));
+        real.listen(&locked(&recorder).listening);
+        let seed = number(SEED, 20_261_123);
+        Self {
+            counts: vec![0; texts.len()],
+            sorts: vec![BTreeSet::new(); texts.len()],
+            real,
+            texts,
+            recorder,
+            callers,
+            rng: Rng::new(seed),
+            steps: 0,
+            dumps: 0,
+        }
+    }
+
+    /// Lists of calls, each about the script that was called least, until each was called so often.
+    async fn run(&mut self, calls: u64) {
+        let mut in_vain = 0;
+        loop {
+            let counted = self.counts.iter().enumerate();
+            let (least, &count) = counted.min_by_key(|(_, count)| **count).unwrap();
+            if count >= calls {
+                self.require_several_sorts();
+                return;
+            }
+            let name = *self.rng.pick(&self.texts[least].names);
+            let focus = Focus::on(name, &mut self.rng);
+            let requests = *self.rng.pick(&REQUESTS);
+            locked(&self.recorder).dumped_every = *self.rng.pick(&DUMPED_EVERY);
+            self.callers.call(&focus, &mut self.rng, requests).await;
+            self.compare_list();
+            in_vain = if self.counts[least] > count {
+                0
+            } else {
+                in_vain + 1
+            };
+            assert!(
+                in_vain < LISTS_IN_VAIN,
+                "{LISTS_IN_VAIN} lists about {name}, and no call of it: {focus:?}"
+            );
+        }
+    }
+
+    /// Does on the real server what was done on the modelled one, and begins anew.
+    fn compare_list(&mut self) {
+        let mut recorder = locked(&self.recorder);
+        let mut done = std::mem::take(&mut recorder.done);
+        if let Some(last) = done.last_mut() {
+            last.dump = Some(recorder.modelled.dump());
+        }
+        recorder.modelled.server.keys.clear();
+        recorder.modelled.server.take_published();
+        recorder.modelled.server.take_changes();
+        let listening = recorder.listening.clone();
+        drop(recorder);
+        let begun = Instant::now();
+        for one in &done {
+            self.real.send(&one.step, one.dump.is_some());
+        }
+        self.real.flush();
+        let mut parted = false;
+        for one in &done {
+            parted |= !is_same(&mut self.real, one, begun);
+            self.count(one);
+        }
+        let took = begun.elapsed();
+        self.real.clear();
+        if parted {
+            let course = Course {
+                replid: self.real.replid.clone(),
+                listening,
+                steps: done.into_iter().map(|one| one.step).collect(),
+            };
+            // Expiries part by themselves on a machine that stood still: then it is compared again, step by step.
+            let again = shrink::parting(&mut self.real, &self.texts, &course);
+            if took < STOOD_STILL || again.is_some() {
+                panic!("{}", shrink::report(&mut self.real, &self.texts, course));
+            }
+            self.real.clear();
+        }
+    }
+
+    fn count(&mut self, one: &Done) {
+        self.steps += 1;
+        self.dumps += usize::from(one.dump.is_some());
+        if let Step::Call { script, .. } = one.step {
+            self.counts[script] += 1;
+            self.sorts[script].insert(sort(&one.reply));
+        }
+    }
+
+    /// A script that always answers the same was only called where there was nothing for it to do.
+    fn require_several_sorts(&self) {
+        for (text, sorts) in self.texts.iter().zip(&self.sorts) {
+            let name = text.names[0];
+            assert!(
+                sorts.len() > 1 || name == "wait_offset",
+                "{name} only ever answered {sorts:?}"
+            );
+        }
+    }
+
+    fn counts(&self) -> String {
+        let calls: u64 = self.counts.iter().sum();
+        let least = self.counts.iter().min().copied().unwrap_or(0);
+        let mut line = format!(
+            "{} texts of {} scripts, {calls} calls, {} steps, {} dumps; each at least {least} times",
+            self.texts.len(),
+            self.texts
+                .iter()
+                .map(|text| text.names.len())
+                .sum::<usize>(),
+            self.steps,
+            self.dumps,
+        );
+        for ((text, count), sorts) in self.texts.iter().zip(&self.counts).zip(&self.sorts) {
+            let _ = write!(line, "\n    {count:>9} {}", text.names.join(", "));
+            let _ = write!(
+                line,
+                "\n              {}",
+                sorts.iter().cloned().collect::<Vec<_>>().join("; ")
+            );
+        }
+        line
+    }
+}
+
+/// The answer of a script but for times and tokens: whether it is an error, and which; its status.
+fn sort(reply: &Reply) -> String {
+    match reply {
+        Reply::Error(line) => line.split(' ').next().unwrap_or_default().to_owned(),
+        Reply::Int(small @ -2..10) => small.to_string(),
+        Reply::Int(_) => "a number".to_owned(),
+        Reply::Array(items) => match items.first() {
+            // What was published comes first, then the answer.
+            Some(Reply::Array(said)) if items.len() <= 2 => {
+                let answer = items.get(1).map(sort).unwrap_or_default();
+                format!("{answer}, {} published", said.len())
+            }
+            Some(first) => format!("list of {}", sort(first)),
+            None => "an empty list".to_owned(),
+        },
+        Reply::Bulk(long) if long.len() > 1 => "a text".to_owned(),
+        other => text(other),
+    }
+}
+
+/// Reads the answers of the real server, all of them.
+fn is_same(real: &mut Real, done: &Done, begun: Instant) -> bool {
+    let answer = real.answer();
+    let lapse = matches!(done.step, Step::Lapse(_));
+    let mut fine = if lapse {
+        !matches!(answer, Reply::Error(_))
+    } else {
+        alike(&answer, &done.reply, spare(begun))
+    };
+    if let Some(dump) = &done.dump {
+        fine &= same(&real.dumped(), dump, spare(begun));
+    }
+    fine
+}

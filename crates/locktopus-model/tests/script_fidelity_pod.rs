@@ -1,0 +1,65 @@
+//! As `script_fidelity_topology`, on each version of the servers, in containers.
+//!
+//! Without a container engine these tests fail. Set `LOCKTOPUS_SKIP_POD` to the reason why that is right
+//! on this machine, and they are skipped instead, loudly.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+#[path = "script_fidelity_common/mod.rs"]
+mod common;
+
+use std::io::Write as _;
+
+use locktopus_testbed::topology::{ProviderKind, ServerImage, Spec, TopologyKind, start};
+
+/// Whether to skip, with the reason in the output.
+fn skipped() -> bool {
+    let Ok(reason) = std::env::var("LOCKTOPUS_SKIP_POD") else {
+        return false;
+    };
+    assert!(
+        !reason.trim().is_empty(),
+        "LOCKTOPUS_SKIP_POD must give a reason"
+    );
+    // Written past the test runner, which would hide it.
+    let _ = writeln!(
+        std::io::stderr(),
+        "SKIPPED, NOT PASSED: a pod test, because LOCKTOPUS_SKIP_POD says: {reason}"
+    );
+    true
+}
+
+fn on(image: &str) {
+    if skipped() {
+        return;
+    }
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = image.parse::<ServerImage>().unwrap();
+    let spec = Spec::new(TopologyKind::Standalone).with_image(server);
+    let place = match runtime.block_on(start(ProviderKind::Pod, &spec)) {
+        Ok(place) => place,
+        Err(error) => panic!("{image}: {error}"),
+    };
+    common::compare(image, place.nodes()[0].addr(), 100);
+    runtime.block_on(place.stop()).unwrap();
+}
+
+#[test]
+fn redis_7_0() {
+    on("redis:7.0");
+}
+
+#[test]
+fn redis_8_0() {
+    on("redis:8.0");
+}
+
+#[test]
+fn valkey_8_1() {
+    on("valkey/valkey:8.1");
+}
+
+#[test]
+fn valkey_9_1() {
+    on("valkey/valkey:9.1");
+}

@@ -1,0 +1,222 @@
+//! The tests that each mutant is shown to, the cheapest first, and how it is seen to be a change at all.
+//!
+//! There are two rounds. The first takes about a second and notices most; what takes long is only for those that it left.
+
+mod conformance;
+mod difference;
+mod schedules;
+mod tests;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use locktopus_conformance::Flavour;
+use locktopus_core::SafetyMode;
+use locktopus_model::lua::{Replaced, replace};
+use locktopus_model::sim::{Config, Kind};
+use serde::{Deserialize, Serialize};
+
+pub use conformance::{NOT_MODELLED, suite};
+
+use crate::mutants::Mutant;
+use crate::verdict::Verdict;
+
+/// How much is run.
+#[derive(Debug, Clone)]
+pub struct Effort {
+    /// Schedules of each kind and way in the first round.
+    pub first_schedules: u64,
+    /// And in the second.
+    pub schedules: u64,
+    /// Random calls of each kind, to see whether a mutant that survived does anything else at all.
+    pub calls: u64,
+    /// Programs of other tests of the model, each of which runs all its tests but those about mutants.
+    pub tests: Vec<PathBuf>,
+}
+
+/// What of the levels is about a mutant.
+#[derive(Debug)]
+struct Subject {
+    kinds: Vec<Kind>,
+    flavours: Vec<Flavour>,
+    quarantine: bool,
+}
+
+/// Longer than any lease that a case asks for.
+const QUARANTINE: SafetyMode = SafetyMode::Quarantine {
+    max_lease: Duration::from_secs(2 * 24 * 60 * 60),
+};
+
+/// Which levels a mutant is shown to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Round {
+    /// Those that are cheap.
+    First,
+    /// The others, for what the first left.
+    Second,
+}
+
+/// What of a level noticed a mutant, and how.
+type Noticed = Option<(&'static str, String)>;
+
+/// Says what becomes of a mutant in a round. `as_shipped` tries the levels on the scripts as they are, of which none may
+/// complain.
+///
+/// # Errors
+///
+/// If a level could not be run, which says nothing about the mutant.
+pub fn judge(
+    mutant: &Mutant,
+    as_shipped: bool,
+    round: Round,
+    effort: &Effort,
+) -> Result<Verdict, String> {
+    let subject = Subject::of(mutant);
+    let file = (!as_shipped).then(|| mutant.replaced());
+    replace(file.clone());
+    let noticed = match round {
+        Round::First => first(&subject, file.as_ref(), effort),
+        Round::Second => second(&subject, file.as_ref(), effort),
+    };
+    replace(None);
+    Ok(match (noticed?, round) {
+        (Some((level, how)), _) => Verdict::Killed {
+            level: level.to_owned(),
+            how,
+        },
+        (None, Round::First) => Verdict::Unnoticed,
+        (None, Round::Second) => difference::look(mutant, &subject.kinds, effort.calls),
+    })
+}
+
+/// The levels of a round one after the other, up to the first that notices.
+type Levels<'a> = Vec<Box<dyn Fn() -> Result<Noticed, String> + 'a>>;
+
+fn first_of(levels: Levels<'_>) -> Result<Noticed, String> {
+    for level in levels {
+        let noticed = level()?;
+        if noticed.is_some() {
+            return Ok(noticed);
+        }
+    }
+    Ok(None)
+}
+
+fn first(subject: &Subject, file: Option<&Replaced>, effort: &Effort) -> Result<Noticed, String> {
+    let run =
+        |names: &'static [&str]| programs(subject, file, effort, move |it| names.contains(&it));
+    first_of(vec![
+        Box::new(|| run(&["direct", "edges", "precise", "transcripts"])),
+        Box::new(|| named("model", schedules::run(subject, effort.first_schedules))),
+        Box::new(|| run(&["multitude", "queue_life", "neighbours"])),
+        Box::new(|| {
+            let outcome = conformance::run(&subject.flavours, SafetyMode::Plain);
+            named("conformance", outcome)
+        }),
+        Box::new(|| {
+            let outcome = match subject.quarantine {
+                true => conformance::run(&subject.flavours, QUARANTINE),
+                false => Ok(()),
+            };
+            named("conformance, quarantine", outcome)
+        }),
+    ])
+}
+
+fn second(subject: &Subject, file: Option<&Replaced>, effort: &Effort) -> Result<Noticed, String> {
+    const BEFORE: [&str; 7] = [
+        "direct",
+        "edges",
+        "precise",
+        "transcripts",
+        "multitude",
+        "queue_life",
+        "neighbours",
+    ];
+    first_of(vec![
+        Box::new(|| programs(subject, file, effort, |name| !BEFORE.contains(&name))),
+        Box::new(|| named("model", schedules::run(subject, effort.schedules))),
+    ])
+}
+
+fn named(level: &'static str, outcome: Result<(), String>) -> Result<Noticed, String> {
+    Ok(outcome.err().map(|how| (level, how)))
+}
+
+/// Programs of other tests whose name is wanted.
+fn programs(
+    subject: &Subject,
+    file: Option<&Replaced>,
+    effort: &Effort,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Noticed, String> {
+    for program in &effort.tests {
+        let name = tests::name(program);
+        if wanted(&name) && subject.is_about_test(&name) {
+            let noticed = tests::run(program, file)?;
+            if noticed.is_some() {
+                return Ok(noticed);
+            }
+        }
+    }
+    Ok(None)
+}
+
+impl Subject {
+    fn of(mutant: &Mutant) -> Self {
+        let names = mutant.scripts.iter().map(String::as_str);
+        let names: BTreeSet<_> = names
+            .map(|name| name.strip_prefix("quarantined_").unwrap_or(name))
+            .collect();
+        let (mut kinds, mut flavours) = (Vec::new(), Vec::new());
+        for kind in names.iter().filter_map(|name| schedules::kind(name)) {
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        for flavour in names.iter().flat_map(|name| flavours_of(name)) {
+            if !flavours.contains(flavour) {
+                flavours.push(*flavour);
+            }
+        }
+        Self {
+            kinds,
+            flavours,
+            quarantine: mutant.file.contains("quarantine"),
+        }
+    }
+
+    /// Whether a program of tests runs a script that is changed: that about neighbours has fair locks only.
+    fn is_about_test(&self, name: &str) -> bool {
+        name != "neighbours" || self.kinds.contains(&Kind::Fair)
+    }
+
+    /// Whether schedules of this sort run a script that is changed.
+    fn is_about(&self, config: &Config) -> bool {
+        self.kinds.contains(&config.kind)
+    }
+}
+
+fn flavours_of(script: &str) -> &'static [Flavour] {
+    use Flavour::{Fair, Latch, Lock, Mutex, Permits, ReadWrite, Semaphore, SingleKey};
+    let flavours: [(&str, &[Flavour]); 14] = [
+        ("lock_linger", &[Lock, Fair]),
+        ("lock_", &[Lock]),
+        ("mutex_", &[Mutex, SingleKey]),
+        ("notifying_", &[Mutex]),
+        ("fair_lock_", &[Fair]),
+        ("read_lock_", &[ReadWrite]),
+        ("write_lock_", &[ReadWrite]),
+        ("semaphore_", &[Semaphore]),
+        ("permits_", &[Permits]),
+        ("permit_semaphore_", &[Permits]),
+        ("latch", &[Latch]),
+        ("classify", &Flavour::ALL),
+        ("group_", &[Lock, Mutex]),
+        ("", &[Lock]),
+    ];
+    let found = flavours.iter().find(|(start, _)| script.starts_with(start));
+    found.map_or(&[], |(_, flavours)| flavours)
+}

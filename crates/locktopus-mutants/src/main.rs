@@ -1,0 +1,325 @@
+//! `scripts/mutants`: see [`locktopus_mutants`].
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use locktopus_mutants::kept::{self, Kept};
+use locktopus_mutants::levels::{Effort, Round, judge};
+use locktopus_mutants::mutants::{self, Mutant};
+use locktopus_mutants::pool::{self, Pool};
+use locktopus_mutants::survivors::{self, Survivors};
+use locktopus_mutants::verdict::Verdict;
+use locktopus_mutants::{page, parts};
+
+/// Changes the shipped Lua scripts in every small way, one at a time, and looks whether a test notices.
+#[derive(Debug, Parser)]
+#[command(name = "scripts/mutants")]
+struct Options {
+    /// Only mutants of these files, such as part/queue.lua.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    file: Vec<String>,
+    /// Only these; of a single one, what came of it in full.
+    #[arg(long, value_name = "ID", num_args = 1..)]
+    mutant: Vec<String>,
+    /// Only those of the table.
+    #[arg(long)]
+    survivors: bool,
+    /// Only those of files whose survivors are all in the table.
+    #[arg(long)]
+    settled: bool,
+    /// Only those that must be noticed: of files whose survivors are all in the table, and not in it. Nothing is kept of this.
+    #[arg(long)]
+    noticed: bool,
+    /// Only so many of them, chosen by the seed. Whatever of them survives and is in no table is a failure.
+    #[arg(long, value_name = "NUMBER")]
+    sample: Option<usize>,
+    /// Chooses the sample.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    seed: u64,
+    /// Forget what is known from runs before.
+    #[arg(long)]
+    fresh: bool,
+    /// Run nothing: list the mutants.
+    #[arg(long)]
+    list: bool,
+    /// Run nothing: check that the table is about mutants that there are.
+    #[arg(long)]
+    check: bool,
+    /// Run nothing: write each mutant into a file of this folder, for `--test transcripts`.
+    #[arg(long, value_name = "FOLDER")]
+    export: Option<PathBuf>,
+    /// Write the table into docs/testing.md, with this in front.
+    #[arg(long, value_name = "TEXT")]
+    write: Option<String>,
+    /// How many processes try mutants.
+    #[arg(long, value_name = "NUMBER", default_value_t = cores())]
+    at_once: usize,
+    /// Stop after so many minutes, and say what was left out.
+    #[arg(long, value_name = "MINUTES")]
+    minutes: Option<u64>,
+    /// Schedules of each kind and way in which the model must notice.
+    #[arg(long, value_name = "NUMBER", default_value_t = 150)]
+    schedules: u64,
+    /// A program of other tests.
+    #[arg(long, value_name = "PROGRAM")]
+    tests: Vec<PathBuf>,
+    /// Be one of the processes.
+    #[arg(long, hide = true)]
+    work: bool,
+    /// The root of the sources.
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    root: PathBuf,
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(what) => {
+            eprintln!("mutants: {what}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Options {
+    fn effort(&self) -> Effort {
+        Effort {
+            first_schedules: 12,
+            schedules: self.schedules,
+            calls: 6_000,
+            tests: self.tests.clone(),
+        }
+    }
+
+    fn wants(&self, mutant: &Mutant, survivors: &Survivors) -> bool {
+        let file = self.file.is_empty() || self.file.contains(&mutant.file);
+        let id = self.mutant.is_empty() || self.mutant.contains(&mutant.id);
+        file && id
+            && (!self.survivors || survivors.has(mutant))
+            && (!self.settled || survivors.is_settled(mutant))
+            && (!self.noticed || survivors.is_settled(mutant) && !survivors.has(mutant))
+    }
+
+    /// The command that starts one of the processes.
+    fn worker(&self) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap_or_default());
+        command.arg("--work").arg("--root").arg(&self.root);
+        command.args(["--schedules", &self.schedules.to_string()]);
+        for program in &self.tests {
+            command.arg("--tests").arg(program);
+        }
+        command.stderr(Stdio::null());
+        command
+    }
+}
+
+fn run(options: &Options) -> Result<bool, String> {
+    if options.work {
+        pool::work(&options.effort())?;
+        return Ok(true);
+    }
+    let mut all = Vec::new();
+    for part in parts::read(&options.root)? {
+        all.extend(mutants::of(&part)?);
+    }
+    let survivors = survivors::read(&options.root, &all)?;
+    if options.check {
+        let (known, settled) = (survivors.reasons.len(), survivors.settled.len());
+        println!(
+            "{} mutants; {known} survivors in the table, {settled} files settled",
+            all.len()
+        );
+        return Ok(true);
+    }
+    let wanted = all
+        .iter()
+        .filter(|mutant| options.wants(mutant, &survivors));
+    let mut chosen: Vec<&Mutant> = wanted.collect();
+    if let Some(number) = options.sample {
+        chosen = mutants::sample(chosen, number, options.seed);
+    }
+    if options.list {
+        chosen.iter().for_each(|mutant| println!("{mutant}"));
+        println!("{} mutants", chosen.len());
+        return Ok(true);
+    }
+    if let Some(folder) = &options.export {
+        export(folder, &chosen)?;
+        return Ok(true);
+    }
+    if chosen.is_empty() {
+        return Err("there is no such mutant".to_owned());
+    }
+    if options.mutant.len() == 1 {
+        return show(options, &chosen, &survivors);
+    }
+    let chosen = mutants::in_turn(chosen, options.seed);
+    try_all(options, &chosen, &survivors)
+}
+
+fn export(folder: &Path, chosen: &[&Mutant]) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    for mutant in chosen {
+        let text = format!("{mutant}\n{}", mutant.replaced().to_file());
+        std::fs::write(folder.join(&mutant.id), text).map_err(failed)?;
+    }
+    println!("{} mutants", chosen.len());
+    Ok(())
+}
+
+/// Says in full what becomes of a few.
+fn show(options: &Options, chosen: &[&Mutant], survivors: &Survivors) -> Result<bool, String> {
+    let mut killed = true;
+    for mutant in chosen {
+        println!("{mutant}");
+        let first = judge(mutant, false, Round::First, &options.effort())?;
+        let verdict = match first.is_final() {
+            true => first,
+            false => judge(mutant, false, Round::Second, &options.effort())?,
+        };
+        match verdict {
+            Verdict::Killed { level, how } => println!("noticed by {level}: {how}"),
+            Verdict::Observable { how } => println!("SURVIVES; there is a difference: {how}"),
+            Verdict::Unnoticed | Verdict::Alike => println!("SURVIVES; no difference was seen"),
+            Verdict::NotCalled => println!("SURVIVES; no random call is of its scripts"),
+        }
+        killed &= !survivors.has(mutant);
+    }
+    Ok(killed)
+}
+
+/// What is said to notice a mutant must not complain without one. How long that takes, of the files that are in most scripts:
+/// there most is run.
+fn unchanged(options: &Options, chosen: &[&Mutant], round: Round) -> Result<Duration, String> {
+    let mut files: Vec<&Mutant> = Vec::new();
+    for mutant in chosen {
+        if files.iter().all(|known| known.file != mutant.file) {
+            files.push(mutant);
+        }
+    }
+    files.sort_by_key(|mutant| usize::MAX - mutant.scripts.len());
+    let mut longest = Duration::ZERO;
+    for mutant in files.into_iter().take(2) {
+        let begun = Instant::now();
+        let verdict = judge(mutant, true, round, &options.effort())?;
+        longest = longest.max(begun.elapsed());
+        if let Verdict::Killed { level, how } = verdict {
+            return Err(format!(
+                "{level} complains about {} as it is: {how}",
+                mutant.file
+            ));
+        }
+    }
+    Ok(longest)
+}
+
+fn try_all(options: &Options, chosen: &[&Mutant], survivors: &Survivors) -> Result<bool, String> {
+    let begun = Instant::now();
+    let until = options
+        .minutes
+        .map(|minutes| begun + Duration::from_secs(60 * minutes));
+    let judges = kept::judges(&options.tests)?;
+    let (file, fresh) = match options.noticed {
+        true => (kept::SAMPLE, true),
+        false => (kept::FILE, options.fresh),
+    };
+    let kept = Kept::open(&options.root.join(file), judges, options.schedules, fresh)?;
+    let trouble = Mutex::new(None);
+    let tell = |mutant: &Mutant, verdict: &Verdict| {
+        if verdict.is_final() && verdict.survived() && !survivors.has(mutant) {
+            println!("SURVIVES {mutant}");
+        }
+        if let (Err(what), Ok(mut trouble)) = (kept.add(mutant, verdict), trouble.lock()) {
+            *trouble = Some(what);
+        }
+    };
+    let mut verdicts: Vec<_> = chosen.iter().map(|mutant| kept.verdict(mutant)).collect();
+    let known = verdicts.iter().flatten().count();
+    for round in [Round::First, Round::Second] {
+        let left: Vec<usize> = (0..chosen.len())
+            .filter(|at| match (&verdicts[*at], round) {
+                (None, Round::First) => true,
+                (Some(verdict), Round::Second) => !verdict.is_final(),
+                _ => false,
+            })
+            .collect();
+        if left.is_empty() {
+            continue;
+        }
+        let mutants: Vec<_> = left.iter().map(|at| chosen[*at]).collect();
+        let shipped = unchanged(options, &mutants, round)?;
+        // Beside others, each of which has a core at best.
+        let limit = pool::AT_LEAST.max(shipped * pool::TIMES * 2);
+        let pool = Pool {
+            round,
+            at_once: options.at_once,
+            limit,
+            until,
+            command: &|| options.worker(),
+            tell: &tell,
+        };
+        for (at, verdict) in pool.try_all(&mutants)? {
+            verdicts[left[at]] = Some(verdict);
+        }
+    }
+    if let Ok(Some(what)) = trouble.into_inner() {
+        return Err(what);
+    }
+    println!("{known} of {} known from runs before", chosen.len());
+    let verdicts: Vec<_> = chosen.iter().zip(&verdicts).collect();
+    let finals = verdicts.into_iter().filter_map(|(mutant, verdict)| {
+        let verdict = verdict.as_ref().filter(|verdict| verdict.is_final())?;
+        Some((*mutant, verdict))
+    });
+    let finals: Vec<_> = finals.collect();
+    conclude(options, chosen, &finals, survivors, begun)
+}
+
+fn conclude(
+    options: &Options,
+    chosen: &[&Mutant],
+    verdicts: &[(&Mutant, &Verdict)],
+    survivors: &Survivors,
+    begun: Instant,
+) -> Result<bool, String> {
+    let table = page::table(chosen, verdicts, survivors);
+    print!("{table}");
+    let took = begun.elapsed().as_secs();
+    println!(
+        "{} of {} mutants tried in {} min {} s",
+        verdicts.len(),
+        chosen.len(),
+        took / 60,
+        took % 60
+    );
+    let mut wrong = Vec::new();
+    for (mutant, verdict) in verdicts {
+        match (verdict.survived(), survivors.has(mutant)) {
+            (true, false) if options.sample.is_some() || survivors.is_settled(mutant) => {
+                wrong.push(format!("survives, and is not in the table: {mutant}"));
+            }
+            (false, true) => wrong.push(format!("is noticed, but in the table: {mutant}")),
+            _ => {}
+        }
+    }
+    wrong.iter().for_each(|line| println!("{line}"));
+    if let Some(run) = &options.write {
+        page::write(&options.root, run, &table)?;
+    }
+    if verdicts.len() < chosen.len() {
+        println!(
+            "LEFT OUT: {} mutants, for want of time",
+            chosen.len() - verdicts.len()
+        );
+    }
+    Ok(wrong.is_empty())
+}

@@ -1,0 +1,202 @@
+//! `scripts/prove`: one table of what each level of proof generates, how much of it was run, and what came of it.
+//!
+//! Results are kept in docs/testing.json, each with a digest of the shipped sources that it speaks about. A result about
+//! other sources than there are is refused, whenever it was made.
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | [`level`] | the levels, and how each is run |
+//! | [`outcome`] | what a run says, read from what it prints |
+//! | [`sources`] | digests of sources, and the commit |
+//! | [`kept`] | the results |
+//! | [`page`] | the table in docs/testing.md |
+//!
+//! Layers, lowest first: outcome, level, sources, kept, page.
+
+mod kept;
+mod level;
+mod outcome;
+mod page;
+mod sources;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::kept::{Entry, Kept};
+use crate::level::{LEVELS, Level};
+
+/// Prints one table of what each level of proof ran, and what came of it.
+#[derive(Debug, Parser)]
+#[command(name = "scripts/prove")]
+struct Options {
+    /// Run these levels, and keep what came of them.
+    #[arg(long, value_name = "LEVEL", num_args = 1.., conflicts_with = "check")]
+    run: Vec<String>,
+    /// Fail if the page is not what the results say, or if a level was not run, was violated, or ran on other sources than
+    /// there are.
+    #[arg(long)]
+    check: bool,
+    /// Fail only if the page is not what the results say.
+    #[arg(long, conflicts_with_all = ["check", "run"])]
+    check_page: bool,
+    /// The root of the sources.
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    root: PathBuf,
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(what) => {
+            eprintln!("prove: {what}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<bool, String> {
+    let root = &options.root;
+    let mut kept = Kept::read(root)?;
+    let mut fine = true;
+    for name in &options.run {
+        let level = level::named(name)?;
+        let entry = prove(options, level)?;
+        println!("{name}: {}", entry.outcome);
+        fine &= entry.outcome.violations == 0;
+        kept.levels.insert(name.clone(), entry);
+        // Now, so that a level that cannot be run does not cost the results of those before it.
+        kept.write(root)?;
+    }
+    let table = page::table(&kept);
+    print!("{table}");
+    if options.check || options.check_page {
+        page::check(root, &table)?;
+    } else {
+        page::write(root, &table)?;
+    }
+    if options.check {
+        let unproven = unproven(options, &kept)?;
+        unproven.iter().for_each(|line| println!("{line}"));
+        fine &= unproven.is_empty();
+    }
+    Ok(fine)
+}
+
+/// Runs a level, of sources that are committed as they are.
+fn prove(options: &Options, level: &Level) -> Result<Entry, String> {
+    let root = &options.root;
+    let commit = sources::commit(root, level.about)?;
+    let about = sources::digest(root, level.about)?;
+    let (said, passed) = level.run(root)?;
+    let outcome = level
+        .read(&said, passed)
+        .map_err(|what| format!("{}: {what}; it said\n{said}", level.name))?;
+    if sources::digest(root, level.about)? != about {
+        return Err(format!("{}: its sources changed meanwhile", level.name));
+    }
+    Ok(Entry {
+        outcome,
+        commit,
+        about,
+    })
+}
+
+/// Levels that were not run, that were violated, whose sources are others now, or that there are not.
+fn unproven(options: &Options, kept: &Kept) -> Result<Vec<String>, String> {
+    let mut unproven = Vec::new();
+    for name in kept.levels.keys() {
+        if level::named(name).is_err() {
+            unproven.push(format!("STALE: there is no level {name}"));
+        }
+    }
+    for level in LEVELS {
+        let Some(entry) = kept.levels.get(level.name) else {
+            unproven.push(format!("NOT RUN: scripts/prove --run {}", level.name));
+            continue;
+        };
+        if entry.outcome.violations > 0 {
+            unproven.push(format!("VIOLATED: {}: {}", level.name, entry.outcome));
+        }
+        if sources::digest(&options.root, level.about)? != entry.about {
+            unproven.push(format!(
+                "STALE: {} was run at {}, and {} changed since: scripts/prove --run {}",
+                level.name,
+                entry.commit,
+                level.about.join(" or "),
+                level.name,
+            ));
+        }
+    }
+    Ok(unproven)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
+
+    use super::*;
+    use crate::outcome::Outcome;
+
+    /// Every level as if it had been run now, without violations.
+    fn complete(options: &Options) -> Kept {
+        let entry = |level: &Level| Entry {
+            outcome: Outcome {
+                cases: 1,
+                ..Outcome::default()
+            },
+            commit: "0123456789".to_owned(),
+            about: sources::digest(&options.root, level.about).unwrap(),
+        };
+        let levels = LEVELS
+            .iter()
+            .map(|level| (level.name.to_owned(), entry(level)));
+        Kept {
+            levels: levels.collect(),
+        }
+    }
+
+    #[test]
+    fn what_is_not_proven_is_told() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+        let options = Options::parse_from(["scripts/prove", "--root", root]);
+        let told = |change: fn(&mut Kept)| {
+            let mut kept = complete(&options);
+            change(&mut kept);
+            unproven(&options, &kept).unwrap()
+        };
+        assert!(told(|_| ()).is_empty());
+        let only = |lines: Vec<String>, word: &str, level: &str| {
+            assert_eq!(lines.len(), 1, "{lines:?}");
+            assert!(
+                lines[0].starts_with(word) && lines[0].contains(level),
+                "{lines:?}"
+            );
+        };
+        only(
+            told(|kept| drop(kept.levels.remove("model"))),
+            "NOT RUN",
+            "model",
+        );
+        only(
+            told(|kept| kept.levels.get_mut("model").unwrap().outcome.violations = 1),
+            "VIOLATED",
+            "model",
+        );
+        only(
+            told(|kept| kept.levels.get_mut("model").unwrap().about = "others".to_owned()),
+            "STALE",
+            "model",
+        );
+        only(
+            told(|kept| {
+                let entry = kept.levels["model"].clone();
+                kept.levels.insert("modell".to_owned(), entry);
+            }),
+            "STALE",
+            "modell",
+        );
+    }
+}

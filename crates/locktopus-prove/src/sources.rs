@@ -1,0 +1,91 @@
+//! Digests of sources, which change when they do and not when they are committed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A digest of these files and folders: of the path and the content of each file.
+///
+/// # Errors
+///
+/// If one cannot be read.
+pub(crate) fn digest(root: &Path, about: &[&str]) -> Result<String, String> {
+    let mut files = Vec::new();
+    for path in about {
+        list(root, Path::new(path), &mut files)?;
+    }
+    files.sort();
+    files.dedup();
+    let mut digest = sha1_smol::Sha1::new();
+    for file in files {
+        let content = std::fs::read(root.join(&file))
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+        let name = file.to_string_lossy();
+        digest.update(format!("{name}\n{}\n", content.len()).as_bytes());
+        digest.update(&content);
+    }
+    Ok(digest.digest().to_string()[..12].to_owned())
+}
+
+fn list(root: &Path, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    if !root.join(path).is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(root.join(path)).map_err(failed)? {
+        list(root, &path.join(entry.map_err(failed)?.file_name()), files)?;
+    }
+    Ok(())
+}
+
+/// The commit, if these sources are as they were committed.
+///
+/// # Errors
+///
+/// If they are not, or there is no git.
+pub(crate) fn commit(root: &Path, about: &[&str]) -> Result<String, String> {
+    let mut status = vec!["status", "--porcelain", "--"];
+    status.extend(about);
+    let changed = git(root, &status)?;
+    if !changed.is_empty() {
+        return Err(format!(
+            "a result needs a commit, and these have none:\n{changed}"
+        ));
+    }
+    git(root, &["rev-parse", "--short=10", "HEAD"])
+}
+
+fn git(root: &Path, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new("git")
+        .args(arguments)
+        .current_dir(root)
+        .output();
+    let output = output.map_err(|error| format!("git: {error}"))?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
+
+    use super::*;
+
+    #[test]
+    fn a_digest_changes_with_content_and_names() {
+        let root = std::env::temp_dir().join(format!("locktopus-prove-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("a/b")).unwrap();
+        std::fs::write(root.join("a/b/one"), "1").unwrap();
+        let first = digest(&root, &["a"]).unwrap();
+        assert_eq!(digest(&root, &["a/b/one", "a"]).unwrap(), first);
+        std::fs::write(root.join("a/b/one"), "2").unwrap();
+        let second = digest(&root, &["a"]).unwrap();
+        std::fs::rename(root.join("a/b/one"), root.join("a/b/two")).unwrap();
+        let third = digest(&root, &["a"]).unwrap();
+        assert!(first != second && second != third);
+        assert!(digest(&root, &["b"]).is_err());
+        std::fs::remove_dir_all(root).unwrap();
+    }
+}
