@@ -1,0 +1,108 @@
+//! What is proven: each model as shipped, and with one rule left out.
+
+mod hand_off;
+mod quarantine;
+mod quorum;
+
+use crate::explore::{Outcome, Protocol, explore};
+
+/// One run.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    /// Which model.
+    pub model: &'static str,
+    /// How far it goes.
+    pub bounds: &'static str,
+    /// The rule that is left out, if one is, and the property that breaks then.
+    pub without: Option<(&'static str, &'static str)>,
+    /// Kinds of actions that cannot occur within these bounds.
+    pub cannot: &'static [&'static str],
+    /// It takes too long for each change.
+    pub long: bool,
+    run: fn() -> Outcome,
+}
+
+impl Case {
+    const fn shipped(model: &'static str, bounds: &'static str, run: fn() -> Outcome) -> Self {
+        Self {
+            model,
+            bounds,
+            without: None,
+            cannot: &[],
+            long: false,
+            run,
+        }
+    }
+
+    const fn without(
+        model: &'static str,
+        (rule, breaks): (&'static str, &'static str),
+        bounds: &'static str,
+        run: fn() -> Outcome,
+    ) -> Self {
+        Self {
+            without: Some((rule, breaks)),
+            ..Self::shipped(model, bounds, run)
+        }
+    }
+
+    const fn cannot(self, cannot: &'static [&'static str]) -> Self {
+        Self { cannot, ..self }
+    }
+
+    const fn long(self) -> Self {
+        Self { long: true, ..self }
+    }
+
+    /// Visits its states.
+    #[must_use]
+    pub fn run(&self) -> Outcome {
+        (self.run)()
+    }
+
+    /// What is wrong with what was found: as shipped nothing may break and everything must occur, with a rule left out that
+    /// property must break.
+    ///
+    /// # Errors
+    ///
+    /// Says it in words.
+    pub fn judge(&self, outcome: &Outcome) -> Result<(), String> {
+        let broken = outcome.broken.as_ref();
+        match (self.without, broken) {
+            (None, Some(broken)) => Err(format!(
+                "{} ({}): {:?} does not hold after {:#?}",
+                self.model, self.bounds, broken.property, broken.actions
+            )),
+            (None, None) if outcome.missing != self.cannot => Err(format!(
+                "{} ({}): actions never occurred: {:?}, expected {:?}",
+                self.model, self.bounds, outcome.missing, self.cannot
+            )),
+            (None, None) if outcome.states < 10_000 => Err(format!(
+                "{} ({}) has only {} states",
+                self.model, self.bounds, outcome.states
+            )),
+            (Some((rule, breaks)), found) if found.map(|it| it.property) != Some(breaks) => {
+                Err(format!(
+                    "{} without {rule:?}: expected that {breaks:?} breaks, and found {found:#?} in {} states",
+                    self.model, outcome.states
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Everything that is proven.
+#[must_use]
+pub fn all() -> Vec<Case> {
+    [hand_off::CASES, quarantine::CASES, quorum::CASES].concat()
+}
+
+fn visit<M>(model: M) -> Outcome
+where
+    M: Protocol + Send + Sync + 'static,
+    M::Action: Clone + PartialEq + std::fmt::Debug,
+    M::State: std::fmt::Debug,
+{
+    explore(model)
+}

@@ -1,0 +1,201 @@
+//! The runs of the hand-off.
+
+use super::{Case, visit};
+use crate::explore::Outcome;
+use crate::hand_off::{Bounds, Faults, HandOff, Rules};
+
+const NAME: &str = "hand-off";
+const RULES: Rules = Rules::SHIPPED;
+/// No faults, futures dropped, waits counted.
+const PLAIN: Bounds = Bounds {
+    clients: 3,
+    faults: 0,
+    sort: Faults::Any,
+    drops: true,
+    waits: true,
+};
+
+fn run(rules: Rules, bounds: Bounds) -> Outcome {
+    visit(HandOff::new(rules, bounds))
+}
+
+const fn faults(clients: u8, faults: u8, sort: Faults) -> Bounds {
+    Bounds {
+        clients,
+        faults,
+        sort,
+        ..PLAIN
+    }
+}
+
+const fn only_safety(bounds: Bounds) -> Bounds {
+    Bounds {
+        drops: false,
+        waits: false,
+        ..bounds
+    }
+}
+
+const HOLDER: &str = "who believes is the holder, for as long";
+const LEFT: &str = "nothing is left of who has gone";
+const WAITS: &str = "nobody waits for a lock that nobody has";
+const NO_FAULTS: &[&str] = &[
+    "SubscribeAtReplica",
+    "Lose",
+    "Double",
+    "Disconnect",
+    "Crash",
+    "CrashSilently",
+];
+
+pub(super) const CASES: &[Case] = &[
+    Case::shipped(NAME, "3 clients, no faults, futures dropped", || {
+        run(RULES, PLAIN)
+    })
+    .cannot(NO_FAULTS),
+    Case::shipped(
+        NAME,
+        "2 clients, 2 faults of any sort, futures dropped",
+        || run(RULES, faults(2, 2, Faults::Any)),
+    ),
+    Case::shipped(NAME, "3 clients, a fault of subscriptions", || {
+        run(RULES, only_safety(faults(3, 1, Faults::Subscriptions)))
+    })
+    .cannot(&["Drop", "Lose", "Double", "Crash", "CrashSilently"]),
+    Case::shipped(NAME, "3 clients, a process that ends", || {
+        let bounds = faults(3, 1, Faults::Crashes);
+        run(
+            RULES,
+            Bounds {
+                drops: false,
+                ..bounds
+            },
+        )
+    })
+    .cannot(&["SubscribeAtReplica", "Drop", "Lose", "Double", "Disconnect"]),
+    Case::shipped(NAME, "3 clients, a message lost, late or doubled", || {
+        run(RULES, only_safety(faults(3, 1, Faults::Messages)))
+    })
+    .cannot(&[
+        "SubscribeAtReplica",
+        "Drop",
+        "Disconnect",
+        "Crash",
+        "CrashSilently",
+    ]),
+    Case::without(
+        NAME,
+        ("a grant is published last", HOLDER),
+        "3 clients, a fault of subscriptions",
+        || {
+            let rules = Rules {
+                publish_last: false,
+                ..RULES
+            };
+            run(rules, only_safety(faults(3, 1, Faults::Subscriptions)))
+        },
+    ),
+    Case::without(
+        NAME,
+        ("listeners are counted first", WAITS),
+        "3 clients, a process that ends",
+        || {
+            let rules = Rules {
+                count_listeners: false,
+                ..RULES
+            };
+            let bounds = faults(3, 1, Faults::Crashes);
+            run(
+                rules,
+                Bounds {
+                    drops: false,
+                    ..bounds
+                },
+            )
+        },
+    ),
+    Case::without(
+        NAME,
+        ("a pushed token is newer than the last answer", HOLDER),
+        "3 clients, 2 messages lost, late or doubled",
+        || {
+            let rules = Rules {
+                token_above_fence: false,
+                ..RULES
+            };
+            run(rules, only_safety(faults(3, 2, Faults::Messages)))
+        },
+    ),
+    Case::without(
+        NAME,
+        ("validity counts from sending", HOLDER),
+        "3 clients, no faults",
+        || {
+            let rules = Rules {
+                validity_from_sending: false,
+                ..RULES
+            };
+            run(rules, only_safety(PLAIN))
+        },
+    ),
+    Case::without(
+        NAME,
+        ("subscribe, then look", WAITS),
+        "2 clients, no faults, futures dropped",
+        || {
+            let rules = Rules {
+                look_after_subscribing: false,
+                ..RULES
+            };
+            run(
+                rules,
+                Bounds {
+                    clients: 2,
+                    ..PLAIN
+                },
+            )
+        },
+    ),
+    Case::without(
+        NAME,
+        ("waiters look by themselves", WAITS),
+        "2 clients, a process that ends, futures dropped",
+        || {
+            let rules = Rules {
+                heartbeats: false,
+                ..RULES
+            };
+            run(rules, faults(2, 1, Faults::Crashes))
+        },
+    ),
+    Case::without(
+        NAME,
+        ("late attempts are refused", LEFT),
+        "2 clients, a message lost, late or doubled, futures dropped",
+        || {
+            let rules = Rules {
+                refuse_late: false,
+                ..RULES
+            };
+            run(rules, faults(2, 1, Faults::Messages))
+        },
+    ),
+    Case::without(
+        NAME,
+        ("given back twice if an attempt may still come", LEFT),
+        "2 clients, no faults, futures dropped",
+        || {
+            let rules = Rules {
+                release_twice: false,
+                ..RULES
+            };
+            run(
+                rules,
+                Bounds {
+                    clients: 2,
+                    ..PLAIN
+                },
+            )
+        },
+    ),
+];

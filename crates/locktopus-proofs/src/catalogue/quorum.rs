@@ -1,0 +1,189 @@
+//! The runs of the quorum.
+
+use super::{Case, visit};
+use crate::explore::Outcome;
+use crate::quorum::{Bounds, Quorum, Rules};
+
+const NAME: &str = "quorum";
+const RULES: Rules = Rules::SHIPPED;
+const ONE: &str = "one client at most believes";
+const GROW: &str = "tokens grow";
+const LEFT: &str = "nothing is left of who has gone";
+/// Three nodes, a restart, slow answers, no tokens.
+const THREE: Bounds = Bounds {
+    nodes: 3,
+    clients: 2,
+    restarts: 1,
+    tokens: false,
+    slow_answers: true,
+    drops: true,
+};
+/// Three nodes with tokens, answers at once.
+const TOKENS: Bounds = Bounds {
+    restarts: 0,
+    tokens: true,
+    slow_answers: false,
+    drops: false,
+    ..THREE
+};
+/// Five nodes, answers at once.
+const FIVE: Bounds = Bounds {
+    nodes: 5,
+    slow_answers: false,
+    drops: false,
+    ..THREE
+};
+
+fn run(rules: Rules, bounds: Bounds) -> Outcome {
+    visit(Quorum::new(rules, bounds))
+}
+
+pub(super) const CASES: &[Case] = &[
+    Case::shipped(
+        NAME,
+        "3 nodes, 2 clients, a restart, answers that take time, rounds dropped",
+        || run(RULES, THREE),
+    )
+    .cannot(&["wrote back"]),
+    Case::shipped(NAME, "3 nodes, 2 clients, tokens, a restart", || {
+        run(
+            RULES,
+            Bounds {
+                restarts: 1,
+                ..TOKENS
+            },
+        )
+    })
+    .cannot(&["Hear", "Drop"]),
+    Case::shipped(NAME, "5 nodes, 2 clients", || {
+        run(
+            RULES,
+            Bounds {
+                restarts: 0,
+                ..FIVE
+            },
+        )
+    })
+    .cannot(&["Hear", "Drop", "Restart", "wrote back"]),
+    Case::shipped(NAME, "5 nodes, 2 clients, a restart", || run(RULES, FIVE))
+        .cannot(&["Hear", "Drop", "wrote back"])
+        .long(),
+    Case::without(
+        NAME,
+        ("more than half agree", ONE),
+        "5 nodes, 2 clients",
+        || {
+            run(
+                Rules {
+                    majority: false,
+                    ..RULES
+                },
+                FIVE,
+            )
+        },
+    ),
+    Case::without(
+        NAME,
+        ("validity counts from sending", ONE),
+        "3 nodes, 2 clients",
+        || {
+            run(
+                Rules {
+                    validity_from_sending: false,
+                    ..RULES
+                },
+                THREE,
+            )
+        },
+    ),
+    Case::without(
+        NAME,
+        ("validity is shorter than the lease by the drift", ONE),
+        "3 nodes, 2 clients",
+        || {
+            run(
+                Rules {
+                    margin: false,
+                    ..RULES
+                },
+                THREE,
+            )
+        },
+    ),
+    Case::without(
+        NAME,
+        ("a restarted node waits before it votes", ONE),
+        "3 nodes, 2 clients, a restart",
+        || {
+            run(
+                Rules {
+                    restarted_wait: false,
+                    ..RULES
+                },
+                THREE,
+            )
+        },
+    ),
+    Case::without(
+        NAME,
+        (
+            "an answer counts only of a node that was the same all the time",
+            ONE,
+        ),
+        "3 nodes, 2 clients, a restart",
+        || {
+            run(
+                Rules {
+                    same_node: false,
+                    ..RULES
+                },
+                THREE,
+            )
+        },
+    ),
+    Case::without(
+        NAME,
+        ("tokens are written back to a majority", GROW),
+        "3 nodes, 3 clients, tokens",
+        || {
+            run(
+                Rules {
+                    write_back: false,
+                    ..RULES
+                },
+                Bounds {
+                    clients: 3,
+                    ..TOKENS
+                },
+            )
+        },
+    ),
+    Case::without(
+        NAME,
+        ("late attempts are refused", LEFT),
+        "3 nodes, 2 clients",
+        || {
+            run(
+                Rules {
+                    refuse_late: false,
+                    ..RULES
+                },
+                THREE,
+            )
+        },
+    ),
+    Case::without(
+        NAME,
+        ("failed rounds give back", LEFT),
+        "3 nodes, 2 clients",
+        || {
+            run(
+                Rules {
+                    failed_rounds_give_back: false,
+                    ..RULES
+                },
+                THREE,
+            )
+        },
+    ),
+];

@@ -1,0 +1,86 @@
+//! The scripts, as far as a lock with one holder needs them.
+
+use super::rules::{LONGEST, Rules, Wait};
+use super::state::{Record, Server};
+
+/// What a script answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    Granted,
+    /// To its holder.
+    GrantedAgain,
+    /// Sooner than without the client's word for the history.
+    GrantedByWord,
+    Held,
+    HeldBack,
+    Extended,
+    Missing,
+}
+
+impl Server {
+    /// `lua/acquire.lua`, with `status` wrapped by `guarded`.
+    pub(super) fn acquire(&mut self, rules: Rules, owner: u8, seen: Option<(u8, u8)>) -> Answer {
+        let again = match self.data.hold {
+            Some((holder, _)) if holder != owner => return Answer::Held,
+            // An owner may repeat its own acquisition.
+            hold => hold.is_some(),
+        };
+        let word = match rules.wait {
+            _ if again => false,
+            Wait::Nobody => false,
+            Wait::Client => {
+                let waits = |(history, age)| history == self.history && age < LONGEST;
+                if seen.is_some_and(waits) {
+                    return Answer::HeldBack;
+                }
+                false
+            }
+            Wait::Server | Wait::ServerTooShort => {
+                let (left, word) = self.held_back(rules, seen);
+                if left > 0 {
+                    return Answer::HeldBack;
+                }
+                word
+            }
+        };
+        self.data.hold = Some((owner, rules.lease()));
+        match (again, word) {
+            (true, _) => Answer::GrantedAgain,
+            (false, true) => Answer::GrantedByWord,
+            (false, false) => Answer::Granted,
+        }
+    }
+
+    /// `held_back` in `lua/part/quarantine.lua`: what is left of the quarantine, and whether a client's word made it shorter.
+    fn held_back(&mut self, rules: Rules, seen: Option<(u8, u8)>) -> (u8, bool) {
+        let longest = match rules.wait {
+            Wait::ServerTooShort => LONGEST - 1,
+            _ => LONGEST,
+        };
+        let known = self.data.record;
+        let known = known.filter(|record| record.history == self.history);
+        let ends = known.map_or(longest, |record| record.left);
+        let this = |(history, _): &(u8, u8)| *history == self.history || !rules.vouches_for_this;
+        let age = seen.filter(this).map_or(0, |(_, age)| age);
+        let left = ends.min(longest - age.min(longest));
+        self.data.record = Some(Record {
+            history: self.history,
+            left,
+        });
+        (left, left < ends)
+    }
+
+    /// `lua/lock_extend.lua`, which quarantine leaves as it is.
+    pub(super) fn extend(&mut self, rules: Rules, owner: u8) -> Answer {
+        match &mut self.data.hold {
+            Some((holder, left)) if *holder == owner => *left = rules.lease(),
+            _ => return Answer::Missing,
+        }
+        Answer::Extended
+    }
+
+    /// `lua/release.lua`; under quarantine, and without a queue, nobody is handed anything.
+    pub(super) fn release(&mut self, owner: u8) {
+        self.data.hold.take_if(|(holder, _)| *holder == owner);
+    }
+}
