@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use bench_harness::measure::targets::{Summary, Targets, render};
+use bench_harness::measure::targets::{Summary, Targets, picture, render};
 use bench_harness::measure::{model, synthetic};
 
 fn targets(arguments: &[&str]) -> Output {
@@ -32,7 +32,7 @@ fn a_run_becomes_a_page_that_is_checked() {
     // It is written all the same, but a run that lacks most figures meets no target.
     assert_eq!(written.status.code(), Some(8), "{written:?}");
     let said = String::from_utf8(written.stdout).unwrap();
-    assert!(said.contains("hand-off: not measured"), "{said}");
+    assert!(said.contains("contended: not measured"), "{said}");
 
     assert_eq!(targets(&["--check", at]).status.code(), Some(0));
     let page = directory.join("performance.md");
@@ -44,6 +44,23 @@ fn a_run_becomes_a_page_that_is_checked() {
     assert!(said.contains("write it again"), "{said}");
     assert_eq!(targets(&["--render", at]).status.code(), Some(0));
     assert_eq!(std::fs::read_to_string(&page).unwrap(), text);
+}
+
+/// What a busy machine measured is judged on the terminal, and becomes no page.
+#[test]
+fn a_run_that_began_on_a_busy_machine_is_refused_for_the_page() {
+    let directory = directory("targets-busy");
+    let at = directory.to_str().unwrap();
+    for (load, code) in [(1.0, 8), (1.01, 3)] {
+        let mut report = synthetic::shared().clone();
+        report.environment.load_average_at_start = Some([load, 0.0, 0.0]);
+        model::write(&report, &directory.join("report.json")).unwrap();
+        assert_eq!(targets(&[at]).status.code(), Some(8));
+        let written = targets(&[at, "--write", at]);
+        assert_eq!(written.status.code(), Some(code), "{written:?}");
+        let said = String::from_utf8(written.stderr).unwrap();
+        assert_eq!(said.contains("load average of 1.01"), load > 1.0, "{said}");
+    }
 }
 
 #[test]
@@ -68,6 +85,11 @@ fn the_committed_page_is_the_one_its_summary_gives() {
         found == expected,
         "docs/performance.md is stale: run `locktopus-bench targets --render docs`, or undo the change \
          that was made by hand"
+    );
+    let drawn = std::fs::read_to_string(docs.join("images/performance.svg")).ok();
+    assert!(
+        drawn == picture(&summary),
+        "the picture of the page is stale"
     );
     assert!(
         summary

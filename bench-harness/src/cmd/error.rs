@@ -57,6 +57,14 @@ pub enum CommandError {
     /// A measurement could not be made.
     #[error(transparent)]
     Run(#[from] crate::measure::run::RunError),
+    /// Something else keeps the machine busy.
+    #[error(
+        "load average {load:.2}: not begun, because what a busy machine measures is itself; above 1.0 with --idle is too much"
+    )]
+    Busy {
+        /// The load average over a minute.
+        load: f64,
+    },
     /// Ctrl-C.
     #[error("interrupted; nothing was written")]
     Interrupted,
@@ -78,9 +86,11 @@ impl CommandError {
             | Self::Summary(_) => Exit::Input,
             Self::Csv(_) | Self::Write { .. } | Self::Page(_) => Exit::Output,
             Self::Usage(_) | Self::Plan(_) | Self::FailoverPlan(_) => Exit::Usage,
-            Self::Place(_) | Self::Topology(_) | Self::Run(_) | Self::Interrupted => {
-                Exit::Measurement
-            }
+            Self::Place(_)
+            | Self::Topology(_)
+            | Self::Run(_)
+            | Self::Busy { .. }
+            | Self::Interrupted => Exit::Measurement,
         }
     }
 }

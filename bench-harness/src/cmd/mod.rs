@@ -10,6 +10,7 @@ mod files;
 mod peers;
 pub mod report;
 pub mod run;
+mod servers;
 pub mod targets;
 mod text;
 pub mod topology;

@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use locktopus_testbed::topology::{ProviderKind, ServerImage, Spec, TopologyError};
 
 use super::report::Format;
+use super::servers::Servers;
 use super::{CommandError, TextArgs, peers, report};
 use crate::cmd::exit::Exit;
 use crate::measure::completeness;
-use crate::measure::model::{Report, Topology};
-use crate::measure::plan::{Client, Filter, Kind, Scenario, ScenarioFile, Strategy, Task};
-use crate::measure::run::{PinnedCores, Place, PlaceError, ProviderChoice, Runner};
+use crate::measure::model::{Environment, Report, Topology};
+use crate::measure::plan::{
+    Client, Filter, Kind, Scenario, ScenarioFile, Strategy, Task, estimate,
+};
+use crate::measure::run::{PinnedCores, ProviderChoice, Runner};
 use crate::shared::provenance::detect;
 
 const QUICK: &str = include_str!("../../scenarios/quick.toml");
@@ -86,6 +88,12 @@ pub struct RunArgs {
     /// Servers on one core, workers on another, both kept awake. For figures that are to be compared.
     #[arg(long)]
     pin: bool,
+    /// Say what would be measured and how long that takes, and measure nothing.
+    #[arg(long)]
+    list: bool,
+    /// Do not begin unless the machine is idle: a load average of 1.0 at most. For what becomes a page.
+    #[arg(long)]
+    idle: bool,
     /// Where to write; `bench-results/<time>` by default.
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -112,16 +120,29 @@ pub async fn run(args: &RunArgs) -> Result<Exit, CommandError> {
     let (file, name) = args.scenario_file()?;
     let mut tasks = file.tasks(&args.filter())?;
     let rounds = args.rounds.unwrap_or(file.rounds).max(1);
+    for task in &mut tasks {
+        task.rounds = task.rounds.filter(|most| *most < rounds);
+    }
+    if args.list {
+        super::print(&estimate::list(&tasks, rounds))?;
+        return Ok(Exit::Ok);
+    }
+    let environment = detect::environment(PinnedCores::off().pinning(), None);
+    if let Some(load) = environment.busy().filter(|_| args.idle) {
+        return Err(CommandError::Busy { load });
+    }
     let cores = if args.pin {
         PinnedCores::on().map_err(CommandError::Usage)?
     } else {
         PinnedCores::off()
     };
-    let engine = None;
     let mut report = Report::new(
         detect::run(&name, 0, rounds),
         detect::harness(),
-        detect::environment(cores.pinning(), engine),
+        Environment {
+            pinning: cores.pinning(),
+            ..environment
+        },
     );
     if args.smoke {
         report.note("Smoke run: it shows that everything works; its figures mean nothing.");
@@ -130,8 +151,14 @@ pub async fn run(args: &RunArgs) -> Result<Exit, CommandError> {
         report.note("Debug build: its figures mean nothing. Build with --release.");
     }
     let redisson = peers::prepare(&mut tasks, &mut report).await;
+    eprintln!(
+        "{} cells, {rounds} rounds: {}; {}",
+        tasks.len(),
+        estimate::in_words(estimate::whole(&tasks, rounds)),
+        report.environment.pinning.describe()
+    );
 
-    let bar = progress(tasks.len(), rounds);
+    let bar = progress(&tasks, rounds);
     let runner = Runner {
         cores: &cores,
         prefix: format!("locktopus-bench:{}", report.run.id),
@@ -147,6 +174,17 @@ pub async fn run(args: &RunArgs) -> Result<Exit, CommandError> {
     finish(args, &report, missing)
 }
 
+/// Where cells are measured, one after another, and whether a line lies in front of the servers.
+const PLACES: [(Topology, bool); 7] = [
+    (Topology::InProcess, false),
+    (Topology::Standalone, false),
+    (Topology::Standalone, true),
+    (Topology::Sentinel, false),
+    (Topology::Cluster, false),
+    (Topology::Quorum, false),
+    (Topology::Quorum, true),
+];
+
 /// Measures place by place, and returns what could not be had: starting the servers of one topology does not disturb another.
 async fn measure(
     args: &RunArgs,
@@ -158,16 +196,10 @@ async fn measure(
 ) -> Result<Vec<String>, CommandError> {
     let mut provider = args.provider;
     let mut missing = Vec::new();
-    for topology in [
-        Topology::InProcess,
-        Topology::Standalone,
-        Topology::Sentinel,
-        Topology::Cluster,
-        Topology::Quorum,
-    ] {
+    for (topology, far) in PLACES {
         let here: Vec<Task> = tasks
             .iter()
-            .filter(|task| task.topology == topology)
+            .filter(|task| task.topology == topology && task.round_trip.is_some() == far)
             .cloned()
             .collect();
         if here.is_empty() {
@@ -175,13 +207,17 @@ async fn measure(
         }
         bar.set_message(format!("starting {}", topology.name()));
         let skipped = report.skipped.len();
-        let Some(place) = open(args, topology, &mut provider, report).await? else {
+        let Some(place) = args
+            .servers()
+            .open((topology, far), &mut provider, report)
+            .await?
+        else {
             if args.provider == ProviderChoice::Auto {
                 // Nobody asked to do without: what is skipped here was not asked for.
                 let skips = report.skipped[skipped..].iter();
                 missing.extend(skips.map(|skip| format!("{}: needs {}", skip.what, skip.needs)));
             }
-            bar.inc(u64::try_from(here.len()).unwrap_or(0) * u64::from(rounds));
+            bar.inc(steps(&here, rounds));
             continue;
         };
         runner
@@ -190,14 +226,16 @@ async fn measure(
             .map_err(CommandError::Usage)?;
         for index in 0..rounds {
             // Every other round backwards, so that no cell always runs on a warm or a tired machine.
+            let due = here.iter().filter(|task| index < task.rounds_of(rounds));
             let order: Vec<&Task> = if index % 2 == 0 {
-                here.iter().collect()
+                due.collect()
             } else {
-                here.iter().rev().collect()
+                due.rev().collect()
             };
             for (position, task) in order.into_iter().enumerate() {
                 bar.set_message(task.describe());
                 let position = u32::try_from(position).unwrap_or(u32::MAX);
+                place.put_away(task.round_trip.unwrap_or_default());
                 runner.once(report, &place, task, index, position).await?;
                 bar.inc(1);
             }
@@ -205,77 +243,6 @@ async fn measure(
         place.stop().await?;
     }
     Ok(missing)
-}
-
-/// The place for a topology; `None` if there is none here, which the report then says.
-async fn open(
-    args: &RunArgs,
-    topology: Topology,
-    provider: &mut ProviderChoice,
-    report: &mut Report,
-) -> Result<Option<Place>, CommandError> {
-    if topology == Topology::InProcess {
-        return Ok(Some(Place::memory()));
-    }
-    if let Some(url) = &args.url {
-        let there = if url.contains("-cluster:") {
-            Topology::Cluster
-        } else if url.contains("-sentinel:") {
-            Topology::Sentinel
-        } else {
-            Topology::Standalone
-        };
-        return Ok((there == topology).then(|| Place::external(url.clone(), topology, None)));
-    }
-    let Some(kind) = crate::measure::run::kind(topology) else {
-        return Ok(None);
-    };
-    let mut spec = Spec::new(kind);
-    if let Some(image) = &args.image {
-        let image: ServerImage = image
-            .parse()
-            .map_err(|error: TopologyError| CommandError::Usage(error.to_string()))?;
-        spec = spec.with_image(image);
-    }
-    let candidates: &[ProviderKind] = match provider {
-        ProviderChoice::Auto => &[ProviderKind::Plain, ProviderKind::Pod],
-        ProviderChoice::Plain => &[ProviderKind::Plain],
-        ProviderChoice::Pod => &[ProviderKind::Pod],
-        ProviderChoice::Memory => &[],
-    };
-    let mut reasons = Vec::new();
-    for &candidate in candidates {
-        match Place::start(topology, spec.clone(), candidate).await {
-            Ok(place) => {
-                *provider = if candidate == ProviderKind::Plain {
-                    ProviderChoice::Plain
-                } else {
-                    ProviderChoice::Pod
-                };
-                return Ok(Some(place));
-            }
-            Err(PlaceError::Start { source, .. }) if args.provider == ProviderChoice::Auto => {
-                let first = source
-                    .to_string()
-                    .lines()
-                    .next()
-                    .unwrap_or_default()
-                    .to_owned();
-                reasons.push(format!("{candidate}: {first}"));
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    let why = if reasons.is_empty() {
-        "memory only was asked for".to_owned()
-    } else {
-        reasons.join("; ")
-    };
-    report.skip(
-        topology.name(),
-        format!("a server program or a container engine ({why})"),
-    );
-    Ok(None)
 }
 
 fn finish(args: &RunArgs, report: &Report, mut missing: Vec<String>) -> Result<Exit, CommandError> {
@@ -320,11 +287,17 @@ fn finish(args: &RunArgs, report: &Report, mut missing: Vec<String>) -> Result<E
     })
 }
 
-fn progress(tasks: usize, rounds: u32) -> ProgressBar {
-    let steps = u64::try_from(tasks).unwrap_or(0) * u64::from(rounds);
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {wide_msg}");
+/// Rounds of all cells.
+fn steps(tasks: &[Task], rounds: u32) -> u64 {
+    let rounds = tasks.iter().map(|task| u64::from(task.rounds_of(rounds)));
+    rounds.sum()
+}
+
+fn progress(tasks: &[Task], rounds: u32) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:20} {pos}/{len} {elapsed} {wide_msg}");
     // Drawn on standard error, and only on a terminal.
-    ProgressBar::new(steps).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    ProgressBar::new(steps(tasks, rounds))
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 impl RunArgs {
@@ -342,6 +315,14 @@ impl RunArgs {
             _ => (QUICK, "quick"),
         };
         Ok((ScenarioFile::parse(text, name)?, name.to_owned()))
+    }
+
+    fn servers(&self) -> Servers<'_> {
+        Servers {
+            provider: self.provider,
+            image: self.image.as_deref(),
+            url: self.url.as_deref(),
+        }
     }
 
     fn filter(&self) -> Filter {

@@ -6,13 +6,17 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::CommandError;
-use super::files::save;
+use super::files::{create, save};
 use crate::cmd::exit::Exit;
 use crate::measure::model;
-use crate::measure::targets::{Judged, Line, Outcome, Summary, Targets, judge, render};
+use crate::measure::targets::{
+    Judged, Line, Outcome, Summary, SummaryError, Targets, judge, picture, render,
+};
 
 const SUMMARY: &str = "performance.json";
 const PAGE: &str = "performance.md";
+/// What the page opens with, beside it.
+const PICTURE: &str = "images/performance.svg";
 
 /// Arguments of `targets`.
 #[derive(Debug, Args)]
@@ -43,7 +47,7 @@ pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
     }
     if let Some(directory) = &args.render {
         let summary = Summary::load(&directory.join(SUMMARY))?;
-        save(&directory.join(PAGE), &render(&targets, &summary)?)?;
+        write_page(&targets, &summary, directory)?;
         return Ok(Exit::Ok);
     }
     let reports = args
@@ -51,6 +55,11 @@ pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
         .iter()
         .map(|path| model::read(&file_of(path)))
         .collect::<Result<Vec<_>, _>>()?;
+    // What a busy machine measured is shown, and becomes no page.
+    let busy = reports.iter().find_map(|report| report.environment.busy());
+    if let (Some(_), Some(load)) = (&args.write, busy) {
+        return Err(SummaryError::Busy { load }.into());
+    }
     let summary = Summary::of(&reports)?;
     let judged = judge(&targets, &summary);
     super::print(&table(&judged))?;
@@ -65,7 +74,7 @@ pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
         save(&kept, &summary.to_json())?;
         // From what was written, as a later check does: a number may lose its last bit on the way.
         let summary = Summary::load(&kept)?;
-        save(&directory.join(PAGE), &render(&targets, &summary)?)?;
+        write_page(&targets, &summary, directory)?;
     }
     Ok(verdict)
 }
@@ -78,6 +87,18 @@ fn file_of(path: &Path) -> PathBuf {
     }
 }
 
+fn write_page(targets: &Targets, summary: &Summary, directory: &Path) -> Result<(), CommandError> {
+    save(&directory.join(PAGE), &render(targets, summary)?)?;
+    if let Some(picture) = picture(summary) {
+        let path = directory.join(PICTURE);
+        if let Some(images) = path.parent() {
+            create(images)?;
+        }
+        save(&path, &picture)?;
+    }
+    Ok(())
+}
+
 fn check(targets: &Targets, directory: &Path) -> Result<Exit, CommandError> {
     let page = directory.join(PAGE);
     let summary = Summary::load(&directory.join(SUMMARY))?;
@@ -85,7 +106,8 @@ fn check(targets: &Targets, directory: &Path) -> Result<Exit, CommandError> {
         path: page.clone(),
         source,
     })?;
-    if found == render(targets, &summary)? {
+    let pictured = std::fs::read_to_string(directory.join(PICTURE)).ok();
+    if found == render(targets, &summary)? && pictured == picture(&summary) {
         return Ok(Exit::Ok);
     }
     eprintln!(

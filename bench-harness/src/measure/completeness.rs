@@ -1,6 +1,6 @@
 //! What a measurement must contain to count.
 //!
-//! Every cell has every round that was planned, each round granted locks, and nothing failed: the rule is
+//! Every cell has every round that was planned, fewer than others where its option `rounds` says so, each round granted locks, and nothing failed: the rule is
 //! [`shared::completeness`](crate::shared::completeness).
 
 use crate::measure::model::{Cell, Report};
@@ -11,7 +11,9 @@ use crate::shared::completeness::{Evidence, nothing};
 pub fn missing(report: &Report) -> Vec<String> {
     let mut missing: Vec<_> = nothing(report.cells.len()).into_iter().collect();
     for cell in &report.cells {
-        let problems = rounds(cell, report.run.rounds);
+        let few = cell.subject.options.get("rounds");
+        let planned = few.and_then(|rounds| rounds.parse().ok());
+        let problems = rounds(cell, planned.unwrap_or(report.run.rounds));
         let what = name(cell);
         let problems = problems.into_iter();
         missing.extend(problems.map(|problem| format!("{what}: {problem}")));

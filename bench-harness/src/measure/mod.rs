@@ -11,6 +11,7 @@
 //! | `completeness` | what a report must contain to count |
 //! | `worker` | the child process that takes the locks |
 //! | `run` | the parent process: servers, rounds, children |
+//! | `humantime_list` | durations in words, in scenario files and targets |
 //! | `synthetic` | invented reports, for tests |
 //!
 //! Data flows one way: workers fill a [`record::Recorder`], the runner turns merged recorders into rounds of a
@@ -18,10 +19,11 @@
 //! recorder works on stored data only, so any run can be rendered again, and two runs compared, long after the servers
 //! are gone.
 //!
-//! Layers, lowest first: model, plan, record, derive, report, targets, completeness, worker, spin, run.
+//! Layers, lowest first: humantime_list, model, plan, record, derive, report, targets, completeness, worker, spin, run.
 
 pub mod completeness;
 pub mod derive;
+pub(crate) mod humantime_list;
 pub mod model;
 pub mod plan;
 pub mod record;

@@ -30,12 +30,10 @@ pub fn caveats(report: &Report) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let cores = f64::from(report.environment.logical_cores.max(1));
-    if let Some([one, ..]) = report.environment.load_average_at_start
-        && one > cores / 2.0
-    {
+    if let Some(load) = report.environment.busy() {
+        let cores = report.environment.logical_cores;
         found.push(format!(
-            "Busy machine: load average {one:.2} on {cores} cores at the start."
+            "Busy machine: load average {load:.2} on {cores} cores at the start."
         ));
     }
     if report.cells.iter().any(|cell| cell.rounds.len() == 1) {

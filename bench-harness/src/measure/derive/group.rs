@@ -105,6 +105,8 @@ fn group<'a>((scenario, through_proxy, corrected): Key<'a>, cells: &[&'a Cell]) 
     let option_names: BTreeSet<&str> = cells
         .iter()
         .flat_map(|cell| cell.subject.options.keys().map(String::as_str))
+        // How often something was measured makes nothing else of it.
+        .filter(|name| *name != "rounds")
         .collect();
     let who = |subject: &Subject| who(subject, &option_names);
     // Cells without a server say nothing about servers, so they make no difference there.

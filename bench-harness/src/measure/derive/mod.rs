@@ -4,12 +4,14 @@
 
 mod caveats;
 mod figures;
+mod findings;
 mod group;
 mod measure;
 mod spread;
 
 pub use caveats::caveats;
 pub use figures::{Overlaps, Quantile, errors, merged, operations, overlaps, rtt};
+pub use findings::findings;
 pub use group::{Group, Row, groups};
 pub use measure::{Better, Measure, Unit, measures};
 pub use spread::Spread;

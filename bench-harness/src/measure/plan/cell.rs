@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::{Client, Filter, Kind, Scenario, Strategy, Task};
+use crate::measure::humantime_list;
 use crate::measure::model::Topology;
 
 /// Every combination of its lists is a task.
@@ -32,6 +33,9 @@ pub(super) struct CellSpec {
     pub(super) lease_cache: Duration,
     pub(super) safety: Option<String>,
     pub(super) locks: Option<u32>,
+    #[serde(default, with = "humantime_list")]
+    pub(super) round_trips: Vec<Duration>,
+    pub(super) rounds: Option<u32>,
     #[serde(default, with = "humantime_serde")]
     pub(super) hold: Duration,
     #[serde(default = "one_second", with = "humantime_serde")]
@@ -121,12 +125,25 @@ impl CellSpec {
                 for &strategy in &self.strategies {
                     for &kind in self.kinds.iter().filter(|&&k| strategy.can(client, k)) {
                         for &workers in &self.workers {
-                            tasks.push(self.task(client, topology, strategy, kind, workers));
+                            let task = self.task(client, topology, strategy, kind, workers);
+                            tasks.extend(self.at_distances(task));
                         }
                     }
                 }
             }
         }
+    }
+
+    /// The task once for each distance to the servers; as it is where the cell names none.
+    fn at_distances(&self, task: Task) -> Vec<Task> {
+        if self.round_trips.is_empty() {
+            return vec![task];
+        }
+        let far = self.round_trips.iter().map(|&round_trip| Task {
+            round_trip: Some(round_trip),
+            ..task.clone()
+        });
+        far.collect()
     }
 
     fn task(
@@ -170,6 +187,8 @@ impl CellSpec {
             duration: self.duration,
             arrivals_per_second: self.arrivals_per_second,
             lease: self.lease,
+            round_trip: None,
+            rounds: self.rounds,
             warm_up: if strategy == Strategy::Redisson {
                 self.warm_up
             } else {

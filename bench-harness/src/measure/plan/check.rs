@@ -32,6 +32,10 @@ impl CellSpec {
         {
             return Err("topologies are standalone, sentinel, cluster and quorum".to_owned());
         }
+        if self.rounds == Some(0) {
+            return Err("rounds must be at least 1".to_owned());
+        }
+        self.check_distance()?;
         self.check_quorum()?;
         self.check_scenario()?;
         if self.arrivals_per_second == Some(0) {
@@ -52,6 +56,25 @@ impl CellSpec {
             Some(nodes) if nodes % 2 == 0 => Err("nodes must be an odd number".to_owned()),
             _ => Ok(()),
         }
+    }
+
+    /// Lines lie in front of servers that were started for the run, and Sentinel and cluster clients go where nodes send them.
+    fn check_distance(&self) -> Result<(), String> {
+        if self.round_trips.is_empty() {
+            return Ok(());
+        }
+        if self.clients.contains(&Client::Memory) || self.strategies.contains(&Strategy::Redisson) {
+            return Err(
+                "only servers are far, and only for clients in Rust: no round_trips".to_owned(),
+            );
+        }
+        let mut topologies = self.topologies.iter();
+        if !topologies.all(|t| matches!(t, Topology::Standalone | Topology::Quorum)) {
+            return Err(
+                "only standalone servers and quorums are put far away: no round_trips".to_owned(),
+            );
+        }
+        Ok(())
     }
 
     /// What only some scenarios need.

@@ -2,6 +2,7 @@
 
 mod cell;
 mod check;
+pub mod estimate;
 mod file;
 mod filter;
 mod task;

@@ -139,6 +139,10 @@ pub struct Task {
     pub arrivals_per_second: Option<u64>,
     /// Lease of the held locks, for the renewal scenario.
     pub lease: Duration,
+    /// How much longer an exchange with the servers takes than on this machine; no line in between without.
+    pub round_trip: Option<Duration>,
+    /// In how many of the rounds it is measured; in all of them without.
+    pub rounds: Option<u32>,
     /// How long a strategy in Java runs the workload before it counts; zero for the others.
     pub warm_up: Duration,
     /// Name of the part of the scenario file; says nothing about what is measured.
@@ -162,6 +166,7 @@ impl Task {
     pub fn measures_as(&self, other: &Self) -> bool {
         let mut other = other.clone();
         other.group.clone_from(&self.group);
+        other.rounds = self.rounds;
         *self == other
     }
 
@@ -174,8 +179,22 @@ impl Task {
         let (scenario, strategy, kind) =
             (self.scenario.name(), self.strategy.name(), self.kind.name());
         let (client, topology) = (self.client.name(), self.topology.name());
-        format!(
+        let mut words = format!(
             "{scenario} {strategy} {kind} via {client} on {topology}, {workers} workers in {processes}"
-        )
+        );
+        let mut add = |name: &str, value: Option<String>| {
+            let value = value.map(|value| format!(", {name} {value}"));
+            words.push_str(&value.unwrap_or_default());
+        };
+        let time = |time: Duration| humantime::format_duration(time).to_string();
+        let threads = Some(self.threads).filter(|&threads| threads > 1);
+        let kept = Some(self.lease_cache).filter(|kept| !kept.is_zero());
+        add("threads", threads.map(|threads| threads.to_string()));
+        add("turns", self.turns.map(|turns| turns.to_string()));
+        add("nodes", self.nodes.map(|nodes| nodes.to_string()));
+        add("lease cache", kept.map(time));
+        add("safety", self.safety.clone());
+        add("round trip", self.round_trip.map(time));
+        words
     }
 }

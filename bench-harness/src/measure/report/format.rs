@@ -1,7 +1,7 @@
 //! Figures as text, the same in every renderer.
 
 use crate::measure::derive::{Spread, Unit};
-pub use crate::shared::render::format::{NONE, bytes, count, duration, micros, number};
+pub use crate::shared::render::format::{NONE, bytes, count, duration, micros, natural, number};
 
 /// A median in `unit`, without the unit.
 #[must_use]

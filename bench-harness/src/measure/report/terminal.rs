@@ -14,31 +14,44 @@ use crate::shared::render::table::{self, Style, wrap};
 const R1_WAKES: &str = "R1 = publish and retry: a release wakes every waiter of a process, where Redisson's wakes one of each; with \
      many waiters in a process R1 is the easier one to beat.";
 
+/// How the tables are to be read.
+const READ_AS: [&str; 3] = [
+    "Latencies in µs: medians over rounds; ± is half the range of the rounds, or the range itself where it is wide or of two \
+     rounds.",
+    "RTT = median PING round trip of the same client in the same round.",
+    "W = workers, P = processes they are spread over.",
+];
+
 /// Renders `report`.
 #[must_use]
 pub fn render(report: &Report, style: Style) -> String {
     let mut out = header(report, style);
+    let found = derive::findings(report);
+    if !found.is_empty() {
+        out.push_str("\nFound\n");
+    }
+    for line in found {
+        let _ = writeln!(out, "{}", wrap(&line, "  ", style.width));
+    }
     let groups = groups(report);
     for group in &groups {
         let _ = writeln!(out, "\n{}", heading(group));
         for line in context(group) {
             let _ = writeln!(out, "{}", wrap(&line, "", style.width));
         }
-        let _ = writeln!(out, "{}", cells(group, style).trim_fmt());
+        let _ = writeln!(out, "{}", cells(group, style));
         let mut rows = group.rows.iter();
         if rows.any(|row| !derive::operations(row.cell).is_empty()) {
-            let _ = writeln!(out, "{}", latencies(group, style).trim_fmt());
+            let _ = writeln!(out, "{}", latencies(group, style));
         }
     }
     if groups.is_empty() {
         out.push_str("\nNothing was measured.\n");
     } else {
-        out.push_str(
-            "\nLatencies in µs: medians over rounds; ± is half the range of the rounds, or the range\n\
-             itself where it is wide or of two rounds.\n\
-             RTT = median PING round trip of the same client in the same round.\n\
-             W = workers, P = processes they are spread over.\n",
-        );
+        out.push('\n');
+        for line in READ_AS {
+            let _ = writeln!(out, "{}", wrap(line, "", style.width));
+        }
     }
     if report
         .cells
@@ -129,12 +142,43 @@ fn context(group: &Group<'_>) -> Vec<String> {
     vec![constants.join(", "), x]
 }
 
-/// What one number per cell can say.
-fn cells(group: &Group<'_>, style: Style) -> Table {
+/// What one number per cell can say. In a narrow terminal client CPU and the noise are for the other formats.
+fn cells(group: &Group<'_>, style: Style) -> String {
+    narrowed(style, &["client CPU µs/acq", "±", "max/min"], |left_out| {
+        cell_table(group, style, left_out)
+    })
+}
+
+/// A table as wide as the terminal: columns are left out in this order while it is wider.
+fn narrowed(style: Style, order: &[&str], table: impl Fn(&[&str]) -> Table) -> String {
+    let mut text = String::new();
+    for count in 0..=order.len() {
+        text = table(&order[..count]).trim_fmt();
+        let widest = text.lines().map(visible).max();
+        if widest <= Some(usize::from(style.width)) {
+            break;
+        }
+    }
+    text
+}
+
+/// Characters of a line that take room: colour codes do not.
+fn visible(line: &str) -> usize {
+    let mut parts = line.split('\u{1b}');
+    let plain = parts.next().map_or(0, |start| start.chars().count());
+    let coloured = parts.map(|part| part.split_once('m').map_or("", |(_, rest)| rest));
+    plain + coloured.map(|rest| rest.chars().count()).sum::<usize>()
+}
+
+fn cell_table(group: &Group<'_>, style: Style, left_out: &[&str]) -> Table {
     let load = has_load(group);
+    let mut further = further(group);
+    further.retain(|(name, _)| !left_out.contains(name));
+    let noise = !left_out.contains(&"±");
     let mut names = lead(load);
-    let further = further(group);
-    names.extend(["acq/s", "±", "commands/acq", "server CPU µs/acq"]);
+    names.push("acq/s");
+    names.extend(noise.then_some("±"));
+    names.extend(["commands/acq", "server CPU µs/acq"]);
     names.extend(further.iter().map(|(name, _)| *name));
     names.push("overlaps");
     let mut table = table::new(&names, style);
@@ -144,10 +188,10 @@ fn cells(group: &Group<'_>, style: Style) -> Table {
         let mut fields = vec![Field::new(&row.series)];
         fields.extend(load.then(|| Field::new(&row.load)));
         fields.push(figure(&Measure::Throughput));
-        fields.push(Field::new(format::noise(
-            Measure::Throughput.of(row.cell),
-            Measure::Throughput.unit(),
-        )));
+        fields.extend(noise.then(|| {
+            let rate = Measure::Throughput;
+            Field::new(format::noise(rate.of(row.cell), rate.unit()))
+        }));
         fields.extend([Measure::Commands, Measure::ServerCpu].map(|measure| figure(&measure)));
         fields.extend(further.iter().map(|(_, measure)| figure(measure)));
         fields.push(overlap_field(row));
@@ -177,20 +221,22 @@ fn further(group: &Group<'_>) -> Vec<(&'static str, Measure)> {
         .collect()
 }
 
+/// What is said of an operation.
+const LATENCIES: [&str; 7] = ["p50", "±", "p99", "p99.9", "max", "p50 RTT", "p99 RTT"];
+
 /// One row per cell and operation; the cell is named in its first row only.
-fn latencies(group: &Group<'_>, style: Style) -> Table {
+fn latencies(group: &Group<'_>, style: Style) -> String {
+    narrowed(style, &["p99.9", "p99 RTT", "±"], |left_out| {
+        latency_table(group, style, left_out)
+    })
+}
+
+fn latency_table(group: &Group<'_>, style: Style, left_out: &[&str]) -> Table {
     let load = has_load(group);
+    let kept = |name: &&str| !left_out.contains(name);
     let mut names = lead(load);
-    names.extend([
-        "operation",
-        "p50",
-        "±",
-        "p99",
-        "p99.9",
-        "max",
-        "p50 RTT",
-        "p99 RTT",
-    ]);
+    names.push("operation");
+    names.extend(LATENCIES.iter().copied().filter(kept));
     let mut table = table::new(&names, style);
     for row in &group.rows {
         for (at, operation) in derive::operations(row.cell).into_iter().enumerate() {
@@ -203,7 +249,10 @@ fn latencies(group: &Group<'_>, style: Style) -> Table {
             };
             let mut fields = vec![once(&row.series)];
             fields.extend(load.then(|| once(&row.load)));
-            fields.extend(latency_fields(row, operation));
+            fields.push(operation.to_owned());
+            let figures = LATENCIES.iter().zip(latency_fields(row, operation));
+            let figures = figures.filter(|(name, _)| kept(name));
+            fields.extend(figures.map(|(_, figure)| figure));
             table.add_row(fields);
         }
     }
@@ -211,13 +260,12 @@ fn latencies(group: &Group<'_>, style: Style) -> Table {
     table
 }
 
-fn latency_fields(row: &Row<'_>, operation: &str) -> [String; 8] {
+fn latency_fields(row: &Row<'_>, operation: &str) -> [String; 7] {
     let figure = |measure: Measure| format::median(measure.of(row.cell), measure.unit());
     let latency = |quantile| figure(Measure::Latency(operation.to_owned(), quantile));
     let in_rtt = |quantile| figure(Measure::LatencyInRtt(operation.to_owned(), quantile));
     let p50 = Measure::Latency(operation.to_owned(), Quantile::P50).of(row.cell);
     [
-        operation.to_owned(),
         latency(Quantile::P50),
         format::noise(p50, Unit::Nanos),
         latency(Quantile::P99),
@@ -305,6 +353,9 @@ mod tests {
                 colour: false,
             },
         );
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{line}\n{text}");
+        }
         let words: std::collections::BTreeSet<_> = text.split_whitespace().collect();
         for group in groups(synthetic::shared()) {
             let labels = group
@@ -320,6 +371,17 @@ mod tests {
         }
     }
 
+    /// Colours take no room, so no column is left out for them.
+    #[test]
+    fn colours_change_no_columns() {
+        let heads = |colour| {
+            let text = render(synthetic::shared(), Style { width: 80, colour });
+            let words = ["±", "max/min", "p99.9", "client"];
+            words.map(|word| text.matches(word).count())
+        };
+        assert_eq!(heads(true), heads(false));
+    }
+
     #[test]
     fn colour_only_on_request() {
         let style = Style {
@@ -327,6 +389,13 @@ mod tests {
             colour: true,
         };
         assert!(render(synthetic::shared(), style).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn opens_with_what_was_found() {
+        let text = render(synthetic::shared(), Style::default());
+        let (found, figures) = (text.find("No two holders"), text.find("## "));
+        assert!(found.is_some() && found < figures, "{text}");
     }
 
     #[test]

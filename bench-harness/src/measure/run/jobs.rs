@@ -109,8 +109,8 @@ pub(super) fn subject(place: &Place, task: &Task) -> Subject {
         locks: task.locks,
         pacing: task.pacing(),
         hold_ns: duration_ns(task.hold),
-        // The engine's port map is a process in user space between client and server.
-        through_proxy: place.provider == Provider::Container,
+        // The engine's port map is a process in user space between client and server, and so is a line.
+        through_proxy: place.provider == Provider::Container || task.round_trip.is_some(),
         options: options(task),
     }
 }
@@ -133,6 +133,12 @@ fn options(task: &Task) -> BTreeMap<String, String> {
     }
     if !task.lease_cache.is_zero() {
         option("lease cache", written(task.lease_cache));
+    }
+    if let Some(rounds) = task.rounds {
+        option("rounds", rounds.to_string());
+    }
+    if let Some(far) = task.round_trip {
+        option("round trip", written(far));
     }
     if let Some(safety) = &task.safety {
         option("safety", safety.clone());

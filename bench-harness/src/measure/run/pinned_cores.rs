@@ -6,7 +6,7 @@
 use std::process::Stdio;
 
 use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tokio::process::{Child, Command};
 
 use crate::measure::model::Pinning;
@@ -33,19 +33,20 @@ impl PinnedCores {
         }
     }
 
-    /// Servers on core 0, workers on core 1, and on both a process of idle priority that keeps the core
+    /// Servers on the first core that this process may use, workers on the second, and on both a process of idle priority that keeps the core
     /// from sleeping.
     ///
     /// # Errors
     ///
     /// What is missing on this machine.
     pub fn on() -> Result<Self, String> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        if cores < 2 {
-            return Err(format!(
-                "pinning needs two cores, this machine gives {cores}"
-            ));
-        }
+        let allowed = sched_getaffinity(None).map_err(|error| error.to_string())?;
+        let mut cores = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core));
+        let (Some(first), Some(second)) = (cores.next(), cores.next()) else {
+            return Err("pinning needs two cores, this machine gives one".to_owned());
+        };
+        let number = |core: usize| u32::try_from(core).unwrap_or(0);
+        let (servers, clients) = (number(first), number(second));
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let spin = |core: u32| {
             Command::new("chrt")
@@ -59,12 +60,12 @@ impl PinnedCores {
         };
         let pinning = Pinning {
             pinned: true,
-            server_cores: vec![0],
-            client_cores: vec![1],
+            server_cores: vec![servers],
+            client_cores: vec![clients],
         };
         Ok(Self {
             pinning,
-            _spinners: vec![spin(0)?, spin(1)?],
+            _spinners: vec![spin(servers)?, spin(clients)?],
         })
     }
 

@@ -1,5 +1,7 @@
 //! Where a measurement happens: servers that were started for it, or that were there.
 
+use std::time::Duration;
+
 use clap::ValueEnum;
 use locktopus_testbed::topology::{
     self, Deployment, ProviderKind, Spec, TopologyError, TopologyKind,
@@ -128,6 +130,13 @@ impl Place {
     #[must_use]
     pub const fn is_ours(&self) -> bool {
         matches!(self.provider, Provider::Plain | Provider::Container)
+    }
+
+    /// Puts its servers at a distance. Those that were started without a line in front of them stay where they are.
+    pub fn put_away(&self, round_trip: Duration) {
+        if let Some(deployment) = &self.deployment {
+            deployment.set_round_trip(round_trip);
+        }
     }
 
     /// The processes of its servers, where they are processes of this machine.

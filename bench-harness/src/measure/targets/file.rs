@@ -39,6 +39,8 @@ pub struct Check {
     pub figure: String,
     /// Name of a figure of the same cell that is subtracted.
     pub less: Option<String>,
+    /// Name of a figure of the same cell that it is divided by.
+    pub per: Option<String>,
     /// Of which cell.
     pub of: Select,
     /// In what the cell differs that the figure is divided by.
@@ -111,16 +113,22 @@ impl Targets {
 
 impl Check {
     fn examine(&self) -> Result<(), String> {
-        for figure in std::iter::once(&self.figure).chain(&self.less) {
+        for figure in std::iter::once(&self.figure)
+            .chain(&self.less)
+            .chain(&self.per)
+        {
             if !summary::is_figure(figure) {
                 return Err(format!("there is no figure {figure:?}"));
             }
+        }
+        if self.per.is_some() && (self.less.is_some() || self.over.is_some()) {
+            return Err("per stands alone, without less and over".to_owned());
         }
         if self.at_most.is_some() && self.at_least.is_some() {
             return Err("at_most and at_least are two checks".to_owned());
         }
         let bound = self.at_most.iter().chain(&self.at_least).next();
-        let duration = is_duration(&self.figure) && self.over.is_none();
+        let duration = is_duration(&self.figure) && !self.is_ratio();
         match bound {
             Some(Bound::Number(_)) if duration => Err(format!(
                 "{:?} is a duration, its bound must be one",
@@ -137,10 +145,16 @@ impl Check {
     /// The figure as the page names it.
     #[must_use]
     pub fn name(&self) -> String {
-        match &self.less {
-            Some(less) => format!("{} − {less}", self.figure),
-            None => self.figure.clone(),
+        match (&self.less, &self.per) {
+            (Some(less), _) => format!("{} − {less}", self.figure),
+            (None, Some(per)) => format!("{} / {per}", self.figure),
+            (None, None) => self.figure.clone(),
         }
+    }
+
+    /// Whether what is judged is a number of times something else.
+    pub(super) const fn is_ratio(&self) -> bool {
+        self.over.is_some() || self.per.is_some()
     }
 }
 

@@ -162,6 +162,9 @@ fn figures(
     if let Some(less) = &check.less {
         subtract(&mut values, cell, less);
     }
+    if let Some(per) = &check.per {
+        values = ratios(&values, &cell.by_round(per));
+    }
     (!values.is_empty()).then_some(values)
 }
 
@@ -259,6 +262,17 @@ mod tests {
         only.cells.retain(|cell| cell.subject.strategy == "rslock");
         let apart = Summary::of(&[only, without]).unwrap();
         assert_eq!(judge(&targets, &apart)[0].outcome(), Outcome::NotMeasured);
+    }
+
+    #[test]
+    fn per_divides_within_the_cell() {
+        let check =
+            format!("figure = \"hand-off p99\"\nper = \"hand-off p50\"\n{HOT}\nat_most = 50");
+        judged(&check, |lines| {
+            let value = lines[0].value.unwrap().median;
+            assert!(value > 1.0 && value < 50.0, "{value}");
+            assert_eq!(lines[0].outcome, Outcome::Met);
+        });
     }
 
     #[test]

@@ -10,12 +10,14 @@
 
 mod file;
 mod judge;
+mod opening;
 mod page;
 mod select;
 mod summary;
 
 pub use file::{Bound, Check, Target, TargetError, Targets};
 pub use judge::{Judged, Line, Outcome, judge};
+pub use opening::picture;
 pub use page::{Row, render};
 pub use select::Select;
 pub use summary::{Summary, SummaryCell, SummaryError};

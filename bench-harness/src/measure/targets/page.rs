@@ -4,6 +4,7 @@ use askama::Template;
 
 use super::file::is_duration;
 use super::judge::LAST_BITS;
+use super::opening::{self, Compared};
 use super::{Bound, Judged, Line, Outcome, Select, Summary, SummaryCell, Targets, judge};
 use crate::measure::derive::Spread;
 use crate::measure::model::op;
@@ -18,6 +19,8 @@ struct Page<'a> {
     facts: Vec<(&'static str, String)>,
     sections: Vec<Section<'a>>,
     tables: Vec<Table>,
+    compared: Vec<Compared>,
+    in_words: String,
     overlaps: u64,
     checked: usize,
     errors: u64,
@@ -63,8 +66,11 @@ pub fn render(targets: &Targets, summary: &Summary) -> Result<String, askama::Er
         rows: judged.lines.iter().map(Row::of).collect(),
         judged,
     });
+    let compared = opening::compared(summary);
     let page = Page {
         summary,
+        in_words: opening::in_words(&compared),
+        compared,
         facts: facts(summary),
         sections: sections.collect(),
         tables: tables(summary),
@@ -119,6 +125,11 @@ fn facts(summary: &Summary) -> Vec<(&'static str, String)> {
             format!("{}, {} ({})", env.os, env.kernel, env.arch),
         ),
         ("Placement", env.pinning.describe()),
+        (
+            "Load at the start",
+            env.load_average_at_start
+                .map_or_else(|| "unknown".to_owned(), |[one, ..]| format!("{one:.2}")),
+        ),
         ("Servers", servers.join(", ")),
         (
             "Built from",
@@ -141,7 +152,6 @@ impl Row {
             scenario: line.of.scenario.clone(),
             ..Select::default()
         };
-        let ratio = line.over.is_some();
         let against = line.over.as_ref().map_or_else(
             || NONE.to_owned(),
             |over| {
@@ -149,10 +159,13 @@ impl Row {
                 format!("{}: {reference}", over.describe(&line.of))
             },
         );
-        let value = line.value.filter(|_| ratio);
-        let measured = match value {
-            Some(value) => format!("{} ({})", range(value, &times), one(line.figure, figure)),
-            None => line.figure.map_or_else(
+        let within = line.check.per.is_some();
+        let measured = match line.value {
+            Some(value) if within => range(value, &times),
+            Some(value) if line.over.is_some() => {
+                format!("{} ({})", range(value, &times), one(line.figure, figure))
+            }
+            _ => line.figure.map_or_else(
                 || NONE.to_owned(),
                 |spread| range(spread, &|value| text(value, figure)),
             ),
@@ -194,22 +207,11 @@ fn number(value: f64) -> String {
 fn text(value: f64, figure: &str) -> String {
     match figure {
         figure if figure.ends_with(" RTT") => format!("{} RTT", number(value)),
-        figure if is_duration(figure) => natural(value),
+        figure if is_duration(figure) => format::natural(value * (1.0 + LAST_BITS)),
         figure if figure.ends_with(" share") => format!("{} %", number(value * 100.0)),
         "client memory" => format!("{} B", number(value)),
         _ => number(value),
     }
-}
-
-/// Nanoseconds in the unit that suits them. A difference may be negative.
-fn natural(ns: f64) -> String {
-    let (scale, unit) = match ns.abs() {
-        v if v < 1e3 => (1.0, "ns"),
-        v if v < 1e6 => (1e3, "µs"),
-        v if v < 1e9 => (1e6, "ms"),
-        _ => (1e9, "s"),
-    };
-    format!("{} {unit}", number(ns / scale))
 }
 
 fn bound(line: &Line<'_>) -> String {
@@ -218,7 +220,7 @@ fn bound(line: &Line<'_>) -> String {
         (None, Some(least)) => ("≥", least),
         (None, None) => return NONE.to_owned(),
     };
-    let value = if line.over.is_some() {
+    let value = if line.check.is_ratio() {
         times(bound.value())
     } else {
         text(bound.value(), &line.check.figure)
@@ -314,7 +316,8 @@ fn who(cell: &SummaryCell) -> String {
     if s.hold_ns > 0 {
         words.push(format!("hold {}", format::duration(s.hold_ns)));
     }
-    let options = s.options.iter().filter(|(name, _)| *name != "JIT warm-up");
+    let told = |name: &str| !matches!(name, "JIT warm-up" | "rounds");
+    let options = s.options.iter().filter(|(name, _)| told(name));
     words.extend(options.map(|(name, value)| format!("{name} {value}")));
     words.join(", ")
 }
@@ -382,18 +385,5 @@ at_least = 1
             }
         }
         assert!(text.contains("Example CPU"));
-    }
-
-    #[test]
-    fn durations_take_their_natural_unit() {
-        let cases = [
-            (850.0, "850 ns"),
-            (57_100.0, "57.1 µs"),
-            (-3e6, "-3.00 ms"),
-            (2e9, "2.00 s"),
-        ];
-        for (ns, text) in cases {
-            assert_eq!(natural(ns), text);
-        }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::SummaryCell;
+use crate::measure::humantime_list;
 use crate::measure::model::Pacing;
 
 /// The strategy that is meant where none is named.
@@ -46,6 +47,9 @@ pub struct Select {
     /// How long a lock is held.
     #[serde(default, with = "humantime_serde")]
     pub hold: Option<Duration>,
+    /// How much longer an exchange with the servers takes than on this machine; no line in between without.
+    #[serde(default, with = "humantime_serde")]
+    pub round_trip: Option<Duration>,
 }
 
 /// Values of which every combination is a case of its own.
@@ -60,6 +64,8 @@ pub struct Each {
     safety: Vec<String>,
     #[serde(with = "humantime_list")]
     hold: Vec<Duration>,
+    #[serde(with = "humantime_list")]
+    round_trip: Vec<Duration>,
 }
 
 impl Select {
@@ -90,6 +96,7 @@ impl Select {
             arrivals_per_second: self.arrivals_per_second.or(other.arrivals_per_second),
             locks: self.locks.or(other.locks),
             hold: self.hold.or(other.hold),
+            round_trip: self.round_trip.or(other.round_trip),
         }
     }
 
@@ -100,6 +107,7 @@ impl Select {
         let text = |asked: &Option<String>, found: &str| asked.as_ref().is_none_or(|a| a == found);
         let number = |asked: Option<u32>, found: u32| asked.is_none_or(|asked| asked == found);
         let option = |name: &str| -> Option<u32> { subject.options.get(name)?.parse().ok() };
+        let time = |name: &str| humantime::parse_duration(subject.options.get(name)?).ok();
         text(&self.scenario, &subject.scenario)
             && self.strategy.as_deref().unwrap_or(OURS) == subject.strategy
             && text(&self.client, &subject.client)
@@ -110,11 +118,8 @@ impl Select {
             && number(self.processes, subject.processes)
             && self.threads.unwrap_or(1) == option("threads").unwrap_or(1)
             && self.turns == option("turns")
-            && self.kept()
-                == subject
-                    .options
-                    .get("lease cache")
-                    .and_then(|it| humantime::parse_duration(it).ok())
+            && self.kept() == time("lease cache")
+            && self.round_trip == time("round trip")
             && self.mode() == subject.options.get("safety").map(String::as_str)
             && self.arrivals_per_second == arrivals(subject.pacing)
             && number(self.locks, subject.locks)
@@ -170,6 +175,12 @@ impl Select {
         if let Some(hold) = self.hold.filter(|_| self.hold != known.hold) {
             words.push(format!("hold {}", humantime::format_duration(hold)));
         }
+        if let Some(far) = self
+            .round_trip
+            .filter(|_| self.round_trip != known.round_trip)
+        {
+            words.push(format!("{} added", humantime::format_duration(far)));
+        }
         words.dedup();
         words.join(", ")
     }
@@ -218,6 +229,9 @@ impl Each {
         spread(&mut cases, &self.hold, |case, value| {
             case.hold = Some(value);
         });
+        spread(&mut cases, &self.round_trip, |case, value| {
+            case.round_trip = Some(value);
+        });
         cases
     }
 }
@@ -235,23 +249,6 @@ fn spread<T: Clone>(cases: &mut Vec<Select>, values: &[T], set: impl Fn(&mut Sel
         .iter()
         .flat_map(|case| values.iter().map(move |value| with(case, value)))
         .collect();
-}
-
-/// Several durations in words.
-mod humantime_list {
-    use std::time::Duration;
-
-    use serde::{Deserialize as _, Deserializer};
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Vec<Duration>, D::Error> {
-        let words = Vec::<String>::deserialize(from)?;
-        let parsed = words.iter().map(|word| humantime::parse_duration(word));
-        parsed
-            .collect::<Result<_, _>>()
-            .map_err(serde::de::Error::custom)
-    }
 }
 
 #[cfg(test)]

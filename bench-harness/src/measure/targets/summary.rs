@@ -67,6 +67,14 @@ pub enum SummaryError {
         /// In what.
         what: &'static str,
     },
+    /// What a busy machine measures is itself.
+    #[error(
+        "a run began at a load average of {load:.2}; pages are made from runs that began at 1.0 at most (run --idle)"
+    )]
+    Busy {
+        /// The load average over a minute.
+        load: f64,
+    },
     /// The file cannot be read.
     #[error("{path}: {source}", path = .path.display())]
     Io {

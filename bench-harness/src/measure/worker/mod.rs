@@ -15,7 +15,6 @@ mod conversation;
 mod job;
 mod memory;
 mod ours;
-mod pause;
 mod ping;
 mod renewal;
 mod serve;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use locktopus::{CohortSettings, LockError, LockGuard, Locktopus, WriteGuard};
+use locktopus::{CohortSettings, LockError, LockGuard, Locktopus, MutexProfile, WriteGuard};
 
 use super::job::Job;
 use crate::measure::plan::{Kind, Scenario};
@@ -124,6 +124,7 @@ impl Subject for Ours {
         let request = match kind {
             Kind::Lock => self.locks.lock(lock),
             Kind::Mutex => self.locks.mutex(lock),
+            Kind::PlainMutex => self.locks.mutex_as(lock, MutexProfile::single_key()),
             Kind::FairLock => self.locks.fair_lock(lock),
             Kind::ReadLock => self.locks.rw_lock(lock).read(),
             Kind::Semaphore => self.locks.semaphore(lock).permits(1),

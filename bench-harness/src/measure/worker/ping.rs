@@ -8,7 +8,12 @@ use super::job::Job;
 use crate::measure::plan::Strategy;
 use crate::measure::record::Recorder;
 
-/// Times `job.pings` round trips, one after another, on a connection of their own.
+/// For so long round trips are timed: fewer of servers that are far away.
+const LONGEST_NS: u64 = 500_000_000;
+/// So many at least.
+const FEWEST: usize = 20;
+
+/// Times up to `job.pings` round trips, one after another, on a connection of their own.
 pub(super) async fn measure(job: &Job) -> Result<Option<Histogram<u64>>, String> {
     if job.pings == 0 {
         return Ok(None);
@@ -20,19 +25,23 @@ pub(super) async fn measure(job: &Job) -> Result<Option<Histogram<u64>>, String>
     let client = locktopus::connect_client(&job.url)
         .await
         .map_err(|error| crate::shared::error_chain::chain(&error))?;
-    let mut histogram = Recorder::new_histogram();
-    // The first few warm connection and code up.
-    let warm_up = (job.pings / 10).max(10);
-    for round in 0..job.pings + warm_up {
+    let began = monotonic_ns();
+    let planned = usize::try_from(job.pings).unwrap_or(usize::MAX);
+    let mut took = Vec::new();
+    while took.len() < planned
+        && (took.len() < FEWEST || monotonic_ns().saturating_sub(began) < LONGEST_NS)
+    {
         let start = monotonic_ns();
         client
             .command(Route::Any, &[b"PING"])
             .await
             .map_err(|error| format!("PING failed: {error}"))?;
-        let took = monotonic_ns().saturating_sub(start);
-        if round >= warm_up {
-            let _ = histogram.record(took.max(1));
-        }
+        took.push(monotonic_ns().saturating_sub(start));
+    }
+    let mut histogram = Recorder::new_histogram();
+    // The first few warm connection and code up.
+    for took in took.iter().skip(took.len() / 10) {
+        let _ = histogram.record((*took).max(1));
     }
     client.close().await;
     Ok(Some(histogram))

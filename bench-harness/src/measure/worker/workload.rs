@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktopus_testbed::Pause;
 use tokio::task::JoinSet;
 
 use super::clock::since;
 use super::job::Job;
 use super::ours::lock_name;
-use super::pause::Pause;
 use crate::measure::model::op;
 use crate::measure::plan::{Kind, Scenario};
 use crate::measure::record::{OpId, Recorder};

@@ -11,6 +11,8 @@ pub enum Kind {
     Lock,
     /// Plain string.
     Mutex,
+    /// One key and nothing else, as another library lays it out (`mutex_as`): no token, no wake-ups.
+    PlainMutex,
     /// Redisson's `RFairLock`.
     FairLock,
     /// Redisson's `RSpinLock`.
@@ -34,6 +36,7 @@ impl Kind {
         match self {
             Self::Lock => "lock",
             Self::Mutex => "mutex",
+            Self::PlainMutex => "plain-mutex",
             Self::FairLock => "fair-lock",
             Self::SpinLock => "spin-lock",
             Self::WriteLock => "write-lock",

@@ -40,6 +40,18 @@ pub struct Pinning {
     pub client_cores: Vec<u32>,
 }
 
+/// The load average over a minute at which a machine still counts as idle.
+pub const IDLE_LOAD: f64 = 1.0;
+
+impl Environment {
+    /// The load average when the run began, if the machine had other things to do.
+    #[must_use]
+    pub fn busy(&self) -> Option<f64> {
+        let [one, ..] = self.load_average_at_start?;
+        (one > IDLE_LOAD).then_some(one)
+    }
+}
+
 impl Pinning {
     /// The setting in words.
     #[must_use]

@@ -6,5 +6,5 @@ pub mod detect;
 mod environment;
 mod run;
 
-pub use environment::{Environment, Pinning};
+pub use environment::{Environment, IDLE_LOAD, Pinning};
 pub use run::{Harness, Run, Skipped};

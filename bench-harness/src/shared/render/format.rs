@@ -56,6 +56,18 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
+/// Nanoseconds in the unit that suits them. A difference may be negative.
+#[must_use]
+pub fn natural(ns: f64) -> String {
+    let (scale, unit) = match ns.abs() {
+        v if v < 1e3 => (1.0, "ns"),
+        v if v < 1e6 => (1e3, "µs"),
+        v if v < 1e9 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    };
+    format!("{} {unit}", number(ns / scale))
+}
+
 /// Bytes in binary units.
 #[must_use]
 pub fn bytes(value: u64) -> String {
@@ -97,6 +109,15 @@ mod tests {
         ];
         for (ns, text) in cases {
             assert_eq!(duration(ns), text);
+        }
+        let cases = [
+            (850.0, "850 ns"),
+            (57_100.0, "57.1 µs"),
+            (-3e6, "-3.00 ms"),
+            (2e9, "2.00 s"),
+        ];
+        for (ns, text) in cases {
+            assert_eq!(natural(ns), text);
         }
     }
 }

@@ -45,6 +45,28 @@ impl Svg {
         Self { body }
     }
 
+    /// As [`new`](Self::new), as a file of its own: with its size, its style and a background of the class `bg`.
+    pub(crate) fn standalone(
+        width: f64,
+        height: f64,
+        title: &str,
+        desc: &str,
+        style: &str,
+    ) -> Self {
+        let mut body = String::new();
+        let _ = write!(
+            body,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
+             viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\"><title>{}</title><desc>{}</desc><style>{style}</style>\
+             <rect class=\"bg\" x=\"0.5\" y=\"0.5\" width=\"{:.0}\" height=\"{:.0}\" rx=\"10\"/>",
+            escape(title),
+            escape(desc),
+            width - 1.0,
+            height - 1.0,
+        );
+        Self { body }
+    }
+
     /// Opens a group of series number `slot`, which legends switch on and off.
     pub(crate) fn open(&mut self, slot: usize) {
         let _ = write!(

@@ -13,6 +13,8 @@ use crate::measure::model::{HistogramError, Report, Skipped};
 #[template(path = "report.html")]
 pub(super) struct Page<'a> {
     report: &'a Report,
+    /// In words, what matters most first.
+    findings: Vec<String>,
     cards: Vec<Card>,
     sections: Vec<Section>,
     facts: Vec<(&'static str, Vec<Fact>)>,
@@ -29,6 +31,7 @@ impl<'a> Page<'a> {
     pub(super) fn of(report: &'a Report) -> Result<Self, HistogramError> {
         Ok(Self {
             report,
+            findings: derive::findings(report),
             cards: facts::cards(report),
             sections: section::sections(report)?,
             facts: facts::facts(report),

@@ -1,6 +1,6 @@
 //! p50 and p99 of every cell on one scale, with the spread of the rounds.
 
-use super::{Figure, WIDTH};
+use super::{Figure, Label, WIDTH};
 use crate::measure::derive::{Group, Measure, Quantile, Row, Spread, Unit};
 use crate::measure::report::format;
 use crate::shared::render::scale::Scale;
@@ -76,16 +76,13 @@ fn figure(
     } else {
         0.0
     };
-    let height = TOP + heads * HEAD + entries.len() as f64 * ROW + 20.0;
+    let label = Label::of(entries.iter().map(|entry| entry.row.series.as_str()));
+    let row = ROW + label.above;
+    let height = TOP + heads * HEAD + entries.len() as f64 * row + 20.0;
     let desc = "Filled marks: median over rounds of the p50. Hollow marks: of the p99. Bars: \
                 smallest to largest round.";
     let mut svg = Svg::new(WIDTH, height, title, desc);
-    let longest = entries
-        .iter()
-        .map(|e| e.row.series.chars().count())
-        .max()
-        .unwrap_or(0);
-    let left = (longest as f64 * 6.3 + 10.0).clamp(76.0, 178.0);
+    let left = label.left;
     let values = entries.iter().flat_map(|e| [e.p50.min, e.p99.max]);
     let scale = Scale::log(values).onto(left + 6.0, WIDTH - FIGURES - 8.0);
     let unit = p50.unit();
@@ -97,8 +94,8 @@ fn figure(
             y += HEAD;
         }
         for entry in entries.iter().filter(|entry| entry.row.load == load) {
-            draw(&mut svg, entry, &scale, unit, y + ROW / 2.0);
-            y += ROW;
+            draw(&mut svg, entry, &scale, unit, y + row, label.above);
+            y += row;
         }
     }
     Some(Figure {
@@ -141,15 +138,16 @@ fn short(value: f64) -> String {
     }
 }
 
-fn draw(svg: &mut Svg, entry: &Entry<'_>, scale: &Scale, unit: Unit, y: f64) {
+fn draw(svg: &mut Svg, entry: &Entry<'_>, scale: &Scale, unit: Unit, bottom: f64, above: f64) {
+    let y = bottom - ROW / 2.0;
     let (p50, p99) = (&entry.p50, &entry.p99);
     let text = |spread: &Spread| format::value(spread.median, unit);
     svg.open(entry.slot);
     svg.text(
         "row",
-        (0.0, y + 4.0),
+        (0.0, y + 4.0 - above),
         Anchor::Start,
-        &clip(&entry.row.series),
+        &entry.row.series,
     );
     svg.line("span", (scale.at(p50.median), y), (scale.at(p99.median), y));
     for (spread, class, name) in [(p50, "dot", "p50"), (p99, "dot hollow", "p99")] {
@@ -176,56 +174,4 @@ fn draw(svg: &mut Svg, entry: &Entry<'_>, scale: &Scale, unit: Unit, y: f64) {
         &text(p50),
     );
     svg.text("num", (WIDTH, y + 4.0), Anchor::End, &text(p99));
-}
-
-/// Labels may be long; the tables have them in full. The longest part is shortened first, so that what
-/// tells two labels apart stays readable.
-fn clip(name: &str) -> String {
-    const MOST: usize = 27;
-    const SHORTEST: usize = 4;
-    let mut parts: Vec<Vec<char>> = name
-        .split(" · ")
-        .map(|part| part.chars().collect())
-        .collect();
-    let mut shortened = vec![false; parts.len()];
-    let length =
-        |parts: &[Vec<char>]| parts.iter().map(Vec::len).sum::<usize>() + 3 * (parts.len() - 1);
-    while length(&parts) > MOST {
-        let Some(longest) = (0..parts.len()).max_by_key(|&at| parts[at].len()) else {
-            break;
-        };
-        if parts[longest].len() <= SHORTEST {
-            break;
-        }
-        if shortened[longest] {
-            parts[longest].pop();
-        }
-        parts[longest].pop();
-        parts[longest].push('…');
-        shortened[longest] = true;
-    }
-    let parts: Vec<String> = parts.into_iter().map(String::from_iter).collect();
-    parts.join(" · ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::clip;
-
-    #[test]
-    fn what_tells_labels_apart_survives() {
-        assert_eq!(
-            clip("redis-rs · cluster/6 · lock"),
-            "redis-rs · cluster/6 · lock"
-        );
-        assert_eq!(
-            clip("redis-rs · standalone · mutex"),
-            "redis-rs · standal… · mutex"
-        );
-        assert_ne!(
-            clip("fred · standalone · redis 7.0.15 · plain · lock"),
-            clip("fred · standalone · redis 7.0.15 · plain · mutex")
-        );
-        assert!(clip(&"x".repeat(80)).chars().count() <= 27);
-    }
 }

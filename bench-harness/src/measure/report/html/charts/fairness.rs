@@ -1,6 +1,6 @@
 //! What each worker got of its fair share.
 
-use super::{Figure, WIDTH};
+use super::{Figure, Label, WIDTH};
 use crate::measure::derive::{Group, Measure, Row};
 use crate::measure::report::format;
 use crate::shared::render::scale::Scale;
@@ -57,17 +57,14 @@ fn figure(strips: &[Strip<'_>], loads: &[&str], most: f64) -> Figure {
         .iter()
         .filter(|strip| loads.contains(&&*strip.row.load))
         .count();
-    let height = TOP + loads.len() as f64 * HEAD + count as f64 * ROW + 34.0;
+    let label = Label::of(strips.iter().map(|strip| strip.row.series.as_str()));
+    let row = ROW + label.above;
+    let height = TOP + loads.len() as f64 * HEAD + count as f64 * row + 34.0;
     let title = "Share of each worker";
     let desc = "One dot per worker: its grants over the fair share, all rounds together. A fair \
                 lock puts every dot on 1.";
     let mut svg = Svg::new(WIDTH, height, title, desc);
-    let longest = strips
-        .iter()
-        .map(|strip| strip.row.series.chars().count())
-        .max()
-        .unwrap_or(0);
-    let left = (longest as f64 * 6.3 + 10.0).clamp(76.0, 178.0);
+    let left = label.left;
     let scale = Scale::linear(0.0, most.sqrt() * 1.02).onto(left + 6.0, WIDTH - FIGURE - 8.0);
     let ticks = [0.0, 0.25, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
     for tick in ticks.into_iter().filter(|tick| *tick <= most * 1.02) {
@@ -96,8 +93,8 @@ fn figure(strips: &[Strip<'_>], loads: &[&str], most: f64) -> Figure {
         svg.text("head", (0.0, y + 16.0), Anchor::Start, load);
         y += HEAD;
         for strip in strips.iter().filter(|strip| strip.row.load == *load) {
-            draw(&mut svg, strip, &scale, y + ROW / 2.0);
-            y += ROW;
+            draw(&mut svg, strip, &scale, y + row - ROW / 2.0, label.above);
+            y += row;
         }
     }
     Figure {
@@ -107,11 +104,11 @@ fn figure(strips: &[Strip<'_>], loads: &[&str], most: f64) -> Figure {
 }
 
 /// Square roots keep starved workers and the fair share apart even when one worker got most.
-fn draw(svg: &mut Svg, strip: &Strip<'_>, scale: &Scale, y: f64) {
+fn draw(svg: &mut Svg, strip: &Strip<'_>, scale: &Scale, y: f64, above: f64) {
     let Strip { row, slot, shares } = strip;
     let slot = *slot;
     svg.open(slot);
-    svg.text("row", (0.0, y + 4.0), Anchor::Start, &row.series);
+    svg.text("row", (0.0, y + 4.0 - above), Anchor::Start, &row.series);
     for (worker, share) in shares.iter().enumerate() {
         let tip = format!(
             "{}, worker {worker}: {share:.2} of its fair share",

@@ -18,7 +18,7 @@ import org.redisson.api.RedissonClient;
  * no wait means at once.
  *
  * <pre>
- * lock, fair, spin, fenced, read, write:
+ * lock, fair, spin, fenced, read, write, non-reentrant, non-reentrant-fair, multi (NAME: two names, with a comma):
  *     lock NAME [LEASE]   try NAME [WAIT [LEASE]]   unlock NAME   force-unlock NAME
  *     is-locked NAME   is-mine NAME   hold-count NAME   remaining NAME
  * fenced: lock and try answer with the token
@@ -44,6 +44,9 @@ final class Commands {
         return switch (arguments.object()) {
             case "lock" -> lock(redisson.getLock(arguments.name()), arguments);
             case "fair" -> lock(redisson.getFairLock(arguments.name()), arguments);
+            case "non-reentrant" -> lock(redisson.getNonReentrantLock(arguments.name()), arguments);
+            case "non-reentrant-fair" -> lock(redisson.getNonReentrantFairLock(arguments.name()), arguments);
+            case "multi" -> lock(both(arguments.name().split(",")), arguments);
             case "spin" -> lock(redisson.getSpinLock(arguments.name()), arguments);
             case "read" -> lock(redisson.getReadWriteLock(arguments.name()).readLock(), arguments);
             case "write" -> lock(redisson.getReadWriteLock(arguments.name()).writeLock(), arguments);
@@ -54,6 +57,10 @@ final class Commands {
             case "self" -> self(arguments);
             default -> throw arguments.unknown();
         };
+    }
+
+    private RLock both(String[] names) {
+        return redisson.getMultiLock(redisson.getLock(names[0]), redisson.getLock(names[1]));
     }
 
     private static String lock(RLock lock, Arguments arguments) throws InterruptedException {
