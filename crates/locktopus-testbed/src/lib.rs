@@ -9,8 +9,13 @@
 //! of backends need `locktopus-conformance`, which starts no servers.
 
 #[cfg(unix)]
+mod pause;
+#[cfg(unix)]
 pub mod peers;
 #[cfg(unix)]
 pub mod rights;
 #[cfg(unix)]
 pub mod topology;
+
+#[cfg(unix)]
+pub use pause::Pause;

@@ -25,7 +25,7 @@ pub const PARTS: [Part; 9] = [
         what: "locks",
         commands: "+eval +evalsha +time +ping +get +set +del +exists +pexpire +pttl \
                    +hset +hget +hdel +hexists +hkeys +hgetall +hmget \
-                   +zadd +zrem +zpopmin +zrange +zcard +zrank",
+                   +zadd +zrem +zpopmin +zrange +zcard +zrank +zscore",
         places: &[
             "~app:*",
             "~redisson_lock_token:",
@@ -43,7 +43,7 @@ pub const PARTS: [Part; 9] = [
     },
     Part {
         what: "fair locks",
-        commands: "+lpos +lrange +lrem +rpush +zscore",
+        commands: "+lpos +lrange +lrem +rpush",
         places: &["~redisson_lock_queue:", "~redisson_lock_timeout:"],
     },
     Part {
@@ -53,7 +53,7 @@ pub const PARTS: [Part; 9] = [
     },
     Part {
         what: "semaphores",
-        commands: "+incrby +decrby +zscore",
+        commands: "+incrby +decrby",
         places: &[
             "~{app:*",
             "~locktopus_holders:",

@@ -4,8 +4,12 @@
 //! these tests need (containers, Redisson, the test servers) are features and dependencies of `locktopus`. What needs
 //! no server is tested beside the code of `locktopus`.
 //!
-//! The examples of the guide for backends are compiled and run here, because the template is there to be copied without the guide.
+//! The examples of guides are compiled and run here: published crates are built from tarballs that have no `docs`.
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/write-a-backend.md")]
 struct WriteABackend;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/fencing.md")]
+struct FencingGuide;

@@ -9,7 +9,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
+
+use crate::Pause;
 
 /// The most that is read at once.
 const CHUNK: usize = 16 * 1024;
@@ -67,9 +69,16 @@ async fn take_up(
 }
 
 async fn hand_out(mut to: OwnedWriteHalf, mut end: mpsc::Receiver<Chunk>) {
+    let Ok(pause) = Pause::new() else {
+        return;
+    };
     while let Some((arrives, bytes)) = end.recv().await {
-        sleep_until(arrives).await;
-        if bytes.is_empty() || to.write_all(&bytes).await.is_err() {
+        // The runtime's own timers have steps of a millisecond: a line of half a millisecond would be as long as one of two.
+        let under_way = arrives.saturating_duration_since(Instant::now());
+        if pause.wait(under_way).await.is_err()
+            || bytes.is_empty()
+            || to.write_all(&bytes).await.is_err()
+        {
             break;
         }
     }

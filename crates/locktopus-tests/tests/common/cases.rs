@@ -2,21 +2,30 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet, LocalSet};
 use tokio::time::{Instant, timeout};
 
-/// A case that takes longer hangs.
-const LIMIT: Duration = Duration::from_secs(120);
+/// A case that takes longer hangs. Above any wait for a condition, each of which says better what did not happen.
+const LIMIT: Duration = Duration::from_secs(240);
 
 /// Cases under way. They share one thread, as waiting is most of what they do; the library's own tasks
 /// have the runtime's.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Cases {
     thread: LocalSet,
     running: JoinSet<(Option<String>, Duration)>,
     names: HashMap<Id, String>,
+    places: Arc<Semaphore>,
+}
+
+impl Default for Cases {
+    fn default() -> Self {
+        Self::at_once(Semaphore::MAX_PERMITS)
+    }
 }
 
 impl Cases {
@@ -24,10 +33,23 @@ impl Cases {
         Self::default()
     }
 
+    /// So many at a time, in the order in which they are added: of cases with processes of their own, which would otherwise keep
+    /// each other from running for longer than anybody waits.
+    pub fn at_once(places: usize) -> Self {
+        Self {
+            thread: LocalSet::default(),
+            running: JoinSet::new(),
+            names: HashMap::new(),
+            places: Arc::new(Semaphore::new(places)),
+        }
+    }
+
     /// Starts a case. Its output is what it observed.
     pub fn add(&mut self, name: impl Into<String>, case: impl Future<Output = String> + 'static) {
-        let begun = Instant::now();
+        let places = Arc::clone(&self.places);
         let task = async move {
+            let _place = places.acquire().await;
+            let begun = Instant::now();
             let observed = timeout(LIMIT, case).await.ok();
             (observed, begun.elapsed())
         };
@@ -41,6 +63,7 @@ impl Cases {
             thread,
             running,
             names,
+            places: _,
         } = self;
         thread.run_until(report(running, names)).await;
     }

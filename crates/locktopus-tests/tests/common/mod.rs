@@ -31,6 +31,10 @@ pub const CLIENTS: [&str; 2] = ["redis", "fred"];
 /// every heartbeat that must not be what woke somebody is longer.
 pub const SOON: Duration = Duration::from_secs(5);
 
+/// Longest wait for what a program of another language does, which may have to start, to compile itself, and to wait for its
+/// turn on the machine. Heartbeats that must not be what woke somebody are longer.
+pub const PATIENT: Duration = Duration::from_secs(60);
+
 /// Longest wait for a fail-over and everything that follows from it.
 pub const LONG: Duration = Duration::from_secs(40);
 

@@ -60,7 +60,8 @@ impl Queue {
         let node = place.primary_for(&self.name).await.unwrap();
         let sides = ["queue", "waiters"].map(|side| format!("locktopus_{side}:{{{}}}", self.name));
         let gone = node.command(&["DEL", &sides[0], &sides[1]]).await.unwrap();
-        assert_eq!(gone.text(), "2");
+        // The notes beside the queue are there only once heartbeats had to be noted.
+        assert!(["1", "2"].contains(&gone.text().as_str()), "{gone:?}");
     }
 
     /// While the lock is still held, all of them stand in the queue again; then it is handed from one to the next.

@@ -3,16 +3,14 @@
 use locktopus_testbed::peers::redisson::Reply;
 use tokio::time::{Instant, timeout};
 
-use crate::common::{ONLY_MESSAGES, SOON, close, locks, unique};
-use crate::{At, ask, listeners, waits_for_message};
-
-/// Longer than any test: that a lease ended must not be what let somebody in.
-const LONG_LEASE: &str = "80000";
+use crate::common::{HANDED_LEASE, ONLY_MESSAGES, PATIENT, close, unique};
+use crate::theirs::{LONG_LEASE, gives_up};
+use crate::{At, ask, channel, listeners, waits_for_message};
 
 /// What Java holds is held for us, and its last unlock wakes us.
 pub(crate) async fn java_holds(at: At) -> String {
     let name = unique("java-holds");
-    let locks = locks(&at.place, at.client).await;
+    let locks = at.locks().await;
     let mut java = at.java.thread();
     for _ in 0..2 {
         let locked = ask(&mut java, &["lock", "lock", &name, LONG_LEASE]).await;
@@ -29,7 +27,7 @@ pub(crate) async fn java_holds(at: At) -> String {
 
     let request = locks.lock(&name).strategy(ONLY_MESSAGES);
     let waiter = tokio::spawn(async move { (request.acquire().await.unwrap(), Instant::now()) });
-    listeners(&at.place, &name, 1).await;
+    listeners(&at.place, &name, &channel(&name), 1).await;
     assert_eq!(
         ask(&mut java, &["lock", "unlock", &name]).await,
         Reply::Done
@@ -42,7 +40,7 @@ pub(crate) async fn java_holds(at: At) -> String {
         ask(&mut java, &["lock", "unlock", &name]).await,
         Reply::Done
     );
-    let (guard, woken) = timeout(SOON, waiter).await.unwrap().unwrap();
+    let (guard, woken) = timeout(PATIENT, waiter).await.unwrap().unwrap();
 
     assert_eq!(ask(&mut java, &["lock", "try", &name]).await, Reply::No);
     assert_eq!(
@@ -67,15 +65,14 @@ pub(crate) async fn java_holds(at: At) -> String {
 /// What we hold is held for Java, and our release wakes its waiters, one after another.
 pub(crate) async fn we_hold(at: At) -> String {
     let name = unique("we-hold");
-    let locks = locks(&at.place, at.client).await;
-    let guard = locks.lock(&name).acquire().await.unwrap();
+    let locks = at.locks().await;
+    // Java sleeps until its end: that must not be what wakes it.
+    let request = locks.lock(&name).fixed_lease(HANDED_LEASE);
+    let guard = request.acquire().await.unwrap();
     let token = guard.token().unwrap();
 
     let (mut first, mut second) = (at.java.thread(), at.java.thread());
-    assert_eq!(
-        ask(&mut first, &["lock", "try", &name, "50"]).await,
-        Reply::No
-    );
+    gives_up(&mut first, &["lock", "try", &name, "50"]).await;
     let lock = ["lock", "lock", &name, LONG_LEASE];
     first.tell(&lock).await.unwrap();
     waits_for_message(&at.java, &first).await;
@@ -83,7 +80,7 @@ pub(crate) async fn we_hold(at: At) -> String {
 
     let released = Instant::now();
     guard.release().await.unwrap();
-    let got = timeout(SOON, first.reply())
+    let got = timeout(PATIENT, first.reply())
         .await
         .expect("told by a message");
     assert_eq!(got.unwrap(), Reply::Done);
@@ -100,7 +97,7 @@ pub(crate) async fn we_hold(at: At) -> String {
         ask(&mut first, &["lock", "unlock", &name]).await,
         Reply::Done
     );
-    let got = timeout(SOON, second.reply())
+    let got = timeout(PATIENT, second.reply())
         .await
         .expect("Java gave it back");
     assert_eq!(got.unwrap(), Reply::Done);

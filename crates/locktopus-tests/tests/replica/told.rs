@@ -218,10 +218,16 @@ impl<'a> Told<'a> {
     /// The channel on which the waiter is told, as it is written down.
     async fn inbox(&self, waiter: &OwnerId) -> String {
         let keys = Keys::of(&self.target);
-        let waiters = keys.names[3].as_bytes();
         let mut raw = Raw::to(self.primary).await;
-        let record = raw.ask(&[b"HGET", waiters, waiter.expose()]).await.text();
-        record.splitn(6, ' ').last().unwrap().to_owned()
+        let record = if *self.target.kind() == LockKind::Fair {
+            let waiters = keys.names[3].as_bytes();
+            raw.ask(&[b"HGET", waiters, waiter.expose()]).await.text()
+        } else {
+            let queue = keys.names[2].as_bytes();
+            raw.ask(&[b"ZRANGE", queue, b"0", b"0"]).await.list()[0].text()
+        };
+        let (_, inbox) = record.rsplit_once(' ').expect("a record of a place");
+        inbox.to_owned()
     }
 
     async fn listen(&self, node: &Node, channel: &str) -> Raw {

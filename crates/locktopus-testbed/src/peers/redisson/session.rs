@@ -17,13 +17,15 @@ use super::jar::Jar;
 use super::reply::Reply;
 
 /// How long a Java machine may take to start and connect, on a machine with other things to do.
-const START_WITHIN: Duration = Duration::from_secs(60);
+const START_WITHIN: Duration = Duration::from_secs(180);
 /// Longest wait for an answer unless told otherwise.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+const ANSWER_WITHIN: Duration = Duration::from_secs(90);
 /// Redisson waits for its connections to end.
-const END_WITHIN: Duration = Duration::from_secs(20);
+const END_WITHIN: Duration = Duration::from_secs(60);
 /// Stands for the session itself where a thread's name is expected.
 const SELF: &str = "-";
+/// It lives for seconds: what it takes to make it fast in the end would never come back.
+const SHORT_LIVED: [&str; 2] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
 /// What need not be escaped in a word of a command.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
@@ -61,6 +63,7 @@ impl Redisson {
     pub async fn start(jar: &Jar, url: &str) -> Result<Self, RedissonError> {
         let [java, arguments @ ..] = jar.command_line("interop");
         let mut process = Command::new(java)
+            .args(SHORT_LIVED)
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -205,7 +208,7 @@ impl JavaThread {
     ///
     /// # Errors
     ///
-    /// [`RedissonError::Silent`] after 30 seconds; [`RedissonError::Gone`] if the process is gone.
+    /// [`RedissonError::Silent`] after 90 seconds; [`RedissonError::Gone`] if the process is gone.
     ///
     /// # Cancel safety
     ///

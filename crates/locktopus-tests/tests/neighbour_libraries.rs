@@ -1,0 +1,128 @@
+//! node-redlock, redsync and redis-py themselves, and `mutex_as` in their form, on one server.
+//!
+//! Each of them is a small program in `neighbours`, which does what it is told. Redisson is in `redisson_topology`.
+//!
+//! Without Node, Go, or a Python that has redis-py, a test skips itself, loudly; in CI that is a failure, unless
+//! `LOCKTOPUS_SKIP_NODE`, `LOCKTOPUS_SKIP_GO` or `LOCKTOPUS_SKIP_REDIS_PY` gives a reason. That a registry does not give the
+//! libraries is a failure only with `LOCKTOPUS_REQUIRE_ALL`.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::future_not_send,
+    reason = "helpers of tests are tests too, and cases share a thread"
+)]
+
+#[path = "neighbour_libraries/both_ways.rs"]
+mod both_ways;
+mod common;
+#[path = "neighbour_libraries/install.rs"]
+mod install;
+#[path = "neighbour_libraries/particular.rs"]
+mod particular;
+#[path = "neighbour_libraries/worker.rs"]
+mod worker;
+
+use std::sync::Arc;
+
+use common::{CLIENTS, Cases, connect, servers, unique, url, url_for};
+use install::{Program, go, node, python};
+use locktopus::{LockRequest, Locktopus, MutexProfile};
+use locktopus_testbed::topology::{Deployment, TopologyKind};
+use worker::Worker;
+
+/// A server, the client to use on it, and the library that uses it too.
+#[derive(Clone)]
+struct At {
+    place: Arc<Deployment>,
+    client: &'static str,
+    program: Arc<Program>,
+    profile: fn() -> MutexProfile,
+    /// Whether a value looks like one of the library's.
+    form: fn(&str) -> bool,
+}
+
+impl At {
+    async fn locks(&self) -> Locktopus {
+        connect(&url(&url_for(&self.place, self.client), "timeout=5s")).await
+    }
+
+    /// A process of theirs.
+    async fn theirs(&self) -> Worker {
+        Worker::start(&self.program, &self.place.url()).await
+    }
+
+    fn request(&self, locks: &Locktopus, name: &str) -> LockRequest {
+        locks.mutex_as(name, (self.profile)())
+    }
+
+    fn name(&self) -> String {
+        unique(self.program.library)
+    }
+}
+
+/// The cases of every library, for every client, and those that `add` adds.
+async fn everything(
+    program: Option<Program>,
+    profile: fn() -> MutexProfile,
+    form: fn(&str) -> bool,
+    add: fn(&mut Cases, &At),
+) {
+    let Some(program) = program else { return };
+    let at = At {
+        place: Arc::new(servers(TopologyKind::Standalone).await),
+        client: CLIENTS[0],
+        program: Arc::new(program),
+        profile,
+        form,
+    };
+    // Each has one or two processes, which take a second of the machine to start.
+    let mut cases = Cases::at_once(4);
+    for client in CLIENTS {
+        let at = At {
+            client,
+            ..at.clone()
+        };
+        let name = |case: &str| format!("{} {client} {case}", at.program.library);
+        cases.add(name("they hold"), both_ways::they_hold(at.clone()));
+        cases.add(name("we hold"), both_ways::we_hold(at.clone()));
+        cases.add(name("leases end"), both_ways::leases_end(at.clone()));
+    }
+    add(&mut cases, &at);
+    cases.all_pass().await;
+    drop(at);
+}
+
+fn is_hex(value: &str) -> bool {
+    value.len() == 32 && value.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn is_base64(value: &str) -> bool {
+    value.len() == 24 && value.ends_with("==")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn node_redlock() {
+    everything(node(), MutexProfile::node_redlock, is_hex, |cases, at| {
+        cases.add("several resources", particular::several(at.clone()));
+        cases.add("node gives up", particular::gives_up(at.clone()));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redsync() {
+    everything(go(), MutexProfile::redsync, is_base64, |cases, at| {
+        cases.add("SetNXOnExtend", particular::revived(at.clone()));
+        cases.add("redsync gives up", particular::gives_up(at.clone()));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redis_py() {
+    everything(python(), MutexProfile::redis_py, is_hex, |cases, at| {
+        cases.add("without expiry", particular::without_expiry(at.clone()));
+        cases.add("owned", particular::owned(at.clone()));
+    })
+    .await;
+}

@@ -1,0 +1,158 @@
+//! The programs in `neighbours`, and what they need: installed or built in cargo's target directory, from the versions that
+//! are written down beside them.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use rustix::fs::{FlockOperation, flock};
+
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/neighbours");
+const INTO: &str = env!("CARGO_TARGET_TMPDIR");
+/// How to run a program.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) library: &'static str,
+    pub(crate) command: Vec<OsString>,
+    pub(crate) folder: PathBuf,
+}
+
+/// Why a test is left out.
+enum Missing {
+    /// Somebody's decision.
+    Reason(String),
+    /// In CI that is a failure.
+    Needs(String),
+    /// A registry did not give what it should: no fault of what is tested, so a failure only where everything is required.
+    Download(String),
+}
+
+pub(crate) fn node() -> Option<Program> {
+    found("node-redlock", "LOCKTOPUS_SKIP_NODE", || {
+        let (node, npm) = (in_path("node")?, in_path("npm")?);
+        let (sources, folder) = (
+            Path::new(SOURCES).join("node"),
+            Path::new(INTO).join("node"),
+        );
+        let _lock = lock(&folder);
+        let lock_file = fs::read_to_string(sources.join("package-lock.json")).unwrap();
+        let stamp = folder.join("installed");
+        for file in ["package.json", "package-lock.json", "worker.mjs"] {
+            fs::copy(sources.join(file), folder.join(file)).unwrap();
+        }
+        // Written after the installation: what an interrupted one leaves is not used.
+        if fs::read_to_string(&stamp).ok().as_ref() != Some(&lock_file) {
+            let words = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
+            let patience = ["--fetch-retries=1", "--fetch-timeout=30000"];
+            let mut install = Command::new(npm);
+            let install = install.args(words).args(patience).current_dir(&folder);
+            succeeds(install).map_err(Missing::Download)?;
+            fs::write(stamp, lock_file).unwrap();
+        }
+        Ok((vec![node.into(), "worker.mjs".into()], folder))
+    })
+}
+
+pub(crate) fn go() -> Option<Program> {
+    found("redsync", "LOCKTOPUS_SKIP_GO", || {
+        let go = in_path("go")?;
+        let folder = Path::new(INTO).join("go");
+        let _lock = lock(&folder);
+        let program = folder.join("neighbour");
+        let go = |words: &[&str]| {
+            let mut go = Command::new(&go);
+            // Settings of whoever runs this are about other programs: no vendoring, no workspace, no download of another Go.
+            go.env_remove("GOFLAGS").env("GOWORK", "off");
+            go.env("GOTOOLCHAIN", "local").env("CGO_ENABLED", "0");
+            go.args(words).current_dir(Path::new(SOURCES).join("go"));
+            go
+        };
+        succeeds(&mut go(&["mod", "download"])).map_err(Missing::Download)?;
+        // Go itself knows what is still to be done. The checkout may belong to somebody else, of whom git says nothing to Go.
+        let mut build = go(&["build", "-mod=readonly", "-buildvcs=false", "-o"]);
+        if let Err(why) = succeeds(build.arg(&program)) {
+            panic!("{why}");
+        }
+        Ok((vec![program.into()], folder))
+    })
+}
+
+pub(crate) fn python() -> Option<Program> {
+    found("redis-py", "LOCKTOPUS_SKIP_REDIS_PY", || {
+        let named = std::env::var_os("LOCKTOPUS_PYTHON");
+        let usual = || vec!["python3".into(), "/usr/bin/python3".into()];
+        let python = named
+            .map_or_else(usual, |named| vec![named])
+            .into_iter()
+            .find(|python| {
+                let mut looked = Command::new(python);
+                let looked = looked.args(["-c", "import redis.lock"]).output();
+                looked.is_ok_and(|output| output.status.success())
+            });
+        let python = python.ok_or_else(|| Missing::Needs("no python3 has redis".to_owned()))?;
+        let folder = Path::new(SOURCES).join("python");
+        Ok((vec![python, "worker.py".into()], folder))
+    })
+}
+
+type Found = Result<(Vec<OsString>, PathBuf), Missing>;
+
+fn found(library: &'static str, variable: &str, look: impl FnOnce() -> Found) -> Option<Program> {
+    let reason = std::env::var(variable).unwrap_or_default();
+    let found = match reason.trim() {
+        "" => look(),
+        reason => Err(Missing::Reason(format!("{variable} says: {reason}"))),
+    };
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let all = is_set("LOCKTOPUS_REQUIRE_ALL");
+    let in_ci = all || (is_set("CI") && std::env::var_os("CI").is_some_and(|ci| ci != "false"));
+    let why = match found {
+        Ok((command, folder)) => {
+            return Some(Program {
+                library,
+                command,
+                folder,
+            });
+        }
+        Err(Missing::Needs(what)) if in_ci => panic!(
+            "in CI the test with {library} cannot be left out without a reason in {variable}: {what}"
+        ),
+        Err(Missing::Download(why)) if all => panic!("LOCKTOPUS_REQUIRE_ALL is set: {why}"),
+        Err(Missing::Needs(why) | Missing::Download(why) | Missing::Reason(why)) => why,
+    };
+    // Written past the test runner, which would hide it.
+    let _ = writeln!(
+        std::io::stderr(),
+        "SKIPPED, NOT PASSED: the test with {library}, because {why}"
+    );
+    None
+}
+
+fn in_path(name: &str) -> Result<PathBuf, Missing> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(name))
+        .find(|program| program.is_file())
+        .ok_or_else(|| Missing::Needs(format!("PATH has no {name}")))
+}
+
+/// Keeps other processes from installing into the same folder until it is dropped.
+fn lock(folder: &Path) -> fs::File {
+    fs::create_dir_all(folder).unwrap();
+    let file = fs::File::create(folder.join("lock")).unwrap();
+    flock(&file, FlockOperation::LockExclusive).unwrap();
+    file
+}
+
+/// What went wrong, if something did.
+fn succeeds(command: &mut Command) -> Result<(), String> {
+    let output = command.output().unwrap();
+    if output.status.success() {
+        return Ok(());
+    }
+    let Output { stdout, stderr, .. } = output;
+    let said = [stdout, stderr].concat();
+    Err(format!("{command:?}: {}", String::from_utf8_lossy(&said)))
+}

@@ -1,0 +1,122 @@
+//! What only one library has.
+
+use std::time::Duration;
+
+use locktopus::MultiLock;
+use tokio::time::Instant;
+
+use crate::At;
+use crate::both_ways::{LONG, waits};
+use crate::common::close;
+use crate::common::raw::Raw;
+
+/// node-redlock takes several resources as one lock; for us they are as many mutexes.
+pub(crate) async fn several(at: At) -> String {
+    let (locks, mut theirs) = (at.locks().await, at.theirs().await);
+    let names = [at.name(), at.name()];
+    let both = names.join(",");
+    theirs.does(&format!("acquire {both} {LONG}")).await;
+    for name in &names {
+        assert!(
+            at.request(&locks, name)
+                .try_acquire()
+                .await
+                .unwrap()
+                .is_none()
+        );
+    }
+    theirs.does("release").await;
+    let ours = MultiLock::new()
+        .add(at.request(&locks, &names[0]))
+        .add(at.request(&locks, &names[1]));
+    let guard = ours.acquire().await.unwrap();
+    theirs.cannot(&format!("try {both} {LONG}")).await;
+    theirs.cannot(&format!("try {} {LONG}", names[1])).await;
+    guard.release().await.unwrap();
+    // One is held, and so they get none.
+    let one = at.request(&locks, &names[1]).acquire().await.unwrap();
+    theirs.cannot(&format!("try {both} {LONG}")).await;
+    let other = at.request(&locks, &names[0]).try_acquire().await.unwrap();
+    other.expect("free").release().await.unwrap();
+    one.release().await.unwrap();
+    close(locks).await;
+    both
+}
+
+/// With what is set by default they do not wait for ever.
+pub(crate) async fn gives_up(at: At) -> String {
+    let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
+    let guard = at.request(&locks, &name).acquire().await.unwrap();
+    let begun = Instant::now();
+    let why = theirs
+        .cannot(&format!("acquire-by-default {name} {LONG}"))
+        .await;
+    let waited = begun.elapsed();
+    // Ten pauses of 100 ms at least, or 31 of 50 ms.
+    assert!(waited >= Duration::from_secs(1), "{waited:?}");
+    guard.ensure_valid().unwrap();
+    guard.release().await.unwrap();
+    close(locks).await;
+    format!("after {waited:.1?}: {why}")
+}
+
+/// redsync with `SetNXOnExtend`: an extension takes a lock that is gone.
+pub(crate) async fn revived(at: At) -> String {
+    let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
+    let mut raw = Raw::to(at.place.primary_for(&name).await.unwrap()).await;
+    for (verb, revives) in [("try", false), ("try-reviving", true)] {
+        theirs.does(&format!("{verb} {name} {LONG}")).await;
+        // As if its lease had ended.
+        assert_eq!(raw.say(&["DEL", &name]).await.int(), 1, "{verb}");
+        let extended = theirs.ask(&format!("extend {LONG}")).await;
+        assert_eq!(extended.is_ok(), revives, "{verb}: {extended:?}");
+    }
+    close(locks).await;
+    "taken again by an extension".to_owned()
+}
+
+/// redis-py without `timeout`: held until it is released, or somebody deletes the key.
+pub(crate) async fn without_expiry(at: At) -> String {
+    let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
+    theirs.does(&format!("acquire {name} 0")).await;
+    let state = at.request(&locks, &name).inspect().await.unwrap();
+    assert_eq!(state.holder().unwrap().remaining, None);
+    // Its process dies.
+    drop(theirs);
+    let state = at.request(&locks, &name).inspect().await.unwrap();
+    assert_eq!(state.holder().unwrap().remaining, None);
+    assert!(
+        at.request(&locks, &name)
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_none()
+    );
+    let waiter = waits(at.request(&locks, &name));
+    let broken = at.request(&locks, &name).force_release("test").await;
+    assert_eq!(broken.unwrap().evicted.len(), 1);
+    waiter.await.unwrap().release().await.unwrap();
+    close(locks).await;
+    "kept by the dead".to_owned()
+}
+
+/// redis-py's other words: `owned`, `reacquire`, `blocking_timeout`, and the error of a release that comes too late.
+pub(crate) async fn owned(at: At) -> String {
+    let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
+    let mut other = at.theirs().await;
+    theirs.does(&format!("try {name} {LONG}")).await;
+    theirs.does("owned").await;
+    theirs.does("reacquire").await;
+    other.cannot(&format!("try-for {name} {LONG} 100")).await;
+    let broken = at.request(&locks, &name).force_release("test").await;
+    assert_eq!(broken.unwrap().evicted.len(), 1);
+    let guard = at.request(&locks, &name).acquire().await.unwrap();
+    theirs.cannot("owned").await;
+    theirs.cannot("reacquire").await;
+    let why = theirs.cannot("release").await;
+    assert!(why.starts_with("LockNotOwnedError"), "{why}");
+    guard.ensure_valid().unwrap();
+    guard.release().await.unwrap();
+    close(locks).await;
+    why
+}
