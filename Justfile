@@ -8,6 +8,10 @@ default:
 bench *OPTIONS:
     scripts/bench {{OPTIONS}}
 
+# Measures what docs/performance.md says, on an idle machine, and writes the page.
+performance *OPTIONS:
+    scripts/performance {{OPTIONS}}
+
 # Does faults to servers under lock load, and reports what happened to the locks.
 failover *OPTIONS:
     scripts/failover {{OPTIONS}}
@@ -31,7 +35,7 @@ test-model SCHEDULES='1000000':
 # MultiLock at length, on real servers and in memory: random subsets for 10^5 rounds.
 soak ROUNDS='100000':
     LOCKTOPUS_ROUNDS={{ROUNDS}} cargo test --package locktopus-tests --all-features --test multi_lock -- --nocapture
-    LOCKTOPUS_ROUNDS={{ROUNDS}} cargo test --package locktopus-core --test multi -- --nocapture random_subsets
+    LOCKTOPUS_ROUNDS={{ROUNDS}} cargo test --package locktopus-quorum --test multi -- --nocapture random_subsets
 
 # What CI runs.
 check:
@@ -44,6 +48,10 @@ fmt:
 # Builds the documentation.
 docs:
     cargo doc --workspace --no-deps --all-features
+
+# Builds the book into target/book; `just book --open` shows it.
+book *OPTIONS:
+    scripts/book {{OPTIONS}}
 
 # Starts servers (standalone, sentinel, cluster, quorum, tls), prints their URLs, keeps them until Ctrl-C.
 topology NAME *OPTIONS:

@@ -1,0 +1,167 @@
+//! What is changed in a chapter before mdBook renders it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::links::links;
+use crate::repository::{Place, Repository};
+
+/// What all chapters have in common.
+#[derive(Debug)]
+pub struct Book {
+    /// The folder of all chapters and pictures, from the root of the repository.
+    pub source: PathBuf,
+    /// The chapters, from the root of the repository.
+    pub chapters: BTreeSet<PathBuf>,
+    /// Where the repository can be read on the web.
+    pub repository_url: String,
+}
+
+impl Book {
+    /// The chapter with links out of the book leading to the web, and drawings as part of the page.
+    ///
+    /// # Errors
+    ///
+    /// A sentence for each link that leads nowhere.
+    pub fn prepare(
+        &self,
+        repository: &mut Repository,
+        page: &Path,
+        text: &str,
+    ) -> Result<String, Vec<String>> {
+        let mut wrong = Vec::new();
+        let mut changed = text.to_owned();
+        // From the end, so that what stands before a change keeps its place.
+        for link in links(text).into_iter().rev() {
+            let (file, fragment) = match repository.place(page, &link.target) {
+                Ok(Place::Elsewhere) => continue,
+                Ok(Place::Inside(file, fragment)) => (file, fragment),
+                Err(error) => {
+                    wrong.push(error);
+                    continue;
+                }
+            };
+            // Others have a style of their own, which they need.
+            let is_drawing = file.starts_with(self.source.join("book/pictures"))
+                && file.extension().is_some_and(|extension| extension == "svg");
+            if link.image && is_drawing && text[link.range.clone()].starts_with("![") {
+                match repository.read(&file) {
+                    Ok(svg) => changed.replace_range(link.range, &figure(&svg, &link.text)),
+                    Err(error) => wrong.push(error),
+                }
+            } else if !self.has(&file) {
+                let url = self.url(repository.root(), &file, fragment.as_deref());
+                let source = &text[link.range.clone()];
+                if let Some(at) = source.rfind(&link.target) {
+                    let from = link.range.start + at;
+                    changed.replace_range(from..from + link.target.len(), &url);
+                } else {
+                    // Its target stands elsewhere in the page: `[text][name]` or `[name]`.
+                    let label = source.split_once("][").map_or(source, |(label, _)| label);
+                    let label = label.trim_end_matches(']');
+                    changed.replace_range(link.range, &format!("{label}]({url})"));
+                }
+            }
+        }
+        wrong.reverse();
+        if wrong.is_empty() {
+            Ok(changed)
+        } else {
+            Err(wrong)
+        }
+    }
+
+    fn has(&self, file: &Path) -> bool {
+        self.chapters.contains(file)
+            || (file.starts_with(&self.source)
+                && file.extension().is_some_and(|extension| extension != "md"))
+    }
+
+    fn url(&self, root: &Path, file: &Path, fragment: Option<&str>) -> String {
+        let sort = if root.join(file).is_dir() {
+            "tree"
+        } else {
+            "blob"
+        };
+        let fragment = fragment.map(|fragment| format!("#{fragment}"));
+        format!(
+            "{}/{sort}/main/{}{}",
+            self.repository_url,
+            file.display(),
+            fragment.unwrap_or_default()
+        )
+    }
+}
+
+/// A drawing as a part of the page, so that it has the colour of the text in every theme.
+fn figure(svg: &str, says: &str) -> String {
+    let says = says.replace('"', "&quot;");
+    let mut inside = svg;
+    // The style of a drawing is for those who see it alone.
+    let mut text = String::new();
+    while let Some((before, rest)) = inside.split_once("<style>") {
+        text.push_str(before);
+        inside = rest.split_once("</style>").map_or("", |(_, after)| after);
+    }
+    text.push_str(inside);
+    // A blank line would end the block of HTML.
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let drawing = lines.join("\n");
+    format!("<figure class=\"drawing\" role=\"img\" aria-label=\"{says}\">\n{drawing}\n</figure>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn book() -> Book {
+        Book {
+            source: "docs".into(),
+            chapters: ["docs/fencing.md", "docs/glossary.md"]
+                .map(PathBuf::from)
+                .into(),
+            repository_url: "https://example.com/r".to_owned(),
+        }
+    }
+
+    fn prepare(text: &str) -> Result<String, Vec<String>> {
+        book().prepare(&mut Repository::this(), Path::new("docs/fencing.md"), text)
+    }
+
+    #[test]
+    fn links_out_of_the_book_lead_to_the_web() {
+        let text = "[a](glossary.md), [b](../README.md), [c](../crates), `[d](../x)`";
+        let expected = "[a](glossary.md), [b](https://example.com/r/blob/main/README.md), \
+                        [c](https://example.com/r/tree/main/crates), `[d](../x)`";
+        assert_eq!(prepare(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn links_with_their_target_elsewhere_lead_to_the_web() {
+        let text = "[`b`], [c][b]\n\n[`b`]: ../README.md\n[b]: ../README.md";
+        let url = "https://example.com/r/blob/main/README.md";
+        let prepared = prepare(text).unwrap();
+        assert!(
+            prepared.starts_with(&format!("[`b`]({url}), [c]({url})")),
+            "{prepared}"
+        );
+    }
+
+    #[test]
+    fn every_dead_link_is_named() {
+        let wrong =
+            prepare("[a](one.md) [b](glossary.md#no) [c](https://example.com)").unwrap_err();
+        assert_eq!(wrong.len(), 2, "{wrong:?}");
+        assert!(wrong[0].contains("one.md") && wrong[1].contains("glossary.md#no"));
+    }
+
+    #[test]
+    fn drawings_have_no_style_of_their_own() {
+        let svg = "<svg>\n<style>a</style>\n\n<g/>\n</svg>\n";
+        let expected = "<figure class=\"drawing\" role=\"img\" aria-label=\"x\">\n<svg>\n<g/>\n</svg>\n</figure>";
+        assert_eq!(figure(svg, "x"), expected);
+    }
+}

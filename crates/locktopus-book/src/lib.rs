@@ -1,0 +1,52 @@
+//! What makes the book (`docs/SUMMARY.md`) hold: every example of its chapters is a test of this crate, and every link of
+//! every page is looked up. And what makes the documentation of the API whole: see `api`.
+//!
+//! The program of this crate is the preprocessor that mdBook runs, see `main.rs`; `scripts/book` builds the book.
+
+pub mod api;
+mod chapter;
+mod links;
+mod repository;
+
+pub use chapter::Book;
+pub use links::{Link, anchors, links};
+pub use repository::{Place, REPOSITORY_URL, Repository};
+
+/// Makes the examples of chapters tests. Other pages of the book are tests of the crates that they are about.
+macro_rules! chapters {
+    ($($name:ident: $path:literal,)*) => {
+        $(
+            #[cfg(doctest)]
+            #[doc = include_str!(concat!("../../../docs/book/", $path))]
+            mod $name {}
+        )*
+
+        /// The chapters whose examples are tests, from `docs/book`.
+        pub const TESTED: &[&str] = &[$($path),*];
+    };
+}
+
+chapters! {
+    start: "start.md",
+    choose: "choose.md",
+    lock: "kinds/lock.md",
+    fair_lock: "kinds/fair-lock.md",
+    mutex: "kinds/mutex.md",
+    rw_lock: "kinds/rw-lock.md",
+    semaphore: "kinds/semaphore.md",
+    permit_semaphore: "kinds/permit-semaphore.md",
+    latch: "kinds/latch.md",
+    multi: "kinds/multi.md",
+    quorum: "kinds/quorum.md",
+    leader_and_job: "kinds/leader-and-job.md",
+    leases: "leases.md",
+    waiting: "waiting.md",
+    faq: "faq.md",
+    testing_your_code: "testing-your-code.md",
+    redisson: "from/redisson.md",
+    rslock: "from/rslock.md",
+    redsync: "from/redsync.md",
+    node_redlock: "from/node-redlock.md",
+    redis_py: "from/redis-py.md",
+    spring_shedlock: "from/spring-shedlock.md",
+}
