@@ -7,8 +7,11 @@
 #   ensure_engine    a container engine that answers
 #   ensure_jdk       a Java compiler and Maven, for Redisson
 #   ensure_redis_py  a Python that has redis-py
+#   ensure_node      Node and npm, for node-redlock
+#   ensure_go        Go, for redsync
 #   ensure_images    the images of the pod provider
 #   build_harness    locktopus-bench, built for release         -> PROGRAM
+#   build_program    a program, built as scripts/test does      -> PROGRAM
 #
 # An `ensure_*` function that cannot help returns 1 and leaves the reason in WHY; its caller
 # decides whether that is an error. Packages are installed only by apt-get, only as root or
@@ -36,6 +39,16 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 # Whether this runs in CI, where something missing is a failure and not a reason to skip.
 in_ci() { [ -n "${CI:-}" ] && [ "$CI" != false ]; }
+
+# Whether nothing may be left out, not even what could not be downloaded: at night. For each change a registry that does not
+# answer is no fault of what is checked.
+all_required() { [ -n "${LOCKTOPUS_REQUIRE_ALL:-}" ]; }
+
+# Says that something was left out because it could not be downloaded.
+not_checked() {
+    ! all_required || die "LOCKTOPUS_REQUIRE_ALL is set, and this cannot be checked: $*"
+    say "NOT CHECKED: $*"
+}
 
 # The comment at the top of the script itself, as help.
 usage() { awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; }
@@ -146,23 +159,64 @@ ensure_rust() {
         die "a C compiler (cc) is missing and cannot be installed: $WHY"
 }
 
+# Builds a program of this workspace, as in `build_program --bin NAME`, and leaves its path in PROGRAM. Of the same packages and
+# features as in scripts/test: any other selection would build what they depend on once more. So there is an example beside it:
+# without one, cargo leaves out the features that only tests need, of tokio and so of nearly everything.
+build_program() {
+    make_scratch
+    local arguments=(--workspace --all-features --message-format json-render-diagnostics --example conformance_table)
+    ! in_ci || arguments+=(--locked)
+    (cd "$ROOT" && cargo build --quiet "${arguments[@]}" "$@" >"$SCRATCH/program.json") || die "$* does not build"
+    PROGRAM=$(sed -n "s/.*\"executable\":\"\([^\"]*\/$2\)\".*/\1/p" "$SCRATCH/program.json" | tail -n 1)
+    [ -x "$PROGRAM" ] || die "cargo did not say where it put $2"
+}
+
+# What is left of the last build, and so why there is something to build.
+why_to_build() {
+    local program=$1 changed
+    if [ ! -x "$program" ]; then
+        say 'there is no program yet: it and everything it needs is built, some minutes on a machine with two cores'
+        return
+    fi
+    # Cargo leaves the list of sources beside the program.
+    changed=$({ sed -n 's/^[^:]*: //p' "${program}.d" 2>/dev/null || true; } | tr ' ' '\n' |
+        while IFS= read -r file; do [ -z "$file" ] || [ ! "$file" -nt "$program" ] || printf '%s\n' "${file#"$ROOT"/}"; done)
+    if [ -z "$changed" ]; then
+        say 'no source has changed since the last build'
+    else
+        say "sources have changed since the last build: $(head -n 1 <<<"$changed")$(more_than_one "$changed"); what needs them is built again"
+    fi
+}
+
+more_than_one() {
+    local lines
+    lines=$(grep -c . <<<"$1")
+    [ "$lines" -lt 2 ] || printf ' and %s more' "$((lines - 1))"
+}
+
 # Builds the harness for this provider and these options, and leaves the program's path in PROGRAM. A container client and
 # certificates are a third of what there is to build, and are left out where nothing asks for them.
 build_harness() {
-    local messages features=peers why='servers as processes, no TLS'
+    local messages features=peers why='for servers as processes; without the container client and TLS, which nothing here asks for'
     if [ "${1:-}" = pod ]; then
-        features=peers,pod,tls why='servers in containers'
+        features=peers,pod,tls why='with the container client and TLS, for servers in containers'
     else
-        case "$*" in *tls* | *rediss* | *valkeys*) features=peers,tls why='servers as processes, with TLS' ;; esac
+        case "$*" in *tls* | *rediss* | *valkeys*) features=peers,tls why='with TLS, without the container client' ;; esac
     fi
     make_scratch
     messages=$SCRATCH/build.json
-    say "building the harness (release; $why): some minutes the first time, seconds when nothing has changed"
+    say "building locktopus-bench, $why"
+    say '  a release build: what a debug build measures means nothing'
+    say "  $(why_to_build "${CARGO_TARGET_DIR:-$ROOT/target}/release/locktopus-bench")"
+    local began=$SECONDS
     # In the workspace, because rust-toolchain.toml counts for the directory that cargo runs in.
     (cd "$ROOT" && cargo build --release --package bench-harness --bin locktopus-bench \
         --no-default-features --features "$features" --message-format json-render-diagnostics >"$messages")
     PROGRAM=$(sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' "$messages" | tail -n 1)
     [ -x "$PROGRAM" ] || die 'cargo did not say where it put locktopus-bench'
+    local built
+    built=$(grep -c '"fresh":false' "$messages" || true)
+    say "  $built packages built in $(((SECONDS - began) / 60)) m $(((SECONDS - began) % 60)) s: $PROGRAM"
 }
 
 # --- Servers ----------------------------------------------------------------------------------
@@ -219,6 +273,34 @@ ensure_redis_py() {
     }
 }
 
+# What is installed with npm and built with Go is pinned in crates/locktopus-tests/neighbours.
+ensure_node() {
+    have node && have npm && return
+    install_packages nodejs npm || return
+    have node && have npm || {
+        WHY='no Node or no npm after installing them'
+        return 1
+    }
+}
+
+ensure_go() {
+    # Not everybody's path has where Go's own installation is put.
+    have go || [ ! -x /usr/local/go/bin/go ] || PATH=$PATH:/usr/local/go/bin
+    have go || install_packages golang-go || return
+    have go || {
+        WHY='no Go after installing it'
+        return 1
+    }
+    # What go.mod asks for. Debian 12's own is older, and would fail with an error about its syntax.
+    local needed found
+    needed=$(sed -n 's/^go //p' "$ROOT/crates/locktopus-tests/neighbours/go/go.mod")
+    found=$(go env GOVERSION)
+    printf '%s\n' "$needed" "${found#go}" | sort --check=quiet --version-sort || {
+        WHY="Go $needed or newer is needed, and this is ${found#go}"
+        return 1
+    }
+}
+
 # The server's programs are where Debian puts them; its tests start one of their own.
 ensure_postgres() {
     compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null && return
@@ -262,12 +344,23 @@ ensure_clock_library() {
 
 ENGINE_PID=
 readonly ENGINE_PID_FILE=/var/run/docker.pid
+readonly CONTAINERD_PID_FILE=/var/run/docker/containerd/containerd.pid
 
 engine_answers() { have docker && timeout 20 docker version >/dev/null 2>&1 </dev/null; }
 
-engine_runs() {
+# Whether the process whose number is in file $1 is a $2. One that was killed leaves the file, and its number may be that of
+# another process or thread by now.
+runs_as() {
     local pid
-    pid=$(cat "$ENGINE_PID_FILE" 2>/dev/null) && [ -n "$pid" ] && [ -d "/proc/$pid" ]
+    pid=$(cat "$1" 2>/dev/null) && [ -n "$pid" ] && [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$2" ]
+}
+
+engine_runs() { runs_as "$ENGINE_PID_FILE" dockerd; }
+
+# dockerd asks only whether a process of that number lives, and does not start beside it.
+forget_dead_engine() {
+    runs_as "$ENGINE_PID_FILE" dockerd || as_root rm -f "$ENGINE_PID_FILE"
+    runs_as "$CONTAINERD_PID_FILE" containerd || as_root rm -f "$CONTAINERD_PID_FILE"
 }
 
 # Waits up to $1 seconds for an answer; gives up early if the engine in ENGINE_PID ended.
@@ -328,6 +421,7 @@ start_engine() {
         return 1
     fi
     make_scratch
+    forget_dead_engine
     local log=$SCRATCH/dockerd.log program
     program=$(command -v dockerd || echo /usr/sbin/dockerd)
     say "starting the container engine: $program (it ends with this script)"
