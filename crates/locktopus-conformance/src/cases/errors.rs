@@ -6,7 +6,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use locktopus_core::{
     AttemptOutcome, BackendError, BackendErrorKind, Executed, ExtendOutcome, ExtendRequest,
-    LockTarget, ReleaseOutcome, ReleaseRequest,
+    LockTarget, ReleaseOutcome, ReleaseRequest, SafetyMode,
 };
 use tokio::time::Instant;
 
@@ -31,7 +31,7 @@ pub async fn a_spent_deadline_is_answered_soon(ctx: Ctx) {
         Ok(_) => Rule::Exclusion.broken("a lock that was never held was refused"),
         Err(error) => {
             Rule::Deadlines.check(
-                error.kind() == BackendErrorKind::Timeout,
+                is_of_a_deadline(&a, &error),
                 format_args!("a spent deadline is an error of kind {:?}", error.kind()),
             );
             let held = b.state().await.holder().is_some();
@@ -55,7 +55,7 @@ pub async fn a_late_change_is_told_truly(ctx: Ctx) {
     let release = ReleaseRequest::new(ctx.target(), owner.clone(), Instant::now());
     let answer = in_time(a.backend.release(&release)).await;
     let answer = answer.map(|outcome| outcome == ReleaseOutcome::Released);
-    told_truly("a release", answer, !b.is_held_by(&owner).await);
+    told_truly(&a, "a release", answer, !b.is_held_by(&owner).await);
     let _ = a.release(&owner).await;
 
     let owner = ctx.owner();
@@ -65,12 +65,12 @@ pub async fn a_late_change_is_told_truly(ctx: Ctx) {
     let answer = answers.remove(0);
     let answer = answer.map(|outcome| outcome == ExtendOutcome::Extended);
     let longer = b.remaining(&owner).await > LONG + ROUNDING;
-    told_truly("an extension", answer, longer);
+    told_truly(&a, "an extension", answer, longer);
 
     // The last, because one that was answered Maybe may still come.
     let answer = in_time(a.backend.evict(&ctx.target(), Instant::now())).await;
     let answer = answer.map(|eviction| eviction.evicted.contains(&owner));
-    told_truly("an eviction", answer, !b.is_held_by(&owner).await);
+    told_truly(&a, "an eviction", answer, !b.is_held_by(&owner).await);
     let _ = a.release(&owner).await;
 }
 
@@ -215,8 +215,19 @@ pub async fn two_kinds_on_one_name_do_no_harm(ctx: Ctx) {
     a.give_back(&holder).await;
 }
 
+/// Whether an error is what a spent deadline comes to. The change may be made in time, and the replicas' word for it be late.
+fn is_of_a_deadline(a: &Client, error: &BackendError) -> bool {
+    match error.kind() {
+        BackendErrorKind::Timeout => true,
+        BackendErrorKind::NotReplicated => {
+            matches!(a.backend.info().safety, SafetyMode::Replicated { .. })
+        }
+        _ => false,
+    }
+}
+
 /// `answer` says whether a change was made whose deadline was over, `made` whether it was.
-fn told_truly(what: &str, answer: Result<bool, BackendError>, made: bool) {
+fn told_truly(a: &Client, what: &str, answer: Result<bool, BackendError>, made: bool) {
     match answer {
         Ok(said) => Rule::Errors.check(
             said == made,
@@ -224,7 +235,7 @@ fn told_truly(what: &str, answer: Result<bool, BackendError>, made: bool) {
         ),
         Err(error) => {
             Rule::Deadlines.check(
-                error.kind() == BackendErrorKind::Timeout,
+                is_of_a_deadline(a, &error),
                 format_args!(
                     "a spent deadline of {what} is an error of kind {:?}",
                     error.kind()

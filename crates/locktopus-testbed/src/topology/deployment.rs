@@ -187,7 +187,7 @@ impl Deployment {
         poll::until(
             || format!("{} as {role:?}", node.name()),
             within,
-            async || match node.role().await {
+            async || match node.role_seen().await {
                 Ok(now) if now == role => Ok(()),
                 Ok(now) => Err(format!("{now:?}")),
                 Err(error) => Err(error.to_string()),
@@ -241,11 +241,7 @@ impl Deployment {
                         view::primary_of(self.kind, self.nodes(), self.sentinels(), slot_of(key))
                             .await?;
                     let words = ["SET", &probe, "1", "PX", "1"];
-                    match node
-                        .command(&words)
-                        .await
-                        .map_err(|error| error.to_string())
-                    {
+                    match node.look(&words).await.map_err(|error| error.to_string()) {
                         Err(refusal) if !as_good(&refusal) => Err(refusal),
                         _ => Ok(node),
                     }

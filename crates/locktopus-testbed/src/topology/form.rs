@@ -4,10 +4,16 @@
 
 use std::time::Duration;
 
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
 use crate::topology::error::TopologyError;
 use crate::topology::node::Node;
 use crate::topology::poll;
 use crate::topology::slot::SLOTS;
+
+/// After how long nodes that are not acquainted are introduced again: longer than an introduction is worth anything.
+const MEET_AGAIN: Duration = Duration::from_secs(3);
 
 /// Makes the first `primaries` nodes primaries and the rest their replicas, in turn.
 pub(crate) async fn cluster(
@@ -19,14 +25,8 @@ pub(crate) async fn cluster(
     let Some((first, others)) = nodes.split_first() else {
         return Ok(());
     };
-    for other in others {
-        // The bus port is counted from it. The others learn from the server itself where clients find it.
-        let port = other.port().to_string();
-        first
-            .command(&["CLUSTER", "MEET", "127.0.0.1", &port])
-            .await?;
-    }
-    wait_acquainted(nodes, within).await?;
+    introduce(first, others).await?;
+    wait_acquainted(nodes, first, others, within).await?;
 
     for (index, replica) in nodes.iter().enumerate().skip(primaries) {
         let primary = &nodes[index % primaries];
@@ -62,14 +62,34 @@ async fn assign(nodes: &[Node], primaries: usize) -> Result<(), TopologyError> {
     Ok(())
 }
 
-async fn wait_acquainted(nodes: &[Node], within: Duration) -> Result<(), TopologyError> {
+/// Tells the first node of the others. Said again to nodes that know each other, it changes nothing.
+async fn introduce(first: &Node, others: &[Node]) -> Result<(), TopologyError> {
+    for other in others {
+        // The bus port is counted from it. The others learn from the server itself where clients find it.
+        let port = other.port().to_string();
+        first
+            .command(&["CLUSTER", "MEET", "127.0.0.1", &port])
+            .await?;
+    }
+    Ok(())
+}
+
+/// A node that does not answer an introduction within its timeout is forgotten for good, so they are repeated: the machine may
+/// have stood still.
+async fn wait_acquainted(
+    nodes: &[Node],
+    first: &Node,
+    others: &[Node],
+    within: Duration,
+) -> Result<(), TopologyError> {
     let expected = nodes.len().to_string();
+    let again = Mutex::new(Instant::now() + MEET_AGAIN);
     for node in nodes {
         poll::until(
             || format!("{} knowing {expected} nodes", node.name()),
             within,
             async || {
-                let text = match node.command(&["CLUSTER", "NODES"]).await {
+                let text = match node.look(&["CLUSTER", "NODES"]).await {
                     Ok(reply) => reply.text(),
                     Err(error) => return Err(error.to_string()),
                 };
@@ -77,10 +97,15 @@ async fn wait_acquainted(nodes: &[Node], within: Duration) -> Result<(), Topolog
                 let known = text.lines().filter(|line| !line.contains("handshake"));
                 let known = known.count().to_string();
                 if known == expected {
-                    Ok(())
-                } else {
-                    Err(format!("{known} known"))
+                    return Ok(());
                 }
+                let mut again = again.lock().await;
+                if Instant::now() >= *again {
+                    let repeated = introduce(first, others).await;
+                    repeated.map_err(|error| error.to_string())?;
+                    *again = Instant::now() + MEET_AGAIN;
+                }
+                Err(format!("{known} known"))
             },
         )
         .await?;

@@ -13,7 +13,9 @@ use crate::topology::resp::Resp;
 use crate::topology::unread::unread;
 
 /// Limit for one admin command, far above what a healthy server needs.
-const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+const ANSWER_WITHIN: Duration = Duration::from_secs(20);
+/// How long one of several looks takes at a server that may be frozen.
+const LOOK_WITHIN: Duration = Duration::from_secs(2);
 
 /// Limit for a started server to answer.
 const START_WITHIN: Duration = Duration::from_secs(30);
@@ -117,7 +119,7 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`TopologyError::NoAnswer`] after two seconds, [`TopologyError::Connection`] when the server
+    /// [`TopologyError::NoAnswer`] after twenty seconds, as a whole machine may stand still for some of them, [`TopologyError::Connection`] when the server
     /// cannot be reached, [`TopologyError::Refused`] for an error reply.
     pub async fn command(&self, words: &[&str]) -> Result<Resp, TopologyError> {
         self.command_within(ANSWER_WITHIN, words).await
@@ -143,6 +145,11 @@ impl Node {
         }
     }
 
+    /// As [`Node::command`], for who will look again soon, perhaps at another server.
+    pub(crate) async fn look(&self, words: &[&str]) -> Result<Resp, TopologyError> {
+        self.command_within(LOOK_WITHIN, words).await
+    }
+
     /// One field of a section of `INFO`; `None` when the server does not have it.
     ///
     /// # Errors
@@ -163,15 +170,12 @@ impl Node {
     ///
     /// As [`Node::command`].
     pub async fn role(&self) -> Result<Role, TopologyError> {
-        let reply = self.command(&["ROLE"]).await?;
-        let word = |index: usize| reply.items().get(index).map(Resp::text).unwrap_or_default();
-        Ok(match word(0).as_str() {
-            "sentinel" => Role::Sentinel,
-            "master" => Role::Primary,
-            _ => Role::Replica {
-                linked: word(3) == "connected",
-            },
-        })
+        Ok(role_in(&self.command(&["ROLE"]).await?))
+    }
+
+    /// As [`Node::role`], for who will look again soon.
+    pub(crate) async fn role_seen(&self) -> Result<Role, TopologyError> {
+        Ok(role_in(&self.look(&["ROLE"]).await?))
     }
 
     /// Stops the server's process from running, without ending it. Connections still open, and
@@ -306,7 +310,7 @@ impl Node {
         let ended = poll::until(
             || format!("an answer from {}", self.name),
             within,
-            async || match self.command(&["PING"]).await {
+            async || match self.look(&["PING"]).await {
                 Ok(_) => Ok(None),
                 Err(error) => match self.host.ending().await {
                     Some(how) => Ok(Some(how)),
@@ -333,5 +337,16 @@ impl Node {
     /// Starts the teardown without waiting for it.
     pub(crate) fn begin_end(&mut self) {
         self.host.begin_end();
+    }
+}
+
+fn role_in(reply: &Resp) -> Role {
+    let word = |index: usize| reply.items().get(index).map(Resp::text).unwrap_or_default();
+    match word(0).as_str() {
+        "sentinel" => Role::Sentinel,
+        "master" => Role::Primary,
+        _ => Role::Replica {
+            linked: word(3) == "connected",
+        },
     }
 }

@@ -63,7 +63,7 @@ pub(crate) async fn replicas_linked(nodes: &[Node], within: Duration) -> Result<
 
 async fn all_primaries(nodes: &[Node]) -> Seen {
     for node in nodes {
-        let role = node.role().await.map_err(seen)?;
+        let role = node.role_seen().await.map_err(seen)?;
         if role != Role::Primary {
             return Err(format!("{} is {role:?}", node.name()));
         }
@@ -74,7 +74,7 @@ async fn all_primaries(nodes: &[Node]) -> Seen {
 async fn one_primary(nodes: &[Node]) -> Seen<&Node> {
     let mut primaries = Vec::new();
     for node in nodes {
-        match node.role().await.map_err(seen)? {
+        match node.role_seen().await.map_err(seen)? {
             Role::Primary => primaries.push(node),
             Role::Replica { linked: true } => {}
             role => return Err(format!("{} is {role:?}", node.name())),
@@ -89,7 +89,7 @@ async fn one_primary(nodes: &[Node]) -> Seen<&Node> {
 /// Whether a sentinel watches this primary, finds it well, and is not replacing it.
 async fn of_primary(sentinel: &Node, primary: &Node) -> Seen {
     let watched = sentinel
-        .command(&["SENTINEL", "MASTER", MASTER_NAME])
+        .look(&["SENTINEL", "MASTER", MASTER_NAME])
         .await
         .map_err(seen)?;
     let field = |name| watched.field(name).unwrap_or_default();
@@ -104,11 +104,11 @@ async fn of_primary(sentinel: &Node, primary: &Node) -> Seen {
 
 async fn sentinel(node: &Node, replicas: usize, peers: usize) -> Seen {
     let name = node.name();
-    node.command(&["SENTINEL", "CKQUORUM", MASTER_NAME])
+    node.look(&["SENTINEL", "CKQUORUM", MASTER_NAME])
         .await
         .map_err(seen)?;
     let listed = node
-        .command(&["SENTINEL", "REPLICAS", MASTER_NAME])
+        .look(&["SENTINEL", "REPLICAS", MASTER_NAME])
         .await
         .map_err(seen)?;
     let good = listed.items().iter().filter(|replica| {
@@ -120,7 +120,7 @@ async fn sentinel(node: &Node, replicas: usize, peers: usize) -> Seen {
         return Err(format!("{name} sees {good} good replicas of {replicas}"));
     }
     let listed = node
-        .command(&["SENTINEL", "SENTINELS", MASTER_NAME])
+        .look(&["SENTINEL", "SENTINELS", MASTER_NAME])
         .await
         .map_err(seen)?;
     let good = listed
@@ -137,11 +137,7 @@ async fn sentinel(node: &Node, replicas: usize, peers: usize) -> Seen {
 
 async fn cluster_node(node: &Node, total: usize, primaries: usize) -> Seen {
     let name = node.name();
-    let info = node
-        .command(&["CLUSTER", "INFO"])
-        .await
-        .map_err(seen)?
-        .text();
+    let info = node.look(&["CLUSTER", "INFO"]).await.map_err(seen)?.text();
     for wanted in [
         "cluster_state:ok".to_owned(),
         format!("cluster_slots_ok:{SLOTS}"),
@@ -150,11 +146,7 @@ async fn cluster_node(node: &Node, total: usize, primaries: usize) -> Seen {
             return Err(format!("{name} does not say {wanted}"));
         }
     }
-    let text = node
-        .command(&["CLUSTER", "NODES"])
-        .await
-        .map_err(seen)?
-        .text();
+    let text = node.look(&["CLUSTER", "NODES"]).await.map_err(seen)?.text();
     let mut counts = (0, 0);
     for line in text.lines() {
         let fields: Vec<_> = line.split(' ').collect();
@@ -175,7 +167,7 @@ async fn cluster_node(node: &Node, total: usize, primaries: usize) -> Seen {
             counts.0, counts.1
         ));
     }
-    match node.role().await.map_err(seen)? {
+    match node.role_seen().await.map_err(seen)? {
         Role::Replica { linked: false } => Err(format!("{name} has no link to its primary")),
         _ => Ok(()),
     }

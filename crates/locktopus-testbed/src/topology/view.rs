@@ -25,7 +25,7 @@ async fn by_sentinels<'a>(nodes: &'a [Node], sentinels: &[Node]) -> Result<&'a N
     let mut votes = vec![0_usize; nodes.len()];
     let asked = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER_NAME];
     for sentinel in sentinels {
-        let Ok(reply) = sentinel.command(&asked).await else {
+        let Ok(reply) = sentinel.look(&asked).await else {
             continue;
         };
         let port = reply
@@ -44,7 +44,7 @@ async fn by_sentinels<'a>(nodes: &'a [Node], sentinels: &[Node]) -> Result<&'a N
         .position(|count| *count >= quorum)
         .ok_or_else(|| format!("sentinels do not agree: votes per node {votes:?}"))?;
     let node = &nodes[index];
-    match node.role().await {
+    match node.role_seen().await {
         Ok(Role::Primary) => Ok(node),
         Ok(role) => Err(format!("{} is named but is {role:?}", node.name())),
         Err(error) => Err(error.to_string()),
@@ -57,7 +57,7 @@ async fn by_claims(nodes: &[Node], slot: u16) -> Result<&Node, String> {
     let mut best: Option<(u64, &Node)> = None;
     let mut silent = 0;
     for node in nodes {
-        let Ok(reply) = node.command(&["CLUSTER", "NODES"]).await else {
+        let Ok(reply) = node.look(&["CLUSTER", "NODES"]).await else {
             silent += 1;
             continue;
         };

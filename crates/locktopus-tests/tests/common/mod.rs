@@ -66,7 +66,15 @@ pub const HANDED: WaitStrategy = WaitStrategy::HandOff {
 pub const HANDED_LEASE: Duration = Duration::from_secs(90 * 12);
 
 pub async fn servers(kind: TopologyKind) -> Deployment {
-    servers_with(kind, Knobs::default()).await
+    let mut knobs = Knobs::default();
+    if let TopologyKind::Cluster {
+        replicas_each: 0, ..
+    } = kind
+    {
+        // Nobody takes over here, and a machine that stands still for a second must not make them give each other up.
+        knobs.node_timeout_ms = 15_000;
+    }
+    servers_with(kind, knobs).await
 }
 
 /// Which speak TLS, with each other too.

@@ -1,15 +1,13 @@
 //! Moving a slot to another primary, by the steps that every cluster tool takes.
 
-use locktopus_testbed::topology::{Deployment, Node, slot_of};
+use locktopus_testbed::topology::{Deployment, Node, Role, slot_of};
+
+use crate::common::LONG;
 
 /// Moves the slot of this name, with its keys, and returns the node it went to.
 pub(crate) async fn slot_with<'a>(place: &'a Deployment, name: &str) -> &'a Node {
     let from = place.primary_for(name).await.unwrap();
-    // Primaries come first.
-    let to = place.nodes()[..3]
-        .iter()
-        .find(|node| node.name() != from.name())
-        .unwrap();
+    let to = other_primary(place, from).await;
     let slot = slot_of(name).to_string();
     let (from_id, to_id) = (id(from).await, id(to).await);
     let set = |state, id| ["CLUSTER", "SETSLOT", &slot, state, id];
@@ -18,13 +16,23 @@ pub(crate) async fn slot_with<'a>(place: &'a Deployment, name: &str) -> &'a Node
     let port = to.addr().port().to_string();
     let listed = ["CLUSTER", "GETKEYSINSLOT", &slot, "100"];
     for key in from.command(&listed).await.unwrap().items() {
-        let words = ["MIGRATE", "127.0.0.1", &port, &key.text(), "0", "2000"];
-        from.command(&words).await.unwrap();
+        let words = ["MIGRATE", "127.0.0.1", &port, &key.text(), "0", "20000"];
+        from.command_within(LONG, &words).await.unwrap();
     }
     let assign = ["CLUSTER", "SETSLOT", &slot, "NODE", &to_id];
     to.command(&assign).await.unwrap();
     from.command(&assign).await.unwrap();
     to
+}
+
+/// Which are the primaries may have changed on a machine that stood still for longer than the nodes wait for each other.
+async fn other_primary<'a>(place: &'a Deployment, from: &Node) -> &'a Node {
+    for node in place.nodes() {
+        if node.name() != from.name() && node.role().await.unwrap() == Role::Primary {
+            return node;
+        }
+    }
+    panic!("{} is the only primary", from.name())
 }
 
 async fn id(node: &Node) -> String {

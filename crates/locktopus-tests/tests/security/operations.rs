@@ -4,10 +4,11 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use locktopus::{
-    AnyGuard, Fence, GuardedOutcome, GuardedWriter, LockError, LockGuard, LockRequest, Locktopus,
-    LostCause, MutexProfile, NameError, RwLock, Semaphore, WaitStrategy, WriteGuard,
+    AcquireAttempt, AnyGuard, AttemptOutcome, Fence, GuardedOutcome, GuardedWriter, LockError,
+    LockGuard, LockKind, LockName, LockRequest, LockTarget, Locktopus, LostCause, MutexProfile,
+    NameError, RwLock, Semaphore, WaitStrategy, WriteGuard,
 };
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::common::{HANDED, HANDED_LEASE, SOON, unique};
 
@@ -20,6 +21,7 @@ pub(crate) async fn of(what: &str, locks: &Locktopus, url: &str) -> Done {
         "locks" => tokio::try_join!(
             join(both_names(|name| one_at_a_time(locks.lock(name), true))),
             several(locks),
+            join(both_names(|name| passed_by(locks, name, url))),
         )
         .map(drop),
         "mutexes" => {
@@ -136,6 +138,30 @@ async fn waited_for<G: Back>(request: &LockRequest<G>, queues: bool) -> Done {
     tokio::try_join!(holder, waiter(), waiter()).map(drop)
 }
 
+/// A waiter dies in the queue: the release passes it by, and removes it.
+async fn passed_by(locks: &Locktopus, name: String, url: &str) -> Done {
+    const LIFE: Duration = Duration::from_millis(5);
+    let request = locks.lock(&name);
+    let guard = request.clone().acquire().await?;
+    let backend = locktopus::connect_backend(&format!("{url}&checks=off")).await?;
+    let name = LockName::new(format!("app:{name}"))?;
+    let (target, deadline) = (
+        LockTarget::new(name, LockKind::Reentrant),
+        Instant::now() + SOON,
+    );
+    let attempt = AcquireAttempt {
+        place: Some(LIFE),
+        ..AcquireAttempt::new(target.clone(), target.kind().new_owner(), SOON, deadline)
+    };
+    let queued = backend.attempt(&attempt).await;
+    backend.close().await;
+    assert!(matches!(queued?, AttemptOutcome::Queued { .. }));
+    while !request.clone().inspect().await?.waiters.is_empty() {
+        sleep(LIFE).await;
+    }
+    Ok(guard.back().await?)
+}
+
 /// A waiter keeps its place by asking again.
 async fn kept(request: &LockRequest) -> Done {
     let guard = request.clone().acquire().await?;
@@ -182,14 +208,26 @@ async fn until_waiting<G: AnyGuard>(request: &LockRequest<G>, count: usize) -> D
 }
 
 async fn renewed<G: Back>(request: &LockRequest<G>) -> Done {
-    let lease = Duration::from_millis(300);
-    let guard = request.clone().renewed_lease(lease).acquire().await?;
-    let until = guard.lock().valid_until();
-    while guard.lock().valid_until() <= until {
-        guard.lock().ensure_valid()?;
-        sleep(Duration::from_millis(10)).await;
+    let mut lease = Duration::from_millis(300);
+    loop {
+        let guard = request.clone().renewed_lease(lease).acquire().await?;
+        let until = guard.lock().valid_until();
+        let lost = loop {
+            if guard.lock().valid_until() > until {
+                break None;
+            }
+            if let Err(lost) = guard.lock().ensure_valid() {
+                break Some(lost);
+            }
+            sleep(Duration::from_millis(10)).await;
+        };
+        match lost {
+            None => return Ok(guard.back().await?),
+            // The machine may have stood still for as long as that.
+            Some(_) if lease < SOON => lease *= 4,
+            Some(lost) => return Err(lost.into()),
+        }
     }
-    Ok(guard.back().await?)
 }
 
 async fn handed_over(request: &LockRequest) -> Done {

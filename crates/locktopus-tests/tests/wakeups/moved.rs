@@ -146,7 +146,7 @@ impl<'a> Migration<'a> {
         let Some(key) = keys.items().first() else {
             return false;
         };
-        let words = ["MIGRATE", "127.0.0.1", &port, &key.text(), "0", "2000"];
+        let words = ["MIGRATE", "127.0.0.1", &port, &key.text(), "0", "15000"];
         self.from.command(&words).await.unwrap();
         true
     }

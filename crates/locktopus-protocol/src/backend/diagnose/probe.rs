@@ -17,6 +17,8 @@ use crate::client::Route;
 const PROBE_TURN: u32 = 2;
 /// The lease of the probe, in call timeouts: it ends by itself if its release is lost.
 const PROBE_ANSWERS: u32 = 2;
+/// The place of the waiter that is to be dead when the probe is released.
+const SHORT_LIFE: Duration = Duration::from_millis(1);
 /// How many names there are for the probe: enough for one on every primary of most clusters.
 const PROBES: u8 = 32;
 
@@ -58,7 +60,7 @@ pub(super) async fn check(
         "listening for releases",
         context.subscribe(&target, deadline).await.err(),
     );
-    let waiters = [(); 2].map(|()| target.kind().new_owner());
+    let waiters = [(); 3].map(|()| target.kind().new_owner());
     note(
         "waiting in the queue of a lock",
         queue_up(context, &target, &waiters, deadline).await.err(),
@@ -67,14 +69,18 @@ pub(super) async fn check(
         "looking at a lock",
         context.inspect(&target, deadline).await.err(),
     );
-    // The last waiter gives up its place, the holder hands off to the first one, and that one, without a waiter behind it,
-    // announces its release.
-    let [first, last] = waiters;
+    // The last waiter gives up its place, the holder passes by the dead one and hands off to the first, and that one, without a
+    // waiter behind it, announces its release. Should the dead one be alive yet, it has the lock in between.
+    let [dead, first, last] = waiters;
     let mut told = true;
     let mut release_error = None;
-    for owner in [last, owner, first] {
-        let release = ReleaseRequest::new(target.clone(), owner, deadline);
-        match context.release(&release).await {
+    let [last, owner, dead, first] = [last, owner, dead, first]
+        .map(|owner| ReleaseRequest::new(target.clone(), owner, deadline));
+    let mut answers = vec![context.release(&last).await, context.release(&owner).await];
+    let together = tokio::join!(context.release(&dead), context.release(&first));
+    answers.extend(<[_; 2]>::from(together));
+    for answer in answers {
+        match answer {
             Ok((_, heard)) => told &= heard,
             Err(error) => release_error = Some(error),
         }
@@ -110,21 +116,27 @@ fn failure(what: &str, target: &LockTarget, error: &BackendError) -> Finding {
     )
 }
 
-/// Queues two waiters, and sends a heartbeat of the first.
+/// Queues three waiters, of which one dies at once, as removing the dead takes rights of its own, and sends a heartbeat of the
+/// first that lives.
 async fn queue_up(
     context: &Context,
     target: &LockTarget,
-    [first, last]: &[OwnerId; 2],
+    [dead, first, last]: &[OwnerId; 3],
     deadline: Instant,
 ) -> Result<(), BackendError> {
     let lease = probe_lease(&context.info);
-    for owner in [first, last, first] {
-        let attempt = AcquireAttempt {
-            place: Some(lease),
-            ..AcquireAttempt::new(target.clone(), owner.clone(), lease, deadline)
-        };
-        let _queued = context.attempt(&attempt).await?;
+    let attempt = |owner: &OwnerId, place| AcquireAttempt {
+        place: Some(place),
+        ..AcquireAttempt::new(target.clone(), owner.clone(), lease, deadline)
+    };
+    let (dying, living) = (attempt(dead, SHORT_LIFE), attempt(first, lease));
+    // On their way together, so that this is no round trip more.
+    let (died, queued) = tokio::join!(context.attempt(&dying), context.attempt(&living));
+    let _queued = died.and(queued)?;
+    for owner in [last, first] {
+        let _queued = context.attempt(&attempt(owner, lease)).await?;
     }
+    sleep(SHORT_LIFE * 2).await;
     Ok(())
 }
 
