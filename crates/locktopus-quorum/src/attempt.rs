@@ -200,9 +200,11 @@ pub(super) async fn ask(
     if !claim.clean(node, soon).await {
         return Err(closed());
     }
-    let sent = claim.begin(node).ok_or_else(closed)?;
+    let mut sent = claim.begin(node).ok_or_else(closed)?;
     let voter = &members.nodes[node];
     let call = |deadline| {
+        // A server refuses it after its deadline, as its clock is known here: not worse than a call takes.
+        sent.leaves(deadline + voter.backend.info().call_timeout);
         let (backend, attempt) = (Arc::clone(&voter.backend), attempt.clone());
         async move {
             let attempt = AcquireAttempt {

@@ -12,8 +12,11 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use super::abstention::Abstention;
+use super::mark::{Begun, Mark};
 use locktopus_core::clock::{self, BootInstant};
-use locktopus_core::{AttemptOutcome, FencingToken, Linger, LockTarget, OwnerId, lock};
+use locktopus_core::{
+    AttemptOutcome, FencingToken, Linger, LockTarget, OwnerId, ReleaseOutcome, lock,
+};
 
 /// One owner of one lock, on all nodes.
 #[derive(Debug)]
@@ -36,25 +39,6 @@ struct State {
     marks: Vec<Mark>,
     /// To whom the nodes leave it when they are cleaned of its owner, and until when.
     linger: Option<(OwnerId, BootInstant)>,
-}
-
-/// What one node may hold.
-#[derive(Debug, Clone, Copy, Default)]
-struct Mark {
-    in_flight: u32,
-    may_hold: bool,
-    /// An attempt got no answer; it may still arrive.
-    late: bool,
-    cleaning: bool,
-    /// A release got no answer; it may still arrive, and would then undo an attempt made after it. The node is no use
-    /// to this owner any more.
-    spoilt: bool,
-}
-
-impl Mark {
-    fn is_clean(self) -> bool {
-        self.in_flight == 0 && !self.may_hold && !self.late && !self.cleaning
-    }
 }
 
 impl Claim {
@@ -117,13 +101,13 @@ impl Claim {
 
     /// Waits until a node is clean; false if it is not by the deadline.
     pub(super) async fn clean(&self, node: usize, deadline: Instant) -> bool {
-        self.reached(deadline, |state| !state.marks[node].cleaning)
+        self.reached(deadline, |state| !state.marks[node].is_cleaning())
             .await
     }
 
     /// Waits until no attempt is under way on a node.
     pub(super) async fn landed(&self, node: usize, deadline: Instant) -> bool {
-        self.reached(deadline, |state| state.marks[node].in_flight == 0)
+        self.reached(deadline, |state| state.marks[node].has_landed())
             .await
     }
 
@@ -148,19 +132,15 @@ impl Claim {
     /// Notes that an attempt is about to be sent. `None` if it must not be.
     pub(super) fn begin(self: &Arc<Self>, node: usize) -> Option<Sent> {
         let mut state = lock(&self.state);
-        let wanted = state.wanted;
-        let mark = &mut state.marks[node];
-        if !wanted || mark.cleaning || mark.spoilt {
+        if !state.wanted {
             return None;
         }
-        let held_before = mark.may_hold;
-        mark.in_flight += 1;
-        mark.may_hold = true;
-        let claim = Arc::clone(self);
+        let begun = state.marks[node].begin()?;
         Some(Sent {
-            claim,
+            claim: Arc::clone(self),
             node,
-            held_before,
+            begun,
+            until: None,
             answered: false,
         })
     }
@@ -169,11 +149,7 @@ impl Claim {
     pub(super) fn give_up(&self) -> Vec<usize> {
         let mut state = lock(&self.state);
         state.wanted = false;
-        let dirty = |mark: &mut Mark| {
-            let dirty = !mark.is_clean() && !mark.cleaning;
-            mark.cleaning |= dirty;
-            dirty
-        };
+        let dirty = |mark: &mut Mark| !mark.is_clean() && mark.clean();
         let marks = state.marks.iter_mut().enumerate();
         marks
             .filter_map(|(node, mark)| dirty(mark).then_some(node))
@@ -186,54 +162,51 @@ impl Claim {
         let mut state = lock(&self.state);
         state.wanted = false;
         let marks = state.marks.iter_mut();
-        marks
-            .map(|mark| !std::mem::replace(&mut mark.cleaning, true))
-            .collect()
+        marks.map(Mark::clean).collect()
     }
 
-    /// A release was answered. Whether another one must follow, because an attempt may have come after it.
-    pub(super) fn released(&self, node: usize) -> bool {
-        let mut state = lock(&self.state);
-        let mark = &mut state.marks[node];
-        let again = mark.late || mark.in_flight > 0;
-        mark.late = false;
-        if !again {
-            (mark.may_hold, mark.cleaning) = (false, false);
-        }
-        drop(state);
-        self.changed.notify_waiters();
-        again
+    /// When the next release may be sent to a node that is to be the last one there; `None`: now.
+    pub(super) fn due(&self, node: usize) -> Option<Instant> {
+        lock(&self.state).marks[node].due()
+    }
+
+    /// Whether nothing is left on a node although another release was to follow.
+    pub(super) fn is_settled(&self, node: usize) -> bool {
+        self.change(node, Mark::is_settled)
+    }
+
+    /// Whoever answers for a node is about to send it a release. Returns the moment.
+    pub(super) fn releasing(&self, node: usize) -> Instant {
+        lock(&self.state).marks[node].releasing();
+        Instant::now()
+    }
+
+    /// The release that was sent at `sent` was answered. Whether another one must follow, because an attempt may have come
+    /// after it.
+    pub(super) fn released(&self, node: usize, outcome: ReleaseOutcome, sent: Instant) -> bool {
+        self.change(node, |mark| mark.released(outcome, sent))
     }
 
     /// A release failed.
     pub(super) fn not_released(&self, node: usize, abstention: &Abstention) {
-        lock(&self.state).marks[node].spoilt |= abstention.may_have_run();
+        lock(&self.state).marks[node].not_released(abstention);
     }
 
     /// The node has forgotten it by itself.
     pub(super) fn lapsed(&self, node: usize) {
-        let mut state = lock(&self.state);
-        let mark = &mut state.marks[node];
-        (mark.may_hold, mark.late, mark.cleaning) = (false, false, false);
-        drop(state);
-        self.changed.notify_waiters();
+        self.change(node, Mark::forgotten);
     }
 
     fn answered(&self, sent: &Sent, answer: Option<&Result<AttemptOutcome, Abstention>>) {
-        let mut state = lock(&self.state);
-        let mark = &mut state.marks[sent.node];
-        mark.in_flight = mark.in_flight.saturating_sub(1);
-        match answer {
-            Some(Ok(AttemptOutcome::Granted { .. })) => {}
-            // It answers for all that was sent before, but not for what is still on its way.
-            Some(Ok(AttemptOutcome::Held { .. })) => {
-                mark.may_hold = mark.in_flight > 0 || mark.late;
-            }
-            Some(Err(abstention)) if !abstention.may_have_run() => mark.may_hold = sent.held_before,
-            Some(Ok(AttemptOutcome::Queued { .. }) | Err(_)) | None => mark.late = true,
-        }
-        drop(state);
+        self.change(sent.node, |mark| {
+            mark.answered(sent.begun, answer, sent.until);
+        });
+    }
+
+    fn change<T>(&self, node: usize, change: impl FnOnce(&mut Mark) -> T) -> T {
+        let result = change(&mut lock(&self.state).marks[node]);
         self.changed.notify_waiters();
+        result
     }
 }
 
@@ -242,11 +215,18 @@ impl Claim {
 pub(super) struct Sent {
     claim: Arc<Claim>,
     node: usize,
-    held_before: bool,
+    begun: Begun,
+    /// By when it has surely been carried out or refused; `None`: it is not sent yet.
+    until: Option<Instant>,
     answered: bool,
 }
 
 impl Sent {
+    /// It is sent now, and will have been carried out or refused by then.
+    pub(super) fn leaves(&mut self, until: Instant) {
+        self.until = Some(until);
+    }
+
     pub(super) fn answer(mut self, answer: &Result<AttemptOutcome, Abstention>) {
         self.answered = true;
         self.claim.answered(&self, Some(answer));
@@ -307,9 +287,7 @@ impl Ledger {
             let mut state = lock(&claim.state);
             state.wanted = true;
             state.until = clock::now() + time;
-            for mark in &mut state.marks {
-                mark.may_hold = true;
-            }
+            state.marks.fill(Mark::unknown());
         }
         claim
     }
@@ -319,7 +297,7 @@ impl Ledger {
         let mut claims = lock(&self.claims);
         let state = lock(&claim.state);
         // What is spoilt must be remembered for as long as the owner may come again.
-        let useless = |mark: &Mark| mark.is_clean() && !mark.spoilt;
+        let useless = |mark: &Mark| mark.is_clean() && !mark.is_spoilt();
         let over = !state.wanted && state.marks.iter().all(useless);
         drop(state);
         let key = (claim.target.clone(), claim.owner.clone());
@@ -356,6 +334,8 @@ mod tests {
     use locktopus_core::{LockKind, LockName, MutexProfile};
 
     const TIME: Duration = Duration::from_secs(1);
+    const RELEASED: ReleaseOutcome = ReleaseOutcome::Released;
+    const NOT_HELD: ReleaseOutcome = ReleaseOutcome::NotHeld;
 
     fn silent() -> Result<AttemptOutcome, Abstention> {
         Err(Abstention::void("no answer"))
@@ -383,24 +363,37 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &again));
         assert!(again.begin(0).is_none(), "being cleaned");
         assert!(again.begin(1).is_some());
-        assert!(!again.released(0));
+        assert!(!again.released(0, RELEASED, again.releasing(0)));
         assert!(again.clean(0, Instant::now()).await);
         assert!(again.begin(0).is_some());
     }
 
-    #[tokio::test]
-    async fn what_may_come_late_is_released_twice() {
+    #[tokio::test(start_paused = true)]
+    async fn what_may_come_late_is_released_until_it_cannot_come() {
         let ledger = Ledger::default();
         let claim = claim(&ledger);
-        claim.begin(0).unwrap().answer(&silent());
-        drop(claim.begin(1).unwrap());
-        let under_way = claim.begin(2).unwrap();
+        let begin = |node| {
+            let mut sent = claim.begin(node).unwrap();
+            sent.leaves(Instant::now() + TIME);
+            sent
+        };
+        begin(0).answer(&silent());
+        drop(begin(1));
+        let under_way = begin(2);
         assert_eq!(claim.give_up(), [0, 1, 2]);
-        assert!(claim.released(0) && !claim.released(0));
-        assert!(claim.released(1) && !claim.released(1), "dropped");
-        assert!(claim.released(2) && claim.released(2), "still under way");
+        let release = |node| claim.released(node, NOT_HELD, claim.releasing(node));
+        for node in [0, 1] {
+            assert!(release(node) && release(node), "it may still arrive");
+            assert_eq!(claim.due(node), Some(Instant::now() + TIME));
+        }
+        assert!(release(2) && release(2), "still under way");
+        assert_eq!(claim.due(2), None);
+        let sent = claim.releasing(2);
         under_way.answer(&Ok(AttemptOutcome::Granted { token: None }));
-        assert!(!claim.released(2));
+        assert!(claim.released(2, NOT_HELD, sent), "overtaken");
+        assert!(!release(2));
+        tokio::time::advance(TIME).await;
+        assert!(!release(0) && !release(1));
         ledger.tidy(&claim);
         assert_eq!(ledger.len(), 0);
     }
@@ -409,11 +402,13 @@ mod tests {
     async fn a_release_without_an_answer_closes_the_node_to_its_owner() {
         let ledger = Ledger::default();
         let first = claim(&ledger);
-        first.begin(0).unwrap().answer(&silent());
+        let mut sent = first.begin(0).unwrap();
+        sent.leaves(Instant::now());
+        sent.answer(&silent());
         assert_eq!(first.give_up(), [0]);
         first.not_released(0, &Abstention::void("no answer"));
         first.not_released(1, &Abstention::not_asked("not sent"));
-        assert!(first.released(0) && !first.released(0));
+        assert!(!first.released(0, NOT_HELD, first.releasing(0)));
         ledger.tidy(&first);
         assert_eq!(ledger.len(), 1, "remembered");
         let again = claim(&ledger);

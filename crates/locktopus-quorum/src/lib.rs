@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `builder`, `members` | the nodes, and what runs in their background |
 //! | `node`, `eligibility` | one node, and whether its answers count |
-//! | `claim` | what the nodes may hold for one owner, and who gives it back |
+//! | `claim`, `mark` | what the nodes may hold for one owner, and who gives it back |
 //! | `attempt`, `votes` | the round that takes a lock, and what the votes come to |
 //! | `release`, `extend` | the other rounds |
 //! | `views`, `diagnose` | what a majority sees |
@@ -21,6 +21,7 @@ mod eligibility;
 mod extend;
 mod fan_out;
 mod instances;
+mod mark;
 mod members;
 mod node;
 mod release;

@@ -132,6 +132,13 @@ impl Members {
         loop {
             // What is on its way is answered soon, or given up and counted as late.
             claim.landed(node, Instant::now() + self.node_timeout).await;
+            if claim.is_settled(node) {
+                break;
+            }
+            // What may still arrive was released once already: the last release waits until nothing can.
+            if let Some(due) = claim.due(node) {
+                tokio::time::sleep_until(due).await;
+            }
             let deadline = timer_in(self.node_timeout.max(backend.info().call_timeout));
             let (target, owner) = (claim.target.clone(), claim.owner.clone());
             let request = ReleaseRequest {
@@ -140,9 +147,10 @@ impl Members {
                 ..ReleaseRequest::new(target, owner, deadline)
             };
             let release = backend.release(&request);
+            let sent = claim.releasing(node);
             match self.nodes[node].call(deadline, release).await {
-                Ok(_) if !claim.released(node) => break,
-                Ok(_) => tokio::time::sleep(backend.info().call_timeout).await,
+                Ok(outcome) if !claim.released(node, outcome, sent) => break,
+                Ok(_) => {}
                 Err(abstention) => {
                     claim.not_released(node, &abstention);
                     let label = &self.nodes[node].label;

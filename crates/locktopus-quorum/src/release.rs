@@ -31,15 +31,17 @@ pub(super) async fn release(
         };
         fan.push(async move {
             let voter = &members.nodes[node];
+            let sent = responsible.then(|| claim.releasing(node));
             let answer = voter.call(deadline, voter.backend.release(&request)).await;
             if let Err(abstention) = &answer {
                 claim.not_released(node, abstention);
             }
-            if responsible {
-                if answer.is_err() || claim.released(node) {
-                    members.clean_later(&claim, node);
-                } else {
+            if let Some(sent) = sent {
+                let done = matches!(answer, Ok(outcome) if !claim.released(node, outcome, sent));
+                if done {
                     members.ledger.tidy(&claim);
+                } else {
+                    members.clean_later(&claim, node);
                 }
             }
             (node, answer)

@@ -1,0 +1,241 @@
+//! What one node may hold for one owner, as far as the answers tell. Knows nothing of calls and clocks.
+//!
+//! Messages may overtake each other, between connections and behind routers. What is known is only what the answers prove: a
+//! release that was sent while an attempt was on its way says nothing about that attempt, unless it found it.
+
+use tokio::time::Instant;
+
+use locktopus_core::{AttemptOutcome, ReleaseOutcome};
+
+use super::abstention::Abstention;
+
+/// What one node may hold.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Mark {
+    in_flight: u32,
+    may_hold: bool,
+    /// Attempts were under way at the same time; nobody knows which of them the node carried out last.
+    overlapped: bool,
+    /// The attempt under way is all that the node may hold.
+    alone: bool,
+    /// An attempt got no answer, and may arrive until then.
+    late: Option<Instant>,
+    cleaning: bool,
+    /// An attempt was granted since the last release was sent, which may have overtaken it.
+    raced: bool,
+    /// A release found the one attempt that is under way: it has been carried out, whatever its answer will be.
+    found: bool,
+    /// When the next release may be sent that is to be the last.
+    due: Option<Instant>,
+    /// A release got no answer; it may still arrive, and would then undo an attempt made after it. The node is no use
+    /// to this owner any more.
+    spoilt: bool,
+}
+
+/// What an attempt found when it was begun.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Begun {
+    held_before: bool,
+}
+
+impl Mark {
+    /// What may hold it, for somebody of whom nothing is known.
+    pub(super) fn unknown() -> Self {
+        Self {
+            may_hold: true,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn is_clean(&self) -> bool {
+        self.in_flight == 0 && !self.may_hold && self.late.is_none() && !self.cleaning
+    }
+
+    pub(super) fn is_spoilt(&self) -> bool {
+        self.spoilt
+    }
+
+    pub(super) fn is_cleaning(&self) -> bool {
+        self.cleaning
+    }
+
+    pub(super) fn has_landed(&self) -> bool {
+        self.in_flight == 0
+    }
+
+    /// When the next release may be sent that is to be the last; `None`: now.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// An attempt is about to be sent. `None` if it must not be.
+    pub(super) fn begin(&mut self) -> Option<Begun> {
+        if self.cleaning || self.spoilt {
+            return None;
+        }
+        let held_before = self.may_hold;
+        self.overlapped = self.in_flight > 0;
+        self.alone = !held_before && !self.overlapped && self.late.is_none();
+        self.in_flight += 1;
+        self.may_hold = true;
+        Some(Begun { held_before })
+    }
+
+    /// An attempt was answered, or never will be and may arrive until `until`; `None`: it was never sent.
+    pub(super) fn answered(
+        &mut self,
+        begun: Begun,
+        answer: Option<&Result<AttemptOutcome, Abstention>>,
+        until: Option<Instant>,
+    ) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let unsure = self.overlapped || self.in_flight > 0 || self.late.is_some();
+        match answer {
+            Some(Ok(AttemptOutcome::Granted { .. })) => {
+                self.may_hold = true;
+                self.raced |= self.cleaning;
+            }
+            // It answers for all that was sent before, but not for what is still on its way.
+            Some(Ok(AttemptOutcome::Held { .. })) => self.may_hold = unsure,
+            Some(Err(abstention)) if !abstention.may_have_run() => {
+                self.may_hold = begun.held_before || unsure;
+            }
+            Some(Ok(AttemptOutcome::Queued { .. }) | Err(_)) | None => match until {
+                Some(_) => self.late = self.late.max(until),
+                None => self.may_hold = begun.held_before || unsure,
+            },
+        }
+    }
+
+    /// Marks it as being cleaned. Whether nobody does so yet.
+    pub(super) fn clean(&mut self) -> bool {
+        !std::mem::replace(&mut self.cleaning, true)
+    }
+
+    /// A release is about to be sent by whoever cleans it.
+    pub(super) fn releasing(&mut self) {
+        self.raced = false;
+    }
+
+    /// A release that was sent at `sent` was answered. Whether another one must follow.
+    pub(super) fn released(&mut self, outcome: ReleaseOutcome, sent: Instant) -> bool {
+        let proof = self.alone && outcome == ReleaseOutcome::Released;
+        if proof {
+            (self.raced, self.late) = (false, None);
+            self.found = self.in_flight > 0;
+        }
+        self.late = self.late.filter(|until| *until > sent);
+        self.due = self.late;
+        let again = self.raced || self.in_flight > 0 || self.late.is_some();
+        if !again {
+            self.forgotten();
+        }
+        again
+    }
+
+    /// Whether nothing is left although another release was to follow: the one before it had found what was under way.
+    pub(super) fn is_settled(&mut self) -> bool {
+        let settled = self.found && self.in_flight == 0;
+        if settled {
+            self.forgotten();
+        }
+        settled
+    }
+
+    /// A release failed.
+    pub(super) fn not_released(&mut self, abstention: &Abstention) {
+        self.spoilt |= abstention.may_have_run();
+    }
+
+    /// The node holds nothing of it, and nothing is under way.
+    pub(super) fn forgotten(&mut self) {
+        let (in_flight, spoilt) = (self.in_flight, self.spoilt);
+        *self = Self {
+            in_flight,
+            spoilt,
+            ..Self::default()
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const RELEASED: ReleaseOutcome = ReleaseOutcome::Released;
+    const NOT_HELD: ReleaseOutcome = ReleaseOutcome::NotHeld;
+
+    fn granted() -> Result<AttemptOutcome, Abstention> {
+        Ok(AttemptOutcome::Granted { token: None })
+    }
+
+    fn held() -> Result<AttemptOutcome, Abstention> {
+        Ok(AttemptOutcome::Held { remaining: None })
+    }
+
+    fn soon() -> Option<Instant> {
+        Some(Instant::now() + Duration::from_secs(1))
+    }
+
+    /// One attempt under way on a node that is being cleaned.
+    fn in_flight() -> (Mark, Begun) {
+        let mut mark = Mark::default();
+        let begun = mark.begin().unwrap();
+        assert!(mark.clean() && !mark.clean() && mark.begin().is_none());
+        mark.releasing();
+        (mark, begun)
+    }
+
+    #[test]
+    fn what_was_granted_while_a_release_was_on_its_way_is_released_again() {
+        for (outcome, again) in [(NOT_HELD, true), (RELEASED, false)] {
+            let (mut mark, begun) = in_flight();
+            mark.answered(begun, Some(&granted()), soon());
+            assert_eq!(mark.released(outcome, Instant::now()), again, "{outcome:?}");
+            assert_eq!(mark.is_clean(), !again);
+        }
+        let (mut mark, begun) = in_flight();
+        mark.answered(begun, Some(&held()), soon());
+        assert!(!mark.released(NOT_HELD, Instant::now()), "it left nothing");
+    }
+
+    #[test]
+    fn a_release_that_found_what_is_under_way_is_the_last_one() {
+        for answer in [granted(), Err(Abstention::void("no answer"))] {
+            let (mut mark, begun) = in_flight();
+            assert!(mark.released(RELEASED, Instant::now()) && !mark.is_settled());
+            mark.answered(begun, Some(&answer), soon());
+            assert!(mark.is_settled() && mark.is_clean());
+        }
+        // It may have found what was there before.
+        let mut mark = Mark::unknown();
+        let begun = mark.begin().unwrap();
+        assert!(mark.clean());
+        mark.releasing();
+        assert!(mark.released(RELEASED, Instant::now()));
+        mark.answered(begun, Some(&granted()), soon());
+        assert!(!mark.is_settled() && !mark.is_clean());
+    }
+
+    /// Of two attempts that were under way together nobody knows which the node carried out last.
+    #[test]
+    fn answers_of_attempts_that_overlapped_clear_nothing() {
+        let not_run = Err(Abstention::not_asked("refused"));
+        for first_answer in [held(), not_run] {
+            let mut mark = Mark::default();
+            let (first, second) = (mark.begin().unwrap(), mark.begin().unwrap());
+            mark.answered(second, Some(&granted()), soon());
+            mark.answered(first, Some(&first_answer), soon());
+            assert!(!mark.is_clean(), "{first_answer:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_never_sent_cannot_arrive() {
+        let mut mark = Mark::default();
+        let begun = mark.begin().unwrap();
+        mark.answered(begun, None, None);
+        assert!(mark.is_clean());
+    }
+}
