@@ -20,6 +20,7 @@ pub(crate) fn users(kind: TopologyKind) -> Vec<String> {
     let channels = recipe.replace('&', "&no-");
     let tokens = recipe.replace("~redisson", "~no-redisson");
     let queues = recipe.replace("+zadd", "");
+    let dead = recipe.replace("+hmget", "");
     [
         // The conformance suite's names have a prefix of their own.
         ("suite", recipe.replace("app:", "conformance:")),
@@ -28,6 +29,7 @@ pub(crate) fn users(kind: TopologyKind) -> Vec<String> {
         ("deaf", channels),
         ("tokenless", tokens),
         ("queueless", queues),
+        ("deadless", dead),
         (
             "select",
             format!("{} {}", rules(&rights::all(kind)), rights::DATABASE),
@@ -152,6 +154,7 @@ pub(crate) async fn missing_rights_are_found((place, client): At) -> String {
         ("deaf", "listening for releases"),
         ("tokenless", "taking a lock"),
         ("queueless", "waiting in the queue of a lock"),
+        ("deadless", "releasing a lock"),
         ("mute", "announcing a release"),
     ] {
         let url = url_of(&place, client, user);
