@@ -1,9 +1,10 @@
-//! node-redlock, redsync and redis-py themselves, and `mutex_as` in their form, on one server.
+//! node-redlock, redsync, redis-py, rslock, Spring Integration and ShedLock themselves, and `mutex_as` in their form, on one
+//! server.
 //!
 //! Each of them is a small program in `neighbours`, which does what it is told. Redisson is in `redisson_topology`.
 //!
-//! Without Node, Go, or a Python that has redis-py, a test skips itself, loudly; in CI that is a failure, unless
-//! `LOCKTOPUS_SKIP_NODE`, `LOCKTOPUS_SKIP_GO` or `LOCKTOPUS_SKIP_REDIS_PY` gives a reason. That a registry does not give the
+//! Without Node, Go, a JDK with Maven, or a Python that has redis-py, a test skips itself, loudly; in CI that is a failure,
+//! unless `LOCKTOPUS_SKIP_NODE`, `LOCKTOPUS_SKIP_GO`, `LOCKTOPUS_SKIP_JDK` or `LOCKTOPUS_SKIP_REDIS_PY` gives a reason. That a registry does not give the
 //! libraries is a failure only with `LOCKTOPUS_REQUIRE_ALL`.
 #![cfg(unix)]
 #![allow(
@@ -25,8 +26,8 @@ mod worker;
 use std::sync::Arc;
 
 use common::{CLIENTS, Cases, connect, servers, unique, url, url_for};
-use install::{Program, go, node, python};
-use locktopus::{LockRequest, Locktopus, MutexProfile};
+use install::{Program, go, java, node, python, rslock};
+use locktopus::{LockName, LockRequest, Locktopus, MutexProfile};
 use locktopus_testbed::topology::{Deployment, TopologyKind};
 use worker::Worker;
 
@@ -53,6 +54,19 @@ impl At {
 
     fn request(&self, locks: &Locktopus, name: &str) -> LockRequest {
         locks.mutex_as(name, (self.profile)())
+    }
+
+    /// The key of a lock.
+    fn key(&self, name: &str) -> String {
+        (self.profile)().key(&LockName::new(name).unwrap())
+    }
+
+    /// A value as their programs write it: in hex if it is no text.
+    fn shown(&self, value: &[u8]) -> String {
+        match self.program.library {
+            "rslock" => value.iter().map(|byte| format!("{byte:02x}")).collect(),
+            _ => String::from_utf8(value.to_vec()).unwrap(),
+        }
     }
 
     fn name(&self) -> String {
@@ -100,6 +114,22 @@ fn is_base64(value: &str) -> bool {
     value.len() == 24 && value.ends_with("==")
 }
 
+fn is_uuid(value: &str) -> bool {
+    let lengths = value.split('-').map(str::len);
+    lengths.eq([8, 4, 4, 4, 12])
+        && value
+            .bytes()
+            .all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+}
+
+fn is_twenty_bytes(value: &str) -> bool {
+    value.len() == 40 && value.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn is_of_shedlock(value: &str) -> bool {
+    value.starts_with("ADDED:20") && value.contains('@')
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn node_redlock() {
     everything(node(), MutexProfile::node_redlock, is_hex, |cases, at| {
@@ -123,6 +153,35 @@ async fn redis_py() {
     everything(python(), MutexProfile::redis_py, is_hex, |cases, at| {
         cases.add("without expiry", particular::without_expiry(at.clone()));
         cases.add("owned", particular::owned(at.clone()));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rslock_itself() {
+    let program = Some(rslock());
+    everything(program, MutexProfile::rslock, is_twenty_bytes, |_, _| {}).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spring_integration() {
+    let program = java("spring", "spring");
+    let profile = || MutexProfile::spring("orders").unwrap();
+    everything(program, profile, is_uuid, |cases, at| {
+        cases.add("PUB_SUB_LOCK", particular::announced(at.clone()));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shedlock() {
+    let program = java("shedlock", "shedlock");
+    let profile = || MutexProfile::shedlock("default").unwrap();
+    everything(program, profile, is_of_shedlock, |cases, at| {
+        let safe = particular::late_release(at.clone(), true);
+        cases.add("shedlock with safeUpdate", safe);
+        let usual = particular::late_release(at.clone(), false);
+        cases.add("shedlock without safeUpdate", usual);
     })
     .await;
 }

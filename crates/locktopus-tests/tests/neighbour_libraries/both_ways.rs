@@ -39,7 +39,7 @@ pub(crate) async fn they_hold(at: At) -> String {
     assert!((at.form)(&value), "{value}");
     assert!(request().try_acquire().await.unwrap().is_none());
     let state = request().inspect().await.unwrap();
-    assert_eq!(state.holder().unwrap().owner.expose(), value.as_bytes());
+    assert_eq!(at.shown(state.holder().unwrap().owner.expose()), value);
     let brief = request().wait_at_most(Duration::from_millis(30));
     let brief = brief.acquire().await;
     assert!(
@@ -65,8 +65,9 @@ pub(crate) async fn they_hold(at: At) -> String {
 pub(crate) async fn we_hold(at: At) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     let guard = at.request(&locks, &name).acquire().await.unwrap();
-    let mut raw = Raw::to(at.place.primary_for(&name).await.unwrap()).await;
-    let value = raw.say(&["GET", &name]).await.text();
+    let key = at.key(&name);
+    let mut raw = Raw::to(at.place.primary_for(&key).await.unwrap()).await;
+    let value = at.shown(raw.say(&["GET", &key]).await.bytes());
     assert!((at.form)(&value), "{value}");
     theirs.cannot(&format!("try {name} {LONG}")).await;
     // A test that is killed leaves nobody behind who waits.
@@ -87,7 +88,7 @@ pub(crate) async fn we_hold(at: At) -> String {
     theirs.does("release").await;
     let free = at.request(&locks, &name).try_acquire().await.unwrap();
     free.expect("free").release().await.unwrap();
-    assert_eq!(raw.say(&["EXISTS", &name]).await.int(), 0);
+    assert_eq!(raw.say(&["EXISTS", &key]).await.int(), 0);
     close(locks).await;
     format!("{value}, then theirs")
 }

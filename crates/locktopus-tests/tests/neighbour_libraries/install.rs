@@ -11,6 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/neighbours");
 const INTO: &str = env!("CARGO_TARGET_TMPDIR");
+
 /// How to run a program.
 #[derive(Debug)]
 pub(crate) struct Program {
@@ -95,6 +96,68 @@ pub(crate) fn python() -> Option<Program> {
         let folder = Path::new(SOURCES).join("python");
         Ok((vec![python, "worker.py".into()], folder))
     })
+}
+
+/// What Maven says when a repository does not answer or has not got something.
+const DOWNLOAD_TROUBLE: [&str; 4] = [
+    "Could not transfer",
+    "Could not resolve",
+    "Cannot access",
+    "could not be resolved",
+];
+
+/// One program for two libraries, of which `argument` names one.
+pub(crate) fn java(library: &'static str, argument: &'static str) -> Option<Program> {
+    found(library, "LOCKTOPUS_SKIP_JDK", || {
+        let (java, mvn) = (in_path("java")?, in_path("mvn")?);
+        let (sources, folder) = (
+            Path::new(SOURCES).join("java"),
+            Path::new(INTO).join("java"),
+        );
+        let _lock = lock(&folder);
+        let (stamp, built_from) = (folder.join("built"), contents(&sources));
+        // Written after the build: what an interrupted one leaves is not used.
+        if fs::read(&stamp).ok().as_ref() != Some(&built_from) {
+            let mut into = OsString::from("-Dneighbour.directory=");
+            into.push(&folder);
+            let mut build = Command::new(mvn);
+            let build = build.args(["--batch-mode", "--quiet", "--file"]);
+            let build = build.arg(sources.join("pom.xml")).arg(into).arg("package");
+            if let Err(why) = succeeds(build) {
+                let download = DOWNLOAD_TROUBLE.iter().any(|words| why.contains(words));
+                assert!(download, "{why}");
+                return Err(Missing::Download(why));
+            }
+            fs::write(stamp, built_from).unwrap();
+        }
+        let quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error";
+        let command = [quiet, "-jar", "neighbour.jar", argument].map(OsString::from);
+        Ok(([vec![java.into()], command.into()].concat(), folder))
+    })
+}
+
+/// Everything in a tree, in the order of its names.
+fn contents(path: &Path) -> Vec<u8> {
+    if !path.is_dir() {
+        return [
+            path.as_os_str().as_encoded_bytes(),
+            &fs::read(path).unwrap(),
+        ]
+        .concat();
+    }
+    let entries = fs::read_dir(path).unwrap();
+    let mut entries: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    entries.iter().flat_map(|entry| contents(entry)).collect()
+}
+
+/// A program of this package, so there is nothing to install.
+pub(crate) fn rslock() -> Program {
+    Program {
+        library: "rslock",
+        command: vec![env!("CARGO_BIN_EXE_rslock-neighbour").into()],
+        folder: PathBuf::from(INTO),
+    }
 }
 
 type Found = Result<(Vec<OsString>, PathBuf), Missing>;

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use locktopus::MultiLock;
-use tokio::time::Instant;
+use locktopus::{Locktopus, MultiLock};
+use tokio::time::{Instant, timeout};
 
 use crate::At;
 use crate::both_ways::{LONG, waits};
-use crate::common::close;
-use crate::common::raw::Raw;
+use crate::common::raw::{Raw, Value};
+use crate::common::{ONLY_MESSAGES, PATIENT, close, connect, eventually, plain_url_for, url};
 
 /// node-redlock takes several resources as one lock; for us they are as many mutexes.
 pub(crate) async fn several(at: At) -> String {
@@ -119,4 +119,68 @@ pub(crate) async fn owned(at: At) -> String {
     guard.release().await.unwrap();
     close(locks).await;
     why
+}
+
+/// A number of `PUBSUB`, the last thing in its answer.
+async fn listeners(raw: &mut Raw, words: &[&str]) -> i64 {
+    match raw.say(words).await {
+        Value::List(items) => items[1].int(),
+        number => number.int(),
+    }
+}
+
+/// As a user who may listen to channels of others: the suite's may not.
+async fn may_listen(at: &At) -> Locktopus {
+    connect(&url(&plain_url_for(&at.place, at.client), "timeout=5s")).await
+}
+
+/// Spring with `PUB_SUB_LOCK`: each side announces its releases as the other expects it. Neither would look again by itself
+/// before the test is given up.
+pub(crate) async fn announced(at: At) -> String {
+    let (locks, mut theirs, name) = (may_listen(&at).await, at.theirs().await, at.name());
+    let mut raw = Raw::to(at.place.primary_for(&name).await.unwrap()).await;
+    let request = at.request(&locks, &name).strategy(ONLY_MESSAGES);
+    let request = request.fixed_lease(Duration::from_millis(LONG));
+    let guard = request.clone().acquire().await.unwrap();
+    theirs
+        .tell(&format!("acquire-listening {name} {LONG}"))
+        .await;
+    // It listens to all channels of its registry by a pattern, and nobody else on this server does.
+    eventually("Spring listens", PATIENT, async || {
+        let patterns = listeners(&mut raw, &["PUBSUB", "NUMPAT"]).await;
+        (patterns > 0).then_some(()).ok_or(patterns)
+    })
+    .await;
+    guard.release().await.unwrap();
+    theirs.answer().await.unwrap();
+
+    let waiter = tokio::spawn(async move { request.acquire().await.unwrap() });
+    let channel = format!("orders-channel:{}", at.key(&name));
+    eventually("ours listens", PATIENT, async || {
+        let ours = listeners(&mut raw, &["PUBSUB", "NUMSUB", &channel]).await;
+        (ours > 0).then_some(()).ok_or(ours)
+    })
+    .await;
+    theirs.does("release").await;
+    let served = timeout(PATIENT, waiter).await;
+    let guard = served.expect("the message wakes it").unwrap();
+    guard.release().await.unwrap();
+    close(locks).await;
+    channel
+}
+
+/// ShedLock's release of a lock that ended and is ours by then: without `safeUpdate`, which is the default, it deletes whatever
+/// is there.
+pub(crate) async fn late_release(at: At, safe: bool) -> String {
+    let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
+    let verb = if safe { "try" } else { "try-unsafe" };
+    theirs.does(&format!("{verb} {name} 100")).await;
+    let guard = waits(at.request(&locks, &name)).await.unwrap();
+    theirs.cannot("release").await;
+    let state = at.request(&locks, &name).inspect().await.unwrap();
+    assert_eq!(state.holder().is_some(), safe, "{state:?}");
+    let released = guard.release().await;
+    assert_eq!(released.is_ok(), safe, "{released:?}");
+    close(locks).await;
+    format!("still ours: {safe}")
 }

@@ -1,0 +1,61 @@
+package neighbour;
+
+import java.time.Duration;
+import java.util.concurrent.locks.Lock;
+import org.springframework.data.redis.connection.RedisConnectionFactory;
+import org.springframework.data.redis.core.StringRedisTemplate;
+import org.springframework.integration.redis.util.RedisLockRegistry;
+import org.springframework.integration.redis.util.RedisLockRegistry.RedisLockType;
+
+/** Spring Integration's RedisLockRegistry. A lease is a setting of the registry, so each acquisition has one of its own. */
+final class Spring implements Library {
+    private static final String REGISTRY = "orders";
+
+    private final RedisConnectionFactory connections;
+    private final StringRedisTemplate store;
+    private RedisLockRegistry registry;
+    private String name;
+    private Lock held;
+
+    Spring(RedisConnectionFactory connections) {
+        this.connections = connections;
+        this.store = new StringRedisTemplate(connections);
+    }
+
+    @Override
+    public String version() {
+        return String.valueOf(RedisLockRegistry.class.getPackage().getImplementationVersion());
+    }
+
+    @Override
+    public String does(String[] words) throws Exception {
+        return switch (words[0]) {
+            case "acquire" -> take(words, RedisLockType.SPIN_LOCK, true);
+            case "acquire-listening" -> take(words, RedisLockType.PUB_SUB_LOCK, true);
+            case "try" -> take(words, RedisLockType.SPIN_LOCK, false);
+            case "extend" -> {
+                registry.renewLock(name);
+                yield "";
+            }
+            case "release" -> {
+                held.unlock();
+                yield "";
+            }
+            default -> throw new IllegalArgumentException(words[0]);
+        };
+    }
+
+    private String take(String[] words, RedisLockType type, boolean wait) throws Refused {
+        name = words[1];
+        registry = new RedisLockRegistry(connections, REGISTRY, Long.parseLong(words[2]));
+        registry.setRedisLockType(type);
+        registry.setIdleBetweenTries(Duration.ofMillis(5));
+        held = registry.obtain(name);
+        if (wait) {
+            held.lock();
+        } else if (!held.tryLock()) {
+            throw new Refused("busy");
+        }
+        return store.opsForValue().get(REGISTRY + ":" + name);
+    }
+}
