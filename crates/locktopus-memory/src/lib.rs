@@ -59,6 +59,10 @@ impl LockBackend for MemoryBackend {
             holder.expires = holder.expires.max(Instant::now() + attempt.lease);
             return Ok(granted(target, holder.token));
         }
+        // Waiters ahead may be grantable now: their heartbeat was late, or a lease has just run out. What they leave is for this
+        // one.
+        table.hand_on(target, Some(&attempt.owner))?;
+        let entry = table.entry(target)?;
         if entry.ahead(&attempt.owner) == 0 && entry.admits(attempt) {
             let _ = entry.leave(&attempt.owner);
             let token = table.grant(attempt)?;
@@ -70,7 +74,7 @@ impl LockBackend for MemoryBackend {
             }
             // Those behind this one may go too.
             if target.kind().mode() != locktopus_core::Mode::Exclusive {
-                table.hand_on(target)?;
+                table.hand_on(target, None)?;
             }
             table.tell(target)?;
             return Ok(granted(target, token));
@@ -79,8 +83,6 @@ impl LockBackend for MemoryBackend {
             entry.enter(attempt, keep);
         }
         table.ask_back(target)?;
-        // Waiters ahead may be grantable now: their heartbeat was late, or a lease has just run out.
-        table.hand_on(target)?;
         table.tell(target)?;
         let entry = table.entry(target)?;
         let remaining = entry.remaining();

@@ -180,7 +180,7 @@ impl Table {
 
     /// Something became free: hands it on, and wakes one of those who are not in the queue if nobody there took it.
     pub(super) fn freed(&mut self, target: &LockTarget) -> Result<(), BackendError> {
-        if !self.hand_on(target)?
+        if !self.hand_on(target, None)?
             && let Some(group) = self.listeners.get(&key(target))
         {
             group.wake_one();
@@ -197,8 +197,12 @@ impl Table {
         Ok(())
     }
 
-    /// Hands the lock to those first in the queue that can have it; true if somebody got it.
-    pub(super) fn hand_on(&mut self, target: &LockTarget) -> Result<bool, BackendError> {
+    /// Hands the lock to those first in the queue, up to `before`, that can have it; true if somebody got it.
+    pub(super) fn hand_on(
+        &mut self,
+        target: &LockTarget,
+        before: Option<&OwnerId>,
+    ) -> Result<bool, BackendError> {
         let group = self.listeners.get(&key(target)).map(Arc::clone);
         let mut handed = false;
         loop {
@@ -206,7 +210,7 @@ impl Table {
             let Some(place) = entry.queue.front() else {
                 break;
             };
-            if !entry.admits(&place.attempt) {
+            if before == Some(&place.attempt.owner) || !entry.admits(&place.attempt) {
                 break;
             }
             let Some(Place { attempt, .. }) = entry.queue.pop_front() else {
@@ -343,7 +347,8 @@ impl Entry {
     /// Changes the number inside, once for each operation.
     pub(super) fn count(&mut self, operation: &OwnerId, action: CounterAction) -> CounterOutcome {
         let done = self.operations.iter().find(|(id, _)| id == operation);
-        if let Some((_, outcome)) = done {
+        // Reading is no operation, whatever id it comes with.
+        if let Some((_, outcome)) = done.filter(|_| action != CounterAction::Read) {
             return *outcome;
         }
         let held: i64 = self.holders.iter().map(|h| i64::from(h.permits)).sum();

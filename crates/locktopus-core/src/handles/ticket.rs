@@ -118,6 +118,11 @@ impl FromStr for LeaseTicket {
             Some(Ok(permits)) if permits > 1 && permits <= MAX_PERMITS => permits,
             Some(_) => return Err(damaged("permits")),
         };
+        // What kinds there are may be another matter where it comes from. What a kind's word looks like is not.
+        let is_word = |kind: &&str| {
+            !kind.is_empty() && kind.bytes().all(|c| c.is_ascii_lowercase() || c == b'_')
+        };
+        let kind = kind.filter(is_word).ok_or_else(|| damaged("kind"))?;
         let decode = |part: Option<&str>| part.and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
         let name = decode(name)
             .and_then(|name| String::from_utf8(name).ok())
@@ -132,7 +137,7 @@ impl FromStr for LeaseTicket {
             return Err(damaged("token"));
         }
         Ok(Self {
-            kind: kind.unwrap_or_default().to_owned(),
+            kind: kind.to_owned(),
             name,
             owner: OwnerId::from_bytes(owner),
             token: FencingToken::new(token),
@@ -150,5 +155,24 @@ impl fmt::Debug for LeaseTicket {
             .field("token", &self.token)
             .field("permits", &self.permits)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_a_word() {
+        for kind in ["lock", "permit_semaphore", "a_kind_of_a_later_version"] {
+            let text = format!("locktopus1.{kind}.YQ.aG9zdC03.0");
+            assert_eq!(text.parse::<LeaseTicket>().unwrap().expose(), text);
+        }
+        // It is shown in errors, and is a part of one line of printable ASCII.
+        for kind in ["", "lo ck", "lo\nck", "Lock", "l\u{f6}ck"] {
+            let text = format!("locktopus1.{kind}.YQ.aG9zdC03.0");
+            let error = text.parse::<LeaseTicket>().unwrap_err().to_string();
+            assert!(error.contains("kind"), "{kind:?}: {error}");
+        }
     }
 }

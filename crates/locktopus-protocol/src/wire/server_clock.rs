@@ -44,14 +44,17 @@ impl ServerClock {
         };
         match offset {
             UNKNOWN => 0,
-            offset => now + offset + micros(time_left + SLACK),
+            // A server may say anything about its clock.
+            offset => now
+                .saturating_add(offset)
+                .saturating_add(micros(time_left.saturating_add(SLACK))),
         }
     }
 
     /// Takes note of a server's time, in an answer to a request sent at `sent` (see [`stamp`]).
     pub(crate) fn observe(&self, slot: u16, sent: i64, server_micros: i64) {
         // Counted from the time of sending, the estimate errs towards a later limit, never towards refusing.
-        let offset = server_micros - sent;
+        let offset = server_micros.saturating_sub(sent);
         self.guess(slot).store(offset, Ordering::Relaxed);
         self.latest.store(offset, Ordering::Relaxed);
     }
@@ -73,4 +76,24 @@ fn local_micros() -> i64 {
 
 fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_may_say_anything_about_its_clock() {
+        let (clock, sent) = (ServerClock::new(), 1_000);
+        assert_eq!(clock.not_after(0, sent, Duration::MAX), 0);
+        clock.observe(0, sent, i64::MAX);
+        let limit = clock.not_after(0, sent + 5, Duration::from_secs(1));
+        assert_eq!(limit, i64::MAX);
+        clock.observe(0, sent, i64::MIN);
+        assert!(clock.not_after(0, sent, Duration::MAX) <= i64::MAX / 2);
+        // And says something sensible in the end.
+        clock.observe(0, sent, 5_000_000);
+        let limit = clock.not_after(0, sent, Duration::from_secs(1));
+        assert_eq!(limit, 6_000_000 + micros(SLACK));
+    }
 }

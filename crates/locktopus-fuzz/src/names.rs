@@ -1,0 +1,136 @@
+//! Names of locks.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use locktopus::{LockKind, LockName, LockTarget, Locktopus, MemoryBackend, MutexProfile};
+use locktopus_protocol::Keys;
+use locktopus_protocol::slot::key_slot;
+
+use crate::input::{Input, text};
+
+fn kinds() -> [LockKind; 8] {
+    [
+        LockKind::Reentrant,
+        LockKind::Mutex(MutexProfile::default().into()),
+        LockKind::Fair,
+        LockKind::Read,
+        LockKind::Write,
+        LockKind::Semaphore,
+        LockKind::Permits,
+        LockKind::Latch,
+    ]
+}
+
+/// Everything on a server that is named after a lock.
+fn everything(target: &LockTarget) -> BTreeSet<Vec<u8>> {
+    let keys = Keys::of(target);
+    let channels = [&keys.channel, &keys.native].into_iter().flatten();
+    let names = keys.names.iter().map(|name| name.as_bytes().to_vec());
+    names.chain(channels.map(|name| name.to_vec())).collect()
+}
+
+/// Two bytes for kinds, then two names with a zero between them.
+///
+/// Whatever is accepted is kept under itself and shares nothing with any other name that is accepted; what is encoded comes back,
+/// and is accepted everywhere; what is refused is refused before anything is written.
+///
+/// # Panics
+///
+/// If one of these does not hold.
+pub fn names(data: &[u8]) {
+    let (mut input, kinds) = (Input::new(data), kinds());
+    let (kind, other_kind) = (input.one_of(&kinds).clone(), input.one_of(&kinds).clone());
+    let (one, other) = (input.up_to(0), input.rest());
+    encoded(one, &kind);
+    let [one, other] =
+        [(one, kind), (other, other_kind)].map(|(name, kind)| accepted(&text(name), kind));
+    let (Some(one), Some(other)) = (one, other) else {
+        return;
+    };
+    if one.name() != other.name() {
+        let shared: Vec<_> = everything(&one)
+            .intersection(&everything(&other))
+            .cloned()
+            .collect();
+        assert!(
+            shared.is_empty(),
+            "{one} and {other} share {:?}",
+            shared.iter().map(|key| text(key)).collect::<Vec<_>>()
+        );
+    }
+}
+
+/// A target whose name every backend accepts.
+fn accepted(name: &str, kind: LockKind) -> Option<LockTarget> {
+    let named = LockName::new(name).ok()?;
+    assert_eq!(named.as_str(), name);
+    let target = LockTarget::new(named, kind);
+    let keys = Keys::of(&target);
+    assert_eq!(keys.main(), target.key());
+    if target.check_name().is_err() {
+        refused(&target);
+        return None;
+    }
+    assert_eq!(target.key(), name, "a name is kept under itself");
+    if keys.check_one_slot("a cluster").is_ok() {
+        let slots: BTreeSet<_> = keys
+            .names
+            .iter()
+            .map(|key| key_slot(key.as_bytes()))
+            .collect();
+        assert_eq!(slots.len(), 1, "{target} is one lock in {slots:?}");
+    }
+    Some(target)
+}
+
+/// Whoever asks for it gets an error, and nothing is there.
+fn refused(target: &LockTarget) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
+    runtime.expect("a runtime").block_on(async {
+        let backend = MemoryBackend::new();
+        let locks = Locktopus::builder(backend.clone())
+            .build()
+            .expect("a backend without settings");
+        let name = target.name().as_str();
+        let error = match target.kind() {
+            LockKind::Fair => locks.fair_lock(name).try_acquire().await.err(),
+            LockKind::Mutex(_) => locks.mutex(name).try_acquire().await.err(),
+            LockKind::Read => locks.rw_lock(name).read().try_acquire().await.err(),
+            LockKind::Write => locks.rw_lock(name).write().try_acquire().await.err(),
+            LockKind::Semaphore => locks.semaphore(name).initialise(3).await.err(),
+            LockKind::Permits => locks.permit_semaphore(name).initialise(3).await.err(),
+            LockKind::Latch => locks.latch(name).initialise(3).await.err(),
+            _ => locks.lock(name).try_acquire().await.err(),
+        };
+        assert!(error.is_some(), "{target} is refused, and was taken");
+        assert_eq!(
+            backend.population(),
+            (0, 0),
+            "{target} is refused, and something was written"
+        );
+        let _ = locks.shutdown(Duration::ZERO).await;
+    });
+}
+
+fn encoded(bytes: &[u8], kind: &LockKind) {
+    let Ok(name) = LockName::encode(bytes) else {
+        return;
+    };
+    let decoded = name
+        .decode()
+        .unwrap_or_else(|error| panic!("{name} was encoded: {error}"));
+    assert_eq!(decoded, bytes);
+    let target = LockTarget::new(name, kind.clone());
+    assert!(
+        target.check_name().is_ok(),
+        "{target} was encoded to be accepted"
+    );
+    assert!(
+        Keys::of(&target).check_one_slot("a cluster").is_ok(),
+        "{target} was encoded to have one slot"
+    );
+}

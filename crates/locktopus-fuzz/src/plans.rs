@@ -1,0 +1,88 @@
+//! Files that tell the harness what to do.
+
+use bench_harness::failover::plan::PlanFile;
+use bench_harness::measure::plan::{Filter, ScenarioFile};
+
+use crate::input::{Input, text};
+
+/// Files that come along, of which lines are changed.
+const SCENARIOS: [&str; 2] = [
+    include_str!("../../../bench-harness/scenarios/smoke.toml"),
+    include_str!("../../../bench-harness/scenarios/quick.toml"),
+];
+const PLANS: [&str; 2] = [
+    include_str!("../../../bench-harness/failover/smoke.toml"),
+    include_str!("../../../bench-harness/failover/quick.toml"),
+];
+
+/// A byte that says which file; a byte for a line of it, 255 for no file at all; then what is written there: a value, or if the
+/// next byte is odd the whole line.
+///
+/// Whatever is written, it is read, or refused with an error that names the file, and the key if its value is not of its type.
+///
+/// # Panics
+///
+/// If that does not hold.
+pub fn plans(data: &[u8]) {
+    let mut input = Input::new(data);
+    let failover = input.byte() % 2 == 1;
+    let files = if failover { PLANS } else { SCENARIOS };
+    let (file, line, whole) = (*input.one_of(&files), input.byte(), input.byte() % 2 == 1);
+    let written = text(input.rest()).into_owned();
+    if line == u8::MAX {
+        let _ = read(failover, &written);
+        return;
+    }
+    // One line, so that what goes wrong is about this one.
+    let written = written.replace(['\n', '\r'], " ");
+    // Not those whose value goes on in the next line.
+    let keys: Vec<_> = file
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| line.parse::<toml::Table>().is_ok())
+        .filter_map(|(at, line)| Some((at, line.split_once(" = ")?.0)))
+        .collect();
+    let (at, key) = keys[usize::from(line) % keys.len()];
+    let changed = if whole {
+        written.clone()
+    } else {
+        format!("{key} = {written}")
+    };
+    let lines = file.lines().enumerate();
+    let lines = lines.map(|(number, line)| if number == at { changed.as_str() } else { line });
+    let lines: Vec<_> = lines.collect();
+    let Err(problem) = read(failover, &lines.join("\n")) else {
+        return;
+    };
+    // Without the line another one is missing its value, or is in another table; and what is no value goes on in the next line.
+    // Rules are about several keys, and are said in words.
+    let of_the_key = problem.contains("TOML parse error");
+    if of_the_key && !whole && format!("key = {written}").parse::<toml::Table>().is_ok() {
+        assert!(
+            problem.contains(key.trim()),
+            "{key} = {written:?} is wrong, and the error says: {problem}"
+        );
+    }
+}
+
+/// What is wrong with a file.
+fn read(failover: bool, file: &str) -> Result<(), String> {
+    const NAME: &str = "some-plan.toml";
+    let problem = if failover {
+        let plan = PlanFile::parse(file, NAME);
+        plan.map(|plan| drop(format!("{plan:?}")))
+            .map_err(|error| error.to_string())
+    } else {
+        let plan = ScenarioFile::parse(file, NAME);
+        let tasks = plan.map(|plan| plan.tasks(&Filter::default()));
+        tasks
+            .map(|tasks| drop(format!("{tasks:?}")))
+            .map_err(|error| error.to_string())
+    };
+    problem.inspect_err(|problem| {
+        assert!(
+            problem.contains(NAME),
+            "the error does not say in which file: {problem}"
+        );
+    })
+}

@@ -1,0 +1,136 @@
+//! Which sequences are tried.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use locktopus::CounterAction;
+use locktopus_conformance::Flavour;
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest_state_machine::Sequential;
+
+use super::calls::{Call, Half, Slot};
+use super::reference::Reference;
+
+/// More than hold, wait and come late at once in anything that was ever found.
+const SLOTS: usize = 4;
+const LONGEST: usize = 40;
+
+/// The state before, the calls, and how many of them were made.
+type Made = (Reference, Vec<Call>, Option<Arc<AtomicUsize>>);
+
+/// Leases and places in ms: such that many ends fall on one moment, or such that none comes before the sequence is over.
+fn leases(timed: bool) -> Vec<u64> {
+    if timed {
+        vec![1_000, 250, 100, 60]
+    } else {
+        vec![3_600_000, 2_400_000, 1_200_000]
+    }
+}
+
+pub fn sequences(flavour: Flavour, timed: bool) -> impl Strategy<Value = Made> {
+    let first = move || {
+        let counted = flavour.is_counted();
+        let permits = if counted { 1..=3_u32 } else { 1..=1 };
+        let tokens = if flavour.has_tokens() {
+            1..=3_u32
+        } else {
+            1..=1
+        };
+        let slot = (
+            select(leases(timed)),
+            select(leases(timed)),
+            permits,
+            tokens,
+        );
+        let slot = slot.prop_map(|(lease, keep, permits, tokens)| Slot {
+            lease,
+            keep,
+            permits,
+            tokens,
+        });
+        let slots = prop::collection::vec(slot, SLOTS);
+        slots
+            .prop_map(move |slots| Reference::new(flavour, slots))
+            .boxed()
+    };
+    Sequential::new(
+        (1..=LONGEST).into(),
+        first,
+        |reference: &Reference, call: &Call| reference.permits(call),
+        move |_: &Reference| calls(flavour, timed),
+        |mut reference: Reference, call: &Call| {
+            let _ = reference.call(call);
+            reference
+        },
+    )
+}
+
+fn calls(flavour: Flavour, timed: bool) -> BoxedStrategy<Call> {
+    let count = || counting(flavour).prop_map(Call::Count);
+    if flavour == Flavour::Latch {
+        return prop_oneof![4 => count(), 1 => Just(Call::CountAgain)].boxed();
+    }
+    let who = 0..SLOTS;
+    let half = if flavour == Flavour::ReadWrite {
+        vec![Half::Whole, Half::Read]
+    } else {
+        vec![Half::Whole]
+    };
+    let (half, queues) = (select(half), Flavour::QUEUED.contains(&flavour));
+    let attempt = (who.clone(), half.clone(), prop::bool::weighted(0.7)).prop_map(
+        move |(who, half, waits)| Call::Attempt {
+            who,
+            half,
+            waits: waits && queues,
+        },
+    );
+    let extend = (who.clone(), half.clone(), select(leases(timed)))
+        .prop_map(|(who, half, lease)| Call::Extend { who, half, lease });
+    let release = (who, half, any::<bool>()).prop_map(|(who, half, sought)| Call::Release {
+        who,
+        half,
+        sought,
+    });
+    let mut kinds = vec![
+        (10, attempt.boxed()),
+        (3, extend.boxed()),
+        (6, release.boxed()),
+        (1, Just(Call::Evict).boxed()),
+        (2, Just(Call::Look).boxed()),
+    ];
+    if flavour.is_counted() {
+        kinds.push((4, count().boxed()));
+        kinds.push((1, Just(Call::CountAgain).boxed()));
+    }
+    if timed {
+        kinds.push((
+            4,
+            select(vec![1_u64, 59, 60, 100, 250])
+                .prop_map(Call::Pass)
+                .boxed(),
+        ));
+    }
+    proptest::strategy::Union::new_weighted(kinds).boxed()
+}
+
+fn counting(flavour: Flavour) -> BoxedStrategy<CounterAction> {
+    if flavour == Flavour::Latch {
+        return prop_oneof![
+            3 => (1..4_u64).prop_map(CounterAction::Initialise),
+            4 => Just(CounterAction::CountDown),
+            2 => Just(CounterAction::Read),
+            1 => Just(CounterAction::Delete),
+        ]
+        .boxed();
+    }
+    prop_oneof![
+        4 => (0..6_u64).prop_map(CounterAction::Initialise),
+        2 => (0..6_u64).prop_map(CounterAction::Resize),
+        3 => (-3..4_i64).prop_map(CounterAction::Add),
+        1 => Just(CounterAction::Drain),
+        1 => Just(CounterAction::Read),
+        1 => Just(CounterAction::Delete),
+    ]
+    .boxed()
+}

@@ -1,0 +1,111 @@
+//! Random sequences of calls of a few owners on one lock, each answer held against a sequential reference.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `calls` | the calls there are, and who makes them |
+//! | `reference` | what each call must do, kept as simple as it can be: no clock but a number, no messages, no store |
+//! | `generate` | which calls are made, and how a failing sequence is made shorter |
+//! | `subject` | the backend, called as the sequence says, and compared |
+//!
+//! `LOCKTOPUS_SEQUENCES` is how many sequences are tried of each kind, `LOCKTOPUS_SEQUENCES_SEED` what they are made from: the
+//! same ones every time by default.
+#![allow(
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "helpers of tests are tests too"
+)]
+
+mod calls;
+mod generate;
+mod reference;
+mod subject;
+
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
+
+use locktopus_conformance::Flavour;
+use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
+
+pub use calls::Call;
+pub use reference::Reference;
+pub use subject::Subject;
+
+/// A setting that is a number.
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{variable}={text}: not a number")),
+    )
+}
+
+/// Tries sequences of calls on locks of a flavour. `timed`: leases end within them. `play` makes the calls of one sequence.
+pub fn hold(
+    flavour: Flavour,
+    timed: bool,
+    cases: u32,
+    play: impl Fn(Sequence) -> Result<(), String>,
+) {
+    let seed = number("LOCKTOPUS_SEQUENCES_SEED").unwrap_or(1);
+    let cases = number("LOCKTOPUS_SEQUENCES").map_or(cases, |cases| cases.try_into().unwrap());
+    let config = Config {
+        cases,
+        rng_seed: RngSeed::Fixed(seed),
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        ..Config::default()
+    };
+    let tried = TestRunner::new(config).run(
+        &generate::sequences(flavour, timed),
+        |(reference, calls, seen)| {
+            let calls = calls.into_iter().inspect(move |_| {
+                // What was never called need not be made shorter.
+                if let Some(seen) = &seen {
+                    seen.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+            let calls = Box::new(calls);
+            play(Sequence { reference, calls }).map_err(TestCaseError::fail)
+        },
+    );
+    match tried {
+        Ok(()) => println!("{}: {cases} sequences, seed {seed}", flavour.as_str()),
+        Err(TestError::Fail(why, (reference, calls, _))) => {
+            panic!(
+                "{}, seed {seed}: {why}\n{}",
+                flavour.as_str(),
+                listed(&reference, &calls)
+            )
+        }
+        Err(TestError::Abort(why)) => panic!("{}: {why}", flavour.as_str()),
+    }
+}
+
+/// One sequence: what is there before it, and the calls.
+pub struct Sequence {
+    pub reference: Reference,
+    pub calls: Box<dyn Iterator<Item = Call> + Send>,
+}
+
+impl Sequence {
+    /// Makes all calls, and looks at what is left.
+    pub async fn play(self, mut subject: Subject) -> Result<(), String> {
+        let mut reference = self.reference;
+        for (number, call) in self.calls.chain([Call::Look]).enumerate() {
+            let said = reference.call(&call);
+            let done = subject.call(&reference, &call, &said).await;
+            done.map_err(|why| format!("call {}, {call:?}: {why}", number + 1))?;
+        }
+        subject.ends().await;
+        Ok(())
+    }
+}
+
+fn listed(reference: &Reference, calls: &[Call]) -> String {
+    let mut text = reference.slots();
+    for (number, call) in calls.iter().enumerate() {
+        let _ = writeln!(text, "{:3}. {call:?}", number + 1);
+    }
+    let _ = writeln!(text, "{:3}. {:?}", calls.len() + 1, Call::Look);
+    text
+}

@@ -1,0 +1,337 @@
+//! What each call must do, one after the other.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+
+use locktopus::{CounterAction, CounterOutcome};
+use locktopus_conformance::Flavour;
+
+use super::calls::{Call, Half, Slot};
+
+/// A lock of some flavour, and who there is to want it.
+#[derive(Debug, Clone)]
+pub struct Reference {
+    pub flavour: Flavour,
+    pub slots: Vec<Slot>,
+    /// In ms since the beginning.
+    pub now: u64,
+    pub holds: Vec<Hold>,
+    pub queue: VecDeque<Place>,
+    /// What is free of a semaphore; the count of a latch.
+    pub number: Option<i64>,
+    /// Permits came back by themselves, and nobody has handed them on.
+    came_back: bool,
+    last_count: Option<(CounterAction, CounterOutcome)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Hold {
+    pub who: usize,
+    pub half: Half,
+    pub ends: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    pub who: usize,
+    pub half: Half,
+    pub until: u64,
+}
+
+/// What a call must be answered, and who must be handed the lock by it, in this order.
+#[derive(Debug)]
+pub struct Said {
+    pub answer: Answer,
+    pub handed: Vec<usize>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// `again`: it held it before.
+    Granted {
+        again: bool,
+    },
+    Held,
+    Queued {
+        ahead: u64,
+    },
+    Extended,
+    Missing,
+    TakenOver,
+    Released,
+    NotHeld,
+    /// Whose holds were ended.
+    Evicted(Vec<usize>),
+    Counted(CounterOutcome),
+    /// Nothing but what the state is.
+    Shown,
+}
+
+impl Reference {
+    pub fn new(flavour: Flavour, slots: Vec<Slot>) -> Self {
+        Self {
+            flavour,
+            slots,
+            now: 0,
+            holds: Vec::new(),
+            queue: VecDeque::new(),
+            number: None,
+            came_back: false,
+            last_count: None,
+        }
+    }
+
+    /// The slots, as a failure shows them.
+    pub fn slots(&self) -> String {
+        let mut text = String::new();
+        for (name, slot) in ('A'..).zip(&self.slots) {
+            let _ = writeln!(text, "  {name}: {slot:?}");
+        }
+        text
+    }
+
+    /// Whether a call is one that the contract has an answer to: the repetitions of an acquisition ask for the same, and one
+    /// that waits holds nothing yet.
+    pub fn permits(&self, call: &Call) -> bool {
+        let mut present = self.clone();
+        present.expire();
+        let place = |who| present.queue.iter().find(|place| place.who == who);
+        match *call {
+            Call::Attempt { who, half, waits } => match place(who) {
+                Some(place) => waits && place.half == half,
+                None => {
+                    !waits
+                        || present
+                            .holds
+                            .iter()
+                            .all(|hold| hold.who != who || hold.half == half)
+                }
+            },
+            Call::Release { who, half, .. } => place(who).is_none_or(|place| place.half == half),
+            Call::CountAgain => self.last_count.is_some(),
+            _ => true,
+        }
+    }
+
+    pub fn call(&mut self, call: &Call) -> Said {
+        let mut handed = Vec::new();
+        if let Call::Pass(millis) = call {
+            self.now += millis;
+        } else {
+            self.expire();
+        }
+        let answer = match *call {
+            Call::Attempt { who, half, waits } => self.attempt(who, half, waits, &mut handed),
+            Call::Extend { who, half, lease } => self.extend(who, half, lease),
+            Call::Release { who, half, .. } => self.release(who, half, &mut handed),
+            Call::Evict => self.evict(&mut handed),
+            Call::Count(action) => {
+                let outcome = self.count(action);
+                if action != CounterAction::Read {
+                    self.last_count = Some((action, outcome));
+                }
+                self.counted(action, outcome, &mut handed)
+            }
+            Call::CountAgain => match self.last_count {
+                Some((action, outcome)) => self.counted(action, outcome, &mut handed),
+                None => Answer::Shown,
+            },
+            Call::Look | Call::Pass(_) => Answer::Shown,
+        };
+        Said { answer, handed }
+    }
+
+    fn attempt(&mut self, who: usize, half: Half, waits: bool, handed: &mut Vec<usize>) -> Answer {
+        let slot = self.slots[who];
+        if self.extended(who, half, slot.lease) {
+            return Answer::Granted { again: true };
+        }
+        // Those ahead come first, if time has made something free.
+        self.hand_on(Some(who), handed);
+        let answer = if self.ahead(who) == 0 && self.admits(who, half) {
+            self.queue.retain(|place| place.who != who);
+            self.grant(who, half);
+            self.hand_on(None, handed);
+            Answer::Granted { again: false }
+        } else if waits {
+            let until = self.now + slot.keep;
+            match self.queue.iter_mut().find(|place| place.who == who) {
+                Some(place) => place.until = until,
+                None => self.queue.push_back(Place { who, half, until }),
+            }
+            let ahead = self.ahead(who) as u64;
+            Answer::Queued { ahead }
+        } else {
+            Answer::Held
+        };
+        self.came_back = false;
+        answer
+    }
+
+    fn extend(&mut self, who: usize, half: Half, lease: u64) -> Answer {
+        if self.extended(who, half, lease) {
+            Answer::Extended
+        } else if self.is_exclusive(half) && !self.holds.is_empty() {
+            Answer::TakenOver
+        } else {
+            Answer::Missing
+        }
+    }
+
+    fn release(&mut self, who: usize, half: Half, handed: &mut Vec<usize>) -> Answer {
+        let waited = self.queue.len();
+        self.queue.retain(|place| place.who != who);
+        let left = self.queue.len() < waited;
+        let held = |hold: &Hold| hold.who == who && hold.half == half;
+        if let Some(index) = self.holds.iter().position(held) {
+            let hold = self.holds.remove(index);
+            self.give(hold);
+            self.hand_on(None, handed);
+            return Answer::Released;
+        }
+        if left || std::mem::take(&mut self.came_back) {
+            self.hand_on(None, handed);
+        }
+        Answer::NotHeld
+    }
+
+    fn evict(&mut self, handed: &mut Vec<usize>) -> Answer {
+        let holds = std::mem::take(&mut self.holds);
+        for hold in &holds {
+            self.give(*hold);
+        }
+        self.hand_on(None, handed);
+        Answer::Evicted(holds.iter().map(|hold| hold.who).collect())
+    }
+
+    fn count(&mut self, action: CounterAction) -> CounterOutcome {
+        let held: i64 = self
+            .holds
+            .iter()
+            .map(|hold| self.permits_of(hold.who))
+            .sum();
+        let before = self.number;
+        let mut value = None;
+        match action {
+            CounterAction::Read => {}
+            CounterAction::Initialise(total) => {
+                self.number = before.or_else(|| Some(total.cast_signed() - held));
+            }
+            CounterAction::Resize(total) => self.number = Some(total.cast_signed() - held),
+            CounterAction::Add(more) => self.number = Some(before.unwrap_or(-held) + more),
+            CounterAction::Drain => {
+                let free = before.unwrap_or(0).max(0);
+                self.number = before.map(|number| number - free);
+                value = Some(free);
+            }
+            CounterAction::CountDown => {
+                self.number = before.map(|count| count - 1).filter(|count| *count > 0);
+                value = Some(self.number.unwrap_or(0));
+            }
+            CounterAction::Delete => {
+                self.number = None;
+                self.holds.clear();
+            }
+        }
+        CounterOutcome {
+            value: value.or(self.number),
+            changed: self.number != before,
+        }
+    }
+
+    fn counted(
+        &mut self,
+        action: CounterAction,
+        outcome: CounterOutcome,
+        handed: &mut Vec<usize>,
+    ) -> Answer {
+        let changed = outcome.changed && action != CounterAction::Delete;
+        if changed || action != CounterAction::Read && std::mem::take(&mut self.came_back) {
+            self.hand_on(None, handed);
+        }
+        Answer::Counted(outcome)
+    }
+
+    /// Forgets holds and places whose time is over.
+    fn expire(&mut self) {
+        let now = self.now;
+        let over = self
+            .holds
+            .extract_if(.., |hold| hold.ends <= now)
+            .collect::<Vec<_>>();
+        for hold in over {
+            self.came_back |= self.number.is_some();
+            self.give(hold);
+        }
+        self.queue.retain(|place| place.until > now);
+    }
+
+    /// Makes a hold longer, and never shorter; false if there is none.
+    fn extended(&mut self, who: usize, half: Half, lease: u64) -> bool {
+        let ends = self.now + lease;
+        let held = self
+            .holds
+            .iter_mut()
+            .find(|hold| hold.who == who && hold.half == half);
+        held.map(|hold| hold.ends = hold.ends.max(ends)).is_some()
+    }
+
+    fn grant(&mut self, who: usize, half: Half) {
+        let (permits, ends) = (self.permits_of(who), self.now + self.slots[who].lease);
+        self.holds.push(Hold { who, half, ends });
+        if let Some(free) = &mut self.number {
+            *free -= permits;
+        }
+    }
+
+    fn give(&mut self, hold: Hold) {
+        let permits = self.permits_of(hold.who);
+        if let Some(free) = &mut self.number {
+            *free += permits;
+        }
+    }
+
+    /// Hands the lock to those first in the queue who can have it, but not to `before` and who is behind.
+    fn hand_on(&mut self, before: Option<usize>, handed: &mut Vec<usize>) {
+        while let Some(&Place { who, half, .. }) = self.queue.front() {
+            if before == Some(who) || !self.admits(who, half) {
+                break;
+            }
+            self.queue.pop_front();
+            self.grant(who, half);
+            handed.push(who);
+        }
+    }
+
+    /// Whether the present holders leave room.
+    fn admits(&self, who: usize, half: Half) -> bool {
+        if self.flavour.is_counted() {
+            return self.number.is_some_and(|free| free >= self.permits_of(who));
+        }
+        match half {
+            Half::Whole => self.holds.is_empty(),
+            // A writer may read what it writes.
+            Half::Read => self
+                .holds
+                .iter()
+                .all(|hold| hold.half == Half::Read || hold.who == who),
+        }
+    }
+
+    /// How many wait ahead; nobody of one that holds the other half.
+    fn ahead(&self, who: usize) -> usize {
+        if self.holds.iter().any(|hold| hold.who == who) {
+            return 0;
+        }
+        let place = self.queue.iter().position(|place| place.who == who);
+        place.unwrap_or(self.queue.len())
+    }
+
+    fn permits_of(&self, who: usize) -> i64 {
+        i64::from(self.slots[who].permits)
+    }
+
+    pub fn is_exclusive(&self, half: Half) -> bool {
+        half == Half::Whole && !self.flavour.is_counted()
+    }
+}
