@@ -1,4 +1,5 @@
-//! Taking a lock on a majority: one round of attempts, and the fencing token written back.
+//! Taking a lock on a majority: one round of attempts, and where the nodes did not agree on the token proposed to them, a second
+//! one that writes the largest back.
 
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use super::abstention::{Abstention, NAME, no_quorum, other_kind};
 use super::claim::Claim;
 use super::fan_out::FanOut;
 use super::members::{Members, SPARE};
+use super::proposals::Proposal;
 use super::votes::{Answer, Tally, Verdict, Vote};
 use locktopus_core::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, Executed, FencingToken, clock,
@@ -55,6 +57,9 @@ struct Round<'a> {
     attempt: &'a AcquireAttempt,
     claim: Arc<Claim>,
     tally: Tally,
+    /// The least token to ask for, and what was added to it; `None`: there is nothing to learn from the tokens.
+    floor: Option<FencingToken>,
+    proposal: Option<Proposal>,
     /// The nodes that did not answer the last time. All false if they are a majority: then their votes are needed.
     silent: Vec<bool>,
     over: bool,
@@ -67,6 +72,13 @@ impl<'a> Round<'a> {
         let before = claim
             .token()
             .filter(|token| attempt.floor.is_none_or(|floor| *token >= floor));
+        // What a node may hold already keeps the token it has. Everything else is told the same one.
+        let known = attempt.floor.max(claim.token());
+        let fresh = tokens && claim.is_untouched();
+        let proposal = fresh.then(|| members.proposals.next());
+        let floor = known.max(proposal.and_then(Proposal::token));
+        // If the caller asks for more, the tokens tell nothing of clocks.
+        let proposal = proposal.filter(|proposal| proposal.token() >= known);
         let tally = Tally::new(members.nodes.len(), tokens, before);
         let mut silent: Vec<_> = members.nodes.iter().map(|node| node.is_silent()).collect();
         if silent.iter().filter(|silent| **silent).count() >= members.majority() {
@@ -77,6 +89,8 @@ impl<'a> Round<'a> {
             attempt,
             claim,
             tally,
+            floor,
+            proposal,
             silent,
             over: false,
         }
@@ -88,10 +102,16 @@ impl<'a> Round<'a> {
         // Late answers are not waited for, but heard: the fan goes on in the background.
         let mut fan = FanOut::new(self.members);
         for node in 0..self.members.nodes.len() {
-            fan.push(self.ask(node, self.attempt.floor));
+            fan.push(self.ask(node, self.floor));
         }
         loop {
-            match self.tally.verdict() {
+            let verdict = self.tally.verdict();
+            if let Some(tokens) = self.tally.first_tokens.take()
+                && let Some(proposal) = self.proposal
+            {
+                self.members.proposals.learn(proposal, &tokens);
+            }
+            match verdict {
                 Verdict::Open => {}
                 Verdict::WriteBack(floor, nodes) => {
                     for node in nodes {

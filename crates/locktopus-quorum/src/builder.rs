@@ -14,6 +14,7 @@ use super::claim::Ledger;
 use super::eligibility::Eligibility;
 use super::members::{Members, SPARE};
 use super::node::{Node, Servers};
+use super::proposals::Proposals;
 use locktopus_core::NodeProbe;
 use locktopus_core::{BackendInfo, DynBackend, OptionError, SafetyMode, ValidityMargin};
 
@@ -249,6 +250,7 @@ impl QuorumBuilder {
             max_lease,
             margin,
             ledger: Ledger::default(),
+            proposals: Proposals::default(),
             tasks: TaskTracker::new(),
             closed: CancellationToken::new(),
             runtime: OnceLock::new(),

@@ -70,6 +70,13 @@ impl Claim {
         lock(&self.state).token
     }
 
+    /// Whether no node holds it as far as this process knows, apart from what is being given back.
+    pub(super) fn is_untouched(&self) -> bool {
+        let state = lock(&self.state);
+        let untouched = |mark: &Mark| mark.is_clean() || mark.is_cleaning();
+        state.marks.iter().all(untouched)
+    }
+
     pub(super) fn granted(&self, token: Option<FencingToken>) {
         lock(&self.state).token = token;
     }

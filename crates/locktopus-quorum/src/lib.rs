@@ -7,6 +7,7 @@
 //! | `node`, `eligibility` | one node, and whether its answers count |
 //! | `claim`, `mark` | what the nodes may hold for one owner, and who gives it back |
 //! | `attempt`, `votes` | the round that takes a lock, and what the votes come to |
+//! | `proposals` | the token that a round proposes, so that the nodes agree on it at once |
 //! | `release`, `extend` | the other rounds |
 //! | `views`, `diagnose` | what a majority sees |
 //! | `instances` | what instances say about themselves |
@@ -24,6 +25,7 @@ mod instances;
 mod mark;
 mod members;
 mod node;
+mod proposals;
 mod release;
 mod views;
 mod votes;
@@ -86,8 +88,10 @@ use locktopus_core::{
 ///
 /// # Tokens
 ///
-/// The largest token of the majority is written back to a majority before it is given out, so tokens grow over the
-/// grants of a name. A node that loses its counter falls back on its clock; then they grow only if the clocks of
+/// The client proposes the token, its clock and some slack, so that the nodes usually answer with the same one and a lock is
+/// taken in one round trip. Where they do not, the largest token of the majority is written back to a majority before it is
+/// given out, so tokens grow over the grants of a name whatever was proposed. A client whose clock is more than a second from
+/// those of the nodes proposes nothing. A node that loses its counter falls back on its clock; then they grow only if the clocks of
 /// the nodes differ by less than the time between two holders. A single-key mutex has no token.
 ///
 /// An owner that repeats its attempt gets the token it had, as long as it asks the same `QuorumBackend`; another one may

@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use super::abstention::NAME;
 use super::claim::{Claim, Ledger};
 use super::node::Node;
+use super::proposals::Proposals;
 use locktopus_core::clock::{self, timer_in};
 use locktopus_core::{BackendError, BackendErrorKind, Executed, ReleaseRequest, ValidityMargin};
 
@@ -33,6 +34,7 @@ pub(super) struct Members {
     pub(super) max_lease: Duration,
     pub(super) margin: ValidityMargin,
     pub(super) ledger: Ledger,
+    pub(super) proposals: Proposals,
     pub(super) tasks: TaskTracker,
     pub(super) closed: CancellationToken,
     pub(super) runtime: OnceLock<Handle>,

@@ -57,6 +57,8 @@ pub(super) struct Tally {
     pub(super) chosen: Option<FencingToken>,
     pub(super) asked: Vec<bool>,
     pub(super) writing: Vec<bool>,
+    /// The tokens with which the first majority answered, until somebody takes them.
+    pub(super) first_tokens: Option<Vec<FencingToken>>,
 }
 
 impl Tally {
@@ -69,6 +71,7 @@ impl Tally {
             chosen: None,
             asked: vec![false; nodes],
             writing: vec![false; nodes],
+            first_tokens: None,
         }
     }
 
@@ -137,8 +140,15 @@ impl Tally {
             Vote::Granted(token) => *token,
             _ => None,
         });
-        let Some(chosen) = self.chosen.or_else(|| tokens.max()) else {
-            return Verdict::Granted(None);
+        let chosen = if let Some(chosen) = self.chosen {
+            chosen
+        } else {
+            let tokens: Vec<_> = tokens.collect();
+            let Some(largest) = tokens.iter().max().copied() else {
+                return Verdict::Granted(None);
+            };
+            self.first_tokens = Some(tokens);
+            largest
         };
         self.chosen = Some(chosen);
         let knows = |vote: &Vote| matches!(vote, Vote::Granted(Some(t)) if *t >= chosen);
