@@ -63,6 +63,58 @@ fn every_link_leads_somewhere() {
     assert!(dead.is_empty(), "{}", dead.join("\n"));
 }
 
+/// How many cells a row of a table has. A pipe divides cells in code too, unless it is escaped.
+fn cells(row: &str) -> usize {
+    row.replace("\\|", "")
+        .matches('|')
+        .count()
+        .saturating_sub(1)
+}
+
+/// Rows that would be shown as text, or lose what stands in their last cells.
+fn broken_rows(text: &str) -> Vec<&str> {
+    let (mut in_code, mut broken) = (false, Vec::new());
+    let lines: Vec<&str> = text.lines().collect();
+    let mut header: Option<usize> = None;
+    for (at, line) in lines.iter().enumerate() {
+        in_code ^= line.trim_start().starts_with("```");
+        if in_code || !line.starts_with('|') {
+            header = None;
+            continue;
+        }
+        let width = *header.get_or_insert_with(|| {
+            let below = lines.get(at + 1).copied().unwrap_or_default();
+            if below.starts_with("|-") || below.starts_with("|:") {
+                cells(line)
+            } else {
+                0
+            }
+        });
+        if cells(line) != width {
+            broken.push(*line);
+        }
+    }
+    broken
+}
+
+#[test]
+fn tables_are_whole() {
+    let good = "| a | b |\n|---|---|\n| `x\\|y` | z |\n\ntext\n```text\n| no table\n```\n";
+    assert!(broken_rows(good).is_empty());
+    let split = "| a | b |\n|---|---|\n| `x|y` | z |\n";
+    assert_eq!(broken_rows(split), ["| `x|y` | z |"]);
+    assert_eq!(broken_rows("\n| a | b |\n\n"), ["| a | b |"]);
+
+    let repository = Repository::this();
+    let mut broken = Vec::new();
+    for page in all_pages(&repository) {
+        let text = repository.read(&page).expect("a page");
+        let rows = broken_rows(&text);
+        broken.extend(rows.iter().map(|row| format!("{}: {row}", page.display())));
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
 #[test]
 fn every_page_of_the_book_is_in_its_contents() {
     let repository = Repository::this();

@@ -100,11 +100,13 @@ fn findings(diagnosis: &Diagnosis) -> Vec<Shown> {
 }
 
 /// The page for another namespace. Without one, names may begin with anything.
+/// To be copied from a terminal: a pipe in a cell of a table is escaped on the page only.
 fn rights(namespace: &str) -> String {
+    let page = RIGHTS.replace("\\|", "|");
     if namespace.is_empty() {
-        return RIGHTS.to_owned();
+        return page;
     }
-    RIGHTS.replace(NAMESPACE_OF_THE_PAGE, namespace)
+    page.replace(NAMESPACE_OF_THE_PAGE, namespace)
 }
 
 fn text(report: &Report) -> String {
@@ -155,5 +157,8 @@ mod tests {
         );
         let page = rights("shop:");
         assert!(page.contains("~shop:*") && !page.contains("app:*"));
+        for page in [page, rights("")] {
+            assert!(page.contains("+cluster|slots") && !page.contains("\\|"));
+        }
     }
 }

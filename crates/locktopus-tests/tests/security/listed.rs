@@ -94,7 +94,8 @@ fn called(source: &str) -> BTreeSet<String> {
 /// The page for users lists the same rights, and no others.
 #[test]
 fn the_page_says_the_same() {
-    let page = include_str!("../../../../docs/acl.md");
+    // A pipe in a cell of a table is escaped.
+    let page = include_str!("../../../../docs/acl.md").replace("\\|", "|");
     let is_right = |word: &&str| word.starts_with(['+', '~', '&']) && word.len() > 1;
     // What a sentence says of a right does not grant it: only code, tables and lists count.
     let mut is_code = false;
