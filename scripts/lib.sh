@@ -138,7 +138,7 @@ POLICY_IS_OURS=
 forbid_servers() {
     [ -e "$POLICY" ] && return
     # shellcheck disable=SC2016 # the shell that runs it expands it
-    printf '%s\n' '#!/bin/sh' 'case $1 in redis* | valkey* | docker* | containerd*) exit 101 ;; esac' |
+    printf '%s\n' '#!/bin/sh' 'case $1 in redis* | valkey* | docker* | containerd* | prometheus*) exit 101 ;; esac' |
         as_root tee "$POLICY" >/dev/null
     as_root chmod 755 "$POLICY"
     POLICY_IS_OURS=yes
