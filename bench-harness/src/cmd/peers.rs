@@ -51,7 +51,7 @@ fn leave_out(
 
 /// Its version and its worker, or what they need.
 #[cfg(all(feature = "peers", unix))]
-async fn redisson() -> Result<(String, Vec<OsString>), String> {
+pub(super) async fn redisson() -> Result<(String, Vec<OsString>), String> {
     use locktopus_testbed::peers::redisson::{Jar, RedissonError};
 
     eprintln!("looking for Redisson; the first time Maven downloads and builds it");
@@ -65,6 +65,6 @@ async fn redisson() -> Result<(String, Vec<OsString>), String> {
 }
 
 #[cfg(not(all(feature = "peers", unix)))]
-async fn redisson() -> Result<(String, Vec<OsString>), String> {
+pub(super) async fn redisson() -> Result<(String, Vec<OsString>), String> {
     std::future::ready(Err("a system with processes as Unix has them".to_owned())).await
 }

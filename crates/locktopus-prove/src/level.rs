@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::outcome::{self, Outcome};
+use crate::{failover, sources};
 
 /// One level.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ enum How {
     /// scripts/mutants, with this.
     Mutants(&'static [&'static str]),
     Reverts,
+    /// Runs that are kept: they take hours, some of them in containers.
+    Failover,
 }
 
 const LUA: &str = "crates/locktopus-protocol/lua";
@@ -120,6 +123,24 @@ pub(crate) static LEVELS: &[Level] = &[
         about: &["crates"],
         how: How::Reverts,
     },
+    Level {
+        name: "failover",
+        generates: "faults done to real servers under load, as docs/safety.md has them; mutants are locks that are broken on purpose",
+        cases: "faults",
+        about: &[
+            CORE,
+            PROTOCOL,
+            LUA,
+            "crates/locktopus/src",
+            "crates/locktopus-redis/src",
+            "crates/locktopus-fred/src",
+            "crates/locktopus-quorum/src",
+            "crates/locktopus-history/src",
+            "bench-harness/src/failover",
+            "bench-harness/failover/committed.toml",
+        ],
+        how: How::Failover,
+    },
 ];
 
 /// The level of this name.
@@ -134,8 +155,27 @@ pub(crate) fn named(name: &str) -> Result<&'static Level, String> {
 }
 
 impl Level {
+    /// The commit that its result is about: this one, or that of the build whose runs are kept.
+    ///
+    /// # Errors
+    ///
+    /// If its sources are not as they were committed there.
+    pub(crate) fn commit(&self, root: &Path) -> Result<String, String> {
+        match self.how {
+            How::Failover => {
+                let build = failover::build(&failover::kept(root)?)?;
+                sources::unchanged_since(root, &build, self.about)?;
+                Ok(build)
+            }
+            _ => sources::commit(root, self.about),
+        }
+    }
+
     /// Runs it: what it said, and whether it passed.
     pub(crate) fn run(&self, root: &Path) -> Result<(String, bool), String> {
+        if let How::Failover = self.how {
+            return Ok((failover::kept(root)?.join("\n"), true));
+        }
         let report = root.join("target/prove-schedules");
         // Before anything runs that would take long and then have nowhere to say so.
         std::fs::create_dir_all(root.join("target"))
@@ -147,6 +187,7 @@ impl Level {
             How::Protocols => ("cargo", [TESTS, &["--test=proofs"]].concat()),
             How::Mutants(arguments) => ("scripts/mutants", arguments.to_vec()),
             How::Reverts => ("scripts/reverts", Vec::new()),
+            How::Failover => unreachable!("it is read above"),
         };
         let mut command = Command::new(program);
         command.args(&arguments).current_dir(root);
@@ -181,6 +222,7 @@ impl Level {
             How::Protocols => return Err("a protocol is broken, or the page is another".to_owned()),
             How::Mutants(_) => outcome::of_script_mutants(said)?,
             How::Reverts => outcome::of_reverts(said)?,
+            How::Failover => failover::outcome(said)?,
         };
         match passed || outcome.violations > 0 {
             true => Ok(outcome),

@@ -7,12 +7,14 @@
 //! |---|---|
 //! | [`level`] | the levels, and how each is run |
 //! | [`outcome`] | what a run says, read from what it prints |
+//! | [`failover`] | the runs that docs/safety.md shows |
 //! | [`sources`] | digests of sources, and the commit |
 //! | [`kept`] | the results |
 //! | [`page`] | the table in docs/testing.md |
 //!
-//! Layers, lowest first: outcome, level, sources, kept, page.
+//! Layers, lowest first: outcome, sources, failover, level, kept, page.
 
+mod failover;
 mod kept;
 mod level;
 mod outcome;
@@ -88,7 +90,7 @@ fn run(options: &Options) -> Result<bool, String> {
 /// Runs a level, of sources that are committed as they are.
 fn prove(options: &Options, level: &Level) -> Result<Entry, String> {
     let root = &options.root;
-    let commit = sources::commit(root, level.about)?;
+    let commit = level.commit(root)?;
     let about = sources::digest(root, level.about)?;
     let (said, passed) = level.run(root)?;
     let outcome = level

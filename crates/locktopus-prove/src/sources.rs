@@ -55,6 +55,23 @@ pub(crate) fn commit(root: &Path, about: &[&str]) -> Result<String, String> {
     git(root, &["rev-parse", "--short=10", "HEAD"])
 }
 
+/// Whether these sources are as they were at a commit.
+///
+/// # Errors
+///
+/// If they are not, with what changed; or there is no such commit.
+pub(crate) fn unchanged_since(root: &Path, commit: &str, about: &[&str]) -> Result<(), String> {
+    let mut diff = vec!["diff", "--stat", commit, "--"];
+    diff.extend(about);
+    let changed = git(root, &diff)?;
+    match changed.is_empty() {
+        true => Ok(()),
+        false => Err(format!(
+            "what is kept was made at {commit}, and these are others since:\n{changed}"
+        )),
+    }
+}
+
 fn git(root: &Path, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new("git")
         .args(arguments)

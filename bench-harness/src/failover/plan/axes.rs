@@ -2,7 +2,7 @@
 
 use locktopus_testbed::topology::TopologyKind;
 
-use super::named;
+use super::{Verb, named};
 
 /// How the servers are arranged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +54,8 @@ pub enum Subject {
     R1,
     /// The rslock crate.
     Rslock,
+    /// Redisson itself, with its own defaults: a watchdog, and a wait for replicas.
+    Redisson,
     /// Broken on purpose: its release deletes whatever is there.
     BrokenRelease,
     /// Broken on purpose: it counts its validity from the reply.
@@ -93,7 +95,7 @@ pub enum Subject {
 }
 
 named!(
-    Subject: Locktopus = "locktopus", R1 = "r1", Rslock = "rslock", BrokenRelease = "broken-release",
+    Subject: Locktopus = "locktopus", R1 = "r1", Rslock = "rslock", Redisson = "redisson", BrokenRelease = "broken-release",
     BrokenValidity = "broken-validity", BrokenTokens = "broken-tokens", BrokenRejoin = "broken-rejoin",
     BrokenHistory = "broken-history", BrokenReaders = "broken-readers", BrokenPermits = "broken-permits", BrokenTwins = "broken-twins", BrokenDescent = "broken-descent", BrokenGate = "broken-gate", BrokenDoor = "broken-door", BrokenStore = "broken-store", BrokenSilence = "broken-silence", BrokenSignal = "broken-signal", BrokenRevival = "broken-revival", BrokenWakeUp = "broken-wake-up", BrokenOrder = "broken-order", BrokenCleanUp = "broken-clean-up",
 );
@@ -102,7 +104,10 @@ impl Subject {
     /// Whether it is there to be caught by the checker.
     #[must_use]
     pub const fn is_broken(self) -> bool {
-        !matches!(self, Self::Locktopus | Self::R1 | Self::Rslock)
+        !matches!(
+            self,
+            Self::Locktopus | Self::R1 | Self::Rslock | Self::Redisson
+        )
     }
 
     /// Why it cannot be put to the test on such servers, if it cannot.
@@ -120,6 +125,20 @@ impl Subject {
             (_, Place::Quorum) => Some("a topology with one primary for each lock"),
             (Self::Rslock, Place::Sentinel | Place::Cluster) => Some(
                 "a lock library that knows Sentinel and clusters; rslock takes plain addresses",
+            ),
+            _ => None,
+        }
+    }
+
+    /// Why it cannot be put to the test by this fault, or with options of ours, if it cannot.
+    #[must_use]
+    pub const fn cannot_do(self, fault: Verb, has_options: bool) -> Option<&'static str> {
+        match (self, fault) {
+            (Self::Redisson, _) if has_options => {
+                Some("a mode without options: Redisson waits for replicas by itself")
+            }
+            (Self::Redisson, Verb::StopHolder) => Some(
+                "a fault to servers: Redisson runs in a process beside the one that is stopped",
             ),
             _ => None,
         }

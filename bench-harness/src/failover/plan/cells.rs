@@ -114,12 +114,16 @@ impl PlanFile {
             .map(|error| format!("a build that knows this mode ({error})"))
             .or_else(|| subject.cannot(place, mode.quorum).map(str::to_owned))
             .or_else(|| {
+                let why = subject.cannot_do(scenario.fault, !mode.options.is_empty());
+                why.map(str::to_owned)
+            })
+            .or_else(|| {
                 let lost = client == Client::RedisRsRouter && place != Place::Cluster;
                 lost.then(|| "topology cluster".to_owned())
             })
             .or_else(|| {
                 let missing = cfg!(not(feature = "peers"))
-                    && matches!(subject, Subject::R1 | Subject::Rslock);
+                    && matches!(subject, Subject::R1 | Subject::Rslock | Subject::Redisson);
                 missing.then(|| "the feature \"peers\" of bench-harness".to_owned())
             });
         Cell {

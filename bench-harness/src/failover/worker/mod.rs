@@ -6,6 +6,8 @@ mod job;
 mod ours;
 #[cfg(feature = "peers")]
 mod peers;
+#[cfg(all(feature = "peers", unix))]
+mod redisson;
 mod resource_client;
 mod serve;
 mod subject;

@@ -61,12 +61,30 @@ impl Redisson {
     ///
     /// Dropping the future kills the process.
     pub async fn start(jar: &Jar, url: &str) -> Result<Self, RedissonError> {
+        Self::start_with(jar, url, Stdio::inherit()).await
+    }
+
+    /// As [`start`](Self::start), of a client that writes nothing down: each server that dies under it is worth pages to it.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`start`](Self::start).
+    pub async fn start_silent(jar: &Jar, url: &str) -> Result<Self, RedissonError> {
+        Self::start_with(jar, url, Stdio::null()).await
+    }
+
+    async fn start_with(jar: &Jar, url: &str, log: Stdio) -> Result<Self, RedissonError> {
         let [java, arguments @ ..] = jar.command_line("interop");
         let mut process = Command::new(java)
             .args(SHORT_LIVED)
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .stderr(log)
             .kill_on_drop(true)
             .spawn()
             .map_err(RedissonError::io("start Java"))?;

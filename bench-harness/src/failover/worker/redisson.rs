@@ -1,0 +1,257 @@
+//! Redisson itself, in a Java machine beside this process, which does what it is told thread by thread.
+//!
+//! Its users cannot ask until when a lock may be believed in, and are not told when it is lost: who has a lock that the watchdog
+//! renews believes in it until it is given back. Who asked for a lease believes in it for so long.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use locktopus::Fence;
+use locktopus_history::{Clock, FailReason, Mode, ReleaseOutcome};
+use locktopus_testbed::peers::redisson::{Jar, JavaThread, Redisson, RedissonError, Reply};
+
+use super::job::Job;
+use super::subject::{Failure, Held, Subject, Wish};
+use crate::failover::plan::Kind;
+
+/// A lock that is renewed for ever is believed in for longer than any cell lasts.
+const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
+/// What an answer may have taken of a lease, in Redisson's favour: when the attempt that got it was sent is known to nobody, and it
+/// waits a second for replicas before it answers.
+const SLACK: Duration = Duration::from_secs(1);
+
+struct Java {
+    session: Redisson,
+    /// Threads that do nothing: Redisson knows owners by them, so one has a lock at a time.
+    idle: Arc<Mutex<Vec<JavaThread>>>,
+    clock: Clock,
+    patience: Duration,
+}
+
+pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>, String> {
+    let [url] = job.urls.as_slice() else {
+        return Err("Redisson is connected to one place".to_owned());
+    };
+    // The watchdog renews for as long as the group asks for; it is the client that is told of it.
+    let mut renewed = job.groups.iter().filter(|group| group.renewed);
+    let url = match renewed.next() {
+        Some(group) => format!("{url}&renewed_lease={}ms", group.lease.as_millis()),
+        None => url.clone(),
+    };
+    let connected = async {
+        let jar = Jar::find_or_build().await?;
+        Redisson::start_silent(&jar, &url).await
+    };
+    let session = connected
+        .await
+        .map_err(|error: RedissonError| crate::shared::error_chain::chain(&error))?;
+    Ok(Arc::new(Java {
+        session,
+        idle: Arc::default(),
+        clock,
+        patience: job.patience,
+    }))
+}
+
+#[async_trait]
+impl Subject for Java {
+    async fn acquire(&self, wish: Wish<'_>) -> Result<Box<dyn Held>, Failure> {
+        let object = match wish.group.kind {
+            Kind::Lock | Kind::Mutex => "lock",
+            Kind::FairLock => "fair",
+            Kind::RwLock if wish.reads => "read",
+            Kind::RwLock => "write",
+            Kind::Semaphore => return Err(failed(FailReason::Error, "no lease")),
+        };
+        let idle = locked(&self.idle).pop();
+        let mut thread = Asked::of(idle.unwrap_or_else(|| self.session.thread()));
+        let patience = self.patience.as_millis().to_string();
+        let lease = wish.group.lease;
+        let fixed = lease.as_millis().to_string();
+        let mut command = vec![object, "try", wish.lock, &patience];
+        if !wish.group.renewed {
+            command.push(&fixed);
+        }
+        let reply = thread.ask(&command).await;
+        let thread = thread.answered();
+        match reply {
+            Ok(Reply::Done) => {}
+            Ok(Reply::No) => {
+                locked(&self.idle).push(thread);
+                return Err(failed(FailReason::Timeout, "wait timeout"));
+            }
+            Ok(Reply::Threw { class, message }) => {
+                locked(&self.idle).push(thread);
+                return Err(failed(FailReason::Maybe, &kind_of(&class, &message)));
+            }
+            Ok(Reply::Value(other)) => return Err(failed(FailReason::Maybe, &other)),
+            Err(error) => return Err(failed(FailReason::Maybe, &error.to_string())),
+        }
+        let valid_until = match wish.group.renewed {
+            true => self.clock.after(FOR_EVER),
+            // Of a short lease a part, or nothing would be left of it.
+            false => self.clock.after(lease - SLACK.min(lease / 5)),
+        };
+        Ok(Box::new(HeldLock {
+            object,
+            name: wish.lock.to_owned(),
+            mode: if wish.reads {
+                Mode::Shared
+            } else {
+                Mode::Exclusive
+            },
+            thread,
+            idle: Arc::clone(&self.idle),
+            valid_until,
+            clock: self.clock,
+        }))
+    }
+
+    async fn close(&self) -> u64 {
+        0
+    }
+}
+
+/// What an exception is called among the reasons that a plan expects of a fault; anything else under its own name.
+fn kind_of(class: &str, message: &str) -> String {
+    let kind = match class {
+        _ if message.contains("synced") => "not replicated",
+        "RedisTimeoutException" | "RedisResponseTimeoutException" => "no answer",
+        "RedisException"
+        | "RedisConnectionException"
+        | "RedisNodeNotFoundException"
+        | "RedisLoadingException"
+        | "RedisClusterDownException"
+        | "RedisTryAgainException"
+        | "RedisReadonlyException"
+        | "WriteRedisConnectionException" => "unavailable",
+        other => other,
+    };
+    kind.to_owned()
+}
+
+fn failed(reason: FailReason, kind: &str) -> Failure {
+    Failure {
+        reason,
+        kind: kind.to_owned(),
+    }
+}
+
+/// A thread with a question. If nobody waits for the answer any more, it is told to give up, and what it got all the same it
+/// gives back: nobody uses it again.
+struct Asked {
+    thread: Option<JavaThread>,
+    release: Vec<String>,
+}
+
+impl Asked {
+    fn of(thread: JavaThread) -> Self {
+        Self {
+            thread: Some(thread),
+            release: Vec::new(),
+        }
+    }
+
+    async fn ask(&mut self, command: &[&str]) -> Result<Reply, RedissonError> {
+        self.release = [command[0], "unlock", command[2]]
+            .map(str::to_owned)
+            .to_vec();
+        match &mut self.thread {
+            Some(thread) => thread.ask(command).await,
+            None => Err(RedissonError::Gone),
+        }
+    }
+
+    fn answered(mut self) -> JavaThread {
+        self.thread.take().expect("it is asked once")
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let Some(mut thread) = self.thread.take() else {
+            return;
+        };
+        let release = std::mem::take(&mut self.release);
+        tokio::spawn(async move {
+            let _ = thread.interrupt().await;
+            if let Ok(Reply::Done) = thread.reply().await {
+                let words: Vec<&str> = release.iter().map(String::as_str).collect();
+                let _ = thread.ask(&words).await;
+            }
+        });
+    }
+}
+
+struct HeldLock {
+    object: &'static str,
+    name: String,
+    mode: Mode,
+    thread: JavaThread,
+    idle: Arc<Mutex<Vec<JavaThread>>>,
+    valid_until: u64,
+    clock: Clock,
+}
+
+#[async_trait]
+impl Held for HeldLock {
+    fn fence(&self) -> Option<Fence> {
+        None
+    }
+
+    fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    fn valid_until(&self) -> u64 {
+        self.valid_until
+    }
+
+    fn ended(&self) -> Option<String> {
+        (self.clock.now_ns() >= self.valid_until).then(|| "expired".to_owned())
+    }
+
+    async fn lost(&self) -> String {
+        super::sleep_until(self.clock, self.valid_until).await;
+        "expired".to_owned()
+    }
+
+    async fn release(mut self: Box<Self>) -> ReleaseOutcome {
+        let outcome = match self.thread.ask(&[self.object, "unlock", &self.name]).await {
+            Ok(Reply::Done) => ReleaseOutcome::Ok,
+            // Somebody else has it, or nobody.
+            Ok(Reply::Threw { class, .. }) if class == "IllegalMonitorStateException" => {
+                ReleaseOutcome::Lost
+            }
+            Ok(_) => ReleaseOutcome::Error,
+            Err(_) => return ReleaseOutcome::Error,
+        };
+        locked(&self.idle).push(self.thread);
+        outcome
+    }
+}
+
+fn locked(idle: &Mutex<Vec<JavaThread>>) -> std::sync::MutexGuard<'_, Vec<JavaThread>> {
+    idle.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exception_is_a_reason_that_a_plan_may_expect() {
+        let synced = kind_of(
+            "RedisException",
+            "None of slaves were synced within 1 seconds",
+        );
+        assert_eq!(synced, "not replicated");
+        assert_eq!(kind_of("RedisTimeoutException", "waited"), "no answer");
+        assert_eq!(kind_of("RedisConnectionException", ""), "unavailable");
+        assert_eq!(
+            kind_of("NullPointerException", "null"),
+            "NullPointerException"
+        );
+    }
+}
