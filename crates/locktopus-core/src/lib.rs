@@ -49,6 +49,9 @@ pub use contract::request::{
     MAX_PERMITS, ReleaseOutcome, ReleaseRequest, Sought,
 };
 pub use contract::safety_mode::{Connected, NotReplicated, ReplicaNeed, SafetyMode};
+#[cfg(feature = "simulation")]
+#[doc(hidden)]
+pub use contract::simulation::Simulated;
 #[doc(hidden)]
 pub use contract::sync::lock;
 pub use contract::token::{FencingToken, TOKEN_LIMIT};

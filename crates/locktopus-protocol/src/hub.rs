@@ -168,14 +168,16 @@ impl Shared {
         }
     }
 
-    /// Every topic, once.
+    /// Every topic, once, in an order that does not change from run to run.
     fn all_topics(&self) -> Vec<Arc<Topic>> {
         let topics = lock(&self.topics);
-        topics
+        let mut all: Vec<_> = topics
             .iter()
             .filter(|(name, topic)| *name == topic.channels.name())
             .map(|(_, topic)| Arc::clone(topic))
-            .collect()
+            .collect();
+        all.sort_unstable_by(|one, other| one.channels.name().cmp(other.channels.name()));
+        all
     }
 
     fn channels<'a>(&self, topics: impl IntoIterator<Item = &'a Arc<Topic>>) -> Vec<Channel> {

@@ -73,6 +73,21 @@ pub(crate) static LEVELS: &[Level] = &[
         how: How::Schedules(100_000),
     },
     Level {
+        name: "simulation",
+        generates: "random schedules of the shipped client on simulated servers; a test is hundreds of schedules",
+        cases: "tests",
+        about: &[
+            CORE,
+            PROTOCOL,
+            LUA,
+            MODEL,
+            "crates/locktopus-quorum/src",
+            "crates/locktopus-sim/src",
+            "crates/locktopus-sim/tests",
+        ],
+        how: How::Tests(&["--test=simulation", "--test=planted"]),
+    },
+    Level {
         name: "precise",
         generates: "scripts one by one: to the millisecond, with each command failing, in queues that live long, beside Redisson",
         cases: "tests",

@@ -110,6 +110,10 @@ pub(crate) fn suspended() -> Duration {
 
     use rustix::time::{ClockId, clock_gettime};
 
+    #[cfg(feature = "simulation")]
+    if let Some(asleep) = crate::contract::simulation::asleep() {
+        return asleep;
+    }
     static BASE: OnceLock<i128> = OnceLock::new();
     let nanos = |id| {
         let time = clock_gettime(id);

@@ -71,7 +71,7 @@ impl LockKind {
     /// A fresh owner id in the form this kind stores.
     #[must_use]
     pub fn new_owner(&self) -> OwnerId {
-        self.owner_from(OwnerIds::of_process())
+        self.owner_from(&OwnerIds::of_process())
     }
 
     /// As [`new_owner`](Self::new_owner), for one instance.

@@ -13,6 +13,7 @@
 //! | `safety_mode`, `token_retention`, `option_error` | options, and the error of an impossible one |
 //! | `node_probe` | for backends that can be nodes of a quorum: whether a node may have lost its data |
 //! | `forward`, `trivial` | macros that write methods: of wrappers, and of backends that do not have something |
+//! | `simulation` | a process of a simulator, whose random numbers are those of a seed |
 //! | `sync` | locking a mutex that may be poisoned |
 //!
 //! `name`, `kind` and `mutex_profile` import each other in a circle, because a lock is a name and a kind together: whether a
@@ -37,6 +38,8 @@ pub(crate) mod option_error;
 pub(crate) mod owner;
 pub(crate) mod request;
 pub(crate) mod safety_mode;
+#[cfg(feature = "simulation")]
+pub(crate) mod simulation;
 pub(crate) mod sync;
 pub(crate) mod token;
 pub(crate) mod token_retention;

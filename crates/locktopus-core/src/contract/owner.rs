@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use crate::contract::instance::InstanceId;
+#[cfg(feature = "simulation")]
+use crate::contract::simulation;
 
 /// The identity under which one acquisition holds a lock.
 ///
@@ -82,6 +84,9 @@ impl OwnerId {
     }
 }
 
+/// Those of whoever in this process need not be told from the others.
+static PROCESS: LazyLock<Arc<OwnerIds>> = LazyLock::new(|| Arc::new(OwnerIds::new()));
+
 /// Makes owner ids that tell which instance they are of.
 #[derive(Debug)]
 pub(crate) struct OwnerIds {
@@ -112,9 +117,12 @@ impl OwnerIds {
     }
 
     /// Ids of whoever in this process need not be told from the others.
-    pub(crate) fn of_process() -> &'static Arc<Self> {
-        static IDS: LazyLock<Arc<OwnerIds>> = LazyLock::new(|| Arc::new(OwnerIds::new()));
-        &IDS
+    pub(crate) fn of_process() -> Arc<Self> {
+        #[cfg(feature = "simulation")]
+        if let Some(ids) = simulation::ids() {
+            return ids;
+        }
+        Arc::clone(&PROCESS)
     }
 
     pub(crate) fn instance(&self) -> InstanceId {
@@ -161,10 +169,14 @@ impl OwnerIds {
 /// ```
 #[must_use]
 pub fn process_uuid() -> &'static str {
-    &OwnerIds::of_process().uuid
+    &PROCESS.uuid
 }
 
 pub(crate) fn random<const N: usize>() -> [u8; N] {
+    #[cfg(feature = "simulation")]
+    if let Some(bytes) = simulation::random() {
+        return bytes;
+    }
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the operating system gives random numbers");
     bytes

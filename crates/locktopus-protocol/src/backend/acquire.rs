@@ -12,7 +12,6 @@ use crate::layout::keys::Keys;
 use crate::wire::numbers::Numbers;
 use crate::wire::other_kind;
 use crate::wire::reply::Acquired;
-use crate::wire::server_clock;
 
 impl Context {
     /// Sends the attempt, and again if the server refused it because this process had estimated the server's clock wrongly.
@@ -64,7 +63,7 @@ impl Context {
         let tokens = if kind.has_tokens() { attempt.tokens } else { 0 };
         self.check_lease(kind, attempt.lease)?;
         let time_left = attempt.deadline.saturating_duration_since(Instant::now());
-        let sent = server_clock::stamp();
+        let sent = self.clock.stamp();
         let numbers = Numbers::of([
             whole_millis(kind.stored_lease(attempt.lease)).into(),
             self.retention(attempt.token_retention, attempt.lease)

@@ -8,7 +8,6 @@ use tokio::time::Instant;
 use super::context::{Context, millis};
 use crate::execution::replication::Confirmed;
 use crate::wire::other_kind;
-use crate::wire::server_clock;
 
 pub(crate) async fn attempt(
     context: &Context,
@@ -52,7 +51,7 @@ async fn try_once(
     let retention = retentions.max_by_key(|millis| millis.wrapping_sub(1));
     let retention = retention.unwrap_or_default();
     let time_left = deadline.saturating_duration_since(Instant::now());
-    let sent = server_clock::stamp();
+    let sent = context.clock.stamp();
     let mut texts = vec![
         retention.to_string().into_bytes(),
         context

@@ -40,7 +40,7 @@ impl Backoff {
         Self {
             next: FIRST.min(longest),
             longest,
-            random: || RandomState::new().hash_one(()),
+            random: random_bits,
         }
     }
 
@@ -139,6 +139,14 @@ impl Redial {
             self.failed(now);
         }
     }
+}
+
+fn random_bits() -> u64 {
+    #[cfg(feature = "simulation")]
+    if let Some(bits) = locktopus_core::Simulated::random_bits() {
+        return bits;
+    }
+    RandomState::new().hash_one(())
 }
 
 #[cfg(test)]

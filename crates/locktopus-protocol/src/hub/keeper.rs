@@ -38,6 +38,7 @@ impl Shared {
                 continue;
             }
             tokio::select! {
+                biased;
                 () = self.keeper.notified() => {}
                 () = sleep_until(sweep_at) => {
                     self.sweep().await;

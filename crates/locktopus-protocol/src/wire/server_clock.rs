@@ -5,9 +5,10 @@
 //! estimated; every answer that carries the time corrects the estimate. A wrong estimate costs one more round trip,
 //! never a wrong grant: a server that finds an attempt late refuses it and tells its time.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::layout::slot::SLOTS;
 
@@ -25,6 +26,8 @@ pub(crate) struct ServerClock {
     /// The last one observed anywhere: the estimate for slots that were not asked yet. Right if there is one
     /// server, and close if clocks are synchronised.
     latest: AtomicI64,
+    /// When local time began. On tokio's clock, as deadlines are, so that tests may pause it.
+    origin: Instant,
 }
 
 impl ServerClock {
@@ -32,11 +35,17 @@ impl ServerClock {
         Self {
             offsets: (0..GUESSES).map(|_| AtomicI64::new(UNKNOWN)).collect(),
             latest: AtomicI64::new(UNKNOWN),
+            origin: Instant::now(),
         }
     }
 
+    /// Now, on the local monotonic clock that offsets refer to.
+    pub(crate) fn stamp(&self) -> i64 {
+        micros(self.origin.elapsed())
+    }
+
     /// The latest server time in microseconds at which a request of this slot may run that has this much time left at
-    /// `now` (see [`stamp`]); 0 if unknown.
+    /// `now` (see [`stamp`](Self::stamp)); 0 if unknown.
     pub(crate) fn not_after(&self, slot: u16, now: i64, time_left: Duration) -> i64 {
         let offset = match self.guess(slot).load(Ordering::Relaxed) {
             UNKNOWN => self.latest.load(Ordering::Relaxed),
@@ -51,7 +60,7 @@ impl ServerClock {
         }
     }
 
-    /// Takes note of a server's time, in an answer to a request sent at `sent` (see [`stamp`]).
+    /// Takes note of a server's time, in an answer to a request sent at `sent` (see [`stamp`](Self::stamp)).
     pub(crate) fn observe(&self, slot: u16, sent: i64, server_micros: i64) {
         // Counted from the time of sending, the estimate errs towards a later limit, never towards refusing.
         let offset = server_micros.saturating_sub(sent);
@@ -62,16 +71,6 @@ impl ServerClock {
     fn guess(&self, slot: u16) -> &AtomicI64 {
         &self.offsets[usize::from(slot % SLOTS) / usize::from(SLOTS_PER_GUESS)]
     }
-}
-
-/// Now, on the local monotonic clock that offsets refer to.
-pub(crate) fn stamp() -> i64 {
-    local_micros()
-}
-
-fn local_micros() -> i64 {
-    static ORIGIN: OnceLock<Instant> = OnceLock::new();
-    micros(ORIGIN.get_or_init(Instant::now).elapsed())
 }
 
 fn micros(duration: Duration) -> i64 {

@@ -124,11 +124,14 @@ mod tests {
             (ValueEncoding::Raw20, 20),
         ] {
             assert_eq!(
-                encoding.generate(OwnerIds::of_process(), "").expose().len(),
+                encoding
+                    .generate(&OwnerIds::of_process(), "")
+                    .expose()
+                    .len(),
                 length,
                 "{encoding:?}"
             );
-            let with_metadata = encoding.generate(OwnerIds::of_process(), "{\"who\":7}");
+            let with_metadata = encoding.generate(&OwnerIds::of_process(), "{\"who\":7}");
             assert_eq!(with_metadata.expose().len(), length + 9, "{encoding:?}");
             assert!(with_metadata.expose().ends_with(b"{\"who\":7}"));
         }
@@ -139,7 +142,7 @@ mod tests {
         let text = |encoding: ValueEncoding| {
             String::from_utf8(
                 encoding
-                    .generate(OwnerIds::of_process(), "")
+                    .generate(&OwnerIds::of_process(), "")
                     .expose()
                     .to_vec(),
             )

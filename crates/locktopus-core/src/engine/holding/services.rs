@@ -56,7 +56,7 @@ impl Services {
             observer: Observer::new(backend.info().name, settings.names_in_spans),
             ids: match settings.label {
                 Some(_) => Arc::new(OwnerIds::new()),
-                None => Arc::clone(OwnerIds::of_process()),
+                None => OwnerIds::of_process(),
             },
             backend,
             settings,

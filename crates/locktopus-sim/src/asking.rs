@@ -1,0 +1,49 @@
+//! How a lock is asked for: as long as it takes, for a while, not at all, or by a future that is dropped.
+
+use locktopus_core::{AnyGuard, LockError, LockRequest};
+use tokio::time::timeout;
+
+use crate::held::Held;
+use crate::pace::millis;
+use crate::plan::{Act, Wait};
+
+/// Asks as the act says.
+pub(crate) async fn asked<G>(request: LockRequest<G>, act: &Act) -> Result<Option<Held>, LockError>
+where
+    G: AnyGuard + Into<Held> + Send + 'static,
+{
+    let request = match act.fixed_lease {
+        Some(lease) => request.fixed_lease(millis(lease)),
+        None => request,
+    };
+    match act.wait {
+        Wait::Try => Ok(request.try_acquire().await?.map(Into::into)),
+        Wait::Forever => Ok(Some(request.acquire().await?.into())),
+        Wait::AtMost(most) => busy(
+            request
+                .wait_at_most(millis(most))
+                .acquire()
+                .await
+                .map(Into::into),
+        ),
+        Wait::Dropped(after) => within(after, request.acquire())
+            .await
+            .map(|held| held.map(Into::into)),
+    }
+}
+
+/// That a lock was not free in time is no failure.
+pub(crate) fn busy(outcome: Result<Held, LockError>) -> Result<Option<Held>, LockError> {
+    match outcome {
+        Err(LockError::WaitTimeout { .. }) => Ok(None),
+        outcome => outcome.map(Some),
+    }
+}
+
+/// Drops the future after a while.
+pub(crate) async fn within<G>(
+    after: u64,
+    acquiring: impl Future<Output = Result<G, LockError>>,
+) -> Result<Option<G>, LockError> {
+    timeout(millis(after), acquiring).await.ok().transpose()
+}

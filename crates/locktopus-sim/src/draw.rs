@@ -1,0 +1,189 @@
+//! Draws a schedule from a seed.
+
+use std::time::Duration;
+
+use locktopus_core::{ReplicaNeed, SafetyMode};
+use locktopus_model::Rng;
+
+use crate::plan::{Act, End, Fault, Kind, Lock, Plan, ProcessPlan, Wait};
+
+/// Names: with braces, and alike.
+const NAMES: [&str; 4] = ["a", "{t}:x", "b{z}", "a:b"];
+
+impl Plan {
+    /// The schedule of a seed.
+    #[must_use]
+    pub fn draw(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let rng = &mut rng;
+        let quorum = rng
+            .permille(150)
+            .then(|| if rng.permille(700) { 3 } else { 5 });
+        let replicas = if quorum.is_some() {
+            0
+        } else {
+            usize::try_from(rng.below(3)).unwrap_or(0)
+        };
+        let lease = *rng.pick(&[400, 800, 1_500, 3_000]);
+        let safety = match rng.below(10) {
+            _ if quorum.is_some() => SafetyMode::Plain,
+            0..5 => SafetyMode::Plain,
+            5..7 if replicas > 0 => SafetyMode::Replicated {
+                need: if rng.permille(500) {
+                    ReplicaNeed::Majority
+                } else {
+                    ReplicaNeed::All
+                },
+                timeout: Duration::from_millis(150),
+            },
+            _ => SafetyMode::Quarantine {
+                max_lease: Duration::from_millis(lease),
+            },
+        };
+        let locks = locks(rng, quorum.is_some());
+        let mut processes: Vec<_> = (0..rng.between(2, 4))
+            .map(|_| process(rng, locks.len(), lease))
+            .collect();
+        // The others know nothing of the modes.
+        if quorum.is_none() && safety == SafetyMode::Plain && rng.permille(250) {
+            processes[0].neighbour = true;
+        }
+        let mut plan = Self {
+            seed,
+            safety,
+            quorum,
+            replicas,
+            travel: *rng.pick(&[1, 2, 5, 10]),
+            lease,
+            locks,
+            processes,
+            faults: Vec::new(),
+        };
+        plan.faults = faults(rng, &plan);
+        plan
+    }
+}
+
+fn locks(rng: &mut Rng, quorum: bool) -> Vec<Lock> {
+    let counted = u32::try_from(rng.between(1, 3)).unwrap_or(1);
+    let kinds = [
+        Kind::Lock,
+        Kind::Lock,
+        Kind::Fair,
+        Kind::Mutex,
+        Kind::SingleKey,
+        Kind::RedisPy,
+        Kind::ReadWrite,
+        Kind::ReadWrite,
+        Kind::Semaphore(counted),
+        Kind::Permits(counted),
+        Kind::Latch,
+    ];
+    // Usually each name is of one kind: another one gets an error, where that can be seen.
+    let mixed = !quorum && rng.permille(80);
+    let most = if rng.permille(600) && !mixed { 1 } else { 3 };
+    let mut locks: Vec<Lock> = Vec::new();
+    for place in 0..most {
+        let lock = Lock {
+            name: NAMES[if mixed { 0 } else { place }].to_owned(),
+            kind: if quorum {
+                Kind::Mutex
+            } else {
+                *rng.pick(&kinds)
+            },
+        };
+        if !locks.contains(&lock) {
+            locks.push(lock);
+        }
+    }
+    locks
+}
+
+fn process(rng: &mut Rng, locks: usize, lease: u64) -> ProcessPlan {
+    let drift = if rng.permille(300) {
+        rng.between(-4, 4)
+    } else {
+        0
+    };
+    let tasks = (0..rng.between(1, 3)).map(|_| {
+        let acts = rng.between(1, 4);
+        (0..acts).map(|_| act(rng, locks, lease)).collect()
+    });
+    ProcessPlan {
+        drift,
+        neighbour: false,
+        tasks: tasks.collect(),
+    }
+}
+
+fn act(rng: &mut Rng, locks: usize, lease: u64) -> Act {
+    let any = |rng: &mut Rng| usize::try_from(rng.below(locks as u64)).unwrap_or(0);
+    let wait = match rng.below(10) {
+        0..6 => Wait::Forever,
+        6..8 => Wait::AtMost(rng.below(2_000) + 1),
+        8 => Wait::Try,
+        _ => Wait::Dropped(rng.below(300) + 1),
+    };
+    let end = match rng.below(20) {
+        0..14 => End::Release,
+        14..17 => End::Drop,
+        17..19 => End::Extend,
+        _ => End::Evict,
+    };
+    let longest = if rng.permille(500) { 30 } else { 600 };
+    Act {
+        pause: rng.below(longest),
+        lock: any(rng),
+        also: rng.permille(200).then(|| any(rng)),
+        exclusive: rng.permille(500),
+        wait,
+        hold: if rng.permille(800) {
+            rng.below(120)
+        } else {
+            rng.below(lease * 3)
+        },
+        fixed_lease: rng
+            .permille(250)
+            .then(|| (100 + rng.below(1_000)).min(lease)),
+        end,
+    }
+}
+
+fn faults(rng: &mut Rng, plan: &Plan) -> Vec<(u64, Fault)> {
+    let calm = rng.permille(100);
+    let count = if calm { 0 } else { rng.between(1, 4) };
+    let mut faults: Vec<_> = (0..count)
+        .map(|_| (rng.below(2_500), fault(rng, plan)))
+        .collect();
+    faults.sort_by_key(|(at, _)| *at);
+    faults
+}
+
+fn fault(rng: &mut Rng, plan: &Plan) -> Fault {
+    let process = usize::try_from(rng.below(plan.processes.len() as u64)).unwrap_or(0);
+    let node = usize::try_from(rng.below(plan.servers() as u64)).unwrap_or(0);
+    let long = rng.below(plan.lease * 2) + 50;
+    let short = rng.below(600) + 20;
+    // Faults that only servers with replicas have, first.
+    let low = if plan.replicas > 0 { 0 } else { 6 };
+    match rng.between(low, 19) {
+        0 | 1 => Fault::Kill,
+        2 => Fault::Orderly,
+        3 => Fault::Split(long),
+        4 => Fault::Lag(
+            1 + usize::try_from(rng.below(plan.replicas as u64)).unwrap_or(0),
+            short,
+        ),
+        5 => Fault::Misplace(process),
+        6 => Fault::Restart(node, short, rng.permille(500)),
+        7 => Fault::FlushScripts(node),
+        8 => Fault::OutOfMemory(node, short),
+        9 => Fault::LacksReplicas(node, short),
+        10..12 => Fault::Break(process),
+        12..14 => Fault::Stall(process, long),
+        14..16 => Fault::Suspend(process, long),
+        16 => Fault::Sleep(process, long),
+        17 => Fault::SetClock(node, rng.between(-500, 500)),
+        _ => Fault::Die(process),
+    }
+}

@@ -1,0 +1,275 @@
+//! What goes wrong with servers and connections. What happens to processes is done by `process`.
+
+use locktopus_model::redis::Role;
+use locktopus_protocol::ClientError;
+
+use crate::event::{Event, Lasting};
+use crate::node::replid;
+use crate::plan::Fault;
+use crate::world::{MS, World};
+
+impl World {
+    pub(crate) fn fault(&mut self, _number: usize, fault: Fault) {
+        self.trace.say(self.now, || format!("-- {fault:?}"));
+        let primary = self.primaries[0];
+        match fault {
+            Fault::Kill
+                if !self.nodes[primary].is_primary() || self.nodes[primary].replicas.is_empty() =>
+            {
+                return;
+            }
+            Fault::Kill => {
+                self.stop(primary);
+                let (down, found) = (
+                    500 * MS + self.rng.below(2_000 * MS),
+                    30 * MS + self.rng.below(400 * MS),
+                );
+                self.after(found, Event::Promote(primary));
+                self.after(
+                    down + found,
+                    Event::Start {
+                        node: primary,
+                        keeps_data: true,
+                    },
+                );
+            }
+            Fault::Orderly | Fault::Split(_)
+                if !self.nodes[primary].is_primary() || self.best(primary).is_none() =>
+            {
+                return;
+            }
+            Fault::Orderly => self.hand_over(primary),
+            Fault::Split(time) => {
+                self.promote(primary);
+                self.after(time * MS, Event::Over(Lasting::Split(primary)));
+            }
+            Fault::Restart(node, _, _) if !self.nodes[node].up => return,
+            Fault::Restart(node, time, keeps_data) => {
+                self.stop(node);
+                self.after(time * MS, Event::Start { node, keeps_data });
+            }
+            Fault::FlushScripts(node) => self.nodes[node].scripts.clear(),
+            Fault::OutOfMemory(node, time) => {
+                self.nodes[node].server.out_of_memory = true;
+                self.after(time * MS, Event::Over(Lasting::OutOfMemory(node)));
+            }
+            Fault::LacksReplicas(node, time) => {
+                self.nodes[node].server.lacks_replicas = true;
+                self.after(time * MS, Event::Over(Lasting::LacksReplicas(node)));
+            }
+            Fault::Lag(node, time) => {
+                self.nodes[node].lag = time * MS;
+                self.after(time * MS, Event::Over(Lasting::Lag(node)));
+            }
+            Fault::Break(process) => {
+                for link in self.links_of(process) {
+                    self.disconnect(link, "the network");
+                }
+            }
+            Fault::Stall(process, time) => {
+                let until = self.now + time * MS;
+                for link in self.links_of(process) {
+                    let link = &mut self.links[link];
+                    link.stalled_until = link.stalled_until.max(until);
+                }
+            }
+            Fault::SetClock(node, by) => {
+                let node = &mut self.nodes[node];
+                node.skew += by * MS as i64;
+                node.clock_set = true;
+            }
+            Fault::Misplace(process) => {
+                if !self.misplace(process, primary) {
+                    return;
+                }
+            }
+            // They are the runner's.
+            Fault::Suspend(..) | Fault::Sleep(..) | Fault::Die(_) => return,
+        }
+        self.count(fault.name());
+    }
+
+    pub(crate) fn over(&mut self, lasting: Lasting) {
+        self.trace.say(self.now, || format!("-- over: {lasting:?}"));
+        match lasting {
+            Lasting::OutOfMemory(node) => self.nodes[node].server.out_of_memory = false,
+            Lasting::LacksReplicas(node) => self.nodes[node].server.lacks_replicas = false,
+            Lasting::Lag(node) => self.nodes[node].lag = 0,
+            Lasting::Split(node) => {
+                if self.nodes[node].is_primary() && self.primaries[0] != node {
+                    self.demote(node);
+                    for link in self.links_to(node) {
+                        self.disconnect(link, "it is a replica now");
+                    }
+                }
+            }
+            Lasting::Stays(link) => {
+                let (to, group) = (self.links[link].to, self.links[link].group);
+                if to.is_some_and(|to| to != self.primaries[group]) {
+                    self.disconnect(link, "the sentinels name another primary");
+                }
+            }
+        }
+    }
+
+    /// A server stops, and with it everything that it has not written down.
+    fn stop(&mut self, node: usize) {
+        for link in self.links_to(node) {
+            self.disconnect(link, "the server died");
+        }
+        for link in 0..self.links.len() {
+            if self.links[link].listens_at == node {
+                self.stop_listening(link);
+            }
+        }
+        let server = &mut self.nodes[node];
+        server.up = false;
+        server.stream += 1;
+        server.waiting.clear();
+        server.scripts.clear();
+        server.server.listeners.clear();
+        server.server.out_of_memory = false;
+        server.server.lacks_replicas = false;
+    }
+
+    pub(crate) fn start(&mut self, node: usize, keeps_data: bool) {
+        if self.nodes[node].up {
+            return;
+        }
+        self.trace.say(self.now, || {
+            format!("-- n{node} starts, keeps its data: {keeps_data}")
+        });
+        let (id, now) = (self.number(), self.now);
+        let leads = self.primaries.contains(&node);
+        let server = &mut self.nodes[node];
+        server.up = true;
+        server.started = now;
+        server.run_id = id;
+        server.server.replid = replid(id);
+        if !keeps_data {
+            server.server.keys.clear();
+        }
+        if leads {
+            server.server.role = Role::Primary;
+            self.lead(node);
+        } else {
+            self.demote(node);
+        }
+    }
+
+    /// The replica that has heard most of a primary.
+    fn best(&self, primary: usize) -> Option<usize> {
+        let replicas = self.nodes[primary].replicas.keys().copied();
+        let replicas = replicas.filter(|node| self.nodes[*node].up);
+        replicas.max_by_key(|node| (self.nodes[*node].applied, std::cmp::Reverse(*node)))
+    }
+
+    /// The best replica takes over, with what it has.
+    pub(crate) fn promote(&mut self, old: usize) {
+        if self.primaries[0] != old {
+            return;
+        }
+        let Some(new) = self.best(old) else {
+            // None is there: asked again.
+            self.after(100 * MS, Event::Promote(old));
+            return;
+        };
+        let missing = self.nodes[old].offset - self.nodes[new].applied;
+        if missing > 0 {
+            self.count("failover with loss");
+        }
+        self.trace.say(self.now, || {
+            format!("-- n{new} becomes the primary, and misses {missing} writes")
+        });
+        self.take_over(new, old);
+    }
+
+    fn take_over(&mut self, new: usize, old: usize) {
+        let id = self.number();
+        self.primaries[0] = new;
+        let node = &mut self.nodes[new];
+        node.server.role = Role::Primary;
+        node.server.replid = replid(id);
+        node.offset = node.applied;
+        self.nodes[old].stream += 1;
+        self.nodes[old].replicas.clear();
+        self.lead(new);
+        for link in 0..self.links.len() {
+            let learns = 5 * MS + self.rng.below(1_500 * MS);
+            self.after(learns, Event::Over(Lasting::Stays(link)));
+        }
+    }
+
+    /// A new history begins; the others follow it.
+    fn lead(&mut self, node: usize) {
+        self.nodes[node].stream += 1;
+        self.nodes[node].replicas.clear();
+        for other in 0..self.nodes.len() {
+            if other != node
+                && self.nodes[other].up
+                && self.nodes[other].server.role == Role::Replica
+            {
+                self.nodes[other].stream += 1;
+                self.follow(other);
+            }
+        }
+    }
+
+    fn follow(&mut self, node: usize) {
+        let stream = self.nodes[node].stream;
+        let takes = 10 * MS + self.rng.below(200 * MS);
+        self.after(takes, Event::Resync { node, stream });
+    }
+
+    fn demote(&mut self, node: usize) {
+        let server = &mut self.nodes[node];
+        server.server.role = Role::Replica;
+        server.stream += 1;
+        server.replicas.clear();
+        // As Redis does: who waits on a server that becomes a replica is told so.
+        let waiting: Vec<_> = server.waiting.drain(..).collect();
+        for mut waiting in waiting {
+            let told = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
+            waiting.replies.push(Err(ClientError::rejected(told)));
+            self.answer(&waiting.request, waiting.replies);
+        }
+        self.follow(node);
+    }
+
+    /// A replica takes over once it has everything.
+    fn hand_over(&mut self, old: usize) {
+        let Some(new) = self.best(old) else {
+            return;
+        };
+        let (keys, offset) = (self.nodes[old].server.keys.clone(), self.nodes[old].offset);
+        self.nodes[new].server.keys = keys;
+        self.nodes[new].applied = offset;
+        self.trace.say(self.now, || {
+            format!("-- n{new} has everything of n{old}, and becomes the primary")
+        });
+        self.take_over(new, old);
+        self.demote(old);
+    }
+
+    /// The connection that listens is one to a replica.
+    fn misplace(&mut self, process: usize, primary: usize) -> bool {
+        let (Some(replica), Some(link)) =
+            (self.best(primary), self.links_of(process).first().copied())
+        else {
+            return false;
+        };
+        if self.links[link].topics.is_empty() || self.links[link].listens_at != primary {
+            return false;
+        }
+        for topic in self.links[link].topics.clone() {
+            self.uncount(primary, &topic);
+            *self.nodes[replica]
+                .server
+                .listeners
+                .entry(topic)
+                .or_default() += 1;
+        }
+        self.links[link].listens_at = replica;
+        true
+    }
+}

@@ -1,0 +1,54 @@
+//! The shipped client in a simulator: random schedules of the real API, engine, protocol and quorum on modelled servers.
+//!
+//! A [`Plan`] is one schedule as data, drawn from a seed. [`run`] carries it out. Each process has a runtime of its own whose
+//! clock stands still unless the simulator lets it go on, so a process can be stopped, and a seed replays.
+//!
+//! | modules | what is in them |
+//! |---|---|
+//! | `plan`, `draw` | a schedule; one for each seed |
+//! | `run`, `process`, `pace` | runs one; processes, and what time it truly is for them |
+//! | `world`, `event`, `link`, `node` | what is under way; connections; servers |
+//! | `connecting` | how connections break and are made again |
+//! | `serve`, `replication`, `faults` | what servers do; what replicas hear; what goes wrong |
+//! | `client` | what the shipped backend talks to |
+//! | `neighbour` | processes of Redisson and redis-py |
+//! | `task`, `asking`, `held`, `log` | what applications do with locks, and what they saw |
+//! | `judge`, `leftover` | what must never be |
+//! | `shrink`, `report` | cuts a schedule that fails down to what it takes, and shows it
+//! | `flaw` | faults that are planted to see whether the judge notices |
+//!
+//! Layers, lowest first: plan, trace, flaw, event, link, log, node, world, connecting, pace, serve, replication, faults, client,
+//! held, asking, task, neighbour, judge, leftover, process, draw, run, shrink, report.
+
+mod asking;
+mod client;
+mod connecting;
+mod draw;
+mod event;
+mod faults;
+mod flaw;
+mod held;
+mod judge;
+mod leftover;
+mod link;
+mod log;
+mod neighbour;
+mod node;
+mod pace;
+mod plan;
+mod process;
+mod replication;
+mod report;
+mod run;
+mod serve;
+mod shrink;
+mod task;
+mod trace;
+mod world;
+
+pub use flaw::Flaw;
+pub use judge::Violation;
+pub use plan::{Act, End, Fault, Kind, Lock, Plan, ProcessPlan, Wait};
+pub use report::report;
+pub use run::{Outcome, run};
+pub use shrink::shrink;

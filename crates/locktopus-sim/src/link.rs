@@ -1,0 +1,80 @@
+//! The connections of one client, as seen by its process and by the network.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use locktopus_protocol::{Channel, ChannelFlavour, PushEvent};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::event::{Answers, Delivery};
+
+/// Whether a channel is sharded, and its name: as servers count listeners.
+pub(crate) type Topic = (bool, Vec<u8>);
+
+/// What servers count the listeners of a channel by.
+pub(crate) fn topic(channel: &Channel) -> Topic {
+    (
+        channel.flavour == ChannelFlavour::Sharded,
+        channel.name.to_vec(),
+    )
+}
+
+/// One client of one group of servers.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) process: usize,
+    /// The servers that it may connect to: one, or a primary and its replicas.
+    pub(crate) group: usize,
+    /// Where it is connected to, if it is.
+    pub(crate) to: Option<usize>,
+    /// How many times each connection was replaced.
+    pub(crate) epochs: [u64; 3],
+    pub(crate) generation: u64,
+    pub(crate) closed: bool,
+    /// Until when nothing arrives in either direction.
+    pub(crate) stalled_until: u64,
+    /// When the last thing on each connection arrives, there and back: they keep their order.
+    pub(crate) busy_until: [[u64; 2]; 3],
+    /// Calls without an answer yet.
+    pub(crate) pending: BTreeMap<u64, (usize, Answers)>,
+    /// What it listens to, and where.
+    pub(crate) topics: BTreeSet<Topic>,
+    pub(crate) listens_at: usize,
+    pub(crate) events: UnboundedSender<PushEvent>,
+    /// What will reach the process, by when and in which order.
+    pub(crate) inbox: BTreeMap<(u64, u64), Delivery>,
+}
+
+impl Link {
+    pub(crate) fn new(process: usize, group: usize, events: UnboundedSender<PushEvent>) -> Self {
+        Self {
+            process,
+            group,
+            to: None,
+            epochs: [0; 3],
+            generation: 0,
+            closed: false,
+            stalled_until: 0,
+            busy_until: [[0; 2]; 3],
+            pending: BTreeMap::new(),
+            topics: BTreeSet::new(),
+            listens_at: 0,
+            events,
+            inbox: BTreeMap::new(),
+        }
+    }
+
+    /// When something that takes so long arrives, on a connection that keeps its order.
+    pub(crate) fn arrival(&mut self, connection: usize, back: bool, sent: u64, travel: u64) -> u64 {
+        let busy = &mut self.busy_until[connection][usize::from(back)];
+        // What a stalled network has kept comes in a burst.
+        let at = (sent.max(self.stalled_until) + travel).max(*busy + 1);
+        *busy = at;
+        at
+    }
+
+    /// Calls of connections that are gone are never answered.
+    pub(crate) fn forget_calls(&mut self, of: &[usize]) {
+        self.pending
+            .retain(|_, (connection, _)| !of.contains(connection));
+    }
+}

@@ -1,0 +1,58 @@
+//! What applications saw.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use locktopus_core::lock;
+
+/// One hold of one lock, as its holder saw it. Times are true ones in µs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hold {
+    pub(crate) process: usize,
+    pub(crate) task: usize,
+    pub(crate) lock: usize,
+    pub(crate) exclusive: bool,
+    pub(crate) permits: u32,
+    pub(crate) token: Option<u64>,
+    pub(crate) asked: u64,
+    pub(crate) from: u64,
+    /// The last time at which the guard was found valid.
+    pub(crate) valid: u64,
+}
+
+/// An administrator took a lock away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Evicted {
+    pub(crate) lock: usize,
+    pub(crate) begun: u64,
+    /// When it was known that somebody had held it, and does not any more.
+    pub(crate) done: Option<u64>,
+}
+
+/// Everything that applications saw in one run.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    pub(crate) holds: Vec<Hold>,
+    pub(crate) evicted: Vec<Evicted>,
+    /// Acts that failed: when they began, when they failed, who, and how.
+    pub(crate) failed: Vec<(u64, u64, usize, usize, String)>,
+    /// What each task does now.
+    pub(crate) doing: BTreeMap<(usize, usize), String>,
+    /// Processes that have ended in order.
+    pub(crate) ended: Vec<usize>,
+    pub(crate) counts: BTreeMap<&'static str, u64>,
+}
+
+/// Shared by all tasks of all processes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Notes>>);
+
+impl Log {
+    pub(crate) fn with<T>(&self, change: impl FnOnce(&mut Notes) -> T) -> T {
+        change(&mut lock(&self.0))
+    }
+
+    pub(crate) fn count(&self, what: &'static str) {
+        self.with(|notes| *notes.counts.entry(what).or_default() += 1);
+    }
+}

@@ -1,0 +1,83 @@
+//! One simulated server: the modelled one, its clock, the scripts that it knows, and what it has sent to its replicas.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use locktopus_model::redis::{Role, Server};
+
+use crate::event::Waiting;
+
+/// A server of the world.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) server: Server,
+    /// It runs, and answers.
+    pub(crate) up: bool,
+    /// Digests of the scripts in its cache.
+    pub(crate) scripts: BTreeSet<String>,
+    /// How far its clock is from true time, in µs.
+    pub(crate) skew: i64,
+    /// Its clock was set: what it showed before does not count.
+    pub(crate) clock_set: bool,
+    /// How much it has written since it became a primary.
+    pub(crate) offset: u64,
+    /// Grows whenever the stream to its replicas begins anew, and whenever it begins to follow somebody else.
+    pub(crate) stream: u64,
+    /// Its replicas, and up to where each has confirmed.
+    pub(crate) replicas: BTreeMap<usize, u64>,
+    /// How far it follows its primary: what a failover goes by.
+    pub(crate) applied: u64,
+    /// How much later than others it hears of what its primary did, in µs.
+    pub(crate) lag: u64,
+    /// When the last thing that was sent to it arrives.
+    pub(crate) stream_busy_until: u64,
+    /// Pipelines that wait for replicas, and those behind them.
+    pub(crate) waiting: VecDeque<Waiting>,
+    /// When it was started last.
+    pub(crate) started: u64,
+    pub(crate) run_id: u64,
+}
+
+/// True time 0, on a server's clock in µs.
+const EPOCH: i64 = 1_700_000_000_000_000;
+
+impl Node {
+    pub(crate) fn new(number: usize, role: Role) -> Self {
+        let mut server = Server::default();
+        server.role = role;
+        server.replid = replid(number as u64);
+        Self {
+            server,
+            up: true,
+            scripts: BTreeSet::new(),
+            skew: 0,
+            clock_set: false,
+            offset: 0,
+            stream: 0,
+            replicas: BTreeMap::new(),
+            applied: 0,
+            lag: 0,
+            stream_busy_until: 0,
+            waiting: VecDeque::new(),
+            started: 0,
+            run_id: number as u64,
+        }
+    }
+
+    /// Its clock shows what it should at this true time. Scripts push it by a microsecond for each command.
+    pub(crate) fn set_time(&mut self, now: u64) {
+        let shown = EPOCH + now as i64 + self.skew;
+        if shown > self.server.clock || self.clock_set {
+            self.server.clock = shown;
+            self.clock_set = false;
+        }
+    }
+
+    pub(crate) fn is_primary(&self) -> bool {
+        self.up && self.server.role == Role::Primary
+    }
+}
+
+/// A replication id of which there is only one.
+pub(crate) fn replid(number: u64) -> String {
+    format!("{:040x}", u128::from(number) + 0xabc_0000)
+}

@@ -1,0 +1,286 @@
+//! What servers do with requests: commands, scripts, waiting for replicas, subscriptions.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use locktopus_model::lua::Interpreter;
+use locktopus_model::redis::{Published, Reply as Told, Role};
+use locktopus_protocol::{ClientError, PushEvent, Reply, scripts};
+
+use crate::event::{Call, Delivery, Event, LISTENING, Request, Waiting};
+use crate::link::topic;
+use crate::world::{MS, World};
+
+thread_local! {
+    /// Keeps nothing between calls but compiled scripts.
+    static LUA: Interpreter = Interpreter::new().expect("an embedded Lua starts");
+    static SCRIPTS: OnceCell<BTreeMap<&'static str, (&'static str, &'static str)>> = const { OnceCell::new() };
+}
+
+/// The name and the text of the script with this digest.
+pub(crate) fn known_script(digest: &str) -> Option<(&'static str, &'static str)> {
+    SCRIPTS.with(|known| {
+        let known = known.get_or_init(|| {
+            let all = scripts::all();
+            all.map(|script| (script.digest(), (script.name, script.source)))
+                .collect()
+        });
+        known.get(digest).copied()
+    })
+}
+
+fn script_of(text: &str) -> Option<(&'static str, &'static str)> {
+    let found = scripts::all().find(|script| script.source == text)?;
+    Some((found.name, found.digest()))
+}
+
+fn text(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes).replace(char::is_control, " ");
+    text.chars().take(90).collect()
+}
+
+impl World {
+    /// Runs the commands of a request from the first that has no answer yet.
+    pub(crate) fn run(&mut self, request: Request, mut replies: Vec<Result<Reply, ClientError>>) {
+        let Call::Commands(commands) = &request.call else {
+            return;
+        };
+        for command in &commands[replies.len()..] {
+            if command[0] == b"WAIT" {
+                self.begin_wait(Waiting {
+                    request,
+                    replies,
+                    wait: None,
+                });
+                return;
+            }
+            let reply = self.command(request.node, request.link, command);
+            replies.push(reply);
+        }
+        self.answer(&request, replies);
+    }
+
+    fn command(
+        &mut self,
+        number: usize,
+        link: usize,
+        words: &[Vec<u8>],
+    ) -> Result<Reply, ClientError> {
+        let process = self.links[link].process;
+        self.nodes[number].set_time(self.now);
+        let (what, answer) = match words[0].as_slice() {
+            b"EVALSHA" => self.evalsha(number, words),
+            b"EVAL" => self.eval(number, words),
+            b"ROLE" => ("ROLE", self.role(number)),
+            b"INFO" => ("INFO", self.info(number, words)),
+            _ => {
+                let answer = self.nodes[number].server.command(words);
+                ("", answer.unwrap_or_else(|lacking| panic!("{lacking}")))
+            }
+        };
+        self.trace.say(self.now, || {
+            let words: Vec<_> = words
+                .iter()
+                .skip(if what.is_empty() { 0 } else { 2 })
+                .map(|word| text(word))
+                .collect();
+            format!(
+                "p{process} n{number} {what} {} => {}",
+                words.join(" "),
+                shown(&answer)
+            )
+        });
+        self.spread(number);
+        match answer {
+            Told::Error(line) => Err(ClientError::rejected(&line)),
+            reply => Ok(as_reply(reply)),
+        }
+    }
+
+    fn evalsha(&mut self, number: usize, words: &[Vec<u8>]) -> (&'static str, Told) {
+        let digest = String::from_utf8_lossy(&words[1]).into_owned();
+        match known_script(&digest) {
+            Some((name, source)) if self.nodes[number].scripts.contains(&digest) => {
+                (name, self.script(number, name, source, words))
+            }
+            _ => {
+                self.count("NOSCRIPT");
+                (
+                    "EVALSHA",
+                    Told::Error("NOSCRIPT No matching script.".to_owned()),
+                )
+            }
+        }
+    }
+
+    fn eval(&mut self, number: usize, words: &[Vec<u8>]) -> (&'static str, Told) {
+        let source = String::from_utf8_lossy(&words[1]).into_owned();
+        let Some((name, digest)) = script_of(&source) else {
+            return ("EVAL", self.script(number, "eval", &source, words));
+        };
+        self.nodes[number].scripts.insert(digest.to_owned());
+        (name, self.script(number, name, &source, words))
+    }
+
+    fn script(
+        &mut self,
+        number: usize,
+        name: &'static str,
+        source: &str,
+        words: &[Vec<u8>],
+    ) -> Told {
+        let count = std::str::from_utf8(&words[2])
+            .ok()
+            .and_then(|count| count.parse().ok());
+        let (keys, arguments) = words[3..].split_at(count.unwrap_or(0));
+        self.count(name);
+        let flaw = self.flaw;
+        let source = match flaw {
+            Some(flaw) => flaw.changes(name, source),
+            None => source.into(),
+        };
+        let server = &mut self.nodes[number].server;
+        if flaw.is_some_and(|flaw| flaw.forgets(name, server.clock)) {
+            server.keys.clear();
+        }
+        let evaluated = LUA.with(|lua| lua.eval(server, &lua.load(&source)?, keys, arguments));
+        let reply = evaluated
+            .unwrap_or_else(|lacking| panic!("{name}: {lacking}"))
+            .reply;
+        match flaw {
+            Some(flaw) => flaw.answers(name, reply),
+            None => reply,
+        }
+    }
+
+    /// Everybody who is to hear of what a server has just done: listeners, and replicas.
+    fn spread(&mut self, number: usize) {
+        let node = &mut self.nodes[number];
+        let (changes, published) = (node.server.take_changes(), node.server.take_published());
+        self.publish(number, &published);
+        let node = &mut self.nodes[number];
+        if node.server.role != Role::Primary || (changes.is_empty() && published.is_empty()) {
+            return;
+        }
+        node.offset += 1;
+        let (stream, offset) = (node.stream, node.offset);
+        let replicas: Vec<_> = node.replicas.keys().copied().collect();
+        for to in replicas {
+            let travel = self.travels() + self.nodes[to].lag;
+            let replica = &mut self.nodes[to];
+            // They hear of everything in order.
+            let at = (self.now + travel).max(replica.stream_busy_until + 1);
+            replica.stream_busy_until = at;
+            let (changes, published) = (changes.clone(), published.clone());
+            self.at(
+                at,
+                Event::Replicate {
+                    from: number,
+                    to,
+                    stream,
+                    offset,
+                    changes,
+                    published,
+                },
+            );
+        }
+    }
+
+    /// Those who listen at this server hear.
+    pub(crate) fn publish(&mut self, number: usize, published: &[Published]) {
+        for message in published {
+            let topic = (message.sharded, message.channel.clone());
+            for link in 0..self.links.len() {
+                if self.links[link].listens_at != number
+                    || !self.links[link].topics.contains(&topic)
+                {
+                    continue;
+                }
+                let travel = self.travels();
+                let at = self.links[link].arrival(LISTENING, true, self.now, travel);
+                let event = PushEvent::Message {
+                    channel: Bytes::from(message.channel.clone()),
+                    payload: Bytes::from(message.message.clone()),
+                };
+                let epoch = self.listening_epoch(link);
+                self.deliver(link, at, Delivery::Push { epoch, event });
+            }
+        }
+    }
+
+    fn role(&self, number: usize) -> Told {
+        let node = &self.nodes[number];
+        match node.server.role {
+            Role::Primary => Told::Array(vec![
+                Told::Bulk(b"master".to_vec()),
+                Told::Int(1),
+                Told::Array(vec![Told::Array(Vec::new()); node.replicas.len()]),
+            ]),
+            Role::Replica => Told::Array(vec![Told::Bulk(b"slave".to_vec())]),
+        }
+    }
+
+    fn info(&mut self, number: usize, words: &[Vec<u8>]) -> Told {
+        let node = &mut self.nodes[number];
+        if words.get(1).is_some_and(|section| section == b"server") {
+            let seconds = (self.now - node.started) / MS / 1_000;
+            return Told::Bulk(
+                format!(
+                    "run_id:{:040x}\r\nuptime_in_seconds:{seconds}\r\n",
+                    node.run_id
+                )
+                .into_bytes(),
+            );
+        }
+        node.server
+            .command(words)
+            .unwrap_or_else(|lacking| panic!("{lacking}"))
+    }
+
+    pub(crate) fn subscribe(&mut self, request: &Request) {
+        let Request { link, node, .. } = *request;
+        let Call::Subscribe(channels) = &request.call else {
+            return;
+        };
+        // Adapters ask for the role first, and take a replica for a failed connection.
+        if !self.nodes[node].is_primary() {
+            self.disconnect(link, "a replica was subscribed on");
+            return;
+        }
+        if self.links[link].listens_at != node {
+            self.stop_listening(link);
+            self.links[link].listens_at = node;
+        }
+        for topic in channels.iter().map(topic) {
+            if self.links[link].topics.insert(topic.clone()) {
+                *self.nodes[node].server.listeners.entry(topic).or_default() += 1;
+            }
+        }
+        self.count("subscribed");
+        self.answer(request, vec![Ok(Reply::Nil)]);
+    }
+}
+
+fn shown(reply: &Told) -> String {
+    match reply {
+        Told::Nil => "nil".to_owned(),
+        Told::Int(number) => number.to_string(),
+        Told::Bulk(bytes) => text(bytes),
+        Told::Status(line) | Told::Error(line) => line.clone(),
+        Told::Array(items) => {
+            let items: Vec<_> = items.iter().map(shown).collect();
+            format!("[{}]", items.join(", "))
+        }
+    }
+}
+
+fn as_reply(reply: Told) -> Reply {
+    match reply {
+        Told::Nil => Reply::Nil,
+        Told::Int(number) => Reply::Int(number),
+        Told::Bulk(bytes) => Reply::Bytes(bytes.into()),
+        Told::Status(text) | Told::Error(text) => Reply::Bytes(text.into()),
+        Told::Array(items) => Reply::Array(items.into_iter().map(as_reply).collect()),
+    }
+}

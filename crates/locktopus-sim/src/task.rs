@@ -1,0 +1,286 @@
+//! What a task of a process does: it takes locks by the interface that everybody uses, works under them, and writes down
+//! what it saw.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktopus_core::{LockError, LockRequest, Locktopus, MultiLock, MutexProfile};
+use tokio::time::{sleep, timeout};
+
+use crate::asking::{asked, busy, within};
+use crate::held::Held;
+use crate::log::{Evicted, Hold, Log};
+use crate::pace::{Pace, millis};
+use crate::plan::{Act, End, Kind, Plan, Wait};
+
+/// How often work under a lock looks whether it is still held.
+const LOOK: u64 = 7;
+
+/// One task.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    pub(crate) process: usize,
+    pub(crate) number: usize,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) locks: Locktopus,
+    pub(crate) log: Log,
+    pub(crate) pace: Pace,
+}
+
+impl Task {
+    pub(crate) async fn run(self) {
+        let acts = self.plan.processes[self.process].tasks[self.number].clone();
+        for (number, act) in acts.into_iter().enumerate() {
+            sleep(millis(act.pause)).await;
+            self.doing(format!("act {number}: {act:?}"));
+            let begun = self.pace.now();
+            if let Err(error) = self.act(&act).await {
+                if error.other_kind().is_some() {
+                    self.log.count("in use as another kind");
+                    continue;
+                }
+                let (now, who) = (self.pace.now(), (self.process, self.number));
+                self.log.count("failed acts");
+                let wait = act.wait;
+                self.log.with(|notes| {
+                    notes
+                        .failed
+                        .push((begun, now, who.0, who.1, format!("{wait:?}: {error}")));
+                });
+            }
+        }
+        self.log
+            .with(|notes| notes.doing.remove(&(self.process, self.number)));
+    }
+
+    fn doing(&self, what: String) {
+        self.log
+            .with(|notes| notes.doing.insert((self.process, self.number), what));
+    }
+
+    async fn act(&self, act: &Act) -> Result<(), LockError> {
+        let asked = self.pace.now();
+        if self.plan.locks[act.lock].kind == Kind::Latch {
+            return self.latch(act).await;
+        }
+        if act.end == End::Evict {
+            sleep(millis(act.hold)).await;
+            self.evict(act).await;
+            return Ok(());
+        }
+        let Some(held) = self.take(act).await? else {
+            self.log.count("not granted");
+            return Ok(());
+        };
+        self.log.count(kind_name(&self.plan, act));
+        let mut used = vec![act.lock];
+        used.extend(self.together(act));
+        let holds: Vec<_> = used
+            .iter()
+            .map(|lock| self.note(act, *lock, &held, asked))
+            .collect();
+        let mut worked = 0;
+        while worked < act.hold && self.is_valid(&held, &holds) {
+            let step = LOOK.min(act.hold - worked);
+            sleep(millis(step)).await;
+            let half = (worked..worked + step).contains(&(act.hold / 2));
+            worked += step;
+            if act.end == End::Extend && half {
+                self.log.count("extend");
+                let lease = act.fixed_lease.unwrap_or(self.plan.lease);
+                // What it says shows in the next look.
+                let _ = held.extend(millis(lease)).await;
+            }
+        }
+        self.is_valid(&held, &holds);
+        self.doing(format!("ends {act:?}"));
+        if act.end == End::Drop {
+            drop(held);
+            return Ok(());
+        }
+        if held.release().await.is_ok() {
+            self.log.count("released");
+        }
+        Ok(())
+    }
+
+    fn note(&self, act: &Act, lock: usize, held: &Held, asked: u64) -> usize {
+        let now = self.pace.now();
+        let exclusive = match self.plan.locks[lock].kind {
+            Kind::Semaphore(_) | Kind::Permits(_) => false,
+            Kind::ReadWrite => act.exclusive,
+            _ => true,
+        };
+        let hold = Hold {
+            process: self.process,
+            task: self.number,
+            lock,
+            exclusive,
+            permits: permits(&self.plan, act),
+            token: held.token(&self.plan.locks[lock].name),
+            asked,
+            from: now,
+            valid: now,
+        };
+        self.log.with(|notes| {
+            notes.holds.push(hold);
+            notes.holds.len() - 1
+        })
+    }
+
+    /// Looks at the guard, as work does before each side effect.
+    fn is_valid(&self, held: &Held, holds: &[usize]) -> bool {
+        let valid = held.is_valid();
+        if valid {
+            let now = self.pace.now();
+            self.log
+                .with(|notes| holds.iter().for_each(|hold| notes.holds[*hold].valid = now));
+        } else {
+            self.log.count("told that it is lost");
+        }
+        valid
+    }
+
+    /// As an administrator, takes the lock away from whoever holds it.
+    async fn evict(&self, act: &Act) {
+        let lock = &self.plan.locks[act.lock];
+        let (name, reason) = (lock.name.as_str(), "it was planned");
+        let begun = self.pace.now();
+        let place = self.log.with(|notes| {
+            let evicted = Evicted {
+                lock: act.lock,
+                begun,
+                done: None,
+            };
+            notes.evicted.push(evicted);
+            notes.evicted.len() - 1
+        });
+        let eviction = match lock.kind {
+            Kind::Fair => self.locks.fair_lock(name).force_release(reason).await,
+            Kind::ReadWrite => self.locks.rw_lock(name).force_release(reason).await,
+            Kind::Lock | Kind::Mutex | Kind::SingleKey | Kind::RedisPy => {
+                self.request(act.lock).force_release(reason).await
+            }
+            Kind::Semaphore(_) | Kind::Permits(_) | Kind::Latch => return,
+        };
+        // It may come to nothing, while something is wrong.
+        if eviction.is_ok_and(|eviction| !eviction.evicted.is_empty()) {
+            self.log.count("evict");
+            let now = self.pace.now();
+            self.log.with(|notes| notes.evicted[place].done = Some(now));
+        }
+    }
+
+    /// The other lock of an act, if both can be taken together.
+    fn together(&self, act: &Act) -> Option<usize> {
+        let alone = |lock: usize| {
+            matches!(
+                self.plan.locks[lock].kind,
+                Kind::Lock | Kind::Mutex | Kind::Fair
+            )
+        };
+        let also = act.also.filter(|also| *also != act.lock)?;
+        let names = [act.lock, also].map(|lock| &self.plan.locks[lock].name);
+        (alone(act.lock) && alone(also) && names[0] != names[1]).then_some(also)
+    }
+
+    async fn take(&self, act: &Act) -> Result<Option<Held>, LockError> {
+        if let Some(also) = self.together(act) {
+            return self.take_both(act, also).await;
+        }
+        let lock = &self.plan.locks[act.lock];
+        let name = lock.name.as_str();
+        let permits = permits(&self.plan, act);
+        match lock.kind {
+            Kind::ReadWrite if act.exclusive => asked(self.locks.rw_lock(name).write(), act).await,
+            Kind::ReadWrite => asked(self.locks.rw_lock(name).read(), act).await,
+            Kind::Semaphore(total) => {
+                let semaphore = self.locks.semaphore(name);
+                semaphore.initialise(total).await?;
+                asked(semaphore.permits(permits), act).await
+            }
+            Kind::Permits(total) => {
+                let semaphore = self.locks.permit_semaphore(name);
+                semaphore.initialise(total).await?;
+                asked(semaphore.permits(permits), act).await
+            }
+            _ => asked(self.request(act.lock), act).await,
+        }
+    }
+
+    fn request(&self, lock: usize) -> LockRequest {
+        let lock = &self.plan.locks[lock];
+        let name = lock.name.as_str();
+        match lock.kind {
+            Kind::Fair => self.locks.fair_lock(name),
+            Kind::Mutex => self.locks.mutex(name),
+            Kind::SingleKey => self.locks.mutex_as(name, MutexProfile::single_key()),
+            Kind::RedisPy => self.locks.mutex_as(name, MutexProfile::redis_py()),
+            _ => self.locks.lock(name),
+        }
+    }
+
+    async fn take_both(&self, act: &Act, also: usize) -> Result<Option<Held>, LockError> {
+        self.log.count("group");
+        let group = MultiLock::new()
+            .add(self.request(act.lock))
+            .add(self.request(also));
+        let group = match act.fixed_lease {
+            Some(lease) => group.fixed_lease(millis(lease)),
+            None => group,
+        };
+        match act.wait {
+            Wait::Try => Ok(group.try_acquire().await?.map(Held::Several)),
+            Wait::Forever => Ok(Some(Held::Several(group.acquire().await?))),
+            Wait::AtMost(most) => busy(
+                group
+                    .wait_at_most(millis(most))
+                    .acquire()
+                    .await
+                    .map(Held::Several),
+            ),
+            Wait::Dropped(after) => within(after, group.acquire())
+                .await
+                .map(|held| held.map(Held::Several)),
+        }
+    }
+
+    async fn latch(&self, act: &Act) -> Result<(), LockError> {
+        let latch = self.locks.latch(self.plan.locks[act.lock].name.as_str());
+        self.log.count("latch");
+        if act.exclusive {
+            latch.initialise(1).await?;
+            sleep(millis(act.hold)).await;
+            latch.count_down().await?;
+        } else {
+            let most: Duration = millis(act.hold * 10);
+            // Nobody may count it down.
+            if let Ok(waited) = timeout(most, latch.wait()).await {
+                waited?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn permits(plan: &Plan, act: &Act) -> u32 {
+    match plan.locks[act.lock].kind {
+        Kind::Semaphore(total) | Kind::Permits(total) if act.exclusive => total.min(2),
+        _ => 1,
+    }
+}
+
+fn kind_name(plan: &Plan, act: &Act) -> &'static str {
+    match plan.locks[act.lock].kind {
+        Kind::Lock => "held: lock",
+        Kind::Fair => "held: fair lock",
+        Kind::Mutex => "held: mutex",
+        Kind::SingleKey => "held: single key",
+        Kind::RedisPy => "held: as redis-py",
+        Kind::ReadWrite if act.exclusive => "held: write lock",
+        Kind::ReadWrite => "held: read lock",
+        Kind::Semaphore(_) => "held: semaphore",
+        Kind::Permits(_) => "held: permits",
+        Kind::Latch => "latch",
+    }
+}

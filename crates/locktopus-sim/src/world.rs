@@ -1,0 +1,266 @@
+//! Everything outside the processes: servers, the network, and what is under way. Time passes here as events happen.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use locktopus_model::Rng;
+use locktopus_model::redis::Role;
+use locktopus_protocol::{ClientError, PushEvent, Reply};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::event::{ASKING, Answers, BLOCKING, Call, Delivery, Event, LISTENING, Request};
+use crate::flaw::Flaw;
+use crate::link::{Link, topic};
+use crate::node::Node;
+use crate::plan::Plan;
+use crate::trace::Trace;
+
+pub(crate) type Shared = Arc<Mutex<World>>;
+
+pub(crate) const MS: u64 = 1_000;
+
+#[derive(Debug)]
+pub(crate) struct World {
+    /// True time in µs.
+    pub(crate) now: u64,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) links: Vec<Link>,
+    /// The primary of each group, as sentinels tell.
+    pub(crate) primaries: Vec<usize>,
+    /// The least that a message takes, in µs.
+    pub(crate) travel: u64,
+    pub(crate) rng: Rng,
+    pub(crate) trace: Trace,
+    pub(crate) counts: BTreeMap<&'static str, u64>,
+    pub(crate) flaw: Option<Flaw>,
+    queue: BTreeMap<(u64, u64), Event>,
+    numbers: u64,
+}
+
+impl World {
+    pub(crate) fn new(plan: &Plan, flaw: Option<Flaw>, trace: bool) -> Self {
+        let alone = plan.quorum.is_some();
+        let role = |number| {
+            if alone || number == 0 {
+                Role::Primary
+            } else {
+                Role::Replica
+            }
+        };
+        let mut nodes: Vec<_> = (0..plan.servers())
+            .map(|number| Node::new(number, role(number)))
+            .collect();
+        let groups = plan.quorum.unwrap_or(1);
+        if !alone {
+            let replicas = 1..nodes.len();
+            nodes[0].replicas = replicas.map(|number| (number, 0)).collect();
+        }
+        let mut world = Self {
+            now: 0,
+            nodes,
+            links: Vec::new(),
+            primaries: (0..groups).collect(),
+            travel: plan.travel * MS,
+            rng: Rng::new(plan.seed),
+            trace: Trace::new(trace),
+            counts: BTreeMap::new(),
+            flaw,
+            queue: BTreeMap::new(),
+            numbers: 1_000,
+        };
+        for (number, (at, fault)) in plan.faults.iter().enumerate() {
+            world.at(at * MS, Event::Fault(number, *fault));
+        }
+        world
+    }
+
+    /// A number that nothing else has.
+    pub(crate) fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    pub(crate) fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    pub(crate) fn at(&mut self, time: u64, event: Event) {
+        let number = self.number();
+        self.queue.insert((time, number), event);
+    }
+
+    pub(crate) fn after(&mut self, time: u64, event: Event) {
+        self.at(self.now + time, event);
+    }
+
+    /// How long a message takes: usually little more than the least.
+    pub(crate) fn travels(&mut self) -> u64 {
+        let more = if self.rng.permille(50) { 20 } else { 2 };
+        self.travel + self.rng.below(self.travel * more)
+    }
+
+    /// A client of a group of servers; it connects as soon as it can.
+    pub(crate) fn join(
+        &mut self,
+        process: usize,
+        group: usize,
+        events: UnboundedSender<PushEvent>,
+    ) -> usize {
+        self.links.push(Link::new(process, group, events));
+        let link = self.links.len() - 1;
+        self.links[link].to = Some(self.primaries[group]);
+        self.links[link].generation = 1;
+        link
+    }
+
+    /// A process sends a call at `now`. `false`: there is no connection to send it on.
+    pub(crate) fn send(
+        &mut self,
+        link: usize,
+        connection: usize,
+        now: u64,
+        call: Call,
+        answers: Option<Answers>,
+    ) -> bool {
+        let travel = self.travels();
+        let number = self.number();
+        let from = &mut self.links[link];
+        let (Some(node), false) = (from.to, from.closed) else {
+            return false;
+        };
+        let at = from.arrival(connection, false, now, travel);
+        let epoch = from.epochs[connection];
+        if let Some(answers) = answers {
+            from.pending.insert(number, (connection, answers));
+        }
+        let request = Request {
+            link,
+            connection,
+            epoch,
+            node,
+            number,
+            call,
+        };
+        self.at(at, Event::Arrive(request));
+        true
+    }
+
+    /// Answers travel back, unless the connection is gone by then.
+    pub(crate) fn answer(&mut self, request: &Request, replies: Vec<Result<Reply, ClientError>>) {
+        let Request {
+            link,
+            connection,
+            epoch,
+            number,
+            ..
+        } = *request;
+        let travel = self.travels();
+        let at = self.links[link].arrival(connection, true, self.now, travel);
+        let answer = Delivery::Answer {
+            connection,
+            epoch,
+            number,
+            replies,
+        };
+        self.deliver(link, at, answer);
+    }
+
+    pub(crate) fn deliver(&mut self, link: usize, at: u64, delivery: Delivery) {
+        let number = self.number();
+        self.links[link].inbox.insert((at, number), delivery);
+    }
+
+    /// Whether an answer may still be given to the process.
+    pub(crate) fn expects(&self, link: usize, connection: usize, epoch: u64) -> bool {
+        self.links[link].epochs[connection] == epoch
+    }
+
+    /// Everything that happens up to a moment.
+    pub(crate) fn run_until(&mut self, until: u64) {
+        while let Some(entry) = self.queue.first_entry() {
+            let (at, _) = *entry.key();
+            if at >= until {
+                break;
+            }
+            let event = entry.remove();
+            self.now = self.now.max(at);
+            self.happen(event);
+        }
+        self.now = until;
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrive(request) => self.arrive(request),
+            Event::Replicate {
+                from,
+                to,
+                stream,
+                offset,
+                changes,
+                published,
+            } => {
+                self.replicate(from, to, stream, offset, changes, published);
+            }
+            Event::Confirm {
+                from,
+                to,
+                stream,
+                offset,
+            } => self.confirm(from, to, stream, offset),
+            Event::WaitOver(node) => self.look_at_waits(node),
+            Event::Promote(node) => self.promote(node),
+            Event::Resync { node, stream } => self.resync(node, stream),
+            Event::Start { node, keeps_data } => self.start(node, keeps_data),
+            Event::Connect(link) => self.connect(link),
+            Event::Fault(number, fault) => self.fault(number, fault),
+            Event::Over(lasting) => self.over(lasting),
+        }
+    }
+
+    /// A request has reached its server.
+    fn arrive(&mut self, request: Request) {
+        let current = self.links[request.link].epochs[request.connection] == request.epoch;
+        // What was on its way when its connection broke may run, or not.
+        if !self.nodes[request.node].up {
+            if current {
+                self.disconnect(request.link, "nobody is there");
+            }
+            return;
+        }
+        if !current && self.rng.permille(500) {
+            return;
+        }
+        if current && request.connection == BLOCKING && self.is_blocked(&request) {
+            self.wait_behind(request);
+            return;
+        }
+        match &request.call {
+            Call::Commands(_) => self.run(request, Vec::new()),
+            Call::Subscribe(_) if !current => {}
+            Call::Subscribe(_) => self.subscribe(&request),
+            Call::Unsubscribe(channels) => {
+                let node = request.node;
+                for topic in channels.iter().map(topic) {
+                    if self.links[request.link].topics.remove(&topic) {
+                        self.uncount(node, &topic);
+                    }
+                }
+            }
+        }
+    }
+
+    /// An adapter gave up on a connection and replaces it.
+    pub(crate) fn replace(&mut self, link: usize) {
+        let link = &mut self.links[link];
+        for connection in [ASKING, BLOCKING] {
+            link.epochs[connection] += 1;
+        }
+        link.generation += 1;
+        link.forget_calls(&[ASKING, BLOCKING]);
+    }
+
+    pub(crate) fn listening_epoch(&self, link: usize) -> u64 {
+        self.links[link].epochs[LISTENING]
+    }
+}

@@ -1,0 +1,157 @@
+//! Random schedules of the shipped client on simulated servers.
+//!
+//! `LOCKTOPUS_SIM_SCHEDULES=100000` runs more of them, `LOCKTOPUS_SIM_FROM` begins at another seed, and
+//! `LOCKTOPUS_SIM_SEED=7` runs one, and prints what happens in it.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use locktopus_sim::{Plan, report, run};
+
+const SCHEDULES: u64 = 300;
+
+/// What every run must have come across.
+const SEEN: [&str; 43] = [
+    "NOSCRIPT",
+    "WAIT",
+    "clock set",
+    "connections broken",
+    "evict",
+    "extend",
+    "failover with loss",
+    "group",
+    "group_acquire",
+    "held: fair lock",
+    "held: lock",
+    "held: mutex",
+    "held: permits",
+    "held: read lock",
+    "held: Redisson",
+    "held: redis-py",
+    "held: semaphore",
+    "held: single key",
+    "held: write lock",
+    "in use as another kind",
+    "kill",
+    "latch",
+    "latch_read",
+    "lock_extend",
+    "machine asleep",
+    "misplaced subscription noticed",
+    "network stalled",
+    "not granted",
+    "orderly failover",
+    "out of memory",
+    "permits_counter",
+    "process dead",
+    "process stopped",
+    "quarantined_lock_acquire",
+    "released",
+    "replica lags",
+    "replicas lacking",
+    "restart with data",
+    "restart without data",
+    "scripts flushed",
+    "split brain",
+    "subscribed",
+    "told that it is lost",
+];
+
+fn number(variable: &str) -> Option<u64> {
+    let value = std::env::var(variable).ok()?;
+    Some(
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{variable}={value} is no number")),
+    )
+}
+
+/// What came of many schedules.
+#[derive(Default)]
+struct All {
+    counts: BTreeMap<&'static str, u64>,
+    took: u64,
+    failed: Vec<u64>,
+}
+
+/// Runs so many schedules, as many at a time as there are processors.
+fn all(first: u64, schedules: u64) -> All {
+    let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let (next, all) = (AtomicU64::new(first), Mutex::new(All::default()));
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= first + schedules {
+                return;
+            }
+            let outcome = run(&Plan::draw(seed), None, false);
+            let mut all = all.lock().expect("no schedule panics by itself");
+            all.took += outcome.took;
+            for (what, times) in outcome.counts {
+                *all.counts.entry(what).or_insert(0) += times;
+            }
+            if !outcome.violations.is_empty() {
+                println!("seed {seed}: {:#?}", outcome.violations);
+                all.failed.push(seed);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(work);
+        }
+    });
+    all.into_inner().expect("no schedule panics by itself")
+}
+
+#[test]
+fn a_seed_replays() {
+    for seed in 0..25 {
+        let plan = Plan::draw(seed);
+        let (one, other) = (run(&plan, None, true), run(&plan, None, true));
+        for (line, again) in one.trace.iter().zip(&other.trace) {
+            assert_eq!(line, again, "seed {seed}");
+        }
+        assert_eq!(one, other, "seed {seed}");
+        assert!(!one.trace.is_empty());
+    }
+}
+
+#[test]
+fn simulation() {
+    if let Some(seed) = number("LOCKTOPUS_SIM_SEED") {
+        let plan = Plan::draw(seed);
+        let outcome = run(&plan, None, true);
+        println!("{plan:#?}\n{}", outcome.trace.join("\n"));
+        assert!(outcome.violations.is_empty(), "{}", report(&plan, None));
+        return;
+    }
+    let first = number("LOCKTOPUS_SIM_FROM").unwrap_or(0);
+    let schedules = number("LOCKTOPUS_SIM_SCHEDULES").unwrap_or(SCHEDULES);
+    assert!(schedules > 0, "no schedule was asked for");
+    let All {
+        counts,
+        took,
+        mut failed,
+    } = all(first, schedules);
+    failed.sort_unstable();
+    if let Some(seed) = failed.first() {
+        panic!(
+            "{} of {schedules} schedules failed: {failed:?}\n{}",
+            failed.len(),
+            report(&Plan::draw(*seed), None)
+        );
+    }
+    println!(
+        "{schedules} schedules, {} s of their time: {counts:#?}",
+        took / 1_000
+    );
+    if schedules >= SCHEDULES {
+        let missing: Vec<_> = SEEN
+            .iter()
+            .filter(|what| !counts.contains_key(**what))
+            .collect();
+        assert!(missing.is_empty(), "never came about: {missing:?}");
+    }
+}
