@@ -23,7 +23,7 @@ pub struct Part {
 pub const PARTS: [Part; 9] = [
     Part {
         what: "locks",
-        commands: "+eval +evalsha +time +ping +get +set +del +exists +pexpire +pttl \
+        commands: "+eval +evalsha +time +ping +get +set +del +exists +pexpire +pexpireat +pttl \
                    +hset +hget +hdel +hexists +hkeys +hgetall +hmget \
                    +zadd +zrem +zpopmin +zrange +zcard +zrank +zscore",
         places: &[

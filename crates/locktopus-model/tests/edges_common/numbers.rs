@@ -87,6 +87,60 @@ fn an_extension_that_may_not_look_is_not_one_that_is_lost() {
     }
 }
 
+/// From eight locks on an instant is set instead of a span of time. What comes of it is the same, to the millisecond.
+#[test]
+fn a_batch_is_extended_as_each_lock_alone() {
+    for (script, taken, others) in [("lock_extend", "HSET", "1"), ("mutex_extend", "SET", "")] {
+        for count in [1, 7, 8, 9] {
+            let mut bench = Bench::new();
+            // Part of a millisecond does not lengthen a lease.
+            bench.server.clock = bench.server.clock / 1_000_000 * 1_000_000 + 777_999;
+            let names: Vec<_> = (0..count).map(|at| format!("k{at}")).collect();
+            let keys: Vec<_> = names.iter().map(String::as_str).collect();
+            for key in &keys {
+                bench.command(format!("{taken} {key} {ME} {others}").trim_end());
+                bench.command(&format!("PEXPIRE {key} 1000"));
+            }
+            let arguments = [&["5000"], vec![ME; count].as_slice()].concat();
+            let all = bench.eval(script, &keys, &arguments);
+            assert_eq!(all, count.to_string(), "{script}, {count}");
+            for key in &keys {
+                let left = show(&bench.command(&format!("PTTL {key}")));
+                assert_eq!(left, "5000", "{script}, {count}: {key}");
+            }
+            // A longer lease is left as it is, one without an end gets one.
+            let [first, last] = [keys[0], keys[count - 1]];
+            bench.command(&format!("PEXPIRE {first} 9000"));
+            if count > 1 {
+                bench.command(&format!("PERSIST {last}"));
+            }
+            bench.eval(script, &keys, &arguments);
+            let left = show(&bench.command(&format!("PTTL {first}")));
+            assert_eq!(left, "9000", "{script}, {count}");
+            if count > 1 {
+                let left = show(&bench.command(&format!("PTTL {last}")));
+                assert_eq!(left, "5000", "{script}, {count}");
+                // One that is gone is told from the others, wherever it stands.
+                for gone in [last, first] {
+                    bench.command(&format!("DEL {gone}"));
+                    let answer = bench.eval(script, &keys, &arguments);
+                    let expected: Vec<_> = keys
+                        .iter()
+                        .map(|key| {
+                            if bench.command(&format!("EXISTS {key}")) == Reply::Int(1) {
+                                "1"
+                            } else {
+                                "0"
+                            }
+                        })
+                        .collect();
+                    assert_eq!(answer, format!("[{}]", expected.join(" ")), "{script}");
+                }
+            }
+        }
+    }
+}
+
 /// A lease that ends now has ended, and an extension brings no permit back.
 #[test]
 fn permits_are_extended_before_they_end_and_only_those_that_are_there() {

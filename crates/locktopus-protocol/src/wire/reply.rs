@@ -191,8 +191,14 @@ impl Decoder {
         reply: &Reply,
         count: usize,
     ) -> Result<Vec<Result<ExtendOutcome, BackendError>>, BackendError> {
-        let Reply::Array(items) = reply else {
-            return Err(self.nonsense(reply));
+        let items = match reply {
+            // The short form of the most frequent answer: so many, which are all.
+            Reply::Int(all) if usize::try_from(*all) == Ok(count) => {
+                let all = std::iter::repeat_with(|| Ok(ExtendOutcome::Extended));
+                return Ok(all.take(count).collect());
+            }
+            Reply::Array(items) => items,
+            _ => return Err(self.nonsense(reply)),
         };
         if items.len() != count {
             return Err(self.nonsense(reply));
@@ -377,7 +383,15 @@ mod tests {
             assert_eq!(err.kind(), BackendErrorKind::Protocol, "{reply:?}");
             assert_eq!(err.executed(), Executed::Maybe, "{reply:?}");
         }
-        assert!(DECODER.extended(&array(&[1]), 2).is_err());
+        for reply in [
+            array(&[1]),
+            Reply::Int(1),
+            Reply::Int(3),
+            Reply::Int(0),
+            Reply::Nil,
+        ] {
+            assert!(DECODER.extended(&reply, 2).is_err(), "{reply:?}");
+        }
         for reply in [
             Reply::Nil,
             Reply::Int(-2),
@@ -398,6 +412,11 @@ mod tests {
             granted.outcome,
             Some(AttemptOutcome::Granted { token: None })
         );
+        let extended = DECODER.extended(&Reply::Int(2), 2).unwrap();
+        assert!(matches!(
+            extended.as_slice(),
+            [Ok(ExtendOutcome::Extended), Ok(ExtendOutcome::Extended)]
+        ));
         let released = |reply| DECODER.released(&reply).unwrap();
         assert_eq!(released(Reply::Int(0)), (ReleaseOutcome::Released, true));
         assert_eq!(released(Reply::Int(-1)), (ReleaseOutcome::Released, false));

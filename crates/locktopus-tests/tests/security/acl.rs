@@ -21,6 +21,7 @@ pub(crate) fn users(kind: TopologyKind) -> Vec<String> {
     let tokens = recipe.replace("~redisson", "~no-redisson");
     let queues = recipe.replace("+zadd", "");
     let dead = recipe.replace("+hmget", "");
+    let instants = recipe.replace("+pexpireat", "");
     [
         // The conformance suite's names have a prefix of their own.
         ("suite", recipe.replace("app:", "conformance:")),
@@ -30,6 +31,7 @@ pub(crate) fn users(kind: TopologyKind) -> Vec<String> {
         ("tokenless", tokens),
         ("queueless", queues),
         ("deadless", dead),
+        ("instantless", instants),
         (
             "select",
             format!("{} {}", rules(&rights::all(kind)), rights::DATABASE),
@@ -153,6 +155,7 @@ pub(crate) async fn missing_rights_are_found((place, client): At) -> String {
     for (user, what) in [
         ("deaf", "listening for releases"),
         ("tokenless", "taking a lock"),
+        ("instantless", "extending a lock"),
         ("queueless", "waiting in the queue of a lock"),
         ("deadless", "releasing a lock"),
         ("mute", "announcing a release"),

@@ -13,6 +13,8 @@ pub(super) fn decode(ask: &Ask, reply: &Reply) -> (Answer, Option<i64>) {
                 let token = if *tokens > 0 { number } else { 0 };
                 (Answer::Granted { token }, Some(number))
             }
+            // Of one.
+            Ask::Extend { .. } if number == 1 => (Answer::Extended(Extension::Extended), None),
             Ask::Release { .. } if number >= -1 => (Answer::Released(true), None),
             _ => (Answer::Nonsense, None),
         };
