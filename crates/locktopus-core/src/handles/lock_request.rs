@@ -135,14 +135,15 @@ impl<G: AnyGuard> LockRequest<G> {
     pub fn acquire(self) -> impl Future<Output = Result<G, LockError>> + use<G> {
         async move {
             let wait = self.wait.map_or(Wait::Forever, Wait::at_most);
-            let started = Instant::now();
+            // Whoever waits without a limit is never sent away, and is not asked how long it took.
+            let started = self.wait.map(|_| Instant::now());
             match self.enter(wait).await? {
                 Some(taken) => Ok(G::from_taken(taken)),
                 None => {
                     let target = self.target()?;
                     Err(LockError::WaitTimeout {
                         target,
-                        waited: started.elapsed(),
+                        waited: started.map_or(Duration::ZERO, |started| started.elapsed()),
                         holder_remaining: None,
                         source: None,
                     })

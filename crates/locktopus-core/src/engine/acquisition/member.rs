@@ -54,8 +54,7 @@ pub(crate) async fn acquire(
             }
             Place::Waits(mut waiting) => match waiting.turn(plan, started).await? {
                 Some(Begun::Holds(shared, since)) => {
-                    let took = clock::now().since(since);
-                    engine.observer.handed_on(&plan.target, took);
+                    engine.observer.handed_on(&plan.target, since);
                     return Ok(Some(hold(engine, plan, &shared, since)));
                 }
                 Some(Begun::Leads(number, state)) => Place::Leads(waiting.lead(number, state)),

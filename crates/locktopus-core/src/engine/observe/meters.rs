@@ -6,6 +6,7 @@ use metrics::Unit;
 use tokio::time::Instant;
 
 use super::words::{RELEASED, TRANSFERRED};
+use crate::contract::clock::{self, BootInstant};
 
 const WAIT: &str = "locktopus_wait_seconds";
 const HOLD: &str = "locktopus_hold_seconds";
@@ -126,7 +127,8 @@ impl Drop for Hold {
     }
 }
 
-pub(super) fn handed_on(backend: &'static str, kind: &'static str, took: Duration) {
+pub(super) fn handed_on(backend: &'static str, kind: &'static str, given_up: BootInstant) {
+    let took = clock::now().since(given_up);
     metrics::histogram!(HAND_OFF, "backend" => backend, "kind" => kind).record(took);
 }
 

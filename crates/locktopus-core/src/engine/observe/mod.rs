@@ -28,6 +28,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 pub use self::meters::reconnected;
+use crate::contract::clock::BootInstant;
 use crate::contract::kind::LockTarget;
 use crate::contract::sync::lock;
 use crate::contract::token::FencingToken;
@@ -74,9 +75,9 @@ impl Observer {
         }
     }
 
-    /// A task of this process has a lock that another one of it gave up so long ago.
-    pub(crate) fn handed_on(&self, target: &LockTarget, took: Duration) {
-        meters::handed_on(self.backend, target.kind().as_str(), took);
+    /// A task of this process has a lock that another one of it gave up at that instant. The clock is read only if somebody measures.
+    pub(crate) fn handed_on(&self, target: &LockTarget, given_up: BootInstant) {
+        meters::handed_on(self.backend, target.kind().as_str(), given_up);
     }
 
     /// These extensions were confirmed.

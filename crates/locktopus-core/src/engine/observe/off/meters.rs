@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::contract::clock::BootInstant;
+
 pub(super) fn describe() {}
 
 #[derive(Debug)]
@@ -26,7 +28,7 @@ impl Hold {
     pub(super) fn ended(&mut self, _: &'static str) {}
 }
 
-pub(super) fn handed_on(_: &'static str, _: &'static str, _: Duration) {}
+pub(super) fn handed_on(_: &'static str, _: &'static str, _: BootInstant) {}
 
 #[derive(Debug, Default)]
 pub(super) struct Extensions;
