@@ -60,12 +60,13 @@ fn hot(group: &Group<'_>) -> Option<String> {
         .rows
         .iter()
         .filter(|row| is_ours(row) && on_servers(row));
-    // What most users have, beside others, and where most workers want it.
+    // What most users have, beside others that do the same, and where most workers want it.
     let ours = ours.max_by_key(|row| {
         let usual = row.cell.subject.lock_kind == "lock";
         (
             usual && !peers(row).is_empty(),
             usual,
+            each_gives_back(row),
             row.cell.subject.workers,
         )
     })?;
@@ -75,8 +76,13 @@ fn hot(group: &Group<'_>) -> Option<String> {
     let wait = wait.map_or_else(String::new, |wait| {
         format!(", and nobody waited longer than {}", natural(wait.max))
     });
+    // What goes from task to task of a process is no match for what others do between processes.
+    let inside = match !each_gives_back(ours) && subject.workers > subject.processes {
+        true => ", mostly from task to task of one process,",
+        false => "",
+    };
     let mut said = format!(
-        "A lock that {} workers in {} want is handed on {} times a second by {}{wait}.",
+        "A lock that {} workers in {} want is handed on{inside} {} times a second by {}{wait}.",
         subject.workers,
         processes(subject.processes),
         number(own),
@@ -92,7 +98,33 @@ fn hot(group: &Group<'_>) -> Option<String> {
     if !ratios.is_empty() {
         said.push_str(&format!(" That is {}.", ratios.join(", ")));
     }
+    let as_it_comes = group.rows.iter().find(|row| is_as_it_comes(row, ours));
+    if let Some(rate) = as_it_comes.and_then(rate) {
+        said.push_str(&format!(
+            " As it comes, tasks of one process pass it on among themselves before it goes back: {} times a second.",
+            number(rate)
+        ));
+    }
     Some(said)
+}
+
+/// The option that says how many tasks of a process have a lock before it goes back to the server.
+const TURNS: &str = "turns";
+
+/// Whether the lock goes back to the server each time, as those of others do.
+fn each_gives_back(row: &Row<'_>) -> bool {
+    row.cell.subject.options.get(TURNS).map(String::as_str) == Some("1")
+}
+
+/// The same as another row, with the default number of turns.
+fn is_as_it_comes(row: &Row<'_>, other: &Row<'_>) -> bool {
+    let mut options = other.cell.subject.options.clone();
+    options.remove(TURNS).is_some()
+        && row.cell.subject
+            == crate::measure::model::Subject {
+                options,
+                ..other.cell.subject.clone()
+            }
 }
 
 fn alone(group: &Group<'_>) -> Option<String> {
@@ -184,6 +216,36 @@ mod tests {
             assert!(text.contains(wanted), "{wanted}: {text}");
         }
         assert!(findings(&synthetic::empty()).is_empty());
+    }
+
+    #[test]
+    fn what_goes_from_task_to_task_is_not_held_against_others() {
+        let mut report = synthetic::shared().clone();
+        let is_hot = |cell: &&mut crate::measure::model::Cell| {
+            let subject = &cell.subject;
+            subject.scenario == "hot-lock" && subject.strategy == OURS && subject.server.is_some()
+        };
+        for cell in report.cells.iter_mut().filter(is_hot) {
+            cell.subject.workers = 8;
+            cell.subject.processes = 2;
+        }
+        let text = findings(&report).join("\n");
+        assert!(text.contains("mostly from task to task"), "{text}");
+
+        let mut alike = report
+            .cells
+            .iter_mut()
+            .find(|cell| is_hot(&cell))
+            .unwrap()
+            .clone();
+        alike
+            .subject
+            .options
+            .insert(TURNS.to_owned(), "1".to_owned());
+        report.cells.push(alike);
+        let text = findings(&report).join("\n");
+        assert!(!text.contains("mostly from task to task"), "{text}");
+        assert!(text.contains("As it comes, tasks of one process"), "{text}");
     }
 
     #[test]
