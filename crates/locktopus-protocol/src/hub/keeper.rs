@@ -38,8 +38,8 @@ impl Shared {
                 continue;
             }
             tokio::select! {
+                // Timers first: news come all the time on a busy client, and must not keep idle channels subscribed.
                 biased;
-                () = self.keeper.notified() => {}
                 () = sleep_until(sweep_at) => {
                     self.sweep().await;
                     sweep_at = Instant::now() + LINGER / 2;
@@ -48,6 +48,7 @@ impl Shared {
                     self.refresh().await;
                     refresh_at = Instant::now() + REFRESH;
                 }
+                () = self.keeper.notified() => {}
             }
         }
     }
