@@ -41,8 +41,9 @@ impl Plan {
             },
         };
         let locks = locks(rng, quorum.is_some());
+        let guarded = quorum.is_some() || safety != SafetyMode::Plain;
         let mut processes: Vec<_> = (0..rng.between(2, 4))
-            .map(|_| process(rng, locks.len(), lease))
+            .map(|_| process(rng, locks.len(), lease, guarded))
             .collect();
         // The others know nothing of the modes.
         if quorum.is_none() && safety == SafetyMode::Plain && rng.permille(250) {
@@ -99,7 +100,7 @@ fn locks(rng: &mut Rng, quorum: bool) -> Vec<Lock> {
     locks
 }
 
-fn process(rng: &mut Rng, locks: usize, lease: u64) -> ProcessPlan {
+fn process(rng: &mut Rng, locks: usize, lease: u64, guarded: bool) -> ProcessPlan {
     let drift = if rng.permille(300) {
         rng.between(-4, 4)
     } else {
@@ -107,7 +108,7 @@ fn process(rng: &mut Rng, locks: usize, lease: u64) -> ProcessPlan {
     };
     let tasks = (0..rng.between(1, 3)).map(|_| {
         let acts = rng.between(1, 4);
-        (0..acts).map(|_| act(rng, locks, lease)).collect()
+        (0..acts).map(|_| act(rng, locks, lease, guarded)).collect()
     });
     ProcessPlan {
         drift,
@@ -116,7 +117,7 @@ fn process(rng: &mut Rng, locks: usize, lease: u64) -> ProcessPlan {
     }
 }
 
-fn act(rng: &mut Rng, locks: usize, lease: u64) -> Act {
+fn act(rng: &mut Rng, locks: usize, lease: u64, guarded: bool) -> Act {
     let any = |rng: &mut Rng| usize::try_from(rng.below(locks as u64)).unwrap_or(0);
     let wait = match rng.below(10) {
         0..6 => Wait::Forever,
@@ -137,7 +138,7 @@ fn act(rng: &mut Rng, locks: usize, lease: u64) -> Act {
         also: rng.permille(200).then(|| any(rng)),
         exclusive: rng.permille(500),
         wait,
-        hold: if rng.permille(800) {
+        hold: if rng.permille(if guarded { 500 } else { 800 }) {
             rng.below(120)
         } else {
             rng.below(lease * 3)
@@ -152,11 +153,42 @@ fn act(rng: &mut Rng, locks: usize, lease: u64) -> Act {
 fn faults(rng: &mut Rng, plan: &Plan) -> Vec<(u64, Fault)> {
     let calm = rng.permille(100);
     let count = if calm { 0 } else { rng.between(1, 4) };
+    // Before that servers count as new, and grant nothing.
+    let new = match plan.safety {
+        _ if plan.quorum.is_some() => plan.lease * 2,
+        SafetyMode::Quarantine { .. } => plan.lease,
+        _ => 0,
+    };
     let mut faults: Vec<_> = (0..count)
-        .map(|_| (rng.below(2_500), fault(rng, plan)))
+        .map(|_| (new + rng.below(2_500), fault(rng, plan)))
         .collect();
+    if !calm && plan.guards() && rng.permille(600) {
+        let at = new + rng.below(2_500);
+        aim(rng, plan, at, &mut faults);
+    }
     faults.sort_by_key(|(at, _)| *at);
     faults
+}
+
+/// What the safety modes are for: servers that forget while somebody holds a lock.
+fn aim(rng: &mut Rng, plan: &Plan, at: u64, faults: &mut Vec<(u64, Fault)>) {
+    let soon = |rng: &mut Rng| 20 + rng.below(300);
+    if plan.quorum.is_some() {
+        let majority = plan.servers() / 2 + 1;
+        faults.retain(|(_, fault)| !fault.forgets());
+        for node in 0..majority {
+            let restart = Fault::Restart(node, soon(rng), false);
+            faults.push((at + soon(rng), restart));
+        }
+    } else if plan.replicas == 0 {
+        faults.push((at, Fault::Restart(0, soon(rng), false)));
+    } else {
+        faults.retain(|(_, fault)| !fault.forgets());
+        for replica in 1..=plan.replicas {
+            faults.push((at, Fault::Lag(replica, 700)));
+        }
+        faults.push((at + soon(rng), Fault::Kill));
+    }
 }
 
 fn fault(rng: &mut Rng, plan: &Plan) -> Fault {

@@ -21,6 +21,12 @@ pub enum Flaw {
     NeverFrees,
     /// More permits are given than there are.
     GivesTooMany,
+    /// The safety mode is plain, whatever was chosen.
+    IgnoresSafety,
+    /// Servers of a quorum vote as soon as they are back.
+    VotesAtOnce,
+    /// Nobody tells a process for how long its machine slept.
+    SleepsUnnoticed,
 }
 
 impl Flaw {
@@ -52,7 +58,7 @@ impl Flaw {
                 "if value >= permits then",
                 "if value >= permits - 1 then",
             ),
-            Self::Forgets | Self::RenewsTheLost => return source.into(),
+            _ => return source.into(),
         };
         if name.ends_with(script) && source.contains(from) {
             source.replacen(from, to, 1).into()

@@ -8,12 +8,13 @@ const LATER: u64 = 3_600_000_000;
 
 /// What stays by design: tokens, records of histories, the numbers of semaphores and latches; and of those who died, what is
 /// kept without an end as Redisson does: the next who asks removes it.
-const STAYS: [&str; 5] = [
+const STAYS: [&str; 6] = [
     "token",
     "locktopus_history",
     "redisson_lock_queue",
     "redisson_lock_timeout",
     "locktopus_holders",
+    ":timeout",
 ];
 
 /// Keys that nobody will remove.

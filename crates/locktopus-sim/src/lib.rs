@@ -12,13 +12,13 @@
 //! | `serve`, `replication`, `faults` | what servers do; what replicas hear; what goes wrong |
 //! | `client` | what the shipped backend talks to |
 //! | `neighbour` | processes of Redisson and redis-py |
-//! | `task`, `asking`, `held`, `log` | what applications do with locks, and what they saw |
+//! | `task`, `asking`, `keeper`, `held`, `log` | what applications do with locks, and what they saw |
 //! | `judge`, `leftover` | what must never be |
 //! | `shrink`, `report` | cuts a schedule that fails down to what it takes, and shows it
 //! | `flaw` | faults that are planted to see whether the judge notices |
 //!
 //! Layers, lowest first: plan, trace, flaw, event, link, log, node, world, connecting, pace, serve, replication, faults, client,
-//! held, asking, task, neighbour, judge, leftover, process, draw, run, shrink, report.
+//! held, asking, keeper, task, neighbour, judge, leftover, process, draw, run, shrink, report.
 
 mod asking;
 mod client;
@@ -29,6 +29,7 @@ mod faults;
 mod flaw;
 mod held;
 mod judge;
+mod keeper;
 mod leftover;
 mod link;
 mod log;

@@ -192,6 +192,12 @@ impl Plan {
         self.quorum.unwrap_or(1 + self.replicas)
     }
 
+    /// Whether more is promised than by one server that keeps its data.
+    #[must_use]
+    pub fn guards(&self) -> bool {
+        self.quorum.is_some() || self.safety != SafetyMode::Plain
+    }
+
     /// Whether nobody may be let in beside a holder, with these faults.
     #[must_use]
     pub fn promises_exclusion(&self) -> bool {

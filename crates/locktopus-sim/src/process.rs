@@ -7,6 +7,7 @@ use locktopus_protocol::PushEvent;
 use tokio::runtime::Runtime;
 
 use crate::event::{ASKING, BLOCKING, Delivery, LISTENING};
+use crate::flaw::Flaw;
 use crate::pace::{Pace, full_millis, millis};
 use crate::world::{MS, Shared, World};
 use locktopus_core::lock;
@@ -131,7 +132,8 @@ impl Process {
         }
         let pace = self.pace.clone();
         if asleep {
-            if let Some(simulated) = &mut self.simulated {
+            let noticed = lock(world).flaw != Some(Flaw::SleepsUnnoticed);
+            if let (true, Some(simulated)) = (noticed, &mut self.simulated) {
                 simulated.sleep_machine(millis(passed));
             }
             self.block_on(|| async move { pace.tell(now, now) });

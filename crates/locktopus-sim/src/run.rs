@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Once};
 
-use locktopus_core::{Locktopus, ValidityMargin};
+use locktopus_core::{Locktopus, SafetyMode, ValidityMargin};
 use locktopus_model::Rng;
 use locktopus_protocol::{BackendOptions, Deployment, RedisBackend};
 use locktopus_quorum::QuorumBackend;
@@ -12,6 +12,7 @@ use locktopus_quorum::QuorumBackend;
 use crate::client::SimClient;
 use crate::flaw::Flaw;
 use crate::judge::{Violation, judge};
+use crate::keeper::keep;
 use crate::leftover::leftovers;
 use crate::log::Log;
 use crate::neighbour::Neighbour;
@@ -196,6 +197,7 @@ async fn main(number: usize, plan: Arc<Plan>, world: Shared, log: Log, pace: Pac
         return;
     }
     let locks = connect(number, &plan, &world, &pace).await;
+    let keeper = tokio::spawn(keep(Arc::clone(&plan), locks.clone()));
     let mut tasks = Vec::new();
     for task in 0..plan.processes[number].tasks.len() {
         let task = Task {
@@ -212,6 +214,7 @@ async fn main(number: usize, plan: Arc<Plan>, world: Shared, log: Log, pace: Pac
         // A panic was noted where it happened.
         let _ = task.await;
     }
+    keeper.abort();
     let report = locks.shutdown(millis(2_000)).await;
     log.with(|notes| {
         *notes.counts.entry("left to their leases").or_default() += report.abandoned as u64
@@ -246,9 +249,13 @@ async fn neighbours(number: usize, plan: Arc<Plan>, world: &Shared, log: &Log, p
 }
 
 async fn connect(number: usize, plan: &Plan, world: &Shared, pace: &Pace) -> Locktopus {
+    let flaw = lock(world).flaw;
     let options = || BackendOptions {
         call_timeout: millis(400 + plan.travel * 20),
-        safety: plan.safety,
+        safety: match flaw {
+            Some(Flaw::IgnoresSafety) => SafetyMode::Plain,
+            _ => plan.safety,
+        },
         ..BackendOptions::default()
     };
     let lease = millis(plan.lease);
@@ -272,7 +279,11 @@ async fn connect(number: usize, plan: &Plan, world: &Shared, pace: &Pace) -> Loc
         let backend = RedisBackend::new(Arc::new(client), options()).await;
         let backend = backend.expect("these options are possible");
         let probe = backend.probe().expect("it is one server");
-        quorum = quorum.probed_node(format!("n{server}"), Arc::new(backend), probe);
+        let label = format!("n{server}");
+        quorum = match flaw {
+            Some(Flaw::VotesAtOnce) => quorum.node(label, Arc::new(backend)),
+            _ => quorum.probed_node(label, Arc::new(backend), probe),
+        };
     }
     let quorum = quorum.validity_margin(ValidityMargin::default()).build();
     let locks = Locktopus::builder(quorum.expect("these options are possible"))

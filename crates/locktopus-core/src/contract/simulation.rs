@@ -13,6 +13,7 @@ thread_local! {
 }
 
 /// What a simulated process has instead of the operating system.
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Simulated {
     /// Of SplitMix64.
@@ -21,6 +22,7 @@ pub struct Simulated {
     ids: Option<Arc<OwnerIds>>,
 }
 
+#[doc(hidden)]
 impl Simulated {
     /// A process that has not asked for anything yet.
     #[must_use]
