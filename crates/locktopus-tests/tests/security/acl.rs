@@ -160,15 +160,20 @@ pub(crate) async fn missing_rights_are_found((place, client): At) -> String {
         ("deadless", "releasing a lock"),
         ("mute", "announcing a release"),
     ] {
-        let url = url_of(&place, client, user);
-        let locks = connect(&url).await;
+        // In a namespace of its own each time: whoever may not release the probe leaves it held, and then the next one looks at
+        // another's lock.
+        let url = |time: &str| {
+            let own = format!("namespace=app:{client}-{user}-{time}:");
+            url_of(&place, client, user).replacen("namespace=app:", &own, 1)
+        };
+        let locks = connect(&url("warned")).await;
         let findings = findings(&locks).await;
         let found = findings
             .iter()
             .find(|finding| finding.check == "permission" && finding.message.contains(what))
             .unwrap_or_else(|| panic!("{user}: {findings:?}"));
         assert_eq!(found.severity, Severity::Danger);
-        let refused = locktopus::connect(&format!("{url}&checks=refuse")).await;
+        let refused = locktopus::connect(&format!("{}&checks=refuse", url("refused"))).await;
         let refused = refused.map(drop).unwrap_err();
         assert!(
             matches!(refused, locktopus::ConnectError::Unsafe { .. }),
