@@ -232,12 +232,7 @@ mod tests {
         let text = findings(&report).join("\n");
         assert!(text.contains("mostly from task to task"), "{text}");
 
-        let mut alike = report
-            .cells
-            .iter_mut()
-            .find(|cell| is_hot(&cell))
-            .unwrap()
-            .clone();
+        let mut alike = report.cells.iter_mut().find(is_hot).unwrap().clone();
         alike
             .subject
             .options
