@@ -43,6 +43,8 @@ const REQUESTS: [usize; 3] = [15, 40, 80];
 const DUMPED_EVERY: [usize; 3] = [1, 7, 20];
 /// A script that no such number of lists calls is one that nobody knows how to call.
 const LISTS_IN_VAIN: usize = 40;
+/// What a script answers seldom may need so many times the calls that were asked for.
+const CALLS_FOR_ANOTHER_SORT: u64 = 20;
 
 /// What one clock may be late without anybody's noticing.
 const STOOD_STILL: Duration = Duration::from_secs(1);
@@ -116,16 +118,15 @@ impl Session {
         }
     }
 
-    /// Lists of calls, each about the script that was called least, until each was called so often.
+    /// Lists of calls, each about the script that was called least of those that were not called enough.
     async fn run(&mut self, calls: u64) {
         let mut in_vain = 0;
         loop {
-            let counted = self.counts.iter().enumerate();
-            let (least, &count) = counted.min_by_key(|(_, count)| **count).unwrap();
-            if count >= calls {
+            let Some(least) = self.not_called_enough(calls) else {
                 self.require_several_sorts();
                 return;
-            }
+            };
+            let count = self.counts[least];
             let name = *self.rng.pick(&self.texts[least].names);
             let focus = Focus::on(name, &mut self.rng);
             let requests = *self.rng.pick(&REQUESTS);
@@ -192,12 +193,29 @@ impl Session {
         }
     }
 
+    /// One that always answered the same is called on, as how seldom its other answers are depends on what is drawn.
+    fn not_called_enough(&self, calls: u64) -> Option<usize> {
+        let scripts = 0..self.texts.len();
+        scripts
+            .filter(|&script| {
+                let count = self.counts[script];
+                count < calls
+                    || count < calls * CALLS_FOR_ANOTHER_SORT && self.only_one_sort(script)
+            })
+            .min_by_key(|&script| self.counts[script])
+    }
+
+    /// One script has one answer, which differs by the clock alone.
+    fn only_one_sort(&self, script: usize) -> bool {
+        self.sorts[script].len() < 2 && self.texts[script].names[0] != "wait_offset"
+    }
+
     /// A script that always answers the same was only called where there was nothing for it to do.
     fn require_several_sorts(&self) {
-        for (text, sorts) in self.texts.iter().zip(&self.sorts) {
-            let name = text.names[0];
+        for (script, text) in self.texts.iter().enumerate() {
+            let (name, sorts) = (text.names[0], &self.sorts[script]);
             assert!(
-                sorts.len() > 1 || name == "wait_offset",
+                !self.only_one_sort(script),
                 "{name} only ever answered {sorts:?}"
             );
         }
