@@ -1,23 +1,15 @@
 //! Exit codes and files of the binary.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod common;
+
+use std::path::Path;
+use std::process::Output;
 
 use bench_harness::measure::{model, synthetic};
+use common::directory;
 
 fn bench(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_locktopus-bench"))
-        .args(arguments)
-        .env("NO_COLOR", "1")
-        .output()
-        .expect("the binary starts")
-}
-
-fn directory(name: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir_all(&directory).expect("a writable target directory");
-    directory
+    common::ran(&mut common::bench(arguments))
 }
 
 fn stored(directory: &Path, name: &str, report: &model::Report) -> String {

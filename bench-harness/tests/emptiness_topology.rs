@@ -1,33 +1,21 @@
 //! Runs that grant nothing, or lose a part, must not look like runs in which nothing went wrong.
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+mod common;
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bench_harness::failover::model;
+use common::{directory, told};
 use locktopus_testbed::topology::{self, Knobs, ProviderKind, Spec, TopologyKind};
 
 const MEASUREMENT: Option<i32> = Some(6);
 
-fn directory(name: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir_all(&directory).expect("a writable target directory");
-    directory
-}
-
 fn bench(arguments: &[&str], out: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_locktopus-bench"));
+    let mut command = common::bench(arguments);
+    command.arg("--out").arg(out);
     command
-        .args(arguments)
-        .arg("--out")
-        .arg(out)
-        .env("NO_COLOR", "1");
-    command
-}
-
-fn told(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 const RESTART: [&str; 6] = [

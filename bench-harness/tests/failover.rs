@@ -1,7 +1,9 @@
 //! The failover validation: real servers, short.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod common;
+
+use std::path::Path;
+use std::process::Output;
 use std::time::Duration;
 
 use bench_harness::failover::model::{self, CellReport, FailoverReport};
@@ -9,21 +11,11 @@ use bench_harness::failover::page;
 use bench_harness::failover::plan::{Cell, Choice, PlanFile, Subject};
 use bench_harness::failover::report::{html, terminal};
 use bench_harness::shared::render::table::Style;
+use common::{directory, told};
 
 /// Enough for a busy machine; the runs themselves take seconds.
 fn failover(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_locktopus-bench"))
-        .args(arguments)
-        .env("NO_COLOR", "1")
-        .output()
-        .expect("the binary starts")
-}
-
-fn directory(name: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir_all(&directory).expect("a writable target directory");
-    directory
+    common::ran(&mut common::bench(arguments))
 }
 
 /// Runs cells and returns what they say, and how the run ended.
@@ -35,10 +27,6 @@ fn run(name: &str, arguments: &[&str]) -> (FailoverReport, Output) {
     let report = model::read(&out.join("report.json"));
     let report = report.unwrap_or_else(|error| panic!("{error}\n{output:?}"));
     (report, output)
-}
-
-fn told(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn broken() -> String {

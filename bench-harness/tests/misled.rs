@@ -1,22 +1,14 @@
 //! Subscriptions that end up on a replica, and servers that are far away: real servers, short.
 
-use std::path::Path;
-use std::process::Command;
+mod common;
 
 use bench_harness::failover::model::{self, CellReport};
 
 /// Runs the only cell of a scenario of the default plan that these flags leave.
 fn cell(name: &str, flags: &[&str]) -> CellReport {
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&out);
-    let output = Command::new(env!("CARGO_BIN_EXE_locktopus-bench"))
-        .args(["failover", "--out"])
-        .arg(&out)
-        .args(flags)
-        .env("NO_COLOR", "1")
-        .output()
-        .expect("the binary starts");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let out = common::directory(name);
+    let output = common::ran(common::bench(&["failover", "--out"]).arg(&out).args(flags));
+    let told = common::told(&output);
     let report = model::read(&out.join("report.json"));
     let mut report = report.unwrap_or_else(|error| panic!("{error}\n{told}"));
     assert!(output.status.success(), "{told}");

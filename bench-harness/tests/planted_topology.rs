@@ -1,8 +1,8 @@
 //! Locks that are broken on purpose, one for each property: each is caught by what it breaks, and by nothing else.
 
+mod common;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::process::Command;
 
 use bench_harness::failover::model;
 use locktopus_history::Property;
@@ -45,18 +45,11 @@ fn each_property_is_violated_by_somebody() {
 #[test]
 fn each_planted_fault_is_caught_by_what_it_breaks_and_by_nothing_else() {
     let plan = format!("{}/failover/broken.toml", env!("CARGO_MANIFEST_DIR"));
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("planted");
-    let _ = std::fs::remove_dir_all(&out);
+    let out = common::directory("planted");
     let subjects: Vec<_> = PLANTED.iter().map(|(subject, _)| *subject).collect();
-    let output = Command::new(env!("CARGO_BIN_EXE_locktopus-bench"))
-        .args(["failover", "--file", &plan, "--subject"])
-        .arg(subjects.join(","))
-        .arg("--out")
-        .arg(&out)
-        .env("NO_COLOR", "1")
-        .output()
-        .expect("the binary starts");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let mut planted = common::bench(&["failover", "--file", &plan, "--subject"]);
+    let output = common::ran(planted.arg(subjects.join(",")).arg("--out").arg(&out));
+    let told = common::told(&output);
     let report =
         model::read(&out.join("report.json")).unwrap_or_else(|error| panic!("{error}\n{told}"));
     let caught: BTreeMap<_, BTreeSet<String>> = report

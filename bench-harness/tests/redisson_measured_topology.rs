@@ -4,7 +4,8 @@
 //! that is a failure. Set `LOCKTOPUS_SKIP_JDK` to the reason why that is right on a machine.
 #![cfg(unix)]
 
-use std::path::Path;
+mod common;
+
 use std::process::Command;
 
 use bench_harness::measure::model::{self, Report, op};
@@ -45,20 +46,14 @@ async fn jar() -> Option<Jar> {
 
 /// Runs the scenarios above and reads what was written; `code` is how it must end.
 fn measured(name: &str, code: i32, change: impl FnOnce(&mut Command)) -> (Report, String) {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir_all(&directory).expect("a writable target directory");
+    let directory = common::directory(name);
     let file = directory.join("scenarios.toml");
     std::fs::write(&file, SCENARIOS).expect("a writable target directory");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_locktopus-bench"));
-    command
-        .args(["run", "--provider", "plain", "--file"])
-        .arg(&file)
-        .arg("--out")
-        .arg(&directory);
+    let mut command = common::bench(&["run", "--provider", "plain", "--file"]);
+    command.arg(&file).arg("--out").arg(&directory);
     change(&mut command);
-    let output = command.output().expect("the binary starts");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let output = common::ran(&mut command);
+    let said = common::told(&output);
     assert_eq!(output.status.code(), Some(code), "{said}");
     let report = model::read(&directory.join("report.json")).expect("a readable report");
     (report, said)

@@ -9,10 +9,12 @@
 //! | `completeness` | what counts, and what is empty or failed |
 //! | `random` | reproducible random numbers |
 //! | `error_chain` | an error with its causes, in one line |
+//! | `names` | enumerations as they are written down |
 
 pub mod completeness;
 pub(crate) mod error_chain;
 pub mod locking;
+pub(crate) mod names;
 pub mod provenance;
 pub(crate) mod random;
 pub mod render;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Pacing, Round};
+use crate::shared::names::names;
 
 /// One combination of scenario, client, topology and load, with all its rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -101,30 +102,8 @@ pub struct Server {
     pub version: String,
 }
 
-impl Topology {
-    /// The name used in the JSON model and in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::InProcess => "in-process",
-            Self::Standalone => "standalone",
-            Self::Replicated => "replicated",
-            Self::Sentinel => "sentinel",
-            Self::Cluster => "cluster",
-            Self::Quorum => "quorum",
-        }
-    }
-}
-
-impl Provider {
-    /// The name used in the JSON model and in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Plain => "plain",
-            Self::Container => "container",
-            Self::External => "external",
-        }
-    }
+names! {
+    Topology: InProcess = "in-process", Standalone = "standalone", Replicated = "replicated", Sentinel = "sentinel",
+        Cluster = "cluster", Quorum = "quorum";
+    Provider: Memory = "memory", Plain = "plain", Container = "container", External = "external";
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::model::{Pacing, Topology};
 use crate::shared::locking::{Client, Kind};
+use crate::shared::names::names;
 
 /// What the workers do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
@@ -81,18 +82,6 @@ impl Strategy {
             }
         }
     }
-}
-
-macro_rules! names {
-    ($($type:ident: $($variant:ident = $name:literal),*;)*) => {
-        $(impl $type {
-            /// The name used in reports and on the command line.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),* }
-            }
-        })*
-    };
 }
 
 names! {

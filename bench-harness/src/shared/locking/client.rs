@@ -3,6 +3,8 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use crate::shared::names::names;
+
 /// Which library talks to the servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
@@ -21,16 +23,6 @@ pub enum Client {
     Redisson,
 }
 
-impl Client {
-    /// The name used in reports and on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::RedisRs => "redis-rs",
-            Self::RedisRsRouter => "redis-rs-router",
-            Self::Fred => "fred",
-            Self::Redisson => "redisson",
-        }
-    }
+names! {
+    Client: Memory = "memory", RedisRs = "redis-rs", RedisRsRouter = "redis-rs-router", Fred = "fred", Redisson = "redisson";
 }

@@ -3,6 +3,8 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use crate::shared::names::names;
+
 /// Kind of lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
@@ -29,21 +31,7 @@ pub enum Kind {
     Permits,
 }
 
-impl Kind {
-    /// The name used in reports and on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Lock => "lock",
-            Self::Mutex => "mutex",
-            Self::PlainMutex => "plain-mutex",
-            Self::FairLock => "fair-lock",
-            Self::SpinLock => "spin-lock",
-            Self::WriteLock => "write-lock",
-            Self::ReadLock => "read-lock",
-            Self::RwLock => "rw-lock",
-            Self::Semaphore => "semaphore",
-            Self::Permits => "permits",
-        }
-    }
+names! {
+    Kind: Lock = "lock", Mutex = "mutex", PlainMutex = "plain-mutex", FairLock = "fair-lock", SpinLock = "spin-lock",
+        WriteLock = "write-lock", ReadLock = "read-lock", RwLock = "rw-lock", Semaphore = "semaphore", Permits = "permits";
 }
