@@ -1,7 +1,8 @@
 //! What the data itself says against being quoted.
 
-use super::{Group, Row, Spread, groups, rtt};
+use super::{Group, Measure, Row, Spread, groups, rtt};
 use crate::measure::model::{Provider, Report};
+use crate::shared::render::format::number;
 use crate::shared::stall::MachineStall;
 
 /// Spread of the RTT between rounds, in percent, from which on ratios are doubtful.
@@ -39,6 +40,9 @@ pub fn caveats(report: &Report) -> Vec<String> {
     if report.cells.iter().any(|cell| cell.rounds.len() == 1) {
         found.push("Cells with a single round: nothing is known about their noise.".to_owned());
     }
+    if report.cells.iter().any(|cell| cell.rounds.len() == 2) {
+        found.push("Cells with two rounds: these two are shown, and are no interval.".to_owned());
+    }
     let groups = groups(report);
     found.extend(groups.iter().filter_map(restless));
     found.extend(
@@ -51,7 +55,10 @@ pub fn caveats(report: &Report) -> Vec<String> {
     found
 }
 
-/// Tasks of this process that never had the lock, and why that says nothing about it.
+/// From so many times as many grants to one task as to another on, tasks of this process are no equals.
+const UNEQUAL: f64 = 10.0;
+
+/// Tasks of this process that never had the lock, or much less often than others, and why that says nothing about it.
 fn starved(row: &Row<'_>) -> Option<String> {
     let subject = &row.cell.subject;
     if subject.provider != Provider::Memory {
@@ -62,10 +69,19 @@ fn starved(row: &Row<'_>) -> Option<String> {
         let without = grants.iter().filter(|&&grants| grants == 0).count();
         (without, grants.len())
     });
-    let (without, all) = tasks.max().filter(|&(without, _)| without > 0)?;
+    let (without, all) = tasks.max()?;
+    let most = Measure::MaxOverMin.of(row.cell)?.max;
+    let who = match without {
+        0 if most < UNEQUAL => return None,
+        0 => format!(
+            "some of {all} tasks had the lock {} times as often as others",
+            number(most)
+        ),
+        without => format!("{without} of {all} tasks never had the lock"),
+    };
     Some(format!(
-        "{}, {}: {without} of {all} tasks never had the lock. Nothing in this process is waited for, so a task that does not \
-         yield keeps its thread, and the lock with it: its neighbours are starved by the executor, and figures of fairness and \
+        "{}, {}: {who}. Nothing in this process is waited for, so a task keeps its thread, and the lock with it, until it \
+         yields, which it does after many turns only: its neighbours are starved by the executor, and figures of fairness and \
          hand-offs say nothing about the lock.",
         subject.scenario,
         row.label()
@@ -104,9 +120,12 @@ fn restless(group: &Group<'_>) -> Option<String> {
     let worst = Spread::of(percents)?.max;
     (worst > RESTLESS_PERCENT).then(|| {
         let title = group.title();
-        format!(
-            "{title}: the RTT moved by ±{worst:.0}% between rounds of one cell; doubt its ratios."
-        )
+        let by = match worst {
+            worst if worst < 100.0 => format!("±{worst:.0}%"),
+            // A share of something so small says nothing.
+            _ => "a multiple of itself".to_owned(),
+        };
+        format!("{title}: the RTT moved by {by} between rounds of one cell; doubt its ratios.")
     })
 }
 
@@ -127,6 +146,7 @@ mod tests {
         "debug".clone_into(&mut report.harness.build_profile);
         report.environment.load_average_at_start = Some([3.5, 0.0, 0.0]);
         report.cells[0].rounds.truncate(1);
+        report.cells[2].rounds.truncate(2);
         if let Some(ping) = &mut report.cells[1].rounds[0].ping {
             ping.summary.p50_ns *= 3;
         }
@@ -135,7 +155,8 @@ mod tests {
             "debug build",
             "Not pinned",
             "Busy machine",
-            "Cells with",
+            "Cells with a single round",
+            "Cells with two rounds",
             "hot-lock: the RTT moved",
         ] {
             assert!(
@@ -153,6 +174,9 @@ mod tests {
         report.cells[0].rounds[0].acquisitions_per_worker = vec![1_000, 0, 0];
         let found = of(&report);
         assert!(found.contains("2 of 3 tasks never had the lock"), "{found}");
+        report.cells[0].rounds[0].acquisitions_per_worker = vec![1_000, 10, 10];
+        let found = of(&report);
+        assert!(found.contains("100 times as often"), "{found}");
         assert!(found.contains("starved by the executor"), "{found}");
     }
 

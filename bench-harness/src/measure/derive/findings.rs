@@ -2,10 +2,21 @@
 
 use super::{Group, Measure, Quantile, Row, groups, overlaps};
 use crate::measure::model::{Report, op};
+use crate::measure::plan::Strategy;
 use crate::shared::render::format::{count, natural, number};
 
 /// The strategy that others are compared with.
 const OURS: &str = "locktopus";
+
+/// What makes R1 another reference than Redisson, where it was measured.
+#[must_use]
+pub fn reference(report: &Report) -> Option<&'static str> {
+    let mut cells = report.cells.iter();
+    cells.any(|cell| cell.subject.strategy == Strategy::R1.name()).then_some(
+        "R1 = publish and retry: a release wakes every waiter of a process, where Redisson's wakes one of each; with many \
+         waiters in a process R1 is the easier one to beat.",
+    )
+}
 
 /// A few sentences, what matters most first; empty if nothing was measured.
 #[must_use]

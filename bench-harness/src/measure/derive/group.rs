@@ -121,8 +121,9 @@ fn group<'a>((scenario, through_proxy, corrected): Key<'a>, cells: &[&'a Cell]) 
     let mut constants = Vec::new();
     let mut keep = |dims: &dyn Fn(&Subject) -> Vec<(String, String)>| -> Vec<usize> {
         let first = dims(&cells[0].subject);
-        let (fixed, varying) =
-            (0..first.len()).partition::<Vec<_>, _>(|&at| values(dims, at).len() <= 1);
+        let (fixed, varying) = (0..first.len()).partition::<Vec<_>, _>(|&at| {
+            values(dims, at).len() <= 1 && !sets_apart(&first[at].0, cells)
+        });
         constants.extend(fixed.into_iter().filter_map(|at| {
             let name = first[at].0.clone();
             let value = values(dims, at).pop_first()?;
@@ -175,6 +176,20 @@ fn group<'a>((scenario, through_proxy, corrected): Key<'a>, cells: &[&'a Cell]) 
         constants,
         rows,
     }
+}
+
+/// Whether cells of one strategy differ in this option. One that lacks it has another value; an option that all cells of a
+/// strategy have, and others have not, says nothing that the strategy does not.
+fn sets_apart(option: &str, cells: &[&Cell]) -> bool {
+    let mut seen: Vec<(&str, Option<&String>)> = Vec::new();
+    cells.iter().any(|cell| {
+        let (strategy, value) = (&*cell.subject.strategy, cell.subject.options.get(option));
+        let differs = seen
+            .iter()
+            .any(|known| known.0 == strategy && known.1 != value);
+        seen.push((strategy, value));
+        differs
+    })
 }
 
 fn who(subject: &Subject, option_names: &BTreeSet<&str>) -> Vec<(String, String)> {
@@ -241,6 +256,32 @@ mod tests {
         );
         let free = &groups[1];
         assert_eq!(free.rows[0].label(), "redis-rs · standalone");
+    }
+
+    #[test]
+    fn an_option_that_some_lack_tells_them_apart() {
+        let mut report = synthetic::shared().clone();
+        let turns = |cell: &mut Cell| cell.subject.options.insert("turns".into(), "1".into());
+        let mut other = report.cells[0].clone();
+        turns(&mut other);
+        report.cells.insert(1, other);
+        let labels = |report: &Report| -> Vec<String> {
+            groups(report)[0].rows.iter().map(Row::label).collect()
+        };
+        let found = labels(&report);
+        assert_eq!(found[0], "locktopus, W=2 P=2");
+        assert_eq!(found[1], "turns 1, W=2 P=2");
+        let distinct: BTreeSet<_> = found.iter().collect();
+        assert_eq!(distinct.len(), found.len(), "{found:?}");
+        // Where all of a strategy have it the strategy says so.
+        for cell in report
+            .cells
+            .iter_mut()
+            .filter(|cell| cell.subject.strategy == "rslock")
+        {
+            cell.subject.options.insert("JIT".into(), "3s".into());
+        }
+        assert!(labels(&report).iter().all(|label| !label.contains("JIT")));
     }
 
     #[test]

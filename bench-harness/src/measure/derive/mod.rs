@@ -11,7 +11,7 @@ mod spread;
 
 pub use caveats::caveats;
 pub use figures::{Overlaps, Quantile, errors, merged, operations, overlaps, rtt};
-pub use findings::findings;
+pub use findings::{findings, reference};
 pub use group::{Group, Row, groups};
 pub use measure::{Better, Measure, Unit, measures};
 pub use spread::Spread;

@@ -14,7 +14,7 @@ pub enum Verdict {
     Worse,
     /// The rounds of the two runs interleave.
     WithinNoise,
-    /// One of the runs has a single round, so nothing is known about its noise.
+    /// One of the runs has so few rounds that their range is no interval.
     NoiseUnknown,
 }
 
@@ -208,7 +208,7 @@ fn deltas(before: &Cell, after: &Cell) -> Vec<Delta> {
 fn verdict(measure: &Measure, before: &Spread, after: &Spread) -> Verdict {
     if before.overlaps(after) {
         Verdict::WithinNoise
-    } else if before.rounds < 2 || after.rounds < 2 {
+    } else if !(before.is_interval() && after.is_interval()) {
         Verdict::NoiseUnknown
     } else if (after.median > before.median) == (measure.better() == Better::Higher) {
         Verdict::Better
@@ -273,21 +273,27 @@ mod tests {
     }
 
     #[test]
-    fn one_round_leaves_the_noise_unknown() {
-        let mut before = synthetic::shared().clone();
-        before.cells.truncate(1);
-        let mut after = before.clone();
-        before.cells[0].rounds.truncate(1);
-        for round in &mut after.cells[0].rounds {
-            round.duration_ns *= 2;
+    fn one_round_or_two_leave_the_noise_unknown() {
+        for (rounds, verdict) in [
+            (1, Verdict::NoiseUnknown),
+            (2, Verdict::NoiseUnknown),
+            (3, Verdict::Worse),
+        ] {
+            let mut before = synthetic::shared().clone();
+            before.cells.truncate(1);
+            let mut after = before.clone();
+            before.cells[0].rounds.truncate(rounds);
+            for round in &mut after.cells[0].rounds {
+                round.duration_ns *= 2;
+            }
+            let comparison = compare(&before, &after);
+            let deltas = &comparison.pairs[0].deltas;
+            let rate = deltas
+                .iter()
+                .find(|delta| delta.measure == Measure::Throughput)
+                .unwrap();
+            assert_eq!(rate.verdict, verdict, "{rounds} rounds");
+            assert!(rate.is_worse_by(10.0));
         }
-        let comparison = compare(&before, &after);
-        let deltas = &comparison.pairs[0].deltas;
-        let rate = deltas
-            .iter()
-            .find(|delta| delta.measure == Measure::Throughput)
-            .unwrap();
-        assert_eq!(rate.verdict, Verdict::NoiseUnknown);
-        assert!(rate.is_worse_by(10.0));
     }
 }

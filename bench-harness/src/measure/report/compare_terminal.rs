@@ -96,7 +96,7 @@ fn verdict(verdict: Verdict) -> Field {
         Verdict::Better => Field::new("better").fg(Color::Green),
         Verdict::Worse => Field::new("worse").fg(Color::Red),
         Verdict::WithinNoise => Field::new("within noise"),
-        Verdict::NoiseUnknown => Field::new("one round: noise unknown"),
+        Verdict::NoiseUnknown => Field::new("too few rounds: noise unknown"),
     }
 }
 

@@ -39,8 +39,10 @@ pub fn noise(spread: Option<Spread>, unit: Unit) -> String {
         return NONE.to_owned();
     };
     match spread.percent() {
-        Some(percent) if spread.rounds > 2 && percent < 0.95 => format!("±{percent:.1}%"),
-        Some(percent) if spread.rounds > 2 && percent < WILD_PERCENT => format!("±{percent:.0}%"),
+        Some(percent) if spread.is_interval() && percent < 0.95 => format!("±{percent:.1}%"),
+        Some(percent) if spread.is_interval() && percent < WILD_PERCENT => {
+            format!("±{percent:.0}%")
+        }
         Some(_) | None => format!("{}–{}", value(spread.min, unit), value(spread.max, unit)),
     }
 }

@@ -7,12 +7,7 @@ use comfy_table::{Attribute, Cell as Field, Color, Table};
 use super::format::{self, NONE};
 use crate::measure::derive::{self, Group, Measure, Quantile, Row, Unit, groups};
 use crate::measure::model::Report;
-use crate::measure::plan::Strategy;
 use crate::shared::render::table::{self, Style, wrap};
-
-/// What makes R1 another reference than Redisson.
-const R1_WAKES: &str = "R1 = publish and retry: a release wakes every waiter of a process, where Redisson's wakes one of each; with \
-     many waiters in a process R1 is the easier one to beat.";
 
 /// How the tables are to be read.
 const READ_AS: [&str; 3] = [
@@ -53,12 +48,8 @@ pub fn render(report: &Report, style: Style) -> String {
             let _ = writeln!(out, "{}", wrap(line, "", style.width));
         }
     }
-    if report
-        .cells
-        .iter()
-        .any(|cell| cell.subject.strategy == Strategy::R1.name())
-    {
-        let _ = writeln!(out, "{}", wrap(R1_WAKES, "", style.width));
+    if let Some(note) = derive::reference(report) {
+        let _ = writeln!(out, "{}", wrap(note, "", style.width));
     }
     for (title, lines) in [
         ("Errors", errors(report)),
@@ -144,22 +135,40 @@ fn context(group: &Group<'_>) -> Vec<String> {
 
 /// What one number per cell can say. In a narrow terminal client CPU and the noise are for the other formats.
 fn cells(group: &Group<'_>, style: Style) -> String {
-    narrowed(style, &["client CPU µs/acq", "±", "max/min"], |left_out| {
+    let order = ["client CPU µs/acq", "±", "max/min", "script p50 µs"];
+    narrowed(group, style, &order, |left_out| {
         cell_table(group, style, left_out)
     })
 }
 
-/// A table as wide as the terminal: columns are left out in this order while it is wider.
-fn narrowed(style: Style, order: &[&str], table: impl Fn(&[&str]) -> Table) -> String {
-    let mut text = String::new();
-    for count in 0..=order.len() {
-        text = table(&order[..count]).trim_fmt();
-        let widest = text.lines().map(visible).max();
-        if widest <= Some(usize::from(style.width)) {
-            break;
-        }
-    }
-    text
+/// A table as wide as the terminal: columns are left out in this order while it is wider, and while a name in it takes more than
+/// two lines. Where that cannot be had it is as full as fits.
+fn narrowed(
+    group: &Group<'_>,
+    style: Style,
+    order: &[&str],
+    table: impl Fn(&[&str]) -> Table,
+) -> String {
+    let tables = (0..=order.len()).map(|count| table(&order[..count]));
+    let tables: Vec<(Table, String)> = tables
+        .map(|table| {
+            let text = table.trim_fmt();
+            (table, text)
+        })
+        .collect();
+    let fits = |text: &str| text.lines().map(visible).max() <= Some(usize::from(style.width));
+    let is_low = |table: &Table, text: &str| {
+        // Between the rule below the header and the one at the end.
+        let body = text.lines().skip_while(|line| !line.contains('═')).count();
+        body.saturating_sub(2) <= table.row_iter().count() + group.rows.len()
+    };
+    let low = tables
+        .iter()
+        .find(|(table, text)| fits(text) && is_low(table, text));
+    let chosen = low
+        .or_else(|| tables.iter().find(|(_, text)| fits(text)))
+        .or_else(|| tables.last());
+    chosen.map_or_else(String::new, |(_, text)| text.clone())
 }
 
 /// Characters of a line that take room: colour codes do not.
@@ -226,7 +235,8 @@ const LATENCIES: [&str; 7] = ["p50", "±", "p99", "p99.9", "max", "p50 RTT", "p9
 
 /// One row per cell and operation; the cell is named in its first row only.
 fn latencies(group: &Group<'_>, style: Style) -> String {
-    narrowed(style, &["p99.9", "p99 RTT", "±"], |left_out| {
+    let order = ["p99.9", "p99 RTT", "±", "max"];
+    narrowed(group, style, &order, |left_out| {
         latency_table(group, style, left_out)
     })
 }
@@ -368,6 +378,38 @@ mod tests {
             }) {
                 assert!(words.contains(&*word), "{word}\n{text}");
             }
+        }
+    }
+
+    /// A name over three lines is hard to find again; columns that say least make room for it.
+    #[test]
+    fn in_eighty_columns_names_take_two_lines_at_most() {
+        let mut report = synthetic::shared().clone();
+        let hot = |cell: &&mut crate::measure::model::Cell| {
+            cell.subject.scenario == "hot-lock" && cell.subject.strategy == "locktopus"
+        };
+        for (at, cell) in report.cells.iter_mut().filter(hot).enumerate() {
+            let option = format!("{} of an option", at % 2);
+            cell.subject.options.insert("value".to_owned(), option);
+        }
+        let style = Style {
+            width: 80,
+            colour: false,
+        };
+        let text = render(&report, style);
+        assert!(text.contains("of an option"), "{text}");
+        let mut rows = 0;
+        // A line that only goes on with a name has no figure.
+        for line in text.lines().filter(|line| !line.starts_with(' ')) {
+            let goes_on = line
+                .split_whitespace()
+                .last()
+                .is_some_and(|word| word == "option");
+            rows = if goes_on { rows + 1 } else { 0 };
+            assert!(rows < 2, "{text}");
+        }
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
         }
     }
 

@@ -13,6 +13,8 @@ use crate::measure::model::{HistogramError, Report, Skipped};
 #[template(path = "report.html")]
 pub(super) struct Page<'a> {
     report: &'a Report,
+    /// How the reference is to be read.
+    reference: Option<&'static str>,
     /// In words, what matters most first.
     findings: Vec<String>,
     cards: Vec<Card>,
@@ -31,6 +33,7 @@ impl<'a> Page<'a> {
     pub(super) fn of(report: &'a Report) -> Result<Self, HistogramError> {
         Ok(Self {
             report,
+            reference: derive::reference(report),
             findings: derive::findings(report),
             cards: facts::cards(report),
             sections: section::sections(report)?,
