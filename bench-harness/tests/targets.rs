@@ -1,24 +1,16 @@
 //! `targets`: from stored runs to the page, and whether a page is the one its summary gives.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod common;
 
-use bench_harness::measure::targets::{Summary, Targets, picture, render};
+use std::path::Path;
+use std::process::Output;
+
+use bench_harness::measure::targets::{Summary, Targets, UNEXPLAINED, picture, render};
 use bench_harness::measure::{model, synthetic};
+use common::directory;
 
 fn targets(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_locktopus-bench"))
-        .arg("targets")
-        .args(arguments)
-        .output()
-        .expect("the binary starts")
-}
-
-fn directory(name: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir_all(&directory).expect("a writable target directory");
-    directory
+    common::ran(common::bench(&["targets"]).args(arguments))
 }
 
 #[test]
@@ -85,6 +77,10 @@ fn the_committed_page_is_the_one_its_summary_gives() {
         found == expected,
         "docs/performance.md is stale: run `locktopus-bench targets --render docs`, or undo the change \
          that was made by hand"
+    );
+    assert!(
+        !found.contains(UNEXPLAINED),
+        "a goal is not met, and targets.toml says not what stands in the way and what was tried"
     );
     let drawn = std::fs::read_to_string(docs.join("images/performance.svg")).ok();
     assert!(

@@ -25,8 +25,10 @@ pub struct Target {
     pub what: String,
     /// What is promised.
     pub goal: String,
-    /// What stands in the way, and what was tried.
-    pub because: Option<String>,
+    /// What physics or a promise takes while the goal is not met.
+    pub cost: Option<String>,
+    /// Another design, and what it was measured to give.
+    pub tried: Option<String>,
     /// How it is judged.
     pub check: Vec<Check>,
 }
@@ -98,16 +100,52 @@ impl Targets {
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let targets: Self = toml::from_str(text).map_err(|error| TargetError(error.to_string()))?;
         for target in &targets.target {
+            let named = |problem: String| TargetError(format!("{}: {problem}", target.id));
             for check in &target.check {
-                check
-                    .examine()
-                    .map_err(|problem| TargetError(format!("{}: {problem}", target.id)))?;
+                check.examine().map_err(named)?;
             }
+            target.examine_words().map_err(named)?;
             if targets.target.iter().filter(|t| t.id == target.id).count() > 1 {
                 return Err(TargetError(format!("{} stands there twice", target.id)));
             }
         }
         Ok(targets)
+    }
+}
+
+/// Words that are true of one run only, while texts stand beside every run.
+const OF_ONE_RUN: [&str; 5] = [
+    "these figures",
+    "this run",
+    "since measured",
+    "measured since",
+    "not measured yet",
+];
+
+impl Target {
+    /// What stands in the way, and what else was tried, if both are said.
+    #[must_use]
+    pub fn explanation(&self) -> Option<(&str, &str)> {
+        Some((self.cost.as_deref()?.trim(), self.tried.as_deref()?.trim()))
+    }
+
+    fn examine_words(&self) -> Result<(), String> {
+        if self.cost.is_some() != self.tried.is_some() {
+            return Err("cost and tried belong together".to_owned());
+        }
+        let Some((cost, tried)) = self.explanation() else {
+            return Ok(());
+        };
+        let words = format!("{cost} {tried}").replace('\n', " ").to_lowercase();
+        if let Some(found) = OF_ONE_RUN.iter().find(|phrase| words.contains(**phrase)) {
+            return Err(format!(
+                "{found:?} is true of one run, and the text stands beside every run"
+            ));
+        }
+        if !tried.contains(|c: char| c.is_ascii_digit()) {
+            return Err("tried lacks what was measured".to_owned());
+        }
+        Ok(())
     }
 }
 
@@ -194,5 +232,22 @@ mod tests {
         assert!(Targets::parse(&good).is_ok());
         let twice = Targets::parse(&format!("{good}\n{good}")).unwrap_err();
         assert!(twice.to_string().contains("twice"));
+    }
+
+    #[test]
+    fn words_hold_beside_every_run_and_say_what_was_measured() {
+        let said = |words: &str| {
+            let text = format!(
+                "[[target]]\nid = \"a\"\nwhat = \"\"\ngoal = \"\"\n{words}\n[[target.check]]\nfigure = \"Jain\"\nof = {{}}"
+            );
+            Targets::parse(&text)
+                .err()
+                .map_or_else(String::new, |error| error.to_string())
+        };
+        assert_eq!(said("cost = \"light\"\ntried = \"glass: 2 µs\""), "");
+        assert!(said("cost = \"light\"").contains("belong together"));
+        assert!(said("cost = \"light\"\ntried = \"glass\"").contains("was measured"));
+        let dated = said("cost = \"kept after these\\nfigures\"\ntried = \"2 µs\"");
+        assert!(dated.contains("these figures"), "{dated}");
     }
 }

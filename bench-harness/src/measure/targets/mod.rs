@@ -18,6 +18,6 @@ mod summary;
 pub use file::{Bound, Check, Target, TargetError, Targets};
 pub use judge::{Judged, Line, Outcome, judge};
 pub use opening::picture;
-pub use page::{Row, render};
+pub use page::{Row, UNEXPLAINED, render};
 pub use select::Select;
 pub use summary::{Summary, SummaryCell, SummaryError};

@@ -26,6 +26,9 @@ struct Page<'a> {
     errors: u64,
 }
 
+/// What stands where nothing is said of what is in the way; no committed page may have it.
+pub const UNEXPLAINED: &str = "**Nothing is said of what stands in the way.**";
+
 /// One promise.
 struct Section<'a> {
     judged: Judged<'a>,
@@ -90,12 +93,16 @@ impl Section<'_> {
         self.judged.outcome().name()
     }
 
-    /// What stands in the way, while something does.
-    fn because(&self) -> Option<&str> {
-        (self.judged.outcome() == Outcome::NotMet)
-            .then_some(self.judged.target.because.as_deref())
-            .flatten()
-            .map(str::trim)
+    fn is_missed(&self) -> bool {
+        self.judged.outcome() == Outcome::NotMet
+    }
+
+    /// What stands in the way and what else was tried, while something does.
+    fn explanation(&self) -> Option<(&str, &str)> {
+        self.judged
+            .target
+            .explanation()
+            .filter(|_| self.is_missed())
     }
 }
 
@@ -337,7 +344,8 @@ mod tests {
 id = "a"
 what = "Hand-off"
 goal = "as fast as light"
-because = "light is fast"
+cost = "light is fast"
+tried = "glass: 2 µs"
 
 [[target.check]]
 figure = "hand-off p50"
@@ -358,6 +366,12 @@ at_least = 1
             text.contains("**not met**") && text.contains("light is fast"),
             "{text}"
         );
+        assert!(text.contains("Tried: glass: 2 µs"), "{text}");
+        assert!(!text.contains(UNEXPLAINED), "{text}");
+        let silent = TARGETS
+            .replace("cost = \"light is fast\"\n", "")
+            .replace("tried = \"glass: 2 µs\"\n", "");
+        assert!(page(&silent).contains(UNEXPLAINED));
         assert!(
             text.contains("≤ 1.00 µs") && text.contains("≥ 1.00 ×"),
             "{text}"
