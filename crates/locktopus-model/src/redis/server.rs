@@ -119,6 +119,18 @@ impl Server {
         Reply::count(listeners)
     }
 
+    /// What was published and not taken yet.
+    #[must_use]
+    pub fn published(&self) -> &[Published] {
+        &self.published
+    }
+
+    /// Writes what another server had under a key, or nothing.
+    pub fn write(&mut self, change: Change) {
+        self.touched.insert(change.0.clone());
+        self.keys.apply(change);
+    }
+
     /// The messages published since the last call.
     pub fn take_published(&mut self) -> Vec<Published> {
         std::mem::take(&mut self.published)

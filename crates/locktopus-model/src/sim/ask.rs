@@ -3,20 +3,25 @@
 use std::rc::Rc;
 
 /// Whom a hold belongs to. Fresh for each acquisition.
-pub(super) type Owner = Rc<str>;
+pub type Owner = Rc<str>;
 
 /// How a lock is wanted or held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub enum Mode {
+    /// Alone.
     Exclusive,
+    /// With other readers.
     Read,
+    /// Alone, where others read.
     Write,
+    /// So many permits.
     Permits,
 }
 
 impl Mode {
     /// Whether two holders may hold at once. Permits are counted elsewhere.
-    pub(super) fn shares_with(self, other: Self) -> bool {
+    #[must_use]
+    pub fn shares_with(self, other: Self) -> bool {
         matches!(
             (self, other),
             (Self::Read, Self::Read) | (Self::Permits, Self::Permits)
@@ -24,7 +29,8 @@ impl Mode {
     }
 
     /// Whether its grants have fencing tokens.
-    pub(super) fn has_tokens(self) -> bool {
+    #[must_use]
+    pub fn has_tokens(self) -> bool {
         matches!(self, Self::Exclusive | Self::Write)
     }
 }
@@ -147,25 +153,34 @@ pub(super) enum Heard {
 
 /// Who holds a lock on a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Holder {
-    pub(super) owner: Owner,
-    pub(super) mode: Mode,
-    pub(super) permits: i64,
+pub struct Holder {
+    /// Whom it is of.
+    pub owner: Owner,
+    /// How it is held or wanted.
+    pub mode: Mode,
+    /// How many permits.
+    pub permits: i64,
     /// Server time in microseconds; `None` for never.
-    pub(super) expires_at: Option<i64>,
+    pub expires_at: Option<i64>,
     /// Its time is over, but it is still written down, which may keep others out for a moment.
-    pub(super) over: bool,
+    pub over: bool,
 }
 
 /// Who waits in a queue on a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Waiter {
-    pub(super) owner: Owner,
+pub struct Waiter {
+    /// Whom it is of.
+    pub owner: Owner,
     /// Server time in microseconds.
-    pub(super) alive_until: i64,
-    pub(super) lease_ms: i64,
-    pub(super) tokens: i64,
-    pub(super) permits: i64,
-    pub(super) mode: Mode,
-    pub(super) inbox: Vec<u8>,
+    pub alive_until: i64,
+    /// For how long it is wanted.
+    pub lease_ms: i64,
+    /// How many tokens are to be reserved.
+    pub tokens: i64,
+    /// How many permits.
+    pub permits: i64,
+    /// How it is held or wanted.
+    pub mode: Mode,
+    /// Where its process listens.
+    pub inbox: Vec<u8>,
 }

@@ -8,7 +8,7 @@ use crate::sim::kind::Kind;
 
 /// The keys of one lock, in the order in which scripts get them.
 #[derive(Debug)]
-pub(super) struct Layout {
+pub struct Layout {
     kind: Kind,
     keys: Vec<Vec<u8>>,
 }
@@ -25,7 +25,9 @@ const OPEN: i64 = 31_000;
 const MARK: usize = 5;
 
 impl Layout {
-    pub(super) fn new(kind: Kind, keys: Vec<Vec<u8>>) -> Self {
+    /// Those keys, of a lock of this kind. What a script was not given may be missing, or empty.
+    #[must_use]
+    pub fn new(kind: Kind, keys: Vec<Vec<u8>>) -> Self {
         Self { kind, keys }
     }
 
@@ -53,7 +55,8 @@ impl Layout {
     }
 
     /// Whether a script may touch a key that it was not given: those of readers have names of their own.
-    pub(super) fn may_touch(&self, key: &[u8]) -> bool {
+    #[must_use]
+    pub fn may_touch(&self, key: &[u8]) -> bool {
         let rest = || key.strip_prefix(self.keys[MORE].as_slice());
         self.kind == Kind::ReadWrite && rest().is_some_and(|rest| rest.starts_with(b":"))
     }
@@ -76,7 +79,8 @@ impl Layout {
     }
 
     /// The free permits of a semaphore.
-    pub(super) fn free(&self, server: &Server) -> Option<i64> {
+    #[must_use]
+    pub fn free(&self, server: &Server) -> Option<i64> {
         match &self.entry(server, LOCK)?.value {
             Value::Text(free) if self.kind.is_counted() => words(free).parse().ok(),
             _ => None,
@@ -84,7 +88,8 @@ impl Layout {
     }
 
     /// Those who hold the lock on a server now.
-    pub(super) fn holders(&self, server: &Server) -> Vec<Holder> {
+    #[must_use]
+    pub fn holders(&self, server: &Server) -> Vec<Holder> {
         let place = if self.kind.is_counted() { MORE } else { LOCK };
         let Some(entry) = self.entry(server, place) else {
             return Vec::new();
@@ -122,7 +127,8 @@ impl Layout {
     }
 
     /// Those who have a place in the queue on a server now, in order, the dead included.
-    pub(super) fn waiters(&self, server: &Server) -> Vec<Waiter> {
+    #[must_use]
+    pub fn waiters(&self, server: &Server) -> Vec<Waiter> {
         let Some(queue) = self.entry(server, QUEUE) else {
             return Vec::new();
         };
@@ -135,8 +141,8 @@ impl Layout {
             Value::Sorted(queue) => queue
                 .iter()
                 .filter_map(|(ticket, member)| {
-                    let (place, mut waiter) = in_line(member)?;
-                    let note = record(waiter.owner.as_bytes());
+                    let (place, owner, mut waiter) = in_line(member)?;
+                    let note = record(owner);
                     let note = note.and_then(|(_, until)| words(until).parse::<i64>().ok());
                     let note = note.map(|until| until * 1_000);
                     let ticket = score(*ticket);
@@ -159,7 +165,8 @@ impl Layout {
 
     /// Whether the lock is left to those who cannot queue. Never for longer than for a moment, whatever is written down:
     /// the clock by which it was written may have been set back since.
-    pub(super) fn is_open(&self, server: &Server) -> bool {
+    #[must_use]
+    pub fn is_open(&self, server: &Server) -> bool {
         let Some(Entry {
             value: Value::Hash(records),
             ..
@@ -176,16 +183,32 @@ impl Layout {
     /// Keys without expiry that should have one, or they would be there for ever. Redisson's own have none: the
     /// queue of its fair lock, the number of a semaphore and those who hold it.
     pub(super) fn immortal(&self, server: &Server) -> Vec<String> {
-        let meant: &[usize] = match self.kind {
-            Kind::Fair => &[QUEUE, MORE],
-            Kind::Semaphore | Kind::Permits => &[LOCK, MORE, MARK],
-            Kind::Lock | Kind::Mutex | Kind::ReadWrite => &[],
-        };
+        let meant = self.meant();
         let immortal = server.keys.iter(server.now()).filter(|(key, entry)| {
             let meant = meant.iter().any(|place| self.keys[*place] == *key);
             entry.expires_at.is_none() && !meant
         });
         immortal.map(|(key, _)| text(key).to_string()).collect()
+    }
+
+    /// As [`immortal`](Self::immortal), of the keys of this lock alone.
+    #[must_use]
+    pub fn immortal_of_its_own(&self, server: &Server) -> Vec<String> {
+        let meant = self.meant();
+        let own = self.keys.iter().enumerate().filter(|(place, key)| {
+            let entry = server.keys.peek(key, server.now());
+            entry.is_some_and(|entry| entry.expires_at.is_none()) && !meant.contains(place)
+        });
+        own.map(|(_, key)| text(key).to_string()).collect()
+    }
+
+    /// Places of keys that have no expiry.
+    fn meant(&self) -> &'static [usize] {
+        match self.kind {
+            Kind::Fair => &[QUEUE, MORE],
+            Kind::Semaphore | Kind::Permits => &[LOCK, MORE, MARK],
+            Kind::Lock | Kind::Mutex | Kind::ReadWrite => &[],
+        }
     }
 
     fn entry<'a>(&self, server: &'a Server, place: usize) -> Option<&'a Entry> {
@@ -262,15 +285,18 @@ fn waiter(owner: Owner, record: &str) -> Option<Waiter> {
 }
 
 /// The member of another queue, `<place, ms> <lease, ms> <tokens> <permits> <mode> <length of the owner> <owner> <inbox channel>`:
-/// its place, and the waiter.
-fn in_line(member: &[u8]) -> Option<(i64, Waiter)> {
-    let member = words(member);
-    let (place, mut waiter, rest) = asked(&member)?;
-    let (length, rest) = rest.split_once(' ')?;
-    let (owner, inbox) = rest.split_at_checked(length.parse().ok()?)?;
-    waiter.owner = owner.into();
-    waiter.inbox = inbox.strip_prefix(' ')?.as_bytes().to_vec();
-    Some((place, waiter))
+/// its place, its owner as it is written down, and the waiter.
+fn in_line(member: &[u8]) -> Option<(i64, &[u8], Waiter)> {
+    let mut parts = member.splitn(7, |byte| *byte == b' ');
+    let first: Vec<_> = parts.by_ref().take(6).map(words).collect();
+    // Ids of permits are no text.
+    let rest = parts.next()?;
+    let (owner, inbox) = rest.split_at_checked(first.last()?.parse().ok()?)?;
+    let header = first.join(" ");
+    let (place, mut waiter, _) = asked(&header)?;
+    waiter.owner = text(owner);
+    waiter.inbox = inbox.strip_prefix(b" ")?.to_vec();
+    Some((place, owner, waiter))
 }
 
 /// A first number, what a waiter asked for, and the rest.
@@ -297,8 +323,20 @@ fn asked(record: &str) -> Option<(i64, Waiter, &str)> {
     Some((first, waiter, parts.next()?))
 }
 
+/// Whom bytes name. Ids of permits are no text: each byte is a letter then.
+#[must_use]
+pub fn owner_of(bytes: &[u8]) -> Owner {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(_) => {
+            let letters: String = bytes.iter().copied().map(char::from).collect();
+            letters.into()
+        }
+    }
+}
+
 fn text(bytes: &[u8]) -> Owner {
-    words(bytes).as_ref().into()
+    owner_of(bytes)
 }
 
 /// As text. Nearly all of it is, so that what need not be copied is not.

@@ -38,11 +38,13 @@ mod trace;
 mod wire;
 mod world;
 
+pub use ask::{Holder, Mode, Owner, Waiter};
 pub use calls::{Call, Calls, LAPSES};
 pub use config::Config;
 pub use counts::Counts;
 pub use judge::{Invariant, Violation};
 pub use kind::Kind;
+pub use layout::{Layout, owner_of};
 pub use mutants::{Mutant, mutants};
 pub use patch::Patch;
 pub use rules::Flaw;

@@ -7,7 +7,7 @@ use locktopus_protocol::scripts::Script;
 use crate::redis::Unsupported;
 
 /// A change to scripts.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patch {
     /// The end of the names of the scripts it changes: `_release`, or `lock_release` for one kind only.
     pub script: &'static str,
@@ -26,11 +26,11 @@ impl Patch {
     }
 
     /// As [`apply`](Self::apply), by the script's name and text.
-    pub(super) fn apply_to<'a>(
-        &self,
-        name: &str,
-        source: &'a str,
-    ) -> Result<Cow<'a, str>, Unsupported> {
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`] if the text is not there exactly once.
+    pub fn apply_to<'a>(&self, name: &str, source: &'a str) -> Result<Cow<'a, str>, Unsupported> {
         if !name.ends_with(self.script) {
             return Ok(source.into());
         }
