@@ -1,17 +1,20 @@
 //! How a lock is asked for: as long as it takes, for a while, not at all, or by a future that is dropped.
 
-use locktopus_core::{AnyGuard, LockError, LockRequest};
+use std::time::Duration;
+
+use locktopus_core::{AnyGuard, LockError, LockRequest, WaitStrategy};
 use tokio::time::timeout;
 
 use crate::held::Held;
 use crate::pace::millis;
-use crate::plan::{Act, Wait};
+use crate::plan::{Act, Strategy, Wait};
 
 /// Asks as the act says.
 pub(crate) async fn asked<G>(request: LockRequest<G>, act: &Act) -> Result<Option<Held>, LockError>
 where
     G: AnyGuard + Into<Held> + Send + 'static,
 {
+    let request = request.strategy(strategy(act.strategy));
     let request = match act.fixed_lease {
         Some(lease) => request.fixed_lease(millis(lease)),
         None => request,
@@ -29,6 +32,22 @@ where
         Wait::Dropped(after) => within(after, request.acquire())
             .await
             .map(|held| held.map(Into::into)),
+    }
+}
+
+fn strategy(strategy: Strategy) -> WaitStrategy {
+    let heartbeat = Duration::from_secs(1);
+    match strategy {
+        Strategy::HandOff => WaitStrategy::default(),
+        Strategy::Confirm => WaitStrategy::HandOff {
+            heartbeat,
+            confirm: true,
+        },
+        Strategy::Notify => WaitStrategy::Notify { heartbeat },
+        Strategy::Poll => WaitStrategy::Poll {
+            min: Duration::from_millis(5),
+            max: Duration::from_millis(100),
+        },
     }
 }
 

@@ -1,10 +1,13 @@
 //! What the shipped backend talks to: a client of simulated servers, as thin as an adapter of a client library.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
+use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{
-    Channel, ClientError, Deployment, NodeReply, Pipelined, PushEvent, RedisClient, Reply, Route,
+    Channel, ChannelFlavour, ClientError, Deployment, NodeReply, Pipelined, PushEvent, RedisClient,
+    Reply, Route,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
@@ -14,14 +17,26 @@ use crate::pace::Pace;
 use crate::world::Shared;
 use locktopus_core::lock;
 
-/// The client of one process for one group of servers.
+/// The client of one process for one group of servers, or for all shards of a cluster.
 #[derive(Debug)]
 pub(crate) struct SimClient {
     world: Shared,
     pace: Pace,
-    link: usize,
+    /// One for each shard.
+    links: Vec<usize>,
+    /// Which shard serves which slot, as far as it was told.
+    shards: Mutex<BTreeMap<u16, usize>>,
     deployment: Deployment,
     events: Mutex<Option<UnboundedReceiver<PushEvent>>>,
+}
+
+/// How often it goes where it is sent, before it says so.
+const REDIRECTS: usize = 4;
+
+/// Where a refusal leads to.
+enum Redirect {
+    Moved(usize),
+    Ask(usize),
 }
 
 impl SimClient {
@@ -33,52 +48,164 @@ impl SimClient {
         deployment: Deployment,
     ) -> Self {
         let (sender, receiver) = unbounded_channel();
-        let link = lock(world).join(process, group, sender);
+        let links = {
+            let mut world = lock(world);
+            let shards = match deployment {
+                Deployment::Cluster => 0..world.primaries.len(),
+                _ => group..group + 1,
+            };
+            let links = shards.map(|shard| world.join(process, shard, sender.clone()));
+            links.collect()
+        };
         Self {
             world: world.clone(),
             pace: pace.clone(),
-            link,
+            links,
+            shards: Mutex::default(),
             deployment,
             events: Mutex::new(Some(receiver)),
         }
     }
 
-    /// Sends a call, and waits for its answers.
-    async fn call(
+    /// The connections to whoever serves a slot. It was told when it connected, and is told again if it asks elsewhere.
+    fn link(&self, route: Route) -> usize {
+        let Route::Slot(slot) = route else {
+            return self.links[0];
+        };
+        let world = lock(&self.world);
+        let Some(slots) = &world.slots else {
+            return self.links[0];
+        };
+        let mut shards = lock(&self.shards);
+        self.links[*shards.entry(slot).or_insert_with(|| slots.owner(slot))]
+    }
+
+    fn send(
         &self,
+        link: usize,
         connection: usize,
         call: Call,
-    ) -> Result<Vec<Result<Reply, ClientError>>, ClientError> {
+    ) -> Result<oneshot::Receiver<Vec<Result<Reply, ClientError>>>, ClientError> {
         let (answers, answered) = oneshot::channel();
         let now = self.pace.now();
-        let sent = lock(&self.world).send(self.link, connection, now, call, Some(answers));
+        let sent = lock(&self.world).send(link, connection, now, call, Some(answers));
         if !sent {
             return Err(ClientError::NotSent("no connection".to_owned()));
         }
+        Ok(answered)
+    }
+
+    /// Sends a call, and waits for its answers.
+    async fn call(
+        &self,
+        link: usize,
+        connection: usize,
+        call: Call,
+    ) -> Result<Vec<Result<Reply, ClientError>>, ClientError> {
+        let answered = self.send(link, connection, call)?;
         answered.await.map_err(|_| broken())
     }
 
-    async fn single(&self, args: &[&[u8]]) -> Result<Reply, ClientError> {
-        let replies = self.call(ASKING, Call::Commands(vec![owned(args)])).await?;
-        let reply = replies.into_iter().next().unwrap_or_else(|| Err(broken()));
-        if let Err(ClientError::Rejected { code, .. }) = &reply
-            && code == "READONLY"
-        {
-            self.look_elsewhere();
+    async fn single(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
+        let (mut link, mut asking) = (self.link(route), false);
+        let mut left = REDIRECTS;
+        loop {
+            let commands = vec![owned(args)];
+            let call = if asking {
+                Call::Asking(commands)
+            } else {
+                Call::Commands(commands)
+            };
+            let replies = self.call(link, ASKING, call).await?;
+            let reply = replies.into_iter().next().unwrap_or_else(|| Err(broken()));
+            let to = self.heeds(link, &reply);
+            left -= 1;
+            (link, asking) = match to {
+                Some(Redirect::Moved(shard)) if left > 0 && self.links[shard] != link => {
+                    (self.links[shard], false)
+                }
+                Some(Redirect::Ask(shard)) if left > 0 => (self.links[shard], true),
+                _ => return reply,
+            };
         }
-        reply
+    }
+
+    /// Takes note of what a refusal tells: that the server is no primary, or who serves a slot.
+    fn heeds(&self, link: usize, reply: &Result<Reply, ClientError>) -> Option<Redirect> {
+        let Err(ClientError::Rejected { code, message }) = reply else {
+            return None;
+        };
+        if code == "READONLY" {
+            self.look_elsewhere(link);
+        }
+        if code != "MOVED" && code != "ASK" {
+            return None;
+        }
+        let (slot, node) = message.split_once(" n")?;
+        let (slot, node) = (slot.parse().ok()?, node.parse().ok()?);
+        let shard = lock(&self.world).shard_of(node);
+        if code == "ASK" {
+            return Some(Redirect::Ask(shard));
+        }
+        lock(&self.shards).insert(slot, shard);
+        // It is another server of the shard that it was sent to.
+        if self.links[shard] == link {
+            self.look_elsewhere(link);
+        }
+        Some(Redirect::Moved(shard))
     }
 
     /// The server says that it is no primary.
-    fn look_elsewhere(&self) {
+    fn look_elsewhere(&self, link: usize) {
         let mut world = lock(&self.world);
         let now = self.pace.now();
-        world.at(now, Event::Over(crate::event::Lasting::Stays(self.link)));
+        world.at(now, Event::Over(crate::event::Lasting::Stays(link)));
     }
 
-    fn node(&self) -> String {
-        let to = lock(&self.world).links[self.link].to;
+    fn node(&self, link: usize) -> String {
+        let to = lock(&self.world).links[link].to;
         format!("n{}", to.map_or_else(String::new, |to| to.to_string()))
+    }
+
+    /// The channels of each shard. Plain ones can be listened to anywhere.
+    fn by_link(&self, channels: &[Channel]) -> BTreeMap<usize, Vec<Channel>> {
+        let mut channels = channels.to_vec();
+        channels.sort_by(|one, other| one.name.cmp(&other.name));
+        let mut by_link: BTreeMap<usize, Vec<Channel>> = BTreeMap::new();
+        for channel in channels {
+            let route = match channel.flavour {
+                ChannelFlavour::Sharded => Route::Slot(key_slot(&channel.name)),
+                ChannelFlavour::Plain => Route::Any,
+            };
+            by_link.entry(self.link(route)).or_default().push(channel);
+        }
+        by_link
+    }
+
+    async fn listen(&self, channels: &[Channel]) -> Result<bool, ClientError> {
+        for (link, channels) in self.by_link(channels) {
+            let answers = self
+                .call(link, LISTENING, Call::Subscribe(channels))
+                .await?;
+            for answer in answers {
+                if let Some(Redirect::Moved(..)) = self.heeds(link, &answer) {
+                    return Ok(false);
+                }
+                answer?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// A connection for messages is given up.
+    fn disrupt(&self, link: usize, reason: &'static str) {
+        let mut world = lock(&self.world);
+        let to = &mut world.links[link];
+        to.epochs[LISTENING] += 1;
+        to.generation += 1;
+        // Nobody listens once the backend is gone.
+        let _ = to.events.send(PushEvent::Disrupted { reason });
+        world.stop_listening(link);
     }
 }
 
@@ -100,40 +227,59 @@ impl RedisClient for SimClient {
         self.deployment
     }
 
-    async fn command(&self, _route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
-        self.single(args).await
+    async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
+        self.single(route, args).await
     }
 
     async fn pipeline(
         &self,
-        _route: Route,
+        route: Route,
         commands: &[&[&[u8]]],
     ) -> Result<Pipelined, ClientError> {
-        let node = self.node();
+        let link = self.link(route);
+        let node = self.node(link);
         let commands = commands.iter().map(|command| owned(command)).collect();
-        let replies = self.call(BLOCKING, Call::Commands(commands)).await?;
+        let replies = self.call(link, BLOCKING, Call::Commands(commands)).await?;
+        for reply in &replies {
+            self.heeds(link, reply);
+        }
         Ok(Pipelined { node, replies })
     }
 
     async fn command_on_primaries(&self, args: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
-        let node = self.node();
-        let reply = self.single(args).await;
-        Ok(vec![NodeReply { node, reply }])
+        let asked = self.links.iter().map(|link| {
+            let call = Call::Commands(vec![owned(args)]);
+            (self.node(*link), self.send(*link, ASKING, call))
+        });
+        let mut found = Vec::new();
+        for (node, asked) in asked.collect::<Vec<_>>() {
+            let reply = match asked {
+                Ok(answered) => match answered.await {
+                    Ok(replies) => replies.into_iter().next().unwrap_or_else(|| Err(broken())),
+                    Err(_) => Err(broken()),
+                },
+                Err(error) => Err(error),
+            };
+            found.push(NodeReply { node, reply });
+        }
+        Ok(found)
     }
 
     async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
-        let mut channels = channels.to_vec();
-        channels.sort_by(|one, other| one.name.cmp(&other.name));
-        self.call(LISTENING, Call::Subscribe(channels))
-            .await
-            .map(drop)
+        for _ in 0..REDIRECTS {
+            if self.listen(channels).await? {
+                return Ok(());
+            }
+        }
+        Err(ClientError::NotSent("its slot is on its way".to_owned()))
     }
 
     async fn unsubscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
-        let mut channels = channels.to_vec();
-        channels.sort_by(|one, other| one.name.cmp(&other.name));
         let now = self.pace.now();
-        lock(&self.world).send(self.link, LISTENING, now, Call::Unsubscribe(channels), None);
+        for (link, channels) in self.by_link(channels) {
+            let call = Call::Unsubscribe(channels);
+            lock(&self.world).send(link, LISTENING, now, call, None);
+        }
         Ok(())
     }
 
@@ -141,31 +287,30 @@ impl RedisClient for SimClient {
         lock(&self.events).take()
     }
 
-    fn timed_out(&self, _route: Route) {
-        lock(&self.world).replace(self.link);
+    fn timed_out(&self, route: Route) {
+        let link = self.link(route);
+        lock(&self.world).replace(link);
     }
 
-    fn subscription_misplaced(&self, _channel: &[u8]) {
-        let mut world = lock(&self.world);
-        world.count("misplaced subscription noticed");
-        let link = &mut world.links[self.link];
-        link.epochs[LISTENING] += 1;
-        link.generation += 1;
-        let reason = "it listened to a replica";
-        // Nobody listens once the backend is gone.
-        let _ = link.events.send(PushEvent::Disrupted { reason });
-        world.stop_listening(self.link);
+    fn subscription_misplaced(&self, channel: &[u8]) {
+        lock(&self.world).count("misplaced subscription noticed");
+        let link = self.link(Route::Slot(key_slot(channel)));
+        self.disrupt(link, "it listened to a replica");
     }
 
     fn generation(&self) -> u64 {
-        lock(&self.world).links[self.link].generation
+        let world = lock(&self.world);
+        let links = self.links.iter().map(|link| world.links[*link].generation);
+        links.sum()
     }
 
     async fn close(&self) {
         let mut world = lock(&self.world);
-        world.stop_listening(self.link);
-        let link = &mut world.links[self.link];
-        link.closed = true;
-        link.forget_calls(&[ASKING, BLOCKING, LISTENING]);
+        for link in &self.links {
+            world.stop_listening(*link);
+            let link = &mut world.links[*link];
+            link.closed = true;
+            link.forget_calls(&[ASKING, BLOCKING, LISTENING]);
+        }
     }
 }

@@ -5,30 +5,57 @@ use std::time::Duration;
 use locktopus_core::{ReplicaNeed, SafetyMode};
 use locktopus_model::Rng;
 
-use crate::plan::{Act, End, Fault, Kind, Lock, Plan, ProcessPlan, Wait};
+use crate::plan::{Act, Count, End, Fault, Kind, Lock, Plan, ProcessPlan, Strategy, Wait};
 
 /// Names: with braces, and alike.
-const NAMES: [&str; 4] = ["a", "{t}:x", "b{z}", "a:b"];
+const NAMES: [&str; 5] = ["a", "{t}:x", "{t}:y", "b{z}", "a:b"];
+
+/// What schedules are about, where not about everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Focus {
+    /// Each lock is of one of these kinds.
+    pub kinds: &'static [Kind],
+    /// One name is used as these kinds and as others.
+    pub mixed: bool,
+}
 
 impl Plan {
     /// The schedule of a seed.
     #[must_use]
     pub fn draw(seed: u64) -> Self {
+        Self::about(seed, None)
+    }
+
+    /// The schedule of a seed, about something.
+    #[must_use]
+    pub fn about(seed: u64, focus: Option<Focus>) -> Self {
         let mut rng = Rng::new(seed);
         let rng = &mut rng;
+        let calm = rng.permille(200);
         let quorum = rng
-            .permille(150)
+            .permille(if focus.is_some() || calm { 0 } else { 150 })
             .then(|| if rng.permille(700) { 3 } else { 5 });
         let replicas = if quorum.is_some() {
             0
         } else {
             usize::try_from(rng.below(3)).unwrap_or(0)
         };
-        let lease = *rng.pick(&[400, 800, 1_500, 3_000]);
+        let shards = if quorum.is_none() && rng.permille(200) {
+            3
+        } else {
+            1
+        };
+        let lease = if calm {
+            6_000
+        } else {
+            *rng.pick(&[400, 800, 1_500, 3_000])
+        };
         let safety = match rng.below(10) {
             _ if quorum.is_some() => SafetyMode::Plain,
+            // Under quarantine what nobody holds may not be given for a while.
+            _ if calm || focus.is_some() => SafetyMode::Plain,
             0..5 => SafetyMode::Plain,
-            5..7 if replicas > 0 => SafetyMode::Replicated {
+            5..7 if replicas > 0 && shards == 1 => SafetyMode::Replicated {
                 need: if rng.permille(500) {
                     ReplicaNeed::Majority
                 } else {
@@ -40,13 +67,26 @@ impl Plan {
                 max_lease: Duration::from_millis(lease),
             },
         };
-        let locks = locks(rng, quorum.is_some());
+        let mut locks = locks(rng, quorum.is_some(), focus);
+        // In a cluster a latch cannot have such a name.
+        for lock in locks
+            .iter_mut()
+            .filter(|lock| shards > 1 && lock.name.contains('{'))
+        {
+            if lock.kind == Kind::Latch {
+                lock.kind = Kind::Fair;
+            }
+        }
         let guarded = quorum.is_some() || safety != SafetyMode::Plain;
         let mut processes: Vec<_> = (0..rng.between(2, 4))
             .map(|_| process(rng, locks.len(), lease, guarded))
             .collect();
+        if quorum.is_some() {
+            processes.iter_mut().for_each(|process| process.keep = 0);
+        }
         // The others know nothing of the modes.
-        if quorum.is_none() && safety == SafetyMode::Plain && rng.permille(250) {
+        let alone = quorum.is_none() && shards == 1;
+        if alone && safety == SafetyMode::Plain && rng.permille(300) {
             processes[0].neighbour = true;
         }
         let mut plan = Self {
@@ -54,18 +94,38 @@ impl Plan {
             safety,
             quorum,
             replicas,
+            shards,
+            steady: calm,
             travel: *rng.pick(&[1, 2, 5, 10]),
             lease,
             locks,
             processes,
             faults: Vec::new(),
         };
-        plan.faults = faults(rng, &plan);
+        if calm {
+            plan.calm_down();
+        } else {
+            plan.faults = faults(rng, &plan);
+        }
         plan
+    }
+
+    /// Nothing goes wrong, and nobody holds for long: whoever waits for what is free does so for a moment.
+    fn calm_down(&mut self) {
+        for process in &mut self.processes {
+            process.drift = 0;
+            for act in process.tasks.iter_mut().flatten() {
+                act.hold %= 300;
+                act.at_least = None;
+                if matches!(act.end, End::Evict) {
+                    act.end = End::Release;
+                }
+            }
+        }
     }
 }
 
-fn locks(rng: &mut Rng, quorum: bool) -> Vec<Lock> {
+fn locks(rng: &mut Rng, quorum: bool, focus: Option<Focus>) -> Vec<Lock> {
     let counted = u32::try_from(rng.between(1, 3)).unwrap_or(1);
     let kinds = [
         Kind::Lock,
@@ -81,16 +141,18 @@ fn locks(rng: &mut Rng, quorum: bool) -> Vec<Lock> {
         Kind::Latch,
     ];
     // Usually each name is of one kind: another one gets an error, where that can be seen.
-    let mixed = !quorum && rng.permille(80);
+    let mixed = !quorum && focus.map_or_else(|| rng.permille(130), |focus| focus.mixed);
     let most = if rng.permille(600) && !mixed { 1 } else { 3 };
+    let first = usize::try_from(rng.below(3)).unwrap_or(0);
     let mut locks: Vec<Lock> = Vec::new();
     for place in 0..most {
         let lock = Lock {
-            name: NAMES[if mixed { 0 } else { place }].to_owned(),
-            kind: if quorum {
-                Kind::Mutex
-            } else {
-                *rng.pick(&kinds)
+            name: NAMES[if mixed { first } else { first + place }].to_owned(),
+            kind: match focus {
+                _ if quorum => Kind::Mutex,
+                // Another kind comes second.
+                Some(focus) if !(focus.mixed && place == 1) => *rng.pick(focus.kinds),
+                _ => *rng.pick(&kinds),
             },
         };
         if !locks.contains(&lock) {
@@ -106,6 +168,8 @@ fn process(rng: &mut Rng, locks: usize, lease: u64, guarded: bool) -> ProcessPla
     } else {
         0
     };
+    let keep = *rng.pick(&[0, 0, lease / 10, lease / 3]);
+    let turns = *rng.pick(&[64, 64, 4, 1]);
     let tasks = (0..rng.between(1, 3)).map(|_| {
         let acts = rng.between(1, 4);
         (0..acts).map(|_| act(rng, locks, lease, guarded)).collect()
@@ -113,6 +177,8 @@ fn process(rng: &mut Rng, locks: usize, lease: u64, guarded: bool) -> ProcessPla
     ProcessPlan {
         drift,
         neighbour: false,
+        keep: if turns > 1 { keep } else { 0 },
+        turns,
         tasks: tasks.collect(),
     }
 }
@@ -121,16 +187,32 @@ fn act(rng: &mut Rng, locks: usize, lease: u64, guarded: bool) -> Act {
     let any = |rng: &mut Rng| usize::try_from(rng.below(locks as u64)).unwrap_or(0);
     let wait = match rng.below(10) {
         0..6 => Wait::Forever,
-        6..8 => Wait::AtMost(rng.below(2_000) + 1),
+        6 => Wait::AtMost(rng.below(150) + 1),
+        7 => Wait::AtMost(rng.below(2_000) + 1),
         8 => Wait::Try,
         _ => Wait::Dropped(rng.below(300) + 1),
     };
-    let end = match rng.below(20) {
-        0..14 => End::Release,
-        14..17 => End::Drop,
-        17..19 => End::Extend,
+    let end = match rng.below(40) {
+        0..22 => End::Release,
+        22..27 => End::Drop,
+        27..31 => End::Extend,
+        31 => End::Again,
+        32 => End::Ticket,
+        33 => End::Downgrade,
+        34 => End::Inspect,
+        35 => End::Write,
+        36..38 => End::Count(*rng.pick(&[Count::Fewer, Count::Drain, Count::Delete])),
         _ => End::Evict,
     };
+    let strategy = match rng.below(20) {
+        0..11 => Strategy::HandOff,
+        11..14 => Strategy::Confirm,
+        14..17 => Strategy::Notify,
+        _ => Strategy::Poll,
+    };
+    let fixed_lease = rng
+        .permille(250)
+        .then(|| (100 + rng.below(1_000)).min(lease));
     let longest = if rng.permille(500) { 30 } else { 600 };
     Act {
         pause: rng.below(longest),
@@ -138,21 +220,20 @@ fn act(rng: &mut Rng, locks: usize, lease: u64, guarded: bool) -> Act {
         also: rng.permille(200).then(|| any(rng)),
         exclusive: rng.permille(500),
         wait,
+        strategy,
+        at_least: (fixed_lease.is_none() && rng.permille(60)).then(|| 1 + rng.below(300)),
         hold: if rng.permille(if guarded { 500 } else { 800 }) {
             rng.below(120)
         } else {
             rng.below(lease * 3)
         },
-        fixed_lease: rng
-            .permille(250)
-            .then(|| (100 + rng.below(1_000)).min(lease)),
+        fixed_lease,
         end,
     }
 }
 
 fn faults(rng: &mut Rng, plan: &Plan) -> Vec<(u64, Fault)> {
-    let calm = rng.permille(100);
-    let count = if calm { 0 } else { rng.between(1, 4) };
+    let count = rng.between(1, 4);
     // Before that servers count as new, and grant nothing.
     let new = match plan.safety {
         _ if plan.quorum.is_some() => plan.lease * 2,
@@ -162,7 +243,7 @@ fn faults(rng: &mut Rng, plan: &Plan) -> Vec<(u64, Fault)> {
     let mut faults: Vec<_> = (0..count)
         .map(|_| (new + rng.below(2_500), fault(rng, plan)))
         .collect();
-    if !calm && plan.guards() && rng.permille(600) {
+    if plan.guards() && rng.permille(600) {
         let at = new + rng.below(2_500);
         aim(rng, plan, at, &mut faults);
     }
@@ -181,7 +262,8 @@ fn aim(rng: &mut Rng, plan: &Plan, at: u64, faults: &mut Vec<(u64, Fault)>) {
             faults.push((at + soon(rng), restart));
         }
     } else if plan.replicas == 0 {
-        faults.push((at, Fault::Restart(0, soon(rng), false)));
+        let node = usize::try_from(rng.below(plan.servers() as u64)).unwrap_or(0);
+        faults.push((at, Fault::Restart(node, soon(rng), false)));
     } else {
         faults.retain(|(_, fault)| !fault.forgets());
         for replica in 1..=plan.replicas {
@@ -196,6 +278,10 @@ fn fault(rng: &mut Rng, plan: &Plan) -> Fault {
     let node = usize::try_from(rng.below(plan.servers() as u64)).unwrap_or(0);
     let long = rng.below(plan.lease * 2) + 50;
     let short = rng.below(600) + 20;
+    if plan.shards > 1 && rng.permille(350) {
+        let lock = usize::try_from(rng.below(plan.locks.len() as u64)).unwrap_or(0);
+        return Fault::MoveSlot(lock, short);
+    }
     // Faults that only servers with replicas have, first.
     let low = if plan.replicas > 0 { 0 } else { 6 };
     match rng.between(low, 19) {

@@ -18,6 +18,8 @@ pub(crate) type Answers = oneshot::Sender<Vec<Result<Reply, ClientError>>>;
 #[derive(Debug)]
 pub(crate) enum Call {
     Commands(Vec<Vec<Vec<u8>>>),
+    /// A command to a server that is about to serve its slot.
+    Asking(Vec<Vec<Vec<u8>>>),
     Subscribe(Vec<Channel>),
     Unsubscribe(Vec<Channel>),
 }
@@ -79,6 +81,8 @@ pub(crate) enum Event {
     Fault(usize, Fault),
     /// Something that lasted is over.
     Over(Lasting),
+    /// The next key of a slot moves; after the last, the slot does.
+    MoveKey(u16),
 }
 
 /// What ends by itself.

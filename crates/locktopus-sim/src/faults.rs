@@ -78,6 +78,12 @@ impl World {
                 node.skew += by * MS as i64;
                 node.clock_set = true;
             }
+            Fault::MoveSlot(lock, takes) => {
+                let name = self.names.get(lock).cloned().unwrap_or_default();
+                if !self.move_slot(&name, takes) {
+                    return;
+                }
+            }
             Fault::Misplace(process) => {
                 if !self.misplace(process, primary) {
                     return;
@@ -149,9 +155,14 @@ impl World {
         if !keeps_data {
             server.server.keys.clear();
         }
+        if !keeps_data {
+            self.witness.forget(node);
+        }
         if leads {
-            server.server.role = Role::Primary;
-            self.lead(node);
+            self.nodes[node].server.role = Role::Primary;
+            if node == self.primaries[0] {
+                self.lead(node);
+            }
         } else {
             self.demote(node);
         }
@@ -187,6 +198,9 @@ impl World {
     fn take_over(&mut self, new: usize, old: usize) {
         let id = self.number();
         self.primaries[0] = new;
+        if let Some(slots) = &mut self.slots {
+            slots.epoch(0);
+        }
         let node = &mut self.nodes[new];
         node.server.role = Role::Primary;
         node.server.replid = replid(id);
@@ -243,6 +257,7 @@ impl World {
         };
         let (keys, offset) = (self.nodes[old].server.keys.clone(), self.nodes[old].offset);
         self.nodes[new].server.keys = keys;
+        self.witness.forget(new);
         self.nodes[new].applied = offset;
         self.trace.say(self.now, || {
             format!("-- n{new} has everything of n{old}, and becomes the primary")

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use locktopus_model::redis::Reply;
+use locktopus_model::sim::Patch;
 
 /// Something wrong on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,11 +28,27 @@ pub enum Flaw {
     VotesAtOnce,
     /// Nobody tells a process for how long its machine slept.
     SleepsUnnoticed,
+    /// When a slot of a cluster moves, its keys stay.
+    LeavesKeysBehind,
+    /// Nobody hears what is published in a slot.
+    ShardsAreSilent,
+    /// A script has another text.
+    Script(Patch),
 }
 
 impl Flaw {
     /// The text of a script with it.
     pub(crate) fn changes<'a>(self, name: &str, source: &'a str) -> Cow<'a, str> {
+        if let Self::Script(patch) = self {
+            return match patch.apply_to(name, source) {
+                Ok(changed) => changed,
+                // Under quarantine they are other scripts, without the fast path; and those of groups are no kind's.
+                Err(_) if name.starts_with("quarantined_") || name.starts_with("group_") => {
+                    source.into()
+                }
+                Err(lacking) => panic!("{lacking}"),
+            };
+        }
         let (script, from, to) = match self {
             Self::ReleasesOthers => (
                 "lock_release",

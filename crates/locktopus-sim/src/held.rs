@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use locktopus_core::{FencingToken, LockError, LockGuard, MultiGuard, WriteGuard};
+use locktopus_core::{
+    Fence, FencingToken, LeaseTicket, LockError, LockGuard, MultiGuard, WriteGuard,
+};
+use locktopus_model::sim::owner_of;
 
 /// A guard.
 #[derive(Debug)]
@@ -10,6 +13,8 @@ pub(crate) enum Held {
     One(LockGuard),
     Writing(WriteGuard),
     Several(MultiGuard),
+    /// It was lost on the way.
+    Gone,
 }
 
 impl From<LockGuard> for Held {
@@ -31,6 +36,7 @@ impl Held {
             Self::One(guard) => guard.ensure_valid().is_ok(),
             Self::Writing(guard) => guard.ensure_valid().is_ok(),
             Self::Several(guard) => guard.ensure_valid().is_ok(),
+            Self::Gone => false,
         }
     }
 
@@ -45,8 +51,55 @@ impl Held {
                     .find(|(member, _)| member.name.as_str() == name)
                     .and_then(|(_, lease)| lease.token())
             }
+            Self::Gone => None,
         };
         token.map(FencingToken::get)
+    }
+
+    /// Under which name servers know it.
+    pub(crate) fn owner(&self) -> Option<String> {
+        let owner = match self {
+            Self::One(guard) => guard.owner(),
+            Self::Writing(guard) => guard.owner(),
+            Self::Several(_) | Self::Gone => return None,
+        };
+        Some(owner_of(owner.expose()).to_string())
+    }
+
+    pub(crate) fn fence(&self) -> Option<Fence> {
+        match self {
+            Self::One(guard) => guard.fence(),
+            Self::Writing(guard) => guard.fence(),
+            Self::Several(_) | Self::Gone => None,
+        }
+    }
+
+    /// Takes it once more, where that can be done.
+    pub(crate) fn again(&self) -> Option<Self> {
+        match self {
+            Self::One(guard) => guard.reenter().ok().map(Self::One),
+            Self::Writing(guard) => guard.reenter().ok().map(Self::Writing),
+            Self::Several(_) | Self::Gone => None,
+        }
+    }
+
+    /// Leaves it to whoever has the ticket, where that can be done.
+    pub(crate) fn into_ticket(self) -> Result<LeaseTicket, Self> {
+        match self {
+            Self::One(guard) => guard.into_ticket().map_err(Self::One),
+            held => Err(held),
+        }
+    }
+
+    /// Reads on where it wrote.
+    pub(crate) async fn downgrade(self) -> Result<Self, Option<Self>> {
+        match self {
+            Self::Writing(guard) => match guard.downgrade().await {
+                Ok(reading) => Ok(Self::One(reading)),
+                Err(error) => Err(error.into_guard().map(Self::Writing)),
+            },
+            held => Err(Some(held)),
+        }
     }
 
     /// Makes it last longer, where that can be done.
@@ -54,7 +107,7 @@ impl Held {
         match self {
             Self::One(guard) => guard.extend(lease).await.map(drop),
             Self::Writing(guard) => guard.extend(lease).await.map(drop),
-            Self::Several(_) => Ok(()),
+            Self::Several(_) | Self::Gone => Ok(()),
         }
     }
 
@@ -63,6 +116,7 @@ impl Held {
             Self::One(guard) => guard.release().await.map_err(|error| error.to_string()),
             Self::Writing(guard) => guard.release().await.map_err(|error| error.to_string()),
             Self::Several(guard) => guard.release().await.map_err(|error| error.to_string()),
+            Self::Gone => Ok(()),
         }
     }
 }

@@ -3,29 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::log::{Evicted, Hold, Notes};
-use crate::plan::{Kind, Plan};
+use crate::plan::{End, Kind, Plan};
+use crate::violation::Violation;
 use crate::world::MS;
-
-/// Something that must not be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// When, in ms.
-    pub at: u64,
-    /// Which rule is broken: the same word for the same rule.
-    pub rule: &'static str,
-    /// By whom and how.
-    pub what: String,
-}
-
-impl Violation {
-    pub(crate) fn new(at: u64, rule: &'static str, what: String) -> Self {
-        Self {
-            at: at / MS,
-            rule,
-            what,
-        }
-    }
-}
 
 /// How long after a grant another one has to be asked for to have a greater token where servers forget.
 const AFTERWARDS: u64 = 1_000 * MS;
@@ -34,13 +14,26 @@ const AT_ONCE: u64 = 100 * MS;
 /// How long faults still show after they are over: connections are made again, leases end, sentinels are heard.
 const CALM: u64 = 5_000 * MS;
 
-/// Judges everything that can be judged at the end. `calm`: when the last fault was over.
-pub(crate) fn judge(plan: &Plan, notes: &Notes, calm: u64) -> Vec<Violation> {
+/// Judges everything that can be judged at the end. `calm`: when the last fault was over; `kept`: until when servers kept a
+/// lock for one of its owners.
+pub(crate) fn judge(
+    plan: &Plan,
+    notes: &Notes,
+    calm: u64,
+    kept: &dyn Fn(&str) -> Option<u64>,
+) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut by_lock: BTreeMap<usize, Vec<Hold>> = BTreeMap::new();
     for hold in &notes.holds {
         let mut hold = hold.clone();
-        excuse(plan, notes, &mut hold, &mut found);
+        let taken = excuse(plan, notes, &mut hold, &mut found);
+        if plan.servers_know_holders() && !taken {
+            believed(plan, &hold, kept, &mut found);
+        }
+        // Of several locks one may have been taken away while the others were waited for.
+        if taken && hold.valid == hold.from {
+            hold.token = None;
+        }
         by_lock.entry(hold.lock).or_default().push(hold);
     }
     for (lock, mut holds) in by_lock {
@@ -49,6 +42,13 @@ pub(crate) fn judge(plan: &Plan, notes: &Notes, calm: u64) -> Vec<Violation> {
             exclusion(plan, lock, &holds, &mut found);
         }
         tokens(plan, &holds, &mut found);
+    }
+    // Others ask again and again.
+    if plan.steady && plan.processes.iter().all(|process| !process.neighbour) {
+        stalls(plan, notes, &mut found);
+    }
+    if plan.servers_know_holders() {
+        writes(plan, notes, &mut found);
     }
     for (begun, at, process, task, error) in &notes.failed {
         if *begun > calm + CALM {
@@ -62,8 +62,8 @@ pub(crate) fn judge(plan: &Plan, notes: &Notes, calm: u64) -> Vec<Violation> {
     found
 }
 
-/// What an administrator took away is believed in for a while; not for longer than its lease.
-fn excuse(plan: &Plan, notes: &Notes, hold: &mut Hold, found: &mut Vec<Violation>) {
+/// What an administrator took away is believed in for a while; not for longer than its lease. Whether it was.
+fn excuse(plan: &Plan, notes: &Notes, hold: &mut Hold, found: &mut Vec<Violation>) -> bool {
     let of_it = |evicted: &&Evicted| {
         evicted.lock == hold.lock
             && evicted.begun <= hold.valid
@@ -71,6 +71,7 @@ fn excuse(plan: &Plan, notes: &Notes, hold: &mut Hold, found: &mut Vec<Violation
     };
     let evicted: Vec<_> = notes.evicted.iter().filter(of_it).copied().collect();
     let forgets = plan.faults.iter().any(|(_, fault)| fault.forgets());
+    let taken = !evicted.is_empty();
     for evicted in evicted {
         let told = evicted
             .done
@@ -82,6 +83,88 @@ fn excuse(plan: &Plan, notes: &Notes, hold: &mut Hold, found: &mut Vec<Violation
             found.push(Violation::new(hold.valid, "a loss is heard of", what));
         }
         hold.valid = hold.valid.min(evicted.begun.max(hold.from));
+    }
+    taken
+}
+
+/// Nobody believes longer in a hold than a server keeps it.
+fn believed(
+    plan: &Plan,
+    hold: &Hold,
+    kept: &dyn Fn(&str) -> Option<u64>,
+    found: &mut Vec<Violation>,
+) {
+    let kept = hold.owner.as_deref().and_then(kept);
+    if let Some(kept) = kept.filter(|kept| hold.valid > *kept) {
+        let kept = kept / MS;
+        let what = format!("{}, its server until {kept} ms", shown(plan, hold));
+        found.push(Violation::new(
+            hold.valid,
+            "holds are believed in for a lease",
+            what,
+        ));
+    }
+}
+
+/// Nobody writes after a later holder has.
+fn writes(plan: &Plan, notes: &Notes, found: &mut Vec<Violation>) {
+    for late in &notes.written {
+        let mut others = notes.written.iter().filter(|it| it.lock == late.lock);
+        if let Some(other) = others.find(|it| it.done < late.begun && it.token > late.token) {
+            let name = &plan.locks[late.lock].name;
+            let what = format!(
+                "token {} wrote under {name}, after token {} at {} ms",
+                late.token,
+                other.token,
+                other.done / MS
+            );
+            found.push(Violation::new(
+                late.done,
+                "later holders are not overwritten",
+                what,
+            ));
+        }
+    }
+}
+
+/// What is free and wanted is taken before long, where nothing goes wrong.
+fn stalls(plan: &Plan, notes: &Notes, found: &mut Vec<Violation>) {
+    // A few messages, the slices in which processes run, and the pauses of those who ask again and again.
+    let patience = (24 * plan.travel + 150) * MS;
+    // Where somebody takes permits away, who waits for them waits.
+    let counts = |lock: usize| {
+        let mut acts = plan
+            .processes
+            .iter()
+            .flat_map(|it| it.tasks.iter().flatten());
+        acts.any(|act| act.lock == lock && matches!(act.end, End::Count(_)))
+    };
+    for wanted in notes.wanted.iter().filter(|wanted| !counts(wanted.lock)) {
+        let name = &plan.locks[wanted.lock].name;
+        let held = notes
+            .holds
+            .iter()
+            .filter(|hold| plan.locks[hold.lock].name == *name);
+        let mut held: Vec<_> = held
+            .map(|hold| (hold.from, hold.ended.unwrap_or(u64::MAX)))
+            .collect();
+        held.sort_unstable();
+        let mut free = wanted.from;
+        for (from, ended) in held.into_iter().chain([(wanted.until, wanted.until)]) {
+            let taken = from.min(wanted.until);
+            if taken > free + patience {
+                let what = format!(
+                    "p{} task {} waits for {name}, which nobody holds from {} to {} ms",
+                    wanted.process,
+                    wanted.task,
+                    free / MS,
+                    taken / MS
+                );
+                found.push(Violation::new(taken, "what is free is taken", what));
+                return;
+            }
+            free = free.max(ended);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is left on the servers when everybody is gone.
 
-use crate::judge::Violation;
+use crate::violation::Violation;
 use crate::world::World;
 
 /// How long after the end is looked, in µs: all leases, places in queues and notes are over by then.
@@ -8,13 +8,15 @@ const LATER: u64 = 3_600_000_000;
 
 /// What stays by design: tokens, records of histories, the numbers of semaphores and latches; and of those who died, what is
 /// kept without an end as Redisson does: the next who asks removes it.
-const STAYS: [&str; 6] = [
+const STAYS: [&str; 8] = [
     "token",
     "locktopus_history",
     "redisson_lock_queue",
     "redisson_lock_timeout",
     "locktopus_holders",
     ":timeout",
+    "data:",
+    "locktopus_fence",
 ];
 
 /// Keys that nobody will remove.

@@ -9,21 +9,26 @@
 //! | `run`, `process`, `pace` | runs one; processes, and what time it truly is for them |
 //! | `world`, `event`, `link`, `node` | what is under way; connections; servers |
 //! | `connecting` | how connections break and are made again |
-//! | `serve`, `replication`, `faults` | what servers do; what replicas hear; what goes wrong |
+//! | `serve`, `replication`, `slots`, `cluster`, `faults` | what servers do; what replicas hear; slots, and how they move; what goes wrong |
 //! | `client` | what the shipped backend talks to |
 //! | `neighbour` | processes of Redisson and redis-py |
 //! | `task`, `asking`, `keeper`, `held`, `log` | what applications do with locks, and what they saw |
+//! | `witness` | what no script may do |
 //! | `judge`, `leftover` | what must never be |
 //! | `shrink`, `report` | cuts a schedule that fails down to what it takes, and shows it
 //! | `flaw` | faults that are planted to see whether the judge notices |
 //!
-//! Layers, lowest first: plan, trace, flaw, event, link, log, node, world, connecting, pace, serve, replication, faults, client,
-//! held, asking, keeper, task, neighbour, judge, leftover, process, draw, run, shrink, report.
+//! Layers, lowest first: plan, violation, trace, flaw, event, link, log, node, slots, witness, world, connecting, pace, serve,
+//! replication, cluster, faults, client, held, asking, keeper, task, ending, counting, neighbour, judge, leftover, process,
+//! draw, run, shrink, report.
 
 mod asking;
 mod client;
+mod cluster;
 mod connecting;
+mod counting;
 mod draw;
+mod ending;
 mod event;
 mod faults;
 mod flaw;
@@ -43,13 +48,17 @@ mod report;
 mod run;
 mod serve;
 mod shrink;
+mod slots;
 mod task;
 mod trace;
+mod violation;
+mod witness;
 mod world;
 
+pub use draw::Focus;
 pub use flaw::Flaw;
-pub use judge::Violation;
-pub use plan::{Act, End, Fault, Kind, Lock, Plan, ProcessPlan, Wait};
+pub use plan::{Act, Count, End, Fault, Kind, Lock, Plan, ProcessPlan, Strategy, Wait};
 pub use report::report;
 pub use run::{Outcome, run};
 pub use shrink::shrink;
+pub use violation::Violation;

@@ -14,10 +14,33 @@ pub(crate) struct Hold {
     pub(crate) exclusive: bool,
     pub(crate) permits: u32,
     pub(crate) token: Option<u64>,
+    /// Under which name servers know the hold, if it is one.
+    pub(crate) owner: Option<String>,
     pub(crate) asked: u64,
     pub(crate) from: u64,
     /// The last time at which the guard was found valid.
     pub(crate) valid: u64,
+    /// When it was given back.
+    pub(crate) ended: Option<u64>,
+}
+
+/// Somebody wanted a lock, from then until it had it or gave up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) process: usize,
+    pub(crate) task: usize,
+    pub(crate) lock: usize,
+    pub(crate) from: u64,
+    pub(crate) until: u64,
+}
+
+/// Something that a lock protects was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) lock: usize,
+    pub(crate) token: u64,
+    pub(crate) begun: u64,
+    pub(crate) done: u64,
 }
 
 /// An administrator took a lock away.
@@ -33,6 +56,9 @@ pub(crate) struct Evicted {
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     pub(crate) holds: Vec<Hold>,
+    pub(crate) wanted: Vec<Wanted>,
+    /// Writes that were let through.
+    pub(crate) written: Vec<Written>,
     pub(crate) evicted: Vec<Evicted>,
     /// Acts that failed: when they began, when they failed, who, and how.
     pub(crate) failed: Vec<(u64, u64, usize, usize, String)>,

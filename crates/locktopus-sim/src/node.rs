@@ -38,7 +38,7 @@ pub(crate) struct Node {
 }
 
 /// True time 0, on a server's clock in µs.
-const EPOCH: i64 = 1_700_000_000_000_000;
+pub(crate) const EPOCH: i64 = 1_700_000_000_000_000;
 
 impl Node {
     pub(crate) fn new(number: usize, role: Role) -> Self {
@@ -70,6 +70,11 @@ impl Node {
             self.server.clock = shown;
             self.clock_set = false;
         }
+    }
+
+    /// What is added to the server's clock to have true time.
+    pub(crate) fn to_true(&self) -> i64 {
+        -EPOCH - self.skew
     }
 
     pub(crate) fn is_primary(&self) -> bool {

@@ -2,6 +2,7 @@
 //! parts away.
 
 use locktopus_core::SafetyMode;
+use locktopus_model::redis::ScriptTime;
 
 /// A schedule.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,10 +13,14 @@ pub struct Plan {
     pub safety: SafetyMode,
     /// A majority of so many independent servers, if any.
     pub quorum: Option<usize>,
-    /// How many replicas the primary has.
+    /// How many replicas the primary has: in a cluster, the first one.
     pub replicas: usize,
+    /// How many primaries share the slots of a cluster; 1: it is none.
+    pub shards: usize,
     /// The least that a message takes, in ms.
     pub travel: u64,
+    /// Every message takes just that: nothing goes wrong, and what is late is somebody's fault.
+    pub steady: bool,
     /// The lease that is renewed, in ms.
     pub lease: u64,
     /// The locks that are in use.
@@ -33,6 +38,10 @@ pub struct ProcessPlan {
     pub drift: i64,
     /// It is of another library.
     pub neighbour: bool,
+    /// For how many ms a lease that was given back stays in the process.
+    pub keep: u64,
+    /// How many of its tasks a lease serves at most.
+    pub turns: u32,
     /// Its tasks, and what each does in turn.
     pub tasks: Vec<Vec<Act>>,
 }
@@ -80,8 +89,12 @@ pub struct Act {
     pub also: Option<usize>,
     /// Alone, or with other readers or holders of permits.
     pub exclusive: bool,
-    /// How it waits.
+    /// How long it waits.
     pub wait: Wait,
+    /// And in which way.
+    pub strategy: Strategy,
+    /// For how many ms it stays held at least, if it can.
+    pub at_least: Option<u64>,
     /// For how many ms it works.
     pub hold: u64,
     /// A lease that is not renewed, in ms.
@@ -103,6 +116,19 @@ pub enum Wait {
     Dropped(u64),
 }
 
+/// In which way an act waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// In the queue, and believes what it is told.
+    HandOff,
+    /// In the queue, and asks before it believes.
+    Confirm,
+    /// Until it is announced that the lock is free.
+    Notify,
+    /// It asks again and again.
+    Poll,
+}
+
 /// How a hold ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
@@ -112,8 +138,31 @@ pub enum End {
     Drop,
     /// It is extended half-way, and released.
     Extend,
+    /// It is taken once more by its holder, and both are released.
+    Again,
+    /// It is turned into a ticket half-way, and taken up again by that.
+    Ticket,
+    /// What was written under is read under for the rest of the time.
+    Downgrade,
     /// It is no hold at all: as an administrator, the task takes the lock away from whoever holds it.
     Evict,
+    /// Half-way it writes something that only later holders may overwrite.
+    Write,
+    /// Nor is this: it looks who holds it.
+    Inspect,
+    /// Nor this: of a semaphore or a latch it changes the number.
+    Count(Count),
+}
+
+/// What is done to a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Count {
+    /// A permit less, and one more after the time of the act.
+    Fewer,
+    /// What is free is taken away, and given back.
+    Drain,
+    /// It is deleted, and given anew.
+    Delete,
 }
 
 /// What goes wrong.
@@ -149,6 +198,8 @@ pub enum Fault {
     SetClock(usize, i64),
     /// A client listens to a replica.
     Misplace(usize),
+    /// The slot of a lock moves to another shard, key by key, for which it takes about so many ms.
+    MoveSlot(usize, u64),
 }
 
 impl Fault {
@@ -172,6 +223,7 @@ impl Fault {
             Self::Die(_) => "process dead",
             Self::SetClock(..) => "clock set",
             Self::Misplace(_) => "listens to a replica",
+            Self::MoveSlot(..) => "slot moves",
         }
     }
 
@@ -186,10 +238,21 @@ impl Fault {
 }
 
 impl Plan {
+    /// Whether the servers' clocks go on while scripts run: newer ones let it stand still.
+    #[must_use]
+    pub fn script_time(&self) -> ScriptTime {
+        let times = [
+            ScriptTime::Advances(1),
+            ScriptTime::Frozen,
+            ScriptTime::Advances(150),
+        ];
+        times[usize::try_from(self.seed % 3).unwrap_or(0)]
+    }
+
     /// How many servers there are.
     #[must_use]
     pub fn servers(&self) -> usize {
-        self.quorum.unwrap_or(1 + self.replicas)
+        self.quorum.unwrap_or(self.shards + self.replicas)
     }
 
     /// Whether more is promised than by one server that keeps its data.
@@ -215,12 +278,22 @@ impl Plan {
             // Of several failovers each may lose what only the others knew.
             SafetyMode::Replicated { .. } => {
                 let failovers = self.faults.iter().filter(|(_, fault)| fault.forgets());
-                failovers.count() <= 1
+                let moves = any(&|fault| matches!(fault, Fault::MoveSlot(..)));
+                // What a slot brings to another server is not waited for.
+                failovers.count() <= usize::from(!moves)
                     && !any(&|fault| matches!(fault, Fault::Split(_) | Fault::Restart(..)))
             }
             // Whoever still reaches the old primary is renewed there.
             _ => !any(&|fault| matches!(fault, Fault::Split(_))),
         }
+    }
+
+    /// Whether a server that has told somebody of a hold knows of it for as long as that lasts, with these faults.
+    #[must_use]
+    pub fn servers_know_holders(&self) -> bool {
+        let mut faults = self.faults.iter();
+        let never = |fault: &Fault| fault.forgets() || matches!(fault, Fault::SetClock(..));
+        self.quorum.is_none() && !faults.any(|(_, fault)| never(fault))
     }
 
     /// Whether tokens grow in the order of the grants, and not only where one is asked for a second after another one.

@@ -29,6 +29,11 @@ impl World {
             replica.server.keys.apply(change);
         }
         replica.applied = offset;
+        // Plain messages go to all servers of a cluster, by another way.
+        let published: Vec<_> = published
+            .into_iter()
+            .filter(|message| message.sharded || self.slots.is_none())
+            .collect();
         self.publish(to, &published);
         let travel = self.travels();
         self.after(
@@ -151,6 +156,7 @@ impl World {
         };
         self.trace
             .say(self.now, || format!("n{node} has everything of n{primary}"));
+        self.witness.forget(node);
         let replica = &mut self.nodes[node];
         replica.server.keys = keys;
         replica.server.role = Role::Replica;

@@ -4,22 +4,23 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Once};
 
-use locktopus_core::{Locktopus, SafetyMode, ValidityMargin};
+use locktopus_core::{CohortSettings, Locktopus, SafetyMode, ValidityMargin};
 use locktopus_model::Rng;
-use locktopus_protocol::{BackendOptions, Deployment, RedisBackend};
+use locktopus_protocol::{BackendOptions, Deployment, GuardedWriter, RedisBackend};
 use locktopus_quorum::QuorumBackend;
 
 use crate::client::SimClient;
 use crate::flaw::Flaw;
-use crate::judge::{Violation, judge};
+use crate::judge::judge;
 use crate::keeper::keep;
 use crate::leftover::leftovers;
 use crate::log::Log;
 use crate::neighbour::Neighbour;
 use crate::pace::{Pace, millis};
-use crate::plan::{Fault, Plan};
+use crate::plan::{Fault, Plan, ProcessPlan};
 use crate::process::Process;
 use crate::task::Task;
+use crate::violation::Violation;
 use crate::world::{MS, Shared, World};
 use locktopus_core::lock;
 
@@ -127,8 +128,12 @@ pub fn run(plan: &Plan, flaw: Option<Flaw>, trace: bool) -> Outcome {
     }
     let mut world = lock(&world);
     world.run_until(now + TIDYING);
-    violations.extend(log.with(|notes| judge(plan, notes, calm)));
-    if violations.is_empty() {
+    // Who waits for ever has left something.
+    let ended = violations.is_empty();
+    let kept = |owner: &str| world.witness.kept_until(owner);
+    violations.extend(log.with(|notes| judge(plan, notes, calm, &kept)));
+    violations.extend(world.witness.take_found());
+    if ended {
         violations.extend(leftovers(&mut world));
     }
     let panics = PANICS.with_borrow_mut(std::mem::take);
@@ -159,6 +164,8 @@ fn calm_from(plan: &Plan) -> u64 {
         | Fault::Stall(_, time)
         | Fault::Suspend(_, time)
         | Fault::Sleep(_, time) => time,
+        // Keys move one by one.
+        Fault::MoveSlot(_, time) => time * 2 + 1_000,
         Fault::Lag(_, time) => time * 2,
         Fault::SetClock(_, by) => by.unsigned_abs(),
         _ => 0,
@@ -196,7 +203,7 @@ async fn main(number: usize, plan: Arc<Plan>, world: Shared, log: Log, pace: Pac
         log.with(|notes| notes.ended.push(number));
         return;
     }
-    let locks = connect(number, &plan, &world, &pace).await;
+    let (locks, writer) = connect(number, &plan, &world, &pace).await;
     let keeper = tokio::spawn(keep(Arc::clone(&plan), locks.clone()));
     let mut tasks = Vec::new();
     for task in 0..plan.processes[number].tasks.len() {
@@ -205,6 +212,7 @@ async fn main(number: usize, plan: Arc<Plan>, world: Shared, log: Log, pace: Pac
             number: task,
             plan: Arc::clone(&plan),
             locks: locks.clone(),
+            writer: writer.clone(),
             log: log.clone(),
             pace: pace.clone(),
         };
@@ -248,7 +256,12 @@ async fn neighbours(number: usize, plan: Arc<Plan>, world: &Shared, log: &Log, p
     }
 }
 
-async fn connect(number: usize, plan: &Plan, world: &Shared, pace: &Pace) -> Locktopus {
+async fn connect(
+    number: usize,
+    plan: &Plan,
+    world: &Shared,
+    pace: &Pace,
+) -> (Locktopus, Option<GuardedWriter>) {
     let flaw = lock(world).flaw;
     let options = || BackendOptions {
         call_timeout: millis(400 + plan.travel * 20),
@@ -260,16 +273,26 @@ async fn connect(number: usize, plan: &Plan, world: &Shared, pace: &Pace) -> Loc
     };
     let lease = millis(plan.lease);
     let Some(servers) = plan.quorum else {
-        let deployment = if plan.replicas == 0 {
-            Deployment::Standalone
-        } else {
-            Deployment::Sentinel
+        let deployment = match (plan.shards, plan.replicas) {
+            (2.., _) => Deployment::Cluster,
+            (_, 0) => Deployment::Standalone,
+            _ => Deployment::Sentinel,
         };
-        let client = SimClient::new(world, pace, number, 0, deployment);
-        let backend = RedisBackend::new(Arc::new(client), options()).await;
+        let client = Arc::new(SimClient::new(world, pace, number, 0, deployment));
+        let writer = GuardedWriter::new(Arc::<SimClient>::clone(&client));
+        let backend = RedisBackend::new(client, options()).await;
         let backend = backend.expect("these options are possible");
-        let locks = Locktopus::builder(backend).renewed_lease(lease).build();
-        return locks.expect("these settings are possible");
+        let ProcessPlan { keep, turns, .. } = plan.processes[number];
+        let cohort = CohortSettings {
+            turns,
+            ..CohortSettings::default()
+        };
+        let locks = Locktopus::builder(backend)
+            .renewed_lease(lease)
+            .lease_cache(millis(keep))
+            .cohort(cohort)
+            .build();
+        return (locks.expect("these settings are possible"), Some(writer));
     };
     let mut quorum = QuorumBackend::builder()
         .max_lease(lease * 2)
@@ -289,5 +312,5 @@ async fn connect(number: usize, plan: &Plan, world: &Shared, pace: &Pace) -> Loc
     let locks = Locktopus::builder(quorum.expect("these options are possible"))
         .renewed_lease(lease)
         .build();
-    locks.expect("these settings are possible")
+    (locks.expect("these settings are possible"), None)
 }

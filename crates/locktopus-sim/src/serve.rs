@@ -9,6 +9,7 @@ use locktopus_model::redis::{Published, Reply as Told, Role};
 use locktopus_protocol::{ClientError, PushEvent, Reply, scripts};
 
 use crate::event::{Call, Delivery, Event, LISTENING, Request, Waiting};
+use crate::flaw::Flaw;
 use crate::link::topic;
 use crate::world::{MS, World};
 
@@ -43,9 +44,10 @@ fn text(bytes: &[u8]) -> String {
 impl World {
     /// Runs the commands of a request from the first that has no answer yet.
     pub(crate) fn run(&mut self, request: Request, mut replies: Vec<Result<Reply, ClientError>>) {
-        let Call::Commands(commands) = &request.call else {
+        let (Call::Commands(commands) | Call::Asking(commands)) = &request.call else {
             return;
         };
+        let asking = matches!(request.call, Call::Asking(_));
         for command in &commands[replies.len()..] {
             if command[0] == b"WAIT" {
                 self.begin_wait(Waiting {
@@ -55,7 +57,7 @@ impl World {
                 });
                 return;
             }
-            let reply = self.command(request.node, request.link, command);
+            let reply = self.command(request.node, request.link, command, asking);
             replies.push(reply);
         }
         self.answer(&request, replies);
@@ -66,14 +68,19 @@ impl World {
         number: usize,
         link: usize,
         words: &[Vec<u8>],
+        asking: bool,
     ) -> Result<Reply, ClientError> {
         let process = self.links[link].process;
         self.nodes[number].set_time(self.now);
-        let (what, answer) = match words[0].as_slice() {
-            b"EVALSHA" => self.evalsha(number, words),
-            b"EVAL" => self.eval(number, words),
-            b"ROLE" => ("ROLE", self.role(number)),
-            b"INFO" => ("INFO", self.info(number, words)),
+        let elsewhere = self.redirect(number, words, asking);
+        let (what, answer) = match (words[0].as_slice(), elsewhere) {
+            (_, Some(elsewhere)) => ("", elsewhere),
+            (b"CLUSTER", _) => ("CLUSTER", self.cluster_nodes(number)),
+            (b"PUBSUB", _) if words.len() == 2 => ("PUBSUB", Told::Array(Vec::new())),
+            (b"EVALSHA", _) => self.evalsha(number, words),
+            (b"EVAL", _) => self.eval(number, words),
+            (b"ROLE", _) => ("ROLE", self.role(number)),
+            (b"INFO", _) => ("INFO", self.info(number, words)),
             _ => {
                 let answer = self.nodes[number].server.command(words);
                 ("", answer.unwrap_or_else(|lacking| panic!("{lacking}")))
@@ -140,25 +147,43 @@ impl World {
             Some(flaw) => flaw.changes(name, source),
             None => source.into(),
         };
+        let to_true = self.nodes[number].to_true();
         let server = &mut self.nodes[number].server;
+        let before = self.witness.look(name, server, keys, arguments);
         if flaw.is_some_and(|flaw| flaw.forgets(name, server.clock)) {
             server.keys.clear();
         }
         let evaluated = LUA.with(|lua| lua.eval(server, &lua.load(&source)?, keys, arguments));
-        let reply = evaluated
-            .unwrap_or_else(|lacking| panic!("{name}: {lacking}"))
-            .reply;
+        let evaluated = evaluated.unwrap_or_else(|lacking| panic!("{name}: {lacking}"));
+        if name != "eval" {
+            let at = (self.now, number);
+            self.witness
+                .judge(at, (name, keys), &before, &evaluated, server, to_true);
+        }
+        if server.published().iter().any(|message| message.sharded) {
+            self.count("SPUBLISH");
+        }
         match flaw {
-            Some(flaw) => flaw.answers(name, reply),
-            None => reply,
+            Some(flaw) => flaw.answers(name, evaluated.reply),
+            None => evaluated.reply,
         }
     }
 
     /// Everybody who is to hear of what a server has just done: listeners, and replicas.
-    fn spread(&mut self, number: usize) {
+    pub(crate) fn spread(&mut self, number: usize) {
         let node = &mut self.nodes[number];
-        let (changes, published) = (node.server.take_changes(), node.server.take_published());
+        let (changes, mut published) = (node.server.take_changes(), node.server.take_published());
+        if self.flaw == Some(Flaw::ShardsAreSilent) {
+            published.retain(|message| !message.sharded);
+        }
         self.publish(number, &published);
+        if self.slots.is_some() {
+            let plain = published.iter().filter(|message| !message.sharded).cloned();
+            let plain: Vec<_> = plain.collect();
+            for other in (0..self.nodes.len()).filter(|other| *other != number) {
+                self.publish(other, &plain);
+            }
+        }
         let node = &mut self.nodes[number];
         if node.server.role != Role::Primary || (changes.is_empty() && published.is_empty()) {
             return;
@@ -243,6 +268,11 @@ impl World {
         let Call::Subscribe(channels) = &request.call else {
             return;
         };
+        if let Some(line) = self.redirect_listener(node, channels) {
+            let refused = ClientError::rejected(&line);
+            self.answer(request, vec![Err(refused)]);
+            return;
+        }
         // Adapters ask for the role first, and take a replica for a failed connection.
         if !self.nodes[node].is_primary() {
             self.disconnect(link, "a replica was subscribed on");

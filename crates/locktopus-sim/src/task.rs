@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus_core::{LockError, LockRequest, Locktopus, MultiLock, MutexProfile};
+use locktopus_protocol::GuardedWriter;
 use tokio::time::{sleep, timeout};
 
 use crate::asking::{asked, busy, within};
 use crate::held::Held;
-use crate::log::{Evicted, Hold, Log};
+use crate::log::{Evicted, Hold, Log, Wanted};
 use crate::pace::{Pace, millis};
 use crate::plan::{Act, End, Kind, Plan, Wait};
 
@@ -23,6 +24,8 @@ pub(crate) struct Task {
     pub(crate) number: usize,
     pub(crate) plan: Arc<Plan>,
     pub(crate) locks: Locktopus,
+    /// What writes under the protection of fences, outside a quorum.
+    pub(crate) writer: Option<GuardedWriter>,
     pub(crate) log: Log,
     pub(crate) pace: Pace,
 }
@@ -53,7 +56,7 @@ impl Task {
             .with(|notes| notes.doing.remove(&(self.process, self.number)));
     }
 
-    fn doing(&self, what: String) {
+    pub(crate) fn doing(&self, what: String) {
         self.log
             .with(|notes| notes.doing.insert((self.process, self.number), what));
     }
@@ -63,12 +66,19 @@ impl Task {
         if self.plan.locks[act.lock].kind == Kind::Latch {
             return self.latch(act).await;
         }
-        if act.end == End::Evict {
-            sleep(millis(act.hold)).await;
-            self.evict(act).await;
-            return Ok(());
+        match act.end {
+            End::Evict => {
+                sleep(millis(act.hold)).await;
+                self.evict(act).await;
+                return Ok(());
+            }
+            End::Inspect => return self.inspect(act).await,
+            End::Count(count) if self.is_counted(act) => return self.count(act, count).await,
+            _ => {}
         }
-        let Some(held) = self.take(act).await? else {
+        let taken = self.take(act).await?;
+        self.note_wait(act, asked);
+        let Some(held) = taken else {
             self.log.count("not granted");
             return Ok(());
         };
@@ -79,32 +89,58 @@ impl Task {
             .iter()
             .map(|lock| self.note(act, *lock, &held, asked))
             .collect();
-        let mut worked = 0;
-        while worked < act.hold && self.is_valid(&held, &holds) {
-            let step = LOOK.min(act.hold - worked);
-            sleep(millis(step)).await;
-            let half = (worked..worked + step).contains(&(act.hold / 2));
-            worked += step;
-            if act.end == End::Extend && half {
-                self.log.count("extend");
-                let lease = act.fixed_lease.unwrap_or(self.plan.lease);
-                // What it says shows in the next look.
-                let _ = held.extend(millis(lease)).await;
-            }
-        }
+        let half = act.hold / 2;
+        self.work(half, &held, &holds).await;
+        let (held, holds) = self.half_way(act, held, holds).await?;
+        self.work(act.hold - half, &held, &holds).await;
         self.is_valid(&held, &holds);
         self.doing(format!("ends {act:?}"));
         if act.end == End::Drop {
             drop(held);
-            return Ok(());
-        }
-        if held.release().await.is_ok() {
+        } else if held.release().await.is_ok() {
             self.log.count("released");
         }
+        self.ended(&holds);
         Ok(())
     }
 
-    fn note(&self, act: &Act, lock: usize, held: &Held, asked: u64) -> usize {
+    /// Works under a lock for so many ms, and looks now and then whether it is still held.
+    async fn work(&self, time: u64, held: &Held, holds: &[usize]) {
+        let mut worked = 0;
+        while worked < time && self.is_valid(held, holds) {
+            let step = LOOK.min(time - worked);
+            sleep(millis(step)).await;
+            worked += step;
+        }
+    }
+
+    pub(crate) fn ended(&self, holds: &[usize]) {
+        let now = self.pace.now();
+        self.log.with(|notes| {
+            for hold in holds {
+                notes.holds[*hold].ended = Some(now);
+            }
+        });
+    }
+
+    /// It had to wait until now, or gave up. A group never queues, and a latch nobody holds.
+    fn note_wait(&self, act: &Act, from: u64) {
+        if self.together(act).is_some() || act.wait == Wait::Try {
+            return;
+        }
+        let until = self.pace.now();
+        self.log.with(|notes| {
+            notes.wanted.push(Wanted {
+                process: self.process,
+                task: self.number,
+                lock: act.lock,
+                from,
+                until,
+            });
+        });
+    }
+
+    pub(crate) fn note(&self, act: &Act, lock: usize, held: &Held, asked: u64) -> usize {
         let now = self.pace.now();
         let exclusive = match self.plan.locks[lock].kind {
             Kind::Semaphore(_) | Kind::Permits(_) => false,
@@ -118,9 +154,11 @@ impl Task {
             exclusive,
             permits: permits(&self.plan, act),
             token: held.token(&self.plan.locks[lock].name),
+            owner: held.owner(),
             asked,
             from: now,
             valid: now,
+            ended: None,
         };
         self.log.with(|notes| {
             notes.holds.push(hold);
@@ -129,7 +167,7 @@ impl Task {
     }
 
     /// Looks at the guard, as work does before each side effect.
-    fn is_valid(&self, held: &Held, holds: &[usize]) -> bool {
+    pub(crate) fn is_valid(&self, held: &Held, holds: &[usize]) -> bool {
         let valid = held.is_valid();
         if valid {
             let now = self.pace.now();
@@ -204,11 +242,23 @@ impl Task {
                 semaphore.initialise(total).await?;
                 asked(semaphore.permits(permits), act).await
             }
-            _ => asked(self.request(act.lock), act).await,
+            kind => {
+                let request = self.request(act.lock);
+                let lasts = matches!(kind, Kind::Lock | Kind::Fair | Kind::Mutex);
+                let at_least = act.at_least.filter(|_| lasts && self.plan.quorum.is_none());
+                let request = match at_least {
+                    Some(time) => {
+                        self.log.count("at least for a time");
+                        request.hold_at_least(millis(time))
+                    }
+                    None => request,
+                };
+                asked(request, act).await
+            }
         }
     }
 
-    fn request(&self, lock: usize) -> LockRequest {
+    pub(crate) fn request(&self, lock: usize) -> LockRequest {
         let lock = &self.plan.locks[lock];
         let name = lock.name.as_str();
         match lock.kind {
@@ -248,7 +298,9 @@ impl Task {
     async fn latch(&self, act: &Act) -> Result<(), LockError> {
         let latch = self.locks.latch(self.plan.locks[act.lock].name.as_str());
         self.log.count("latch");
-        if act.exclusive {
+        if matches!(act.end, End::Count(_)) {
+            latch.delete().await?;
+        } else if act.exclusive {
             latch.initialise(1).await?;
             sleep(millis(act.hold)).await;
             latch.count_down().await?;

@@ -13,7 +13,9 @@ use crate::flaw::Flaw;
 use crate::link::{Link, topic};
 use crate::node::Node;
 use crate::plan::Plan;
+use crate::slots::Slots;
 use crate::trace::Trace;
+use crate::witness::{Names, Witness};
 
 pub(crate) type Shared = Arc<Mutex<World>>;
 
@@ -27,8 +29,14 @@ pub(crate) struct World {
     pub(crate) links: Vec<Link>,
     /// The primary of each group, as sentinels tell.
     pub(crate) primaries: Vec<usize>,
-    /// The least that a message takes, in µs.
+    /// Which of them serves which slot, in a cluster.
+    pub(crate) slots: Option<Slots>,
+    /// The names of the plan's locks.
+    pub(crate) names: Vec<String>,
+    /// The least that a message takes, in µs; and whether it takes just that.
     pub(crate) travel: u64,
+    steady: bool,
+    pub(crate) witness: Witness,
     pub(crate) rng: Rng,
     pub(crate) trace: Trace,
     pub(crate) counts: BTreeMap<&'static str, u64>,
@@ -41,7 +49,7 @@ impl World {
     pub(crate) fn new(plan: &Plan, flaw: Option<Flaw>, trace: bool) -> Self {
         let alone = plan.quorum.is_some();
         let role = |number| {
-            if alone || number == 0 {
+            if alone || number == 0 || number > plan.replicas {
                 Role::Primary
             } else {
                 Role::Replica
@@ -50,17 +58,30 @@ impl World {
         let mut nodes: Vec<_> = (0..plan.servers())
             .map(|number| Node::new(number, role(number)))
             .collect();
-        let groups = plan.quorum.unwrap_or(1);
+        let mut primaries: Vec<_> = (0..plan.quorum.unwrap_or(1)).collect();
         if !alone {
-            let replicas = 1..nodes.len();
+            primaries.extend(plan.replicas + 1..nodes.len());
+            let replicas = 1..=plan.replicas;
             nodes[0].replicas = replicas.map(|number| (number, 0)).collect();
         }
+        for node in &mut nodes {
+            node.server.script_time = plan.script_time();
+        }
+        let mixed = plan.locks.iter().enumerate().filter(|(place, lock)| {
+            let mut before = plan.locks[..*place].iter();
+            before.any(|other| other.name == lock.name)
+        });
+        let names = Names::of(mixed.map(|(_, lock)| lock.name.as_str()));
         let mut world = Self {
             now: 0,
             nodes,
             links: Vec::new(),
-            primaries: (0..groups).collect(),
+            slots: (plan.shards > 1).then(|| Slots::new(plan)),
+            primaries,
             travel: plan.travel * MS,
+            steady: plan.steady,
+            names: plan.locks.iter().map(|lock| lock.name.clone()).collect(),
+            witness: Witness::new(names),
             rng: Rng::new(plan.seed),
             trace: Trace::new(trace),
             counts: BTreeMap::new(),
@@ -95,6 +116,9 @@ impl World {
 
     /// How long a message takes: usually little more than the least.
     pub(crate) fn travels(&mut self) -> u64 {
+        if self.steady {
+            return self.travel;
+        }
         let more = if self.rng.permille(50) { 20 } else { 2 };
         self.travel + self.rng.below(self.travel * more)
     }
@@ -109,6 +133,7 @@ impl World {
         self.links.push(Link::new(process, group, events));
         let link = self.links.len() - 1;
         self.links[link].to = Some(self.primaries[group]);
+        self.links[link].listens_at = self.primaries[group];
         self.links[link].generation = 1;
         link
     }
@@ -215,6 +240,7 @@ impl World {
             Event::Connect(link) => self.connect(link),
             Event::Fault(number, fault) => self.fault(number, fault),
             Event::Over(lasting) => self.over(lasting),
+            Event::MoveKey(slot) => self.move_key(slot),
         }
     }
 
@@ -236,7 +262,7 @@ impl World {
             return;
         }
         match &request.call {
-            Call::Commands(_) => self.run(request, Vec::new()),
+            Call::Commands(_) | Call::Asking(_) => self.run(request, Vec::new()),
             Call::Subscribe(_) if !current => {}
             Call::Subscribe(_) => self.subscribe(&request),
             Call::Unsubscribe(channels) => {

@@ -1,6 +1,9 @@
 //! Faults that are planted: each is noticed by fewer schedules than every test run has.
 
-use locktopus_sim::{Flaw, Plan, report, run};
+use locktopus_core::SafetyMode;
+use locktopus_sim::{
+    Act, End, Fault, Flaw, Kind, Lock, Plan, ProcessPlan, Strategy, Wait, report, run,
+};
 
 /// As many as `simulation` runs.
 const SCHEDULES: u64 = 300;
@@ -19,52 +22,108 @@ fn noticed(flaw: Flaw, rule: &str, first: u64) {
 
 #[test]
 fn a_release_of_what_others_hold_is_noticed() {
-    noticed(Flaw::ReleasesOthers, "one holder at a time", 8);
+    noticed(Flaw::ReleasesOthers, "one holder at a time", 34);
 }
 
 #[test]
 fn a_server_that_forgets_is_noticed() {
-    noticed(Flaw::Forgets, "one holder at a time", 10);
+    noticed(Flaw::Forgets, "one holder at a time", 0);
 }
 
 #[test]
 fn renewals_that_are_not_are_noticed() {
-    noticed(Flaw::RenewsTheLost, "a loss is heard of", 234);
+    noticed(Flaw::RenewsTheLost, "a loss is heard of", 111);
 }
 
 #[test]
 fn tokens_that_do_not_grow_are_noticed() {
-    noticed(Flaw::TokensStand, "tokens grow", 34);
+    noticed(Flaw::TokensStand, "tokens grow", 33);
 }
 
 #[test]
 fn locks_that_are_not_freed_are_noticed() {
-    noticed(Flaw::NeverFrees, "nobody waits for ever", 4);
+    noticed(Flaw::NeverFrees, "nobody waits for ever", 40);
 }
 
 #[test]
 fn what_nobody_removes_is_noticed() {
-    noticed(Flaw::NeverEnds, "nothing is left", 109);
+    noticed(Flaw::NeverEnds, "nothing is left", 283);
 }
 
 #[test]
 fn permits_that_are_not_there_are_noticed() {
-    noticed(Flaw::GivesTooMany, "one holder at a time", 43);
+    noticed(Flaw::GivesTooMany, "one holder at a time", 28);
 }
 
 #[test]
 fn a_mode_that_is_not_kept_is_noticed() {
-    noticed(Flaw::IgnoresSafety, "one holder at a time", 94);
+    noticed(Flaw::IgnoresSafety, "one holder at a time", 15);
 }
 
 #[test]
 fn servers_that_vote_without_their_data_are_noticed() {
-    noticed(Flaw::VotesAtOnce, "one holder at a time", 3);
+    noticed(Flaw::VotesAtOnce, "one holder at a time", 55);
+}
+
+/// One process holds a lock when its machine falls asleep, and wakes up long after another one was granted it.
+#[test]
+fn a_sleep_that_nobody_notices_is_noticed() {
+    let act = |pause, hold| Act {
+        pause,
+        lock: 0,
+        also: None,
+        exclusive: true,
+        wait: Wait::Forever,
+        strategy: Strategy::HandOff,
+        at_least: None,
+        hold,
+        fixed_lease: None,
+        end: End::Release,
+    };
+    let process = |act| ProcessPlan {
+        drift: 0,
+        neighbour: false,
+        keep: 0,
+        turns: 64,
+        tasks: vec![vec![act]],
+    };
+    let plan = Plan {
+        seed: 1,
+        safety: SafetyMode::Plain,
+        quorum: None,
+        replicas: 0,
+        shards: 1,
+        travel: 2,
+        steady: false,
+        lease: 800,
+        locks: vec![Lock {
+            name: "a".to_owned(),
+            kind: Kind::Lock,
+        }],
+        processes: vec![process(act(0, 3_000)), process(act(100, 3_000))],
+        faults: vec![(300, Fault::Sleep(0, 2_000))],
+    };
+    let rules = |flaw| -> Vec<_> {
+        let found = run(&plan, flaw, false).violations;
+        found.iter().map(|violation| violation.rule).collect()
+    };
+    assert_eq!(rules(None), Vec::<&str>::new());
+    let found = rules(Some(Flaw::SleepsUnnoticed));
+    assert!(found.contains(&"one holder at a time"), "{found:?}");
+    assert!(
+        found.contains(&"holds are believed in for a lease"),
+        "{found:?}"
+    );
 }
 
 #[test]
-fn a_sleep_that_nobody_notices_is_noticed() {
-    noticed(Flaw::SleepsUnnoticed, "one holder at a time", 76);
+fn keys_that_do_not_move_with_their_slot_are_noticed() {
+    noticed(Flaw::LeavesKeysBehind, "one holder at a time", 116);
+}
+
+#[test]
+fn shards_that_say_nothing_are_noticed() {
+    noticed(Flaw::ShardsAreSilent, "what is free is taken", 33);
 }
 
 #[test]
@@ -75,7 +134,7 @@ fn a_failure_is_cut_down_and_shown() {
             .violations
             .is_empty()
     };
-    let seed = std::iter::once(43)
+    let seed = std::iter::once(28)
         .chain(0..SCHEDULES)
         .find(broken)
         .expect("it is noticed");

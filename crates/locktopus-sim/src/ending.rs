@@ -1,0 +1,120 @@
+//! What is done with a hold half-way: it is extended, taken once more, left to a ticket, read on, or written under.
+
+use locktopus_core::LockError;
+use locktopus_protocol::GuardedOutcome;
+
+use crate::held::Held;
+use crate::log::Written;
+use crate::pace::millis;
+use crate::plan::{Act, End, Kind};
+use crate::task::Task;
+
+impl Task {
+    /// What the act does half-way; the work goes on under what it gives.
+    pub(crate) async fn half_way(
+        &self,
+        act: &Act,
+        held: Held,
+        holds: Vec<usize>,
+    ) -> Result<(Held, Vec<usize>), LockError> {
+        let held = match act.end {
+            End::Extend => {
+                self.log.count("extend");
+                let lease = act.fixed_lease.unwrap_or(self.plan.lease);
+                // What it says shows in the next look.
+                let _ = held.extend(millis(lease)).await;
+                held
+            }
+            End::Again => {
+                if let Some(again) = held.again() {
+                    self.log.count("taken again");
+                    self.is_valid(&again, &holds);
+                    // The other one goes on.
+                    let _ = again.release().await;
+                }
+                held
+            }
+            End::Ticket => self.by_ticket(act, held, &holds).await?,
+            End::Downgrade => return Ok(self.downgrade(act, held, holds).await),
+            End::Write => {
+                self.write(act, &held).await;
+                held
+            }
+            _ => held,
+        };
+        Ok((held, holds))
+    }
+
+    /// Leaves the hold to a ticket, and takes it up again by that.
+    async fn by_ticket(&self, act: &Act, held: Held, holds: &[usize]) -> Result<Held, LockError> {
+        let simple = matches!(
+            self.plan.locks[act.lock].kind,
+            Kind::Lock | Kind::Fair | Kind::Mutex | Kind::SingleKey | Kind::RedisPy
+        );
+        if !simple {
+            return Ok(held);
+        }
+        let ticket = match held.into_ticket() {
+            Ok(ticket) => ticket,
+            Err(held) => return Ok(held),
+        };
+        self.log.count("ticket");
+        let adopted = self.request(act.lock).adopt(&ticket).await;
+        if adopted.is_err() {
+            self.ended(holds);
+        }
+        match adopted {
+            Ok(guard) => Ok(Held::One(guard)),
+            // It ended on the way.
+            Err(LockError::Lost { .. }) => Ok(Held::Gone),
+            // Nobody answered: what is left ends by itself.
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn downgrade(&self, act: &Act, held: Held, holds: Vec<usize>) -> (Held, Vec<usize>) {
+        if !matches!(held, Held::Writing(_)) {
+            return (held, holds);
+        }
+        // From now on others may read.
+        let held = match held.downgrade().await {
+            Ok(held) => held,
+            Err(Some(held)) => return (held, holds),
+            Err(None) => return (Held::Gone, holds),
+        };
+        self.log.count("read on");
+        self.ended(&holds);
+        let reading = Act {
+            exclusive: false,
+            ..act.clone()
+        };
+        let now = self.pace.now();
+        let place = self.note(&reading, act.lock, &held, now);
+        (held, vec![place])
+    }
+
+    /// Writes something that is protected by the lock: never after a later holder has.
+    async fn write(&self, act: &Act, held: &Held) {
+        let (Some(writer), Some(fence)) = (&self.writer, held.fence()) else {
+            return;
+        };
+        let name = &self.plan.locks[act.lock].name;
+        let key = format!("data:{{{}}}", name.replace(['{', '}'], ""));
+        let begun = self.pace.now();
+        match writer.set(&fence, key.as_bytes(), b"it").await {
+            Ok(GuardedOutcome::Written) => {
+                self.log.count("written");
+                let written = Written {
+                    lock: act.lock,
+                    token: fence.token().get(),
+                    begun,
+                    done: self.pace.now(),
+                };
+                self.log.with(|notes| notes.written.push(written));
+            }
+            Ok(_) => self.log.count("not written"),
+            // Perhaps it was.
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Looks at every script that runs on any server, and says what it may not have done: to those who hold a lock, to those who
+//! wait for it, to its tokens and to the keys of others.
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | `call`, `seen` | what a script was asked; what the server looked like |
+//! | `holders`, `queue`, `answers` | who holds a lock; who waits for it; what is told and published |
+//! | `kinds` | names that are in use as another kind |
+
+mod answers;
+mod call;
+mod holders;
+mod kinds;
+mod queue;
+mod seen;
+
+use std::collections::BTreeMap;
+
+use locktopus_model::lua::Evaluation;
+use locktopus_model::redis::{Reply, Server};
+use locktopus_model::sim::Holder;
+
+use crate::violation::Violation;
+use call::{Answer, Call, What};
+pub(crate) use kinds::Names;
+use kinds::Used;
+use seen::Seen;
+
+/// What has been seen of all servers.
+#[derive(Debug, Default)]
+pub(crate) struct Witness {
+    found: Vec<Violation>,
+    /// The greatest token of each lock, by server.
+    tops: BTreeMap<(usize, Vec<u8>), i64>,
+    /// First tokens of grants, by server and owner.
+    granted: BTreeMap<(usize, String), i64>,
+    /// Until when servers kept a lock for its owners, in true time.
+    kept: BTreeMap<String, u64>,
+    names: Names,
+}
+
+/// A script before it runs.
+#[derive(Debug)]
+pub(crate) struct Before {
+    calls: Vec<(Call, Seen)>,
+    /// Its name is in use as another kind, and this is everything there is.
+    other: Option<(&'static str, Vec<(String, String)>)>,
+}
+
+/// A script that ran.
+struct Run<'a> {
+    now: u64,
+    node: usize,
+    script: &'a str,
+    quarantined: bool,
+    fair: bool,
+    call: &'a Call,
+    /// Everything that the script was asked.
+    all: &'a [(Call, Seen)],
+    before: &'a Seen,
+    after: Seen,
+    answer: Answer,
+}
+
+/// More are not needed to see what is wrong.
+const ENOUGH: usize = 3;
+
+impl Witness {
+    pub(crate) fn new(names: Names) -> Self {
+        Self {
+            names,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn take_found(&mut self) -> Vec<Violation> {
+        std::mem::take(&mut self.found)
+    }
+
+    /// Up to when a server kept a lock for this owner, as far as any script saw it.
+    pub(crate) fn kept_until(&self, owner: &str) -> Option<u64> {
+        self.kept.get(owner).copied()
+    }
+
+    /// A server has other data, or another clock, than it had.
+    pub(crate) fn forget(&mut self, node: usize) {
+        self.tops.retain(|(of, _), _| *of != node);
+        self.granted.retain(|(of, _), _| *of != node);
+    }
+
+    fn fails(&mut self, now: u64, rule: &'static str, what: impl FnOnce() -> String) {
+        if self.found.len() < ENOUGH {
+            self.found.push(Violation::new(now, rule, what()));
+        }
+    }
+
+    fn check(&mut self, holds: bool, now: u64, rule: &'static str, what: impl FnOnce() -> String) {
+        if !holds {
+            self.fails(now, rule, what);
+        }
+    }
+
+    /// Takes note of a server before a script runs.
+    pub(crate) fn look(
+        &self,
+        script: &str,
+        server: &Server,
+        keys: &[Vec<u8>],
+        arguments: &[Vec<u8>],
+    ) -> Before {
+        let used = self.names.used(script, keys, server);
+        if let Used::Other(kind) = used {
+            return Before {
+                calls: Vec::new(),
+                other: Some((kind, kinds::picture(script, keys, server))),
+            };
+        }
+        let calls = match used {
+            Used::Unknown => Vec::new(),
+            _ => Call::all(script, keys, arguments),
+        };
+        let calls = calls.into_iter().map(|call| {
+            let seen = Seen::of(&call.layout, server);
+            (call, seen)
+        });
+        Before {
+            calls: calls.collect(),
+            other: None,
+        }
+    }
+
+    /// Judges a script by what it did. `server_to_true`: what is added to the server's clock to have true time.
+    pub(crate) fn judge(
+        &mut self,
+        (now, node): (u64, usize),
+        (script, keys): (&str, &[Vec<u8>]),
+        before: &Before,
+        evaluation: &Evaluation,
+        server: &Server,
+        server_to_true: i64,
+    ) {
+        self.run_well(now, script, before, evaluation);
+        if let Some((kind, picture)) = &before.other {
+            let turned_away = kinds::is_turned_away(script, &evaluation.reply);
+            self.check(turned_away, now, "kinds are kept apart", || {
+                format!(
+                    "{script} of a name in use as a {kind} answered {:?}",
+                    evaluation.reply
+                )
+            });
+            self.check(
+                *picture == kinds::picture(script, keys, server),
+                now,
+                "kinds are kept apart",
+                || format!("{script} of a name in use as a {kind} changed something"),
+            );
+            return;
+        }
+        for (call, seen) in &before.calls {
+            let run = Run {
+                all: &before.calls,
+                now,
+                node,
+                script,
+                quarantined: script.starts_with("quarantined_"),
+                fair: script.contains("fair_lock_"),
+                call,
+                before: seen,
+                after: Seen::of(&call.layout, server),
+                answer: call.answer(&evaluation.reply),
+            };
+            self.holders(&run);
+            self.queue(&run);
+            self.answers(&run);
+            self.tokens(&run, server.published());
+            self.keeps(&run, server_to_true);
+            let immortal = call.layout.immortal_of_its_own(server);
+            self.check(
+                immortal.is_empty(),
+                now,
+                "everything ends by itself",
+                || format!("after {script}, {immortal:?} will never expire"),
+            );
+        }
+    }
+
+    /// Whether it ran as scripts should.
+    fn run_well(&mut self, now: u64, script: &str, before: &Before, evaluation: &Evaluation) {
+        let mut undeclared = evaluation.undeclared.clone();
+        for (call, _) in &before.calls {
+            undeclared.retain(|key| !call.layout.may_touch(key));
+        }
+        let undeclared = undeclared.iter().map(|key| String::from_utf8_lossy(key));
+        let undeclared: Vec<_> = undeclared.collect();
+        // Inspecting a read-write lock looks at its readers.
+        let looks = before.calls.is_empty() || undeclared.is_empty();
+        self.check(looks, now, "scripts touch their keys", || {
+            format!("{script} touched {undeclared:?}")
+        });
+        let readings = evaluation.clock_readings;
+        self.check(readings <= 1, now, "scripts read the clock once", || {
+            format!("{script} read it {readings} times")
+        });
+        if let Reply::Error(line) = &evaluation.reply {
+            let known = [
+                "OOM ",
+                "READONLY ",
+                "NOREPLICAS ",
+                "WRONGKIND ",
+                "OTHERLEASE ",
+            ];
+            let excused = known.iter().any(|code| line.starts_with(code));
+            self.check(excused, now, "scripts run", || format!("{script}: {line}"));
+        }
+    }
+
+    /// Notes until when the server keeps the lock for its holders.
+    fn keeps(&mut self, run: &Run<'_>, server_to_true: i64) {
+        let true_time = |server: i64| u64::try_from(server + server_to_true).unwrap_or(0);
+        for holder in run.before.holders.iter().chain(&run.after.holders) {
+            // One who writes and reads holds twice.
+            let still = run.after.live().filter(|it| it.owner == holder.owner);
+            let still = still.map(|still| still.expires_at.map_or(u64::MAX, true_time));
+            let until = still.max().unwrap_or_else(|| {
+                let end = holder.expires_at.map_or(run.now, true_time);
+                end.min(run.now)
+            });
+            self.kept.insert(holder.owner.to_string(), until);
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Whether this is about the hold of whoever the script was called for, or of one of them.
+    fn is_of(&self, holder: &Holder) -> bool {
+        let mut calls = self.all.iter();
+        calls
+            .any(|(call, _)| call.owner.as_ref() == Some(&holder.owner) && call.mode == holder.mode)
+    }
+
+    fn is_acquire(&self) -> bool {
+        matches!(self.call.what, What::Acquire { .. })
+    }
+}

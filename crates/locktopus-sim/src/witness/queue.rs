@@ -1,0 +1,119 @@
+//! What a script may do to those who wait for a lock.
+
+use locktopus_model::sim::{Owner, Waiter};
+
+use super::seen::SCRIPT;
+use super::{Answer, Run, What, Witness};
+
+impl Witness {
+    pub(super) fn queue(&mut self, run: &Run<'_>) {
+        self.places(run);
+        // Under quarantine a queue is there, and is not looked at; and kinds of one name may share one.
+        if run.before.open || run.quarantined || self.names.is_mixed(&run.call.lock) {
+            return;
+        }
+        self.nobody_is_overtaken(run);
+        self.what_is_free_is_handed_on(run);
+    }
+
+    /// Nobody holds and waits, or waits twice.
+    fn places(&mut self, run: &Run<'_>) {
+        let (now, script) = (run.now, run.script);
+        for holder in run.after.live() {
+            let waits = run.after.waiter(&holder.owner);
+            let waits = waits.is_some_and(|waiter| waiter.mode == holder.mode);
+            self.check(!waits, now, "one place each", || {
+                format!("after {script}, {} holds and waits", holder.owner)
+            });
+        }
+        for (place, waiter) in run.after.waiters.iter().enumerate() {
+            let mut behind = run.after.waiters[place + 1..].iter();
+            let twice = behind.any(|other| other.owner == waiter.owner);
+            self.check(!twice, now, "one place each", || {
+                format!("after {script}, {} waits twice", waiter.owner)
+            });
+        }
+        // Whoever is alive is in line until it is granted the lock, or gives up.
+        let own = |waiter: &Waiter| run.call.owner.as_ref() == Some(&waiter.owner);
+        for waiter in run.before.waiters.iter().filter(|waiter| !own(waiter)) {
+            let dead = waiter.alive_until <= run.before.micros + SCRIPT;
+            let stays = run.after.waiter(&waiter.owner).is_some();
+            self.check(
+                dead || stays || run.after.holds(&waiter.owner),
+                now,
+                "waiters keep their places",
+                || format!("{script} took {} out of the line", waiter.owner),
+            );
+        }
+        // Those who stay keep their order, but for one who had lost its place.
+        let stays = |waiter: &Waiter| {
+            let lived = run.before.waiter(&waiter.owner);
+            lived.is_some_and(|it| it.alive_until > run.before.micros + SCRIPT)
+                && run.after.waiter(&waiter.owner).is_some()
+        };
+        let order = |waiters: &[Waiter]| -> Vec<Owner> {
+            let kept = waiters.iter().filter(|waiter| stays(waiter));
+            kept.map(|waiter| waiter.owner.clone()).collect()
+        };
+        let before = order(&run.before.waiters);
+        let after = order(&run.after.waiters);
+        self.check(before == after, now, "waiters keep their order", || {
+            format!("{script} made {after:?} of {before:?}")
+        });
+    }
+
+    fn nobody_is_overtaken(&mut self, run: &Run<'_>) {
+        // One whose time was over but who is still written down comes back to its own place.
+        let new = |owner: &Owner| run.before.holders.iter().all(|it| it.owner != *owner);
+        for holder in run.after.live().filter(|holder| new(&holder.owner)) {
+            let ahead = run.before.waiters.iter();
+            let ahead = ahead.take_while(|it| it.owner != holder.owner);
+            let ahead = ahead.filter(|it| run.before.is_ready(it));
+            // Whoever leaves by its own release is not overtaken.
+            let leaves = |owner: &Owner| {
+                run.call.what == What::Release && run.call.owner.as_ref() == Some(owner)
+            };
+            let overtaken = ahead.map(|it| &it.owner);
+            let overtaken = overtaken.filter(|it| !run.after.holds(it) && !leaves(it));
+            let overtaken: Vec<_> = overtaken.collect();
+            self.check(overtaken.is_empty(), run.now, "nobody is overtaken", || {
+                let (script, owner) = (run.script, &holder.owner);
+                format!("{script} granted {owner} the lock before {overtaken:?}")
+            });
+        }
+    }
+
+    fn what_is_free_is_handed_on(&mut self, run: &Run<'_>) {
+        // A script that only looks, or that does nothing for the lock, hands nothing on.
+        let hands_on = match (&run.call.what, &run.call.owner) {
+            // With the first key alone, while a slot moves, nothing can be handed on.
+            (What::Release, Some(owner)) => {
+                let left = run.before.waiter(owner).is_some();
+                run.answer == Answer::Released(true) || left
+            }
+            // One who finds no room for itself looks no further, and neither does one who takes its turn: if there
+            // is room for more, they find it when they look.
+            (What::Acquire { .. }, Some(owner)) if run.call.place.is_none() => {
+                let waits = matches!(run.answer, Answer::Held { .. } | Answer::Queued { .. });
+                let new = !run.before.holds(owner);
+                let came_back = run.before.over() > run.after.over();
+                let room = run.before.has_room(run.call.mode, run.call.permits);
+                waits && new && (came_back || room)
+            }
+            _ => false,
+        };
+        if !hands_on || run.after.open {
+            return;
+        }
+        // A waiter that does not listen is passed over, but only when it would have been its turn.
+        let alive = run.after.waiters.iter();
+        let alive = alive.filter(|waiter| waiter.alive_until > run.after.micros);
+        let mut next = alive.take_while(|it| run.after.has_room(it.mode, it.permits));
+        if let Some(next) = next.find(|it| run.after.is_ready(it)) {
+            let owner = next.owner.clone();
+            self.fails(run.now, "what is free is handed on", || {
+                format!("after {} it is free, but {owner} waits", run.script)
+            });
+        }
+    }
+}
