@@ -85,7 +85,11 @@ pub(crate) static LEVELS: &[Level] = &[
             "crates/locktopus-sim/src",
             "crates/locktopus-sim/tests",
         ],
-        how: How::Tests(&["--test=simulation", "--test=planted"]),
+        how: How::Tests(&[
+            "--test=simulation",
+            "--test=planted",
+            "--test=script_mutants",
+        ]),
     },
     Level {
         name: "precise",
