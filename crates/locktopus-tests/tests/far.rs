@@ -4,15 +4,16 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::{
     CLIENTS, HANDED, HANDED_LEASE, LONG, ONE_SENTINEL, SHARDS, SOON, close, connect, eventually,
     unique, url,
 };
-use locktopus::Locktopus;
+use locktopus::{LockKind, LockName, LockTarget, Locktopus, NodeView, QuorumBackend};
 use locktopus_testbed::topology::{Deployment, ProviderKind, Spec, TopologyKind, start};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// Across an ocean.
 const FARTHEST: Duration = Duration::from_millis(150);
@@ -94,31 +95,61 @@ async fn cluster_with_tls_and_defaults() {
     with_defaults(Spec::new(SHARDS).with_tls()).await;
 }
 
-/// Short leases: the nodes were just started, and do not vote before the longest lease is over.
-const LONGEST: Duration = Duration::from_secs(3);
+/// Short, because the nodes were just started, and do not vote before the longest lease is over. Long enough for four renewals one
+/// after the other that get no answer within the second that a node has by default: a machine that is three times overloaded
+/// may stand still for longer than one of them.
+const LONGEST: Duration = Duration::from_secs(6);
 
 /// Each node through another client than the next.
-fn locks_on(place: &Deployment, options: &str) -> Locktopus {
+fn quorum_on(place: &Deployment, options: &str) -> QuorumBackend {
     let clients = CLIENTS.iter().cycle();
     let urls: Vec<_> = std::iter::zip(place.urls(), clients)
         .map(|(base, client)| url(&base, &format!("client={client}{options}")))
         .collect();
-    let quorum = locktopus::quorum_of(&urls, |builder| builder.max_lease(LONGEST)).unwrap();
+    locktopus::quorum_of(&urls, |builder| builder.max_lease(LONGEST)).unwrap()
+}
+
+fn locks_on(quorum: QuorumBackend) -> Locktopus {
     let locks = Locktopus::builder(quorum).renewed_lease(LONGEST);
     locks.build().unwrap()
 }
 
+/// Waits until every node knows of the holder. One that did not vote yet is given the lock by a renewal; until then the others must
+/// all answer, and one that is late would be the test's end.
+async fn is_held_everywhere(quorum: &QuorumBackend, name: &str) {
+    let kind = LockKind::Mutex(Arc::default());
+    let target = LockTarget::new(LockName::new(name).unwrap(), kind);
+    eventually("held on all nodes", LONG, async || {
+        let nodes = quorum.inspect_nodes(&target, Instant::now() + SOON).await;
+        let nodes = nodes.unwrap();
+        let holds = |node: &NodeView| node.state.as_ref().is_ok_and(|s| s.holder().is_some());
+        if nodes.iter().all(holds) {
+            Ok(())
+        } else {
+            Err(nodes)
+        }
+    })
+    .await;
+}
+
 async fn quorum(round_trip: Duration) {
     let place = away(Spec::new(THREE), round_trip).await;
-    let (one, two) = (locks_on(&place, ""), locks_on(&place, ""));
+    let nodes = quorum_on(&place, "");
+    let (one, two) = (locks_on(nodes.clone()), locks_on(quorum_on(&place, "")));
     let name = unique("quorum");
     let first = eventually("the first grant", LONG, async || {
         one.mutex(&name).acquire().await
     })
     .await;
+    is_held_everywhere(&nodes, &name).await;
     let mut waiting = tokio::spawn(two.mutex(&name).into_future());
-    let held = timeout(LONGEST * 2, &mut waiting).await;
-    assert!(held.is_err(), "not kept by its renewals: {held:?}");
+    // Half a lease longer than it lasts without a renewal.
+    let held = timeout(LONGEST * 3 / 2, &mut waiting).await;
+    assert!(
+        held.is_err(),
+        "not kept by its renewals: {:?}, {held:?}",
+        first.ensure_valid()
+    );
     first.ensure_valid().unwrap();
     first.release().await.unwrap();
     let second = timeout(LONG, waiting).await.unwrap().unwrap().unwrap();
@@ -142,7 +173,7 @@ async fn a_quorum_farthest_away_grants() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_quorum_is_connected_to_however_impatient_its_calls_are() {
     let place = away(Spec::new(THREE), FARTHEST * 2).await;
-    let locks = locks_on(&place, "&timeout=500ms&connect_timeout=5s");
+    let locks = locks_on(quorum_on(&place, "&timeout=500ms&connect_timeout=5s"));
     let name = unique("impatient");
     let guard = eventually("the first grant", LONG, async || {
         locks.mutex(&name).acquire().await
