@@ -1,5 +1,6 @@
 //! What the matrix shows of a cell, the same in every renderer.
 
+use super::said;
 use crate::failover::model::{CellReport, Spread};
 use crate::shared::render::format::{NONE, count, duration};
 
@@ -74,10 +75,7 @@ pub(super) fn figures(cell: &CellReport) -> Vec<Figure> {
             text: format!("{} / {}", of.writes.caught, of.writes.missed),
             tone: zero(of.writes.missed),
         },
-        Figure {
-            text: lost(cell),
-            tone: zero(of.lost_checked.lost),
-        },
+        lost(cell),
         plain(outage(of.outage)),
         plain(told(of.signals.lateness)),
         Figure {
@@ -94,18 +92,29 @@ fn plain(text: String) -> Figure {
     }
 }
 
-/// Locks without tokens have nothing that could be checked.
-fn lost(cell: &CellReport) -> String {
+/// Locks without tokens have nothing that could be checked; of a few updates no share is told.
+fn lost(cell: &CellReport) -> Figure {
+    if !cell.subject.is_broken() && !said::is_a_row(cell) {
+        return plain(NONE.to_owned());
+    }
     let of = &cell.figures;
     let without = format!(
         "{} of {}",
         of.lost_unchecked.lost,
         count(of.lost_unchecked.done)
     );
-    if of.lost_checked.done == 0 {
-        return format!("{without} / {NONE}");
+    let with = match of.lost_checked.done {
+        0 => NONE.to_owned(),
+        _ => of.lost_checked.lost.to_string(),
+    };
+    let tone = match of.lost_checked.lost {
+        0 => Tone::Good,
+        _ => Tone::Bad,
+    };
+    Figure {
+        text: format!("{without} / {with}"),
+        tone,
     }
-    format!("{without} / {}", of.lost_checked.lost)
 }
 
 pub(super) fn outage(of: Spread) -> String {
@@ -121,4 +130,25 @@ fn told(of: Spread) -> String {
         return NONE.to_owned();
     }
     format!("{} / {}", duration(of.p50_ns), duration(of.max_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failover::model::FailoverReport;
+    use crate::failover::plan::Subject;
+
+    #[test]
+    fn a_share_of_few_updates_is_no_figure() {
+        let text = include_str!("../../../tests/data/failover-summary.json");
+        let report: FailoverReport = serde_json::from_str(text).unwrap();
+        let mut cell = report.cells[0].clone();
+        cell.figures.lost_unchecked.done = said::FEWEST_UPDATES;
+        assert!(lost(&cell).text.contains(" of 30 / "));
+        cell.figures.lost_unchecked.done -= 1;
+        assert_eq!(lost(&cell).text, NONE);
+        // One lock that is broken on purpose is not compared with others.
+        cell.subject = Subject::BrokenRelease;
+        assert!(lost(&cell).text.contains(" of 29 / "));
+    }
 }
