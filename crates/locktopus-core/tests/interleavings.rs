@@ -12,6 +12,8 @@
 mod hand_off;
 #[path = "../src/engine/acquisition/local_queue.rs"]
 mod local_queue;
+#[path = "interleavings/shutdown.rs"]
+mod shutdown;
 #[path = "../src/engine/acquisition/slot.rs"]
 mod slot;
 
