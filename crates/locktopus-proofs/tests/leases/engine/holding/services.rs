@@ -1,0 +1,199 @@
+//! A backend that answers at once what a test wants, and what leases share.
+
+use std::cell::{Cell, RefCell};
+use std::pin::Pin;
+use std::time::Duration;
+
+use locktopus_core::{BackendError, ExtendOutcome, ExtendRequest, LockTarget, ReleaseOutcome};
+use tokio::time::Instant;
+
+use super::lease::LeaseState;
+use super::watchdog::Watchdog;
+use crate::contract::clock::{self, BootInstant};
+use crate::engine::observe::Extensions;
+use crate::sync::{Arc, CancellationToken, TaskTracker, TaskTrackerToken};
+
+type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+pub(crate) struct Services {
+    pub(crate) backend: Backend,
+    pub(crate) settings: Settings,
+    pub(crate) observer: Observer,
+    pub(crate) ids: (),
+    pub(crate) watchdog: Arc<Watchdog>,
+    pub(crate) runtime: (),
+    pub(crate) tasks: Tasks,
+    pub(crate) attempts: TaskTracker,
+    pub(crate) announcing: TaskTracker,
+    pub(crate) closing: CancellationToken,
+    pub(crate) closed: CancellationToken,
+    pub(crate) cohorts: Cohorts,
+    /// What the backend says to a renewal.
+    pub(crate) renewed: Cell<ExtendOutcome>,
+    pub(crate) released: Released,
+}
+
+/// What became of releases.
+#[derive(Debug, Default)]
+pub(crate) struct Released {
+    pub(crate) in_time: Cell<u32>,
+    /// There was no backend any more.
+    pub(crate) too_late: Cell<u32>,
+}
+
+impl Services {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            backend: Backend,
+            settings: Settings { margin: Margin },
+            observer: Observer,
+            ids: (),
+            watchdog: Arc::default(),
+            runtime: (),
+            tasks: Tasks {
+                tracker: TaskTracker::new(),
+                waiting: RefCell::default(),
+            },
+            attempts: TaskTracker::new(),
+            announcing: TaskTracker::new(),
+            closing: CancellationToken::new(),
+            closed: CancellationToken::new(),
+            cohorts: Cohorts,
+            renewed: Cell::new(ExtendOutcome::Extended),
+            released: Released::default(),
+        })
+    }
+
+    pub(crate) fn call_timeout(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    pub(crate) async fn extend(
+        &self,
+        batch: &[ExtendRequest],
+        _: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        batch.iter().map(|_| Ok(self.renewed.get())).collect()
+    }
+
+    pub(crate) async fn release(&self, _: &Request) -> Result<ReleaseOutcome, BackendError> {
+        self.give_back();
+        Ok(ReleaseOutcome::Released)
+    }
+
+    pub(crate) fn pending_release_of(&self, _: &LeaseState) -> PendingRelease {
+        PendingRelease
+    }
+
+    pub(crate) fn reap(&self, pending: PendingRelease) {
+        self.reap_then(pending, || ());
+    }
+
+    /// The reaper is quick: what is left to it is given back at once, unless everything has ended.
+    pub(crate) fn reap_then(&self, _: PendingRelease, settled: impl FnOnce() + 'static) {
+        let _under_way = self.tasks.tracker.token();
+        self.give_back();
+        settled();
+    }
+
+    fn give_back(&self) {
+        let count = match self.closed.is_cancelled() {
+            true => &self.released.too_late,
+            false => &self.released.in_time,
+        };
+        count.set(count.get() + 1);
+    }
+}
+
+/// Tasks in the background, which are run when a test says so.
+pub(crate) struct Tasks {
+    tracker: TaskTracker,
+    waiting: RefCell<Vec<(Task, TaskTrackerToken)>>,
+}
+
+impl Tasks {
+    pub(crate) fn spawn_on(&self, task: impl Future<Output = ()> + 'static, (): &()) {
+        let task: Task = Box::pin(task);
+        let token = self.tracker.token();
+        self.waiting.borrow_mut().push((task, token));
+    }
+
+    /// Runs what was spawned. How much that was.
+    pub(crate) fn run(&self) -> usize {
+        let tasks = self.waiting.take();
+        let count = tasks.len();
+        for (task, token) in tasks {
+            loom::future::block_on(task);
+            drop(token);
+        }
+        count
+    }
+
+    pub(crate) fn close(&self) {
+        self.tracker.close();
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.tracker.len()
+    }
+
+    pub(crate) async fn wait(&self) {
+        self.tracker.wait().await;
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct PendingRelease;
+
+#[derive(Debug)]
+pub(crate) struct Request;
+
+impl PendingRelease {
+    pub(crate) fn request(&self, _: Instant, (): &()) -> Request {
+        Request
+    }
+}
+
+pub(crate) struct Settings {
+    pub(crate) margin: Margin,
+}
+
+pub(crate) struct Margin;
+
+impl Margin {
+    pub(crate) fn of(&self, _: Duration) -> Duration {
+        Duration::ZERO
+    }
+
+    pub(crate) fn valid_until(&self, sent: BootInstant, lease: Duration) -> BootInstant {
+        sent + lease
+    }
+}
+
+pub(crate) struct Backend;
+
+impl Backend {
+    pub(crate) fn shard(&self, _: &LockTarget) -> u32 {
+        0
+    }
+
+    pub(crate) async fn close(&self) {}
+}
+
+pub(crate) struct Observer;
+
+impl Observer {
+    pub(crate) fn extended(&self, _: &Extensions) {}
+}
+
+/// Nobody waits in this process.
+pub(crate) struct Cohorts;
+
+impl Cohorts {
+    pub(crate) fn close(&self) {}
+}
+
+/// So long after the schedule began.
+pub(crate) fn at(passed: Duration) -> BootInstant {
+    clock::begun() + passed
+}

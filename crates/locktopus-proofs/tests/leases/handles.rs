@@ -1,0 +1,14 @@
+//! The end of a `Locktopus`, as it is shipped.
+
+pub(crate) mod locktopus {
+    use crate::engine::holding::services::Services;
+    use crate::sync::Arc;
+
+    pub(crate) struct Locktopus {
+        pub(crate) engine: Arc<Services>,
+    }
+
+    mod shutdown {
+        include!(concat!(env!("OUT_DIR"), "/shutdown.rs"));
+    }
+}

@@ -1,0 +1,335 @@
+//! Every interleaving of what can happen to a lease at the same time, by loom: its holder drops it or gives it back, the watchdog
+//! renews it or finds it lost, somebody asks for the signal of its loss, and all of it is shut down.
+//!
+//! What is compiled here is the text of the core as it is shipped (`build.rs`), against loom's atomics and mutexes. Beside it are a
+//! backend that answers at once and time that stands still: a schedule is about orders and not about time.
+#![allow(
+    dead_code,
+    private_interfaces,
+    unreachable_pub,
+    clippy::arc_with_non_send_sync,
+    clippy::default_constructed_unit_structs,
+    clippy::future_not_send,
+    clippy::unused_async,
+    clippy::unwrap_used,
+    reason = "not all of the sources under test play a part, and loom's threads take turns on one of the system's"
+)]
+
+mod contract;
+mod engine;
+mod handles;
+mod sync;
+mod time;
+
+use std::time::Duration;
+
+use locktopus_core::{
+    ExtendOutcome, FencingToken, LockKind, LockName, LockTarget, LostCause, OwnerId, SafetyMode,
+};
+use loom::future::block_on;
+use loom::thread::spawn;
+
+use contract::clock;
+use engine::holding::grant::Grant;
+use engine::holding::held::Held;
+use engine::holding::lease::LeaseState;
+use engine::holding::services::{Services, at};
+use engine::observe::Holding;
+use handles::locktopus::Locktopus;
+use sync::Arc;
+
+const LEASE: Duration = Duration::from_secs(3);
+/// A renewal is due, and the lease is not over.
+const DUE: Duration = Duration::from_millis(1_500);
+const OVER: Duration = Duration::from_secs(4);
+
+/// More switches away from a thread that could go on than three take minutes, and no break that was tried needed more.
+fn model(check: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(move || {
+        time::set(Duration::ZERO);
+        check();
+    });
+}
+
+fn grant() -> Grant {
+    let name = LockName::new("a").unwrap();
+    Grant {
+        target: LockTarget::new(name, LockKind::Reentrant),
+        owner: OwnerId::from_bytes(*b"me"),
+        token: FencingToken::new(7),
+        permits: 1,
+        turns: 1,
+        lease: LEASE,
+        renewed: true,
+        hold_until: None,
+        granted_at: clock::now(),
+        valid_until: at(LEASE),
+        late_attempt: false,
+        safety: SafetyMode::default(),
+        retention: None,
+    }
+}
+
+fn hold(services: &Arc<Services>, lease: &Arc<LeaseState>) -> Held {
+    let ticket = services.watchdog.watch(lease).expect("not shut down");
+    Held::new(Arc::clone(services), Arc::clone(lease), ticket)
+}
+
+fn held(services: &Arc<Services>) -> (Held, Arc<LeaseState>) {
+    let lease = LeaseState::of(grant());
+    (hold(services, &lease), lease)
+}
+
+fn shut_down(services: &Arc<Services>) -> usize {
+    let locks = Locktopus {
+        engine: Arc::clone(services),
+    };
+    block_on(locks.shutdown(LEASE)).abandoned
+}
+
+/// As the task of the watchdog does it, of what is due now.
+fn renew(services: &Arc<Services>) -> usize {
+    services.watchdog.look_once(services);
+    services.tasks.run()
+}
+
+#[test]
+fn whoever_asks_for_the_signal_hears_of_the_end() {
+    model(|| {
+        let lease = LeaseState::of(grant());
+        let ends = {
+            let lease = Arc::clone(&lease);
+            spawn(move || lease.end(LostCause::Missing))
+        };
+        let signal = lease.signal().clone();
+        ends.join().unwrap();
+        assert!(signal.is_cancelled(), "it was lost, and nobody said so");
+    });
+}
+
+#[test]
+fn a_lease_ends_once_and_for_the_first_reason() {
+    model(|| {
+        let lease = LeaseState::of(grant());
+        lease.observed(Holding);
+        let ends = {
+            let lease = Arc::clone(&lease);
+            spawn(move || {
+                lease.end(LostCause::Missing);
+                lease.lost().cloned().expect("it was ended")
+            })
+        };
+        lease.end(LostCause::TakenOver);
+        let first = lease.lost().cloned().expect("it was ended");
+        assert_eq!(ends.join().unwrap(), first);
+        assert_eq!(lease.lost(), Some(&first));
+    });
+}
+
+/// Whoever passes a lease on lifts the maximum hold time of the holder before. If the watchdog found it over just before that, the next
+/// holder must not have it.
+#[test]
+fn a_limit_is_lifted_or_the_lease_is_over() {
+    model(|| {
+        time::set(DUE);
+        let lease = LeaseState::of(Grant {
+            hold_until: Some(at(DUE)),
+            ..grant()
+        });
+        let judges = {
+            let lease = Arc::clone(&lease);
+            spawn(move || lease.judge(clock::now(), None).is_some())
+        };
+        let lifted = lease.limit_hold(None);
+        let over = judges.join().unwrap();
+        assert!(lifted != over, "lifted {lifted}, over {over}");
+        assert_eq!(lease.lost().is_some(), over);
+    });
+}
+
+#[test]
+fn the_last_hold_is_the_last_one() {
+    model(|| {
+        let services = Services::new();
+        let (held, lease) = held(&services);
+        let joins = {
+            let (services, lease) = (Arc::clone(&services), Arc::clone(&lease));
+            let ticket = held.watch();
+            spawn(move || {
+                let joined = Held::join(&services, &lease, ticket);
+                if let Some(joined) = joined {
+                    assert_eq!(services.released.in_time.get(), 0, "given back under it");
+                    drop(joined);
+                }
+            })
+        };
+        drop(held);
+        joins.join().unwrap();
+        assert_eq!(services.released.in_time.get(), 1);
+        assert_eq!(services.watchdog.len(), 0);
+    });
+}
+
+#[test]
+fn a_ticket_is_the_only_hold_or_there_is_none() {
+    model(|| {
+        let services = Services::new();
+        let (held, lease) = held(&services);
+        let joins = {
+            let (services, lease) = (Arc::clone(&services), Arc::clone(&lease));
+            let ticket = held.watch();
+            spawn(move || Held::join(&services, &lease, ticket))
+        };
+        let kept = held.transfer().err();
+        let joined = joins.join().unwrap();
+        let transferred = kept.is_none();
+        assert!(transferred != joined.is_some(), "held here and by a ticket");
+        drop((kept, joined));
+        assert_eq!(services.released.in_time.get(), u32::from(!transferred));
+        assert_eq!(services.watchdog.len(), 0);
+    });
+}
+
+/// The answer to a renewal says that the lock is gone, while its holder drops it and another lock takes its place among those that are
+/// watched.
+#[test]
+fn an_answer_about_one_lease_ends_no_other() {
+    model(|| {
+        let services = Services::new();
+        services.renewed.set(ExtendOutcome::Missing);
+        let (held, lease) = held(&services);
+        time::set(DUE);
+        let holder = {
+            let services = Arc::clone(&services);
+            spawn(move || {
+                drop(held);
+                let another = LeaseState::of(Grant {
+                    valid_until: at(DUE + LEASE),
+                    ..grant()
+                });
+                let held = hold(&services, &another);
+                (held, another)
+            })
+        };
+        let asked = renew(&services);
+        let (held, another) = holder.join().unwrap();
+        assert!(asked <= 1 && lease.lost().is_some());
+        assert_eq!(another.lost(), None, "the answer was about the one before");
+        assert_eq!(services.watchdog.len(), 1);
+        drop(held);
+        assert_eq!(services.released.in_time.get(), 2);
+    });
+}
+
+#[test]
+fn a_lease_that_is_given_back_while_it_is_renewed_is_given_back_once() {
+    for outcome in [
+        ExtendOutcome::Extended,
+        ExtendOutcome::Missing,
+        ExtendOutcome::TakenOver,
+    ] {
+        model(move || {
+            let services = Services::new();
+            services.renewed.set(outcome);
+            let (held, lease) = held(&services);
+            time::set(DUE);
+            let holder = spawn(move || drop(block_on(held.release())));
+            renew(&services);
+            holder.join().unwrap();
+            assert_eq!(services.released.in_time.get(), 1);
+            assert!(lease.lost().is_some());
+            assert_eq!(services.watchdog.len(), 0, "nobody has it any more");
+        });
+    }
+}
+
+#[test]
+fn a_lease_found_over_while_it_is_dropped_is_given_back_once() {
+    model(|| {
+        let services = Services::new();
+        let (held, lease) = held(&services);
+        time::set(OVER);
+        let holder = spawn(move || drop(held));
+        renew(&services);
+        holder.join().unwrap();
+        assert_eq!(services.released.in_time.get(), 1);
+        assert!(lease.lost().is_some());
+        assert_eq!(services.watchdog.len(), 0);
+    });
+}
+
+/// The watchdog sleeps without an end while it watches nothing. What loom finds otherwise is that nobody can go on.
+#[test]
+fn the_watchdog_wakes_up_for_a_lease_that_is_due_before_it_would_look() {
+    model(|| {
+        let services = Services::new();
+        time::set(OVER);
+        let lease = LeaseState::of(grant());
+        let holder = {
+            let (services, lease) = (Arc::clone(&services), Arc::clone(&lease));
+            spawn(move || {
+                let held = hold(&services, &lease);
+                // Its loss is told by the watchdog alone.
+                block_on(lease.signal().cancelled());
+                services.closed.cancel();
+                drop(held);
+            })
+        };
+        let watchdog = Arc::clone(&services.watchdog);
+        block_on(watchdog.run(Arc::downgrade(&services), services.closed.clone()));
+        holder.join().unwrap();
+    });
+}
+
+#[test]
+fn a_lease_that_comes_to_a_shutdown_is_refused_or_given_back() {
+    model(|| {
+        let services = Services::new();
+        let lease = LeaseState::of(grant());
+        let comes = {
+            let (services, lease) = (Arc::clone(&services), Arc::clone(&lease));
+            spawn(move || services.watchdog.watch(&lease).is_some())
+        };
+        shut_down(&services);
+        let watched = comes.join().unwrap();
+        assert_eq!(lease.lost(), Some(&LostCause::ShutDown));
+        assert_eq!(services.released.in_time.get(), u32::from(watched));
+        assert_eq!(services.watchdog.len(), 0);
+    });
+}
+
+/// Who drops a guard while all of it is shut down: one of the two gives it back.
+#[test]
+fn what_is_dropped_in_a_shutdown_is_given_back_once() {
+    model(|| {
+        let services = Services::new();
+        let (held, lease) = held(&services);
+        let holder = spawn(move || drop(held));
+        shut_down(&services);
+        holder.join().unwrap();
+        let released = &services.released;
+        assert_eq!(released.in_time.get() + released.too_late.get(), 1);
+        assert!(lease.lost().is_some());
+    });
+}
+
+#[test]
+fn what_is_renewed_in_a_shutdown_is_given_back_once() {
+    model(|| {
+        let services = Services::new();
+        let (held, lease) = held(&services);
+        time::set(DUE);
+        let closes = {
+            let services = Arc::clone(&services);
+            spawn(move || shut_down(&services))
+        };
+        renew(&services);
+        assert_eq!(closes.join().unwrap(), 0);
+        drop(held);
+        assert_eq!(services.released.in_time.get(), 1);
+        assert_eq!(lease.lost(), Some(&LostCause::ShutDown));
+        assert_eq!(services.watchdog.len(), 0);
+    });
+}
