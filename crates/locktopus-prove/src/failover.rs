@@ -1,6 +1,5 @@
 //! The runs of the failover harness that docs/safety.md shows, from the files that it is made of.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -9,22 +8,13 @@ use crate::outcome::Outcome;
 
 /// Where they are, from the root of the sources.
 const FOLDER: &str = "bench-harness/failover";
-/// What a version ends with that is not of its commit alone.
-const NO_COMMIT: [&str; 2] = ["-dirty", "-stale"];
 
 /// What of a run counts here.
 #[derive(Debug, Deserialize)]
 struct Run {
-    harness: Harness,
     cells: Vec<Cell>,
     #[serde(default)]
     failed: Vec<serde_json::Value>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Harness {
-    git_describe: Option<String>,
-    build_profile: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -73,30 +63,6 @@ fn read(line: &str) -> Result<Run, String> {
     serde_json::from_str(line).map_err(|error| format!("a run in {FOLDER}: {error}"))
 }
 
-/// The commit of the build that made all of them.
-///
-/// # Errors
-///
-/// If there are several, or one was of no commit or no release build.
-pub(crate) fn build(runs: &[String]) -> Result<String, String> {
-    let mut builds = BTreeSet::new();
-    for line in runs {
-        let Harness {
-            git_describe,
-            build_profile,
-        } = read(line)?.harness;
-        let commit = git_describe.ok_or("a run is of no commit")?;
-        if NO_COMMIT.iter().any(|end| commit.ends_with(end)) || build_profile != "release" {
-            return Err(format!("a run is of {commit}, {build_profile} build"));
-        }
-        builds.insert(commit);
-    }
-    match builds.len() {
-        1 => Ok(builds.into_iter().next().unwrap_or_default()),
-        _ => Err(format!("runs of several builds: {builds:?}")),
-    }
-}
-
 /// What came of them: a promise that was not kept and a cell that was not run to its end are violations.
 ///
 /// # Errors
@@ -135,11 +101,10 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
     use super::*;
+    use crate::build;
 
-    fn run(build: &str, profile: &str, cells: &str) -> String {
-        format!(
-            r#"{{"harness": {{"git_describe": "{build}", "build_profile": "{profile}"}}, "cells": [{cells}]}}"#
-        )
+    fn run(cells: &str) -> String {
+        format!(r#"{{"cells": [{cells}]}}"#)
     }
 
     const FINE: &str = r#"{"subject": "locktopus", "figures": {"faults": 20}}"#;
@@ -147,19 +112,9 @@ mod tests {
         r#"{"subject": "broken-tokens", "figures": {"faults": 4}, "caught": ["tokens grow: 1"]}"#;
 
     #[test]
-    fn runs_are_of_one_build_of_a_commit() {
-        let fine = run("0cebab8", "release", FINE);
-        assert_eq!(build(&[fine.clone(), fine.clone()]).unwrap(), "0cebab8");
-        assert!(build(&[fine.clone(), run("1234567", "release", FINE)]).is_err());
-        assert!(build(&[run("0cebab8-stale", "release", FINE)]).is_err());
-        assert!(build(&[run("0cebab8-dirty", "release", FINE)]).is_err());
-        assert!(build(&[run("0cebab8", "debug", FINE)]).is_err());
-    }
-
-    #[test]
     fn promises_that_were_broken_are_violations() {
         let both = format!("{FINE}, {BROKEN}");
-        let outcome_of = |cells: &str| outcome(&run("0cebab8", "release", cells));
+        let outcome_of = |cells: &str| outcome(&run(cells));
         let fine = outcome_of(&both).unwrap();
         assert_eq!((fine.cases, fine.violations, fine.killed), (20, 0, Some(1)));
         assert!(outcome_of(FINE).is_err());
@@ -174,7 +129,7 @@ mod tests {
     fn the_kept_runs_are_read() {
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
         let runs = kept(root).unwrap();
-        assert!(build(&runs).is_ok());
+        assert!(build::of(&runs).is_ok());
         assert!(outcome(&runs.join("\n")).unwrap().cases > 1_000);
     }
 }

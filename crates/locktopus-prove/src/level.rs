@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::outcome::{self, Outcome};
-use crate::{failover, sources};
+use crate::{build, failover, performance, sources};
 
 /// One level.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ enum How {
     Reverts,
     /// Runs that are kept: they take hours, some of them in containers.
     Failover,
+    /// A measurement that is kept: it needs a machine that is idle.
+    Performance,
 }
 
 const LUA: &str = "crates/locktopus-protocol/lua";
@@ -155,10 +157,33 @@ pub(crate) static LEVELS: &[Level] = &[
             "crates/locktopus-fred/src",
             "crates/locktopus-quorum/src",
             "crates/locktopus-history/src",
-            "bench-harness/src/failover",
+            // How a run is shown is not what made it.
+            "bench-harness/src/failover/plan",
+            "bench-harness/src/failover/resource",
+            "bench-harness/src/failover/run",
+            "bench-harness/src/failover/worker",
             "bench-harness/failover/committed.toml",
         ],
         how: How::Failover,
+    },
+    Level {
+        name: "performance",
+        generates: "contention without faults, as docs/performance.md has it; violations are two holders at once and operations that failed",
+        cases: "combinations",
+        about: &[
+            CORE,
+            PROTOCOL,
+            LUA,
+            "crates/locktopus/src",
+            "crates/locktopus-memory/src",
+            "crates/locktopus-redis/src",
+            "crates/locktopus-fred/src",
+            "crates/locktopus-quorum/src",
+            "bench-harness/src/measure/run",
+            "bench-harness/src/measure/worker",
+            "bench-harness/scenarios/targets.toml",
+        ],
+        how: How::Performance,
     },
 ];
 
@@ -181,19 +206,25 @@ impl Level {
     /// If its sources are not as they were committed there.
     pub(crate) fn commit(&self, root: &Path) -> Result<String, String> {
         match self.how {
-            How::Failover => {
-                let build = failover::build(&failover::kept(root)?)?;
-                sources::unchanged_since(root, &build, self.about)?;
-                Ok(build)
-            }
+            How::Failover => self.of_build(root, &failover::kept(root)?),
+            How::Performance => self.of_build(root, &[performance::kept(root)?]),
             _ => sources::commit(root, self.about),
         }
     }
 
+    /// The commit of the build that made what is kept, if its sources are those that there are.
+    fn of_build(&self, root: &Path, runs: &[String]) -> Result<String, String> {
+        let build = build::of(runs)?;
+        sources::unchanged_since(root, &build, self.about)?;
+        Ok(build)
+    }
+
     /// Runs it: what it said, and whether it passed.
     pub(crate) fn run(&self, root: &Path) -> Result<(String, bool), String> {
-        if let How::Failover = self.how {
-            return Ok((failover::kept(root)?.join("\n"), true));
+        match self.how {
+            How::Failover => return Ok((failover::kept(root)?.join("\n"), true)),
+            How::Performance => return Ok((performance::kept(root)?, true)),
+            _ => {}
         }
         let report = root.join("target/prove-schedules");
         // Before anything runs that would take long and then have nowhere to say so.
@@ -206,7 +237,7 @@ impl Level {
             How::Protocols => ("cargo", [TESTS, &["--test=proofs"]].concat()),
             How::Mutants(arguments) => ("scripts/mutants", arguments.to_vec()),
             How::Reverts => ("scripts/reverts", Vec::new()),
-            How::Failover => unreachable!("it is read above"),
+            How::Failover | How::Performance => unreachable!("it is read above"),
         };
         let mut command = Command::new(program);
         command.args(&arguments).current_dir(root);
@@ -242,6 +273,7 @@ impl Level {
             How::Mutants(_) => outcome::of_script_mutants(said)?,
             How::Reverts => outcome::of_reverts(said)?,
             How::Failover => failover::outcome(said)?,
+            How::Performance => performance::outcome(said)?,
         };
         match passed || outcome.violations > 0 {
             true => Ok(outcome),

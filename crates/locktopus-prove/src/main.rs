@@ -7,18 +7,22 @@
 //! |---|---|
 //! | [`level`] | the levels, and how each is run |
 //! | [`outcome`] | what a run says, read from what it prints |
+//! | [`build`] | which build made what is kept |
 //! | [`failover`] | the runs that docs/safety.md shows |
+//! | [`performance`] | the measurement that docs/performance.md shows |
 //! | [`sources`] | digests of sources, and the commit |
 //! | [`kept`] | the results |
 //! | [`page`] | the table in docs/testing.md |
 //!
-//! Layers, lowest first: outcome, sources, failover, level, kept, page.
+//! Layers, lowest first: outcome, sources, build, failover|performance, level, kept, page.
 
+mod build;
 mod failover;
 mod kept;
 mod level;
 mod outcome;
 mod page;
+mod performance;
 mod sources;
 
 use std::path::PathBuf;
