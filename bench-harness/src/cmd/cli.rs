@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::cmd::exit::{self, Exit};
 use crate::cmd::{
-    CommandError, compare, failover, failover_report, report, run, targets, topology,
+    CommandError, compare, failover, failover_report, report, run, soak, targets, topology,
 };
 use crate::measure::{spin, worker};
 
@@ -24,6 +24,8 @@ enum Command {
     Failover(Box<failover::FailoverArgs>),
     /// Render a stored run of `failover`.
     FailoverReport(failover_report::FailoverReportArgs),
+    /// Hold many locks and take more for a long time, then look at what is left.
+    Soak(soak::SoakArgs),
     /// Start and stop servers.
     Topology(topology::TopologyArgs),
     /// Be a worker process of `run`.
@@ -54,6 +56,7 @@ impl Cli {
             Command::Run(args) => on_runtime(run::run(&args)),
             Command::Failover(args) => on_runtime(failover::run(&args)),
             Command::FailoverReport(args) => failover_report::run(&args),
+            Command::Soak(args) => on_runtime(soak::run(&args)),
             Command::Topology(args) => on_runtime(topology::run(&args)),
             Command::Worker => {
                 return if worker::serve() {

@@ -57,6 +57,9 @@ pub enum CommandError {
     /// A measurement could not be made.
     #[error(transparent)]
     Run(#[from] crate::measure::run::RunError),
+    /// A soak could not be made.
+    #[error(transparent)]
+    Soak(#[from] crate::soak::SoakError),
     /// Something else keeps the machine busy.
     #[error(
         "load average {load:.2}: not begun, because what a busy machine measures is itself; above 1.0 with --idle is too much"
@@ -89,6 +92,7 @@ impl CommandError {
             Self::Place(_)
             | Self::Topology(_)
             | Self::Run(_)
+            | Self::Soak(_)
             | Self::Busy { .. }
             | Self::Interrupted => Exit::Measurement,
         }

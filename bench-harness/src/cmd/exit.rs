@@ -23,7 +23,7 @@ pub enum Exit {
     Measurement = 6,
     /// `targets --check`: the page is not what its summary gives.
     Stale = 7,
-    /// `targets`: what was measured does not reach a target, or was not measured.
+    /// `targets`: what was measured does not reach a target, or was not measured. `soak`: a limit was not kept.
     Unmet = 8,
 }
 
@@ -43,4 +43,4 @@ pub const HELP: &str = "Exit codes:
   5  two holders of one lock were found while measuring; failover: a lock broke a promise
   6  a measurement failed, or is empty; failover: a cell was not run to its end
   7  targets --check: the page is not what its summary gives
-  8  targets: a target was not met, or not measured";
+  8  targets: a target was not met, or not measured; soak: a limit was not kept";

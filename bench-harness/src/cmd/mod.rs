@@ -11,6 +11,7 @@ mod peers;
 pub mod report;
 pub mod run;
 mod servers;
+pub mod soak;
 pub mod targets;
 mod text;
 pub mod topology;

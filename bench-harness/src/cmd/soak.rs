@@ -1,0 +1,142 @@
+//! `soak`: many locks for a long time, with restarts of the server, and nothing left at the end.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::files::{create, save};
+use super::{CommandError, TextArgs};
+use crate::cmd::exit::Exit;
+use crate::shared::provenance::{Harness, detect};
+use crate::soak::{self, Asked, Check, Leak, Seen};
+
+/// How often the server is restarted if nothing else is said.
+const BETWEEN_RESTARTS: Duration = Duration::from_secs(120);
+
+/// Arguments of `soak`.
+#[derive(Debug, Args)]
+pub struct SoakArgs {
+    /// How long acquisitions go on, in minutes.
+    #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "lasts")]
+    minutes: u32,
+    /// How long, as "90s".
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    lasts: Option<Duration>,
+    /// Locks that are held and renewed all the time.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    held: usize,
+    /// Waiters on one lock, all of which are served, again and again.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    waiters: usize,
+    /// Acquisitions begun each second, whatever became of those before.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    rate: u32,
+    /// How often the server is restarted; by default every two minutes, and twice at least.
+    #[arg(long, value_name = "N")]
+    restarts: Option<u32>,
+    /// A small form for tests: 25 seconds, 2,000 locks held, 500 waiters, 300 acquisitions each second.
+    #[arg(long, conflicts_with_all = ["minutes", "lasts", "held", "waiters", "rate"])]
+    smoke: bool,
+    /// Plant a fault, to see that its check fails; may be repeated.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
+    leak: Vec<Leak>,
+    /// Where to write `soak.json` with everything that was seen.
+    #[arg(long, short, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    text: TextArgs,
+}
+
+/// What is written down.
+#[derive(Serialize)]
+struct Report<'a> {
+    harness: Harness,
+    asked: &'a Asked,
+    seen: &'a Seen,
+    checks: &'a [Check],
+}
+
+impl SoakArgs {
+    fn asked(&self) -> Asked {
+        let minutes = Duration::from_secs(60) * self.minutes;
+        let lasts = self.lasts.unwrap_or(minutes);
+        let often = (lasts.as_secs() / BETWEEN_RESTARTS.as_secs()).max(2);
+        let leaks = self.leak.clone();
+        if self.smoke {
+            return Asked {
+                lasts: Duration::from_secs(25),
+                held: 2_000,
+                waiters: 500,
+                rate: 300,
+                restarts: self.restarts.unwrap_or(2),
+                leaks,
+            };
+        }
+        Asked {
+            lasts,
+            held: self.held,
+            waiters: self.waiters,
+            rate: self.rate,
+            restarts: self
+                .restarts
+                .unwrap_or(u32::try_from(often).unwrap_or(u32::MAX)),
+            leaks,
+        }
+    }
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+///
+/// [`CommandError`].
+pub async fn run(args: &SoakArgs) -> Result<Exit, CommandError> {
+    let asked = args.asked();
+    if asked.lasts.is_zero() || asked.held == 0 || asked.waiters == 0 {
+        let problem = "--lasts, --held and --waiters must be more than nothing";
+        return Err(CommandError::Usage(problem.to_owned()));
+    }
+    eprintln!(
+        "{} for acquisitions at {} per second, {} locks held, {} waiters, {} restarts",
+        humantime::format_duration(asked.lasts),
+        asked.rate,
+        asked.held,
+        asked.waiters,
+        asked.restarts
+    );
+    let begun = Instant::now();
+    let tell = |news: &str| eprintln!("[{:>4} s] {news}", begun.elapsed().as_secs());
+    let seen = tokio::select! {
+        seen = soak::run(&asked, tell) => seen?,
+        _ = tokio::signal::ctrl_c() => return Err(CommandError::Interrupted),
+    };
+    let checks = soak::judge(&asked, &seen);
+    super::print(&soak::table(&checks, &seen, args.text.style()))?;
+    if let Some(directory) = &args.out {
+        create(directory)?;
+        let report = Report {
+            harness: detect::harness(),
+            asked: &asked,
+            seen: &seen,
+            checks: &checks,
+        };
+        let text = serde_json::to_string_pretty(&report)
+            .map_err(|error| CommandError::Usage(error.to_string()))?;
+        save(&directory.join("soak.json"), &text)?;
+    }
+    let failed = soak::failed(&checks);
+    // `scripts/prove` reads this line.
+    super::print(&format!(
+        "soak: {} acquisitions, {} of {} checks failed\n",
+        seen.granted,
+        failed.len(),
+        checks.len()
+    ))?;
+    if failed.is_empty() {
+        return Ok(Exit::Ok);
+    }
+    eprintln!("FAILED: {}", failed.join("; "));
+    Ok(Exit::Unmet)
+}

@@ -1,0 +1,66 @@
+//! Locks that are held, and renewed, all the time.
+
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use locktopus::{LockError, LockGuard, Locktopus};
+
+use super::tally::Tally;
+
+/// Renewals come three times as often. The server is never away for so long.
+const LEASE: Duration = Duration::from_secs(120);
+/// Requests of a client that are on their way at a time.
+const AT_ONCE: usize = 256;
+
+/// Takes so many, in turn through each client and of each kind that has a guard of its own alone.
+pub(super) async fn take(
+    clients: &[Locktopus],
+    prefix: &str,
+    count: usize,
+    tally: &Tally,
+) -> Vec<LockGuard> {
+    let taking = (0..count).map(|number| {
+        let locks = &clients[number % clients.len()];
+        let name = name(prefix, number);
+        let request = match number / clients.len() % 4 {
+            0 => locks.lock(name),
+            1 => locks.mutex(name),
+            2 => locks.fair_lock(name),
+            _ => locks.rw_lock(name).read(),
+        };
+        async move { (Instant::now(), request.renewed_lease(LEASE).acquire().await) }
+    });
+    let mut guards = Vec::with_capacity(count);
+    let mut taking = stream::iter(taking).buffer_unordered(AT_ONCE);
+    while let Some((since, taken)) = taking.next().await {
+        match taken {
+            Ok(guard) => guards.push(guard),
+            Err(error) => tally.failed(&error, since),
+        }
+    }
+    guards
+}
+
+/// The name of one of them.
+pub(super) fn name(prefix: &str, number: usize) -> String {
+    format!("{prefix}:held-{number}")
+}
+
+/// Gives all of them back, and returns how many were held still: the server says so, whatever a guard believes.
+pub(super) async fn give_back(guards: Vec<LockGuard>, tally: &Tally) -> u64 {
+    let mut held = 0;
+    let giving = guards
+        .into_iter()
+        .map(|guard| async move { (Instant::now(), guard.release().await) });
+    let mut giving = stream::iter(giving).buffer_unordered(AT_ONCE);
+    while let Some((since, given)) = giving.next().await {
+        match given {
+            Ok(()) => held += 1,
+            // That is what is counted here.
+            Err(LockError::Lost { .. }) => {}
+            Err(error) => tally.failed(&error, since),
+        }
+    }
+    held
+}

@@ -1,0 +1,151 @@
+//! A steady stream of acquisitions: begun at their times, whatever became of those before.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use locktopus::Locktopus;
+
+use super::places::{Kind, Place};
+use super::tally::Tally;
+
+/// Between two lots of acquisitions.
+const TICK: Duration = Duration::from_millis(10);
+/// Acquisitions that are under way at most, in seconds of the stream: after that it is the machine that cannot, and what is
+/// left out is counted.
+const BEHIND: u64 = 10;
+/// Locks of each kind and client that nobody else wants.
+const ALONE: usize = 50;
+/// Locks of each client that its own tasks pass on to each other.
+const PASSED_ON: usize = 16;
+/// Locks of each exclusive kind that all clients want.
+const CONTENDED: usize = 4;
+/// How long a contended one is used.
+const USED: Duration = Duration::from_millis(1);
+
+/// The locks of the stream.
+#[derive(Debug)]
+pub(super) struct Places {
+    alone: Vec<Vec<Arc<Place>>>,
+    passed_on: Vec<Vec<Arc<Place>>>,
+    pub(super) contended: Vec<Arc<Place>>,
+}
+
+impl Places {
+    pub(super) fn new(prefix: &str, clients: usize) -> Self {
+        let of = |what: &str, kinds: &[Kind], each: usize| {
+            let kinds = kinds.iter().copied();
+            let all = kinds.flat_map(|kind| (0..each).map(move |number| (kind, number)));
+            all.map(|(kind, number)| Arc::new(Place::new(prefix, what, kind, number)))
+                .collect::<Vec<_>>()
+        };
+        let handed = [Kind::Lock, Kind::Mutex];
+        Self {
+            alone: (0..clients)
+                .map(|client| of(&format!("alone-{client}"), &Kind::ALL, ALONE))
+                .collect(),
+            passed_on: (0..clients)
+                .map(|client| of(&format!("passed-{client}"), &handed, PASSED_ON / 2))
+                .collect(),
+            contended: of("contended", &Kind::EXCLUSIVE, CONTENDED),
+        }
+    }
+
+    /// Those that somebody has to give a number of permits, and to delete.
+    pub(super) fn counted(&self) -> impl Iterator<Item = &Arc<Place>> {
+        let all = self.alone.iter().flatten();
+        all.filter(|place| matches!(place.kind, Kind::Semaphore | Kind::Permits))
+    }
+
+    /// Which lock the acquisition of this number wants, through which client, and for how long: a quarter have it alone,
+    /// seven of ten get it from a task of the same process, one of twenty competes with the other client.
+    fn choose(&self, number: u64, tick: u64) -> (usize, &Arc<Place>, Duration) {
+        let number = usize::try_from(number).unwrap_or(0);
+        let tick = usize::try_from(tick).unwrap_or(0);
+        let clients = self.alone.len();
+        let (client, turn) = (number % clients, number / clients);
+        match turn % 20 {
+            0..5 => {
+                let places = &self.alone[client];
+                (client, &places[turn % places.len()], Duration::ZERO)
+            }
+            5 => {
+                let place = &self.contended[turn / 20 % self.contended.len()];
+                (client, place, USED)
+            }
+            // Everybody of one lot wants the same one.
+            _ => {
+                let places = &self.passed_on[client];
+                (client, &places[tick % places.len()], Duration::ZERO)
+            }
+        }
+    }
+}
+
+/// Begins `rate` acquisitions each second for as long as asked, and waits for the end of all of them. `every` is which of
+/// them are begun: each, or each second one.
+pub(super) async fn run(
+    clients: &Arc<[Locktopus]>,
+    places: &Arc<Places>,
+    tally: &Arc<Tally>,
+    rate: u32,
+    lasts: Duration,
+    every: u64,
+) {
+    let begun = Instant::now();
+    let bound = u64::from(rate) * BEHIND;
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let (mut next, mut tick) = (0_u64, 0_u64);
+    while begun.elapsed() < lasts {
+        ticks.tick().await;
+        tick += 1;
+        let due = (begun.elapsed().as_secs_f64() * f64::from(rate)) as u64;
+        while next < due {
+            let number = next;
+            next += 1;
+            let under_way =
+                tally.begun.load(Ordering::Relaxed) - tally.ended.load(Ordering::Relaxed);
+            if !number.is_multiple_of(every) || under_way >= bound {
+                tally.skipped.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            tally.begun.fetch_add(1, Ordering::Relaxed);
+            let (client, place, hold) = places.choose(number, tick);
+            let (clients, place) = (Arc::clone(clients), Arc::clone(place));
+            let tally = Arc::clone(tally);
+            tokio::spawn(async move {
+                tally.use_once(&clients[client], &place, hold).await;
+                tally.ended.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+    }
+    // Each ends by itself: its wait has a limit.
+    while tally.ended.load(Ordering::Relaxed) < tally.begun.load(Ordering::Relaxed) {
+        tokio::time::sleep(TICK).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sort_of_lock_is_wanted_in_its_share() {
+        let places = Places::new("soak", 2);
+        let mut shares = [0; 3];
+        let mut kinds = std::collections::BTreeSet::new();
+        for number in 0..40_000 {
+            let (client, place, hold) = places.choose(number, number / 100);
+            let sort = ["alone-", "contended-", "passed-"]
+                .iter()
+                .position(|sort| place.name.contains(sort));
+            shares[sort.unwrap()] += 1;
+            assert_eq!(hold.is_zero(), sort != Some(1));
+            kinds.insert(place.name.split('-').nth(1).unwrap().len() + client);
+            kinds.insert(1_000 + place.kind as usize);
+        }
+        assert_eq!(shares, [10_000, 2_000, 28_000]);
+        assert_eq!(kinds.range(1_000..).count(), Kind::ALL.len());
+    }
+}
