@@ -4,7 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::cmd::exit::{self, Exit};
 use crate::cmd::{
-    CommandError, compare, failover, failover_report, report, run, soak, targets, topology,
+    CommandError, compare, failover, failover_judge, failover_report, report, run, soak, targets,
+    topology,
 };
 use crate::measure::{spin, worker};
 
@@ -22,6 +23,8 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Do faults to servers under lock load, and report what happened to the locks.
     Failover(Box<failover::FailoverArgs>),
+    /// Judge histories that `failover --keep-histories` kept, again.
+    FailoverJudge(failover_judge::FailoverJudgeArgs),
     /// Render a stored run of `failover`.
     FailoverReport(failover_report::FailoverReportArgs),
     /// Hold many locks and take more for a long time, then look at what is left.
@@ -55,6 +58,7 @@ impl Cli {
         let result = match self.command {
             Command::Run(args) => on_runtime(run::run(&args)),
             Command::Failover(args) => on_runtime(failover::run(&args)),
+            Command::FailoverJudge(args) => failover_judge::run(&args),
             Command::FailoverReport(args) => failover_report::run(&args),
             Command::Soak(args) => on_runtime(soak::run(&args)),
             Command::Topology(args) => on_runtime(topology::run(&args)),

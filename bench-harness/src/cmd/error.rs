@@ -48,6 +48,9 @@ pub enum CommandError {
     /// A stored failover report cannot be used.
     #[error(transparent)]
     FailoverReport(#[from] crate::failover::model::ReadError),
+    /// Kept histories cannot be judged.
+    #[error(transparent)]
+    Kept(#[from] crate::failover::run::kept::KeptError),
     /// The servers could not be started or stopped.
     #[error(transparent)]
     Place(#[from] crate::measure::run::PlaceError),
@@ -85,6 +88,7 @@ impl CommandError {
             | Self::Histogram(_)
             | Self::Html(_)
             | Self::FailoverReport(_)
+            | Self::Kept(_)
             | Self::Targets(_)
             | Self::Summary(_) => Exit::Input,
             Self::Csv(_) | Self::Write { .. } | Self::Page(_) => Exit::Output,

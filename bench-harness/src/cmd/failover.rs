@@ -21,6 +21,7 @@ use crate::shared::provenance::detect;
 const QUICK: &str = include_str!("../../failover/quick.toml");
 const FULL: &str = include_str!("../../failover/full.toml");
 const SMOKE: &str = include_str!("../../failover/smoke.toml");
+const NEMESIS: &str = include_str!("../../failover/nemesis.toml");
 const OBSERVE: &str = include_str!("../../failover/observe.toml");
 
 /// Arguments of `failover`.
@@ -35,6 +36,9 @@ pub struct FailoverArgs {
     /// The smallest run that touches everything; it proves nothing.
     #[arg(long, group = "plan")]
     smoke: bool,
+    /// Faults that overlap, drawn at random: at least a thousand for each mode that promises exclusion and each client.
+    #[arg(long, group = "plan")]
+    nemesis: bool,
     /// A plan of your own; see bench-harness/failover/quick.toml.
     #[arg(long, value_name = "FILE", group = "plan")]
     file: Option<PathBuf>,
@@ -78,7 +82,7 @@ pub struct FailoverArgs {
     /// Print the cells and about how long they take, and do nothing.
     #[arg(long)]
     list: bool,
-    /// Keep what workers wrote down, in `histories/<run>` beside the report.
+    /// Keep what workers wrote down, compressed, in `histories/<run>` beside the report; `failover-judge` judges it again.
     #[arg(long)]
     keep_histories: bool,
     /// Where to write; `failover-results/<time>` by default.
@@ -234,7 +238,7 @@ async fn list(cells: &[Cell], args: &FailoverArgs) -> String {
     let mut lines = String::new();
     let mut all = Duration::ZERO;
     for cell in cells {
-        let missing = caps.and_then(|caps| cell.scenario.fault.needs(caps));
+        let missing = caps.and_then(|caps| cell.scenario.needs(caps));
         let needs = cell.cannot.as_deref().or(missing);
         let rest = match needs {
             Some(needs) if args.url.is_none() => format!("needs {needs}"),
@@ -330,6 +334,8 @@ impl FailoverArgs {
             (OBSERVE, "observe")
         } else if self.full {
             (FULL, "full")
+        } else if self.nemesis {
+            (NEMESIS, "nemesis")
         } else if self.smoke {
             (SMOKE, "smoke")
         } else {

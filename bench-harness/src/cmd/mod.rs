@@ -5,6 +5,7 @@ pub mod compare;
 mod error;
 pub mod exit;
 pub mod failover;
+pub mod failover_judge;
 pub mod failover_report;
 mod files;
 mod peers;

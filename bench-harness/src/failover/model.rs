@@ -95,6 +95,9 @@ pub struct CellReport {
     pub not_required: Vec<String>,
     /// Of a lock that is broken on purpose: the properties that the checker saw violated.
     pub caught: Vec<String>,
+    /// What was found of each property: passed, failed, not judged.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub outcomes: BTreeMap<String, String>,
     /// Attempts that failed, by reason; faults make attempts fail.
     pub errors: BTreeMap<String, u64>,
     /// Why it ended early, if it did.

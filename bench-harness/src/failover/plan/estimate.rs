@@ -66,7 +66,7 @@ impl Cell {
 
     /// From the fault to the time from which locks are granted again.
     fn outage(&self) -> Duration {
-        let (scenario, servers) = (&self.scenario, &self.scenario.servers);
+        let scenario = &self.scenario;
         let fault = match scenario.fault {
             Verb::IsolatePrimary | Verb::FreezePrimary => self.takeover() + scenario.lasts,
             fault if fault.fails_over() => self.takeover(),
@@ -76,7 +76,7 @@ impl Cell {
             Verb::RestartMajority => self.youth() + Duration::from_millis(500),
             _ => Duration::from_millis(300),
         };
-        let forgets = !scenario.fault.keeps_data(servers.appendonly);
+        let forgets = !scenario.keeps_data();
         let quarantine = self.mode.max_lease.filter(|_| forgets && !self.mode.quorum);
         fault + quarantine.unwrap_or_default()
     }

@@ -53,6 +53,10 @@ pub enum Verb {
     KillWaiter,
     /// Set the clock of the server ahead, and back to the true time at the next turn.
     StepClock,
+    /// SIGSTOP a replica for a while.
+    FreezeReplica,
+    /// Several of the others at once, drawn anew for each turn.
+    Nemesis,
 }
 
 named!(
@@ -66,6 +70,7 @@ named!(
     MisleadSubscriptions = "mislead-subscriptions",
     Evict = "evict", StopHolder = "stop-holder", KillHolder = "kill-holder",
     KillWaiter = "kill-waiter", StepClock = "step-clock",
+    FreezeReplica = "freeze-replica", Nemesis = "nemesis",
 );
 
 /// When it is done.
@@ -86,6 +91,7 @@ impl Verb {
         match self {
             Self::KillPrimary
             | Self::FreezePrimary
+            | Self::FreezeReplica
             | Self::IsolatePrimary
             | Self::PlannedFailover => place.fails_over(),
             Self::PromoteLaggard | Self::TwoPrimaries => matches!(place, Place::Sentinel),
@@ -96,6 +102,7 @@ impl Verb {
             Self::MoveSlot => matches!(place, Place::Cluster),
             Self::MisleadSubscriptions => matches!(place, Place::Vip),
             Self::Nothing
+            | Self::Nemesis
             | Self::IsolateClients
             | Self::FlushScripts
             | Self::KillConnections
@@ -117,7 +124,28 @@ impl Verb {
                 | Self::IsolatePrimary
                 | Self::PlannedFailover
                 | Self::TwoPrimaries
+                | Self::Nemesis
         )
+    }
+
+    /// What keeps it from being done together with another one: only one of each sort is. `None` if it stands alone.
+    #[must_use]
+    pub const fn sort(self) -> Option<u8> {
+        Some(match self {
+            Self::KillPrimary
+            | Self::FreezePrimary
+            | Self::Restart
+            | Self::Freeze
+            | Self::RestartNode => 0,
+            Self::FreezeReplica => 1,
+            Self::StopHolder => 2,
+            Self::KillHolder => 3,
+            Self::FlushScripts => 4,
+            Self::KillConnections => 5,
+            Self::KillSubscriptions => 6,
+            Self::StepClock => 7,
+            _ => return None,
+        })
     }
 
     /// Whether servers still know every lock afterwards; `on_disk` is whether a restart finds its data again.
@@ -179,7 +207,9 @@ impl Verb {
             | Self::KillSubscriptions
             | Self::MisleadSubscriptions
             | Self::Evict
-            | Self::StepClock => true,
+            | Self::StepClock
+            | Self::FreezeReplica
+            | Self::Nemesis => true,
         };
         let expected = [
             "no answer",

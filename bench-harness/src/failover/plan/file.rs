@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use locktopus_testbed::topology::Knobs;
+use locktopus_testbed::topology::{Caps, Knobs};
 use serde::Deserialize;
 
 use super::lock_group::bounds;
@@ -45,6 +45,12 @@ pub struct Scenario {
     pub subjects: Vec<Subject>,
     /// What is done.
     pub fault: Verb,
+    /// Of a nemesis: the faults that it combines.
+    #[serde(default)]
+    pub combines: Vec<Verb>,
+    /// Of a nemesis: how many at once, at least and at most.
+    #[serde(default = "two_or_three")]
+    pub at_once: (u32, u32),
     /// When it is done.
     #[serde(default = "grant")]
     pub after: Moment,
@@ -117,7 +123,7 @@ impl Default for ServerKnobs {
 
 impl ServerKnobs {
     /// The same for those who start servers.
-    pub(in super::super) fn knobs(&self, mode: &Mode, place: Place, fault: Verb) -> Knobs {
+    pub(in super::super) fn knobs(&self, mode: &Mode, place: Place, settable_clock: bool) -> Knobs {
         let ms = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
         let mut knobs = Knobs {
             node_timeout_ms: ms(self.node_timeout),
@@ -126,7 +132,7 @@ impl ServerKnobs {
             // One shard that is down must not stop the others: each is looked at for itself.
             full_coverage: false,
             appendonly: self.appendonly,
-            settable_clock: fault == Verb::StepClock,
+            settable_clock,
             extra_args: self.args.clone(),
             ..Knobs::default()
         };
@@ -148,6 +154,9 @@ fn one() -> u32 {
 }
 fn two() -> u32 {
     2
+}
+fn two_or_three() -> (u32, u32) {
+    (2, 3)
 }
 fn three() -> u32 {
     3
@@ -195,6 +204,59 @@ impl PlanFile {
 }
 
 impl Scenario {
+    /// What is done, one after the other or at once.
+    fn verbs(&self) -> &[Verb] {
+        match self.fault {
+            Verb::Nemesis => &self.combines,
+            _ => std::slice::from_ref(&self.fault),
+        }
+    }
+
+    /// Whether this is done, perhaps with others.
+    #[must_use]
+    pub fn does(&self, verb: Verb) -> bool {
+        self.verbs().contains(&verb)
+    }
+
+    /// Whether servers still know every lock, whatever is done.
+    #[must_use]
+    pub fn keeps_data(&self) -> bool {
+        let mut verbs = self.verbs().iter();
+        verbs.all(|verb| verb.keeps_data(self.servers.appendonly))
+    }
+
+    /// What is missing for it on servers that can do so much.
+    #[must_use]
+    pub fn needs(&self, caps: Caps) -> Option<&'static str> {
+        self.verbs().iter().find_map(|verb| verb.needs(caps))
+    }
+
+    fn check_nemesis(&self) -> Result<(), String> {
+        if self.fault != Verb::Nemesis {
+            return match self.combines.is_empty() {
+                true => Ok(()),
+                false => Err("only fault = \"nemesis\" combines others".to_owned()),
+            };
+        }
+        for verb in &self.combines {
+            if verb.sort().is_none() {
+                return Err(format!("a nemesis cannot do {verb}"));
+            }
+            if let Some(place) = self.topologies.iter().find(|place| !verb.fits(**place)) {
+                return Err(format!("{verb} is not for topology {place}"));
+            }
+        }
+        let sorts: BTreeSet<_> = self.combines.iter().map(|verb| verb.sort()).collect();
+        let (least, most) = self.at_once;
+        if least < 2 || most < least || sorts.len() < most as usize {
+            return Err(format!(
+                "at_once must be two numbers from 2 to {}, as many sorts of faults as are combined",
+                sorts.len()
+            ));
+        }
+        Ok(())
+    }
+
     fn check(&self, modes: &BTreeMap<String, Mode>) -> Result<(), String> {
         let empty = self.topologies.is_empty() || self.modes.is_empty() || self.clients.is_empty();
         if empty || self.subjects.is_empty() || self.groups.is_empty() {
@@ -226,6 +288,7 @@ impl Scenario {
                 return Err(format!("{} is not for topology {place}", self.fault));
             }
         }
+        self.check_nemesis()?;
         let agreed = self
             .modes
             .iter()

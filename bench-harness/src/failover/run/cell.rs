@@ -39,7 +39,7 @@ pub async fn run(cell: &Cell, all: &Circumstances, index: usize) -> Result<Outco
     }
     if all.url.is_none() {
         let caps = topology::caps(all.provider).await?;
-        if let Some(needs) = cell.scenario.fault.needs(caps) {
+        if let Some(needs) = cell.scenario.needs(caps) {
             return Ok(Outcome::Skipped(needs.to_owned()));
         }
     }
@@ -93,7 +93,14 @@ pub async fn run(cell: &Cell, all: &Circumstances, index: usize) -> Result<Outco
     if all.url.is_none() && cell.scenario.fault != Verb::Nothing {
         report.planned_faults = u64::from(cell.scenario.faults);
     }
-    if !all.keep_histories {
+    if all.keep_histories {
+        let files: Vec<_> = result
+            .iter()
+            .flat_map(|one| one.histories.clone())
+            .collect();
+        let kept = judge::kept(cell, all.seed, &report);
+        tokio::task::block_in_place(|| kept.keep(&directory, &files))?;
+    } else {
         let _ = std::fs::remove_dir_all(&directory);
         // Fails while there is something in them, that is, while they are needed.
         for parent in directory.ancestors().skip(1).take(2) {
@@ -107,7 +114,7 @@ fn spec(cell: &Cell, all: &Circumstances) -> Spec {
     let scenario = &cell.scenario;
     let mut knobs = scenario
         .servers
-        .knobs(&cell.mode, cell.place, scenario.fault);
+        .knobs(&cell.mode, cell.place, scenario.does(Verb::StepClock));
     if scenario.cut_replication && cell.place == Place::Cluster {
         // A replica that was cut off for ten times the node timeout must not take over. With timeouts as short as here a busy
         // machine makes that of any cut, and the shard stays without a primary for good; with usual ones it is minutes.

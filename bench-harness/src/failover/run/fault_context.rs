@@ -10,7 +10,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::load::Load;
 use super::worker_pool::WorkerPool;
 use super::{RunError, cut_replication};
-use crate::failover::plan::{Cell, Moment};
+use crate::failover::plan::{Cell, Moment, Verb};
 use crate::failover::resource::{Entered, Resource};
 use crate::shared::random::Random;
 
@@ -48,6 +48,14 @@ impl<'a> FaultContext<'a> {
         self.mark(verb, target, true);
         self.log
             .fault(verb, target)
+            .map_err(|error| RunError::History(error.to_string()))
+    }
+
+    /// Writes down a fault that is a part of one that was written down.
+    pub(super) fn also(&mut self, verb: Verb, target: &str) -> Result<(), RunError> {
+        self.mark(verb.name(), target, false);
+        self.log
+            .fault(verb.name(), target)
             .map_err(|error| RunError::History(error.to_string()))
     }
 

@@ -8,6 +8,7 @@ use locktopus_history::{
 };
 
 use super::deployment_run::DeploymentRun;
+use super::kept::{self, Kept};
 use super::{RunError, required, timeline};
 use crate::failover::model::{CellReport, Figures, Signals, Writes};
 use crate::failover::plan::Cell;
@@ -61,6 +62,10 @@ pub(super) fn judge(cell: &Cell, result: &[DeploymentRun]) -> Result<CellReport,
         checker = checker.leftovers(left);
     }
     let verdict = checker.check(&history);
+    let outcomes = verdict.judgements.iter();
+    let outcomes =
+        outcomes.map(|one| (one.property.to_string(), kept::word(one.outcome).to_owned()));
+    let outcomes = outcomes.collect();
     let mut figures = figures(&verdict, &lost);
     figures.faults = faults;
     figures.faults_with_double_grants = doubles;
@@ -86,11 +91,20 @@ pub(super) fn judge(cell: &Cell, result: &[DeploymentRun]) -> Result<CellReport,
         broken_promises: required::broken_promises(cell, &verdict),
         not_required: required::not_required(cell, &verdict),
         caught: caught(cell, &verdict),
+        outcomes,
         errors,
         machine: None,
         trouble: result.iter().flat_map(|one| one.trouble.clone()).collect(),
         timeline: timeline::draw(cell, result, &histories, &verdict),
     })
+}
+
+/// What another judge needs to know.
+pub(super) fn kept(cell: &Cell, seed: u64, report: &CellReport) -> Kept {
+    let mut kept = Kept::new(cell.describe(), seed, &required::options(cell));
+    kept.excused = required::excused(cell);
+    kept.outcomes.clone_from(&report.outcomes);
+    kept
 }
 
 fn read<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<History, RunError> {

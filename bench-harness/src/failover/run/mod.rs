@@ -7,6 +7,7 @@ mod deployment_run;
 mod fault_context;
 mod faults;
 mod judge;
+pub mod kept;
 mod leftovers;
 mod load;
 mod required;
@@ -69,6 +70,9 @@ pub enum RunError {
     /// The history cannot be written or read.
     #[error("cannot keep the history: {0}")]
     History(String),
+    /// Histories cannot be kept.
+    #[error(transparent)]
+    Kept(#[from] kept::KeptError),
     /// Something of the machine failed.
     #[error("cannot {doing}: {source}")]
     Io {

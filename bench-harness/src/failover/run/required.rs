@@ -4,6 +4,7 @@
 //! about one by saying so. Limits do not depend on the machine: what a worker does late because it was not run is in the
 //! history ([`Event::Stalled`](locktopus_history::Event::Stalled)), and is not counted against the lock.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use locktopus_history::{Options, Outcome, Property, Verdict};
@@ -83,6 +84,13 @@ fn excuse(cell: &Cell, property: Property) -> Option<&'static str> {
     )
 }
 
+/// The properties that are not required in this cell, each with the reason.
+pub(super) fn excused(cell: &Cell) -> BTreeMap<String, String> {
+    let all = Property::ALL.into_iter();
+    all.filter_map(|property| Some((property.to_string(), excuse(cell, property)?.to_owned())))
+        .collect()
+}
+
 fn untested_because(property: Property, verdict: &Verdict) -> &'static str {
     match property {
         Property::PermitValidity | Property::PermitUse => "no semaphore here",
@@ -100,7 +108,7 @@ fn untested_because(property: Property, verdict: &Verdict) -> &'static str {
 /// tokens; both are written down in `docs/safety.md` ("What tokens promise").
 fn promises_exclusion(cell: &Cell) -> bool {
     let scenario = &cell.scenario;
-    cell.mode.exclusive || scenario.fault.keeps_data(scenario.servers.appendonly)
+    cell.mode.exclusive || scenario.keeps_data()
 }
 
 /// The longest time for which a lock that somebody wants may not be granted.

@@ -106,8 +106,13 @@ impl WorkerPool {
 
     /// Kills a process and starts another one for the same locks, with new numbers.
     pub(super) async fn replace(&mut self, index: usize) -> Result<(), RunError> {
-        let mut job = self.processes[index].job.clone();
         self.processes[index].kill().await?;
+        self.revive(index).await
+    }
+
+    /// Starts a process in the place of one that was killed.
+    pub(super) async fn revive(&mut self, index: usize) -> Result<(), RunError> {
+        let mut job = self.processes[index].job.clone();
         job.history = self.new_history();
         for worker in &mut job.workers {
             worker.number = self.number();

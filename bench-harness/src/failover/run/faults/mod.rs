@@ -2,6 +2,7 @@
 
 mod connections;
 mod divided;
+mod nemesis;
 mod nodes;
 mod primary;
 mod slots;
@@ -44,6 +45,8 @@ pub(super) async fn once(context: &mut FaultContext<'_>) -> Result<(), RunError>
         Verb::KillHolder => workers::kill_holder(context).await?,
         Verb::KillWaiter => workers::kill_waiter(context).await?,
         Verb::StepClock => nodes::step_clock(context).await?,
+        Verb::FreezeReplica => nodes::freeze_replica(context).await?,
+        Verb::Nemesis => nemesis::turn(context).await?,
     }
     context.done += 1;
     context.place.wait_ready().await?;

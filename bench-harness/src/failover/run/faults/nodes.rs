@@ -40,6 +40,20 @@ pub(super) async fn freeze(context: &mut FaultContext<'_>) -> Result<(), RunErro
     Ok(())
 }
 
+/// A replica that nobody hears of: what waits for it waits, and it lags behind when it goes on.
+pub(super) async fn freeze_replica(context: &mut FaultContext<'_>) -> Result<(), RunError> {
+    let (_, primary) = context.target().await?;
+    let replica = super::primary::replica_of(context, primary).await?;
+    let targets = context.targets();
+    context.moment(&targets).await?;
+    context.fault(replica.name())?;
+    replica.freeze().await?;
+    tokio::time::sleep(context.cell.scenario.lasts).await;
+    replica.thaw().await?;
+    context.note("thawed", replica.name());
+    Ok(())
+}
+
 /// As an administrator does, or a time server after a long time without one: ahead, and at the next turn back.
 pub(super) async fn step_clock(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (_, node) = context.target().await?;

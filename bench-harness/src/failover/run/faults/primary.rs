@@ -226,7 +226,7 @@ async fn is_changed(
     }
 }
 
-async fn return_as_replica(
+pub(super) async fn return_as_replica(
     context: &mut FaultContext<'_>,
     old: &Node,
     next: &Node,
@@ -241,7 +241,10 @@ async fn return_as_replica(
     Ok(())
 }
 
-async fn replica_of<'a>(context: &FaultContext<'a>, primary: &Node) -> Result<&'a Node, RunError> {
+pub(super) async fn replica_of<'a>(
+    context: &FaultContext<'a>,
+    primary: &Node,
+) -> Result<&'a Node, RunError> {
     let port = primary.addr().port().to_string();
     for node in context.place.nodes() {
         let role = node.command(&["ROLE"]).await?;

@@ -1,0 +1,226 @@
+//! Histories that stay, compressed, with what another judge needs to know of the cell.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use locktopus_history::{Checker, History, Options, Outcome, Property, Verdict};
+use serde::{Deserialize, Serialize};
+
+/// Beside the histories of a cell.
+pub const FILE: &str = "cell.json";
+/// What a compressed history ends with.
+const END: &str = "gz";
+
+/// What a judge needs to know of a cell whose histories were kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kept {
+    /// The cell in a few words.
+    pub cell: String,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Whether two holders at once are a broken promise.
+    pub exclusive: bool,
+    /// The limits of the judge, as they were.
+    #[serde(with = "humantime_serde")]
+    pub use_limit: Duration,
+    /// As above.
+    #[serde(with = "humantime_serde")]
+    pub lateness_limit: Option<Duration>,
+    /// As above.
+    #[serde(with = "humantime_serde")]
+    pub outage_limit: Option<Duration>,
+    /// As above.
+    #[serde(with = "humantime_serde")]
+    pub stalled_waiter: Duration,
+    /// As above.
+    #[serde(with = "humantime_serde")]
+    pub order_recovery: Option<Duration>,
+    /// Properties that are not required in this cell, each with the reason.
+    pub excused: BTreeMap<String, String>,
+    /// What was found of each property the first time.
+    pub outcomes: BTreeMap<String, String>,
+    /// The files, from the folder of the cell.
+    pub histories: Vec<PathBuf>,
+}
+
+/// Why kept histories could not be judged.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {problem}", path = .path.display())]
+pub struct KeptError {
+    /// Which file or folder.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+fn at(path: &Path) -> impl Fn(&dyn std::fmt::Display) -> KeptError {
+    move |problem| KeptError {
+        path: path.to_owned(),
+        problem: problem.to_string(),
+    }
+}
+
+impl Kept {
+    /// How strict the judge was.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        Options {
+            exclusive: self.exclusive,
+            use_limit: self.use_limit,
+            lateness_limit: self.lateness_limit,
+            outage_limit: self.outage_limit,
+            stalled_waiter: self.stalled_waiter,
+            order_recovery: self.order_recovery,
+            ..Options::default()
+        }
+    }
+
+    /// With the limits of the judge.
+    pub(super) fn new(cell: String, seed: u64, options: &Options) -> Self {
+        Self {
+            cell,
+            seed,
+            exclusive: options.exclusive,
+            use_limit: options.use_limit,
+            lateness_limit: options.lateness_limit,
+            outage_limit: options.outage_limit,
+            stalled_waiter: options.stalled_waiter,
+            order_recovery: options.order_recovery,
+            excused: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            histories: Vec::new(),
+        }
+    }
+
+    /// Compresses the files where they are, and writes this beside them.
+    pub(super) fn keep(mut self, folder: &Path, files: &[PathBuf]) -> Result<(), KeptError> {
+        for file in files {
+            let mut name = file.as_os_str().to_owned();
+            name.push(".");
+            name.push(END);
+            let packed = PathBuf::from(name);
+            pack(file, &packed).map_err(|error| at(&packed)(&error))?;
+            std::fs::remove_file(file).map_err(|error| at(file)(&error))?;
+            let inside = packed.strip_prefix(folder).unwrap_or(&packed);
+            self.histories.push(inside.to_owned());
+        }
+        let path = folder.join(FILE);
+        let text = serde_json::to_string_pretty(&self).map_err(|error| at(&path)(&error))?;
+        std::fs::write(&path, text + "\n").map_err(|error| at(&path)(&error))
+    }
+
+    /// Reads what a folder says.
+    ///
+    /// # Errors
+    ///
+    /// [`KeptError`].
+    pub fn read(folder: &Path) -> Result<Self, KeptError> {
+        let path = folder.join(FILE);
+        let text = std::fs::read_to_string(&path).map_err(|error| at(&path)(&error))?;
+        serde_json::from_str(&text).map_err(|error| at(&path)(&error))
+    }
+
+    /// Judges the histories in this folder again.
+    ///
+    /// # Errors
+    ///
+    /// [`KeptError`], also if there is none.
+    pub fn judge(&self, folder: &Path) -> Result<Verdict, KeptError> {
+        if self.histories.is_empty() {
+            return Err(at(folder)(&"no history was kept"));
+        }
+        let unpacked = Unpacked::new().map_err(|error| at(folder)(&error))?;
+        let mut files = Vec::new();
+        for (number, name) in self.histories.iter().enumerate() {
+            let file = unpacked.0.join(format!("{number}.jsonl"));
+            let packed = folder.join(name);
+            unpack(&packed, &file).map_err(|error| at(&packed)(&error))?;
+            files.push(file);
+        }
+        let history = History::read(&files).map_err(|error| at(folder)(&error))?;
+        if history.records().is_empty() {
+            return Err(at(folder)(&"the histories are empty"));
+        }
+        Ok(Checker::new().options(self.options()).check(&history))
+    }
+
+    /// Properties that are required, and that this verdict says are broken.
+    #[must_use]
+    pub fn broken(&self, verdict: &Verdict) -> Vec<String> {
+        let violations = verdict.violations().into_iter();
+        violations
+            .filter(|violation| !self.excused.contains_key(&violation.property.to_string()))
+            .map(|violation| format!("{}: {}", violation.property, violation.text))
+            .collect()
+    }
+
+    /// Properties of which this verdict says something else than the first one did. What servers and resources had at the
+    /// end is in no history.
+    #[must_use]
+    pub fn different(&self, verdict: &Verdict) -> Vec<String> {
+        let judgements = verdict.judgements.iter();
+        judgements
+            .filter(|judgement| !is_from_elsewhere(judgement.property))
+            .filter_map(|judgement| {
+                let (name, now) = (judgement.property.to_string(), word(judgement.outcome));
+                let then = self.outcomes.get(&name)?;
+                (then != now).then(|| format!("{name}: {then} then, {now} now"))
+            })
+            .collect()
+    }
+}
+
+/// Whether it takes more than a history to judge it.
+#[must_use]
+pub fn is_from_elsewhere(property: Property) -> bool {
+    matches!(property, Property::Leftovers | Property::LostUpdates)
+}
+
+/// An outcome in words.
+#[must_use]
+pub const fn word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Passed => "passed",
+        Outcome::Failed => "failed",
+        _ => "not judged",
+    }
+}
+
+fn pack(from: &Path, to: &Path) -> std::io::Result<()> {
+    let mut from = BufReader::new(File::open(from)?);
+    let mut packing = GzEncoder::new(BufWriter::new(File::create(to)?), Compression::default());
+    std::io::copy(&mut from, &mut packing)?;
+    packing.finish()?.flush()
+}
+
+fn unpack(from: &Path, to: &Path) -> std::io::Result<()> {
+    let mut unpacking = GzDecoder::new(BufReader::new(File::open(from)?));
+    let mut to = BufWriter::new(File::create(to)?);
+    std::io::copy(&mut unpacking, &mut to)?;
+    to.flush()
+}
+
+/// A folder for what is unpacked; removed at the end.
+struct Unpacked(PathBuf);
+
+impl Unpacked {
+    fn new() -> std::io::Result<Self> {
+        let name = format!("locktopus-judge-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Unpacked {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
