@@ -32,8 +32,12 @@ test-quick:
 test-model SCHEDULES='1000000':
     scripts/test --model {{SCHEDULES}}
 
+# Many locks for a long time, with restarts, and nothing left at the end; `just soak --minutes 60` before a release.
+soak *OPTIONS:
+    scripts/soak {{OPTIONS}}
+
 # MultiLock at length, on real servers and in memory: random subsets for 10^5 rounds.
-soak ROUNDS='100000':
+multi-lock ROUNDS='100000':
     LOCKTOPUS_ROUNDS={{ROUNDS}} cargo test --package locktopus-tests --all-features --test multi_lock -- --nocapture
     LOCKTOPUS_ROUNDS={{ROUNDS}} cargo test --package locktopus-quorum --test multi -- --nocapture random_subsets
 

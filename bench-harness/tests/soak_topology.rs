@@ -59,7 +59,7 @@ fn what_is_planted_is_found() {
         "channels left",
         "connections left",
         "errors outside of restarts",
-        "keys left, but counters",
+        "keys left but those kept",
         "locks held throughout",
         "memory grown by",
         "open files",

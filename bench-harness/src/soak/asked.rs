@@ -43,7 +43,7 @@ pub enum Leak {
     Memory,
     /// A held lock is deleted.
     Held,
-    /// Contended locks are deleted while they are held.
+    /// Somebody is inside of every contended lock who holds none of them.
     Overlap,
     /// Every second acquisition is left out.
     Rate,

@@ -1,7 +1,5 @@
 //! Leaks on purpose: each makes one check fail.
 
-use std::sync::Arc;
-
 use locktopus_testbed::topology::{Node, TopologyError};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
@@ -26,12 +24,7 @@ pub(super) struct Planted {
 }
 
 /// What goes on during the whole run. The task of each ends with [`Planted`].
-pub(super) fn from_the_beginning(
-    asked: &Asked,
-    node: &Node,
-    places: &Arc<Places>,
-    tally: &Tally,
-) -> Planted {
+pub(super) fn from_the_beginning(asked: &Asked, places: &Places, tally: &Tally) -> Planted {
     let mut planted = Planted::default();
     if asked.plants(Leak::Memory) {
         planted.tasks.push(tokio::spawn(async {
@@ -43,34 +36,14 @@ pub(super) fn from_the_beginning(
         }));
     }
     if asked.plants(Leak::Overlap) {
-        let (address, places) = (node.addr(), Arc::clone(places));
-        planted.tasks.push(tokio::spawn(async move {
-            loop {
-                // A restart ends the connection.
-                let _ = delete(address, &places).await;
-                tokio::time::sleep(MOMENT).await;
-            }
-        }));
+        places.contended.iter().for_each(|place| {
+            place.enter();
+        });
     }
     if asked.plants(Leak::Error) {
         tally.wrong("planted".to_owned());
     }
     planted
-}
-
-async fn delete(address: std::net::SocketAddr, places: &Places) -> std::io::Result<()> {
-    let mut stream = TcpStream::connect(address).await?;
-    let mut answers = [0; 4096];
-    loop {
-        for place in &places.contended {
-            let command = format!("DEL \"{}\"\r\n", place.name);
-            stream.write_all(command.as_bytes()).await?;
-        }
-        if tokio::io::AsyncReadExt::read(&mut stream, &mut answers).await? == 0 {
-            return Ok(());
-        }
-        tokio::time::sleep(MOMENT / 20).await;
-    }
 }
 
 /// What is left at the end.

@@ -109,7 +109,7 @@ async fn with_server(
         seen.taken,
         since.elapsed()
     ));
-    let leaks = planted::from_the_beginning(asked, node, &places, &tally);
+    let leaks = planted::from_the_beginning(asked, &places, &tally);
     loads(asked, server, &clients, &places, &tally, &mut seen, tell).await?;
     let leaks = planted::at_the_end(asked, node, prefix, leaks).await?;
     seen.still_held = held::give_back(guards, &tally).await;

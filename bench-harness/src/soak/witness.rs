@@ -43,8 +43,9 @@ impl Own {
 pub struct Left {
     /// Keys that are not meant to stay.
     pub keys: BTreeSet<String>,
-    /// Keys that are: counters of tokens, which outlive their locks so that tokens keep growing.
-    pub counters: u64,
+    /// Keys that are, and have an end: counters of tokens, which outlive their locks so that tokens keep growing, and answers
+    /// to attempts that may come once more.
+    pub kept: u64,
     /// Places in queues.
     pub waiters: u64,
     /// Channels that somebody listens to, of shards too.
@@ -63,8 +64,20 @@ impl Left {
     }
 }
 
-/// What is meant to stay, by name.
-pub(super) const KEPT: &str = "redisson_lock_token:";
+/// What is meant to stay for a while, by name: counters of tokens, and answers to attempts that may come once more.
+const KEPT: [&str; 2] = ["redisson_lock_token:", "locktopus_done:"];
+/// A page of the keys: all that are not meant to stay. What is must have an end.
+const PAGE: &str = "\
+local page = redis.call('SCAN', ARGV[1], 'COUNT', 5000)
+local found, kept = {}, 0
+for _, key in ipairs(page[2]) do
+    local is_kept = false
+    for at = 2, #ARGV do
+        if string.sub(key, 1, #ARGV[at]) == ARGV[at] then is_kept = true end
+    end
+    if is_kept and redis.call('PTTL', key) > 0 then kept = kept + 1 else table.insert(found, key) end
+end
+return {page[1], kept, found}";
 /// Where waiters stand.
 const QUEUES: [&str; 4] = [
     "locktopus_queue",
@@ -78,13 +91,15 @@ pub(super) async fn look(node: &Node) -> Result<Left, TopologyError> {
     let mut left = Left::default();
     let mut cursor = "0".to_owned();
     loop {
-        let page = node.command(&["SCAN", &cursor, "COUNT", "10000"]).await?;
-        let [next, keys] = page.items() else { break };
+        let [first, second] = KEPT;
+        let page = node
+            .command(&["EVAL", PAGE, "0", &cursor, first, second])
+            .await?;
+        let [next, Resp::Int(kept), keys] = page.items() else {
+            break;
+        };
+        left.kept += kept.unsigned_abs();
         for key in keys.items().iter().map(Resp::text) {
-            if key.starts_with(KEPT) {
-                left.counters += 1;
-                continue;
-            }
             if QUEUES.iter().any(|queue| key.starts_with(queue)) {
                 left.waiters += 1;
             }

@@ -59,6 +59,17 @@ pub(crate) fn kept(root: &Path) -> Result<Vec<String>, String> {
     }
 }
 
+/// A report as one line.
+///
+/// # Errors
+///
+/// If it is none.
+pub(crate) fn one_line(report: &str) -> Result<String, String> {
+    let value: serde_json::Value =
+        serde_json::from_str(report).map_err(|error| format!("a report: {error}"))?;
+    Ok(value.to_string())
+}
+
 fn read(line: &str) -> Result<Run, String> {
     serde_json::from_str(line).map_err(|error| format!("a run in {FOLDER}: {error}"))
 }

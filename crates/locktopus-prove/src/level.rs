@@ -28,6 +28,10 @@ enum How {
     /// scripts/mutants, with this.
     Mutants(&'static [&'static str]),
     Reverts,
+    /// scripts/soak, with this.
+    Soak(&'static [&'static str]),
+    /// scripts/failover with random faults that overlap.
+    Nemesis,
     /// Runs that are kept: they take hours, some of them in containers.
     Failover,
     /// A measurement that is kept: it needs a machine that is idle.
@@ -185,6 +189,39 @@ pub(crate) static LEVELS: &[Level] = &[
         ],
         how: How::Performance,
     },
+    Level {
+        name: "nemesis",
+        generates: "random faults that overlap, two or three at once, on real servers under load; mutants as above",
+        cases: "turns",
+        about: &[
+            CORE,
+            PROTOCOL,
+            LUA,
+            "crates/locktopus/src",
+            "crates/locktopus-redis/src",
+            "crates/locktopus-fred/src",
+            "crates/locktopus-quorum/src",
+            "crates/locktopus-history/src",
+            "bench-harness/src/failover",
+            "bench-harness/failover/nemesis.toml",
+        ],
+        how: How::Nemesis,
+    },
+    Level {
+        name: "soak",
+        generates: "100,000 held locks, crowds of 10,000 waiters and 10,000 acquisitions a second for 20 minutes, with restarts; then nothing may be left",
+        cases: "acquisitions",
+        about: &[
+            CORE,
+            PROTOCOL,
+            LUA,
+            "crates/locktopus/src",
+            "crates/locktopus-redis/src",
+            "crates/locktopus-fred/src",
+            "bench-harness/src/soak",
+        ],
+        how: How::Soak(&["--minutes", "20"]),
+    },
 ];
 
 /// The level of this name.
@@ -237,6 +274,11 @@ impl Level {
             How::Protocols => ("cargo", [TESTS, &["--test=proofs"]].concat()),
             How::Mutants(arguments) => ("scripts/mutants", arguments.to_vec()),
             How::Reverts => ("scripts/reverts", Vec::new()),
+            How::Soak(arguments) => ("scripts/soak", arguments.to_vec()),
+            How::Nemesis => (
+                "scripts/failover",
+                vec!["--nemesis", "--keep-histories", "--out", NEMESIS],
+            ),
             How::Failover | How::Performance => unreachable!("it is read above"),
         };
         let mut command = Command::new(program);
@@ -256,6 +298,11 @@ impl Level {
             ran.lines()
                 .for_each(|line| said.push_str(&format!("schedules: {line}\n")));
         }
+        if let How::Nemesis = self.how {
+            let path = root.join(NEMESIS).join("summary.json");
+            let text = std::fs::read_to_string(path).map_err(failed)?;
+            said = failover::one_line(&text)?;
+        }
         if let How::Protocols = self.how {
             let page = root.join("docs/testing.md");
             said.push_str(&std::fs::read_to_string(page).map_err(failed)?);
@@ -272,6 +319,8 @@ impl Level {
             How::Protocols => return Err("a protocol is broken, or the page is another".to_owned()),
             How::Mutants(_) => outcome::of_script_mutants(said)?,
             How::Reverts => outcome::of_reverts(said)?,
+            How::Soak(_) => outcome::of_soak(said)?,
+            How::Nemesis => failover::outcome(said)?,
             How::Failover => failover::outcome(said)?,
             How::Performance => performance::outcome(said)?,
         };
@@ -281,6 +330,9 @@ impl Level {
         }
     }
 }
+
+/// Where a nemesis leaves its report and its histories.
+const NEMESIS: &str = "target/prove-nemesis";
 
 const TESTS: &[&str] = &[
     "test",

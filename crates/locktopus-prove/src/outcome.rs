@@ -86,6 +86,26 @@ pub(crate) fn of_script_mutants(said: &str) -> Result<Outcome, String> {
     })
 }
 
+/// What scripts/soak says last: `soak: 12000000 acquisitions, 0 of 15 checks failed`.
+///
+/// # Errors
+///
+/// If it does not say so, or nothing was acquired.
+pub(crate) fn of_soak(said: &str) -> Result<Outcome, String> {
+    let line = said.lines().rfind(|line| line.starts_with("soak: "));
+    let line = line.ok_or("it does not say how it ended")?;
+    let number = |before: &str| number_before(line, before);
+    match (number(" acquisitions"), number(" of ")) {
+        (None | Some(0), _) => Err("nothing was acquired".to_owned()),
+        (_, None) => Err("it does not say what failed".to_owned()),
+        (Some(cases), Some(violations)) => Ok(Outcome {
+            cases,
+            violations,
+            ..Outcome::default()
+        }),
+    }
+}
+
 /// What scripts/reverts says last: `120 reverts tried, 0 not noticed`.
 ///
 /// # Errors
@@ -165,6 +185,16 @@ mod tests {
         let outcome = of_tests(said).unwrap();
         assert_eq!((outcome.cases, outcome.violations), (17, 2));
         assert!(of_tests("test result: ok. 0 passed; 0 failed; 0 ignored").is_err());
+    }
+
+    #[test]
+    fn a_soak_says_how_much_it_did_and_what_failed() {
+        let said = |line: &str| of_soak(&format!("a table\n{line}\n"));
+        let fine = said("soak: 12000 acquisitions, 2 of 15 checks failed").unwrap();
+        assert_eq!((fine.cases, fine.violations), (12_000, 2));
+        assert!(said("soak: 0 acquisitions, 0 of 15 checks failed").is_err());
+        assert!(said("soak: 7 acquisitions").is_err());
+        assert!(said("nothing").is_err());
     }
 
     #[test]
