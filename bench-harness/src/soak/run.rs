@@ -29,6 +29,8 @@ const NEWS: Duration = Duration::from_secs(10);
 const GATHERS: Duration = Duration::from_secs(20);
 /// How long everything may take to be gone: a lease of thirty seconds that an attempt cut off by a restart left behind.
 const GONE_WITHIN: Duration = Duration::from_secs(45);
+/// As long, where something is planted.
+const PLANTED: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(200);
 /// How long the clients' own end may take.
 const CLOSED_WITHIN: Duration = Duration::from_secs(30);
@@ -124,8 +126,14 @@ async fn with_server(
         seen.abandoned += locks.shutdown(CLOSED_WITHIN).await.abandoned as u64;
     }
     drop(clients);
-    seen.left = gone(node).await?;
-    seen.after = at_rest(seen.before).await?;
+    // What was planted stays for as long as anybody likes to wait.
+    let patience = if asked.leaks.is_empty() {
+        GONE_WITHIN
+    } else {
+        PLANTED
+    };
+    seen.left = gone(node, patience).await?;
+    seen.after = at_rest(seen.before, patience).await?;
     drop(leaks);
     count(&tally, &mut seen);
     Ok(seen)
@@ -248,11 +256,11 @@ async fn is_told(stop: &mut watch::Receiver<bool>, span: Duration) -> bool {
 }
 
 /// What the server has when what ends by itself has ended.
-async fn gone(node: &Node) -> Result<Left, TopologyError> {
+async fn gone(node: &Node, patience: Duration) -> Result<Left, TopologyError> {
     let begun = Instant::now();
     loop {
         let left = witness::look(node).await?;
-        if left.is_nothing() || begun.elapsed() > GONE_WITHIN {
+        if left.is_nothing() || begun.elapsed() > patience {
             return Ok(left);
         }
         tokio::time::sleep(LOOK).await;
@@ -260,12 +268,12 @@ async fn gone(node: &Node) -> Result<Left, TopologyError> {
 }
 
 /// What this process has when what was told to end has ended.
-async fn at_rest(before: Own) -> std::io::Result<Own> {
+async fn at_rest(before: Own, patience: Duration) -> std::io::Result<Own> {
     let begun = Instant::now();
     loop {
         let now = Own::now()?;
         let is_back = now.files <= before.files && now.tasks <= before.tasks;
-        if is_back || begun.elapsed() > CLOSED_WITHIN {
+        if is_back || begun.elapsed() > patience {
             return Ok(now);
         }
         tokio::time::sleep(LOOK).await;
