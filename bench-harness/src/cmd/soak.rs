@@ -62,7 +62,8 @@ impl SoakArgs {
     fn asked(&self) -> Asked {
         let minutes = Duration::from_secs(60) * self.minutes;
         let lasts = self.lasts.unwrap_or(minutes);
-        let often = (lasts.as_secs() / BETWEEN_RESTARTS.as_secs()).max(2);
+        let often = u32::try_from(lasts.as_secs() / BETWEEN_RESTARTS.as_secs());
+        let often = often.unwrap_or(u32::MAX).max(2);
         let leaks = self.leak.clone();
         if self.smoke {
             return Asked {
@@ -79,9 +80,7 @@ impl SoakArgs {
             held: self.held,
             waiters: self.waiters,
             rate: self.rate,
-            restarts: self
-                .restarts
-                .unwrap_or(u32::try_from(often).unwrap_or(u32::MAX)),
+            restarts: self.restarts.unwrap_or(often),
             leaks,
         }
     }

@@ -56,7 +56,7 @@ pub enum SoakError {
 /// # Errors
 ///
 /// [`SoakError`] if it could not be made; what went wrong on the way is part of what was seen.
-pub async fn run(asked: &Asked, tell: impl Fn(&str)) -> Result<Seen, SoakError> {
+pub async fn run(asked: &Asked, tell: impl Fn(&str) + Send + Sync) -> Result<Seen, SoakError> {
     let server = topology::start(ProviderKind::Plain, &spec()).await?;
     let done = with_server(asked, &server, &tell).await;
     let stopped = server.stop().await;
@@ -77,7 +77,7 @@ fn spec() -> Spec {
 async fn with_server(
     asked: &Asked,
     server: &Deployment,
-    tell: &impl Fn(&str),
+    tell: &(impl Fn(&str) + Send + Sync),
 ) -> Result<Seen, SoakError> {
     let node = &server.nodes()[0];
     let prefix = "soak";
@@ -164,7 +164,7 @@ async fn loads(
     places: &Arc<Places>,
     tally: &Arc<Tally>,
     seen: &mut Seen,
-    tell: &impl Fn(&str),
+    tell: &(impl Fn(&str) + Send + Sync),
 ) -> Result<(), SoakError> {
     let (stop, stopped) = watch::channel(false);
     let every = if asked.plants(Leak::Rate) { 2 } else { 1 };
@@ -235,7 +235,11 @@ async fn readings(mut stop: watch::Receiver<bool>) -> std::io::Result<Vec<(f64, 
     Ok(memory)
 }
 
-async fn news(tally: &Tally, tell: &impl Fn(&str), mut stop: watch::Receiver<bool>) {
+async fn news(
+    tally: &Tally,
+    tell: &(impl Fn(&str) + Send + Sync),
+    mut stop: watch::Receiver<bool>,
+) {
     let mut before = 0;
     while !is_told(&mut stop, NEWS).await {
         let granted = tally.granted.load(Ordering::Relaxed);

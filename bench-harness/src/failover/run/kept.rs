@@ -189,7 +189,7 @@ pub const fn word(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Passed => "passed",
         Outcome::Failed => "failed",
-        _ => "not judged",
+        Outcome::NotJudged => "not judged",
     }
 }
 
