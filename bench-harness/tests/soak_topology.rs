@@ -24,11 +24,11 @@ fn soak(name: &str, arguments: &[&str]) -> (Option<i32>, String, BTreeSet<String
         String::from_utf8_lossy(&output.stderr)
     );
     let text = std::fs::read_to_string(out.join("soak.json")).expect(&said);
-    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let checks = report["checks"].as_array().unwrap();
+    let report: serde_json::Value = serde_json::from_str(&text).expect("a report");
+    let checks = report["checks"].as_array().expect("checks");
     assert!(checks.len() > 10, "{text}");
     let failed = checks.iter().filter(|check| check["kept"] == false);
-    let failed = failed.map(|check| check["what"].as_str().unwrap().to_owned());
+    let failed = failed.map(|check| check["what"].as_str().expect("a name").to_owned());
     (output.status.code(), said, failed.collect())
 }
 
