@@ -191,7 +191,7 @@ impl Layout {
         immortal.map(|(key, _)| text(key).to_string()).collect()
     }
 
-    /// As [`immortal`](Self::immortal), of the keys of this lock alone.
+    /// As `immortal`, of the keys of this lock alone.
     #[must_use]
     pub fn immortal_of_its_own(&self, server: &Server) -> Vec<String> {
         let meant = self.meant();

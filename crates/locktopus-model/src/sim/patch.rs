@@ -25,7 +25,7 @@ impl Patch {
         self.apply_to(script.name, script.source)
     }
 
-    /// As [`apply`](Self::apply), by the script's name and text.
+    /// As `apply`, by the script's name and text.
     ///
     /// # Errors
     ///
