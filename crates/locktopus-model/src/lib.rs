@@ -5,6 +5,7 @@
 //! | `redis` | the modelled server: commands, keys, expiry, a clock that tests move |
 //! | `lua` | lock scripts, run in Lua 5.1 on such a server |
 //! | `sim` | random schedules of simulated clients, with faults and a judge |
+//! | `transcripts` | sequences of calls that are written down with what came of them, and what plays them |
 //! | `client` | a client of a modelled server, to run a whole backend on one |
 //! | `rng` | random numbers that a seed determines |
 
@@ -13,6 +14,7 @@ pub mod lua;
 pub mod redis;
 mod rng;
 pub mod sim;
+pub mod transcripts;
 
 pub use client::{ModelClient, Pass, was_here};
 pub use rng::Rng;

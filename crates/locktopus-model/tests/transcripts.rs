@@ -30,9 +30,9 @@ mod random {
 
 use std::path::Path;
 
-use common::play::{Scripts, parting, record};
 use common::{grow, write, written};
 use locktopus_model::lua::concerns;
+use locktopus_model::transcripts::play::{Scripts, parting, record};
 use locktopus_protocol::scripts;
 
 /// What is asked for.

@@ -10,6 +10,7 @@ use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use locktopus_model::transcripts::texts;
 use serde::{Deserialize, Serialize};
 
 use crate::mutants::Mutant;
@@ -19,6 +20,9 @@ use crate::verdict::Verdict;
 pub const FILE: &str = "target/mutants/kept.jsonl";
 /// And that of a run that believes nothing of what is known.
 pub const SAMPLE: &str = "target/mutants/sample.jsonl";
+
+/// Which test runs which script.
+pub const LOADS: &str = "target/mutants/loads.json";
 
 /// So much of what a test said is kept.
 const SAID: usize = 300;
@@ -124,17 +128,20 @@ fn shortened(verdict: &Verdict) -> Verdict {
     }
 }
 
-/// A name of the tests that there are: programs that were built anew are others.
+/// A name of the tests that there are: programs that were built anew are others, and so are transcripts that were written anew.
 ///
 /// # Errors
 ///
-/// If a program is not there.
+/// If a program is not there, or the transcripts cannot be read.
 pub fn judges(programs: &[PathBuf]) -> Result<String, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut digest = sha1_smol::Sha1::new();
     for program in programs.iter().chain([&own]) {
         let failed = |error: std::io::Error| format!("{}: {error}", program.display());
         digest.update(&std::fs::read(program).map_err(failed)?);
+    }
+    for text in texts().map_err(|error| format!("the transcripts: {error}"))? {
+        digest.update(text.as_bytes());
     }
     Ok(digest.digest().to_string()[..12].to_owned())
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use locktopus_mutants::kept::{self, Kept};
-use locktopus_mutants::levels::{Effort, Round, judge};
+use locktopus_mutants::levels::{Effort, Loads, Round, judge};
 use locktopus_mutants::mutants::{self, Mutant};
 use locktopus_mutants::pool::{self, Pool};
 use locktopus_mutants::survivors::{self, Survivors};
@@ -33,6 +33,12 @@ struct Options {
     /// Only those that must be noticed: of files whose survivors are all in the table, and not in it. Nothing is kept of this.
     #[arg(long)]
     noticed: bool,
+    /// Only those that no test is known to notice, from runs before.
+    #[arg(long)]
+    left: bool,
+    /// Only what the transcripts say, which takes milliseconds for each; what they do not notice is left out.
+    #[arg(long)]
+    quick: bool,
     /// Only so many of them, chosen by the seed. Whatever of them survives and is in no table is a failure.
     #[arg(long, value_name = "NUMBER")]
     sample: Option<usize>,
@@ -66,6 +72,9 @@ struct Options {
     /// A program of other tests.
     #[arg(long, value_name = "PROGRAM")]
     tests: Vec<PathBuf>,
+    /// Which of their tests runs which script.
+    #[arg(long, value_name = "FILE", hide = true)]
+    loads: Option<PathBuf>,
     /// Be one of the processes.
     #[arg(long, hide = true)]
     work: bool,
@@ -90,12 +99,13 @@ fn main() -> ExitCode {
 }
 
 impl Options {
-    fn effort(&self) -> Effort {
+    fn effort(&self, loads: Loads) -> Effort {
         Effort {
             first_schedules: 12,
             schedules: self.schedules,
             calls: 6_000,
             tests: self.tests.clone(),
+            loads,
         }
     }
 
@@ -108,11 +118,33 @@ impl Options {
             && (!self.noticed || survivors.is_settled(mutant) && !survivors.has(mutant))
     }
 
+    fn rounds(&self) -> &'static [Round] {
+        match self.quick {
+            true => &[Round::Transcripts],
+            false => &Round::ALL,
+        }
+    }
+
+    /// What is known from runs before. `write` if this run adds to it.
+    fn kept(&self, judges: String, write: bool) -> Result<Kept, String> {
+        let (file, fresh) = match self.noticed {
+            true => (kept::SAMPLE, true),
+            false => (kept::FILE, self.fresh),
+        };
+        Kept::open(
+            &self.root.join(file),
+            judges,
+            self.schedules,
+            fresh && write,
+        )
+    }
+
     /// The command that starts one of the processes.
-    fn worker(&self) -> Command {
+    fn worker(&self, loads: &Path) -> Command {
         let mut command = Command::new(std::env::current_exe().unwrap_or_default());
         command.arg("--work").arg("--root").arg(&self.root);
         command.args(["--schedules", &self.schedules.to_string()]);
+        command.arg("--loads").arg(loads);
         for program in &self.tests {
             command.arg("--tests").arg(program);
         }
@@ -123,7 +155,11 @@ impl Options {
 
 fn run(options: &Options) -> Result<bool, String> {
     if options.work {
-        pool::work(&options.effort())?;
+        let loads = match &options.loads {
+            Some(file) => Loads::read(file)?,
+            None => Loads::default(),
+        };
+        pool::work(&options.effort(loads))?;
         return Ok(true);
     }
     let mut all = Vec::new();
@@ -143,6 +179,10 @@ fn run(options: &Options) -> Result<bool, String> {
         .iter()
         .filter(|mutant| options.wants(mutant, &survivors));
     let mut chosen: Vec<&Mutant> = wanted.collect();
+    if options.left {
+        let kept = options.kept(String::new(), false)?;
+        chosen.retain(|mutant| kept.verdict(mutant).is_none_or(|it| it.survived()));
+    }
     if let Some(number) = options.sample {
         chosen = mutants::sample(chosen, number, options.seed);
     }
@@ -178,18 +218,25 @@ fn export(folder: &Path, chosen: &[&Mutant]) -> Result<(), String> {
 
 /// Says in full what becomes of a few.
 fn show(options: &Options, chosen: &[&Mutant], survivors: &Survivors) -> Result<bool, String> {
+    let effort = options.effort(Loads::of(&options.tests)?);
     let mut killed = true;
     for mutant in chosen {
         println!("{mutant}");
-        let first = judge(mutant, false, Round::First, &options.effort())?;
-        let verdict = match first.is_final() {
-            true => first,
-            false => judge(mutant, false, Round::Second, &options.effort())?,
+        let mut known = None;
+        for round in Round::ALL {
+            if round.follows(known.as_ref()) {
+                known = Some(judge(mutant, false, round, &effort)?);
+            }
+        }
+        let Some(verdict) = known else {
+            return Err("there are no rounds".to_owned());
         };
         match verdict {
             Verdict::Killed { level, how } => println!("noticed by {level}: {how}"),
             Verdict::Observable { how } => println!("SURVIVES; there is a difference: {how}"),
-            Verdict::Unnoticed | Verdict::Alike => println!("SURVIVES; no difference was seen"),
+            Verdict::Unseen | Verdict::Unnoticed | Verdict::Alike => {
+                println!("SURVIVES; no difference was seen")
+            }
             Verdict::NotCalled => println!("SURVIVES; no random call is of its scripts"),
         }
         killed &= !survivors.has(mutant);
@@ -199,7 +246,7 @@ fn show(options: &Options, chosen: &[&Mutant], survivors: &Survivors) -> Result<
 
 /// What is said to notice a mutant must not complain without one. How long that takes, of the files that are in most scripts:
 /// there most is run.
-fn unchanged(options: &Options, chosen: &[&Mutant], round: Round) -> Result<Duration, String> {
+fn unchanged(effort: &Effort, chosen: &[&Mutant], round: Round) -> Result<Duration, String> {
     let mut files: Vec<&Mutant> = Vec::new();
     for mutant in chosen {
         if files.iter().all(|known| known.file != mutant.file) {
@@ -210,7 +257,7 @@ fn unchanged(options: &Options, chosen: &[&Mutant], round: Round) -> Result<Dura
     let mut longest = Duration::ZERO;
     for mutant in files.into_iter().take(2) {
         let begun = Instant::now();
-        let verdict = judge(mutant, true, round, &options.effort())?;
+        let verdict = judge(mutant, true, round, effort)?;
         longest = longest.max(begun.elapsed());
         if let Verdict::Killed { level, how } = verdict {
             return Err(format!(
@@ -227,12 +274,7 @@ fn try_all(options: &Options, chosen: &[&Mutant], survivors: &Survivors) -> Resu
     let until = options
         .minutes
         .map(|minutes| begun + Duration::from_secs(60 * minutes));
-    let judges = kept::judges(&options.tests)?;
-    let (file, fresh) = match options.noticed {
-        true => (kept::SAMPLE, true),
-        false => (kept::FILE, options.fresh),
-    };
-    let kept = Kept::open(&options.root.join(file), judges, options.schedules, fresh)?;
+    let kept = options.kept(kept::judges(&options.tests)?, true)?;
     let trouble = Mutex::new(None);
     let tell = |mutant: &Mutant, verdict: &Verdict| {
         if verdict.is_final() && verdict.survived() && !survivors.has(mutant) {
@@ -242,21 +284,25 @@ fn try_all(options: &Options, chosen: &[&Mutant], survivors: &Survivors) -> Resu
             *trouble = Some(what);
         }
     };
+    let loads = match options.quick {
+        true => Loads::default(),
+        false => Loads::of(&options.tests)?,
+    };
+    let written = options.root.join(kept::LOADS);
+    loads.write(&written)?;
+    let effort = options.effort(loads);
     let mut verdicts: Vec<_> = chosen.iter().map(|mutant| kept.verdict(mutant)).collect();
     let known = verdicts.iter().flatten().count();
-    for round in [Round::First, Round::Second] {
+    for round in options.rounds() {
         let left: Vec<usize> = (0..chosen.len())
-            .filter(|at| match (&verdicts[*at], round) {
-                (None, Round::First) => true,
-                (Some(verdict), Round::Second) => !verdict.is_final(),
-                _ => false,
-            })
+            .filter(|at| round.follows(verdicts[*at].as_ref()))
             .collect();
         if left.is_empty() {
             continue;
         }
+        let round = *round;
         let mutants: Vec<_> = left.iter().map(|at| chosen[*at]).collect();
-        let shipped = unchanged(options, &mutants, round)?;
+        let shipped = unchanged(&effort, &mutants, round)?;
         // Beside others, each of which has a core at best.
         let limit = pool::AT_LEAST.max(shipped * pool::TIMES * 2);
         let pool = Pool {
@@ -264,7 +310,7 @@ fn try_all(options: &Options, chosen: &[&Mutant], survivors: &Survivors) -> Resu
             at_once: options.at_once,
             limit,
             until,
-            command: &|| options.worker(),
+            command: &|| options.worker(&written),
             tell: &tell,
         };
         for (at, verdict) in pool.try_all(&mutants)? {
@@ -317,7 +363,7 @@ fn conclude(
     }
     if verdicts.len() < chosen.len() {
         println!(
-            "LEFT OUT: {} mutants, for want of time",
+            "LEFT OUT: {} mutants, of which not enough is known yet",
             chosen.len() - verdicts.len()
         );
     }

@@ -34,6 +34,7 @@ impl Row {
             Verdict::Killed { level, .. } if level == "transcripts" => self.transcripts += 1,
             Verdict::Killed { .. } => self.others += 1,
             Verdict::Observable { .. }
+            | Verdict::Unseen
             | Verdict::Unnoticed
             | Verdict::Alike
             | Verdict::NotCalled => {
@@ -60,7 +61,7 @@ impl Row {
 }
 
 /// The table of a run: of the mutants that were chosen, what became of those that were tried. Which tests noticed one is those
-/// that it was shown to first, so others may notice it as well.
+/// that it was shown to first, and these are the transcripts; others may notice it as well.
 #[must_use]
 pub fn table(
     chosen: &[&Mutant],
@@ -80,7 +81,7 @@ pub fn table(
             .count(verdict, explained);
         total.count(verdict, explained);
     }
-    let head = "| file | mutants | tried | noticed by the model | by conformance | by other tests | only by transcripts | survive | \
+    let head = "| file | mutants | tried | noticed by the model | by conformance | by other tests | by transcripts | survive | \
                 explained | survive |\n\
                 |---|---|---|---|---|---|---|---|---|---|\n";
     let lines = rows

@@ -18,6 +18,8 @@ pub enum Verdict {
         /// The first difference.
         how: String,
     },
+    /// No transcript did. What other tests say is not known yet.
+    Unseen,
     /// None of the first round did. What the second says is not known yet.
     Unnoticed,
     /// Nothing that was looked at was different.
@@ -30,7 +32,7 @@ impl Verdict {
     /// Whether this is the last word.
     #[must_use]
     pub fn is_final(&self) -> bool {
-        !matches!(self, Self::Unnoticed)
+        !matches!(self, Self::Unseen | Self::Unnoticed)
     }
 
     /// Whether no test noticed.

@@ -4,6 +4,7 @@
 //! and `false` are one, tables end at their first `nil`.
 
 mod convert;
+mod loaded;
 mod program;
 mod replaced;
 
@@ -134,6 +135,7 @@ impl Interpreter {
         if changed {
             self.guard()?;
         }
+        loaded::note(&source);
         let program = Program::compile(&self.lua, &self.environment, &source)?;
         self.loaded
             .borrow_mut()

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use locktopus_model::Rng;
 use locktopus_model::lua::{Replaced, concerns, replace};
+use locktopus_model::transcripts::course::{Course, Step};
+use locktopus_model::transcripts::play::{Scripts, parting, record};
 use locktopus_protocol::scripts;
 
-use super::course::{Course, Step};
-use super::play::{Scripts, parting, record};
 use super::{pool, twist, write, written};
 
 /// A mutant, as `scripts/mutants --export` writes it: the first line of its file says what it is.

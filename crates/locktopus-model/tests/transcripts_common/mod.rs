@@ -1,30 +1,18 @@
-//! Where the transcripts are, and how they are read, played and written.
+//! How transcripts are written, and made from random calls.
 
-pub(crate) mod course;
 pub(crate) mod grow;
-pub(crate) mod play;
 mod pool;
 mod twist;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
-use course::{Course, parse, to_text};
-
-fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts")
-}
+use locktopus_model::transcripts::course::{Course, parse, to_text};
+use locktopus_model::transcripts::{folder, texts};
 
 /// Every course that is written down.
 pub(crate) fn written() -> Vec<Course> {
-    let entries = std::fs::read_dir(folder()).unwrap();
-    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
-    files.retain(|file| file.extension().is_some_and(|it| it == "txt"));
-    files.sort();
-    let texts = files
-        .iter()
-        .map(|file| std::fs::read_to_string(file).unwrap());
-    texts.flat_map(|text| parse(&text)).collect()
+    let texts = texts().unwrap();
+    texts.iter().flat_map(|text| parse(text)).collect()
 }
 
 /// Writes them down, each in the file that is about the part of scripts that its `why` begins with; only of those parts that

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use locktopus_core::{LockKind, MutexProfile};
 use locktopus_model::Rng;
+use locktopus_model::transcripts::course::{Course, Step};
+use locktopus_model::transcripts::play::REPLID;
 
-use super::course::{Course, Step};
-use super::play::REPLID;
 use crate::random::calling::Callers;
 use crate::random::focus::Focus;
 use crate::random::recorder::{Recorder, locked};

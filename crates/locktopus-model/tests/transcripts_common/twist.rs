@@ -2,8 +2,7 @@
 //! clients, keys that somebody spoils, processes that listen no more.
 
 use locktopus_model::Rng;
-
-use super::course::{Course, Step};
+use locktopus_model::transcripts::course::{Course, Step};
 
 /// Texts of the sort that stand in keys of locks.
 const THEIRS: &str = "11111111-2222-4333-8444-555555555555:7";

@@ -1,11 +1,14 @@
 //! The tests that each mutant is shown to, the cheapest first, and how it is seen to be a change at all.
 //!
-//! There are two rounds. The first takes about a second and notices most; what takes long is only for those that it left.
+//! There are three rounds. The transcripts notice most, in milliseconds; the first of the others is what is cheap; what takes long
+//! is only for those that these left.
 
 mod conformance;
 mod difference;
+mod loads;
 mod schedules;
 mod tests;
+mod transcripts;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -18,6 +21,7 @@ use locktopus_model::sim::{Config, Kind};
 use serde::{Deserialize, Serialize};
 
 pub use conformance::{NOT_MODELLED, suite};
+pub use loads::Loads;
 
 use crate::mutants::Mutant;
 use crate::verdict::Verdict;
@@ -31,8 +35,10 @@ pub struct Effort {
     pub schedules: u64,
     /// Random calls of each kind, to see whether a mutant that survived does anything else at all.
     pub calls: u64,
-    /// Programs of other tests of the model, each of which runs all its tests but those about mutants.
+    /// Programs of other tests of the model.
     pub tests: Vec<PathBuf>,
+    /// Which of their tests runs which script.
+    pub loads: Loads,
 }
 
 /// What of the levels is about a mutant.
@@ -52,10 +58,28 @@ const QUARANTINE: SafetyMode = SafetyMode::Quarantine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Round {
-    /// Those that are cheap.
+    /// What is written down of short sequences of calls.
+    Transcripts,
+    /// Of other levels those that are cheap.
     First,
     /// The others, for what the first left.
     Second,
+}
+
+impl Round {
+    /// In their order.
+    pub const ALL: [Self; 3] = [Self::Transcripts, Self::First, Self::Second];
+
+    /// Whether this is the next round for a mutant of which so much is known.
+    #[must_use]
+    pub fn follows(self, known: Option<&Verdict>) -> bool {
+        match known {
+            None => self == Self::Transcripts,
+            Some(Verdict::Unseen) => self == Self::First,
+            Some(Verdict::Unnoticed) => self == Self::Second,
+            Some(_) => false,
+        }
+    }
 }
 
 /// What of a level noticed a mutant, and how.
@@ -77,8 +101,9 @@ pub fn judge(
     let file = (!as_shipped).then(|| mutant.replaced());
     replace(file.clone());
     let noticed = match round {
-        Round::First => first(&subject, file.as_ref(), effort),
-        Round::Second => second(&subject, file.as_ref(), effort),
+        Round::Transcripts => transcripts::run(mutant),
+        Round::First => first(mutant, &subject, file.as_ref(), effort),
+        Round::Second => second(mutant, &subject, file.as_ref(), effort),
     };
     replace(None);
     Ok(match (noticed?, round) {
@@ -86,6 +111,7 @@ pub fn judge(
             level: level.to_owned(),
             how,
         },
+        (None, Round::Transcripts) => Verdict::Unseen,
         (None, Round::First) => Verdict::Unnoticed,
         (None, Round::Second) => difference::look(mutant, &subject.kinds, effort.calls),
     })
@@ -104,11 +130,15 @@ fn first_of(levels: Levels<'_>) -> Result<Noticed, String> {
     Ok(None)
 }
 
-fn first(subject: &Subject, file: Option<&Replaced>, effort: &Effort) -> Result<Noticed, String> {
-    let run =
-        |names: &'static [&str]| programs(subject, file, effort, move |it| names.contains(&it));
+fn first(
+    mutant: &Mutant,
+    subject: &Subject,
+    file: Option<&Replaced>,
+    effort: &Effort,
+) -> Result<Noticed, String> {
+    let run = |names: &'static [&str]| programs(mutant, file, effort, |it| names.contains(&it));
     first_of(vec![
-        Box::new(|| run(&["direct", "edges", "precise", "transcripts"])),
+        Box::new(|| run(&["direct", "edges", "precise"])),
         Box::new(|| named("model", schedules::run(subject, effort.first_schedules))),
         Box::new(|| run(&["multitude", "queue_life", "neighbours"])),
         Box::new(|| {
@@ -125,18 +155,22 @@ fn first(subject: &Subject, file: Option<&Replaced>, effort: &Effort) -> Result<
     ])
 }
 
-fn second(subject: &Subject, file: Option<&Replaced>, effort: &Effort) -> Result<Noticed, String> {
-    const BEFORE: [&str; 7] = [
+fn second(
+    mutant: &Mutant,
+    subject: &Subject,
+    file: Option<&Replaced>,
+    effort: &Effort,
+) -> Result<Noticed, String> {
+    const BEFORE: [&str; 6] = [
         "direct",
         "edges",
         "precise",
-        "transcripts",
         "multitude",
         "queue_life",
         "neighbours",
     ];
     first_of(vec![
-        Box::new(|| programs(subject, file, effort, |name| !BEFORE.contains(&name))),
+        Box::new(|| programs(mutant, file, effort, |name| !BEFORE.contains(&name))),
         Box::new(|| named("model", schedules::run(subject, effort.schedules))),
     ])
 }
@@ -145,17 +179,21 @@ fn named(level: &'static str, outcome: Result<(), String>) -> Result<Noticed, St
     Ok(outcome.err().map(|how| (level, how)))
 }
 
-/// Programs of other tests whose name is wanted.
+/// Of programs of other tests whose name is wanted, the tests that run a script that is changed.
 fn programs(
-    subject: &Subject,
+    mutant: &Mutant,
     file: Option<&Replaced>,
     effort: &Effort,
     wanted: impl Fn(&str) -> bool,
 ) -> Result<Noticed, String> {
     for program in &effort.tests {
         let name = tests::name(program);
-        if wanted(&name) && subject.is_about_test(&name) {
-            let noticed = tests::run(program, file)?;
+        if !wanted(&name) {
+            continue;
+        }
+        let about = effort.loads.about(&name, mutant)?;
+        if !about.is_empty() {
+            let noticed = tests::run(program, &about, file)?;
             if noticed.is_some() {
                 return Ok(noticed);
             }
@@ -186,11 +224,6 @@ impl Subject {
             flavours,
             quarantine: mutant.file.contains("quarantine"),
         }
-    }
-
-    /// Whether a program of tests runs a script that is changed: that about neighbours has fair locks only.
-    fn is_about_test(&self, name: &str) -> bool {
-        name != "neighbours" || self.kinds.contains(&Kind::Fair)
     }
 
     /// Whether schedules of this sort run a script that is changed.

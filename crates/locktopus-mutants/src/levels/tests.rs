@@ -7,6 +7,9 @@ use locktopus_model::lua::Replaced;
 
 use super::Noticed;
 
+/// In the names of tests that are about mutants of their own.
+pub(super) const MUTANTS: &str = "every_mutant";
+
 /// Signals by which somebody ends a process from outside, also the system when memory is used up: no test sends them.
 const FROM_OUTSIDE: [i32; 4] = [1, 2, 9, 15];
 
@@ -16,12 +19,16 @@ pub(super) fn name(program: &Path) -> String {
     file.split('-').next().unwrap_or_default().to_owned()
 }
 
-/// Runs a program of tests. The level it is, and what it said, if one failed.
+/// Runs these tests of a program. The level it is, and what it said, if one failed.
 ///
 /// # Errors
 ///
 /// If it could not be run, or was ended by somebody: that says nothing about the mutant.
-pub(super) fn run(program: &Path, replaced: Option<&Replaced>) -> Result<Noticed, String> {
+pub(super) fn run(
+    program: &Path,
+    tests: &[&str],
+    replaced: Option<&Replaced>,
+) -> Result<Noticed, String> {
     let level = match name(program).as_str() {
         "executed" => "executed",
         "direct" => "direct",
@@ -29,14 +36,12 @@ pub(super) fn run(program: &Path, replaced: Option<&Replaced>) -> Result<Noticed
         "precise" => "precise",
         "neighbours" => "neighbours",
         "queue_life" => "queue_life",
-        "transcripts" => "transcripts",
         "multitude" => "multitude",
         _ => "tests",
     };
     let failed = |error: std::io::Error| format!("{}: {error}", program.display());
     let mut command = Command::new(program);
-    // Those are about mutants of their own.
-    command.args(["--skip", "every_mutant", "--test-threads", "1"]);
+    command.args(["--test-threads", "1", "--exact"]).args(tests);
     command.stdin(Stdio::null()).stderr(Stdio::null());
     let file = std::env::temp_dir().join(format!("locktopus-mutant-{}", std::process::id()));
     if let Some(replaced) = replaced {
@@ -55,7 +60,8 @@ pub(super) fn run(program: &Path, replaced: Option<&Replaced>) -> Result<Noticed
 /// How a program of tests noticed something, by its end and by what it said.
 fn noticed(status: ExitStatus, said: &str) -> Result<Option<String>, String> {
     if status.success() {
-        return match said.contains("test result: ok.") {
+        let passed = said.contains("test result: ok.") && !said.contains("ok. 0 passed");
+        return match passed {
             true => Ok(None),
             false => Err("it ran no tests".to_owned()),
         };
@@ -100,6 +106,7 @@ mod unit {
         let how = noticed(ended(101), "test a ... FAILED\nother");
         assert_eq!(how, Ok(Some("test a ... FAILED".to_owned())));
         assert!(noticed(ended(0), "").is_err());
+        assert!(noticed(ended(0), "test result: ok. 0 passed; 0 failed").is_err());
         assert!(noticed(ended(127), "cannot load").is_err());
         assert!(noticed(ExitStatus::from_raw(9), "test a ... FAILED").is_err());
         assert!(matches!(noticed(ExitStatus::from_raw(6), ""), Ok(Some(_))));
@@ -107,6 +114,6 @@ mod unit {
 
     #[test]
     fn a_program_that_is_not_there_notices_nothing() {
-        assert!(run(Path::new("/no/such/direct-0"), None).is_err());
+        assert!(run(Path::new("/no/such/direct-0"), &["a"], None).is_err());
     }
 }

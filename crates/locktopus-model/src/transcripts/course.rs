@@ -5,11 +5,14 @@ use std::fmt::Write as _;
 
 /// One thing that happens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     /// So many listen on a channel from now on.
     Listen {
+        /// Of the cluster's sort.
         sharded: bool,
+        /// Its name.
         channel: Vec<u8>,
+        /// How many.
         count: usize,
     },
     /// Somebody does something to a key.
@@ -18,26 +21,31 @@ pub(crate) enum Step {
     Fault(usize, String),
     /// A script runs when the server's clock is this, in us.
     Call {
+        /// Its name.
         script: String,
+        /// The server's clock.
         clock: i64,
+        /// `KEYS`.
         keys: Vec<Vec<u8>>,
+        /// `ARGV`.
         arguments: Vec<Vec<u8>>,
     },
 }
 
 /// What happens on one server that has nothing at first, and what came of each step, a line for each thing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Course {
+pub struct Course {
     /// What it is there for.
-    pub(crate) why: String,
+    pub why: String,
     /// The clock goes on while a script runs, a microsecond for each command.
-    pub(crate) advances: bool,
-    pub(crate) steps: Vec<(Step, Vec<String>)>,
+    pub advances: bool,
+    /// Each step, and what came of it.
+    pub steps: Vec<(Step, Vec<String>)>,
 }
 
 impl Course {
     /// The scripts that it calls.
-    pub(crate) fn scripts(&self) -> impl Iterator<Item = &str> {
+    pub fn scripts(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().filter_map(|(step, _)| match step {
             Step::Call { script, .. } => Some(script.as_str()),
             _ => None,
@@ -53,7 +61,8 @@ struct Short {
 }
 
 /// Text in quotes. An at sign begins a word that stands for another.
-pub(crate) fn quoted(bytes: &[u8]) -> String {
+#[must_use]
+pub fn quoted(bytes: &[u8]) -> String {
     let text = bytes.escape_ascii().to_string().replace('@', "\\x40");
     format!("'{text}'")
 }
@@ -155,7 +164,12 @@ fn parsed_step(line: &str) -> Step {
 }
 
 /// Reads a file.
-pub(crate) fn parse(text: &str) -> Vec<Course> {
+///
+/// # Panics
+///
+/// If it is none of these.
+#[must_use]
+pub fn parse(text: &str) -> Vec<Course> {
     let mut short = Short::default();
     let mut courses: Vec<Course> = Vec::new();
     for line in text
@@ -188,7 +202,8 @@ pub(crate) fn parse(text: &str) -> Vec<Course> {
 }
 
 /// Writes a file.
-pub(crate) fn to_text(courses: &[Course]) -> String {
+#[must_use]
+pub fn to_text(courses: &[Course]) -> String {
     let mut body = String::new();
     for course in courses {
         let clock = if course.advances {
@@ -304,42 +319,47 @@ impl Short {
     }
 }
 
-#[test]
-fn a_file_is_read_as_it_was_written() {
-    let owner = b"00000001-0001-8c70-a705-000000000000:4".to_vec();
-    let odd: Vec<Vec<u8>> = vec![(0..=u8::MAX).collect(), b"".to_vec(), b"'a b@\\".to_vec()];
-    let call = |arguments: &[Vec<u8>]| Step::Call {
-        script: "lock_acquire".to_owned(),
-        clock: 1_760_000_000_000_001,
-        keys: vec![b"{it} b".to_vec(), owner.clone()],
-        arguments: arguments.to_vec(),
-    };
-    let outcome = vec![
-        format!("answers [1, '{}']", quoted(&owner)),
-        "commands 3".to_owned(),
-    ];
-    let steps = vec![
-        (
-            Step::Listen {
-                sharded: true,
-                channel: b"a:{b} c".to_vec(),
-                count: 2,
-            },
-            Vec::new(),
-        ),
-        (Step::Command(odd.clone()), Vec::new()),
-        (Step::Fault(3, "OOM no".to_owned()), Vec::new()),
-        (call(&odd), outcome.clone()),
-        (call(&[owner.clone(), owner.clone()]), outcome),
-        (call(&[]), Vec::new()),
-    ];
-    let course = |advances| Course {
-        why: "to see: it".to_owned(),
-        advances,
-        steps: steps.clone(),
-    };
-    let courses = vec![course(false), course(true)];
-    let text = to_text(&courses);
-    assert!(text.contains("@0") && text.contains("K0"), "{text}");
-    assert_eq!(parse(&text), courses, "{text}");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_as_it_was_written() {
+        let owner = b"00000001-0001-8c70-a705-000000000000:4".to_vec();
+        let odd: Vec<Vec<u8>> = vec![(0..=u8::MAX).collect(), b"".to_vec(), b"'a b@\\".to_vec()];
+        let call = |arguments: &[Vec<u8>]| Step::Call {
+            script: "lock_acquire".to_owned(),
+            clock: 1_760_000_000_000_001,
+            keys: vec![b"{it} b".to_vec(), owner.clone()],
+            arguments: arguments.to_vec(),
+        };
+        let outcome = vec![
+            format!("answers [1, '{}']", quoted(&owner)),
+            "commands 3".to_owned(),
+        ];
+        let steps = vec![
+            (
+                Step::Listen {
+                    sharded: true,
+                    channel: b"a:{b} c".to_vec(),
+                    count: 2,
+                },
+                Vec::new(),
+            ),
+            (Step::Command(odd.clone()), Vec::new()),
+            (Step::Fault(3, "OOM no".to_owned()), Vec::new()),
+            (call(&odd), outcome.clone()),
+            (call(&[owner.clone(), owner.clone()]), outcome),
+            (call(&[]), Vec::new()),
+        ];
+        let course = |advances| Course {
+            why: "to see: it".to_owned(),
+            advances,
+            steps: steps.clone(),
+        };
+        let courses = vec![course(false), course(true)];
+        let text = to_text(&courses);
+        assert!(text.contains("@0") && text.contains("K0"), "{text}");
+        assert_eq!(parse(&text), courses, "{text}");
+    }
 }

@@ -3,23 +3,36 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
-use locktopus_model::lua::{Interpreter, Program};
-use locktopus_model::redis::{Reply, ScriptTime, Server, Value};
 use locktopus_protocol::scripts;
 
 use super::course::{Course, Step, quoted};
+use crate::lua::{Interpreter, Program};
+use crate::redis::{Reply, ScriptTime, Server, Value};
 
 /// Who clients of quarantine have seen there.
-pub(crate) const REPLID: &str = "5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f";
+pub const REPLID: &str = "5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f";
 
 /// The scripts as they are, each by its name. One is loaded when it is first called, and is then what it was at that moment.
-pub(crate) struct Scripts {
+#[derive(Debug)]
+pub struct Scripts {
     lua: Interpreter,
     programs: RefCell<HashMap<String, Result<Program, String>>>,
 }
 
+impl Default for Scripts {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Scripts {
-    pub(crate) fn new() -> Self {
+    /// None is loaded yet.
+    ///
+    /// # Panics
+    ///
+    /// If Lua does not start.
+    #[must_use]
+    pub fn new() -> Self {
         Self {
             lua: Interpreter::new().expect("an embedded Lua starts"),
             programs: RefCell::default(),
@@ -43,12 +56,13 @@ impl Scripts {
 type Picture = BTreeMap<Vec<u8>, String>;
 
 /// A server to which things happen.
-pub(crate) struct Stage {
+#[derive(Debug)]
+struct Stage {
     server: Server,
 }
 
 impl Stage {
-    pub(crate) fn new(course: &Course) -> Self {
+    fn new(course: &Course) -> Self {
         let mut server = Server::default();
         REPLID.clone_into(&mut server.replid);
         server.script_time = if course.advances {
@@ -60,7 +74,7 @@ impl Stage {
     }
 
     /// Does a step, and says what came of it.
-    pub(crate) fn play(&mut self, scripts: &Scripts, step: &Step) -> Vec<String> {
+    fn play(&mut self, scripts: &Scripts, step: &Step) -> Vec<String> {
         match step {
             Step::Listen {
                 sharded,
@@ -146,7 +160,7 @@ impl Stage {
 }
 
 /// Plays a whole course with the scripts as they are, and writes down what came of it.
-pub(crate) fn record(course: &mut Course, scripts: &Scripts) {
+pub fn record(course: &mut Course, scripts: &Scripts) {
     let mut stage = Stage::new(course);
     for (step, outcome) in &mut course.steps {
         *outcome = stage.play(scripts, step);
@@ -154,7 +168,8 @@ pub(crate) fn record(course: &mut Course, scripts: &Scripts) {
 }
 
 /// The first step of which something else comes than is written down, and what.
-pub(crate) fn parting(course: &Course, scripts: &Scripts) -> Option<(usize, Vec<String>)> {
+#[must_use]
+pub fn parting(course: &Course, scripts: &Scripts) -> Option<(usize, Vec<String>)> {
     let mut stage = Stage::new(course);
     course
         .steps
