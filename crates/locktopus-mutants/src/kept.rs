@@ -2,7 +2,8 @@
 //!
 //! A line of JSON each, in `target/mutants/kept.jsonl`, of which the last about a mutant counts. It is about one text of the
 //! scripts; when that is another, the mutant is tried again. That a mutant was noticed stays true when tests are added.
-//! That it was not is only said of the same tests, and of at least as many schedules.
+//! That it was not is only said of the same tests, and of at least as many schedules. Where only the transcripts are others, which
+//! are seen through in no time, the rest stays known.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -31,9 +32,21 @@ const SAID: usize = 300;
 struct Line {
     id: String,
     text: String,
-    judges: String,
+    #[serde(flatten)]
+    judges: Judges,
     schedules: u64,
     verdict: Verdict,
+}
+
+/// Names of the tests that a verdict is about: others that are built or written anew have other names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judges {
+    /// The programs.
+    #[serde(rename = "judges")]
+    pub programs: String,
+    /// The transcripts.
+    #[serde(default)]
+    pub transcripts: String,
 }
 
 /// What is known.
@@ -41,7 +54,7 @@ struct Line {
 pub struct Kept {
     known: HashMap<String, Line>,
     file: Mutex<File>,
-    judges: String,
+    judges: Judges,
     schedules: u64,
 }
 
@@ -51,7 +64,7 @@ impl Kept {
     /// # Errors
     ///
     /// If the file cannot be read or written.
-    pub fn open(path: &Path, judges: String, schedules: u64, fresh: bool) -> Result<Self, String> {
+    pub fn open(path: &Path, judges: Judges, schedules: u64, fresh: bool) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("{}: {error}", path.display());
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(failed)?;
@@ -89,10 +102,28 @@ impl Kept {
     /// What is known of a mutant.
     #[must_use]
     pub fn verdict(&self, mutant: &Mutant) -> Option<Verdict> {
+        let line = self.line(mutant)?;
+        let same = self.holds(line) && self.judges.transcripts == line.judges.transcripts;
+        let holds = matches!(line.verdict, Verdict::Killed { .. }) || same;
+        holds.then(|| line.verdict.clone())
+    }
+
+    /// What is known of one that no transcript notices, as they are now: what other tests said, if that holds.
+    #[must_use]
+    pub fn beside_transcripts(&self, mutant: &Mutant) -> Option<Verdict> {
+        let line = self.line(mutant)?;
+        let said = self.holds(line) && line.verdict != Verdict::Unseen;
+        said.then(|| line.verdict.clone())
+    }
+
+    fn line(&self, mutant: &Mutant) -> Option<&Line> {
         let line = self.known.get(&mutant.id)?;
-        let enough = self.schedules <= line.schedules && self.judges == line.judges;
-        let holds = matches!(line.verdict, Verdict::Killed { .. }) || enough;
-        (line.text == mutant.text && holds).then(|| line.verdict.clone())
+        (line.text == mutant.text).then_some(line)
+    }
+
+    /// Whether what other tests than transcripts said is still what they would say.
+    fn holds(&self, line: &Line) -> bool {
+        self.schedules <= line.schedules && self.judges.programs == line.judges.programs
     }
 
     /// Writes down what became of one.
@@ -128,20 +159,25 @@ fn shortened(verdict: &Verdict) -> Verdict {
     }
 }
 
-/// A name of the tests that there are: programs that were built anew are others, and so are transcripts that were written anew.
+/// Names of the tests that there are.
 ///
 /// # Errors
 ///
 /// If a program is not there, or the transcripts cannot be read.
-pub fn judges(programs: &[PathBuf]) -> Result<String, String> {
+pub fn judges(programs: &[PathBuf]) -> Result<Judges, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut digest = sha1_smol::Sha1::new();
     for program in programs.iter().chain([&own]) {
         let failed = |error: std::io::Error| format!("{}: {error}", program.display());
         digest.update(&std::fs::read(program).map_err(failed)?);
     }
+    let mut written = sha1_smol::Sha1::new();
     for text in texts().map_err(|error| format!("the transcripts: {error}"))? {
-        digest.update(text.as_bytes());
+        written.update(text.as_bytes());
     }
-    Ok(digest.digest().to_string()[..12].to_owned())
+    let short = |digest: sha1_smol::Sha1| digest.digest().to_string()[..12].to_owned();
+    Ok(Judges {
+        programs: short(digest),
+        transcripts: short(written),
+    })
 }

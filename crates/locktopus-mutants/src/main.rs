@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use locktopus_mutants::kept::{self, Kept};
+use locktopus_mutants::kept::{self, Judges, Kept};
 use locktopus_mutants::levels::{Effort, Loads, Round, judge};
 use locktopus_mutants::mutants::{self, Mutant};
 use locktopus_mutants::pool::{self, Pool};
@@ -126,7 +126,7 @@ impl Options {
     }
 
     /// What is known from runs before. `write` if this run adds to it.
-    fn kept(&self, judges: String, write: bool) -> Result<Kept, String> {
+    fn kept(&self, judges: Judges, write: bool) -> Result<Kept, String> {
         let (file, fresh) = match self.noticed {
             true => (kept::SAMPLE, true),
             false => (kept::FILE, self.fresh),
@@ -180,7 +180,7 @@ fn run(options: &Options) -> Result<bool, String> {
         .filter(|mutant| options.wants(mutant, &survivors));
     let mut chosen: Vec<&Mutant> = wanted.collect();
     if options.left {
-        let kept = options.kept(String::new(), false)?;
+        let kept = options.kept(kept::judges(&options.tests)?, false)?;
         chosen.retain(|mutant| kept.verdict(mutant).is_none_or(|it| it.survived()));
     }
     if let Some(number) = options.sample {
@@ -314,7 +314,14 @@ fn try_all(options: &Options, chosen: &[&Mutant], survivors: &Survivors) -> Resu
             tell: &tell,
         };
         for (at, verdict) in pool.try_all(&mutants)? {
-            verdicts[left[at]] = Some(verdict);
+            let said_before = match verdict {
+                Verdict::Unseen => kept.beside_transcripts(mutants[at]),
+                _ => None,
+            };
+            if let Some(said) = &said_before {
+                tell(mutants[at], said);
+            }
+            verdicts[left[at]] = said_before.or(Some(verdict));
         }
     }
     if let Ok(Some(what)) = trouble.into_inner() {

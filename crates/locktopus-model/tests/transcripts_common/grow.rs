@@ -9,7 +9,10 @@ use locktopus_model::transcripts::course::{Course, Step};
 use locktopus_model::transcripts::play::{Scripts, parting, record};
 use locktopus_protocol::scripts;
 
-use super::{pool, twist, write, written};
+use super::{pool, scenes, twist, write, written};
+
+/// So many planned courses of each kind for each random one of a script.
+const SCENES: u64 = 16;
 
 /// A mutant, as `scripts/mutants --export` writes it: the first line of its file says what it is.
 struct Mutant {
@@ -44,7 +47,10 @@ pub(crate) fn grow(folder: &Path, of_each: u64, tries: usize, seed: u64) {
     let shipped = Scripts::new();
     let mut corpus = written();
     let mut rng = Rng::new(seed);
-    let mut random = Vec::new();
+    let mut random = scenes::courses(of_each * SCENES, seed);
+    random
+        .iter_mut()
+        .for_each(|course| record(course, &shipped));
     for course in pool::courses(of_each, seed) {
         for twisted in [false, true, true] {
             let mut course = course.clone();

@@ -2,6 +2,7 @@
 
 pub(crate) mod grow;
 mod pool;
+mod scenes;
 mod twist;
 
 use std::collections::BTreeMap;
@@ -24,7 +25,8 @@ pub(crate) fn write(courses: &[Course], wanted: impl Fn(&str) -> bool) {
         files.entry(part).or_default().push(course.clone());
     }
     for (part, courses) in files.into_iter().filter(|(part, _)| wanted(part)) {
-        let name = part.replace('/', "_").replace(".lua", ".txt");
+        // Of a script that nothing else calls it is the script's name, which does not end like that of a file.
+        let name = format!("{}.txt", part.trim_end_matches(".lua").replace('/', "_"));
         std::fs::write(folder().join(name), to_text(&courses)).unwrap();
     }
 }
