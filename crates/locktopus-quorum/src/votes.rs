@@ -283,6 +283,46 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_is_awaited_until_it_comes_and_again_when_a_token_is_written() {
+        let mut tally = Tally::new(3, true, None);
+        tally.put(0, granted(5));
+        assert!(!tally.awaits(0) && tally.awaits(1));
+        tally.put(1, granted(6));
+        assert_eq!(tally.verdict(), Verdict::WriteBack(token(6), vec![0]));
+        assert!(tally.awaits(0) && !tally.awaits(1));
+        tally.put(0, silent());
+        assert!(!tally.awaits(0));
+    }
+
+    #[test]
+    fn one_that_grants_and_one_that_is_silent_may_be_a_majority() {
+        let mut tally = Tally::new(3, true, None);
+        tally.put(0, granted(5));
+        tally.put(1, held(1));
+        assert_eq!(tally.verdict(), Verdict::Open);
+    }
+
+    #[test]
+    fn a_repetition_that_no_majority_agrees_with_gets_the_largest_token() {
+        let mut tally = Tally::new(3, true, Some(token(6)));
+        tally.put(0, granted(9));
+        tally.put(1, granted(8));
+        assert_eq!(tally.verdict(), Verdict::Open, "the third one may agree");
+        tally.put(2, granted(7));
+        assert_eq!(tally.verdict(), Verdict::WriteBack(token(9), vec![1, 2]));
+    }
+
+    #[test]
+    fn a_node_with_a_larger_token_knows_the_one_that_is_written() {
+        let mut tally = Tally::new(3, true, None);
+        tally.put(0, granted(5));
+        tally.put(1, granted(6));
+        assert_eq!(tally.verdict(), Verdict::WriteBack(token(6), vec![0]));
+        tally.put(0, granted(8));
+        assert_eq!(tally.verdict(), Verdict::Granted(Some(token(6))));
+    }
+
+    #[test]
     fn a_node_without_tokens_makes_the_token_absent() {
         let mut tally = Tally::new(3, true, None);
         tally.put(0, granted(5));

@@ -211,14 +211,14 @@ fn person(kind: &Kind, name: &str, lease: &'static str, rng: &mut Rng) -> Person
     };
     Person {
         owner,
-        mode: *rng.pick(kind.modes),
+        mode: rng.pick::<&str>(kind.modes),
         permits: match kind.number {
             "" => "1",
-            _ => *rng.pick(&["1", "2"]),
+            _ => rng.pick::<&str>(&["1", "2"]),
         },
         lease,
         tokens: match kind.number {
-            "" => *rng.pick(&["1", "16"]),
+            "" => rng.pick::<&str>(&["1", "16"]),
             _ => "0",
         },
         inbox: format!("inbox:{{it}}:{name}"),
