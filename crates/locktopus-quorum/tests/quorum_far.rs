@@ -6,7 +6,8 @@ mod quorum_common;
 use std::time::Duration;
 
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, LockBackend as _, OwnerId,
+    AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, LockBackend as _, Locktopus,
+    OwnerId,
 };
 use quorum_common::{locks, mutex, peers, probed, trusted};
 use tokio::time::Instant;
@@ -140,4 +141,23 @@ async fn a_node_that_hangs_makes_rounds_long_only_once() {
         matches!(granted, Ok(AttemptOutcome::Granted { .. })),
         "{granted:?}"
     );
+}
+
+/// The first grant of a client takes two round trips of the four and a little more that its lease is long: who the nodes are, and the
+/// lock. What is left is enough for a renewal only if that is counted from when the lease is.
+#[tokio::test(start_paused = true)]
+async fn a_lock_is_kept_whose_lease_is_a_few_round_trips_long() {
+    let peers = peers(3, 6);
+    let round_trip = Duration::from_millis(240);
+    peers.iter().for_each(|peer| peer.far(round_trip));
+    let quorum = probed(&peers).node_timeout(LEASE).build().unwrap();
+    let lease = round_trip * 25 / 6;
+    let locks = Locktopus::builder(quorum).renewed_lease(lease);
+    let locks = locks.build().unwrap();
+    let guard = locks.mutex("job").acquire().await.unwrap();
+    for _ in 0..20 {
+        tokio::time::sleep(lease / 4).await;
+        guard.ensure_valid().unwrap();
+    }
+    guard.release().await.unwrap();
 }

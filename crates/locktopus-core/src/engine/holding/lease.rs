@@ -220,6 +220,12 @@ impl<R: Role + ?Sized> State<R> {
         (term.lease, term.hold_until)
     }
 
+    /// From when the validity counts that the backend confirmed: before that was asked for.
+    pub(crate) fn counts_from(&self) -> BootInstant {
+        let term = self.term();
+        term.valid_until.before(term.lease)
+    }
+
     /// Notes that an extension is about to be sent. Until when the lease may be believed in without it.
     pub(crate) fn asked_for(&self, lease: Duration) -> BootInstant {
         let mut term = self.term();

@@ -11,6 +11,9 @@ use crate::contract::clock::{self, BootInstant};
 use crate::engine::holding::lease::LeaseState;
 use slab::Slab;
 
+/// A grant that took a longer part of the lease than this counts for when it is renewed first.
+const LONG_GRANT: u32 = 24;
+
 #[derive(Debug)]
 pub(super) struct WatchedLeases {
     leases: Slab<Entry>,
@@ -99,9 +102,16 @@ impl WatchedLeases {
 
     /// Puts in a lease that was confirmed at `now`.
     pub(super) fn insert(&mut self, lease: &Arc<LeaseState>, now: BootInstant) -> (usize, Sooner) {
+        // A grant that was long in coming leaves less for the first renewal, which must not wait for a third of the lease as well.
+        // The margin of validity is not what it took.
+        let counts_from = lease.counts_from();
+        let since = match now.since(counts_from) > lease.lease() / LONG_GRANT {
+            true => counts_from,
+            false => now,
+        };
         let renew_at = lease
             .renewed
-            .then(|| renewal(self.origin(), now, lease.lease()));
+            .then(|| renewal(self.origin(), since, lease.lease()));
         let valid_until = lease.valid_until();
         let at = renew_at.map_or(valid_until, |at| at.min(valid_until));
         let place = self.leases.vacant_entry();
