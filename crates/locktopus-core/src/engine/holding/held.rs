@@ -124,6 +124,8 @@ impl Parts {
 
     /// Ends the lease for all who share it.
     fn end(self, cause: LostCause) -> Option<Owed> {
+        // From before anybody finds that it is being given back: a shutdown waits for what follows.
+        let _under_way = self.services.attempts.token();
         if !self.state.begin_release() {
             return None;
         }
