@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bench_harness::failover::model::{self, CellReport, FailoverReport};
 use bench_harness::failover::page;
-use bench_harness::failover::plan::{Cell, Choice, PlanFile, Subject};
+use bench_harness::failover::plan::{Cell, Choice, Place, PlanFile, Subject, Verb};
 use bench_harness::failover::report::{html, terminal};
 use bench_harness::shared::render::table::Style;
 use common::{directory, told};
@@ -366,6 +366,44 @@ fn a_page_shows_a_run_or_is_told_to() {
     well_formed(&html::render(&report).unwrap());
 }
 
+/// Both clients and all scenarios of a mode in a line, told apart by what was done; not the locks of others.
+#[test]
+fn a_page_begins_with_what_all_of_it_comes_to() {
+    let mut report: FailoverReport = serde_json::from_str(SUMMARY).unwrap();
+    let mut cell = report.cells[0].clone();
+    (cell.mode, cell.client) = ("plain".to_owned(), "redis-rs".to_owned());
+    (cell.figures.faults, cell.figures.faults_with_double_grants) = (200, 70);
+    (cell.figures.writes.caught, cell.figures.writes.missed) = (3_000, 1);
+    let mut other = cell.clone();
+    other.client = "fred".to_owned();
+    other.figures.faults_with_double_grants = 30;
+    let mut cluster = cell.clone();
+    cluster.topology = Place::Cluster;
+    let mut orderly = cell.clone();
+    orderly.fault = Verb::PlannedFailover;
+    orderly.mode = "quarantine".to_owned();
+    orderly.figures.faults_with_double_grants = 0;
+    let mut theirs = cell.clone();
+    theirs.subject = Subject::R1;
+    report.cells = vec![cell, other, cluster, orderly, theirs];
+    let page = format!("{}\n{}", page::BEGIN, page::END);
+    let page = page::with_table(&page, &[report]).unwrap();
+    let (sums, _) = page.split_once("\nRun ").unwrap();
+    let lines: Vec<_> = sums
+        .lines()
+        .filter(|line| line.contains("| p") || line.contains("| q"))
+        .collect();
+    let begins = [
+        "| plain | primaries of Sentinel killed | 400 | 100 | 250 (210–295) | 6,000 / 2 |",
+        "| plain | primaries of a cluster killed | 200 | 70 | 350 (287–418) | 3,000 / 1 |",
+        "| quarantine | orderly changes by Sentinel | 200 | 0 | 0 (0–19) | 3,000 / 1 |",
+    ];
+    assert_eq!(lines.len(), begins.len(), "{sums}");
+    for (line, begin) in lines.iter().zip(begins) {
+        assert!(line.starts_with(begin), "{line}");
+    }
+}
+
 #[test]
 fn what_was_done_again_is_shown_again_and_what_was_not_kept_is_told() {
     let mut first: FailoverReport = serde_json::from_str(SUMMARY).unwrap();
@@ -417,6 +455,43 @@ fn the_guide_shows_the_run_that_is_kept_with_it() {
     args.extend(["--page", &page, "--check"]);
     let output = failover(&args);
     assert!(output.status.success(), "{}", told(&output));
+}
+
+/// The sentences of docs/safety.md under *What the tables say*, as far as a mode is praised there.
+#[test]
+fn what_the_guide_says_of_its_tables_is_so() {
+    let kept = format!("{}/failover", env!("CARGO_MANIFEST_DIR"));
+    let kept = std::fs::read_dir(kept).unwrap();
+    let kept = kept.map(|entry| entry.unwrap().path());
+    let runs: Vec<FailoverReport> = kept
+        .filter(|path| path.extension().is_some_and(|kind| kind == "json"))
+        .map(|path| model::read(&path).unwrap())
+        .collect();
+    let cells = || runs.iter().flat_map(|run| &run.cells);
+    let ours = || cells().filter(|cell| cell.subject == Subject::Locktopus);
+    let mut promised = 0;
+    for cell in ours() {
+        let of = &cell.figures;
+        let name = format!("{} on {}, {}", cell.scenario, cell.topology, cell.who());
+        assert_eq!(
+            of.writes.missed, 0,
+            "{name}: tokens catch every stale write"
+        );
+        assert_eq!(of.lost_checked.lost, 0, "{name}: checked updates are lost");
+        if cell.exclusive {
+            promised += of.faults;
+            assert_eq!(
+                of.faults_with_double_grants, 0,
+                "{name}: {:?}",
+                cell.broken_promises
+            );
+            assert_eq!(of.tokens_out_of_order(), 0, "{name}");
+        }
+    }
+    assert!(
+        promised > 500,
+        "{promised} faults say little of modes that promise exclusion"
+    );
 }
 
 const SUMMARY: &str = include_str!("data/failover-summary.json");

@@ -1,5 +1,7 @@
 //! The generated part of `docs/safety.md`: a table for readers who will never run the harness.
 
+mod sums;
+
 use std::fmt::Write as _;
 
 use super::model::{CellReport, FailoverReport};
@@ -39,7 +41,7 @@ pub fn with_table(page: &str, reports: &[FailoverReport]) -> Result<String, Stri
 }
 
 fn tables(reports: &[FailoverReport]) -> String {
-    let mut out = String::new();
+    let mut out = sums::table(reports);
     for (at, report) in reports.iter().enumerate() {
         if at > 0 {
             out.push('\n');
