@@ -391,7 +391,7 @@ fn a_page_begins_with_what_all_of_it_comes_to() {
     let (sums, _) = page.split_once("\nRun ").unwrap();
     let lines: Vec<_> = sums
         .lines()
-        .filter(|line| line.contains("| p") || line.contains("| q"))
+        .filter(|line| line.contains("imaries") || line.contains("orderly"))
         .collect();
     let begins = [
         "| plain | primaries of Sentinel killed | 400 | 100 | 250 (210–295) | 6,000 / 2 |",
