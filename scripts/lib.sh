@@ -324,9 +324,14 @@ ensure_server() {
             return 1
         fi
     fi
+    # Told before anything is built: what is no server would fail every cell of a run, each after its time.
+    local version
+    version=$("$SERVER" --version </dev/null 2>&1 | head -n 1) || true
+    [[ $version == *server* ]] ||
+        die "$SERVER is no redis-server or valkey-server: its --version says '$version'"
     # What is started from here on uses the same program.
     export LOCKTOPUS_SERVER_BIN=$SERVER
-    say "server program: $("$SERVER" --version)"
+    say "server program: $version"
 }
 
 # A library that gives a server process a clock that can be set. Debian and its kin have it as libfaketime.
