@@ -1,12 +1,12 @@
 //! Scripts with one rule broken are noticed by schedules of the shipped client, in which nothing is said of them as they are.
 //!
 //! These are mutants of `locktopus-model`. `LOCKTOPUS_SIM_MUTANT=words` tries all whose name contains the words, also those
-//! that were not seen to be noticed yet, and prints what was.
+//! that were not seen to be noticed yet, and prints what was; `LOCKTOPUS_SIM_SCHEDULES` in how many schedules.
 
 use locktopus_model::sim::{Kind as Modelled, mutants};
 use locktopus_sim::{Flaw, Focus, Kind, Plan, report, run};
 
-/// Schedules in which each must be noticed.
+/// Schedules in which each must be noticed, unless the environment says another number.
 const SCHEDULES: u64 = 1_000;
 
 /// Where each was seen last, which is tried before the others.
@@ -107,6 +107,9 @@ fn kinds(kind: Modelled) -> &'static [Kind] {
 #[test]
 fn mutants_of_scripts_are_noticed() {
     let only = std::env::var("LOCKTOPUS_SIM_MUTANT").unwrap_or_default();
+    let schedules = std::env::var("LOCKTOPUS_SIM_SCHEDULES").map_or(SCHEDULES, |number| {
+        number.parse().expect("LOCKTOPUS_SIM_SCHEDULES is a number")
+    });
     let all = mutants().into_iter();
     let all: Vec<_> = all
         .filter_map(|mutant| Some((mutant.name, mutant.config, mutant.config.patch?)))
@@ -132,7 +135,7 @@ fn mutants_of_scripts_are_noticed() {
                 mixed: config.strangers,
             };
             let seen = SEEN.iter().filter(|(seen, _)| seen == name);
-            let seeds = seen.map(|(_, seed)| *seed).chain(0..SCHEDULES);
+            let seeds = seen.map(|(_, seed)| *seed).chain(0..schedules);
             let noticed = { seeds }.find_map(|seed| {
                 let plan = Plan::about(seed, Some(focus));
                 let found = run(&plan, Some(Flaw::Script(*patch)), false).violations;
