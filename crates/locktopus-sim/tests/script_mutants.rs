@@ -75,7 +75,7 @@ const SEEN: &[(&str, u64)] = &[
     ),
     (
         "permits that come back are not handed on by one who wants more",
-        1559,
+        2113,
     ),
     ("the clock is read again", 1),
     ("the holder is told that somebody holds the lock", 0),
