@@ -46,7 +46,11 @@ impl Book {
                 && file.extension().is_some_and(|extension| extension == "svg");
             if link.image && is_drawing && text[link.range.clone()].starts_with("![") {
                 match repository.read(&file) {
-                    Ok(svg) => changed.replace_range(link.range, &figure(&svg, &link.text)),
+                    Ok(wide) => {
+                        let narrow = narrow(&file).and_then(|file| repository.read(&file).ok());
+                        let figure = figure(&wide, narrow.as_deref(), &link.text);
+                        changed.replace_range(link.range, &figure);
+                    }
                     Err(error) => wrong.push(error),
                 }
             } else if !self.has(&file) {
@@ -93,9 +97,28 @@ impl Book {
     }
 }
 
-/// A drawing as a part of the page, so that it has the colour of the text in every theme.
-fn figure(svg: &str, says: &str) -> String {
+/// Where the form of a drawing is, if it has one, that can be read on a telephone: `pictures/narrow/NAME.svg`.
+fn narrow(file: &Path) -> Option<PathBuf> {
+    Some(file.parent()?.join("narrow").join(file.file_name()?))
+}
+
+/// A drawing as a part of the page, so that it has the colour of the text in every theme. With a second form for narrow
+/// windows, the style of the book shows one of them.
+fn figure(wide: &str, narrow: Option<&str>, says: &str) -> String {
     let says = says.replace('"', "&quot;");
+    let drawing = match narrow {
+        None => inside(wide),
+        Some(narrow) => format!(
+            "<div class=\"wide\">\n{}\n</div>\n<div class=\"narrow\">\n{}\n</div>",
+            inside(wide),
+            inside(narrow)
+        ),
+    };
+    format!("<figure class=\"drawing\" role=\"img\" aria-label=\"{says}\">\n{drawing}\n</figure>")
+}
+
+/// A drawing as HTML.
+fn inside(svg: &str) -> String {
     let mut inside = svg;
     // The style of a drawing is for those who see it alone.
     let mut text = String::new();
@@ -109,8 +132,7 @@ fn figure(svg: &str, says: &str) -> String {
         .lines()
         .filter(|line| !line.trim().is_empty())
         .collect();
-    let drawing = lines.join("\n");
-    format!("<figure class=\"drawing\" role=\"img\" aria-label=\"{says}\">\n{drawing}\n</figure>")
+    lines.join("\n")
 }
 
 #[cfg(test)]
@@ -162,6 +184,18 @@ mod tests {
     fn drawings_have_no_style_of_their_own() {
         let svg = "<svg>\n<style>a</style>\n\n<g/>\n</svg>\n";
         let expected = "<figure class=\"drawing\" role=\"img\" aria-label=\"x\">\n<svg>\n<g/>\n</svg>\n</figure>";
-        assert_eq!(figure(svg, "x"), expected);
+        assert_eq!(figure(svg, None, "x"), expected);
+    }
+
+    #[test]
+    fn a_drawing_for_narrow_windows_stands_beside_the_wide_one() {
+        let both = figure("<svg>w</svg>", Some("<svg>n</svg>"), "x");
+        let expected = "<figure class=\"drawing\" role=\"img\" aria-label=\"x\">\n<div class=\"wide\">\n<svg>w</svg>\n</div>\n\
+                        <div class=\"narrow\">\n<svg>n</svg>\n</div>\n</figure>";
+        assert_eq!(both, expected);
+        let place = Path::new("docs/book/pictures/choose.svg");
+        let beside = narrow(place).unwrap();
+        assert_eq!(beside, Path::new("docs/book/pictures/narrow/choose.svg"));
+        assert!(Repository::this().read(&beside).is_ok(), "{beside:?}");
     }
 }

@@ -14,6 +14,7 @@ use crate::timing::LONG;
 
 /// A client on one lock. Its methods fail the case where a healthy store must answer.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Client {
     /// The backend.
     pub backend: DynBackend,

@@ -18,6 +18,7 @@ pub enum Verdict {
 
 /// A case that was run.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Outcome {
     /// Name and flavour of the case.
     pub name: String,

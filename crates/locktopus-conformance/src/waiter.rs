@@ -32,6 +32,7 @@ pub struct Waiter {
 
 /// How a waiter came to hold the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Handed {
     /// The first token of the grant, if there is one.
     pub token: Option<FencingToken>,

@@ -26,6 +26,7 @@ pub struct Sweep {
 const STUCK: Duration = Duration::from_secs(3600);
 
 /// A store, a misbehaving client of it, and locks on top; fresh for every cut.
+#[non_exhaustive]
 pub struct World {
     /// The locks under test.
     pub locks: Locktopus,

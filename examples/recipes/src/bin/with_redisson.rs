@@ -11,7 +11,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let client = Client::open(url)?;
     let mut store = client.get_multiplexed_async_connection().await?;
     for _ in 0..200 {
-        // `lock` for `getLock`, `fair_lock` for `getFairLock`, and so on: the README has the table.
+        // `lock` for `getLock`, `fair_lock` for `getFairLock`, and so on: docs/book/from/redisson.md has the table.
         let guard = locks.lock("orders").acquire().await?;
         let seen = store.get_int("orders:counter").await?.unwrap_or(0);
         tokio::time::sleep(Duration::from_millis(1)).await; // the work

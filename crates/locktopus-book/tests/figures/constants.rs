@@ -1,0 +1,177 @@
+//! Numbers of the book that are no measurements: defaults and limits, held against what the code has.
+
+use std::path::Path;
+use std::time::Duration;
+
+use locktopus::{CohortSettings, TokenRetention, ValidityMargin};
+use locktopus_book::Repository;
+
+/// The words of a page, and the line of a source that has the same number.
+const SAID: [(&str, &str, &str, &str); 14] = [
+    (
+        "docs/memory.md",
+        "at most 448 attempts of a process are under way at once",
+        "crates/locktopus-core/src/engine/holding/limits.rs",
+        "const AT_ONCE: usize = 448;",
+    ),
+    (
+        "docs/memory.md",
+        "64 more for each shard",
+        "crates/locktopus-core/src/engine/holding/limits.rs",
+        "const PER_SHARD: usize = 64;",
+    ),
+    (
+        "docs/memory.md",
+        "8 × 64 subscriptions",
+        "crates/locktopus-protocol/src/hub/joining.rs",
+        "const BATCH: usize = 64;",
+    ),
+    (
+        "docs/memory.md",
+        "8 × 64 subscriptions",
+        "crates/locktopus-protocol/src/hub/joining.rs",
+        "const BATCHES: usize = 8;",
+    ),
+    (
+        "docs/memory.md",
+        "a sample of a server with 100,000 keys or more",
+        "crates/locktopus-protocol/src/backend/diagnose/token_keys.rs",
+        "const MANY: u64 = 100_000;",
+    ),
+    (
+        "docs/book/leases.md",
+        "30 s is the default",
+        "crates/locktopus-core/src/engine/settings.rs",
+        "renewed_lease: Duration::from_secs(30),",
+    ),
+    (
+        "docs/book/choose.md",
+        "the watchdog renews it after a third | 30 s |",
+        "crates/locktopus-core/src/engine/settings.rs",
+        "renewed_lease: Duration::from_secs(30),",
+    ),
+    (
+        "docs/book/from/redisson.md",
+        "(../leases.md#a-lease-that-is-renewed), 30 s, renewed every 10 s",
+        "crates/locktopus-core/src/engine/settings.rs",
+        "renewed_lease: Duration::from_secs(30),",
+    ),
+    (
+        "docs/book/waiting.md",
+        "A waiter still looks by itself once a second",
+        "crates/locktopus-core/src/engine/settings.rs",
+        "heartbeat: Duration::from_secs(1),",
+    ),
+    (
+        "docs/book/waiting.md",
+        "after three heartbeats of silence",
+        "crates/locktopus-core/src/engine/acquisition/attempts.rs",
+        "self.heartbeat() * 3 + self.engine.call_timeout()",
+    ),
+    (
+        "docs/book/waiting.md",
+        "one hand-off in sixteen is left open",
+        "crates/locktopus-protocol/lua/part/fast_head.lua",
+        "turn, counts = now % 16 == 0, nil",
+    ),
+    (
+        "docs/book/waiting.md",
+        "for 20 ms, if somebody else listens",
+        "crates/locktopus-protocol/lua/part/queue.lua",
+        "local OPEN = 20",
+    ),
+    (
+        "docs/book/from/redisson.md",
+        "one hand-off in sixteen is left open",
+        "crates/locktopus-protocol/lua/part/fast_head.lua",
+        "turn, counts = now % 16 == 0, nil",
+    ),
+    (
+        "docs/book/from/redisson.md",
+        "for 20 ms to those who listen and are not ours",
+        "crates/locktopus-protocol/lua/part/queue.lua",
+        "local OPEN = 20",
+    ),
+];
+
+/// Text without its line breaks.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn read(path: &str) -> String {
+    let text = Repository::this().read(Path::new(path));
+    text.unwrap_or_else(|problem| panic!("{path}: {problem}"))
+}
+
+#[test]
+fn numbers_of_the_code_are_those_of_the_book() {
+    for (page, words, source, line) in SAID {
+        assert!(
+            flat(&read(page)).contains(words),
+            "{page} no longer says {words:?}; {source} has {line:?}"
+        );
+        assert!(
+            read(source).contains(line),
+            "{page} says {words:?}, but {source} no longer has {line:?}"
+        );
+    }
+}
+
+#[test]
+fn defaults_are_those_of_the_book() {
+    let cohort = CohortSettings::default();
+    let (turns, budget) = (cohort.turns, cohort.budget.as_millis());
+    let margin = ValidityMargin::default();
+    let lease = Duration::from_secs(30);
+    let speed = lease.as_millis() * u128::from(margin.drift_ppm) / 1_000_000;
+    let step = margin.clock_step.as_millis();
+    let rest = lease.as_millis() - margin.validity(lease).as_millis() - speed - step;
+    let percent = f64::from(margin.drift_ppm) / 10_000.0;
+    let believed = margin.validity(lease).as_secs_f64();
+    let TokenRetention::For(kept) = TokenRetention::default() else {
+        panic!("tokens are kept for ever");
+    };
+    assert_eq!(kept, Duration::from_secs(24 * 60 * 60), "a day");
+    for (page, words) in [
+        ("docs/book/waiting.md", format!("for at most {budget} ms or {turns} turns")),
+        ("docs/safety.md", format!("the {budget} ms for which it is passed on")),
+        (
+            "docs/book/leases.md",
+            format!(
+                "less {percent} % for clocks of different speed, {step} ms for a step of the server's clock, and {rest} ms. \
+                 Of a lease of 30 s a holder believes in {believed:.1} s"
+            ),
+        ),
+        ("docs/book/faq.md", format!("believes in {percent} % less than its lease")),
+        ("docs/memory.md", "after the last grant: a day unless asked otherwise".to_owned()),
+        ("docs/book/from/redisson.md", "kept for a day (`token_retention`)".to_owned()),
+    ] {
+        assert!(flat(&read(page)).contains(&words), "{page} does not say {words:?}");
+    }
+}
+
+/// `1.6 GB`, as docs/memory.md has it.
+fn size(bytes: f64) -> String {
+    match (bytes / 1e6, bytes / 1e9) {
+        (mega, _) if mega < 1_000.0 => format!("{mega:.0} MB"),
+        (_, giga) if giga < 10.0 => format!("{giga:.1} GB"),
+        (_, giga) => format!("{giga:.0} GB"),
+    }
+}
+
+/// The table of docs/memory.md for names that are used once is what its other figures come to.
+#[test]
+fn what_names_come_to_is_calculated() {
+    const MINUTES: [f64; 3] = [10.0, 60.0, 1_440.0];
+    let page = flat(&read("docs/memory.md"));
+    let (_, rest) = page.split_once("by `MEMORY USAGE`, ").expect("bytes");
+    let (bytes, _) = rest.split_once(" with its places").expect("bytes");
+    let bytes: f64 = bytes.parse().expect("a number");
+    assert!(page.contains(&format!("`requests per second × retention × {bytes}` bytes")));
+    for (shown, requests) in [("10", 10.0), ("100", 100.0), ("1,000", 1_000.0)] {
+        let [a, b, c] = MINUTES.map(|minutes| size(bytes * requests * minutes * 60.0));
+        let row = format!("| {shown} | {a} | {b} | {c} |");
+        assert!(page.contains(&row), "docs/memory.md has no {row:?}");
+    }
+}
