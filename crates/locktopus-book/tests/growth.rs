@@ -55,7 +55,9 @@ fn listed(list: &str) -> Result<BTreeMap<String, String>, String> {
             reason = Some(name.to_owned());
             continue;
         }
-        let reason = reason.clone().ok_or_else(|| format!("{line} has no reason"))?;
+        let reason = reason
+            .clone()
+            .ok_or_else(|| format!("{line} has no reason"))?;
         if let Some(other) = found.insert(line.to_owned(), reason) {
             return Err(format!("{line} stands there twice, once under {other:?}"));
         }
@@ -68,7 +70,9 @@ fn problems(exhaustive: &BTreeSet<String>, listed: &BTreeMap<String, String>) ->
     let unlisted = exhaustive
         .iter()
         .filter(|name| !listed.contains_key(*name))
-        .map(|name| format!("{name}: may it grow? Then #[non_exhaustive]; else a reason in {LIST}"));
+        .map(|name| {
+            format!("{name}: may it grow? Then #[non_exhaustive]; else a reason in {LIST}")
+        });
     let gone = listed
         .keys()
         .filter(|name| !exhaustive.contains(*name))
@@ -115,7 +119,11 @@ fn a_type_without_a_word_is_noticed() {
     assert!(problems[0].starts_with("a::Literal: may it grow?"));
     assert!(problems[1].starts_with("a::Gone in "));
 
-    for wrong in ["a::Open\n", "[because]\na::Open\n", "[answer]\na::Open\na::Open\n"] {
+    for wrong in [
+        "a::Open\n",
+        "[because]\na::Open\n",
+        "[answer]\na::Open\na::Open\n",
+    ] {
         assert!(listed(wrong).is_err(), "{wrong:?}");
     }
 }

@@ -243,7 +243,10 @@ async fn many_names_cost_what_the_page_says() {
     const PARTS: i64 = 10;
     let place = servers(TopologyKind::Standalone).await;
     let memory = async || {
-        let used = place.nodes()[0].info("memory", "used_memory").await.unwrap();
+        let used = place.nodes()[0]
+            .info("memory", "used_memory")
+            .await
+            .unwrap();
         used.unwrap().parse::<i64>().unwrap()
     };
     let before = memory().await;

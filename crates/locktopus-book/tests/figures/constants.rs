@@ -134,8 +134,14 @@ fn defaults_are_those_of_the_book() {
     };
     assert_eq!(kept, Duration::from_secs(24 * 60 * 60), "a day");
     for (page, words) in [
-        ("docs/book/waiting.md", format!("for at most {budget} ms or {turns} turns")),
-        ("docs/safety.md", format!("the {budget} ms for which it is passed on")),
+        (
+            "docs/book/waiting.md",
+            format!("for at most {budget} ms or {turns} turns"),
+        ),
+        (
+            "docs/safety.md",
+            format!("the {budget} ms for which it is passed on"),
+        ),
         (
             "docs/book/leases.md",
             format!(
@@ -143,11 +149,23 @@ fn defaults_are_those_of_the_book() {
                  Of a lease of 30 s a holder believes in {believed:.1} s"
             ),
         ),
-        ("docs/book/faq.md", format!("believes in {percent} % less than its lease")),
-        ("docs/memory.md", "after the last grant: a day unless asked otherwise".to_owned()),
-        ("docs/book/from/redisson.md", "kept for a day (`token_retention`)".to_owned()),
+        (
+            "docs/book/faq.md",
+            format!("believes in {percent} % less than its lease"),
+        ),
+        (
+            "docs/memory.md",
+            "after the last grant: a day unless asked otherwise".to_owned(),
+        ),
+        (
+            "docs/book/from/redisson.md",
+            "kept for a day (`token_retention`)".to_owned(),
+        ),
     ] {
-        assert!(flat(&read(page)).contains(&words), "{page} does not say {words:?}");
+        assert!(
+            flat(&read(page)).contains(&words),
+            "{page} does not say {words:?}"
+        );
     }
 }
 
@@ -168,7 +186,9 @@ fn what_names_come_to_is_calculated() {
     let (_, rest) = page.split_once("by `MEMORY USAGE`, ").expect("bytes");
     let (bytes, _) = rest.split_once(" with its places").expect("bytes");
     let bytes: f64 = bytes.parse().expect("a number");
-    assert!(page.contains(&format!("`requests per second × retention × {bytes}` bytes")));
+    assert!(page.contains(&format!(
+        "`requests per second × retention × {bytes}` bytes"
+    )));
     for (shown, requests) in [("10", 10.0), ("100", 100.0), ("1,000", 1_000.0)] {
         let [a, b, c] = MINUTES.map(|minutes| size(bytes * requests * minutes * 60.0));
         let row = format!("| {shown} | {a} | {b} | {c} |");
