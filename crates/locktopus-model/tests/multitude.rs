@@ -186,6 +186,30 @@ async fn a_place_is_found_in_a_long_line() {
     }
 }
 
+/// One look removes sixteen times 64 dead waiters, and leaves the others to the next.
+#[tokio::test(start_paused = true)]
+async fn a_thousand_dead_are_removed_by_one_look() {
+    for kind in [LockKind::Reentrant, LockKind::Write] {
+        let lock = Lock::of(kind.clone()).await;
+        let holder = kind.new_owner();
+        lock.take(&holder, MINUTE).await;
+        for _ in 0..1_100 {
+            lock.client.server().clock += 1;
+            lock.wait(&kind.new_owner(), MINUTE, MILLISECOND * 100)
+                .await;
+        }
+        lock.pass(MILLISECOND * 200);
+        let queue = Keys::of(&lock.target).names[2].clone();
+        for left in [76, 0] {
+            let released = lock.release(&holder).await;
+            assert_eq!(released, ReleaseOutcome::Released, "{kind:?}");
+            let in_line = command(&lock, &["ZCARD", &queue]).as_int();
+            assert_eq!(in_line, Some(left), "{kind:?}");
+            lock.take(&holder, MINUTE).await;
+        }
+    }
+}
+
 /// Another library's waiters who are gone do not keep ours from the lock, however many they are, once they were looked at often
 /// enough to be sure.
 #[tokio::test(start_paused = true)]
