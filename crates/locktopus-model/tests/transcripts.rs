@@ -4,7 +4,8 @@
 //! Nobody says here what is right: the other tests do. These say that nothing changed, to the last digit, and where it did
 //! a reader of the change sees from what to what. After a change of a script that is meant, `LOCKTOPUS_TRANSCRIPTS=write`
 //! writes down what comes of the same calls now. `LOCKTOPUS_TRANSCRIPTS=grow:FOLDER` adds courses that notice the mutants that
-//! `scripts/mutants --export FOLDER` put there; `LOCKTOPUS_TRANSCRIPTS_SEED`, `_POOL` and `_TRIES` make it try others, and more.
+//! `scripts/mutants --export FOLDER` put there; `LOCKTOPUS_TRANSCRIPTS_SEED`, `_POOL`,
+//! `_TRIES` and `_VARIATIONS` make it try others, and more.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 #[path = "transcripts_common/mod.rs"]
@@ -40,6 +41,7 @@ const VARIABLE: &str = "LOCKTOPUS_TRANSCRIPTS";
 const SEED: &str = "LOCKTOPUS_TRANSCRIPTS_SEED";
 const POOL: &str = "LOCKTOPUS_TRANSCRIPTS_POOL";
 const TRIES: &str = "LOCKTOPUS_TRANSCRIPTS_TRIES";
+const VARIATIONS: &str = "LOCKTOPUS_TRANSCRIPTS_VARIATIONS";
 
 fn source(script: &str) -> &'static str {
     let mut all = scripts::all();
@@ -53,8 +55,13 @@ fn scripts_do_what_is_written_down() {
         std::env::var(name).map_or(otherwise, |number| number.parse().expect(name))
     };
     if let Some(folder) = asked.strip_prefix("grow:") {
-        let tries = usize::try_from(number(TRIES, 500)).unwrap();
-        grow::grow(Path::new(folder), number(POOL, 12), tries, number(SEED, 1));
+        let effort = grow::Effort {
+            of_each: number(POOL, 12),
+            tries: usize::try_from(number(TRIES, 500)).unwrap(),
+            variations: usize::try_from(number(VARIATIONS, 300)).unwrap(),
+            seed: number(SEED, 1),
+        };
+        grow::grow(Path::new(folder), &effort);
         return;
     }
     let scripts = Scripts::new();

@@ -9,10 +9,13 @@ use locktopus_model::transcripts::course::{Course, Step};
 use locktopus_model::transcripts::play::{Scripts, parting, record};
 use locktopus_protocol::scripts;
 
-use super::{pool, scenes, twist, write, written};
+use super::vary::Known;
+use super::{crowds, pool, scenes, states, states_other, twist, write, written};
 
 /// So many planned courses of each kind for each random one of a script.
 const SCENES: u64 = 16;
+/// And so many states that are put together.
+const STATES: u64 = 64;
 
 /// A mutant, as `scripts/mutants --export` writes it: the first line of its file says what it is.
 struct Mutant {
@@ -36,9 +39,22 @@ fn read(file: &Path) -> Mutant {
     }
 }
 
-/// For each mutant in this folder, looks for a course that notices it, among those that are written down, and then among random
-/// ones: so many about each script, of which it tries so many that call a script with the mutant.
-pub(crate) fn grow(folder: &Path, of_each: u64, tries: usize, seed: u64) {
+/// How much is tried.
+pub(crate) struct Effort {
+    /// Random courses about each script.
+    pub(crate) of_each: u64,
+    /// Of these, so many for each mutant.
+    pub(crate) tries: usize,
+    /// So many variations of what is written down for each mutant.
+    pub(crate) variations: usize,
+    /// Chooses all of it.
+    pub(crate) seed: u64,
+}
+
+/// For each mutant in this folder, looks for a course that notices it, among those that are written down, among random
+/// ones that call a script with the mutant, and among variations of what is written down.
+pub(crate) fn grow(folder: &Path, effort: &Effort) {
+    let Effort { of_each, seed, .. } = *effort;
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -47,10 +63,14 @@ pub(crate) fn grow(folder: &Path, of_each: u64, tries: usize, seed: u64) {
     let shipped = Scripts::new();
     let mut corpus = written();
     let mut rng = Rng::new(seed);
-    let mut random = scenes::courses(of_each * SCENES, seed);
+    let mut random = states::courses(of_each * STATES, seed);
+    random.extend(states_other::courses(of_each * STATES, seed));
+    random.extend(scenes::courses(of_each * SCENES, seed));
+    random.extend(crowds::courses(of_each, seed));
     random
         .iter_mut()
         .for_each(|course| record(course, &shipped));
+    random.retain(is_sensible);
     for course in pool::courses(of_each, seed) {
         for twisted in [false, true, true] {
             let mut course = course.clone();
@@ -60,6 +80,10 @@ pub(crate) fn grow(folder: &Path, of_each: u64, tries: usize, seed: u64) {
             record(&mut course, &shipped);
             random.push(course);
         }
+    }
+    // Scripts are loaded as they are shipped.
+    for course in &corpus {
+        record(&mut course.clone(), &shipped);
     }
     let mut grown: BTreeSet<String> = BTreeSet::new();
     for course in uncalled(&corpus, &random) {
@@ -93,11 +117,24 @@ pub(crate) fn grow(folder: &Path, of_each: u64, tries: usize, seed: u64) {
             println!("known {what}");
         } else if let Some(course) = { random.iter() }
             .filter(about)
-            .take(tries)
+            .take(effort.tries)
             .find(|course| parting(course, &mutated).is_some())
+            .cloned()
+            .or_else(|| {
+                let courses: Vec<&Course> = corpus.iter().filter(about).collect();
+                let near: Vec<&Course> = courses.iter().copied().filter(near).collect();
+                varied(
+                    &courses,
+                    &near,
+                    effort.variations,
+                    &mut rng,
+                    &shipped,
+                    &mutated,
+                )
+            })
         {
             found += 1;
-            let course = shortest(course, &mutated, &shipped, &mutant.what);
+            let course = shortest(&course, &mutated, &shipped, &mutant.what);
             println!("found {what}");
             corpus.push(course);
             grown.insert(mutant.file.clone());
@@ -115,6 +152,56 @@ pub(crate) fn grow(folder: &Path, of_each: u64, tries: usize, seed: u64) {
         files.len(),
         corpus.len()
     );
+}
+
+/// A variation of these that notices a mutant, mostly of those that are near.
+fn varied(
+    courses: &[&Course],
+    near: &[&Course],
+    variations: usize,
+    rng: &mut Rng,
+    shipped: &Scripts,
+    mutated: &Scripts,
+) -> Option<Course> {
+    if courses.is_empty() {
+        return None;
+    }
+    let known = Known::new(courses);
+    (0..variations).find_map(|_| {
+        let of = if near.is_empty() || rng.permille(300) {
+            courses
+        } else {
+            near
+        };
+        let base = *rng.pick(of);
+        let mut course = known.vary(base, rng);
+        record(&mut course, shipped);
+        // What no script is asked says nothing about one.
+        (is_sensible(&course) && parting(&course, mutated).is_some()).then_some(course)
+    })
+}
+
+/// Whether every line says what came of a call, and none that a script or the model was asked for what it cannot do.
+fn is_sensible(course: &Course) -> bool {
+    const BEGINNINGS: [&str; 7] = [
+        "answers ",
+        "publishes ",
+        "spublishes ",
+        "keeps ",
+        "removes ",
+        "touches ",
+        "runs ",
+    ];
+    let sensible = |line: &String| {
+        BEGINNINGS
+            .iter()
+            .any(|beginning| line.starts_with(beginning))
+            && !line.starts_with("answers error of the script")
+    };
+    course
+        .steps
+        .iter()
+        .all(|(_, lines)| lines.iter().all(sensible))
 }
 
 /// For each text that no course calls a random one, up to its first call.

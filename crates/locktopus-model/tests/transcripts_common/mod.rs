@@ -1,9 +1,14 @@
 //! How transcripts are written, and made from random calls.
 
+mod crowds;
 pub(crate) mod grow;
 mod pool;
 mod scenes;
+mod states;
+mod states_fair;
+mod states_other;
 mod twist;
+mod vary;
 
 use std::collections::BTreeMap;
 

@@ -5,14 +5,14 @@ use locktopus_model::Rng;
 use locktopus_model::transcripts::course::{Course, Step};
 
 /// How a kind is asked for.
-struct Kind {
-    acquire: &'static str,
-    release: &'static str,
-    modes: &'static [&'static str],
-    keys: &'static [&'static str],
-    channel: &'static str,
+pub(super) struct Kind {
+    pub(super) acquire: &'static str,
+    pub(super) release: &'static str,
+    pub(super) modes: &'static [&'static str],
+    pub(super) keys: &'static [&'static str],
+    pub(super) channel: &'static str,
     /// What says of which kind a number is; empty if it has none.
-    number: &'static str,
+    pub(super) number: &'static str,
 }
 
 const LOCK: [&str; 4] = [
@@ -22,7 +22,7 @@ const LOCK: [&str; 4] = [
     "locktopus_waiters:{it}",
 ];
 
-const KINDS: [Kind; 7] = [
+pub(super) const KINDS: [Kind; 7] = [
     Kind {
         acquire: "lock_acquire",
         release: "lock_release",
@@ -110,7 +110,7 @@ const KINDS: [Kind; 7] = [
 ];
 
 const BEGIN: i64 = 1_760_000_000_123_456;
-const NATIVE: &str = "locktopus_native:{it}";
+pub(super) const NATIVE: &str = "locktopus_native:{it}";
 
 /// One who asks: always in the same words, as a process does.
 struct Person {
@@ -145,7 +145,7 @@ pub(super) fn courses(of_each: u64, seed: u64) -> Vec<Course> {
     courses
 }
 
-fn course(steps: Vec<(Step, Vec<String>)>) -> Course {
+pub(super) fn course(steps: Vec<(Step, Vec<String>)>) -> Course {
     Course {
         why: String::new(),
         advances: false,
@@ -153,7 +153,7 @@ fn course(steps: Vec<(Step, Vec<String>)>) -> Course {
     }
 }
 
-fn command(words: &[&str]) -> (Step, Vec<String>) {
+pub(super) fn command(words: &[&str]) -> (Step, Vec<String>) {
     let words = words.iter().map(|word| word.as_bytes().to_vec()).collect();
     (Step::Command(words), Vec::new())
 }
