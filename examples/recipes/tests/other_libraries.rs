@@ -5,6 +5,7 @@
 #![cfg(unix)]
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::process::Stdio;
 
 use locktopus_testbed::peers::redisson::jar_or_skip;
@@ -93,6 +94,10 @@ async fn python_with_redis() -> Result<Option<OsString>> {
         }
     }
     let reason = reason.unwrap_or_else(|| "no python3 has the package redis".to_owned());
-    eprintln!("SKIPPED, NOT PASSED: no redis-py: {reason}");
+    // Written past the test runner, which would hide it.
+    let _ = writeln!(
+        std::io::stderr(),
+        "SKIPPED, NOT PASSED: no redis-py: {reason}"
+    );
     Ok(None)
 }
