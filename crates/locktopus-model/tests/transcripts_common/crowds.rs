@@ -4,7 +4,7 @@
 use locktopus_model::Rng;
 use locktopus_model::transcripts::course::{Course, Step};
 
-use super::scenes::{KINDS, Kind, NATIVE, command, course};
+use super::scenes::{KINDS, Kind, NATIVE, command, course, late};
 
 const NOW: i64 = 1_760_000_000_123_440;
 const WAITERS: &str = "locktopus_waiters:{it}";
@@ -35,7 +35,7 @@ fn add(key: &str, members: &[(i64, String)]) -> (Step, Vec<String>) {
 
 fn crowd(kind: &'static Kind, rng: &mut Rng) -> Course {
     let publish = *rng.pick(&["PUBLISH", "PUBLISH", "SPUBLISH", "publish"]);
-    let mut steps = Vec::new();
+    let mut steps = vec![late(NOW)];
     steps.push((
         Step::Listen {
             sharded: publish == "SPUBLISH",

@@ -158,6 +158,18 @@ pub(super) fn command(words: &[&str]) -> (Step, Vec<String>) {
     (Step::Command(words), Vec::new())
 }
 
+/// From now on it is this late on the server, for commands before the first call of a script too.
+pub(super) fn late(clock: i64) -> (Step, Vec<String>) {
+    let step = Step::Call {
+        // Asked about no key it does nothing.
+        script: "classify".to_owned(),
+        clock,
+        keys: Vec::new(),
+        arguments: Vec::new(),
+    };
+    (step, Vec::new())
+}
+
 /// Somebody holds it, two wait, and something happens.
 fn waiting(kind: &'static Kind, rng: &mut Rng) -> Course {
     let publish = *rng.pick(&["PUBLISH", "PUBLISH", "SPUBLISH", "publish"]);

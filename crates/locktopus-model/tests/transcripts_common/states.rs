@@ -5,7 +5,7 @@ use locktopus_model::Rng;
 use locktopus_model::transcripts::course::{Course, Step};
 use locktopus_model::transcripts::play::REPLID;
 
-use super::scenes::{KINDS, Kind, NATIVE, command, course};
+use super::scenes::{KINDS, Kind, NATIVE, command, course, late};
 
 const BEGIN: i64 = 1_760_000_000_000_000;
 pub(super) const THEIRS: [&str; 2] = [
@@ -94,6 +94,7 @@ impl<'a> State<'a> {
     }
 
     fn course(mut self) -> Course {
+        self.steps.push(late(self.now));
         self.listeners();
         if self.rng.permille(850) {
             self.hold();

@@ -5,7 +5,7 @@ use locktopus_model::Rng;
 use locktopus_model::transcripts::course::{Course, Step};
 use locktopus_model::transcripts::play::REPLID;
 
-use super::scenes::{command, course};
+use super::scenes::{command, course, late};
 use super::states::THEIRS;
 
 const NOW: i64 = 1_760_000_000_123_440;
@@ -36,7 +36,7 @@ pub(super) fn courses(of_each: u64, seed: u64) -> Vec<Course> {
     let mut courses = Vec::new();
     for _ in 0..of_each {
         for about in [group, latch, permits, classified, guarded] {
-            let mut steps = Vec::new();
+            let mut steps = vec![late(NOW)];
             about(&mut steps, &mut rng);
             courses.push(course(steps));
         }
