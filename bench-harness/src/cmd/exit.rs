@@ -8,7 +8,7 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Done; for `compare` without `--fail-above`, whatever the comparison says.
     Ok = 0,
-    /// `compare --fail-above`: the second run fails the gate.
+    /// `compare --fail-above`: the second run fails the gate. `failover-judge`: another verdict than then.
     Regression = 1,
     /// The command line does not make sense; clap's own code.
     Usage = 2,
@@ -36,11 +36,11 @@ impl From<Exit> for ExitCode {
 /// The table of codes, shown below `--help`.
 pub const HELP: &str = "Exit codes:
   0  done
-  1  compare --fail-above: the second run is worse
+  1  compare --fail-above: the second run is worse; failover-judge: another verdict than then
   2  wrong usage
   3  an input file cannot be used
   4  a result cannot be written
-  5  two holders of one lock were found while measuring; failover: a lock broke a promise
-  6  a measurement failed, or is empty; failover: a cell was not run to its end
+  5  two holders of one lock were found while measuring; failover, failover-judge: a lock broke a promise
+  6  a measurement failed, or is empty; failover: a cell was not run to its end; failover-judge: nothing was granted
   7  targets --check: the page is not what its summary gives
   8  targets: a target was not met, or not measured; soak: a limit was not kept";

@@ -1,12 +1,24 @@
 //! `failover-judge`: judges kept histories again.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use locktopus_history::Verdict;
 
 use super::CommandError;
 use crate::cmd::exit::Exit;
-use crate::failover::run::kept::{self, Kept};
+use crate::failover::run::kept::{self, Kept, KeptError};
+use crate::shared::completeness::Evidence;
+
+/// What kept a folder from passing, the worst first: of several folders the worst is what the process returns.
+const WORST_FIRST: [Exit; 4] = [
+    Exit::Overlap,
+    Exit::Input,
+    Exit::Measurement,
+    Exit::Regression,
+];
+const FAILED: &str = "failed";
 
 /// Arguments of `failover-judge`.
 #[derive(Debug, Args)]
@@ -16,49 +28,125 @@ pub struct FailoverJudgeArgs {
     folders: Vec<PathBuf>,
 }
 
-/// Runs the subcommand.
+/// Runs the subcommand. A folder that cannot be judged keeps none of the others from it.
 ///
 /// # Errors
 ///
-/// [`CommandError`].
+/// [`CommandError`] if what was found cannot be written.
 pub fn run(args: &FailoverJudgeArgs) -> Result<Exit, CommandError> {
-    let mut exit = Exit::Ok;
+    let mut exits = Vec::new();
     for folder in &args.folders {
-        let cell = Kept::read(folder)?;
-        let verdict = cell.judge(folder)?;
-        let mut text = format!(
-            "{} (seed {}): {} attempts, {} granted\n",
-            cell.cell, cell.seed, verdict.facts.attempts, verdict.facts.granted
-        );
-        for judgement in &verdict.judgements {
-            let name = judgement.property.to_string();
-            let (outcome, why) = match cell.excused.get(&name) {
-                _ if kept::is_from_elsewhere(judgement.property) => (
-                    cell.outcomes
-                        .get(&name)
-                        .map_or("not judged", String::as_str),
-                    "then; servers and data are in no history".to_owned(),
-                ),
-                Some(why) => (
-                    kept::word(judgement.outcome),
-                    format!("not required: {why}"),
-                ),
-                None => {
-                    let (found, of) = (judgement.violations, judgement.checked);
-                    (kept::word(judgement.outcome), format!("{found} of {of}"))
-                }
-            };
-            text.push_str(&format!("  {outcome:<10} {name}, {why}\n"));
-        }
-        super::print(&text)?;
-        for difference in cell.different(&verdict) {
-            eprintln!("another verdict than then: {difference}");
-            exit = Exit::Regression;
-        }
-        for promise in cell.broken(&verdict) {
-            eprintln!("FAILED: a promise was not kept: {promise}");
-            exit = Exit::Overlap;
+        match judge(folder) {
+            Ok(of_folder) => exits.extend(of_folder),
+            Err(CommandError::Kept(error)) => {
+                eprintln!("FAILED: {error}");
+                exits.push(Exit::Input);
+            }
+            Err(other) => return Err(other),
         }
     }
-    Ok(exit)
+    let worst = WORST_FIRST.into_iter().find(|exit| exits.contains(exit));
+    Ok(worst.unwrap_or(Exit::Ok))
+}
+
+/// Judges one cell, and returns what keeps it from passing.
+fn judge(folder: &Path) -> Result<Vec<Exit>, CommandError> {
+    let cell = read(folder)?;
+    let verdict = cell.judge(folder)?;
+    super::print(&text(&cell, &verdict))?;
+    let name = folder.display();
+    let mut exits = Vec::new();
+    for difference in cell
+        .different(&verdict)
+        .into_iter()
+        .chain(unsaid(&cell, &verdict))
+    {
+        eprintln!("FAILED: {name}: another verdict than then: {difference}");
+        exits.push(Exit::Regression);
+    }
+    let evidence = Evidence {
+        granted: verdict.facts.granted > 0,
+        done: None,
+        errors: &BTreeMap::new(),
+        is_expected: |_: &str| false,
+    };
+    for problem in evidence.problems() {
+        eprintln!("FAILED: {name}: {problem}");
+        exits.push(Exit::Measurement);
+    }
+    for promise in cell
+        .broken(&verdict)
+        .into_iter()
+        .chain(broken_then(&cell, &verdict))
+    {
+        eprintln!("FAILED: {name}: a promise was not kept: {promise}");
+        exits.push(Exit::Overlap);
+    }
+    Ok(exits)
+}
+
+/// What a folder says, or what is wrong with it in words that tell which folders are meant.
+fn read(folder: &Path) -> Result<Kept, KeptError> {
+    let problem = |problem: &str| KeptError {
+        path: folder.to_owned(),
+        problem: problem.to_owned(),
+    };
+    if !folder.is_dir() {
+        return Err(problem("there is no such folder"));
+    }
+    if !folder.join(kept::FILE).exists() {
+        return Err(problem(
+            "no cell.json in it; pass the folders of cells that `failover --keep-histories` left, as histories/RUN/cell-0",
+        ));
+    }
+    Kept::read(folder)
+}
+
+fn text(cell: &Kept, verdict: &Verdict) -> String {
+    let mut text = format!(
+        "{} (seed {}): {} attempts, {} granted\n",
+        cell.cell, cell.seed, verdict.facts.attempts, verdict.facts.granted
+    );
+    for judgement in &verdict.judgements {
+        let name = judgement.property.to_string();
+        let (outcome, why) = match cell.excused.get(&name) {
+            _ if kept::is_from_elsewhere(judgement.property) => (
+                cell.outcomes
+                    .get(&name)
+                    .map_or("not judged", String::as_str),
+                "then; servers and data are in no history".to_owned(),
+            ),
+            Some(why) => (
+                kept::word(judgement.outcome),
+                format!("not required: {why}"),
+            ),
+            None => {
+                let (found, of) = (judgement.violations, judgement.checked);
+                (kept::word(judgement.outcome), format!("{found} of {of}"))
+            }
+        };
+        text.push_str(&format!("  {outcome:<10} {name}, {why}\n"));
+    }
+    text
+}
+
+/// Properties of which `cell.json` does not say what was found, so that nothing could differ.
+fn unsaid<'a>(cell: &'a Kept, verdict: &'a Verdict) -> impl Iterator<Item = String> + 'a {
+    let judgements = verdict.judgements.iter();
+    judgements.filter_map(|judgement| {
+        let name = judgement.property.to_string();
+        let now = kept::word(judgement.outcome);
+        (!cell.outcomes.contains_key(&name)).then(|| format!("{name}: nothing then, {now} now"))
+    })
+}
+
+/// What was broken then, is required, and is in no history.
+fn broken_then<'a>(cell: &'a Kept, verdict: &'a Verdict) -> impl Iterator<Item = String> + 'a {
+    let judgements = verdict.judgements.iter();
+    let elsewhere = judgements.filter(|judgement| kept::is_from_elsewhere(judgement.property));
+    elsewhere.filter_map(|judgement| {
+        let name = judgement.property.to_string();
+        let failed = cell.outcomes.get(&name).map(String::as_str) == Some(FAILED);
+        (failed && !cell.excused.contains_key(&name)).then(|| format!("{name}, as was found then"))
+    })
 }

@@ -1,0 +1,323 @@
+//! `failover-judge`: kept histories are judged again, and whatever keeps one from passing has a word and an exit code of its own.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bench_harness::failover::run::kept::{self, Kept};
+use common::{directory, told};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use locktopus_history::{
+    Checker, Event, Grant, History, Mode, Options, Property, Record, ReleaseOutcome,
+};
+
+const OK: Option<i32> = Some(0);
+const ANOTHER_VERDICT: Option<i32> = Some(1);
+const USAGE: Option<i32> = Some(2);
+const INPUT: Option<i32> = Some(3);
+const BROKEN: Option<i32> = Some(5);
+const NOTHING: Option<i32> = Some(6);
+
+const MS: u64 = 1_000_000;
+const HISTORY: &str = "deployment-0/process-0.jsonl.gz";
+
+/// A holder from the first instant to the second, in milliseconds, whose lease is over at the third.
+fn holder(worker: u32, token: u64, [from, to, until]: [u64; 3]) -> Vec<Record> {
+    let attempt = 0;
+    let grant = Grant {
+        token: Some(token),
+        valid_until: until * MS,
+        mode: Mode::Exclusive,
+        safety: "plain".to_owned(),
+    };
+    let outcome = ReleaseOutcome::Ok;
+    let lock = "a".to_owned();
+    let holder = None;
+    let events = [
+        (
+            from - 5,
+            Event::Started {
+                attempt,
+                lock,
+                holder,
+            },
+        ),
+        (from, Event::Granted { attempt, grant }),
+        (from + 1, Event::UseStarted { attempt }),
+        (to - 1, Event::UseEnded { attempt }),
+        (to, Event::ReleaseStarted { attempt }),
+        (to + 1, Event::ReleaseEnded { attempt, outcome }),
+        (to + 1, Event::Closed),
+    ];
+    let record = |(at, event): (u64, Event)| Record {
+        at: at * MS,
+        worker,
+        event,
+    };
+    events.into_iter().map(record).collect()
+}
+
+/// Two holders, one after the other.
+fn good() -> Vec<Record> {
+    let first = holder(1, 1, [10, 20, 100]);
+    [first, holder(2, 2, [30, 40, 120])].concat()
+}
+
+/// Two holders at once: the second lease begins while the first goes on.
+fn overlapping() -> Vec<Record> {
+    let first = holder(1, 1, [10, 50, 100]);
+    [first, holder(2, 2, [30, 40, 120])].concat()
+}
+
+/// What a judge is told of a cell with such a history, in which nothing was found.
+fn kept(records: &[Record]) -> Kept {
+    let limit = Duration::from_millis(100);
+    let mut kept = Kept {
+        cell: "restart on standalone, plain via redis-rs".to_owned(),
+        seed: 7,
+        exclusive: true,
+        use_limit: limit,
+        lateness_limit: Some(limit),
+        outage_limit: Some(limit),
+        stalled_waiter: limit,
+        order_recovery: None,
+        excused: BTreeMap::new(),
+        outcomes: BTreeMap::new(),
+        histories: vec![HISTORY.into()],
+    };
+    let options: Options = kept.options();
+    let history = History::from_records(records.to_vec());
+    for judgement in Checker::new().options(options).check(&history).judgements {
+        let (name, outcome) = (judgement.property, kept::word(judgement.outcome));
+        kept.outcomes.insert(name.to_string(), outcome.to_owned());
+    }
+    for name in [Property::Leftovers, Property::LostUpdates] {
+        let passed = "passed".to_owned();
+        kept.outcomes.insert(name.to_string(), passed);
+    }
+    kept
+}
+
+/// A folder as `failover --keep-histories` leaves it.
+fn folder(name: &str, kept: &Kept, records: &[Record]) -> PathBuf {
+    let folder = directory(&format!("judged-{name}"));
+    let packed = folder.join(HISTORY);
+    std::fs::create_dir_all(packed.parent().unwrap()).unwrap();
+    let mut packing = GzEncoder::new(File::create(&packed).unwrap(), Compression::default());
+    // As one process writes it down.
+    let mut records: Vec<_> = records.iter().collect();
+    records.sort_by_key(|record| record.at);
+    for record in records {
+        serde_json::to_writer(&mut packing, record).unwrap();
+        packing.write_all(b"\n").unwrap();
+    }
+    packing.finish().unwrap();
+    let text = serde_json::to_string_pretty(kept).unwrap();
+    std::fs::write(folder.join(kept::FILE), text).unwrap();
+    folder
+}
+
+/// The same, with what was found of the history, and something changed in what is told of it.
+fn changed(name: &str, records: &[Record], change: impl FnOnce(&mut Kept)) -> PathBuf {
+    let mut kept = kept(records);
+    change(&mut kept);
+    folder(name, &kept, records)
+}
+
+/// How it ended, and what it said on standard error.
+fn judge(folders: &[&Path]) -> (Option<i32>, String) {
+    let mut command = common::bench(&["failover-judge"]);
+    let output = common::ran(command.args(folders));
+    (output.status.code(), told(&output))
+}
+
+/// Ends with this code after these words.
+fn ends(folder: &Path, code: Option<i32>, words: &[&str]) {
+    let (found, said) = judge(&[folder]);
+    assert_eq!(found, code, "{said}");
+    for word in words {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    let problems = said.lines().filter(|line| line.starts_with("FAILED: "));
+    assert_eq!(problems.count(), usize::from(code != OK), "{said}");
+}
+
+#[test]
+fn what_was_found_then_is_found_again() {
+    let folder = changed("good", &good(), |_| ());
+    let output = common::ran(common::bench(&["failover-judge"]).arg(&folder));
+    assert_eq!(output.status.code(), OK, "{}", told(&output));
+    assert_eq!(told(&output), "");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let head = "restart on standalone, plain via redis-rs (seed 7): 2 attempts, 2 granted";
+    assert!(said.starts_with(head), "{said}");
+    assert_eq!(said.lines().count(), 1 + Property::ALL.len(), "{said}");
+}
+
+#[test]
+fn a_broken_promise_fails_unless_it_is_not_required() {
+    let exclusion = [Property::ValidityOverlap, Property::UseOverlap];
+    let name = |property: Property| property.to_string();
+    // One of the two is left out, so that one line is about the other.
+    for (property, other) in [(0, 1), (1, 0)] {
+        let (property, other) = (exclusion[property], exclusion[other]);
+        let reason = "forgotten".to_owned();
+        let folder = changed("overlapping", &overlapping(), |kept| {
+            kept.excused.insert(name(other), reason);
+        });
+        let promise = format!("a promise was not kept: {property}: 1 pairs");
+        ends(&folder, BROKEN, &[&promise]);
+    }
+    let folder = changed("excused", &overlapping(), |kept| {
+        let excused = exclusion.map(|property| (name(property), "forgotten".to_owned()));
+        kept.excused.extend(excused);
+    });
+    ends(&folder, OK, &[]);
+}
+
+/// What servers and data had at the end is in no history: what was found then counts.
+#[test]
+fn what_was_left_then_is_no_less_broken_now() {
+    let leave = |kept: &mut Kept| {
+        let name = Property::Leftovers.to_string();
+        kept.outcomes.insert(name, "failed".to_owned());
+    };
+    let folder = changed("left", &good(), leave);
+    let promise = "a promise was not kept: leftovers, as was found then";
+    ends(&folder, BROKEN, &[promise]);
+    let folder = changed("left-excused", &good(), |kept| {
+        leave(kept);
+        let name = Property::Leftovers.to_string();
+        kept.excused.insert(name, "on purpose".to_owned());
+    });
+    ends(&folder, OK, &[]);
+}
+
+#[test]
+fn another_verdict_than_then_fails() {
+    let name = Property::GoodWrites.to_string();
+    let folder = changed("other", &good(), |kept| {
+        kept.outcomes.insert(name.clone(), "passed".to_owned());
+    });
+    let words = "another verdict than then: good writes: passed then, not judged now";
+    ends(&folder, ANOTHER_VERDICT, &[words]);
+    // Where nothing is said nothing could differ, which is no reason to pass.
+    for property in [Property::Outage, Property::Leftovers] {
+        let folder = changed("unsaid", &good(), |kept| {
+            kept.outcomes.remove(&property.to_string());
+        });
+        let words = format!("another verdict than then: {property}: nothing then");
+        ends(&folder, ANOTHER_VERDICT, &[&words]);
+    }
+}
+
+#[test]
+fn a_cell_that_granted_nothing_fails() {
+    let mut asked = good();
+    asked.retain(|record| matches!(record.event, Event::Started { .. }));
+    let folder = changed("no-grants", &asked, |_| ());
+    ends(&folder, NOTHING, &["nothing was granted"]);
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    assert_eq!(judge(&[]).0, USAGE);
+    let nowhere = directory("judged-nowhere").join("cell-0");
+    ends(&nowhere, INPUT, &["cell-0: there is no such folder"]);
+    let empty = directory("judged-empty");
+    ends(
+        &empty,
+        INPUT,
+        &["judged-empty: no cell.json in it", "cell-0"],
+    );
+    let nothing = changed("nothing", &good(), |kept| kept.histories.clear());
+    ends(&nothing, INPUT, &["judged-nothing: no history was kept"]);
+    let blank = folder("blank", &kept(&good()), &[]);
+    ends(&blank, INPUT, &["judged-blank: the histories are empty"]);
+    let lost = changed("lost", &good(), |_| ());
+    std::fs::remove_file(lost.join(HISTORY)).unwrap();
+    ends(&lost, INPUT, &["process-0.jsonl.gz: No such file"]);
+}
+
+/// Wherever the end of a compressed file is missing, nothing of it is judged.
+#[test]
+fn what_is_damaged_is_named() {
+    let cut = changed("cut", &good(), |_| ());
+    let whole = std::fs::read(cut.join(HISTORY)).unwrap();
+    for length in [0, 5, whole.len() / 2, whole.len() - 1] {
+        std::fs::write(cut.join(HISTORY), &whole[..length]).unwrap();
+        ends(&cut, INPUT, &["process-0.jsonl.gz: "]);
+    }
+    let mut other = whole;
+    let middle = other.len() / 2;
+    other[middle] ^= 0xff;
+    std::fs::write(cut.join(HISTORY), &other).unwrap();
+    ends(&cut, INPUT, &["process-0.jsonl.gz: "]);
+
+    let odd = changed("odd", &good(), |_| ());
+    let path = odd.join(kept::FILE);
+    let text = std::fs::read_to_string(&path).unwrap();
+    for (from, to, named) in [
+        ("\"seed\": 7", "\"sead\": 7", "sead"),
+        ("\"exclusive\": true,", "", "exclusive"),
+        ("\"100ms\"", "\"2 moons\"", "cell.json"),
+        ("\n}", "", "EOF"),
+    ] {
+        assert!(text.contains(from), "{from}: {text}");
+        std::fs::write(&path, text.replace(from, to)).unwrap();
+        ends(&odd, INPUT, &["cell.json: ", named]);
+    }
+}
+
+/// A line that is no record makes the history one that cannot be: no lock is to blame, and no such history passes.
+#[test]
+fn a_line_that_is_no_record_is_no_history() {
+    let folder = changed("no-record", &good(), |_| ());
+    let mut packing = GzEncoder::new(
+        File::create(folder.join(HISTORY)).unwrap(),
+        Compression::default(),
+    );
+    packing.write_all(b"{\"at\": 1}\n").unwrap();
+    for record in good() {
+        serde_json::to_writer(&mut packing, &record).unwrap();
+        packing.write_all(b"\n").unwrap();
+    }
+    packing.finish().unwrap();
+    let (code, said) = judge(&[&folder]);
+    assert_eq!(code, BROKEN, "{said}");
+    assert!(
+        said.contains("history: passed then, failed now") && said.contains("line 1: missing field"),
+        "{said}"
+    );
+}
+
+/// All are judged, whatever is wrong with one of them, and the worst is what counts.
+#[test]
+fn the_worst_of_several_folders_counts() {
+    let fine = changed("several-fine", &good(), |_| ());
+    let broken = changed("several-broken", &overlapping(), |_| ());
+    let other = changed("several-other", &good(), |kept| kept.outcomes.clear());
+    let nowhere = fine.join("cell-9");
+    for (folders, code) in [
+        (vec![&fine, &other, &fine], ANOTHER_VERDICT),
+        (vec![&nowhere, &other], INPUT),
+        (vec![&broken, &nowhere, &other, &fine], BROKEN),
+        (vec![&nowhere, &broken], BROKEN),
+    ] {
+        let folders: Vec<_> = folders.into_iter().map(PathBuf::as_path).collect();
+        let (found, said) = judge(&folders);
+        assert_eq!(found, code, "{said}");
+        let named = |folder: &&Path| said.contains(&format!("FAILED: {}", folder.display()));
+        let unnamed: Vec<_> = folders.iter().filter(|folder| !named(folder)).collect();
+        assert!(
+            unnamed.iter().all(|folder| **folder == fine.as_path()),
+            "{said}"
+        );
+    }
+}
