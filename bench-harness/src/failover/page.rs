@@ -126,6 +126,9 @@ fn table(out: &mut String, report: &FailoverReport) {
         let name = format!("{} on {}, {}", cell.scenario, cell.topology, cell.who());
         problems.extend(missing.map(|problem| format!("{name}: {problem}")));
     }
+    // Whatever came of the others, these have no row.
+    let not_run = report.failed.iter();
+    problems.extend(not_run.map(|failed| format!("{}: not run: {}", failed.what, failed.why)));
     list(out, "Not as promised, or not to the end:", problems);
 }
 

@@ -1,0 +1,121 @@
+//! No report of faults is silent about what was not judged, not done or not kept: on a terminal, as HTML, and on the page.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+use bench_harness::failover::model::FailoverReport;
+use bench_harness::failover::page;
+use bench_harness::failover::plan::Subject;
+use bench_harness::failover::report::{html, terminal};
+use bench_harness::shared::render::table::Style;
+
+const SUMMARY: &str = include_str!("data/failover-summary.json");
+
+/// A run in which nothing is missing.
+fn complete() -> FailoverReport {
+    let mut report: FailoverReport = serde_json::from_str(SUMMARY).unwrap();
+    for cell in &mut report.cells {
+        cell.trouble.clear();
+        cell.errors.clear();
+        cell.broken_promises.clear();
+        cell.planned_faults = cell.figures.faults;
+    }
+    report
+}
+
+/// The report in every form, each with its name; lines that were wrapped are put together again.
+fn forms(report: &FailoverReport) -> [(&'static str, String); 3] {
+    let style = Style {
+        width: 250,
+        colour: false,
+    };
+    let html = html::render(report).unwrap();
+    // What is embedded for machines is not what a reader sees.
+    let data = html.find("<script type=\"application/json\"").unwrap();
+    let end = data + html[data..].find("</script>").unwrap();
+    let markers = format!("{}\n{}", page::BEGIN, page::END);
+    let page = page::with_table(&markers, std::slice::from_ref(report)).unwrap();
+    [
+        ("terminal", terminal::render(report, style)),
+        ("HTML", format!("{}{}", &html[..data], &html[end..])),
+        ("page", page),
+    ]
+}
+
+/// Every form says each of these words after the change, and none did before.
+fn told(change: impl FnOnce(&mut FailoverReport), words: &[&str]) {
+    let before = forms(&complete());
+    let mut report = complete();
+    change(&mut report);
+    for ((form, now), (_, before)) in forms(&report).iter().zip(&before) {
+        for word in words {
+            assert!(!before.contains(word), "{form} always says {word}");
+            assert!(now.contains(word), "{form}, {word}:\n{now}");
+        }
+    }
+}
+
+#[test]
+fn properties_that_were_not_judged() {
+    told(
+        |report| report.cells[0].not_required = vec!["use: servers forgot locks".to_owned()],
+        &["use (1): servers forgot locks"],
+    );
+}
+
+#[test]
+fn shares_of_too_few_updates() {
+    told(
+        |report| report.cells[0].figures.lost_unchecked.done = 29,
+        &["redis-rs: 29 updates"],
+    );
+    let mut report = complete();
+    let row = "| kill-primary | sentinel | plain | redis-rs |";
+    let rows = |report: &FailoverReport| forms(report)[2].1.matches(row).count();
+    assert_eq!(rows(&report), 1);
+    report.cells[0].figures.lost_unchecked.done = 29;
+    assert_eq!(rows(&report), 0);
+}
+
+#[test]
+fn promises_that_were_not_kept() {
+    let broken = "validity: 3 pairs of holders valid at once";
+    told(
+        |report| report.cells[0].broken_promises = vec![broken.to_owned()],
+        &[broken],
+    );
+}
+
+#[test]
+fn cells_that_stopped_early_or_did_less_than_was_planned() {
+    let stopped = "stopped after 1 of 2 faults";
+    told(
+        |report| report.cells[0].trouble = vec![stopped.to_owned()],
+        &[stopped],
+    );
+    told(
+        |report| report.cells[0].planned_faults += 1,
+        &["faults were done"],
+    );
+}
+
+#[test]
+fn cells_that_were_not_run_at_all() {
+    told(
+        |report| report.fail("restart on standalone", "a worker process failed"),
+        &["restart on standalone", "a worker process failed"],
+    );
+    told(
+        |report| report.skip("step-clock on standalone", "libfaketime"),
+        &["step-clock on standalone", "libfaketime"],
+    );
+}
+
+#[test]
+fn locks_that_are_broken_on_purpose_and_were_not_caught() {
+    told(
+        |report| {
+            report.cells[0].subject = Subject::BrokenRelease;
+            report.cells[0].caught.clear();
+        },
+        &["a lock that is broken on purpose was not caught"],
+    );
+}
