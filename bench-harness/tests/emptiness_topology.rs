@@ -3,11 +3,10 @@
 mod common;
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Command, Output, Stdio};
 
 use bench_harness::failover::model;
-use common::{directory, told};
+use common::{address, asked, directory, settings, started, told};
 use locktopus_testbed::topology::{self, Knobs, ProviderKind, Spec, TopologyKind};
 
 const MEASUREMENT: Option<i32> = Some(6);
@@ -48,52 +47,59 @@ fn servers_that_do_not_start_fail_the_run() {
     );
 }
 
-#[tokio::test]
-async fn a_worker_that_dies_fails_the_run() {
+#[test]
+fn a_worker_that_dies_fails_the_run() {
     let out = directory("dead-worker");
-    let mut harness = bench(&RESTART, &out)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
-    let worker = worker_of(&mut harness).await;
-    // By its number, which nobody else has while its parent, the harness, has not waited for it.
-    let killed = Command::new("kill")
-        .args(["-9", &worker.to_string()])
-        .status();
-    assert!(killed.expect("kill is there").success());
-    let output = tokio::task::spawn_blocking(|| harness.wait_with_output());
-    let output = output.await.unwrap().expect("it ends");
+    let mut harness = spawned(bench(&RESTART, &out));
+    let worker = started(&mut harness, "failover-worker", 1)[0];
+    let output = ended_without(worker, harness);
     assert_eq!(output.status.code(), MEASUREMENT, "{}", told(&output));
     let report = model::read(&out.join("report.json")).unwrap();
     assert!(report.skipped.is_empty(), "{:?}", report.skipped);
     assert!(!bench_harness::failover::completeness::missing(&report).is_empty());
 }
 
-/// The number of a worker process that has begun to write down what it does.
-async fn worker_of(harness: &mut Child) -> u32 {
-    let children = format!("/proc/{0}/task/{0}/children", harness.id());
-    let deadline = Instant::now() + Duration::from_secs(120);
-    loop {
-        // Threads of the runtime may have started it, so every one is asked.
-        let threads = std::fs::read_dir(format!("/proc/{}/task", harness.id())).expect("it runs");
-        for thread in threads.flatten() {
-            let started =
-                std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-            for child in started.split_whitespace() {
-                let line = std::fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
-                if line.windows(15).any(|part| part == b"failover-worker") {
-                    return child.parse().expect("a process number");
-                }
-            }
-        }
-        assert!(
-            harness.try_wait().expect("a child").is_none(),
-            "it ended: {children}"
-        );
-        assert!(Instant::now() < deadline, "it started no worker");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+/// What the others measured meanwhile is no measurement of the cell.
+#[test]
+fn a_worker_that_dies_fails_the_measurement() {
+    let out = directory("dead-measurer");
+    let arguments = [
+        &["run", "--smoke", "--provider", "plain"][..],
+        &["--scenario", "hot-lock", "--topology", "standalone"],
+        &["--strategy", "locktopus", "--client", "redis-rs"],
+        &["--kind", "lock", "--workers", "4", "--processes", "2"],
+        &["--duration", "10s"],
+    ];
+    let mut harness = spawned(bench(&arguments.concat(), &out));
+    let workers = started(&mut harness, "worker", 2);
+    let server = address(&settings(&mut harness, 1)[0]);
+    // Only workers run scripts, and they are told when to begin.
+    common::until("a hundred scripts", || {
+        let statistics = asked(&server, "INFO commandstats");
+        let calls = statistics.split("cmdstat_evalsha:calls=").nth(1);
+        let calls = calls.and_then(|rest| rest.split(',').next()?.parse().ok());
+        calls.unwrap_or(0) >= 100
+    });
+    let output = ended_without(workers[1], harness);
+    let said = told(&output);
+    assert_eq!(output.status.code(), MEASUREMENT, "{said}");
+    assert!(said.contains("a worker ended without a word"), "{said}");
+    assert!(said.contains("hot-lock"), "which cell: {said}");
+}
+
+fn spawned(mut command: Command) -> Child {
+    let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    piped.spawn().expect("the binary starts")
+}
+
+/// How the harness ends when this process of it is killed.
+fn ended_without(worker: u32, harness: Child) -> Output {
+    // By its number, which nobody else has while its parent, the harness, has not waited for it.
+    let killed = Command::new("kill")
+        .args(["-9", &worker.to_string()])
+        .status();
+    assert!(killed.expect("kill is there").success());
+    harness.wait_with_output().expect("it ends")
 }
 
 #[tokio::test]

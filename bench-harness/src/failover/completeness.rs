@@ -47,6 +47,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::failover::plan::Verb;
 
     fn data(name: &str) -> String {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -87,7 +88,51 @@ mod tests {
             report.cells[0].errors.insert("other".to_owned(), 2);
         });
         assert!(odd.contains("2 times \"other\""), "{odd}");
+        let uncaught = said(|report| {
+            report.cells[0].subject = Subject::BrokenRelease;
+            report.cells[0].caught.clear();
+        });
+        assert!(
+            uncaught.ends_with("on purpose was not caught"),
+            "{uncaught}"
+        );
         let stopped = said(|report| report.cells[0].trouble.push("stopped".to_owned()));
         assert!(stopped.ends_with("stopped"), "{stopped}");
+    }
+
+    /// Servers that are away, or do not answer in time, explain what comes of that, and nothing else.
+    #[test]
+    fn errors_are_expected_where_the_fault_explains_them() {
+        let mut cell = tested().cells.remove(0);
+        let mut unexplained = |fault, subject, kinds: &[&str]| {
+            (cell.fault, cell.subject) = (fault, subject);
+            cell.caught = vec!["validity: 1".to_owned()];
+            cell.errors = kinds.iter().map(|&kind| (kind.to_owned(), 1)).collect();
+            missing_in_cell(&cell).len()
+        };
+        let away = [
+            "no answer",
+            "unavailable, wait timeout",
+            "no quorum, not replicated",
+        ];
+        let odd = ["other", "no answer, other", "lost"];
+        let ours = Subject::Locktopus;
+        for fault in [Verb::KillPrimary, Verb::Restart, Verb::Evict, Verb::Nemesis] {
+            assert_eq!(unexplained(fault, ours, &away), 0, "{fault}");
+            assert_eq!(unexplained(fault, ours, &odd), odd.len(), "{fault}");
+        }
+        for fault in [
+            Verb::Nothing,
+            Verb::FlushScripts,
+            Verb::StopHolder,
+            Verb::KillHolder,
+            Verb::KillWaiter,
+        ] {
+            assert_eq!(unexplained(fault, ours, &away), away.len(), "{fault}");
+        }
+        // They name their errors as they like.
+        for subject in [Subject::R1, Subject::BrokenRelease] {
+            assert_eq!(unexplained(Verb::Nothing, subject, &odd), 0, "{subject}");
+        }
     }
 }

@@ -1,8 +1,11 @@
 //! The program as tests run it, and a directory of its own for each of them.
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
+use std::time::{Duration, Instant};
 
 /// The program with these arguments, which says what it says without colours.
 pub fn bench(arguments: &[&str]) -> Command {
@@ -27,4 +30,82 @@ pub fn directory(name: &str) -> PathBuf {
     let _ = std::fs::remove_dir_all(&directory);
     std::fs::create_dir_all(&directory).expect("a writable target directory");
     directory
+}
+
+/// The processes that this one has started: the number of each, and the words it was started with.
+fn children(parent: u32) -> Vec<(u32, Vec<String>)> {
+    // Any thread of the runtime may have started them, so every one is asked.
+    let threads = std::fs::read_dir(format!("/proc/{parent}/task")).expect("it runs");
+    let lists = threads.flatten().map(|thread| {
+        let list = thread.path().join("children");
+        std::fs::read_to_string(list).unwrap_or_default()
+    });
+    let mut found = Vec::new();
+    for number in lists.collect::<String>().split_whitespace() {
+        let line = std::fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let words = line.split('\0').map(str::to_owned).collect();
+        found.push((number.parse().expect("a process number"), words));
+    }
+    found
+}
+
+/// Waits until the harness has started so many processes with this word, and returns their numbers.
+pub fn started(harness: &mut Child, word: &str, count: usize) -> Vec<u32> {
+    let mut found = Vec::new();
+    until(&format!("{count} processes {word}"), || {
+        let ended = harness.try_wait().expect("a child");
+        assert!(ended.is_none(), "it ended before {word}: {ended:?}");
+        let named = children(harness.id()).into_iter();
+        let named = named.filter(|(_, words)| words.iter().any(|one| one == word));
+        found = named.map(|(number, _)| number).collect();
+        found.len() >= count
+    });
+    found
+}
+
+/// Waits until the harness has started so many servers, and returns what their files of settings say, and behind it what their
+/// command lines do.
+pub fn settings(harness: &mut Child, count: usize) -> Vec<String> {
+    let of = |(_, words): (u32, Vec<String>)| {
+        let file = words
+            .iter()
+            .position(|word| word.ends_with("/server.conf"))?;
+        let text = std::fs::read_to_string(&words[file]).ok()?;
+        Some(text + &words[file + 1..].join(" "))
+    };
+    let mut found = Vec::new();
+    until(&format!("{count} servers"), || {
+        let ended = harness.try_wait().expect("a child");
+        assert!(ended.is_none(), "it ended before its servers: {ended:?}");
+        found = children(harness.id()).into_iter().filter_map(of).collect();
+        found.len() >= count
+    });
+    found
+}
+
+/// The address in the settings of a server.
+pub fn address(settings: &str) -> String {
+    let port = settings.lines().find_map(|line| line.strip_prefix("port "));
+    format!("127.0.0.1:{}", port.expect("a port").trim_matches('"'))
+}
+
+/// Waits for what should happen within two minutes on any machine.
+pub fn until(what: &str, mut happened: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !happened() {
+        assert!(Instant::now() < deadline, "not within two minutes: {what}");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+}
+
+/// What a server answers to one command.
+pub fn asked(server: &str, command: &str) -> String {
+    let mut connection = TcpStream::connect(server).expect("it listens");
+    let timeout = Some(Duration::from_secs(30));
+    connection.set_read_timeout(timeout).expect("a timeout");
+    write!(connection, "{command}\r\nQUIT\r\n").expect("it reads");
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).expect("it answers");
+    answer
 }

@@ -1,0 +1,40 @@
+//! What an open loop does between two requests is not counted as the lock's.
+
+mod common;
+
+use bench_harness::measure::model;
+use common::{directory, told};
+
+const SCENARIOS: &str = r#"
+rounds = 1
+
+[[cell]]
+scenario = "uncontended"
+clients = ["memory"]
+kinds = ["lock"]
+arrivals_per_second = 200
+duration = "2s"
+"#;
+
+/// A request is due every five milliseconds and takes a fraction of one. Whoever spins until it is due, if only for the last two
+/// of them, uses twice as much of a processor as is allowed here; what is counted is processor time, which a busy machine does not
+/// make longer. (One that leaves this process less than a fifth of a processor would see no spin.)
+#[test]
+fn waiting_until_a_request_is_due_keeps_no_processor_busy() {
+    let out = directory("open-loop");
+    let file = out.join("scenarios.toml");
+    std::fs::write(&file, SCENARIOS).unwrap();
+    let mut command = common::bench(&["run", "--provider", "memory", "--file"]);
+    let output = common::ran(command.arg(&file).arg("--out").arg(&out));
+    let said = told(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let report = model::read(&out.join("report.json")).unwrap();
+    let round = &report.cells[0].rounds[0];
+    assert_eq!(round.acquisitions, 400, "{:?}", round.errors);
+    let used = round.client_cost.unwrap().cpu_ns;
+    assert!(
+        used < round.duration_ns / 5,
+        "{used} ns of CPU in {} ns",
+        round.duration_ns
+    );
+}

@@ -1,0 +1,138 @@
+//! What `failover` says of a lock that breaks a promise, of a cell that is not run to its end, and of one that is not run at all.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod common;
+
+use bench_harness::failover::model::{self, FailoverReport};
+use common::{directory, told};
+
+const BROKEN: Option<i32> = Some(5);
+const MEASUREMENT: Option<i32> = Some(6);
+
+/// Runs a plan, and returns the code it ended with, the report, and what was said.
+fn run(name: &str, plan: &str) -> (Option<i32>, FailoverReport, String) {
+    let out = directory(name);
+    let file = out.join("plan.toml");
+    std::fs::write(&file, plan).unwrap();
+    let mut command = common::bench(&["failover", "--file"]);
+    let output = common::ran(command.arg(&file).arg("--out").arg(&out));
+    let said = told(&output);
+    let report = model::read(&out.join("report.json"));
+    let report = report.unwrap_or_else(|error| panic!("{error}\n{said}"));
+    (output.status.code(), report, said)
+}
+
+/// A server that forgets its locks, and a mode that says that this cannot be: the holder believes until its lease is over, and
+/// the next one is let in before.
+#[test]
+fn a_promise_that_is_not_kept_fails_the_run() {
+    let plan = r#"
+seed = 3
+
+[mode.pretended]
+exclusive = true
+
+[[scenario]]
+name = "restart"
+about = "a server without persistence is killed and started again"
+topologies = ["standalone"]
+modes = ["pretended"]
+clients = ["redis-rs"]
+fault = "restart"
+faults = 1
+pause = ["50ms", "50ms"]
+lock_group = [{ name = "long", workers = 3, hold = ["4s", "4s"], lease = "6s", target = true }]
+"#;
+    let (code, report, said) = run("broken-promise", plan);
+    assert_eq!(code, BROKEN, "{said}");
+    let [cell] = report.cells.as_slice() else {
+        panic!("{said}");
+    };
+    // It was run to its end: nothing but the promise is missing.
+    assert!(
+        cell.trouble.is_empty() && report.failed.is_empty(),
+        "{said}"
+    );
+    let broken = |property: &str| {
+        cell.broken_promises
+            .iter()
+            .any(|promise| promise.starts_with(property))
+    };
+    assert!(broken("validity: ") && broken("use: "), "{cell:#?}");
+    assert!(said.contains("FAILED: a promise was not kept"), "{said}");
+}
+
+/// One cell that stops early, one that is not optional and cannot be run here, one that can: nothing is lost of the first and
+/// the last, and the run fails for the other two, each by name.
+#[test]
+fn cells_that_are_not_run_to_their_end_fail_the_run_and_are_not_lost() {
+    let plan = r#"
+seed = 3
+
+[mode.plain]
+
+[[scenario]]
+name = "nobody-waits"
+about = "a waiter is to be killed, and there is none"
+topologies = ["standalone"]
+modes = ["plain"]
+clients = ["redis-rs"]
+fault = "kill-waiter"
+faults = 2
+pause = ["50ms", "50ms"]
+lock_group = [{ name = "alone", workers = 1, hold = ["20ms", "20ms"], lease = "1s", target = true }]
+
+[[scenario]]
+name = "cut-off"
+about = "clients are cut off, which takes containers"
+topologies = ["standalone"]
+modes = ["plain"]
+clients = ["redis-rs"]
+fault = "isolate-clients"
+faults = 1
+pause = ["50ms", "50ms"]
+lock_group = [{ name = "long", hold = ["20ms", "20ms"], lease = "1s", target = true }]
+
+[[scenario]]
+name = "quiet"
+about = "nothing is done"
+topologies = ["standalone"]
+modes = ["plain"]
+clients = ["redis-rs"]
+fault = "nothing"
+lasts = "1s"
+pause = ["50ms", "50ms"]
+lock_group = [{ name = "long", hold = ["20ms", "20ms"], lease = "1s" }]
+"#;
+    let (code, report, said) = run("ended-early", plan);
+    assert_eq!(code, MEASUREMENT, "{said}");
+    assert!(report.skipped.is_empty(), "{:?}", report.skipped);
+    let names: Vec<_> = report.cells.iter().map(|cell| &*cell.scenario).collect();
+    assert_eq!(names, ["nobody-waits", "quiet"], "{said}");
+    let stopped = &report.cells[0];
+    assert!(stopped.figures.granted > 0, "{stopped:#?}");
+    let [trouble] = stopped.trouble.as_slice() else {
+        panic!("{stopped:#?}");
+    };
+    assert!(
+        trouble.starts_with("stopped after 0 of 2 faults: "),
+        "{trouble}"
+    );
+    let [failed] = report.failed.as_slice() else {
+        panic!("{said}");
+    };
+    assert!(failed.why.contains("needs --provider pod"), "{failed:?}");
+    let lines: Vec<_> = said
+        .lines()
+        .filter(|line| line.starts_with("FAILED: "))
+        .collect();
+    for (of, what) in [
+        ("cut-off on standalone", "needs --provider pod"),
+        ("nobody-waits on standalone", "stopped after 0 of 2 faults"),
+        ("nobody-waits on standalone", "0 of 2 faults were done"),
+    ] {
+        let named = |line: &&&str| line.contains(of) && line.contains(what);
+        assert!(lines.iter().find(named).is_some(), "{of}, {what}: {said}");
+    }
+    assert_eq!(lines.len(), 3, "{said}");
+}
