@@ -62,7 +62,7 @@ pub(crate) fn build(root: &Path, target_dir: &Path, target: &Target) -> Result<P
             .and_then(|it| it["message"]["rendered"].as_str());
         return Err(error.unwrap_or("cargo failed").to_owned());
     }
-    let folder = root.join("crates").join(&target.package);
+    let folder = target.folder(root);
     let path = messages
         .iter()
         .filter(|it| it["reason"] == "compiler-artifact" && it["profile"]["test"] == true)

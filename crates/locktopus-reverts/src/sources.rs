@@ -40,7 +40,7 @@ pub(crate) fn names_mutant(root: &Path, file: &str, name: &str) -> Result<(), St
 
 /// Whether there is such a test. Only a run can tell in which module.
 pub(crate) fn has_test(root: &Path, test: &TestName) -> Result<(), String> {
-    let package = root.join("crates").join(&test.target.package);
+    let package = test.target.folder(root);
     let places = match test.target.name.as_str() {
         "lib" => vec![package.join("src")],
         target => {

@@ -1,7 +1,7 @@
 //! The table: a file for each fault, with what takes its mends back and what must notice.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
@@ -69,6 +69,17 @@ pub(crate) struct TestName {
 pub(crate) struct Target {
     pub package: String,
     pub name: String,
+}
+
+impl Target {
+    /// The folder of its package: one of the crates, or one that stands beside them.
+    pub(crate) fn folder(&self, root: &Path) -> PathBuf {
+        let among = root.join("crates").join(&self.package);
+        match among.is_dir() {
+            true => among,
+            false => root.join(&self.package),
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for TestName {
