@@ -145,6 +145,17 @@ async fn a_crowd_of_readers_is_let_in_by_two_scripts() {
     assert_eq!((state.holders.len(), state.waiters.len()), (70, 0));
 }
 
+/// Of a semaphore's holders the first thousand are shown.
+#[tokio::test(start_paused = true)]
+async fn the_first_thousand_holders_are_shown() {
+    let lock = Lock::of_many(LockKind::Semaphore, u64::from(ALL)).await;
+    for _ in 0..1_003 {
+        let owner = LockKind::Semaphore.new_owner();
+        lock.take_permits(&owner, MINUTE, 1).await;
+    }
+    assert_eq!(lock.inspect().await.holders.len(), 1_000);
+}
+
 /// Who is shown are the first thousand.
 #[tokio::test(start_paused = true)]
 async fn the_first_thousand_of_a_line_are_shown() {
