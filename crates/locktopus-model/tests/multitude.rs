@@ -228,6 +228,53 @@ async fn a_thousand_dead_are_removed_by_one_look() {
     }
 }
 
+/// The same in a fair line: one, and then fifteen times 64. Whoever is granted the lock behind more of them leaves the line.
+#[tokio::test(start_paused = true)]
+async fn the_dead_of_a_fair_line_are_removed_by_and_by() {
+    let lock = Lock::of(LockKind::Fair).await;
+    let (holder, late) = (LockKind::Fair.new_owner(), LockKind::Fair.new_owner());
+    lock.take(&holder, MINUTE).await;
+    for _ in 0..2_000 {
+        let waiter = LockKind::Fair.new_owner();
+        lock.wait(&waiter, MINUTE, MILLISECOND * 100).await;
+    }
+    lock.wait(&late, MINUTE, MINUTE).await;
+    lock.pass(MILLISECOND * 200);
+    let queue = Keys::of(&lock.target).names[2].clone();
+    let in_line = || command(&lock, &["LLEN", &queue]).as_int();
+    assert_eq!(lock.release(&holder).await, ReleaseOutcome::Released);
+    assert_eq!(in_line(), Some(2_001 - 961));
+    lock.wait_or_take(&late, MINUTE).await;
+    assert_eq!(in_line(), Some(2_001 - 2 * 961 - 1));
+}
+
+/// One of ours that was removed from a fair line is put back before the first who came later, if that is one of the first 1,024.
+#[tokio::test(start_paused = true)]
+async fn a_place_is_looked_for_among_a_thousand() {
+    for (later, place) in [(1_000, 1_000), (1_023, 1_023), (1_024, 1_100)] {
+        let lock = Lock::of(LockKind::Fair).await;
+        let owner = LockKind::Fair.new_owner();
+        lock.take(&LockKind::Fair.new_owner(), MINUTE).await;
+        lock.wait(&owner, MINUTE, MINUTE).await;
+        let names = Keys::of(&lock.target).names;
+        let me = String::from_utf8(owner.expose().to_vec()).unwrap();
+        command(&lock, &["LREM", &names[2], "0", &me]);
+        for number in 0..1_100 {
+            let other = format!("11111111-2222-8c70-a705-{number:012}:7");
+            let came = if number == later {
+                "8000000000000000"
+            } else {
+                "1"
+            };
+            command(&lock, &["RPUSH", &names[2], &other]);
+            command(&lock, &["HSET", &names[3], &format!("#{other}"), came]);
+        }
+        lock.wait(&owner, MINUTE, MINUTE).await;
+        let found = command(&lock, &["LPOS", &names[2], &me]).as_int();
+        assert_eq!(found, Some(place), "before {later}");
+    }
+}
+
 /// Another library's waiters who are gone do not keep ours from the lock, however many they are, once they were looked at often
 /// enough to be sure.
 #[tokio::test(start_paused = true)]
