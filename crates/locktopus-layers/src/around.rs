@@ -2,16 +2,13 @@
 
 use std::future::Future;
 
-use locktopus_core::{BackendError, DynBackend, ExtendOutcome, ExtendRequest, WakeStream};
+use locktopus_core::{BackendError, ExtendOutcome, ExtendRequest, WakeStream};
 use tokio::time::Instant;
 
 use crate::call::Call;
 
 /// What a layer does around each call that reaches the store. [`around_each_call!`] makes a backend of it.
 pub(crate) trait Around: Send + Sync {
-    /// Where the calls go.
-    fn inner(&self) -> &DynBackend;
-
     /// Makes one call. `run` is a function of the deadline that the backend is to be given.
     fn around<T, F, Fut>(
         &self,
@@ -29,18 +26,28 @@ pub(crate) trait Around: Send + Sync {
         &self,
         batch: &[ExtendRequest],
         deadline: Instant,
-    ) -> impl Future<Output = Vec<Result<ExtendOutcome, BackendError>>> + Send {
-        async move {
-            let run = |deadline| async move { Ok(self.inner().extend(batch, deadline).await) };
-            let answers = self.around(Call::Extend, deadline, run).await;
-            answers.unwrap_or_else(|error| for_each_of(batch.len(), error))
-        }
-    }
+    ) -> impl Future<Output = Vec<Result<ExtendOutcome, BackendError>>> + Send;
 
     /// What those who listen hear of a stream.
     fn heard(&self, stream: WakeStream) -> WakeStream {
         stream
     }
+}
+
+/// A batch of extensions as one call, for a layer with a field `inner` that is [`Around`] each call. Written into each of them: what
+/// the trait itself would provide, Rust 1.88 refuses (E0308: one type is more general than the other).
+macro_rules! extend_as_one_call {
+    () => {
+        async fn extend_around(
+            &self,
+            batch: &[::locktopus_core::ExtendRequest],
+            deadline: ::tokio::time::Instant,
+        ) -> Vec<Result<::locktopus_core::ExtendOutcome, ::locktopus_core::BackendError>> {
+            let run = |deadline| async move { Ok(self.inner.extend(batch, deadline).await) };
+            let answers = self.around($crate::call::Call::Extend, deadline, run).await;
+            answers.unwrap_or_else(|error| $crate::around::for_each_of(batch.len(), error))
+        }
+    };
 }
 
 /// Implements `LockBackend` for a layer with a field `inner` that is [`Around`] each call. The methods named first are
@@ -192,10 +199,13 @@ macro_rules! around_each_call {
     };
 }
 
-pub(crate) use around_each_call;
+pub(crate) use {around_each_call, extend_as_one_call};
 
 /// One error as the answer to each extension of a batch.
-fn for_each_of(count: usize, error: BackendError) -> Vec<Result<ExtendOutcome, BackendError>> {
+pub(crate) fn for_each_of(
+    count: usize,
+    error: BackendError,
+) -> Vec<Result<ExtendOutcome, BackendError>> {
     let (backend, kind, executed) = (error.backend(), error.kind(), error.executed());
     let message = error.message().to_owned();
     let copy = || Err(BackendError::new(backend, kind, executed, message.clone()));

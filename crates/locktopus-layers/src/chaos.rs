@@ -12,7 +12,7 @@ use locktopus_core::{
 };
 use tokio::time::Instant;
 
-use crate::around::{Around, around_each_call};
+use crate::around::{Around, around_each_call, extend_as_one_call};
 use crate::call::Call;
 
 /// What happens to a call.
@@ -251,9 +251,7 @@ impl Chaos {
 }
 
 impl Around for Chaos {
-    fn inner(&self) -> &DynBackend {
-        &self.inner
-    }
+    extend_as_one_call!();
 
     async fn around<T, F, Fut>(
         &self,

@@ -88,10 +88,6 @@ impl Retry {
 }
 
 impl Around for Retry {
-    fn inner(&self) -> &DynBackend {
-        &self.inner
-    }
-
     async fn around<T, F, Fut>(
         &self,
         call: Call,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use locktopus_core::{BackendError, BackendErrorKind, BackendInfo, DynBackend, Executed};
 use tokio::time::{Instant, timeout_at};
 
-use crate::around::{Around, around_each_call};
+use crate::around::{Around, around_each_call, extend_as_one_call};
 use crate::call::Call;
 
 /// What a backend that keeps to its deadline may take to say so: its own error tells more than one made here.
@@ -45,9 +45,7 @@ impl Timeout {
 }
 
 impl Around for Timeout {
-    fn inner(&self) -> &DynBackend {
-        &self.inner
-    }
+    extend_as_one_call!();
 
     async fn around<T, F, Fut>(
         &self,
