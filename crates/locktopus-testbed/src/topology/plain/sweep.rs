@@ -142,6 +142,11 @@ mod tests {
             .arg(dir.join("log"))
             .spawn()
             .unwrap();
+        // A parent goes on as soon as its child has given up the memory that they shared, when the new program may have no words yet.
+        let words = format!("/proc/{}/cmdline", server.id());
+        while std::fs::read(&words).unwrap().is_empty() {
+            std::thread::yield_now();
+        }
         sweep();
         assert!(!server.wait().unwrap().success(), "ended by a signal");
         assert!(!dir.exists());
