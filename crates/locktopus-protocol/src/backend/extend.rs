@@ -2,14 +2,28 @@
 
 use std::borrow::Cow;
 
+use futures_util::future::join_all;
 use locktopus_core::{BackendError, Executed, ExtendOutcome, ExtendRequest, LockTarget, Mode};
 use tokio::time::Instant;
 
 use super::context::{Context, millis};
+use super::safety::Safety;
+use crate::execution::course::HalfMoved;
 use crate::execution::replication::{Confirmed, Unconfirmed};
 use crate::layout::keys;
 use crate::layout::slot::key_slot;
 use crate::scripts;
+
+/// What one script for several locks came to.
+enum Together {
+    Answered(Vec<Result<ExtendOutcome, BackendError>>),
+    /// Nothing was done: their slot migrates, and they are on two nodes.
+    Apart,
+}
+
+fn is_half_moved(error: &BackendError) -> bool {
+    std::error::Error::source(error).is_some_and(|source| source.is::<HalfMoved>())
+}
 
 impl Context {
     /// The slot in a cluster, shifted left so that kinds (which have scripts of their own) are apart.
@@ -38,32 +52,48 @@ impl Context {
             stored(request) == stored(first) && self.shard(&request.target) == shard
         });
         if uniform {
-            return self.extend_uniform(batch, deadline).await;
+            match self.extend_uniform(batch, deadline).await {
+                Together::Answered(answers) => return answers,
+                // Each is on one of the two nodes.
+                Together::Apart => {
+                    let each = batch
+                        .iter()
+                        .map(|request| self.extend_one(request, deadline));
+                    return join_all(each).await.into_iter().flatten().collect();
+                }
+            }
         }
         // The contract says one shard, but leases may differ: one script for each.
         let mut answers = Vec::with_capacity(batch.len());
         for request in batch {
-            answers.extend(
-                self.extend_uniform(std::slice::from_ref(request), deadline)
-                    .await,
-            );
+            answers.extend(self.extend_one(request, deadline).await);
         }
         answers
     }
 
-    /// Extends locks of one shard and one lease with one script.
-    async fn extend_uniform(
+    async fn extend_one(
         &self,
-        batch: &[ExtendRequest],
+        request: &ExtendRequest,
         deadline: Instant,
     ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        match self
+            .extend_uniform(std::slice::from_ref(request), deadline)
+            .await
+        {
+            Together::Answered(answers) => answers,
+            Together::Apart => Vec::new(),
+        }
+    }
+
+    /// Extends locks of one shard and one lease with one script.
+    async fn extend_uniform(&self, batch: &[ExtendRequest], deadline: Instant) -> Together {
         let Some(first) = batch.first() else {
-            return Vec::new();
+            return Together::Answered(Vec::new());
         };
         let checked = self.check_lease(first.target.kind(), first.lease);
         let script = match checked.and_then(|()| self.scripts(first.target.kind())) {
             Ok(scripts) => &scripts.extend,
-            Err(error) => return self.all_failed(batch.len(), &error),
+            Err(error) => return Together::Answered(self.all_failed(batch.len(), &error)),
         };
         let lease = millis(first.target.kind().stored_lease(first.lease));
         let names: Vec<Cow<'_, [u8]>> = batch
@@ -84,18 +114,31 @@ impl Context {
             args.extend(permits.get(index).map(String::as_bytes));
         }
         let slot = key_slot(first.target.key().as_bytes());
-        let answer = self
-            .run_extension(script, slot, &keys, &args, deadline)
-            .await;
+        let several = batch.len() > 1 && self.is_cluster();
+        let answer = match &self.safety {
+            // A pipeline, as the replicated mode sends, is not sent on to the node that has the key.
+            Safety::Plain | Safety::Quarantine(_) if several => {
+                let run = &self.executor;
+                let reply = run.run_together(script, slot, &keys, &args, deadline).await;
+                if reply.as_ref().is_err_and(is_half_moved) {
+                    return Together::Apart;
+                }
+                reply.map(Confirmed::from)
+            }
+            _ => {
+                self.run_extension(script, slot, &keys, &args, deadline)
+                    .await
+            }
+        };
         let decoded = answer.and_then(|Confirmed { reply, unconfirmed }| {
             let answers = self.decoder(script).extended(&reply, batch.len())?;
             Ok((answers, unconfirmed))
         });
-        match decoded {
+        Together::Answered(match decoded {
             Ok((answers, None)) => answers,
             Ok((answers, Some(unconfirmed))) => self.unconfirmed(answers, &unconfirmed),
             Err(error) => self.all_failed(batch.len(), &error),
-        }
+        })
     }
 
     /// Turns extensions that too few replicas confirmed into errors. A hold that was found lost stays lost.

@@ -14,18 +14,12 @@ use locktopus_core::{BackendError, BackendErrorKind, Executed};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::client::{ClientError, RedisClient, Reply, Route};
+use crate::execution::course::{Apart, HalfMoved, IN_LINE, TOGETHER, USUAL, Way};
 use crate::scripts::Script;
 use crate::wire::other_kind;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
-
-/// Which of a client's connections to a node.
-#[derive(Debug, Clone, Copy)]
-enum Way {
-    Usual,
-    Blocking,
-}
 
 /// A client, and the rules for repeating requests through it.
 #[derive(Debug, Clone)]
@@ -74,7 +68,7 @@ impl Executor {
         args: &[&[u8]],
         deadline: Instant,
     ) -> impl Future<Output = Result<Reply, BackendError>> + Send {
-        self.run_by((Way::Usual, None), script, slot, (keys, args), deadline)
+        self.run_by(USUAL, script, slot, (keys, args), deadline)
     }
 
     /// As [`run`](Self::run), on the connection for blocking commands, behind everything that was sent there before.
@@ -86,7 +80,7 @@ impl Executor {
         args: &[&[u8]],
         deadline: Instant,
     ) -> impl Future<Output = Result<Reply, BackendError>> + Send {
-        self.run_by((Way::Blocking, None), script, slot, (keys, args), deadline)
+        self.run_by(IN_LINE, script, slot, (keys, args), deadline)
     }
 
     /// As [`run`](Self::run), but while the slot migrates it is run with the first key alone.
@@ -101,14 +95,26 @@ impl Executor {
         args: &[&[u8]],
         deadline: Instant,
     ) -> impl Future<Output = Result<Reply, BackendError>> + Send {
-        let way = (Way::Usual, Some(keys.len()));
+        let way = (Way::Usual, Apart::FirstKey(keys.len()));
         self.run_by(way, script, slot, (keys, args), deadline)
     }
 
-    /// `reducible`: the number of keys, if the script can do with the first.
+    /// As [`run`](Self::run), for several things that have one key each: while the slot migrates and some of them are on either node,
+    /// the error's source is [`HalfMoved`], and each of them alone can be asked for.
+    pub(crate) fn run_together(
+        &self,
+        script: &Script,
+        slot: u16,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+        deadline: Instant,
+    ) -> impl Future<Output = Result<Reply, BackendError>> + Send {
+        self.run_by(TOGETHER, script, slot, (keys, args), deadline)
+    }
+
     async fn run_by(
         &self,
-        (way, reducible): (Way, Option<usize>),
+        (way, apart): (Way, Apart),
         script: &Script,
         slot: u16,
         (keys, args): (&[&[u8]], &[&[u8]]),
@@ -117,7 +123,7 @@ impl Executor {
         let count = count_of(keys);
         let command = script_command(script, &count, keys, args);
         let route = (Route::Slot(slot), way);
-        self.send(route, command, reducible, script.source, deadline)
+        self.send(route, command, apart, script.source, deadline)
             .await
     }
 
@@ -128,15 +134,15 @@ impl Executor {
         args: &[&[u8]],
         deadline: Instant,
     ) -> Result<Reply, BackendError> {
-        self.send((route, Way::Usual), args.to_vec(), None, "", deadline)
-            .await
+        let (way, words) = ((route, Way::Usual), args.to_vec());
+        self.send(way, words, Apart::Waits, "", deadline).await
     }
 
     async fn send(
         &self,
         (route, way): (Route, Way),
         mut command: Vec<&[u8]>,
-        mut reducible: Option<usize>,
+        mut apart: Apart,
         source: &str,
         deadline: Instant,
     ) -> Result<Reply, BackendError> {
@@ -150,12 +156,20 @@ impl Executor {
                 Ok(Err(error)) if is_unknown_script(&error) && command[0] == b"EVALSHA" => {
                     (command[0], command[1]) = (b"EVAL", source.as_bytes());
                 }
-                Ok(Err(error)) => match reducible.take_if(|_| is_half_moved(&error)) {
-                    Some(keys) => {
+                Ok(Err(error)) => match apart {
+                    Apart::FirstKey(keys) if is_half_moved(&error) => {
                         command[2] = b"1";
                         command.drain(4..3 + keys);
+                        apart = Apart::Waits;
                     }
-                    None => patience.outlast(self, error).await?,
+                    Apart::Tells if is_half_moved(&error) => {
+                        let kind = BackendErrorKind::Unavailable;
+                        let message = explained(&error);
+                        return Err(self
+                            .error(kind, Executed::No, message)
+                            .with_source(HalfMoved));
+                    }
+                    _ => patience.outlast(self, error).await?,
                 },
             }
         }

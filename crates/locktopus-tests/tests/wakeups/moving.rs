@@ -59,9 +59,14 @@ pub(crate) async fn is_held_throughout((place, client): At) -> String {
         name.clone(),
         format!("{{{name}}}-b"),
         format!("{{{name}}}-c"),
+        // Of the same kind as the first, so that both are renewed together.
+        format!("{{{name}}}-d"),
     ];
+    let two = (holders.lock(&names[0]), holders.lock(&names[3]));
+    let two = tokio::join!(two.0.acquire(), two.1.acquire());
     let guards = [
-        holders.lock(&names[0]).acquire().await.unwrap(),
+        two.0.unwrap(),
+        two.1.unwrap(),
         holders.mutex(&names[1]).acquire().await.unwrap(),
         holders.fair_lock(&names[2]).acquire().await.unwrap(),
     ];
@@ -71,7 +76,7 @@ pub(crate) async fn is_held_throughout((place, client): At) -> String {
     let said = refused(&others, &name).await;
     // That of a lock may go before those beside it, or after them.
     let mut moved = 0;
-    for some in [1, 2, usize::MAX] {
+    for some in [1, 1, 1, 1, 1, 1, 1, 1, usize::MAX] {
         for _ in 0..some {
             if !migration.move_a_key().await {
                 break;

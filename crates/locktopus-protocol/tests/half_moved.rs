@@ -1,0 +1,95 @@
+//! Renewals while a slot migrates and the locks in it are on two nodes.
+#![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use locktopus_core::{
+    ExtendOutcome, ExtendRequest, LockBackend as _, LockKind, LockName, LockTarget, OwnerId,
+};
+use locktopus_protocol::{
+    BackendOptions, Channel, ClientError, Deployment, NodeReply, Pipelined, PushEvent,
+    RedisBackend, RedisClient, Reply, Route,
+};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::Instant;
+
+/// A cluster of which either node refuses a script with several keys, as one of them is not there. One key is sent on to the node that
+/// has it.
+#[derive(Debug, Default)]
+struct HalfMoved {
+    scripts: AtomicUsize,
+}
+
+#[async_trait]
+impl RedisClient for HalfMoved {
+    fn name(&self) -> &'static str {
+        "half-moved"
+    }
+    fn deployment(&self) -> Deployment {
+        Deployment::Cluster
+    }
+    async fn command(&self, _: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
+        if !args[0].starts_with(b"EVAL") {
+            return Ok(Reply::Array(Vec::new()));
+        }
+        self.scripts.fetch_add(1, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        if args[2] == b"1" {
+            return Ok(Reply::Int(1));
+        }
+        let refusal = "TRYAGAIN Multiple keys request during rehashing of slot";
+        Err(ClientError::rejected(refusal))
+    }
+    async fn pipeline(&self, _: Route, _: &[&[&[u8]]]) -> Result<Pipelined, ClientError> {
+        Err(ClientError::NotSent("no pipelines here".to_owned()))
+    }
+    async fn command_on_primaries(&self, _: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
+        Ok(Vec::new())
+    }
+    async fn subscribe(&self, _: &[Channel]) -> Result<(), ClientError> {
+        Ok(())
+    }
+    async fn unsubscribe(&self, _: &[Channel]) -> Result<(), ClientError> {
+        Ok(())
+    }
+    fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
+        None
+    }
+    fn timed_out(&self, _: Route) {}
+    fn generation(&self) -> u64 {
+        0
+    }
+    async fn close(&self) {}
+}
+
+/// What is held is renewed on whichever node has it, also if several of one slot are due together.
+#[tokio::test(start_paused = true)]
+async fn locks_of_one_slot_are_renewed_while_they_are_on_two_nodes() {
+    let client = Arc::<HalfMoved>::default();
+    let backend = RedisBackend::new(client.clone(), BackendOptions::default());
+    let backend = backend.await.unwrap();
+    for together in [1, 2, 100] {
+        let batch: Vec<_> = (0..together)
+            .map(|number| {
+                let name = LockName::new(format!("{{tenant}}:{number}")).unwrap();
+                let target = LockTarget::new(name, LockKind::Reentrant);
+                ExtendRequest::new(target, OwnerId::generate(), Duration::from_secs(30))
+            })
+            .collect();
+        client.scripts.store(0, Ordering::SeqCst);
+        let deadline = Instant::now() + Duration::from_secs(1);
+        let answers = backend.extend(&batch, deadline).await;
+        let scripts = client.scripts.load(Ordering::SeqCst);
+        assert_eq!(answers.len(), together);
+        for answer in answers {
+            assert_eq!(answer.unwrap(), ExtendOutcome::Extended);
+        }
+        assert!(
+            scripts <= together + 1,
+            "{scripts} scripts for {together} locks"
+        );
+    }
+}
