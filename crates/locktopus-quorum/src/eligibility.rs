@@ -31,8 +31,8 @@ struct Known {
 struct Last {
     identity: NodeIdentity,
     checked: BootInstant,
-    /// Set by a failover, and good for as long as the same server runs.
-    not_before: Option<BootInstant>,
+    /// Good for as long as the same server runs.
+    votes_from: BootInstant,
 }
 
 /// What to do with a node.
@@ -75,18 +75,15 @@ impl Eligibility {
         now: BootInstant,
         max_lease: Duration,
     ) {
-        let mut votes_from = now + max_lease.saturating_sub(identity.uptime);
-        let mut not_before = None;
-        if let Some(last) = &self.last {
-            if last.identity.run_id == identity.run_id {
-                not_before = last.not_before;
-            } else if now.since(last.checked) + OVERLAP < identity.uptime {
-                // It was up already while its predecessor served: no restart but another server, whose data may
-                // lack the last writes. How long it has been up says nothing then.
-                not_before = Some(now + max_lease);
-            }
-        }
-        votes_from = votes_from.max(not_before.unwrap_or(votes_from));
+        let votes_from = match &self.last {
+            // What it said first stays true. Uptimes are rounded down, so the same server may seem younger than before, and would stop
+            // voting; and they are differences of a clock that may have been set since, by which it would vote too early.
+            Some(last) if last.identity.run_id == identity.run_id => last.votes_from,
+            // It was up already while its predecessor served: no restart but another server, whose data may
+            // lack the last writes. How long it has been up says nothing then.
+            Some(last) if now.since(last.checked) + OVERLAP < identity.uptime => now + max_lease,
+            _ => now + max_lease.saturating_sub(identity.uptime),
+        };
         self.known = Some(Known {
             generation,
             checked: now,
@@ -96,7 +93,7 @@ impl Eligibility {
         self.last = Some(Last {
             identity,
             checked: now,
-            not_before,
+            votes_from,
         });
     }
 

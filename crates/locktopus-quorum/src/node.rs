@@ -18,6 +18,9 @@ use locktopus_core::{NodeIdentity, NodeProbe};
 /// has the better error.
 const GRACE: Duration = Duration::from_millis(10);
 
+/// How often it is asked in one turn: the question itself may make the connection over which it is answered, and another one beside it.
+const QUESTIONS: u32 = 3;
+
 /// Which server was first seen behind which node, so that one server does not vote twice.
 pub(super) type Servers = Arc<Mutex<HashMap<String, (usize, Arc<str>)>>>;
 
@@ -133,19 +136,22 @@ impl Node {
             return Ok(());
         };
         let deadline = Instant::now() + self.timeout;
-        let before = probe.generation();
-        let identity = match timeout_at(deadline + GRACE, probe.identity(deadline)).await {
-            Ok(Ok(identity)) => identity,
-            Ok(Err(error)) => {
-                let reason = format!("it did not say who it is: {error}");
-                return Err(Abstention::not_asked(reason));
+        for _ in 0..QUESTIONS {
+            let before = probe.generation();
+            let identity = match timeout_at(deadline + GRACE, probe.identity(deadline)).await {
+                Ok(Ok(identity)) => identity,
+                Ok(Err(error)) => {
+                    let reason = format!("it did not say who it is: {error}");
+                    return Err(Abstention::not_asked(reason));
+                }
+                Err(_) => return Err(Abstention::not_asked("it did not say who it is in time")),
+            };
+            // Otherwise nobody knows on which of the two connections this was the answer.
+            if probe.generation() == before {
+                let twin = self.twin(&identity.run_id);
+                lock(&self.eligibility).learn(before, identity, twin, clock::now(), self.max_lease);
+                break;
             }
-            Err(_) => return Err(Abstention::not_asked("it did not say who it is in time")),
-        };
-        // Otherwise nobody knows on which of the two connections this was the answer.
-        if probe.generation() == before {
-            let twin = self.twin(&identity.run_id);
-            lock(&self.eligibility).learn(before, identity, twin, clock::now(), self.max_lease);
         }
         Ok(())
     }

@@ -4,12 +4,13 @@
 mod quorum_common;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use locktopus_core::{BackendError, Locktopus, NodeIdentity, NodeProbe};
 use locktopus_quorum::{QuorumBackend, QuorumBuilder};
-use quorum_common::{Peer, peers};
+use quorum_common::{Peer, locks, peers};
 use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -99,4 +100,73 @@ async fn being_asked_again_and_again_who_it_is_costs_no_lock() {
             kept_for(max_lease, 4 * SECOND, phase).await;
         }
     }
+}
+
+/// Its uptime is told in whole seconds, and so is the longest lease: once it votes it goes on, wherever in its second it is asked.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_votes_goes_on_voting_however_often_it_is_asked_who_it_is() {
+    for max_lease in [1, 2, 5].map(Duration::from_secs) {
+        for tenth in 0..10 {
+            let phase = Duration::from_millis(100 * tenth + 37);
+            kept_for(max_lease, max_lease * 3 / 5, phase).await;
+        }
+    }
+}
+
+/// A longest lease of whole seconds and a part of one: between two whole seconds an uptime that is rounded down is shorter than it,
+/// whatever was known before.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_votes_goes_on_voting_whatever_part_of_a_second_the_longest_lease_has() {
+    for millis in [400, 900, 1_500, 2_900] {
+        for tenth in 0..10 {
+            let phase = Duration::from_millis(100 * tenth + 37);
+            let max_lease = Duration::from_millis(millis);
+            kept_for(max_lease, Duration::from_millis(300), phase).await;
+        }
+    }
+}
+
+/// A server that is connected to when it is asked something, so that the question itself makes the connection over which it is answered.
+#[derive(Debug)]
+struct Dialled {
+    peer: Peer,
+    /// The connection of the peer that the last question found, and how many were made.
+    known: AtomicU64,
+    made: AtomicU64,
+}
+
+#[async_trait]
+impl NodeProbe for Dialled {
+    fn generation(&self) -> u64 {
+        self.made.load(Ordering::SeqCst)
+    }
+
+    async fn identity(&self, deadline: Instant) -> Result<NodeIdentity, BackendError> {
+        let there = self.peer.generation();
+        if self.known.swap(there, Ordering::SeqCst) != there {
+            self.made.fetch_add(1, Ordering::SeqCst);
+        }
+        self.peer.identity(deadline).await
+    }
+}
+
+fn dialled(peers: &[Peer]) -> QuorumBuilder {
+    let nodes = peers.iter().zip(["a", "b", "c"]);
+    nodes.fold(QuorumBackend::builder(), |builder, (peer, label)| {
+        let probe = Dialled {
+            peer: peer.clone(),
+            known: AtomicU64::new(0),
+            made: AtomicU64::new(0),
+        };
+        builder.probed_node(label, Arc::new(peer.clone()), Arc::new(probe))
+    })
+}
+
+/// Every server is there and free. That nobody was connected to before is no reason to be refused.
+#[tokio::test(start_paused = true)]
+async fn the_first_attempt_of_a_client_is_granted() {
+    let peers = peers(3, 2);
+    let locks = locks(dialled(&peers).build().unwrap());
+    let guard = locks.mutex("job").try_acquire().await.unwrap().unwrap();
+    guard.release().await.unwrap();
 }

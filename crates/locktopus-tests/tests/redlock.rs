@@ -132,6 +132,21 @@ async fn a_restarted_node_does_not_vote_until_every_lease_it_forgot_is_over() {
     close(b).await;
 }
 
+/// Every server is there and the lock is free: that nobody was connected to before is no reason to be refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_attempt_of_a_program_is_granted() {
+    let place = servers(TopologyKind::Quorum { nodes: 3 }).await;
+    let first = locks(&place);
+    until_all_vote(&first).await;
+    // Uptimes are rounded down, by up to two seconds.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let fresh = locks(&place);
+    let guard = fresh.mutex(unique("fresh")).try_acquire().await.unwrap();
+    guard.unwrap().release().await.unwrap();
+    close(first).await;
+    close(fresh).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_starts_while_a_minority_is_down() {
     let place = servers(TopologyKind::Quorum { nodes: 3 }).await;
