@@ -247,3 +247,27 @@ async fn tickets_carry_the_permits() {
     }
     until("nothing is left", || store.population() == (0, 0)).await;
 }
+
+/// Backends remember for two minutes what an operation came to. Whatever an outage may last, what may have run is not sent again after that.
+#[tokio::test(start_paused = true)]
+async fn what_may_have_run_is_not_repeated_for_longer_than_it_is_remembered() {
+    let script = Scripted::new();
+    let patient = script.builder().tolerate_outage(SECOND * 600);
+    let semaphore = patient.build().unwrap().semaphore("a");
+    for (first, longest, executed) in [
+        (Fate::LoseReply, SECOND * 100, Executed::Maybe),
+        (Fate::Refuse, SECOND * 601, Executed::No),
+    ] {
+        let before = script.calls("counter").len();
+        script.next("counter", [first]);
+        script.always("counter", Fate::Refuse);
+        let LockError::Backend { source, .. } = semaphore.add(1).await.unwrap_err() else {
+            panic!("a backend error")
+        };
+        assert_eq!(source.executed(), executed);
+        let calls = &script.calls("counter")[before..];
+        let lasted = calls[calls.len() - 1].at - calls[0].at;
+        assert!(lasted <= longest, "{first:?}: {lasted:?}");
+        assert!(lasted >= longest / 2, "{first:?}: {lasted:?}");
+    }
+}

@@ -14,6 +14,9 @@ use crate::engine::holding::services::Services;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// For so long an operation that may have run is repeated, counted from when it was sent first: backends remember what they answered for
+/// twice as long, and would do it a second time after that.
+const REPEATED: Duration = Duration::from_secs(60);
 
 impl Services {
     /// Reads or changes the number. A backend that cannot be reached is asked again under the same operation id for
@@ -24,12 +27,13 @@ impl Services {
         action: CounterAction,
     ) -> Result<CounterOutcome, LockError> {
         let operation = OwnerId::generate();
-        let limit = timer_in(self.settings.tolerate_outage);
+        let mut limit = timer_in(self.settings.tolerate_outage);
         let (mut pause, mut may_have_run) = (FIRST_PAUSE, false);
         let source = loop {
             if self.closing.is_cancelled() {
                 return Err(LockError::ShutDown);
             }
+            let sent = Instant::now();
             let request = CounterRequest {
                 target: target.clone(),
                 operation: operation.clone(),
@@ -40,7 +44,13 @@ impl Services {
                 Ok(outcome) => return Ok(outcome),
                 Err(error) => error,
             };
-            may_have_run |= error.executed() == Executed::Maybe;
+            if error.executed() == Executed::Maybe && !may_have_run {
+                may_have_run = true;
+                // Reading again does nothing twice.
+                if action != CounterAction::Read {
+                    limit = limit.min(sent + REPEATED);
+                }
+            }
             if !error.is_transient() || Instant::now() + pause >= limit {
                 break error;
             }
