@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Fate, Scripted, until};
-use locktopus_core::{LockError, Locktopus, LostCause, Phase};
+use locktopus_core::{LockError, Locktopus, LostCause, MutexProfile, Phase};
 use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep};
 
@@ -240,4 +240,47 @@ async fn a_shutdown_twice_and_guards_after_it_are_fine() {
     );
     until("what was abandoned ends", || locks.background_tasks() == 0).await;
     assert_eq!(locks.shutdown(Duration::ZERO).await.abandoned, 0);
+}
+
+/// Their guards are still there. What they stood for is over, and nobody is kept out by it once the shutdown says that nothing is left.
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_leaves_nothing_of_what_was_held_for_too_long() {
+    for told in [false, true] {
+        let script = Scripted::new();
+        let locks = script.locks();
+        let limit = Duration::from_secs(1);
+        locks.semaphore("s").initialise(1).await.unwrap();
+        let requests = [
+            locks.lock("l"),
+            locks.fair_lock("f"),
+            locks.rw_lock("r").read(),
+            locks.mutex_as("m", MutexProfile::redis_py()),
+            locks.semaphore("s").permits(1),
+        ];
+        let mut guards = Vec::new();
+        for request in requests {
+            guards.push(request.max_hold(limit).acquire().await.unwrap());
+        }
+        if !told {
+            sleep(limit * 2).await;
+        } else {
+            // Whoever looks finds it before the watchdog does.
+            tokio::time::advance(limit * 2).await;
+        }
+        assert!(guards.iter().all(|guard| guard.ensure_valid().is_err()));
+        if told {
+            sleep(Duration::from_millis(5)).await;
+        }
+        let report = locks.shutdown(Duration::from_secs(5)).await;
+        assert_eq!(
+            (report.abandoned, script.store.population()),
+            (0, (0, 0)),
+            "{told}"
+        );
+        for guard in guards {
+            let outcome = guard.release().await;
+            let cause = LostCause::MaxHold;
+            assert!(matches!(outcome, Err(LockError::Lost { cause: found, .. }) if found == cause));
+        }
+    }
 }

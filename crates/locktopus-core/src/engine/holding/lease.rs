@@ -338,6 +338,11 @@ impl<R: Role + ?Sized> State<R> {
         self.releasing.load(Ordering::Acquire)
     }
 
+    /// Whether it ended because its maximum hold time was over, and nobody gives it back yet.
+    pub(crate) fn is_held_too_long(&self) -> bool {
+        !self.is_releasing() && self.lost() == Some(&LostCause::MaxHold)
+    }
+
     /// Whether the watchdog still has anything to do for it.
     pub(crate) fn is_active(&self) -> bool {
         !self.is_releasing() && self.lost().is_none()

@@ -32,6 +32,7 @@ use crate::contract::clock::{self, BootInstant};
 use crate::contract::request::{ExtendOutcome, ExtendRequest};
 use crate::contract::sync::lock;
 use crate::engine::error::LostCause;
+use crate::engine::holding::give_back::Owed;
 use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::services::Services;
 use crate::engine::observe::Extensions;
@@ -192,14 +193,23 @@ impl Watchdog {
     /// Does what is due. False: there is nobody left to do it for.
     fn attend(self: &Arc<Self>, due: Due, services: &Weak<Services>) -> bool {
         // Outside the lock: ending a lease runs whatever waits for its loss.
+        let mut ended = due.held_too_long;
         for over in due.over {
             over.announce();
-            let lease = &over.lease;
+            let lease = over.lease;
             tracing::warn!(lock = %lease.target, cause = ?lease.lost(), "lock lost");
+            ended.push(lease);
         }
         let Some(services) = services.upgrade() else {
             return false;
         };
+        // Its guard may be there for long, and outlive a shutdown, which gives back what is watched. One that is passed on has seen
+        // to that by itself.
+        for lease in ended {
+            if lease.is_held_too_long() && lease.begin_release() {
+                drop(Owed::new(Arc::clone(&services), lease));
+            }
+        }
         for of in due.checks {
             if let Some(of) = of.upgrade() {
                 of.check(&services, due.now);

@@ -14,6 +14,8 @@ pub(super) struct Due {
     pub(super) now: BootInstant,
     pub(super) renew: Vec<Watched>,
     pub(super) over: Vec<Over>,
+    /// Whose maximum hold time somebody else found over.
+    pub(super) held_too_long: Vec<Arc<LeaseState>>,
     pub(super) checks: Vec<Weak<dyn ScheduledCheck>>,
     pub(super) next: Next,
 }
@@ -42,12 +44,14 @@ impl Due {
             now,
             renew: Vec::new(),
             over: Vec::new(),
+            held_too_long: Vec::new(),
             checks: Vec::new(),
             next: Next::Never,
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.renew.is_empty() && self.over.is_empty() && self.checks.is_empty()
+        let over = self.over.is_empty() && self.held_too_long.is_empty();
+        over && self.renew.is_empty() && self.checks.is_empty()
     }
 }

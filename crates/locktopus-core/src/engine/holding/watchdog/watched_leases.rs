@@ -209,7 +209,10 @@ impl WatchedLeases {
             return;
         };
         if !entry.lease.is_active() {
-            self.leases.remove(slot);
+            let entry = self.leases.remove(slot);
+            if entry.lease.is_held_too_long() {
+                due.held_too_long.push(entry.lease);
+            }
             return;
         }
         // Judged before it is removed: a lease that is removed and then passed on would never be renewed.
