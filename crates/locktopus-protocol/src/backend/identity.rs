@@ -51,10 +51,10 @@ impl NodeProbe for ServerProbe {
         };
         let run_id = server.get("run_id").ok_or_else(|| missing("run_id"))?;
         let uptime = server.get("uptime_in_seconds");
-        let uptime: Option<u64> = uptime.and_then(|seconds| seconds.parse().ok());
+        let uptime: Option<i64> = uptime.and_then(|seconds| seconds.parse().ok());
         let uptime = uptime.ok_or_else(|| missing("uptime_in_seconds"))?;
-        // The server tells whole seconds, perhaps rounded up.
-        let uptime = Duration::from_secs(uptime.saturating_sub(1));
+        // The server tells whole seconds, perhaps rounded up; and less than none if its clock was set back since it was started.
+        let uptime = Duration::from_secs(u64::try_from(uptime.saturating_sub(1)).unwrap_or(0));
         let identity = NodeIdentity::new(run_id.as_str(), uptime);
         Ok(match replication.get("master_replid") {
             Some(id) => identity.with_replication_id(id.as_str()),
