@@ -58,7 +58,9 @@ fn shown(text: &str) -> String {
             format!("{display} {url:?} {url:#?}")
         }
         Err(error) => {
-            let UrlError { url, part, problem } = &error;
+            let UrlError {
+                url, part, problem, ..
+            } = &error;
             format!("{error} {error:?} {error:#?} {url} {part} {problem}")
         }
     }

@@ -29,6 +29,7 @@ pub struct Record {
 /// What happened. Attempts are numbered by their worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Event {
     /// The worker begins to record.
     Opened {
@@ -251,6 +252,7 @@ pub enum Mode {
 /// Why an attempt ended without the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum FailReason {
     /// Somebody else holds it.
     Held,

@@ -146,6 +146,7 @@ impl SetLoss {
 /// assert_eq!((loss.at_least, loss.at_most, loss.surplus), (1, 4, 0));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct CounterLoss {
     /// Increments answered with success.
     pub acknowledged: u64,

@@ -9,6 +9,7 @@ use crate::event::AttemptId;
 
 /// One thing that must not have happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Offence {
     /// Name of the lock.
     pub lock: String,

@@ -125,6 +125,7 @@ pub enum Outcome {
 
 /// The outcome for one property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Judgement {
     /// Which.
     pub property: Property,

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// Quantiles by the nearest-rank rule: each is a value that occurred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Quantiles {
     /// How many values.
     pub count: usize,

@@ -10,6 +10,7 @@ use crate::event::Record;
 /// Why a history could not be read at all.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the history {path}: {source}")]
+#[non_exhaustive]
 pub struct ReadError {
     /// The file.
     pub path: PathBuf,
@@ -20,6 +21,7 @@ pub struct ReadError {
 /// A line that is not a record, or that is out of order: one process writes one file, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{}, line {line}: {what}", path.display())]
+#[non_exhaustive]
 pub struct Damage {
     /// The file.
     pub path: PathBuf,

@@ -20,6 +20,7 @@ use crate::wilson::Rate;
 
 /// Everything found in a history. Prints as a table.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Verdict {
     /// What the history is made of.
     pub facts: Facts,
@@ -58,6 +59,7 @@ pub struct Verdict {
 
 /// What a history is made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Facts {
     /// Records.
     pub records: usize,
@@ -89,6 +91,7 @@ pub struct Facts {
 
 /// Overlaps of one sort.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct OverlapCount {
     /// Validities or uses that were compared.
     pub checked: u64,
@@ -107,6 +110,7 @@ pub struct OverlapCount {
 
 /// Fencing tokens of exclusive grants.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Tokens {
     /// Grants with a token.
     pub checked: u64,
@@ -132,6 +136,7 @@ pub struct Tokens {
 /// A write is stale if, before it was issued, a write of a later holder had been accepted, or one
 /// with a larger token.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct FencedWrites {
     /// All writes.
     pub writes: u64,
@@ -157,6 +162,7 @@ pub struct FencedWrites {
 
 /// What holders did when the lock was not theirs any more.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct AfterEnd {
     /// Grants that were looked at.
     pub grants: u64,
@@ -178,6 +184,7 @@ pub struct AfterEnd {
 
 /// When losses were signalled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Lateness {
     /// Time from the end of validity to the signal; 0 for those that came before.
     pub lateness: Quantiles,
@@ -195,6 +202,7 @@ pub struct Lateness {
 
 /// Order of fair locks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Order {
     /// Locks that have to be fair.
     pub fair_locks: u64,
@@ -210,6 +218,7 @@ pub struct Order {
 
 /// Time without grants while a lock was wanted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Outage {
     /// Stretches without a grant.
     pub gaps: u64,
@@ -229,6 +238,7 @@ pub struct Outage {
 
 /// What a fault did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct FaultEffect {
     /// When it was done, in nanoseconds.
     pub at_ns: u64,
@@ -247,6 +257,7 @@ pub struct FaultEffect {
 
 /// What all faults of one verb did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct VerbEffect {
     /// The verb.
     pub verb: String,
@@ -258,6 +269,7 @@ pub struct VerbEffect {
 
 /// A property that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Violation {
     /// Which.
     pub property: Property,

@@ -9,6 +9,7 @@ const Z: f64 = 1.959_963_984_540_054;
 ///
 /// The interval is also right for no hit at all, where the usual one would claim certainty.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Rate {
     /// Trials with at least one hit.
     pub hits: u64,

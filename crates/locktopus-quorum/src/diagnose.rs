@@ -32,9 +32,9 @@ pub(super) async fn diagnose(
         diagnosis.primaries.extend(named);
         let named = nodes.iter().map(|text| format!("{}: {text}", node.label));
         diagnosis.nodes.extend(named);
-        let named = findings.into_iter().map(|finding| Finding {
-            message: format!("{}: {}", node.label, finding.message),
-            ..finding
+        let named = findings.into_iter().map(|finding| {
+            let message = format!("{}: {}", node.label, finding.message);
+            Finding::new(finding.severity, finding.check, message)
         });
         diagnosis.findings.extend(named);
         places.push((&node.label, nodes));
@@ -61,11 +61,11 @@ async fn look(node: &Arc<Node>, deadline: Instant) -> Diagnosis {
         Ok(diagnosis) => diagnosis,
         Err(abstention) => Diagnosis {
             nodes: vec!["not reached".to_owned()],
-            findings: vec![Finding {
-                severity: Severity::Warning,
-                check: "reachable",
-                message: abstention.to_string(),
-            }],
+            findings: vec![Finding::new(
+                Severity::Warning,
+                "reachable",
+                abstention.to_string(),
+            )],
             primaries: vec![Primary::silent(&*node.label)],
         },
     };
@@ -82,11 +82,7 @@ async fn look(node: &Arc<Node>, deadline: Instant) -> Diagnosis {
     };
     diagnosis
         .findings
-        .extend(finding.map(|(severity, message)| Finding {
-            severity,
-            check: "rejoin",
-            message,
-        }));
+        .extend(finding.map(|(severity, message)| Finding::new(severity, "rejoin", message)));
     diagnosis
 }
 
@@ -112,11 +108,7 @@ fn same_servers(nodes: &[Arc<Node>]) -> Vec<Finding> {
 }
 
 fn not_independent(a: &str, b: &str, how: &str) -> Finding {
-    Finding {
-        severity: Severity::Danger,
-        check: "independent",
-        message: format!(
-            "{b} and {a} {how}; a quorum is safe only over servers that fail independently"
-        ),
-    }
+    let message =
+        format!("{b} and {a} {how}; a quorum is safe only over servers that fail independently");
+    Finding::new(Severity::Danger, "independent", message)
 }

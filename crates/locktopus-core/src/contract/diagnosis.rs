@@ -7,10 +7,10 @@ use std::fmt;
 /// ```
 /// use locktopus_core::{Diagnosis, Finding, Primary, Severity};
 /// // What a backend answers.
-/// let message = "memory is bounded and locks may be evicted; set the policy to noeviction".to_owned();
+/// let message = "memory is bounded and locks may be evicted; set the policy to noeviction";
 /// let diagnosis = Diagnosis {
 ///     nodes: vec!["db:7000 mine 1.2".to_owned()],
-///     findings: vec![Finding { severity: Severity::Danger, check: "eviction", message }],
+///     findings: vec![Finding::new(Severity::Danger, "eviction", message)],
 ///     primaries: vec![Primary::answering("db:7000", Some("4f2a".to_owned())), Primary::silent("db:7001")],
 /// };
 /// assert_eq!(diagnosis.worst(), Some(Severity::Danger));
@@ -67,6 +67,7 @@ impl Primary {
 
 /// One thing that can break locks.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
@@ -74,6 +75,24 @@ pub struct Finding {
     pub check: &'static str,
     /// What was found and what to do about it.
     pub message: String,
+}
+
+impl Finding {
+    /// A finding of a check.
+    ///
+    /// ```
+    /// use locktopus_core::{Finding, Severity};
+    /// let found = Finding::new(Severity::Danger, "eviction", "db:7000 evicts locks; set the policy to noeviction");
+    /// assert_eq!(found.check, "eviction");
+    /// ```
+    #[must_use]
+    pub fn new(severity: Severity, check: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            severity,
+            check,
+            message: message.into(),
+        }
+    }
 }
 
 /// How bad a finding is.

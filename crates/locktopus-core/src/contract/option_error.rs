@@ -11,6 +11,7 @@ use std::fmt;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{option} = {value}: {rule}")]
+#[non_exhaustive]
 pub struct OptionError {
     /// Which option.
     pub option: &'static str,

@@ -47,6 +47,7 @@ pub enum SafetyMode {
 
 /// How many replicas must confirm a grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum ReplicaNeed {
     /// One.
     One,

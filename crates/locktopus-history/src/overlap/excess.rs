@@ -16,6 +16,7 @@ pub struct WeightedSpan {
 
 /// What [`find_excess`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Excess {
     /// Spans at whose start the limit was exceeded.
     pub count: u64,

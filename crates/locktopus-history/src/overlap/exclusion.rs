@@ -29,6 +29,7 @@ pub struct Span {
 
 /// Two spans that must not overlap, and do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Conflict {
     /// Index of the span that began first.
     pub earlier: usize,
@@ -42,6 +43,7 @@ pub struct Conflict {
 
 /// What [`find_overlaps`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Overlaps {
     /// Pairs of spans that overlap and must not.
     pub pairs: u64,

@@ -221,6 +221,7 @@ pub struct ReadSettings {
 /// Why the settings of a program's own client cannot be used. Shows no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{setting} {problem}")]
+#[non_exhaustive]
 pub struct SettingsError {
     /// Which setting, as the client library calls it.
     pub setting: &'static str,

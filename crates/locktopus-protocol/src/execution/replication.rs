@@ -197,7 +197,8 @@ impl Executor {
         let wait: [&[u8]; 3] = [b"WAIT", guess.as_bytes(), wait.as_bytes()];
         let commands: &[&[&[u8]]] = match replication.need {
             ReplicaNeed::One => &[command, &write, &wait],
-            ReplicaNeed::Majority | ReplicaNeed::All => &[command, &write, &wait, &[b"ROLE"]],
+            // How many there are has to be known.
+            _ => &[command, &write, &wait, &[b"ROLE"]],
         };
         self.client().pipeline(Route::Slot(slot), commands).await
     }

@@ -15,6 +15,7 @@ use super::safety::SafetyOptions;
 /// assert_ne!(ClientChoice::Redis, ClientChoice::Fred); // `client=redis` and `client=fred`
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ClientChoice {
     /// redis-rs, feature `redis`.
     Redis,
@@ -38,6 +39,7 @@ pub(crate) enum Routing {
 /// assert_eq!(Checks::default(), Checks::Warn); // `checks=warn`
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Checks {
     /// Do not look.
     Off,

@@ -162,6 +162,7 @@ impl Redacted {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("bad backend URL {url:?}: {part} {problem}")]
+#[non_exhaustive]
 pub struct UrlError {
     /// The URL, without login and secrets.
     pub url: String,

@@ -73,6 +73,7 @@ impl Locktopus {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "locks that were not released block others until their leases end"]
+#[non_exhaustive]
 pub struct ShutdownReport {
     /// Releases that were not confirmed in time; those locks are free when their leases have ended.
     pub abandoned: usize,

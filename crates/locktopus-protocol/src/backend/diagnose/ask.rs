@@ -11,11 +11,7 @@ pub(super) fn finding(
     check: &'static str,
     message: impl Into<String>,
 ) -> Finding {
-    Finding {
-        severity,
-        check,
-        message: message.into(),
-    }
+    Finding::new(severity, check, message)
 }
 
 /// What each server said.

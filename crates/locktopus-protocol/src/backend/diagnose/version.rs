@@ -69,22 +69,14 @@ pub(super) fn findings(node: &str, version: &ServerVersion) -> Vec<Finding> {
     let mut findings = Vec::new();
     if version.number < OLDEST {
         let message = format!("{node}: {version} is too old; Redis 7.0 or Valkey 7.2 is needed");
-        findings.push(Finding {
-            severity: Severity::Danger,
-            check: "version",
-            message,
-        });
+        findings.push(Finding::new(Severity::Danger, "version", message));
     }
     if !patched(version) {
         let message = format!(
             "{node}: {version} has a hole in its Lua engine (CVE-2025-49844) unless your distribution patched \
              it; upgrade, and let nobody run scripts who need not"
         );
-        findings.push(Finding {
-            severity: Severity::Warning,
-            check: "version",
-            message,
-        });
+        findings.push(Finding::new(Severity::Warning, "version", message));
     }
     findings
 }
