@@ -243,6 +243,13 @@ fn what_is_not_there_is_named() {
     let lost = changed("lost", &good(), |_| ());
     std::fs::remove_file(lost.join(HISTORY)).unwrap();
     ends(&lost, INPUT, &["process-0.jsonl.gz: No such file"]);
+    for elsewhere in ["../other.jsonl.gz", "/other.jsonl.gz", "."] {
+        let named = changed("elsewhere", &good(), |kept| {
+            kept.histories = vec![elsewhere.into()];
+        });
+        let words = format!("{elsewhere:?} is not in the folder of the cell");
+        ends(&named, INPUT, &["cell.json: ", &words]);
+    }
 }
 
 /// Wherever the end of a compressed file is missing, nothing of it is judged.
@@ -292,7 +299,26 @@ fn a_line_that_is_no_record_is_no_history() {
     let (code, said) = judge(&[&folder]);
     assert_eq!(code, BROKEN, "{said}");
     assert!(
-        said.contains("history: passed then, failed now") && said.contains("line 1: missing field"),
+        said.contains("history: passed then, failed now")
+            && said.contains("/deployment-0/process-0.jsonl, line 1: missing field"),
+        "{said}"
+    );
+}
+
+/// Compressed files may be put one after the other, as `gzip` itself allows: nothing of the second is passed over.
+#[test]
+fn all_parts_of_a_compressed_history_are_judged() {
+    let folder = changed("parts", &good(), |_| ());
+    let first = std::fs::read(folder.join(HISTORY)).unwrap();
+    let mut packing = GzEncoder::new(Vec::new(), Compression::default());
+    packing.write_all(b"{\"at\": 1}\n").unwrap();
+    let second = packing.finish().unwrap();
+    std::fs::write(folder.join(HISTORY), [first, second].concat()).unwrap();
+    let (code, said) = judge(&[&folder]);
+    assert_eq!(code, BROKEN, "{said}");
+    let lines = 1 + good().len();
+    assert!(
+        said.contains(&format!("line {lines}: missing field")),
         "{said}"
     );
 }

@@ -10,7 +10,8 @@ pub struct Options {
     /// Whether at most one holder at a time is promised, whatever happens in the history. Then tokens grow in the order in which
     /// grants were received. Where it is not, as across a failover that may forget locks or leave two servers granting
     /// for a while, only a grant that was asked for after another one had been received is promised the larger token
-    /// ([`handed_on`](Self::handed_on) later, to be exact), and the rest is counted. true.
+    /// ([`handed_on`](Self::handed_on) later, to be exact), and the rest is counted; nor is a write wrongly refused whose smaller
+    /// token may be that of such a grant. true.
     pub exclusive: bool,
     /// How old a lease may be that is passed on inside a process, with tokens that were reserved when the server granted it: the
     /// time of the answer, and the 20 ms for which it is passed on. 1 s.

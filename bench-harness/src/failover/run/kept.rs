@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use flate2::Compression;
-use flate2::read::GzDecoder;
+use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use locktopus_history::{Checker, History, Options, Outcome, Property, Verdict};
 use serde::{Deserialize, Serialize};
@@ -138,8 +138,17 @@ impl Kept {
         }
         let unpacked = Unpacked::new().map_err(|error| at(folder)(&error))?;
         let mut files = Vec::new();
-        for (number, name) in self.histories.iter().enumerate() {
-            let file = unpacked.0.join(format!("{number}.jsonl"));
+        for name in &self.histories {
+            // Under the name that it has in the folder: a verdict names the file of a damaged line.
+            if !name
+                .components()
+                .all(|part| matches!(part, Component::Normal(_)))
+            {
+                return Err(at(&folder.join(FILE))(&format!(
+                    "{name:?} is not in the folder of the cell"
+                )));
+            }
+            let file = unpacked.0.join(name).with_extension("");
             let packed = folder.join(name);
             unpack(&packed, &file).map_err(|error| at(&packed)(&error))?;
             files.push(file);
@@ -201,7 +210,9 @@ fn pack(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 fn unpack(from: &Path, to: &Path) -> std::io::Result<()> {
-    let mut unpacking = GzDecoder::new(BufReader::new(File::open(from)?));
+    to.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    // A history may be several compressed parts, one after the other.
+    let mut unpacking = MultiGzDecoder::new(BufReader::new(File::open(from)?));
     let mut to = BufWriter::new(File::create(to)?);
     std::io::copy(&mut unpacking, &mut to)?;
     to.flush()

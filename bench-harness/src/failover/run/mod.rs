@@ -56,6 +56,17 @@ pub enum RunError {
         "nobody was granted a lock for {0:?}: the servers did not recover, or the locks did not"
     )]
     NoGrant(std::time::Duration),
+    /// A waiter was to be killed where nobody waits.
+    #[error(
+        "no other process wants {0}, so no waiter can be killed: the plan needs two processes with a worker for it"
+    )]
+    NoWaiter(String),
+    /// Whoever was granted a lock is in none of the processes of the cell.
+    #[error("worker {0} was granted a lock and is in no process of this cell")]
+    NoSuchWorker(u32),
+    /// The deployment has no sentinel.
+    #[error("there is no sentinel to ask")]
+    NoSentinel,
     /// No other server took over.
     #[error("no other server took over within {0:?}")]
     NoSuccessor(std::time::Duration),

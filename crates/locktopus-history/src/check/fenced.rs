@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use crate::assemble::{Assembled, Lock};
 use crate::attempt::{Attempt, Held, Tenure};
+use crate::clock::nanos;
 use crate::event::{Write, WriteOutcome};
 use crate::fenwick::MaxTree;
 use crate::offence::Offence;
@@ -20,7 +21,7 @@ pub(super) fn check(all: &Assembled, options: &Options) -> FencedWrites {
     for lock in &all.locks {
         for issued in by_resource(lock).values() {
             let stale = stale(issued);
-            let justified = justified(lock, issued);
+            let justified = justified(lock, issued, passed_on(options));
             for (at, one) in issued.iter().enumerate() {
                 found.writes += 1;
                 let is_stale = stale[at] == Staleness::Stale;
@@ -160,9 +161,18 @@ fn compare(
     }
 }
 
+/// How much older than its grant a token may be where two servers may grant one lock: as the order of tokens is judged there.
+fn passed_on(options: &Options) -> u64 {
+    if options.exclusive {
+        return 0;
+    }
+    nanos(options.handed_on)
+}
+
 /// Whether a refusal can be right: somebody with a larger token, or another one with the same,
-/// who did not certainly come before, may have written before it was answered.
-fn justified(lock: &Lock, issued: &[Issued<'_>]) -> Vec<bool> {
+/// who did not certainly come before, may have written before it was answered. A token that is older than its grant by up to
+/// `passed_on` came before whoever was granted the lock meanwhile.
+fn justified(lock: &Lock, issued: &[Issued<'_>], passed_on: u64) -> Vec<bool> {
     let mut writers: Vec<_> = issued
         .iter()
         .filter(|one| one.write.outcome != WriteOutcome::Rejected)
@@ -205,7 +215,7 @@ fn justified(lock: &Lock, issued: &[Issued<'_>]) -> Vec<bool> {
             .and_then(|latest| latest.of_others(number(one.tenure_index)));
         justified[at] = larger
             .max(equal.map(|other| other.end))
-            .is_some_and(|granted| granted >= one.tenure.started);
+            .is_some_and(|granted| granted >= one.tenure.started.saturating_sub(passed_on));
     }
     justified
 }

@@ -321,6 +321,29 @@ fn a_token_given_again_later_is_a_fault_in_every_mode() {
     );
 }
 
+/// The write of a grant so many milliseconds later, with a token smaller than one that had written, is refused.
+fn refused_later(millis: u64) -> [Life; 2] {
+    let [first, second] = later(millis, 8);
+    let asked = 10 + millis * 1_000_000;
+    [
+        first.writes(12, 15, 9, WriteOutcome::Accepted),
+        second.writes(asked + 20, asked + 25, 8, WriteOutcome::Rejected),
+    ]
+}
+
+/// What the resource did is judged as the tokens are: it had to refuse what was handed on with a token of before.
+#[test]
+fn a_good_write_refused_for_its_smaller_token_is_a_fault_in_every_mode() {
+    let verdict = check_with(lax(), refused_later(1_001));
+    assert_eq!(verdict.fenced.good_rejected, 1);
+    assert!(!verdict.passed(Property::GoodWrites));
+    let verdict = check_with(lax(), refused_later(999));
+    assert_eq!(verdict.fenced.good_rejected, 0);
+    assert_eq!(verdict.tokens.unordered, 1, "measured, not hidden");
+    let verdict = check(refused_later(999));
+    assert_eq!(verdict.fenced.good_rejected, 1);
+}
+
 fn lax() -> Options {
     Options {
         exclusive: false,

@@ -15,7 +15,7 @@ pub(super) async fn two_primaries(context: &mut FaultContext<'_>) -> Result<(), 
     let (lock, primary) = context.target().await?;
     let here = context.on(primary).await;
     let sentinel = context.place.sentinels().first();
-    let sentinel = sentinel.ok_or(RunError::NoSuccessor(RECOVERY))?;
+    let sentinel = sentinel.ok_or(RunError::NoSentinel)?;
     context.moment(&here).await?;
     context.fault(primary.name())?;
     promote(context, sentinel).await?;

@@ -133,7 +133,7 @@ pub(super) async fn hand_over(context: &mut FaultContext<'_>) -> Result<(), RunE
     let here = context.on(primary).await;
     let asked: (&Node, &[&str]) = if context.cell.place == Place::Sentinel {
         let sentinel = context.place.sentinels().first();
-        let sentinel = sentinel.ok_or(RunError::NoGrant(RECOVERY))?;
+        let sentinel = sentinel.ok_or(RunError::NoSentinel)?;
         (sentinel, &["SENTINEL", "FAILOVER", "mymaster"])
     } else {
         (

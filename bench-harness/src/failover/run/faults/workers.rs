@@ -1,7 +1,7 @@
 //! What happens to the processes that hold locks, or wait for them.
 
 use crate::failover::run::RunError;
-use crate::failover::run::fault_context::{FaultContext, RECOVERY};
+use crate::failover::run::fault_context::FaultContext;
 
 /// SIGSTOP the process of a holder for a while, as a long pause of a garbage collector or of a virtual machine does.
 pub(super) async fn stop_holder(context: &mut FaultContext<'_>) -> Result<(), RunError> {
@@ -46,7 +46,7 @@ pub(super) async fn kill_waiter(context: &mut FaultContext<'_>) -> Result<(), Ru
             (!holds && wants.next().is_some()).then_some((last, index))
         });
     let Some((_, index)) = waiting.min() else {
-        return Err(RunError::NoGrant(RECOVERY));
+        return Err(RunError::NoWaiter(entered.lock));
     };
     context.fault(&format!("process {index}"))?;
     context.pool.replace(index).await?;
@@ -61,5 +61,5 @@ async fn holder(context: &FaultContext<'_>) -> Result<usize, RunError> {
     context
         .pool
         .of_worker(entered.worker)
-        .ok_or(RunError::NoGrant(RECOVERY))
+        .ok_or(RunError::NoSuchWorker(entered.worker))
 }
