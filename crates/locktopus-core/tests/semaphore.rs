@@ -115,6 +115,19 @@ async fn a_fixed_lease_ends_by_itself() {
     }
 }
 
+/// More than the answer can tell is not none.
+#[tokio::test(start_paused = true)]
+async fn draining_more_than_can_be_told() {
+    for semaphore in both(&locks()) {
+        semaphore.initialise(1).await.unwrap();
+        for _ in 0..3 {
+            semaphore.add(i32::MAX).await.unwrap();
+        }
+        assert_eq!(semaphore.drain().await.unwrap(), u32::MAX);
+        assert_eq!(semaphore.available().await.unwrap(), Some(0));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn resizing_adding_and_draining() {
     for semaphore in both(&locks()) {

@@ -141,3 +141,22 @@ async fn a_leader_that_stops_anywhere_is_deposed() {
         until("nothing to do", || locks.background_tasks() == 0).await;
     }
 }
+
+/// It was granted the lock and slept, so another one leads. It does not wait behind that one, and has no limit that is over.
+#[tokio::test(start_paused = true)]
+async fn one_that_does_not_wait_and_is_deposed_finds_the_lock_free_or_busy() {
+    let script = Scripted::new();
+    let locks = script.locks();
+    script.next("attempt", [Fate::SlowReply(SLACK)]);
+    let mut trying = Box::pin(locks.lock("a").try_acquire());
+    let mut unwoken = Context::from_waker(Waker::noop());
+    assert!(trying.as_mut().poll(&mut unwoken).is_pending());
+    let follower = tokio::spawn(locks.lock("a").acquire());
+    until("another one leads", || script.calls("attempt").len() > 1).await;
+    let tried = timeout(HOUR, trying).await.unwrap();
+    let guard = tried.expect("busy is no error");
+    drop(guard);
+    let follower = timeout(HOUR, follower).await.unwrap().unwrap();
+    follower.unwrap().release().await.unwrap();
+    until("nothing is left", || script.store.population() == (0, 0)).await;
+}

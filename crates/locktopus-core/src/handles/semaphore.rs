@@ -183,7 +183,7 @@ impl Semaphore {
         Ok(outcome.value.unwrap_or_default())
     }
 
-    /// Takes all free permits out of the semaphore and returns how many. They belong to nobody and do not come back by
+    /// Takes all free permits out of the semaphore and returns how many, [`u32::MAX`] if more. They belong to nobody and do not come back by
     /// themselves; [`add`](Self::add) puts them back. None while a quarantine
     /// ([`SafetyMode::Quarantine`](crate::SafetyMode::Quarantine)) holds free permits back.
     ///
@@ -207,9 +207,8 @@ impl Semaphore {
     /// It may or may not have happened if the future is dropped, and then nobody knows how many were taken.
     pub async fn drain(&self) -> Result<u32, LockError> {
         let taken = self.count(CounterAction::Drain).await?.value;
-        Ok(taken
-            .and_then(|taken| u32::try_from(taken).ok())
-            .unwrap_or_default())
+        let taken = taken.unwrap_or_default().max(0);
+        Ok(u32::try_from(taken).unwrap_or(u32::MAX))
     }
 
     /// Forgets the number of permits, and who holds them; says whether there was one. Requests wait then, as at the

@@ -34,13 +34,13 @@ pub(crate) async fn acquire(
         }
     }
     let mut place = Place::arrive(engine, plan, started)?;
-    if plan.wait == Wait::Not && matches!(place, Place::Waits(_)) {
-        // Somebody came in between.
-        drop(place);
-        return alone(engine, plan, started).await;
-    }
     loop {
         place = match place {
+            Place::Waits(waiting) if plan.wait == Wait::Not => {
+                // Somebody came in between, or leads in its place.
+                drop(waiting);
+                return alone(engine, plan, started).await;
+            }
             Place::Holds(shared, since) => {
                 return Ok(Some(hold(engine, plan, &shared, since)));
             }
