@@ -391,7 +391,6 @@ async fn schedule(seed: u64, judge: Arc<Mutex<Judge>>) {
         script.next(call, []);
         script.always(call, Fate::Pass);
     }
-    let ended_early = shutting.is_some();
     if let Some(shutting) = shutting {
         shutting.await.unwrap();
     }
@@ -399,10 +398,8 @@ async fn schedule(seed: u64, judge: Arc<Mutex<Judge>>) {
         let report = locks.shutdown(Duration::from_secs(10)).await;
         assert_eq!(report.abandoned, 0);
     }
-    // Tickets that nobody adopted end by themselves, and so does what could not be given back. So does a lease that is not passed on and
-    // whose maximum hold time was over before the shutdown: it goes back with its guard, which outlives that.
-    let outlived = ended_early && cohort.turns == 1;
-    if broken || outlived || judge.lock().unwrap().left_behind > 0 {
+    // Tickets that nobody adopted end by themselves, and so does what could not be given back.
+    if broken || judge.lock().unwrap().left_behind > 0 {
         sleep(Duration::from_secs(1)).await;
     }
     assert_eq!(script.store.population(), (0, 0), "something is left");
