@@ -112,14 +112,19 @@ impl Witness {
             self.token(run, owner, *token, *count);
             return;
         }
-        // Who asks again is told the same, unless it wants a greater one by now, as a quorum does.
+        // Who asks again is told the same, unless it wants a greater one by now, as a quorum does. Whoever wants fewer, as a quorum that
+        // wins a node back, is told the last of them.
         let given = self.granted.get(&(run.node, owner.to_string())).copied();
-        if let Some(given) = given.filter(|given| floor <= given) {
-            self.check(given == *token, run.now, "tokens are those granted", || {
-                format!("{owner} is told of token {token}, but was granted {given}")
+        if let Some((given, reserved)) = given.filter(|(given, _)| floor <= given) {
+            let same = *count <= reserved && token + count == given + reserved;
+            self.check(same, run.now, "tokens are those granted", || {
+                format!(
+                    "{owner} is told of {count} tokens from {token}, but was granted {reserved} from {given}"
+                )
             });
         } else {
-            self.granted.insert((run.node, owner.to_string()), *token);
+            self.granted
+                .insert((run.node, owner.to_string()), (*token, *count));
         }
     }
 
@@ -133,7 +138,8 @@ impl Witness {
             || format!("{owner} is granted token {token} after {top}"),
         );
         self.tops.insert(lock, token + count - 1);
-        self.granted.insert((run.node, owner.to_string()), token);
+        self.granted
+            .insert((run.node, owner.to_string()), (token, count));
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Witness {
     /// The greatest token of each lock, by server.
     tops: BTreeMap<(usize, Vec<u8>), i64>,
     /// First tokens of grants, by server and owner.
-    granted: BTreeMap<(usize, String), i64>,
+    granted: BTreeMap<(usize, String), (i64, i64)>,
     /// Until when servers kept a lock for its owners, in true time.
     kept: BTreeMap<String, u64>,
     names: Names,
