@@ -11,6 +11,7 @@
 #   ensure_go        Go, for redsync
 #   ensure_images    the images of the pod provider
 #   build_harness    locktopus-bench, built for release         -> PROGRAM
+#   harness_help     the help of a script and, if it is built, of locktopus-bench
 #   build_program    a program, built as scripts/test does      -> PROGRAM
 #
 # An `ensure_*` function that cannot help returns 1 and leaves the reason in WHY; its caller
@@ -192,6 +193,20 @@ more_than_one() {
     local lines
     lines=$(grep -c . <<<"$1")
     [ "$lines" -lt 2 ] || printf ' and %s more' "$((lines - 1))"
+}
+
+# The help of a script, and behind it that of the command $1 of locktopus-bench, if that is built: whoever asks for help has not
+# asked for minutes of compiling.
+harness_help() {
+    local program=${CARGO_TARGET_DIR:-$ROOT/target}/release/locktopus-bench
+    usage
+    printf '\n'
+    if [ -x "$program" ]; then
+        "$program" "$1" --help
+    else
+        say "The options of \`locktopus-bench $1\`, which is not built yet, after some minutes of building:"
+        say "  cargo run --release --package bench-harness --bin locktopus-bench -- $1 --help"
+    fi
 }
 
 # Builds the harness for this provider and these options, and leaves the program's path in PROGRAM. A container client and
