@@ -5,7 +5,8 @@
 //!
 //! | module | what is in it |
 //! |---|---|
-//! | [`level`] | the levels, and how each is run |
+//! | [`level`] | a level, and how it is run |
+//! | [`levels`] | the table of all of them |
 //! | [`outcome`] | what a run says, read from what it prints |
 //! | [`build`] | which build made what is kept |
 //! | [`failover`] | the runs that docs/safety.md shows |
@@ -14,12 +15,13 @@
 //! | [`kept`] | the results |
 //! | [`page`] | the table in docs/testing.md |
 //!
-//! Layers, lowest first: outcome, sources, build, failover|performance, level, kept, page.
+//! Layers, lowest first: outcome, sources, build, failover|performance, level, levels, kept, page.
 
 mod build;
 mod failover;
 mod kept;
 mod level;
+mod levels;
 mod outcome;
 mod page;
 mod performance;
@@ -31,7 +33,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::kept::{Entry, Kept};
-use crate::level::{LEVELS, Level};
+use crate::level::Level;
+use crate::levels::LEVELS;
 
 /// Prints one table of what each level of proof ran, and what came of it.
 #[derive(Debug, Parser)]
@@ -68,7 +71,7 @@ fn run(options: &Options) -> Result<bool, String> {
     let mut kept = Kept::read(root)?;
     let mut fine = true;
     for name in &options.run {
-        let level = level::named(name)?;
+        let level = levels::named(name)?;
         let entry = prove(options, level)?;
         println!("{name}: {}", entry.outcome);
         fine &= entry.outcome.violations == 0;
@@ -114,7 +117,7 @@ fn prove(options: &Options, level: &Level) -> Result<Entry, String> {
 fn unproven(options: &Options, kept: &Kept) -> Result<Vec<String>, String> {
     let mut unproven = Vec::new();
     for name in kept.levels.keys() {
-        if level::named(name).is_err() {
+        if levels::named(name).is_err() {
             unproven.push(format!("STALE: there is no level {name}"));
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::kept::Kept;
-use crate::level::LEVELS;
+use crate::levels::LEVELS;
 
 const PAGE: &str = "docs/testing.md";
 const BEGIN: &str = "<!-- scripts/prove: begin -->\n";

@@ -1,0 +1,292 @@
+//! The levels: the table of all of them.
+
+use crate::level::{How, Level};
+
+const LUA: &str = "crates/locktopus-protocol/lua";
+const CORE: &str = "crates/locktopus-core/src";
+const PROTOCOL: &str = "crates/locktopus-protocol/src";
+const MODEL: &str = "crates/locktopus-model/src";
+const MODEL_TESTS: &str = "crates/locktopus-model/tests";
+const CONFORMANCE: &str = "crates/locktopus-conformance/src";
+const MUTANTS: &str = "crates/locktopus-mutants";
+
+/// All of them, in the order of the table.
+pub(crate) static LEVELS: &[Level] = &[
+    Level {
+        name: "unit",
+        generates: "chosen cases, beside the code",
+        cases: "tests",
+        about: &["crates", "bench-harness/src"],
+        how: How::Tests(&["--lib"]),
+    },
+    Level {
+        name: "conformance",
+        generates: "the contract on memory, a quorum, and the Redis backend on a modelled server; a test is a suite of hundreds of cases",
+        cases: "tests",
+        about: &[
+            CORE,
+            PROTOCOL,
+            LUA,
+            CONFORMANCE,
+            MODEL,
+            MUTANTS,
+            "crates/locktopus-memory/src",
+            "crates/locktopus-quorum/src",
+        ],
+        how: How::Tests(&["--test=conformance_memory", "--test=levels"]),
+    },
+    Level {
+        name: "sequences",
+        generates: "random sequences of calls on a lock of each kind, held against a sequential reference; a test is a hundred to a thousand of them",
+        cases: "tests",
+        about: &[
+            CORE,
+            PROTOCOL,
+            LUA,
+            "crates/locktopus-memory/src",
+            "crates/locktopus-redis/src",
+            "crates/locktopus-fred/src",
+            "crates/locktopus-tests/tests/sequences_common",
+            "crates/locktopus-tests/tests/sequences.rs",
+            "crates/locktopus-tests/tests/sequences_topology.rs",
+        ],
+        how: How::Tests(&["--test=sequences", "--test=sequences_topology"]),
+    },
+    Level {
+        name: "interleavings",
+        generates: "every order of the steps of a local queue, a lease, the watchdog and a shutdown within bounds, by loom",
+        cases: "tests",
+        about: &[
+            CORE,
+            "crates/locktopus-core/tests/interleavings",
+            "crates/locktopus-core/tests/interleavings.rs",
+            "crates/locktopus-proofs/tests/leases",
+        ],
+        how: How::Tests(&["--test=interleavings", "--test=leases"]),
+    },
+    Level {
+        name: "fuzz",
+        generates: "random changes of a stored corpus of names, URLs, plans, answers, ids and tickets; a test is thousands of them",
+        cases: "tests",
+        about: &[
+            CORE,
+            PROTOCOL,
+            "crates/locktopus/src",
+            "crates/locktopus-fuzz",
+            "bench-harness/src/failover/plan",
+            "bench-harness/src/measure/plan",
+        ],
+        how: How::Tests(&["--test=fuzz"]),
+    },
+    Level {
+        name: "model",
+        generates: "random schedules of simulated clients, messages and failovers on the real scripts",
+        cases: "schedules",
+        about: &[LUA, MODEL, MODEL_TESTS],
+        how: How::Schedules(100_000),
+    },
+    Level {
+        name: "simulation",
+        generates: "random schedules of the shipped client on simulated servers; a test is hundreds of schedules",
+        cases: "tests",
+        about: &[
+            CORE,
+            PROTOCOL,
+            LUA,
+            MODEL,
+            "crates/locktopus-quorum/src",
+            "crates/locktopus-sim/src",
+            "crates/locktopus-sim/tests",
+        ],
+        how: How::Tests(&[
+            "--test=simulation",
+            "--test=planted",
+            "--test=script_mutants",
+        ]),
+    },
+    Level {
+        name: "precise",
+        generates: "scripts one by one: to the millisecond, with each command failing, in queues that live long, beside Redisson",
+        cases: "tests",
+        about: &[LUA, MODEL, MODEL_TESTS],
+        how: How::Tests(&[
+            "--test=direct",
+            "--test=edges",
+            "--test=precise",
+            "--test=transcripts",
+            "--test=multitude",
+            "--test=queue_life",
+            "--test=executed",
+            "--test=neighbours",
+        ]),
+    },
+    Level {
+        name: "fidelity",
+        generates: "random commands, and calls of every script as the backend makes them, on the modelled and on a real server",
+        cases: "tests",
+        about: &[LUA, PROTOCOL, MODEL, MODEL_TESTS],
+        how: How::Tests(&["--test=model_topology", "--test=script_fidelity_topology"]),
+    },
+    Level {
+        name: "protocols",
+        generates: "every state of hand-off, quarantine and quorum within bounds, and each rule left out",
+        cases: "states",
+        about: &["crates/locktopus-proofs/src"],
+        how: How::Protocols,
+    },
+    Level {
+        name: "mutants-sample",
+        generates: "small changes of the scripts, a part of them that looks random and is always the same",
+        cases: "mutants",
+        about: &[LUA, MODEL, MODEL_TESTS, CONFORMANCE, MUTANTS],
+        how: How::Mutants(&["--fresh", "--sample", "300"]),
+    },
+    Level {
+        name: "mutants",
+        generates: "every small change of the scripts",
+        cases: "mutants",
+        about: &[LUA, MODEL, MODEL_TESTS, CONFORMANCE, MUTANTS],
+        how: How::Mutants(&["--fresh"]),
+    },
+    Level {
+        name: "reverts",
+        generates: "mends of faults that were found, taken back",
+        cases: "reverts",
+        about: &["crates"],
+        how: How::Reverts,
+    },
+    Level {
+        name: "failover",
+        generates: "faults done to real servers under load, as docs/safety.md has them; mutants are locks that are broken on purpose",
+        cases: "faults",
+        about: &[
+            CORE,
+            PROTOCOL,
+            LUA,
+            "crates/locktopus/src",
+            "crates/locktopus-redis/src",
+            "crates/locktopus-fred/src",
+            "crates/locktopus-quorum/src",
+            "crates/locktopus-history/src",
+            // How a run is shown is not what made it.
+            "bench-harness/src/failover/plan",
+            "bench-harness/src/failover/resource",
+            "bench-harness/src/failover/run",
+            "bench-harness/src/failover/worker",
+            "bench-harness/failover/committed.toml",
+        ],
+        how: How::Failover,
+    },
+    Level {
+        name: "performance",
+        generates: "contention without faults, as docs/performance.md has it; violations are two holders at once and operations that failed",
+        cases: "combinations",
+        about: &[
+            CORE,
+            PROTOCOL,
+            LUA,
+            "crates/locktopus/src",
+            "crates/locktopus-memory/src",
+            "crates/locktopus-redis/src",
+            "crates/locktopus-fred/src",
+            "crates/locktopus-quorum/src",
+            "bench-harness/src/measure/run",
+            "bench-harness/src/measure/worker",
+            "bench-harness/scenarios/targets.toml",
+        ],
+        how: How::Performance,
+    },
+    Level {
+        name: "nemesis",
+        generates: "random faults that overlap, two or three at once, on real servers under load; mutants as above",
+        cases: "turns",
+        about: &[
+            CORE,
+            PROTOCOL,
+            LUA,
+            "crates/locktopus/src",
+            "crates/locktopus-redis/src",
+            "crates/locktopus-fred/src",
+            "crates/locktopus-quorum/src",
+            "crates/locktopus-history/src",
+            "bench-harness/src/failover",
+            "bench-harness/failover/nemesis.toml",
+        ],
+        how: How::Nemesis,
+    },
+    Level {
+        name: "soak",
+        generates: "100,000 held locks, crowds of 10,000 waiters and 10,000 acquisitions a second for 20 minutes, with restarts; then nothing may be left",
+        cases: "acquisitions",
+        about: &[
+            CORE,
+            PROTOCOL,
+            LUA,
+            "crates/locktopus/src",
+            "crates/locktopus-redis/src",
+            "crates/locktopus-fred/src",
+            "bench-harness/src/soak",
+        ],
+        how: How::Soak(&["--minutes", "20"]),
+    },
+];
+
+/// The level of this name.
+///
+/// # Errors
+///
+/// If there is none.
+pub(crate) fn named(name: &str) -> Result<&'static Level, String> {
+    let names = || LEVELS.iter().map(|level| level.name).collect::<Vec<_>>();
+    let found = LEVELS.iter().find(|level| level.name == name);
+    found.ok_or_else(|| format!("there is no level {name}, but {}", names().join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
+
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_run_that_failed_or_was_too_short_is_no_result() {
+        let tests = "test result: ok. 12 passed; 0 failed; 1 ignored\n";
+        let level = named("unit").unwrap();
+        assert_eq!(level.read(tests, true).unwrap().cases, 12);
+        assert!(level.read(tests, false).is_err());
+        assert!(named("protocols").unwrap().read(tests, false).is_err());
+
+        let model = named("model").unwrap();
+        let ran = |number: u64| format!("a: seed 3, Exclusion\n{tests}schedules: {number} Lock\n");
+        let outcome = model.read(&ran(100_000), true).unwrap();
+        assert_eq!((outcome.cases, outcome.killed), (100_000, Some(1)));
+        assert!(model.read(&ran(99_999), true).is_err());
+    }
+
+    /// Faults that were not done, and errors that nothing explains, break no promise and fail the run.
+    #[test]
+    fn a_nemesis_that_failed_is_violated_whatever_its_cells_say() {
+        let cells = r#"{"cells": [{"subject": "locktopus", "figures": {"faults": 500}},
+            {"subject": "broken-release", "figures": {"faults": 4}, "caught": ["use: 1"]}]}"#;
+        let said = cells.replace('\n', "");
+        let nemesis = named("nemesis").unwrap();
+        assert_eq!(nemesis.read(&said, true).unwrap().violations, 0);
+        assert_eq!(nemesis.read(&said, false).unwrap().violations, 1);
+    }
+
+    #[test]
+    fn every_level_has_a_name_of_its_own_and_speaks_about_something() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for level in LEVELS {
+            assert!(std::ptr::eq(named(level.name).unwrap(), level));
+            assert!(!level.about.is_empty());
+            level
+                .about
+                .iter()
+                .for_each(|path| assert!(root.join(path).exists(), "{path}"));
+        }
+        assert!(named("nothing").is_err());
+    }
+}
