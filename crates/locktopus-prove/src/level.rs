@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::outcome::{self, Outcome};
-use crate::{build, failover, performance, sources};
+use crate::{build, failover, nemesis, performance, sources};
 
 /// One level.
 #[derive(Debug)]
@@ -65,6 +65,7 @@ impl Level {
         match self.how {
             How::Failover => return Ok((failover::kept(root)?.join("\n"), true)),
             How::Performance => return Ok((performance::kept(root)?, true)),
+            How::Nemesis => return nemesis::run(root),
             _ => {}
         }
         let report = root.join("target/prove-schedules");
@@ -72,15 +73,6 @@ impl Level {
         std::fs::create_dir_all(root.join("target"))
             .and_then(|()| std::fs::write(&report, ""))
             .map_err(|error| format!("{}: {error}", report.display()))?;
-        if let How::Nemesis = self.how {
-            // What an earlier run left there is not what comes of this one.
-            match std::fs::remove_dir_all(root.join(NEMESIS)) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(format!("{NEMESIS}: {error}"));
-                }
-                _ => {}
-            }
-        }
         let (program, arguments): (&str, Vec<&str>) = match self.how {
             How::Tests(targets) => ("cargo", [TESTS, targets].concat()),
             How::Schedules(_) => ("cargo", [TESTS, &["--test=model"]].concat()),
@@ -88,11 +80,9 @@ impl Level {
             How::Mutants(arguments) => ("scripts/mutants", arguments.to_vec()),
             How::Reverts => ("scripts/reverts", Vec::new()),
             How::Soak(arguments) => ("scripts/soak", arguments.to_vec()),
-            How::Nemesis => (
-                "scripts/failover",
-                vec!["--nemesis", "--keep-histories", "--out", NEMESIS],
-            ),
-            How::Failover | How::Performance => unreachable!("it is read above"),
+            How::Failover | How::Performance | How::Nemesis => {
+                unreachable!("it is seen to above")
+            }
         };
         let mut command = Command::new(program);
         command.args(&arguments).current_dir(root);
@@ -110,11 +100,6 @@ impl Level {
             let ran = std::fs::read_to_string(&report).map_err(failed)?;
             ran.lines()
                 .for_each(|line| said.push_str(&format!("schedules: {line}\n")));
-        }
-        if let How::Nemesis = self.how {
-            let path = root.join(NEMESIS).join("summary.json");
-            let text = std::fs::read_to_string(path).map_err(failed)?;
-            said = failover::one_line(&text)?;
         }
         if let How::Protocols = self.how {
             let page = root.join("docs/testing.md");
@@ -151,9 +136,6 @@ impl Level {
         }
     }
 }
-
-/// Where a nemesis leaves its report and its histories.
-const NEMESIS: &str = "target/prove-nemesis";
 
 const TESTS: &[&str] = &[
     "test",

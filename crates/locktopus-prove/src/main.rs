@@ -22,6 +22,7 @@ mod failover;
 mod kept;
 mod level;
 mod levels;
+mod nemesis;
 mod outcome;
 mod page;
 mod performance;

@@ -81,14 +81,17 @@ impl Task {
             notes.evicted.push(Evicted {
                 lock,
                 begun,
+                over: None,
                 done: None,
             });
             notes.evicted.len() - 1
         });
-        if semaphore.delete().await? {
-            let now = self.pace.now();
-            self.log.with(|notes| notes.evicted[place].done = Some(now));
-        }
+        let found = semaphore.delete().await?;
+        let now = self.pace.now();
+        self.log.with(|notes| {
+            notes.evicted[place].over = Some(now);
+            notes.evicted[place].done = found.then_some(now);
+        });
         Ok(())
     }
 }

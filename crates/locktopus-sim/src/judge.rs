@@ -36,12 +36,15 @@ pub(crate) fn judge(
         }
         by_lock.entry(hold.lock).or_default().push(hold);
     }
-    for (lock, mut holds) in by_lock {
+    for (lock, holds) in &mut by_lock {
         holds.sort_by_key(|hold| (hold.from, hold.valid));
         if plan.promises_exclusion() {
-            exclusion(plan, lock, &holds, &mut found);
+            exclusion(plan, *lock, holds, &mut found);
         }
-        tokens(plan, &holds, &mut found);
+        tokens(plan, holds, &mut found);
+    }
+    if plan.promises_exclusion() {
+        across_kinds(plan, &by_lock, &mut found);
     }
     // Others ask again and again.
     if plan.steady && plan.processes.iter().all(|process| !process.neighbour) {
@@ -62,12 +65,39 @@ pub(crate) fn judge(
     found
 }
 
+/// Whether both are one lock whatever it is asked for as: of kinds that one holder has alone.
+fn one_for_all(plan: &Plan, [one, other]: [usize; 2]) -> bool {
+    let alone = |lock: usize| {
+        matches!(
+            plan.locks[lock].kind,
+            Kind::Lock | Kind::Fair | Kind::Mutex | Kind::SingleKey | Kind::RedisPy
+        )
+    };
+    alone(one) && alone(other) && plan.locks[one].name == plan.locks[other].name
+}
+
+/// A name is one lock, though some ask for it as another kind than others.
+fn across_kinds(plan: &Plan, by_lock: &BTreeMap<usize, Vec<Hold>>, found: &mut Vec<Violation>) {
+    for (first, holds) in by_lock {
+        let mut all = holds.clone();
+        for (other, further) in by_lock.range(first + 1..) {
+            if one_for_all(plan, [*first, *other]) {
+                all.extend_from_slice(further);
+            }
+        }
+        if all.len() > holds.len() {
+            all.sort_by_key(|hold| (hold.from, hold.valid));
+            exclusion(plan, *first, &all, found);
+        }
+    }
+}
+
 /// What an administrator took away is believed in for a while; not for longer than its lease. Whether it was.
 fn excuse(plan: &Plan, notes: &Notes, hold: &mut Hold, found: &mut Vec<Violation>) -> bool {
     let of_it = |evicted: &&Evicted| {
-        evicted.lock == hold.lock
+        (evicted.lock == hold.lock || one_for_all(plan, [evicted.lock, hold.lock]))
             && evicted.begun <= hold.valid
-            && evicted.done.is_none_or(|done| hold.asked <= done)
+            && evicted.over.is_none_or(|over| hold.asked <= over)
     };
     let evicted: Vec<_> = notes.evicted.iter().filter(of_it).copied().collect();
     let forgets = plan.faults.iter().any(|(_, fault)| fault.forgets());

@@ -48,6 +48,8 @@ pub(crate) struct Written {
 pub(crate) struct Evicted {
     pub(crate) lock: usize,
     pub(crate) begun: u64,
+    /// When it was answered for good: nothing is taken away by it after that.
+    pub(crate) over: Option<u64>,
     /// When it was known that somebody had held it, and does not any more.
     pub(crate) done: Option<u64>,
 }

@@ -188,6 +188,7 @@ impl Task {
             let evicted = Evicted {
                 lock: act.lock,
                 begun,
+                over: None,
                 done: None,
             };
             notes.evicted.push(evicted);
@@ -201,11 +202,19 @@ impl Task {
             }
             Kind::Semaphore(_) | Kind::Permits(_) | Kind::Latch => return,
         };
-        // It may come to nothing, while something is wrong.
-        if eviction.is_ok_and(|eviction| !eviction.evicted.is_empty()) {
+        let now = self.pace.now();
+        // It may come to nothing, while something is wrong, or because the name is in use as another kind.
+        let found = match &eviction {
+            Ok(eviction) => !eviction.evicted.is_empty(),
+            Err(error) if error.other_kind().is_some() => false,
+            Err(_) => return,
+        };
+        self.log.with(|notes| {
+            notes.evicted[place].over = Some(now);
+            notes.evicted[place].done = found.then_some(now);
+        });
+        if found {
             self.log.count("evict");
-            let now = self.pace.now();
-            self.log.with(|notes| notes.evicted[place].done = Some(now));
         }
     }
 

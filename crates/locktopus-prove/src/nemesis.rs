@@ -1,0 +1,79 @@
+//! Runs the faults that overlap: one harness for each scenario of the plan, all at the same time. One after the other they would take
+//! twice as long, and most of that is waiting.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::failover;
+
+/// Where reports and histories are left, by scenario.
+const FOLDER: &str = "target/prove-nemesis";
+const PLAN: &str = "bench-harness/failover/nemesis.toml";
+
+/// Their reports, each in a line, and whether all ended well.
+///
+/// # Errors
+///
+/// If one could not be begun, or left no report.
+pub(crate) fn run(root: &Path) -> Result<(String, bool), String> {
+    let folder = root.join(FOLDER);
+    let failed = |error: std::io::Error| format!("{FOLDER}: {error}");
+    // What an earlier run left there is not what comes of this one.
+    match std::fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let plan = std::fs::read_to_string(root.join(PLAN)).map_err(failed)?;
+    let scenarios = scenarios(&plan)?;
+    let begun = scenarios.iter().map(|scenario| {
+        let mut command = Command::new("scripts/failover");
+        command.args(["--nemesis", "--keep-histories", "--scenario", scenario]);
+        command.arg("--out").arg(folder.join(scenario));
+        command.current_dir(root).stdin(Stdio::null());
+        command.stdout(Stdio::null()).spawn().map_err(failed)
+    });
+    // All are begun before one is waited for, and all are waited for whatever becomes of one.
+    let begun: Vec<_> = begun.collect();
+    let ended: Vec<_> = begun
+        .into_iter()
+        .map(|child| child.and_then(|mut child| child.wait().map_err(failed)))
+        .collect();
+    let (mut said, mut passed) = (Vec::new(), true);
+    for (scenario, ended) in scenarios.iter().zip(ended) {
+        passed &= ended?.success();
+        let report = folder.join(scenario).join("summary.json");
+        let text = std::fs::read_to_string(&report)
+            .map_err(|error| format!("{scenario} left no report: {error}"))?;
+        said.push(failover::one_line(&text)?);
+    }
+    Ok((said.join("\n"), passed))
+}
+
+/// The names of the scenarios of a plan.
+fn scenarios(plan: &str) -> Result<Vec<&str>, String> {
+    let names = plan
+        .lines()
+        .filter_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+    let names: Vec<_> = names.collect();
+    match names.len() == plan.matches("[[scenario]]").count() && !names.is_empty() {
+        true => Ok(names),
+        false => Err(format!(
+            "{PLAN}: {} scenarios have a name: {names:?}",
+            names.len()
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scenario_of_the_plan_is_run() {
+        let plan = include_str!("../../../bench-harness/failover/nemesis.toml");
+        let names = scenarios(plan).expect("the plan names its scenarios");
+        assert!(names.contains(&"nemesis-failover") && names.contains(&"nemesis-broken"));
+        assert!(scenarios(&plan.replace("name = \"nemesis-quorum\"", "")).is_err());
+        assert!(scenarios("").is_err());
+    }
+}
