@@ -94,11 +94,15 @@ const BUSY_PERCENT: u64 = 50;
 const LONG_GAP_NS: u64 = 50_000_000;
 
 /// The worst round, by what the machine did meanwhile.
+///
+/// Where processes are pinned, workers share one core, with each other and with what keeps it awake: somebody always waits for it,
+/// on a machine that has nothing else to do as well. So only what stopped the harness tells of others there.
 fn busy(report: &Report) -> Option<String> {
     let rounds = report.cells.iter().flat_map(|cell| &cell.rounds);
+    let shares_cores = report.environment.pinning.pinned;
     let busy = |machine: &MachineStall| {
         let pressure = machine.cpu_pressure_ns.unwrap_or(0);
-        let crowded = 100 * pressure > BUSY_PERCENT * machine.watched_ns;
+        let crowded = !shares_cores && 100 * pressure > BUSY_PERCENT * machine.watched_ns;
         crowded || machine.longest_gap_ns >= LONG_GAP_NS
     };
     let stalled: Vec<_> = rounds
@@ -183,6 +187,7 @@ mod tests {
     #[test]
     fn a_machine_that_was_busy_is_named_with_its_worst_round() {
         let mut report = synthetic::memory_only(2);
+        report.environment.pinning.pinned = false;
         let quiet = MachineStall {
             watched_ns: 1_000_000_000,
             cpu_pressure_ns: Some(100_000_000),
@@ -197,6 +202,9 @@ mod tests {
         };
         report.cells[0].rounds[0].machine = Some(crowded);
         assert!(busy(&report).unwrap().contains("60 % of the time"));
+        // Pinned workers keep each other waiting.
+        report.environment.pinning.pinned = true;
+        assert_eq!(busy(&report), None);
         let stopped = MachineStall {
             longest_gap_ns: 75_000_000,
             ..quiet
