@@ -177,7 +177,10 @@ fn subtract(values: &mut BTreeMap<u32, f64>, cell: &SummaryCell, less: &str) {
 }
 
 /// Round by round, because what disturbs one round disturbs both.
-fn ratios(figure: &BTreeMap<u32, f64>, reference: &BTreeMap<u32, f64>) -> BTreeMap<u32, f64> {
+pub(super) fn ratios(
+    figure: &BTreeMap<u32, f64>,
+    reference: &BTreeMap<u32, f64>,
+) -> BTreeMap<u32, f64> {
     let pairs = figure.iter().filter_map(|(round, value)| {
         let reference = *reference.get(round)?;
         (reference != 0.0).then(|| (*round, value / reference))

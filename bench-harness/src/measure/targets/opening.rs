@@ -1,5 +1,8 @@
 //! What a reader of the page sees first: one lock that 32 workers want, ours beside others, as a table and as a picture.
 
+use std::collections::BTreeMap;
+
+use super::judge::{LAST_BITS, ratios};
 use super::{Select, Summary, SummaryCell};
 use crate::measure::derive::Spread;
 use crate::measure::report::format::{self, NONE};
@@ -91,6 +94,10 @@ pub(super) struct Compared {
     /// Who, in Markdown.
     pub(super) name: &'static str,
     tone: Tone,
+    /// Of which run.
+    run: usize,
+    /// Hand-offs per second by the number of the round.
+    rates: BTreeMap<u32, f64>,
     hand_offs: f64,
     p50: Option<f64>,
     worst_wait: Option<f64>,
@@ -106,12 +113,31 @@ impl Compared {
         Some(Self {
             name: who.name,
             tone: who.tone,
+            run: cell.run,
+            rates: cell.by_round("acquisitions/s"),
             hand_offs: median("acquisitions/s")?,
             p50: median("hand-off p50"),
             worst_wait: median("acquire max"),
             server_cpu: median("server CPU"),
             jain: median("Jain"),
         })
+    }
+
+    /// The name in a table, in which ours stand out.
+    #[must_use]
+    pub(super) fn shown(&self) -> String {
+        match self.tone {
+            Tone::Ours | Tone::Aside => format!("**{}**", self.name),
+            Tone::Floor | Tone::Other => self.name.to_owned(),
+        }
+    }
+
+    /// How many times as often as another the lock is handed on: round by round, as goals are judged. Only rounds of one run
+    /// are the same rounds.
+    fn times(&self, other: &Self) -> Option<f64> {
+        let by_round = ratios(&self.rates, &other.rates);
+        let times = Spread::of(by_round.into_values()).map(|spread| spread.median)?;
+        (self.run == other.run).then_some(times * (1.0 + LAST_BITS))
     }
 
     /// Hand-offs per second, p50, worst wait, server CPU of an acquisition, Jain's index.
@@ -164,7 +190,7 @@ pub(super) fn in_words(all: &[Compared]) -> String {
         format::number(lock.hand_offs)
     );
     let ratio = |name: &str, what: &str| {
-        let times = format::number(lock.hand_offs / of(name)?.hand_offs);
+        let times = format::number(lock.times(of(name)?)?);
         Some(format!("{times} × as often as {what}"))
     };
     let ratios: Vec<String> = [
@@ -243,11 +269,13 @@ pub fn picture(summary: &Summary) -> Option<String> {
         return None;
     }
     let height = TOP + ROW * all.len() as f64 + 40.0;
-    let title = format!("One lock that {WORKERS} workers want, hold 0");
+    let title = format!("One lock that {WORKERS} workers want, given back at once");
     let desc = "Bars for each way of locking: hand-offs per second, the worst wait of a round, and the processor time of the \
         server for an acquisition.";
     let mut svg = Svg::standalone(WIDTH, height, &title, desc, STYLE);
     svg.text("head", (LEFT, 30.0), Anchor::Start, &title);
+    let colours = "blue: this library; green: the floor; grey: others";
+    svg.text("dim", (PANELS[1].at, 30.0), Anchor::Start, colours);
     for panel in &PANELS {
         svg.text("head", (panel.at, 58.0), Anchor::Start, panel.title);
         svg.text("dim", (panel.at, 74.0), Anchor::Start, panel.note);
@@ -349,12 +377,57 @@ mod tests {
     }
 
     #[test]
+    fn ours_stand_out_and_ratios_are_taken_round_by_round() {
+        let mut summary = summary();
+        let mut cell = summary.cells[0].clone();
+        cell.rounds = vec![0, 1, 2];
+        cell.subject.lock_kind = "lock".to_owned();
+        cell.subject.client = "redis-rs".to_owned();
+        cell.subject.workers = WORKERS;
+        cell.subject.processes = PROCESSES;
+        for (strategy, turns, rates) in [
+            ("locktopus", Some("1"), [100.0, 200.0, 300.0]),
+            ("R1", None, [100.0, 50.0, 60.0]),
+        ] {
+            cell.subject.strategy = strategy.to_owned();
+            cell.subject.options.clear();
+            if let Some(turns) = turns {
+                let turns = ("turns".to_owned(), turns.to_owned());
+                cell.subject.options.extend([turns]);
+            }
+            let rates = rates.map(Some).to_vec();
+            cell.figures.insert("acquisitions/s".to_owned(), rates);
+            summary.cells.push(cell.clone());
+        }
+        let found = compared(&summary);
+        // 1, 4 and 5 times as often; the medians are 200 and 60.
+        let words = in_words(&found);
+        assert!(
+            words.contains("4.00 × as often as by publish and retry"),
+            "{words}"
+        );
+        let shown: Vec<String> = found.iter().map(Compared::shown).collect();
+        assert!(
+            shown.iter().any(|name| name == "**`lock`, redis-rs**"),
+            "{shown:?}"
+        );
+        assert!(
+            shown.iter().any(|name| name == "R1: publish and retry"),
+            "{shown:?}"
+        );
+        // Rounds of another run are other rounds.
+        summary.cells.last_mut().unwrap().run = 1;
+        assert!(!in_words(&compared(&summary)).contains("publish and retry"));
+    }
+
+    #[test]
     fn the_picture_stands_alone() {
         let picture = picture(&summary()).unwrap();
         for wanted in [
             "xmlns=\"http://www.w3.org/2000/svg\"",
             "prefers-color-scheme:dark",
             "class=\"pt bar ours\"",
+            "blue: this library",
             "hand-offs per second",
         ] {
             assert!(picture.contains(wanted), "{wanted}");
