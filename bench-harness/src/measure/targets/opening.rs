@@ -392,8 +392,8 @@ mod tests {
             cell.subject.strategy = strategy.to_owned();
             cell.subject.options.clear();
             if let Some(turns) = turns {
-                let turns = ("turns".to_owned(), turns.to_owned());
-                cell.subject.options.extend([turns]);
+                let options = &mut cell.subject.options;
+                options.insert("turns".to_owned(), turns.to_owned());
             }
             let rates = rates.map(Some).to_vec();
             cell.figures.insert("acquisitions/s".to_owned(), rates);
