@@ -1,5 +1,7 @@
 //! The page that says which promises are kept.
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 
 use super::file::is_duration;
@@ -137,6 +139,7 @@ fn facts(summary: &Summary) -> Vec<(&'static str, String)> {
             env.load_average_at_start
                 .map_or_else(|| "unknown".to_owned(), |[one, ..]| format!("{one:.2}")),
         ),
+        ("Round trip, by round", round_trips(summary)),
         ("Servers", servers.join(", ")),
         (
             "Built from",
@@ -148,6 +151,28 @@ fn facts(summary: &Summary) -> Vec<(&'static str, String)> {
             ),
         ),
     ]
+}
+
+/// What a PING took in each round, the median over what was measured in all of them on this machine alone: whether the machine
+/// stayed what it was.
+fn round_trips(summary: &Summary) -> String {
+    let most = summary.cells.iter().map(|cell| cell.rounds.len()).max();
+    let mut rounds: BTreeMap<(usize, u32), Vec<f64>> = BTreeMap::new();
+    for cell in &summary.cells {
+        if Some(cell.rounds.len()) == most && !cell.subject.through_proxy {
+            for (round, took) in cell.by_round("RTT") {
+                rounds.entry((cell.run, round)).or_default().push(took);
+            }
+        }
+    }
+    let medians = rounds
+        .into_values()
+        .map(|took| one(Spread::of(took), "RTT"));
+    let medians: Vec<String> = medians.collect();
+    if medians.is_empty() {
+        return NONE.to_owned();
+    }
+    medians.join(", ")
 }
 
 impl Row {
@@ -383,6 +408,29 @@ at_least = 1
             !text.contains("not met") && !text.contains("light is fast"),
             "{text}"
         );
+    }
+
+    /// A machine that becomes slower is seen, whatever single workloads do.
+    #[test]
+    fn round_trips_are_told_round_by_round() {
+        let mut summary = Summary::of(std::slice::from_ref(synthetic::shared())).unwrap();
+        for (at, cell) in summary.cells.iter_mut().enumerate() {
+            cell.rounds = vec![0, 1];
+            let took = [40_000.0, 50_000.0].map(|took| Some(took + at as f64));
+            cell.figures.insert("RTT".to_owned(), took.to_vec());
+            cell.subject.through_proxy = false;
+        }
+        summary.cells.truncate(3);
+        summary.cells[0].subject.through_proxy = true;
+        // What was measured in fewer rounds would be in one of them only.
+        summary.cells[1].rounds = vec![0];
+        let third = text(40_002.0, "RTT");
+        assert_eq!(
+            round_trips(&summary),
+            format!("{third}, {}", text(50_002.0, "RTT"))
+        );
+        summary.cells.clear();
+        assert_eq!(round_trips(&summary), NONE);
     }
 
     #[test]
