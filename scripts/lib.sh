@@ -210,7 +210,8 @@ harness_help() {
 }
 
 # Builds the harness for this provider and these options, and leaves the program's path in PROGRAM. A container client and
-# certificates are a third of what there is to build, and are left out where nothing asks for them.
+# certificates are a third of what there is to build, and are left out where nothing asks for them. The HTML report is built always:
+# it is what the harness is run for. One TLS library stays: rslock turns it on together with tokio (its feature `tokio-comp`).
 build_harness() {
     local messages features=peers why='for servers as processes; without the container client and TLS, which nothing here asks for'
     if [ "${1:-}" = pod ]; then
