@@ -1,4 +1,4 @@
-// Narrow: a table that would scroll becomes a block for each row, in which every cell says which column it is of (book.css).
+// Narrow: a table that would scroll, or break names of code, becomes a block for each row, in which every cell says which column it is of (book.css).
 (() => {
     const ROLES = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TH: "columnheader", TD: "cell" };
     const NOTHING = ["", "-", "–"];
@@ -18,11 +18,19 @@
             part.setAttribute("role", ROLES[part.tagName]);
     }
 
+    // Of three columns or more, none may be so narrow that names of code break: two have room.
+    function isSqueezed(wrapper) {
+        const columns = wrapper.querySelectorAll("th").length;
+        wrapper.classList.toggle("whole-names", columns > 2);
+        const squeezed = wrapper.scrollWidth > wrapper.clientWidth;
+        wrapper.classList.remove("whole-names");
+        return squeezed;
+    }
+
     function fit() {
         for (const wrapper of wrappers) wrapper.classList.remove("stacked");
         if (!narrow.matches) return;
-        const wide = wrappers.filter((wrapper) => wrapper.scrollWidth > wrapper.clientWidth);
-        for (const wrapper of wide) wrapper.classList.add("stacked");
+        for (const wrapper of wrappers.filter(isSqueezed)) wrapper.classList.add("stacked");
     }
 
     for (const wrapper of wrappers) wrapper.querySelectorAll("table").forEach(prepare);
