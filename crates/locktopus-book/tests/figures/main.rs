@@ -97,7 +97,7 @@ fn quotes(performance: &Value, safety: &Rows) -> Result<Vec<Quote>, String> {
 }
 
 /// What is said without a number: where it stands, the words, and what must then have been measured, the smaller first.
-const LESS: [(&str, &str, Measured, Measured); 5] = [
+const LESS: [(&str, &str, Measured, Measured); 4] = [
     (
         "docs/book/from/rslock.md",
         "An uncontended pair is slower than rslock's",
