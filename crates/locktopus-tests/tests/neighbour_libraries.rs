@@ -1,11 +1,10 @@
-//! node-redlock, redsync, redis-py, rslock, Spring Integration and ShedLock themselves, and `mutex_as` in their form, on one
-//! server.
+//! Libraries of Node, Go, Python, Java and Rust themselves, and `mutex_as` in their form, on one server.
 //!
 //! Each of them is a small program in `neighbours`, which does what it is told. Redisson is in `redisson_topology`.
 //!
-//! Without Node, Go, a JDK with Maven, or a Python that has redis-py, a test skips itself, loudly; in CI that is a failure,
-//! unless `LOCKTOPUS_SKIP_NODE`, `LOCKTOPUS_SKIP_GO`, `LOCKTOPUS_SKIP_JDK` or `LOCKTOPUS_SKIP_REDIS_PY` gives a reason. That a registry does not give the
-//! libraries is a failure only with `LOCKTOPUS_REQUIRE_ALL`.
+//! Without Node, Go, a JDK with Maven, a Python that has redis-py or one that has pip, a test skips itself, loudly; in CI that is a failure,
+//! unless `LOCKTOPUS_SKIP_NODE`, `LOCKTOPUS_SKIP_GO`, `LOCKTOPUS_SKIP_JDK`, `LOCKTOPUS_SKIP_REDIS_PY` or `LOCKTOPUS_SKIP_PIP` gives a
+//! reason. That a registry does not give the libraries is a failure only with `LOCKTOPUS_REQUIRE_ALL`.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
@@ -20,13 +19,16 @@ mod common;
 mod install;
 #[path = "neighbour_libraries/particular.rs"]
 mod particular;
+#[path = "neighbour_libraries/pip_and_go.rs"]
+mod pip_and_go;
 #[path = "neighbour_libraries/worker.rs"]
 mod worker;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::{CLIENTS, Cases, connect, servers, unique, url, url_for};
-use install::{Program, go, java, node, python, rslock};
+use install::{Program, go, java, node, pip, python, rslock};
 use locktopus::{LockName, LockRequest, Locktopus, MutexProfile};
 use locktopus_testbed::topology::{Deployment, TopologyKind};
 use worker::Worker;
@@ -72,6 +74,11 @@ impl At {
     fn name(&self) -> String {
         unique(self.program.library)
     }
+
+    /// A lease to wait for the end of: the library may count in seconds.
+    fn short_lease(&self) -> Duration {
+        (self.profile)().stored_lease(Duration::from_millis(400))
+    }
 }
 
 /// The cases of every library, for every client, and those that `add` adds.
@@ -114,6 +121,15 @@ fn is_base64(value: &str) -> bool {
     value.len() == 24 && value.ends_with("==")
 }
 
+fn is_base64_of_18(value: &str) -> bool {
+    value.len() == 24 && !value.contains('=')
+}
+
+fn is_base64_for_urls(value: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    value.len() == 22 && value.bytes().all(fits)
+}
+
 fn is_uuid(value: &str) -> bool {
     let lengths = value.split('-').map(str::len);
     lengths.eq([8, 4, 4, 4, 12])
@@ -132,7 +148,8 @@ fn is_of_shedlock(value: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn node_redlock() {
-    everything(node(), MutexProfile::node_redlock, is_hex, |cases, at| {
+    let program = node("node-redlock", "node_redlock.mjs");
+    everything(program, MutexProfile::node_redlock, is_hex, |cases, at| {
         cases.add("several resources", particular::several(at.clone()));
         cases.add("node gives up", particular::gives_up(at.clone()));
     })
@@ -140,10 +157,32 @@ async fn node_redlock() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redis_semaphore() {
+    let program = node("redis-semaphore", "redis_semaphore.mjs");
+    everything(program, MutexProfile::redis_semaphore, is_uuid, |_, _| {}).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redlock_universal() {
+    let program = node("redlock-universal", "redlock_universal.mjs");
+    everything(program, MutexProfile::redlock_universal, is_hex, |_, _| {}).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redsync() {
-    everything(go(), MutexProfile::redsync, is_base64, |cases, at| {
+    let program = go("redsync", "redsync");
+    everything(program, MutexProfile::redsync, is_base64, |cases, at| {
         cases.add("SetNXOnExtend", particular::revived(at.clone()));
         cases.add("redsync gives up", particular::gives_up(at.clone()));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bsm_redislock() {
+    let (program, form) = (go("bsm-redislock", "redislock"), is_base64_for_urls);
+    everything(program, MutexProfile::bsm_redislock, form, |cases, at| {
+        cases.add("tokens", pip_and_go::tokens(at.clone()));
     })
     .await;
 }
@@ -153,6 +192,35 @@ async fn redis_py() {
     everything(python(), MutexProfile::redis_py, is_hex, |cases, at| {
         cases.add("without expiry", particular::without_expiry(at.clone()));
         cases.add("owned", particular::owned(at.clone()));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn python_redis_lock() {
+    let program = pip("python-redis-lock", "python_redis_lock");
+    let (profile, form) = (MutexProfile::python_redis_lock, is_base64_of_18);
+    everything(program, profile, form, |cases, at| {
+        cases.add("woken by the list", pip_and_go::woken(at.clone()));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sherlock() {
+    let program = pip("sherlock", "sherlock");
+    let profile = || MutexProfile::sherlock_in("app").unwrap();
+    everything(program, profile, is_uuid, |cases, at| {
+        cases.add("without expiry", pip_and_go::holds_nothing(at.clone()));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pottery() {
+    let program = pip("pottery", "pottery");
+    everything(program, MutexProfile::pottery, is_uuid, |cases, at| {
+        cases.add("three extensions", pip_and_go::extends_thrice(at.clone()));
     })
     .await;
 }

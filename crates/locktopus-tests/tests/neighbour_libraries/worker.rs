@@ -7,7 +7,7 @@
 //! ```text
 //! acquire NAME LEASE    asking every few milliseconds, for as long as it takes; answers with the value
 //! try NAME LEASE        once
-//! extend LEASE          redsync and Spring do it by the lease that the lock was taken for
+//! extend LEASE          redsync, Spring, sherlock and pottery do it by the lease that the lock was taken for
 //! release
 //! ```
 //!
