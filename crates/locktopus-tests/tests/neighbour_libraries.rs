@@ -1,4 +1,4 @@
-//! Libraries of Node, Go, Python, Java and Rust themselves, and `mutex_as` in their form, on one server.
+//! Libraries of Node, Go, Python, Java and Rust themselves, and `mutex_as` in their form, on one server or on three.
 //!
 //! Each of them is a small program in `neighbours`, which does what it is told. Redisson is in `redisson_topology`.
 //!
@@ -21,6 +21,8 @@ mod install;
 mod particular;
 #[path = "neighbour_libraries/pip_and_go.rs"]
 mod pip_and_go;
+#[path = "neighbour_libraries/several.rs"]
+mod several;
 #[path = "neighbour_libraries/worker.rs"]
 mod worker;
 
@@ -252,4 +254,25 @@ async fn shedlock() {
         cases.add("shedlock without safeUpdate", usual);
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quorum_with_node_redlock() {
+    let program = node("node-redlock", "node_redlock.mjs");
+    several::on_three(program, MutexProfile::node_redlock).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quorum_with_redsync() {
+    several::on_three(go("redsync", "redsync"), MutexProfile::redsync).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quorum_with_pottery() {
+    several::on_three(pip("pottery", "pottery"), MutexProfile::pottery).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quorum_with_rslock() {
+    several::on_three(Some(rslock()), MutexProfile::rslock).await;
 }

@@ -23,7 +23,7 @@ type library interface {
 // libraries are those that there are: the module each is in, and how it begins.
 var libraries = map[string]struct {
 	module string
-	begin  func(*redis.Client) library
+	begin  func([]*redis.Client) library
 }{
 	"redsync":   {"github.com/go-redsync/redsync/v4", newRedsync},
 	"redislock": {"github.com/bsm/redislock", newRedislock},
@@ -57,6 +57,23 @@ func read(lines chan<- string) {
 	os.Exit(0)
 }
 
+// clients are one for each server.
+func clients(urls []string) []*redis.Client {
+	var all []*redis.Client
+	for _, url := range urls {
+		options, err := redis.ParseURL(url)
+		if err != nil {
+			panic(err)
+		}
+		client := redis.NewClient(options)
+		if err := client.Ping(context.Background()).Err(); err != nil {
+			panic(err)
+		}
+		all = append(all, client)
+	}
+	return all
+}
+
 func main() {
 	named, known := libraries[os.Args[1]]
 	if !known {
@@ -64,15 +81,7 @@ func main() {
 	}
 	lines := make(chan string)
 	go read(lines)
-	options, err := redis.ParseURL(<-lines)
-	if err != nil {
-		panic(err)
-	}
-	client := redis.NewClient(options)
-	if err := client.Ping(context.Background()).Err(); err != nil {
-		panic(err)
-	}
-	does := named.begin(client)
+	does := named.begin(clients(strings.Fields(<-lines)))
 	fmt.Println("ok", version(named.module))
 	for line := range lines {
 		words := strings.Split(line, " ")

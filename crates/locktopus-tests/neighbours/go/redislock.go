@@ -15,8 +15,8 @@ type ofRedislock struct {
 	held   *redislock.Lock
 }
 
-func newRedislock(client *redis.Client) library {
-	return &ofRedislock{client: redislock.New(client), store: client}
+func newRedislock(clients []*redis.Client) library {
+	return &ofRedislock{client: redislock.New(clients[0]), store: clients[0]}
 }
 
 // take answers with what stands at the server then.

@@ -6,18 +6,23 @@ import (
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
+	pool "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 )
 
-// ofRedsync is redsync itself, on one server.
+// ofRedsync is redsync itself, on one server or several.
 type ofRedsync struct {
 	redsync *redsync.Redsync
 	held    *redsync.Mutex
 }
 
-func newRedsync(client *redis.Client) library {
-	return &ofRedsync{redsync: redsync.New(goredis.NewPool(client))}
+func newRedsync(clients []*redis.Client) library {
+	var pools []pool.Pool
+	for _, client := range clients {
+		pools = append(pools, goredis.NewPool(client))
+	}
+	return &ofRedsync{redsync: redsync.New(pools...)}
 }
 
 // mutex is a mutex of this name, which is the one held until another is taken.

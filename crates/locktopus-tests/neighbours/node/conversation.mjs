@@ -9,15 +9,15 @@ export class Refused extends Error {
     name = "Refused";
 }
 
-/// `begin` gets a client and answers with the commands of the library of this package.
+/// `begin` gets a client for each server and answers with the commands of the library of this package.
 export async function converse(library, begin) {
     const input = createInterface({ input: process.stdin });
     // Whoever wrote the lines is gone: the process ends, whatever it waits for.
     input.on("close", () => process.exit(0));
     const lines = input[Symbol.asyncIterator]();
     const say = (text) => process.stdout.write(`${text}\n`);
-    const { value: url } = await lines.next();
-    const commands = begin(new Redis(url));
+    const { value: urls } = await lines.next();
+    const commands = begin(...urls.split(" ").map((url) => new Redis(url)));
     const version = JSON.parse(readFileSync(`node_modules/${library}/package.json`)).version;
     say(`ok ${version}`);
     for (let next = await lines.next(); !next.done; next = await lines.next()) {

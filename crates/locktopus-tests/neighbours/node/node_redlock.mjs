@@ -6,9 +6,9 @@ import { converse } from "./conversation.mjs";
 const ONCE = { retryCount: 0 };
 const PATIENTLY = { retryCount: -1, retryDelay: 5, retryJitter: 5 };
 
-await converse("redlock", (store) => {
-    const redlock = new Redlock([store], ONCE);
-    const asItComes = new Redlock([store]);
+await converse("redlock", (...stores) => {
+    const redlock = new Redlock(stores, ONCE);
+    const asItComes = new Redlock(stores);
     // What a server refuses is an answer here, not an event.
     for (const each of [redlock, asItComes]) each.on("error", () => {});
     let held;

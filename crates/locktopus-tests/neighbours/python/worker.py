@@ -34,8 +34,8 @@ def answer(library, words):
 
 threading.Thread(target=read, daemon=True).start()
 # A wait for a list may be longer than answers usually take.
-store = redis.Redis.from_url(lines.get().strip(), socket_timeout=None)
-library = importlib.import_module(f"libraries.{sys.argv[1]}").Library(store)
+stores = [redis.Redis.from_url(url, socket_timeout=None) for url in lines.get().split()]
+library = importlib.import_module(f"libraries.{sys.argv[1]}").Library(*stores)
 print("ok", library.version, flush=True)
 while True:
     print(answer(library, lines.get().split()), flush=True)

@@ -1,4 +1,4 @@
-"""pottery's Redlock itself, on one server."""
+"""pottery's Redlock itself, on one server or several."""
 
 from importlib.metadata import version
 
@@ -11,8 +11,8 @@ class Library:
     version = version("pottery")
     refusals = (Refused, ExtendUnlockedLock, ReleaseUnlockedLock, TooManyExtensions)
 
-    def __init__(self, store):
-        self.store = store
+    def __init__(self, *stores):
+        self.stores = stores
         self.held = None
         self.commands = {
             "acquire": lambda name, lease: self.take(name, lease, True),
@@ -23,6 +23,8 @@ class Library:
         }
 
     def take(self, name, lease, wait):
-        self.held = Redlock(key=name, masters={self.store}, auto_release_time=int(lease) / 1000)
+        self.held = Redlock(key=name, masters=set(self.stores), auto_release_time=int(lease) / 1000)
         must(self.held.acquire(blocking=wait), "busy")
-        return self.store.get(self.held.key).decode()
+        # A minority may not have it yet.
+        values = [store.get(self.held.key) for store in self.stores]
+        return next(value for value in values if value).decode()
