@@ -154,6 +154,13 @@ async fn node_redlock() {
     everything(program, MutexProfile::node_redlock, is_hex, |cases, at| {
         cases.add("several resources", particular::several(at.clone()));
         cases.add("node gives up", particular::gives_up(at.clone()));
+        let said = "retryCount=10 retryDelay=200 retryJitter=100 automaticExtensionThreshold=500";
+        let words = &[
+            "`retryCount: 10`, `retryDelay: 200`, `retryJitter: 100`",
+            "`automaticExtensionThreshold: 500`",
+        ];
+        let defaults = particular::defaults(at.clone(), said, "node-redlock.md", words);
+        cases.add("defaults of node-redlock", defaults);
     })
     .await;
 }
@@ -176,6 +183,9 @@ async fn redsync() {
     everything(program, MutexProfile::redsync, is_base64, |cases, at| {
         cases.add("SetNXOnExtend", particular::revived(at.clone()));
         cases.add("redsync gives up", particular::gives_up(at.clone()));
+        let words = &["`WithExpiry`, 8 s by default", "`WithTries(32)`"];
+        let defaults = particular::defaults(at.clone(), "expiry=8s tries=32", "redsync.md", words);
+        cases.add("defaults of redsync", defaults);
     })
     .await;
 }
@@ -194,6 +204,10 @@ async fn redis_py() {
     everything(python(), MutexProfile::redis_py, is_hex, |cases, at| {
         cases.add("without expiry", particular::without_expiry(at.clone()));
         cases.add("owned", particular::owned(at.clone()));
+        let said = "timeout=None sleep=0.1 blocking=True blocking_timeout=None";
+        let words = &["`timeout=None`, the default", "asks every `sleep`, 0.1 s"];
+        let defaults = particular::defaults(at.clone(), said, "redis-py.md", words);
+        cases.add("defaults of redis-py", defaults);
     })
     .await;
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
@@ -48,6 +49,11 @@ func (w *ofRedsync) run(verb string, words []string) (string, error) {
 	case "try-reviving":
 		err := w.mutex(words, redsync.WithSetNXOnExtend()).TryLock()
 		return w.held.Value(), err
+	case "defaults":
+		// Not public, and all that is done to them is to read them.
+		fields := reflect.ValueOf(w.redsync.NewMutex("defaults")).Elem()
+		expiry := time.Duration(fields.FieldByName("expiry").Int())
+		return fmt.Sprintf("expiry=%v tries=%d", expiry, fields.FieldByName("tries").Int()), nil
 	case "extend":
 		return yes(w.held.Extend())
 	case "release":

@@ -22,6 +22,10 @@ await converse("redlock", (...stores) => {
         acquire: (names, lease) => take(names, lease, PATIENTLY),
         try: (names, lease) => take(names, lease, ONCE),
         "acquire-by-default": (names, lease) => take(names, lease, undefined, asItComes),
+        defaults: () => {
+            const names = ["retryCount", "retryDelay", "retryJitter", "automaticExtensionThreshold"];
+            return names.map((name) => `${name}=${asItComes.settings[name]}`).join(" ");
+        },
         extend: async (lease) => {
             held = await held.extend(Number(lease));
         },

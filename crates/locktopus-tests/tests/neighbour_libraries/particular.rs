@@ -121,6 +121,23 @@ pub(crate) async fn owned(at: At) -> String {
     why
 }
 
+/// What a library does where nothing is said, and the words by which its page in `docs/book/from` says so.
+pub(crate) async fn defaults(
+    at: At,
+    said: &'static str,
+    page: &'static str,
+    words: &'static [&'static str],
+) -> String {
+    let mut theirs = at.theirs().await;
+    assert_eq!(theirs.does("defaults").await, said);
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/from");
+    let text = std::fs::read_to_string(format!("{folder}/{page}")).unwrap();
+    for quoted in words {
+        assert!(text.contains(quoted), "{page} does not say {quoted:?}");
+    }
+    said.to_owned()
+}
+
 /// A number of `PUBSUB`, the last thing in its answer.
 async fn listeners(raw: &mut Raw, words: &[&str]) -> i64 {
     match raw.say(words).await {

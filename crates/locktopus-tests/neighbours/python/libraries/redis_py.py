@@ -1,7 +1,10 @@
 """redis-py itself, of the system."""
 
+from inspect import signature
+
 import redis
 from redis.exceptions import LockError
+from redis.lock import Lock
 
 
 class Library:
@@ -19,6 +22,7 @@ class Library:
             "reacquire": lambda: self.held.reacquire(),
             "owned": self.owned,
             "release": lambda: self.held.release(),
+            "defaults": self.defaults,
         }
 
     def take(self, name, lease, **how):
@@ -27,6 +31,10 @@ class Library:
         if not self.held.acquire(**how):
             raise LockError("busy")
         return self.held.local.token.decode()
+
+    def defaults(self):
+        settings = signature(Lock.__init__).parameters
+        return " ".join(f"{name}={settings[name].default}" for name in ["timeout", "sleep", "blocking", "blocking_timeout"])
 
     def owned(self):
         if not self.held.owned():
