@@ -253,6 +253,13 @@ async fn spring_integration() {
     let profile = || MutexProfile::spring("orders").unwrap();
     everything(program, profile, is_uuid, |cases, at| {
         cases.add("PUB_SUB_LOCK", particular::announced(at.clone()));
+        let said = "expireAfter=PT1M idleBetweenTries=PT0.1S redisLockType=SPIN_LOCK";
+        let words = &[
+            "expires after 60 s",
+            "spin lock (default): asks every 100 ms",
+        ];
+        let defaults = particular::defaults(at.clone(), said, "spring-shedlock.md", words);
+        cases.add("defaults of Spring", defaults);
     })
     .await;
 }
