@@ -25,7 +25,8 @@ pub(crate) async fn woken(at: At) -> String {
         eventually("theirs blocks", PATIENT, async || {
             let clients = raw.say(&["CLIENT", "LIST"]).await.text();
             let blocks = |line: &str| line.contains(&own) && line.contains(" flags=b ");
-            clients.lines().any(blocks).then_some(()).ok_or(clients)
+            let found = clients.lines().any(blocks);
+            found.then_some(()).ok_or(clients)
         })
         .await;
         if forced {
