@@ -277,6 +277,23 @@ async fn shedlock() {
     .await;
 }
 
+/// Only what it does where nothing is said; its locks are in `redisson_topology`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn defaults_of_redisson() {
+    let Some(program) = java("redisson", "redisson") else {
+        return;
+    };
+    let place = servers(TopologyKind::Standalone).await;
+    let theirs = Worker::start(&program, &place.url()).await;
+    let said = "lockWatchdogTimeout=30000 checkLockSyncedSlaves=true slavesSyncTimeout=1000 fairLockWaitTimeout=300000";
+    let words = &[
+        "`lockWatchdogTimeout`, 30 s, renewed every 10 s",
+        "`checkLockSyncedSlaves=true`: waits up to `slavesSyncTimeout` (1 s)",
+        "after `fairLockWaitTimeout`, 5 min",
+    ];
+    particular::defaults_of(theirs, said, "redisson.md", words).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn quorum_with_node_redlock() {
     let program = node("node-redlock", "node_redlock.mjs");

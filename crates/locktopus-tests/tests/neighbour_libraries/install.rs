@@ -54,7 +54,7 @@ pub(crate) fn node(library: &'static str, worker: &'static str) -> Option<Progra
     })
 }
 
-/// One program for two libraries, of which `argument` names one.
+/// One program for several libraries, of which `argument` names one.
 pub(crate) fn go(library: &'static str, argument: &'static str) -> Option<Program> {
     found(library, "LOCKTOPUS_SKIP_GO", || {
         let go = in_path("go")?;
@@ -143,7 +143,7 @@ const DOWNLOAD_TROUBLE: [&str; 4] = [
     "could not be resolved",
 ];
 
-/// One program for two libraries, of which `argument` names one.
+/// One program for several libraries, of which `argument` names one.
 pub(crate) fn java(library: &'static str, argument: &'static str) -> Option<Program> {
     found(library, "LOCKTOPUS_SKIP_JDK", || {
         let (java, mvn) = (in_path("java")?, in_path("mvn")?);

@@ -9,6 +9,7 @@ use crate::At;
 use crate::both_ways::{LONG, waits};
 use crate::common::raw::{Raw, Value};
 use crate::common::{ONLY_MESSAGES, PATIENT, close, connect, eventually, plain_url_for, url};
+use crate::worker::Worker;
 
 /// node-redlock takes several resources as one lock; for us they are as many mutexes.
 pub(crate) async fn several(at: At) -> String {
@@ -128,7 +129,15 @@ pub(crate) async fn defaults(
     page: &'static str,
     words: &'static [&'static str],
 ) -> String {
-    let mut theirs = at.theirs().await;
+    defaults_of(at.theirs().await, said, page, words).await
+}
+
+pub(crate) async fn defaults_of(
+    mut theirs: Worker,
+    said: &'static str,
+    page: &'static str,
+    words: &'static [&'static str],
+) -> String {
     assert_eq!(theirs.does("defaults").await, said);
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/from");
     let text = std::fs::read_to_string(format!("{folder}/{page}")).unwrap();
