@@ -7,7 +7,8 @@
 #   ensure_engine    a container engine that answers
 #   ensure_jdk       a Java compiler and Maven, for Redisson
 #   ensure_redis_py  a Python that has redis-py
-#   ensure_node      Node and npm, for node-redlock
+#   ensure_pip       a Python that has pip, for other libraries of Python
+#   ensure_node      Node and npm, for node-redlock and others
 #   ensure_go        Go, for redsync
 #   ensure_images    the images of the pod provider
 #   build_harness    locktopus-bench, built for release         -> PROGRAM
@@ -289,7 +290,24 @@ ensure_redis_py() {
     }
 }
 
-# What is installed with npm and built with Go is pinned in crates/locktopus-tests/neighbours.
+has_pip() {
+    local python
+    for python in ${LOCKTOPUS_PYTHON:-python3 /usr/bin/python3}; do
+        ! "$python" -m pip --version >/dev/null 2>&1 || return 0
+    done
+    return 1
+}
+
+ensure_pip() {
+    has_pip && return
+    install_packages python3-pip || return
+    has_pip || {
+        WHY='no Python has pip after installing it'
+        return 1
+    }
+}
+
+# What is installed with pip or npm and built with Go is pinned in crates/locktopus-tests/neighbours.
 ensure_node() {
     have node && have npm && return
     install_packages nodejs npm || return

@@ -61,10 +61,10 @@ async fn does(manager: &LockManager, held: &mut Option<Lock>, line: &str) -> Ans
 async fn main() -> std::io::Result<()> {
     let mut lines = BufReader::new(stdin()).lines();
     let mut output = stdout();
-    let Some(url) = lines.next_line().await? else {
+    let Some(urls) = lines.next_line().await? else {
         return Ok(());
     };
-    let manager = LockManager::new(vec![url]);
+    let manager = LockManager::new(urls.split(' ').map(str::to_owned).collect::<Vec<_>>());
     output.write_all(b"ok rslock\n").await?;
     output.flush().await?;
     let mut held = None;

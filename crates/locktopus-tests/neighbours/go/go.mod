@@ -3,6 +3,7 @@ module locktopus/neighbour
 go 1.22
 
 require (
+	github.com/bsm/redislock v0.9.4
 	github.com/go-redsync/redsync/v4 v4.13.0
 	github.com/redis/go-redis/v9 v9.5.1
 )

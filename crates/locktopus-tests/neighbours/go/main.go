@@ -1,74 +1,47 @@
-// Command neighbour: redsync does what it is told, line by line: see neighbour_libraries/worker.rs for the conversation.
+// Command neighbour: a lock library does what it is told, line by line: see neighbour_libraries/worker.rs for the conversation.
+// The argument names the library.
 package main
 
 import (
 	"bufio"
 	"context"
 	"fmt"
-	"math"
 	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/go-redsync/redsync/v4"
-	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 )
 
-type worker struct {
-	redsync *redsync.Redsync
-	held    *redsync.Mutex
+// library is what does it: what came out of a command, or why nothing did.
+type library interface {
+	run(verb string, words []string) (string, error)
 }
 
-// mutex is a mutex of this name, which is the one held until another is taken.
-func (w *worker) mutex(words []string, options ...redsync.Option) *redsync.Mutex {
-	lease, err := strconv.Atoi(words[1])
+// libraries are those that there are: the module each is in, and how it begins.
+var libraries = map[string]struct {
+	module string
+	begin  func([]*redis.Client) library
+}{
+	"redsync":   {"github.com/go-redsync/redsync/v4", newRedsync},
+	"redislock": {"github.com/bsm/redislock", newRedislock},
+}
+
+// milliseconds is a lease as it is told.
+func milliseconds(word string) time.Duration {
+	number, err := strconv.Atoi(word)
 	if err != nil {
 		panic(err)
 	}
-	// By default it waits a twentieth of the lease for a server, which is little on a busy machine.
-	options = append(options, redsync.WithExpiry(time.Duration(lease)*time.Millisecond), redsync.WithTimeoutFactor(1))
-	w.held = w.redsync.NewMutex(words[0], options...)
-	return w.held
+	return time.Duration(number) * time.Millisecond
 }
 
-func (w *worker) run(verb string, words []string) (string, error) {
-	switch verb {
-	case "acquire":
-		patiently := []redsync.Option{redsync.WithTries(math.MaxInt32), redsync.WithRetryDelay(5 * time.Millisecond)}
-		err := w.mutex(words, patiently...).Lock()
-		return w.held.Value(), err
-	case "acquire-by-default":
-		err := w.mutex(words).Lock()
-		return w.held.Value(), err
-	case "try":
-		err := w.mutex(words).TryLock()
-		return w.held.Value(), err
-	case "try-reviving":
-		err := w.mutex(words, redsync.WithSetNXOnExtend()).TryLock()
-		return w.held.Value(), err
-	case "extend":
-		return yes(w.held.Extend())
-	case "release":
-		return yes(w.held.Unlock())
-	default:
-		return "", fmt.Errorf("not a command: %s", verb)
-	}
-}
-
-func yes(done bool, err error) (string, error) {
-	if err == nil && !done {
-		err = fmt.Errorf("not held")
-	}
-	return "", err
-}
-
-func version() string {
+func version(path string) string {
 	build, _ := debug.ReadBuildInfo()
 	for _, module := range build.Deps {
-		if strings.HasSuffix(module.Path, "/redsync/v4") {
+		if module.Path == path {
 			return module.Version
 		}
 	}
@@ -84,22 +57,35 @@ func read(lines chan<- string) {
 	os.Exit(0)
 }
 
+// clients are one for each server.
+func clients(urls []string) []*redis.Client {
+	var all []*redis.Client
+	for _, url := range urls {
+		options, err := redis.ParseURL(url)
+		if err != nil {
+			panic(err)
+		}
+		client := redis.NewClient(options)
+		if err := client.Ping(context.Background()).Err(); err != nil {
+			panic(err)
+		}
+		all = append(all, client)
+	}
+	return all
+}
+
 func main() {
+	named, known := libraries[os.Args[1]]
+	if !known {
+		panic("not a library: " + os.Args[1])
+	}
 	lines := make(chan string)
 	go read(lines)
-	options, err := redis.ParseURL(<-lines)
-	if err != nil {
-		panic(err)
-	}
-	client := redis.NewClient(options)
-	if err := client.Ping(context.Background()).Err(); err != nil {
-		panic(err)
-	}
-	w := worker{redsync: redsync.New(goredis.NewPool(client))}
-	fmt.Println("ok", version())
+	does := named.begin(clients(strings.Fields(<-lines)))
+	fmt.Println("ok", version(named.module))
 	for line := range lines {
 		words := strings.Split(line, " ")
-		value, err := w.run(words[0], words[1:])
+		value, err := does.run(words[0], words[1:])
 		if err != nil {
 			fmt.Println("no", strings.ReplaceAll(err.Error(), "\n", " "))
 		} else {

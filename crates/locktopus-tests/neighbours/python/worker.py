@@ -1,12 +1,17 @@
-"""redis-py does what it is told, line by line: see neighbour_libraries/worker.rs for the conversation."""
+"""A lock library does what it is told, line by line: see neighbour_libraries/worker.rs for the conversation.
 
+The first argument names the library; a second one is the folder in which pip put what requirements.txt says.
+"""
+
+import importlib
 import os
 import queue
 import sys
 import threading
 
+sys.path[1:1] = sys.argv[2:3]
+
 import redis
-from redis.exceptions import LockError
 
 lines = queue.Queue()
 
@@ -18,41 +23,19 @@ def read():
     os._exit(0)
 
 
-threading.Thread(target=read, daemon=True).start()
-store = redis.Redis.from_url(lines.get().strip())
-held = None
-
-
-def take(name, lease, **how):
-    global held
-    # A lease of 0 is none: redis-py's own default.
-    held = store.lock(name, timeout=int(lease) / 1000 or None, sleep=0.005)
-    if not held.acquire(**how):
-        raise LockError("busy")
-    return held.local.token.decode()
-
-
-def owned():
-    if not held.owned():
-        raise LockError("not owned")
-
-
-COMMANDS = {
-    "acquire": take,
-    "try": lambda name, lease: take(name, lease, blocking=False),
-    "try-for": lambda name, lease, wait: take(name, lease, blocking_timeout=int(wait) / 1000),
-    "extend": lambda lease: held.extend(int(lease) / 1000, replace_ttl=True),
-    "reacquire": lambda: held.reacquire(),
-    "owned": owned,
-    "release": lambda: held.release(),
-}
-
-print("ok", redis.__version__, flush=True)
-while True:
-    line = lines.get()
-    verb, *words = line.split()
+def answer(library, words):
+    verb, *rest = words
     try:
-        value = COMMANDS[verb](*words)
-        print(f"ok {value}" if isinstance(value, str) else "ok", flush=True)
-    except LockError as refused:
-        print("no", type(refused).__name__, refused, flush=True)
+        value = library.commands[verb](*rest)
+    except library.refusals as refused:
+        return f"no {type(refused).__name__} {refused}".replace("\n", " ")
+    return f"ok {value}" if isinstance(value, str) else "ok"
+
+
+threading.Thread(target=read, daemon=True).start()
+# A wait for a list may be longer than answers usually take.
+stores = [redis.Redis.from_url(url, socket_timeout=None) for url in lines.get().split()]
+library = importlib.import_module(f"libraries.{sys.argv[1]}").Library(*stores)
+print("ok", library.version, flush=True)
+while True:
+    print(answer(library, lines.get().split()), flush=True)

@@ -12,8 +12,6 @@ use crate::common::{PATIENT, close};
 
 /// Longer than any test: that a lease ended must not be what let somebody in.
 pub(crate) const LONG: u64 = 600_000;
-/// A lease to wait for the end of.
-const SHORT: Duration = Duration::from_millis(400);
 
 /// A waiter of ours; nobody wakes it, so it asks.
 pub(crate) fn waits(request: LockRequest) -> JoinHandle<LockGuard> {
@@ -96,7 +94,8 @@ pub(crate) async fn we_hold(at: At) -> String {
 /// A lease that ends lets the other side in, and the late release of what is the other's by then is refused.
 pub(crate) async fn leases_end(at: At) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
-    let short = SHORT.as_millis();
+    let lease = at.short_lease();
+    let short = lease.as_millis();
     theirs.does(&format!("acquire {name} {short}")).await;
     let guard = served(waits(at.request(&locks, &name))).await;
     theirs.cannot(&format!("extend {short}")).await;
@@ -104,7 +103,7 @@ pub(crate) async fn leases_end(at: At) -> String {
     guard.ensure_valid().unwrap();
     guard.release().await.unwrap();
 
-    let request = at.request(&locks, &name).fixed_lease(SHORT);
+    let request = at.request(&locks, &name).fixed_lease(lease);
     let guard = request.acquire().await.unwrap();
     let value = theirs.does(&format!("acquire {name} {LONG}")).await;
     let late = guard.release().await;

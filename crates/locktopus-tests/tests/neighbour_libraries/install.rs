@@ -30,36 +30,35 @@ enum Missing {
     Download(String),
 }
 
-pub(crate) fn node() -> Option<Program> {
-    found("node-redlock", "LOCKTOPUS_SKIP_NODE", || {
+/// A worker of Node. npm installs what all of them need.
+pub(crate) fn node(library: &'static str, worker: &'static str) -> Option<Program> {
+    found(library, "LOCKTOPUS_SKIP_NODE", || {
         let (node, npm) = (in_path("node")?, in_path("npm")?);
         let (sources, folder) = (
             Path::new(SOURCES).join("node"),
             Path::new(INTO).join("node"),
         );
         let _lock = lock(&folder);
-        let lock_file = fs::read_to_string(sources.join("package-lock.json")).unwrap();
-        let stamp = folder.join("installed");
-        for file in ["package.json", "package-lock.json", "worker.mjs"] {
-            fs::copy(sources.join(file), folder.join(file)).unwrap();
-        }
-        // Written after the installation: what an interrupted one leaves is not used.
-        if fs::read_to_string(&stamp).ok().as_ref() != Some(&lock_file) {
+        once(&folder, &contents(&sources), || {
+            for entry in fs::read_dir(&sources).unwrap() {
+                let file = entry.unwrap();
+                fs::copy(file.path(), folder.join(file.file_name())).unwrap();
+            }
             let words = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
             let patience = ["--fetch-retries=1", "--fetch-timeout=30000"];
             let mut install = Command::new(npm);
             let install = install.args(words).args(patience).current_dir(&folder);
-            succeeds(install).map_err(Missing::Download)?;
-            fs::write(stamp, lock_file).unwrap();
-        }
-        Ok((vec![node.into(), "worker.mjs".into()], folder))
+            succeeds(install).map_err(Missing::Download)
+        })?;
+        Ok((vec![node.into(), worker.into()], folder))
     })
 }
 
-pub(crate) fn go() -> Option<Program> {
-    found("redsync", "LOCKTOPUS_SKIP_GO", || {
+/// One program for several libraries, of which `argument` names one.
+pub(crate) fn go(library: &'static str, argument: &'static str) -> Option<Program> {
+    found(library, "LOCKTOPUS_SKIP_GO", || {
         let go = in_path("go")?;
-        let folder = Path::new(INTO).join("go");
+        let (sources, folder) = (Path::new(SOURCES).join("go"), Path::new(INTO).join("go"));
         let _lock = lock(&folder);
         let program = folder.join("neighbour");
         let go = |words: &[&str]| {
@@ -67,35 +66,73 @@ pub(crate) fn go() -> Option<Program> {
             // Settings of whoever runs this are about other programs: no vendoring, no workspace, no download of another Go.
             go.env_remove("GOFLAGS").env("GOWORK", "off");
             go.env("GOTOOLCHAIN", "local").env("CGO_ENABLED", "0");
-            go.args(words).current_dir(Path::new(SOURCES).join("go"));
+            go.args(words).current_dir(&sources);
             go
         };
-        succeeds(&mut go(&["mod", "download"])).map_err(Missing::Download)?;
-        // Go itself knows what is still to be done. The checkout may belong to somebody else, of whom git says nothing to Go.
-        let mut build = go(&["build", "-mod=readonly", "-buildvcs=false", "-o"]);
-        if let Err(why) = succeeds(build.arg(&program)) {
-            panic!("{why}");
-        }
-        Ok((vec![program.into()], folder))
+        once(&folder, &contents(&sources), || {
+            succeeds(&mut go(&["mod", "download"])).map_err(Missing::Download)?;
+            // The checkout may belong to somebody else, of whom git says nothing to Go.
+            let mut build = go(&["build", "-mod=readonly", "-buildvcs=false", "-o"]);
+            if let Err(why) = succeeds(build.arg(&program)) {
+                panic!("{why}");
+            }
+            Ok(())
+        })?;
+        Ok((vec![program.into(), argument.into()], folder))
     })
 }
 
+/// redis-py of the system.
 pub(crate) fn python() -> Option<Program> {
     found("redis-py", "LOCKTOPUS_SKIP_REDIS_PY", || {
-        let named = std::env::var_os("LOCKTOPUS_PYTHON");
-        let usual = || vec!["python3".into(), "/usr/bin/python3".into()];
-        let python = named
-            .map_or_else(usual, |named| vec![named])
-            .into_iter()
-            .find(|python| {
-                let mut looked = Command::new(python);
-                let looked = looked.args(["-c", "import redis.lock"]).output();
-                looked.is_ok_and(|output| output.status.success())
-            });
+        let python = python_that(&["-c", "import redis.lock"]);
         let python = python.ok_or_else(|| Missing::Needs("no python3 has redis".to_owned()))?;
-        let folder = Path::new(SOURCES).join("python");
-        Ok((vec![python, "worker.py".into()], folder))
+        Ok(python_worker(python, "redis_py", None))
     })
+}
+
+/// A library for Python that pip installs.
+pub(crate) fn pip(library: &'static str, module: &'static str) -> Option<Program> {
+    found(library, "LOCKTOPUS_SKIP_PIP", || {
+        let python = python_that(&["-m", "pip", "--version"]);
+        let python = python.ok_or_else(|| Missing::Needs("no python3 has pip".to_owned()))?;
+        let requirements = Path::new(SOURCES).join("python/requirements.txt");
+        let folder = Path::new(INTO).join("python");
+        let _lock = lock(&folder);
+        // Some of it is compiled for one version of Python.
+        let version = Command::new(&python).arg("--version").output().unwrap();
+        let made_from = [version.stdout, fs::read(&requirements).unwrap()].concat();
+        once(&folder, &made_from, || {
+            // All that is needed is written down, and none of it may run anything while it is installed.
+            let words = ["-m", "pip", "install", "--quiet", "--upgrade", "--no-deps"];
+            let more = ["--only-binary=:all:", "--disable-pip-version-check"];
+            let patience = ["--retries=1", "--timeout=30"];
+            let mut install = Command::new(&python);
+            let install = install.args(words).args(more).args(patience);
+            let install = install.arg("--target").arg(&folder);
+            let install = install.arg("--requirement").arg(&requirements);
+            succeeds(install).map_err(Missing::Download)
+        })?;
+        Ok(python_worker(python, module, Some(folder)))
+    })
+}
+
+/// The Python that is asked for, or the first of the usual ones, if it can do this.
+fn python_that(can: &[&str]) -> Option<OsString> {
+    let named = std::env::var_os("LOCKTOPUS_PYTHON");
+    let usual = || vec!["python3".into(), "/usr/bin/python3".into()];
+    let mut pythons = named.map_or_else(usual, |named| vec![named]).into_iter();
+    pythons.find(|python| {
+        let looked = Command::new(python).args(can).output();
+        looked.is_ok_and(|output| output.status.success())
+    })
+}
+
+/// Leaves no compiled files among the sources.
+fn python_worker(python: OsString, module: &str, installed: Option<PathBuf>) -> Run {
+    let mut command = vec![python, "-B".into(), "worker.py".into(), module.into()];
+    command.extend(installed.map(PathBuf::into_os_string));
+    (command, Path::new(SOURCES).join("python"))
 }
 
 /// What Maven says when a repository does not answer or has not got something.
@@ -106,7 +143,7 @@ const DOWNLOAD_TROUBLE: [&str; 4] = [
     "could not be resolved",
 ];
 
-/// One program for two libraries, of which `argument` names one.
+/// One program for several libraries, of which `argument` names one.
 pub(crate) fn java(library: &'static str, argument: &'static str) -> Option<Program> {
     found(library, "LOCKTOPUS_SKIP_JDK", || {
         let (java, mvn) = (in_path("java")?, in_path("mvn")?);
@@ -115,25 +152,39 @@ pub(crate) fn java(library: &'static str, argument: &'static str) -> Option<Prog
             Path::new(INTO).join("java"),
         );
         let _lock = lock(&folder);
-        let (stamp, built_from) = (folder.join("built"), contents(&sources));
-        // Written after the build: what an interrupted one leaves is not used.
-        if fs::read(&stamp).ok().as_ref() != Some(&built_from) {
+        once(&folder, &contents(&sources), || {
             let mut into = OsString::from("-Dneighbour.directory=");
             into.push(&folder);
             let mut build = Command::new(mvn);
             let build = build.args(["--batch-mode", "--quiet", "--file"]);
             let build = build.arg(sources.join("pom.xml")).arg(into).arg("package");
-            if let Err(why) = succeeds(build) {
+            succeeds(build).map_err(|why| {
                 let download = DOWNLOAD_TROUBLE.iter().any(|words| why.contains(words));
                 assert!(download, "{why}");
-                return Err(Missing::Download(why));
-            }
-            fs::write(stamp, built_from).unwrap();
-        }
+                Missing::Download(why)
+            })
+        })?;
         let quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error";
         let command = [quiet, "-jar", "neighbour.jar", argument].map(OsString::from);
         Ok(([vec![java.into()], command.into()].concat(), folder))
     })
+}
+
+/// Makes what is in a folder, unless it was made from this already. What an interrupted attempt leaves is not used, and what is there is
+/// not touched: a test beside this one may run it.
+fn once(
+    folder: &Path,
+    made_from: &[u8],
+    make: impl FnOnce() -> Result<(), Missing>,
+) -> Result<(), Missing> {
+    let stamp = folder.join("made");
+    if fs::read(&stamp).is_ok_and(|found| found == made_from) {
+        return Ok(());
+    }
+    let _ = fs::remove_file(&stamp);
+    make()?;
+    fs::write(stamp, made_from).unwrap();
+    Ok(())
 }
 
 /// Everything in a tree, in the order of its names.
@@ -160,9 +211,14 @@ pub(crate) fn rslock() -> Program {
     }
 }
 
-type Found = Result<(Vec<OsString>, PathBuf), Missing>;
+/// A command, and the folder to run it in.
+type Run = (Vec<OsString>, PathBuf);
 
-fn found(library: &'static str, variable: &str, look: impl FnOnce() -> Found) -> Option<Program> {
+fn found(
+    library: &'static str,
+    variable: &str,
+    look: impl FnOnce() -> Result<Run, Missing>,
+) -> Option<Program> {
     let reason = std::env::var(variable).unwrap_or_default();
     let found = match reason.trim() {
         "" => look(),

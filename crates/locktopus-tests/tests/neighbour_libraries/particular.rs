@@ -9,6 +9,7 @@ use crate::At;
 use crate::both_ways::{LONG, waits};
 use crate::common::raw::{Raw, Value};
 use crate::common::{ONLY_MESSAGES, PATIENT, close, connect, eventually, plain_url_for, url};
+use crate::worker::Worker;
 
 /// node-redlock takes several resources as one lock; for us they are as many mutexes.
 pub(crate) async fn several(at: At) -> String {
@@ -119,6 +120,31 @@ pub(crate) async fn owned(at: At) -> String {
     guard.release().await.unwrap();
     close(locks).await;
     why
+}
+
+/// What a library does where nothing is said, and the words by which its page in `docs/book/from` says so.
+pub(crate) async fn defaults(
+    at: At,
+    said: &'static str,
+    page: &'static str,
+    words: &'static [&'static str],
+) -> String {
+    defaults_of(at.theirs().await, said, page, words).await
+}
+
+pub(crate) async fn defaults_of(
+    mut theirs: Worker,
+    said: &'static str,
+    page: &'static str,
+    words: &'static [&'static str],
+) -> String {
+    assert_eq!(theirs.does("defaults").await, said);
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/from");
+    let text = std::fs::read_to_string(format!("{folder}/{page}")).unwrap();
+    for quoted in words {
+        assert!(text.contains(quoted), "{page} does not say {quoted:?}");
+    }
+    said.to_owned()
 }
 
 /// A number of `PUBSUB`, the last thing in its answer.

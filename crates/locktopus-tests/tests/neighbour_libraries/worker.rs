@@ -1,13 +1,13 @@
 //! A program of another language that does what it is told.
 //!
-//! The first line it reads is the URL of a server; it answers `ok VERSION`. Then each line is a command, and what it answers is
-//! `ok`, with what came out, or `no`, with why not. It holds one lock at most: the one taken last. Its programs are in
-//! `neighbours`; times are milliseconds. All of them know
+//! The first line it reads is the URL of a server, or several with spaces between for a library that means its locks for several; it
+//! answers `ok VERSION`. Then each line is a command, and what it answers is `ok`, with what came out, or `no`, with why not. It holds
+//! one lock at most: the one taken last. Its programs are in `neighbours`; times are milliseconds. All of them know
 //!
 //! ```text
 //! acquire NAME LEASE    asking every few milliseconds, for as long as it takes; answers with the value
 //! try NAME LEASE        once
-//! extend LEASE          redsync and Spring do it by the lease that the lock was taken for
+//! extend LEASE          redsync, Spring, sherlock and pottery do it by the lease that the lock was taken for
 //! release
 //! ```
 //!
@@ -31,7 +31,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) async fn start(program: &Program, url: &str) -> Self {
+    pub(crate) async fn start(program: &Program, urls: &str) -> Self {
         let mut process = Command::new(&program.command[0])
             .args(&program.command[1..])
             .current_dir(&program.folder)
@@ -46,7 +46,7 @@ impl Worker {
             process,
         };
         // Not as an argument, which everybody on the machine could read.
-        let hello = worker.ask(url).await;
+        let hello = worker.ask(urls).await;
         assert!(hello.is_ok(), "{}: {hello:?}", program.library);
         worker
     }

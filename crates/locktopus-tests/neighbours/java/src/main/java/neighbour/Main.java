@@ -26,6 +26,7 @@ public final class Main {
                 switch (arguments[0]) {
                     case "spring" -> new Spring(connections);
                     case "shedlock" -> new ShedLock(connections);
+                    case "redisson" -> new Redisson();
                     default -> throw new IllegalArgumentException(arguments[0]);
                 };
         output.println("ok " + library.version());

@@ -1,5 +1,6 @@
 package neighbour;
 
+import java.lang.reflect.Field;
 import java.time.Duration;
 import java.util.concurrent.locks.Lock;
 import org.springframework.data.redis.connection.RedisConnectionFactory;
@@ -33,6 +34,7 @@ final class Spring implements Library {
             case "acquire" -> take(words, RedisLockType.SPIN_LOCK, true);
             case "acquire-listening" -> take(words, RedisLockType.PUB_SUB_LOCK, true);
             case "try" -> take(words, RedisLockType.SPIN_LOCK, false);
+            case "defaults" -> defaults();
             case "extend" -> {
                 registry.renewLock(name);
                 yield "";
@@ -43,6 +45,18 @@ final class Spring implements Library {
             }
             default -> throw new IllegalArgumentException(words[0]);
         };
+    }
+
+    /** Not public, and all that is done to them is to read them. */
+    private String defaults() throws ReflectiveOperationException {
+        RedisLockRegistry plain = new RedisLockRegistry(connections, REGISTRY);
+        StringBuilder said = new StringBuilder();
+        for (String name : new String[] {"expireAfter", "idleBetweenTries", "redisLockType"}) {
+            Field field = RedisLockRegistry.class.getDeclaredField(name);
+            field.setAccessible(true);
+            said.append(name).append('=').append(field.get(plain)).append(' ');
+        }
+        return said.toString().strip();
     }
 
     private String take(String[] words, RedisLockType type, boolean wait) throws Refused {
