@@ -81,8 +81,8 @@ pub struct HolderState {
     pub holds: u64,
     /// What is left of the lease; `None` if it never expires.
     pub remaining: Option<Duration>,
-    /// For how long it has held it, at least, by the backend's clock; `None` if the backend does not know. Tasks that pass a
-    /// lock on inside one process are one holder.
+    /// For how long it has held it, at least, by the backend's clock; `None` if the backend does not know. A quorum may say up
+    /// to a second less than it is. Tasks that pass a lock on inside one process are one holder.
     pub held_for: Option<Duration>,
 }
 

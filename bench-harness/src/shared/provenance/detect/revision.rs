@@ -10,7 +10,8 @@ use std::time::SystemTime;
 
 /// `git describe` of the checkout that this program was built in, if it still is what the program was built from.
 ///
-/// Ends with `-dirty` if something is not committed, and with `-stale` if a source file is newer than the program: then the
+/// Ends with `-dirty` if something outside `docs/` is not committed (pages of figures are written there between one measurement
+/// and the next, and nothing that is built reads them), and with `-stale` if a source file is newer than the program: then the
 /// commit says nothing about the program. `None` without git, without a checkout, or if cargo's list is not there.
 pub(super) fn revision() -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
@@ -25,8 +26,29 @@ pub(super) fn revision() -> Option<String> {
 }
 
 fn describe(root: &Path) -> Option<String> {
+    let commit = git(root, &["describe", "--always", "--tags"])?;
+    let changed = git(
+        root,
+        &[
+            "status",
+            "--porcelain",
+            "--untracked-files=no",
+            "--",
+            ".",
+            ":(exclude)docs",
+        ],
+    )?;
+    Some(if changed.is_empty() {
+        commit
+    } else {
+        format!("{commit}-dirty")
+    })
+}
+
+/// What git says in `root`.
+fn git(root: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git")
-        .args(["describe", "--always", "--dirty", "--tags"])
+        .args(arguments)
         .current_dir(root)
         .output()
         .ok()?;
@@ -81,6 +103,29 @@ mod tests {
         let list = "/t/program: /a/b.rs /a/c\\ d.rs src/e.lua\n\nno colon here\n/t/other: f\n";
         let found: Vec<String> = sources(list).collect();
         assert_eq!(found, ["/a/b.rs", "/a/c d.rs", "src/e.lua", "f"]);
+    }
+
+    #[test]
+    fn what_is_not_committed_is_told_unless_it_is_in_the_docs() {
+        let root = std::env::temp_dir().join(format!("locktopus-revision-{}", std::process::id()));
+        std::fs::create_dir_all(&root).unwrap();
+        let root = root.as_path();
+        let run = |arguments: &[&str]| git(root, arguments).unwrap();
+        let write = |name: &str, text: &str| std::fs::write(root.join(name), text).unwrap();
+        run(&["init", "--quiet"]);
+        std::fs::create_dir(root.join("docs")).unwrap();
+        write("lib.rs", "");
+        write("docs/page.md", "");
+        run(&["add", "."]);
+        let author = ["-c", "user.name=a", "-c", "user.email=a@b"];
+        run(&[&author[..], &["commit", "--quiet", "--message", "first"]].concat());
+        let commit = describe(root).unwrap();
+        assert!(!commit.ends_with("-dirty"), "{commit}");
+        write("docs/page.md", "figures");
+        assert_eq!(describe(root).unwrap(), commit);
+        write("lib.rs", "fn changed() {}");
+        assert_eq!(describe(root).unwrap(), format!("{commit}-dirty"));
+        std::fs::remove_dir_all(root).unwrap();
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl Locktopus {
 /// # let locks = locktopus::connect("memory:").await?;
 /// use std::time::Duration;
 /// use locktopus::ShutdownReport;
-/// let ShutdownReport { abandoned } = locks.shutdown(Duration::from_secs(5)).await;
+/// let ShutdownReport { abandoned, .. } = locks.shutdown(Duration::from_secs(5)).await;
 /// assert_eq!(abandoned, 0);
 /// # Ok(()) }
 /// ```
