@@ -157,7 +157,7 @@ pub fn run(plan: &Plan, flaw: Option<Flaw>, trace: bool) -> Outcome {
 /// When the last fault is over, at the latest.
 fn calm_from(plan: &Plan) -> u64 {
     let lasts = |fault: Fault| match fault {
-        Fault::Split(time)
+        Fault::Split(_, time)
         | Fault::Restart(_, time, _)
         | Fault::OutOfMemory(_, time)
         | Fault::LacksReplicas(_, time)
@@ -256,6 +256,14 @@ async fn neighbours(number: usize, plan: Arc<Plan>, world: &Shared, log: &Log, p
     }
 }
 
+fn deployment(plan: &Plan) -> Deployment {
+    match plan.replicas[..] {
+        [0] => Deployment::Standalone,
+        [_] => Deployment::Sentinel,
+        _ => Deployment::Cluster,
+    }
+}
+
 async fn connect(
     number: usize,
     plan: &Plan,
@@ -273,12 +281,7 @@ async fn connect(
     };
     let lease = millis(plan.lease);
     let Some(servers) = plan.quorum else {
-        let deployment = match (plan.shards, plan.replicas) {
-            (2.., _) => Deployment::Cluster,
-            (_, 0) => Deployment::Standalone,
-            _ => Deployment::Sentinel,
-        };
-        let client = Arc::new(SimClient::new(world, pace, number, 0, deployment));
+        let client = Arc::new(SimClient::new(world, pace, number, 0, deployment(plan)));
         let writer = GuardedWriter::new(Arc::<SimClient>::clone(&client));
         let backend = RedisBackend::new(client, options()).await;
         let backend = backend.expect("these options are possible");
