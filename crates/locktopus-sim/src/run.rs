@@ -10,6 +10,7 @@ use locktopus_protocol::{BackendOptions, Deployment, GuardedWriter, RedisBackend
 use locktopus_quorum::QuorumBackend;
 
 use crate::client::SimClient;
+use crate::ears::Ears;
 use crate::flaw::Flaw;
 use crate::judge::judge;
 use crate::keeper::keep;
@@ -232,19 +233,15 @@ async fn main(number: usize, plan: Arc<Plan>, world: Shared, log: Log, pace: Pac
 
 /// A process of another library.
 async fn neighbours(number: usize, plan: Arc<Plan>, world: &Shared, log: &Log, pace: &Pace) {
-    let client = Arc::new(SimClient::new(
-        world,
-        pace,
-        number,
-        0,
-        Deployment::Standalone,
-    ));
+    let client = Arc::new(SimClient::new(world, pace, number, 0, deployment(&plan)));
+    let ears = Ears::of(&client);
     let tasks = (0..plan.processes[number].tasks.len()).map(|task| {
         let neighbour = Neighbour {
             process: number,
             number: task,
             plan: Arc::clone(&plan),
             client: Arc::clone(&client),
+            ears: Arc::clone(&ears),
             log: log.clone(),
             pace: pace.clone(),
         };

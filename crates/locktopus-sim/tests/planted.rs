@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use locktopus_core::SafetyMode;
+use locktopus_model::sim::mutants;
 use locktopus_sim::{
     Act, End, Fault, Flaw, Kind, Lock, Plan, ProcessPlan, Strategy, Wait, report, run,
 };
@@ -153,6 +154,31 @@ fn a_mode_that_is_not_kept_by_one_of_the_shards_is_noticed() {
         assert!(noticed > 0, "shard {shard} may forget its locks");
         assert!(noticed <= 18, "shard {shard} keeps all locks: {noticed}");
     }
+}
+
+/// A process of Redisson that waits while another one holds the lock.
+fn waits_beside() -> Plan {
+    let mut redisson = process(50, 100);
+    redisson.neighbour = true;
+    let mut plan = plan(vec![process(0, 300), redisson], Vec::new());
+    // Of a lease that is as long nobody sees the end.
+    plan.lease = 6_000;
+    plan.steady = true;
+    plan
+}
+
+#[test]
+fn waiters_of_redisson_that_are_not_woken_are_noticed() {
+    let plan = waits_beside();
+    let shipped = run(&plan, None, false);
+    assert_eq!(shipped.violations, Vec::new());
+    assert_eq!(shipped.counts.get("woken: Redisson"), Some(&1));
+    let mutant = mutants()
+        .into_iter()
+        .find(|mutant| mutant.name == "nobody hears of a release");
+    let patch = mutant.and_then(|mutant| mutant.config.patch);
+    let found = rules(&plan, patch.map(Flaw::Script));
+    assert_eq!(found, ["what is free is taken"]);
 }
 
 #[test]
