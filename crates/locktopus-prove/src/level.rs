@@ -171,3 +171,45 @@ fn schedules(said: &str, asked: u64) -> Result<Outcome, String> {
 fn absolute(path: &Path) -> Result<std::path::PathBuf, String> {
     std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
+
+    use super::*;
+    use crate::repository::Repository;
+
+    /// What is kept takes hours, or a machine that is idle, to be made anew. It is refused all the same.
+    #[test]
+    fn what_is_kept_is_of_the_sources_that_there_are() {
+        let kept = [
+            (How::Failover, "bench-harness/failover/run-1.json"),
+            (How::Performance, "docs/performance.json"),
+        ];
+        for (how, file) in kept {
+            let repository = Repository::new(&file.replace('/', "-"));
+            let root = &repository.root;
+            let level = Level {
+                name: "kept",
+                generates: "",
+                cases: "",
+                about: &["crates"],
+                how,
+            };
+            let build = repository.commit(&[("crates/one", "1")]);
+            let made = format!(
+                r#"{{"harness": {{"git_describe": "{build}", "build_profile": "release"}}, "cells": []}}"#
+            );
+            // The page is committed after what it is about, and so are other things.
+            repository.commit(&[(file, &made), ("docs/other", "1")]);
+            assert_eq!(level.commit(root).unwrap(), build);
+
+            repository.commit(&[("crates/one", "2")]);
+            let told = level.commit(root).unwrap_err();
+            assert!(
+                told.contains(&build) && told.contains("crates/one"),
+                "{told}"
+            );
+        }
+    }
+}

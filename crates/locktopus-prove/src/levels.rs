@@ -131,7 +131,21 @@ pub(crate) static LEVELS: &[Level] = &[
         name: "protocols",
         generates: "every state of hand-off, quarantine and quorum within bounds, and each rule left out",
         cases: "states",
-        about: &["crates/locktopus-proofs/src"],
+        // The models mirror decisions and what was made of them: where those are others, somebody has to look whether the
+        // models still are like them.
+        about: &[
+            "crates/locktopus-proofs/src",
+            "crates/locktopus-proofs/tests/proofs.rs",
+            CORE,
+            PROTOCOL,
+            LUA,
+            "crates/locktopus-quorum/src",
+            "docs/adr/0012-direct-hand-off.md",
+            "docs/adr/0017-safety-modes.md",
+            "docs/adr/0018-quorum.md",
+            "docs/adr/0019-grants-are-published-last.md",
+            "docs/adr/0028-the-newest-word-of-the-sentinels.md",
+        ],
         how: How::Protocols,
     },
     Level {
@@ -246,6 +260,7 @@ pub(crate) fn named(name: &str) -> Result<&'static Level, String> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
+    use std::collections::BTreeSet;
     use std::path::Path;
 
     use super::*;
@@ -288,5 +303,55 @@ mod tests {
                 .for_each(|path| assert!(root.join(path).exists(), "{path}"));
         }
         assert!(named("nothing").is_err());
+    }
+
+    /// A protocol that is shipped otherwise than its model has it makes the model's result old.
+    #[test]
+    fn protocols_speak_about_everything_that_their_models_mirror() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let about = named("protocols").unwrap().about;
+        let covers = |path: &str| {
+            about
+                .iter()
+                .any(|it| path.starts_with(it) || it.starts_with(path))
+        };
+        let mirrored = mirrored(&root.join("crates/locktopus-proofs/src"));
+        for needed in [
+            "crates/locktopus-protocol/lua/acquire.lua",
+            "docs/adr/0012-",
+        ] {
+            assert!(mirrored.contains(needed), "{needed}: {mirrored:?}");
+        }
+        for path in &mirrored {
+            assert!(covers(path), "a model mirrors {path}");
+        }
+    }
+
+    /// Decisions and files that the models name as what they are like.
+    fn mirrored(folder: &Path) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                found.extend(mirrored(&path));
+                continue;
+            }
+            let text = std::fs::read_to_string(path).unwrap();
+            let comments = text.lines().filter(|line| line.trim().starts_with("//"));
+            for comment in comments {
+                let words = comment.split(|it: char| !it.is_alphanumeric() && !"./_-".contains(it));
+                let words = words.map(|word| word.trim_end_matches('.'));
+                found.extend(words.filter_map(|word| {
+                    let decision = word.len() == 4 && word.chars().all(|it| it.is_ascii_digit());
+                    match word.split_once('/') {
+                        Some(("lua", _)) => Some(format!("crates/locktopus-protocol/{word}")),
+                        Some(("part", _)) => Some(format!("{LUA}/{word}")),
+                        Some(("crates", _)) => Some(word.to_owned()),
+                        _ => decision.then(|| format!("docs/adr/{word}-")),
+                    }
+                }));
+            }
+        }
+        found
     }
 }

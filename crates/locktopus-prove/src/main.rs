@@ -26,6 +26,8 @@ mod nemesis;
 mod outcome;
 mod page;
 mod performance;
+#[cfg(test)]
+mod repository;
 mod sources;
 
 use std::path::PathBuf;

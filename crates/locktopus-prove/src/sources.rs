@@ -89,6 +89,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
     use super::*;
+    use crate::repository::Repository;
 
     #[test]
     fn a_digest_changes_with_content_and_names() {
@@ -104,5 +105,24 @@ mod tests {
         assert!(first != second && second != third);
         assert!(digest(&root, &["b"]).is_err());
         std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn sources_are_others_once_they_changed() {
+        let repository = Repository::new("sources");
+        let root = &repository.root;
+        let first = repository.commit(&[("kept/a", "1"), ("others/b", "1")]);
+        unchanged_since(root, &first, &["kept", "others/b"]).unwrap();
+
+        let second = repository.commit(&[("others/b", "2")]);
+        unchanged_since(root, &first, &["kept"]).unwrap();
+        let told = unchanged_since(root, &first, &["kept", "others"]).unwrap_err();
+        assert!(told.contains(&first) && told.contains("others/b"), "{told}");
+
+        // Nor need it be committed.
+        std::fs::write(root.join("kept/a"), "2").unwrap();
+        assert!(unchanged_since(root, &second, &["kept"]).is_err());
+        unchanged_since(root, &second, &["others"]).unwrap();
+        assert!(unchanged_since(root, "0123456", &["others"]).is_err());
     }
 }
