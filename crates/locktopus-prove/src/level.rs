@@ -63,7 +63,11 @@ impl Level {
     /// Runs it: what it said, and whether it passed.
     pub(crate) fn run(&self, root: &Path) -> Result<(String, bool), String> {
         match self.how {
-            How::Failover => return Ok((failover::kept(root)?.join("\n"), true)),
+            How::Failover => {
+                let runs = failover::kept(root)?;
+                failover::is_all_of_the_plans(root, &runs)?;
+                return Ok((runs.join("\n"), true));
+            }
             How::Performance => return Ok((performance::kept(root)?, true)),
             How::Nemesis => return nemesis::run(root),
             _ => {}

@@ -268,9 +268,7 @@ mod tests {
     /// Faults that were not done, and errors that nothing explains, break no promise and fail the run.
     #[test]
     fn a_nemesis_that_failed_is_violated_whatever_its_cells_say() {
-        let cells = r#"{"cells": [{"subject": "locktopus", "figures": {"faults": 500}},
-            {"subject": "broken-release", "figures": {"faults": 4}, "caught": ["use: 1"]}]}"#;
-        let said = cells.replace('\n', "");
+        let said = serde_json::to_string(&crate::failover::example()).unwrap();
         let nemesis = named("nemesis").unwrap();
         assert_eq!(nemesis.read(&said, true).unwrap().violations, 0);
         assert_eq!(nemesis.read(&said, false).unwrap().violations, 1);
