@@ -115,9 +115,13 @@ impl Level {
     /// What a run came to. One that failed without saying what was wrong is no result.
     pub(crate) fn read(&self, said: &str, passed: bool) -> Result<Outcome, String> {
         let outcome = match self.how {
-            How::Tests(_) => outcome::of_tests(said)?,
+            How::Tests(targets) => of_all(targets, said)?,
             How::Schedules(asked) => schedules(said, asked)?,
-            How::Protocols if passed => outcome::of_protocols(said)?,
+            How::Protocols if passed => {
+                // The page is what was found only if somebody compared it.
+                outcome::of_tests(said)?;
+                outcome::of_protocols(said)?
+            }
             How::Protocols => return Err("a protocol is broken, or the page is another".to_owned()),
             How::Mutants(_) => outcome::of_script_mutants(said)?,
             How::Reverts => outcome::of_reverts(said)?,
@@ -148,6 +152,18 @@ const TESTS: &[&str] = &[
     "--all-features",
     "--no-fail-fast",
 ];
+
+/// The tests of all of these targets. Of one that has none cargo says that all is well.
+fn of_all(targets: &[&str], said: &str) -> Result<Outcome, String> {
+    let ran = outcome::programs_that_ran_tests(said);
+    match ran < targets.len() {
+        true => Err(format!(
+            "{ran} test programs ran a test, of the targets {}",
+            targets.join(", ")
+        )),
+        false => outcome::of_tests(said),
+    }
+}
 
 fn schedules(said: &str, asked: u64) -> Result<Outcome, String> {
     let tests = outcome::of_tests(said)?;

@@ -258,11 +258,33 @@ mod tests {
         assert!(level.read(tests, false).is_err());
         assert!(named("protocols").unwrap().read(tests, false).is_err());
 
+        // Cargo says that all is well with a target in which no test is left.
+        let simulation = named("simulation").unwrap();
+        let none = "test result: ok. 0 passed; 0 failed; 3 ignored\n";
+        assert_eq!(simulation.read(&tests.repeat(3), true).unwrap().cases, 36);
+        assert!(
+            simulation
+                .read(&[tests, tests, none].concat(), true)
+                .is_err()
+        );
+
         let model = named("model").unwrap();
         let ran = |number: u64| format!("a: seed 3, Exclusion\n{tests}schedules: {number} Lock\n");
         let outcome = model.read(&ran(100_000), true).unwrap();
         assert_eq!((outcome.cases, outcome.killed), (100_000, Some(1)));
         assert!(model.read(&ran(99_999), true).is_err());
+    }
+
+    /// What docs/testing.md says of states is only true if the tests that compare it ran.
+    #[test]
+    fn the_page_alone_proves_no_protocol() {
+        let page = include_str!("../../../docs/testing.md");
+        let protocols = named("protocols").unwrap();
+        let ran = format!("test result: ok. 4 passed; 0 failed; 0 ignored\n{page}");
+        assert!(protocols.read(&ran, true).unwrap().cases > 1_000_000);
+        let none = ran.replace("4 passed", "0 passed");
+        assert!(protocols.read(&none, true).is_err());
+        assert!(protocols.read(page, true).is_err());
     }
 
     /// Faults that were not done, and errors that nothing explains, break no promise and fail the run.
