@@ -9,6 +9,10 @@ const MODEL: &str = "crates/locktopus-model/src";
 const MODEL_TESTS: &str = "crates/locktopus-model/tests";
 const CONFORMANCE: &str = "crates/locktopus-conformance/src";
 const MUTANTS: &str = "crates/locktopus-mutants";
+/// What starts servers, and does things to them.
+const TESTBED: &str = "crates/locktopus-testbed/src";
+/// What all parts of the harness need: other libraries' locks, and what the machine does.
+const SHARED: &str = "bench-harness/src/shared";
 
 /// All of them, in the order of the table.
 pub(crate) static LEVELS: &[Level] = &[
@@ -16,7 +20,7 @@ pub(crate) static LEVELS: &[Level] = &[
         name: "unit",
         generates: "chosen cases, beside the code",
         cases: "tests",
-        about: &["crates", "bench-harness/src"],
+        about: &["crates", "bench-harness", "examples"],
         how: How::Tests(&["--lib"]),
     },
     Level {
@@ -30,6 +34,7 @@ pub(crate) static LEVELS: &[Level] = &[
             CONFORMANCE,
             MODEL,
             MUTANTS,
+            "crates/locktopus-conformance/tests",
             "crates/locktopus-memory/src",
             "crates/locktopus-quorum/src",
         ],
@@ -43,6 +48,8 @@ pub(crate) static LEVELS: &[Level] = &[
             CORE,
             PROTOCOL,
             LUA,
+            TESTBED,
+            "crates/locktopus/src",
             "crates/locktopus-memory/src",
             "crates/locktopus-redis/src",
             "crates/locktopus-fred/src",
@@ -60,6 +67,8 @@ pub(crate) static LEVELS: &[Level] = &[
             CORE,
             "crates/locktopus-core/tests/interleavings",
             "crates/locktopus-core/tests/interleavings.rs",
+            // It says which files of the core are compiled, and what is replaced in them.
+            "crates/locktopus-proofs/build.rs",
             "crates/locktopus-proofs/tests/leases",
         ],
         how: How::Tests(&["--test=interleavings", "--test=leases"]),
@@ -75,6 +84,7 @@ pub(crate) static LEVELS: &[Level] = &[
             "crates/locktopus-fuzz",
             "bench-harness/src/failover/plan",
             "bench-harness/src/measure/plan",
+            SHARED,
         ],
         how: How::Tests(&["--test=fuzz"]),
     },
@@ -82,7 +92,7 @@ pub(crate) static LEVELS: &[Level] = &[
         name: "model",
         generates: "random schedules of simulated clients, messages and failovers on the real scripts",
         cases: "schedules",
-        about: &[LUA, MODEL, MODEL_TESTS],
+        about: &[LUA, PROTOCOL, MODEL, MODEL_TESTS],
         how: How::Schedules(100_000),
     },
     Level {
@@ -108,7 +118,7 @@ pub(crate) static LEVELS: &[Level] = &[
         name: "precise",
         generates: "scripts one by one: to the millisecond, with each command failing, in queues that live long, beside Redisson",
         cases: "tests",
-        about: &[LUA, MODEL, MODEL_TESTS],
+        about: &[LUA, PROTOCOL, MODEL, MODEL_TESTS],
         how: How::Tests(&[
             "--test=direct",
             "--test=edges",
@@ -124,35 +134,65 @@ pub(crate) static LEVELS: &[Level] = &[
         name: "fidelity",
         generates: "random commands, and calls of every script as the backend makes them, on the modelled and on a real server",
         cases: "tests",
-        about: &[LUA, PROTOCOL, MODEL, MODEL_TESTS],
+        about: &[LUA, PROTOCOL, MODEL, MODEL_TESTS, TESTBED],
         how: How::Tests(&["--test=model_topology", "--test=script_fidelity_topology"]),
     },
     Level {
         name: "protocols",
         generates: "every state of hand-off, quarantine and quorum within bounds, and each rule left out",
         cases: "states",
-        about: &["crates/locktopus-proofs/src"],
+        about: &[
+            "crates/locktopus-proofs/src",
+            "crates/locktopus-proofs/tests/proofs.rs",
+        ],
         how: How::Protocols,
     },
     Level {
         name: "mutants-sample",
         generates: "small changes of the scripts, a part of them that looks random and is always the same",
         cases: "mutants",
-        about: &[LUA, MODEL, MODEL_TESTS, CONFORMANCE, MUTANTS],
+        about: &[
+            LUA,
+            // They put scripts together from their parts.
+            "crates/locktopus-protocol/src/scripts",
+            "crates/locktopus-protocol/src/scripts.rs",
+            MODEL,
+            MODEL_TESTS,
+            CONFORMANCE,
+            MUTANTS,
+            "scripts/mutants",
+        ],
         how: How::Mutants(&["--fresh", "--sample", "300"]),
     },
     Level {
         name: "mutants",
         generates: "every small change of the scripts",
         cases: "mutants",
-        about: &[LUA, MODEL, MODEL_TESTS, CONFORMANCE, MUTANTS],
+        about: &[
+            LUA,
+            // They put scripts together from their parts.
+            "crates/locktopus-protocol/src/scripts",
+            "crates/locktopus-protocol/src/scripts.rs",
+            MODEL,
+            MODEL_TESTS,
+            CONFORMANCE,
+            MUTANTS,
+            "scripts/mutants",
+        ],
         how: How::Mutants(&["--fresh"]),
     },
     Level {
         name: "reverts",
         generates: "mends of faults that were found, taken back",
         cases: "reverts",
-        about: &["crates"],
+        about: &[
+            "crates",
+            // Some take back mends of the harness, and its tests notice.
+            "bench-harness/src",
+            "bench-harness/tests",
+            "docs/acl.md",
+            "scripts/reverts",
+        ],
         how: How::Reverts,
     },
     Level {
@@ -173,7 +213,10 @@ pub(crate) static LEVELS: &[Level] = &[
             "bench-harness/src/failover/resource",
             "bench-harness/src/failover/run",
             "bench-harness/src/failover/worker",
+            SHARED,
+            TESTBED,
             "bench-harness/failover/committed.toml",
+            "bench-harness/failover/broken.toml",
         ],
         how: How::Failover,
     },
@@ -190,6 +233,10 @@ pub(crate) static LEVELS: &[Level] = &[
             "crates/locktopus-redis/src",
             "crates/locktopus-fred/src",
             "crates/locktopus-quorum/src",
+            SHARED,
+            TESTBED,
+            "bench-harness/src/measure/plan",
+            "bench-harness/src/measure/record",
             "bench-harness/src/measure/run",
             "bench-harness/src/measure/worker",
             "bench-harness/scenarios/targets.toml",
@@ -209,6 +256,8 @@ pub(crate) static LEVELS: &[Level] = &[
             "crates/locktopus-fred/src",
             "crates/locktopus-quorum/src",
             "crates/locktopus-history/src",
+            SHARED,
+            TESTBED,
             "bench-harness/src/failover",
             "bench-harness/failover/nemesis.toml",
         ],
@@ -225,7 +274,10 @@ pub(crate) static LEVELS: &[Level] = &[
             "crates/locktopus/src",
             "crates/locktopus-redis/src",
             "crates/locktopus-fred/src",
+            SHARED,
+            TESTBED,
             "bench-harness/src/soak",
+            "scripts/soak",
         ],
         how: How::Soak(&["--minutes", "20"]),
     },
@@ -241,6 +293,9 @@ pub(crate) fn named(name: &str) -> Result<&'static Level, String> {
     let found = LEVELS.iter().find(|level| level.name == name);
     found.ok_or_else(|| format!("there is no level {name}, but {}", names().join(", ")))
 }
+
+#[cfg(test)]
+mod about;
 
 #[cfg(test)]
 mod tests {
