@@ -141,10 +141,7 @@ pub(crate) static LEVELS: &[Level] = &[
         name: "protocols",
         generates: "every state of hand-off, quarantine and quorum within bounds, and each rule left out",
         cases: "states",
-        about: &[
-            "crates/locktopus-proofs/src",
-            "crates/locktopus-proofs/tests/proofs.rs",
-        ],
+        about: &["crates/locktopus-proofs/src"],
         how: How::Protocols,
     },
     Level {
