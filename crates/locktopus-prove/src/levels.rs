@@ -1,6 +1,7 @@
 //! The levels: the table of all of them.
 
 use crate::level::{How, Level};
+use crate::sources::DEPENDENCIES;
 
 const LUA: &str = "crates/locktopus-protocol/lua";
 const CORE: &str = "crates/locktopus-core/src";
@@ -49,6 +50,7 @@ pub(crate) static LEVELS: &[Level] = &[
             PROTOCOL,
             LUA,
             TESTBED,
+            DEPENDENCIES,
             "crates/locktopus/src",
             "crates/locktopus-memory/src",
             "crates/locktopus-redis/src",
@@ -212,6 +214,7 @@ pub(crate) static LEVELS: &[Level] = &[
             "bench-harness/src/failover/worker",
             SHARED,
             TESTBED,
+            DEPENDENCIES,
             "bench-harness/failover/committed.toml",
             "bench-harness/failover/broken.toml",
         ],
@@ -232,6 +235,7 @@ pub(crate) static LEVELS: &[Level] = &[
             "crates/locktopus-quorum/src",
             SHARED,
             TESTBED,
+            DEPENDENCIES,
             "bench-harness/src/measure/plan",
             "bench-harness/src/measure/record",
             "bench-harness/src/measure/run",
@@ -255,6 +259,7 @@ pub(crate) static LEVELS: &[Level] = &[
             "crates/locktopus-history/src",
             SHARED,
             TESTBED,
+            DEPENDENCIES,
             "bench-harness/src/failover",
             "bench-harness/failover/nemesis.toml",
         ],
@@ -273,6 +278,7 @@ pub(crate) static LEVELS: &[Level] = &[
             "crates/locktopus-fred/src",
             SHARED,
             TESTBED,
+            DEPENDENCIES,
             "bench-harness/src/soak",
             "scripts/soak",
         ],
