@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::outcome::{self, Outcome};
-use crate::{build, failover, nemesis, performance, sources};
+use crate::{build, environment, failover, nemesis, performance, sources};
 
 /// One level.
 #[derive(Debug)]
@@ -90,6 +90,7 @@ impl Level {
         };
         let mut command = Command::new(program);
         command.args(&arguments).current_dir(root);
+        environment::as_the_level_says(&mut command);
         if let How::Schedules(number) = self.how {
             command.args(["--", "--show-output"]);
             command.env("LOCKTOPUS_MODEL_SCHEDULES", number.to_string());
