@@ -55,7 +55,8 @@ fn list(root: &Path, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), String
     Ok(())
 }
 
-/// The commit, if these sources are as they were committed.
+/// The commit, if these sources are as they were committed, and so is everything else that is built or run. Pages of figures are
+/// written between one level and the next, and nothing that is built reads them.
 ///
 /// # Errors
 ///
@@ -63,11 +64,15 @@ fn list(root: &Path, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), String
 pub(crate) fn commit(root: &Path, about: &[&str]) -> Result<String, String> {
     let mut status = vec!["status", "--porcelain", "--"];
     status.extend(about);
-    let changed = git(root, &status)?;
-    if !changed.is_empty() {
-        return Err(format!(
-            "a result needs a commit, and these have none:\n{changed}"
-        ));
+    let known = ["status", "--porcelain", "--untracked-files=no", "--"];
+    let known = [&known[..], &[".", ":(exclude)docs"]].concat();
+    for status in [status, known] {
+        let changed = git(root, &status)?;
+        if !changed.is_empty() {
+            return Err(format!(
+                "a result needs a commit, and these have none:\n{changed}"
+            ));
+        }
     }
     git(root, &["rev-parse", "--short=10", "HEAD"])
 }
