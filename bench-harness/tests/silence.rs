@@ -5,7 +5,9 @@ use bench_harness::failover::model::FailoverReport;
 use bench_harness::failover::page;
 use bench_harness::failover::plan::Subject;
 use bench_harness::failover::report::{html, terminal};
+use bench_harness::failover::run::kept;
 use bench_harness::shared::render::table::Style;
+use locktopus_history::{Outcome, Property};
 
 const SUMMARY: &str = include_str!("data/failover-summary.json");
 
@@ -117,5 +119,40 @@ fn locks_that_are_broken_on_purpose_and_were_not_caught() {
             report.cells[0].caught.clear();
         },
         &["a lock that is broken on purpose was not caught"],
+    );
+}
+
+#[test]
+fn locks_that_are_broken_on_purpose_and_were_caught_by_something_else() {
+    told(
+        |report| {
+            report.cells[0].subject = Subject::BrokenTwins;
+            report.cells[0].caught = vec!["outage: 1".to_owned()];
+        },
+        &["was not caught by what it breaks (tokens unique), but by outage: 1"],
+    );
+}
+
+#[test]
+fn properties_that_were_not_judged_though_there_were_grants() {
+    let judged = |of_tokens| {
+        let outcomes = Property::ALL.into_iter().map(move |property| {
+            let outcome = match property {
+                Property::DuplicateTokens => of_tokens,
+                _ => Outcome::Passed,
+            };
+            (property.to_string(), kept::word(outcome).to_owned())
+        });
+        outcomes.collect()
+    };
+    told(
+        |report| report.cells[0].outcomes = judged(Outcome::NotJudged),
+        &["tokens unique was not judged, though there were grants"],
+    );
+    let mut fine = complete();
+    fine.cells[0].outcomes = judged(Outcome::Passed);
+    assert_eq!(
+        bench_harness::failover::completeness::missing(&fine),
+        Vec::<String>::new()
     );
 }

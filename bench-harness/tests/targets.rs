@@ -5,19 +5,29 @@ mod common;
 use std::path::Path;
 use std::process::Output;
 
+use bench_harness::measure::model::{self, Report};
+use bench_harness::measure::synthetic;
 use bench_harness::measure::targets::{Summary, Targets, UNEXPLAINED, picture, render};
-use bench_harness::measure::{model, synthetic};
 use common::directory;
 
 fn targets(arguments: &[&str]) -> Output {
     common::ran(common::bench(&["targets"]).args(arguments))
 }
 
+/// A run in which nothing failed.
+fn complete() -> Report {
+    let mut report = synthetic::shared().clone();
+    for round in report.cells.iter_mut().flat_map(|cell| &mut cell.rounds) {
+        round.errors.clear();
+    }
+    report
+}
+
 #[test]
 fn a_run_becomes_a_page_that_is_checked() {
     let directory = directory("targets");
     let run = directory.join("report.json");
-    model::write(synthetic::shared(), &run).unwrap();
+    model::write(&complete(), &run).unwrap();
     let at = directory.to_str().unwrap();
     // A directory stands for the report in it.
     let written = targets(&[at, "--write", at]);
@@ -44,7 +54,7 @@ fn a_run_that_began_on_a_busy_machine_is_refused_for_the_page() {
     let directory = directory("targets-busy");
     let at = directory.to_str().unwrap();
     for (load, code) in [(1.0, 8), (1.01, 3)] {
-        let mut report = synthetic::shared().clone();
+        let mut report = complete();
         report.environment.load_average_at_start = Some([load, 0.0, 0.0]);
         model::write(&report, &directory.join("report.json")).unwrap();
         assert_eq!(targets(&[at]).status.code(), Some(8));
@@ -52,6 +62,39 @@ fn a_run_that_began_on_a_busy_machine_is_refused_for_the_page() {
         assert_eq!(written.status.code(), Some(code), "{written:?}");
         let said = String::from_utf8(written.stderr).unwrap();
         assert_eq!(said.contains("load average of 1.01"), load > 1.0, "{said}");
+    }
+}
+
+/// A run that failed leaves its report, and a page made of it would not say so.
+#[test]
+fn a_run_that_failed_is_refused_for_the_page() {
+    let directory = directory("targets-failed");
+    let at = directory.to_str().unwrap();
+    let changes: [(&str, fn(&mut Report)); 4] = [
+        ("3 times \"timeout\"", |report| {
+            let errors = &mut report.cells[0].rounds[0].errors;
+            errors.insert("timeout".to_owned(), 3);
+        }),
+        ("2 of 3 rounds", |report| {
+            report.cells[0].rounds.pop();
+        }),
+        ("nothing was granted", |report| {
+            report.cells[0].rounds[1].acquisitions = 0;
+        }),
+        ("1 times two holders had one lock", |report| {
+            let check = report.cells[0].rounds[0].overlap_check.as_mut();
+            check.expect("it was looked for").overlaps = 1;
+        }),
+    ];
+    for (problem, change) in changes {
+        let mut report = complete();
+        change(&mut report);
+        model::write(&report, &directory.join("report.json")).unwrap();
+        let written = targets(&[at, "--write", at]);
+        assert_eq!(written.status.code(), Some(3), "{written:?}");
+        let said = String::from_utf8(written.stderr).unwrap();
+        assert!(said.contains(problem), "{problem}: {said}");
+        assert!(!directory.join("performance.md").exists());
     }
 }
 

@@ -123,6 +123,7 @@ pub async fn run(args: &FailoverArgs) -> Result<Exit, CommandError> {
     report.notes.extend(redisson);
     let directory = args.directory(&report);
     create(&directory)?;
+    forget(&directory)?;
     let all = Circumstances {
         provider: args.provider,
         image: args.image.clone(),
@@ -138,6 +139,21 @@ pub async fn run(args: &FailoverArgs) -> Result<Exit, CommandError> {
         _ = tokio::signal::ctrl_c() => return Err(CommandError::Interrupted),
     }
     finish(args, &report, &directory)
+}
+
+/// What is only written at the end of a run. Of an earlier one it would stand beside the `report.json` of one that was broken off.
+const AT_THE_END: [&str; 3] = ["report.txt", "summary.json", "report.html"];
+
+fn forget(directory: &Path) -> Result<(), CommandError> {
+    for path in AT_THE_END.map(|name| directory.join(name)) {
+        match std::fs::remove_file(&path) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(CommandError::Write { path, source });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Builds Redisson's part if a cell wants it, before workers have to. Says which version it is, or leaves these cells undone,
@@ -375,5 +391,22 @@ impl FailoverArgs {
         self.out
             .clone()
             .unwrap_or_else(|| Path::new("failover-results").join(stamp))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_an_earlier_run_stands_beside_one_that_is_broken_off() {
+        let directory =
+            std::env::temp_dir().join(format!("locktopus-failover-{}", std::process::id()));
+        std::fs::create_dir_all(directory.join("histories")).unwrap();
+        std::fs::write(directory.join("summary.json"), "old").unwrap();
+        forget(&directory).unwrap();
+        assert!(!directory.join("summary.json").exists() && directory.join("histories").exists());
+        forget(&directory).unwrap();
+        std::fs::remove_dir_all(directory).unwrap();
     }
 }

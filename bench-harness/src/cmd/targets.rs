@@ -8,7 +8,8 @@ use clap::Args;
 use super::CommandError;
 use super::files::{create, save};
 use crate::cmd::exit::Exit;
-use crate::measure::model;
+use crate::measure::completeness;
+use crate::measure::model::{self, Report};
 use crate::measure::targets::{
     Judged, Line, Outcome, Summary, SummaryError, Targets, judge, picture, render,
 };
@@ -60,6 +61,9 @@ pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
     if let (Some(_), Some(load)) = (&args.write, busy) {
         return Err(SummaryError::Busy { load }.into());
     }
+    if args.write.is_some() {
+        reports.iter().try_for_each(is_complete)?;
+    }
     let summary = Summary::of(&reports)?;
     let judged = judge(&targets, &summary);
     super::print(&table(&judged))?;
@@ -77,6 +81,23 @@ pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
         write_page(&targets, &summary, directory)?;
     }
     Ok(verdict)
+}
+
+/// A run that failed was kept all the same, and may be given here: it is shown, and becomes no page either.
+fn is_complete(report: &Report) -> Result<(), SummaryError> {
+    let rounds = report.cells.iter().flat_map(|cell| &cell.rounds);
+    let overlaps: u64 = rounds
+        .filter_map(|round| round.overlap_check.map(|check| check.overlaps))
+        .sum();
+    let two = (overlaps > 0).then(|| format!("{overlaps} times two holders had one lock"));
+    let mut problems = two.into_iter().chain(completeness::missing(report));
+    match problems.next() {
+        None => Ok(()),
+        Some(problem) => Err(SummaryError::Incomplete {
+            run: report.run.id.clone(),
+            problem,
+        }),
+    }
 }
 
 fn file_of(path: &Path) -> PathBuf {

@@ -1,7 +1,10 @@
 //! What a run of faults must contain to count.
 //!
 //! Every cell that was planned was run, with every fault that was planned; every one granted locks; and nothing failed but
-//! what its faults make fail: the rule is [`shared::completeness`](crate::shared::completeness).
+//! what its faults make fail: the rule is [`shared::completeness`](crate::shared::completeness). Of our locks everything was judged
+//! that any grant puts to the test, and a lock that is broken on purpose was caught by what it breaks.
+
+use locktopus_history::Property;
 
 use crate::failover::model::{CellReport, FailoverReport};
 use crate::failover::plan::{Subject, describe};
@@ -36,10 +39,102 @@ pub fn missing_in_cell(cell: &CellReport) -> Vec<String> {
         is_expected: |kind: &str| cell.subject != Subject::Locktopus || cell.fault.explains(kind),
     };
     problems.extend(evidence.problems());
-    if cell.subject.is_broken() && cell.caught.is_empty() {
-        problems.push("a lock that is broken on purpose was not caught".to_owned());
-    }
+    problems.extend(uncaught(cell));
+    problems.extend(unjudged(cell));
     problems
+}
+
+/// Whether this is a lock that is broken on purpose, and what it breaks gave it away.
+#[must_use]
+pub fn is_caught(cell: &CellReport) -> bool {
+    cell.subject.is_broken() && !cell.caught.is_empty() && uncaught(cell).is_none()
+}
+
+/// Caught by something else, it says nothing of the property that it is there for.
+fn uncaught(cell: &CellReport) -> Option<String> {
+    let breaks = breaks(cell.subject)?;
+    if cell.caught.is_empty() {
+        return Some("a lock that is broken on purpose was not caught".to_owned());
+    }
+    let begin = format!("{breaks}: ");
+    let by_it = cell.caught.iter().any(|by| by.starts_with(&begin));
+    (!by_it).then(|| {
+        format!(
+            "a lock that is broken on purpose was not caught by what it breaks ({breaks}), but by {}",
+            cell.caught.join(", ")
+        )
+    })
+}
+
+/// The property that a lock is there to break. What cannot hold without it may break as well.
+const fn breaks(subject: Subject) -> Option<Property> {
+    Some(match subject {
+        Subject::Locktopus | Subject::R1 | Subject::Rslock | Subject::Redisson => return None,
+        Subject::BrokenHistory => Property::WellFormed,
+        Subject::BrokenRelease
+        | Subject::BrokenValidity
+        | Subject::BrokenRejoin
+        | Subject::BrokenReaders => Property::ValidityOverlap,
+        Subject::BrokenPermits => Property::PermitValidity,
+        Subject::BrokenTwins => Property::DuplicateTokens,
+        Subject::BrokenTokens | Subject::BrokenDescent => Property::FallingTokens,
+        Subject::BrokenGate => Property::StaleWrites,
+        Subject::BrokenDoor => Property::GoodWrites,
+        Subject::BrokenStore => Property::LostUpdates,
+        Subject::BrokenSilence => Property::UseAfterEnd,
+        Subject::BrokenSignal => Property::LossSignal,
+        Subject::BrokenRevival => Property::ExtensionAfterEnd,
+        Subject::BrokenOrder => Property::FairOrder,
+        Subject::BrokenCleanUp => Property::Leftovers,
+        Subject::BrokenWakeUp => Property::Outage,
+    })
+}
+
+/// What a report calls the outcome of a property that nothing put to the test.
+const NOT_JUDGED: &str = "not judged";
+/// Servers that are somebody else's.
+const EXTERNAL: &str = "external";
+
+/// What every grant puts to the test, so that it is only left unjudged if somebody forgot to look.
+const ALWAYS: [Property; 4] = [
+    Property::WellFormed,
+    Property::UseAfterEnd,
+    Property::ExtensionAfterEnd,
+    Property::Outage,
+];
+/// The same of grants of locks: ours have tokens, and what they protect looks at them.
+const OF_LOCKS: [Property; 6] = [
+    Property::UseOverlap,
+    Property::DuplicateTokens,
+    Property::FallingTokens,
+    Property::StaleWrites,
+    Property::GoodWrites,
+    Property::LostUpdates,
+];
+
+/// Properties of our locks that were not judged although there were grants. A lock that lost its tokens breaks none of
+/// the promises about them.
+fn unjudged(cell: &CellReport) -> Vec<String> {
+    // Reports from before this was noted have no outcomes.
+    if cell.subject != Subject::Locktopus || cell.outcomes.is_empty() || cell.figures.granted == 0 {
+        return Vec::new();
+    }
+    let judged = |property: Property| {
+        let outcome = cell.outcomes.get(&property.to_string());
+        outcome.is_some_and(|outcome| outcome != NOT_JUDGED)
+    };
+    let mut due = ALWAYS.to_vec();
+    // Nobody looks at the keys of servers that are somebody else's.
+    if cell.provider != EXTERNAL {
+        due.push(Property::Leftovers);
+    }
+    match judged(Property::ValidityOverlap) {
+        true => due.extend(OF_LOCKS),
+        false => due.push(Property::PermitValidity),
+    }
+    let due = due.into_iter().filter(|property| !judged(*property));
+    due.map(|property| format!("{property} was not judged, though there were grants"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -98,6 +193,73 @@ mod tests {
         );
         let stopped = said(|report| report.cells[0].trouble.push("stopped".to_owned()));
         assert!(stopped.ends_with("stopped"), "{stopped}");
+    }
+
+    #[test]
+    fn a_broken_lock_must_be_caught_by_what_it_breaks() {
+        let mut cell = tested().cells.remove(0);
+        assert!(!is_caught(&cell));
+        for &subject in Subject::ALL {
+            let Some(breaks) = breaks(subject) else {
+                assert!(!subject.is_broken(), "{subject}");
+                continue;
+            };
+            cell.subject = subject;
+            cell.caught = vec![format!("{breaks}: 3")];
+            assert_eq!(missing_in_cell(&cell), Vec::<String>::new(), "{subject}");
+            assert!(is_caught(&cell));
+            let other = Property::ALL
+                .into_iter()
+                .filter(|property| *property != breaks);
+            cell.caught = other.map(|property| format!("{property}: 3")).collect();
+            let problems = missing_in_cell(&cell);
+            assert_eq!(problems.len(), 1, "{subject}: {problems:?}");
+            let said = format!("not caught by what it breaks ({breaks})");
+            assert!(problems[0].contains(&said), "{problems:?}");
+            assert!(!is_caught(&cell));
+        }
+    }
+
+    /// A lock whose tokens are gone breaks no promise about tokens, and would pass.
+    #[test]
+    fn what_grants_put_to_the_test_must_be_judged() {
+        let mut cell = tested().cells.remove(0);
+        let all = Property::ALL.map(|property| (property.to_string(), "passed".to_owned()));
+        cell.outcomes = all.into_iter().collect();
+        let unjudged = |cell: &CellReport, properties: &[Property]| {
+            let mut cell = cell.clone();
+            for property in properties {
+                let name = property.to_string();
+                cell.outcomes.insert(name, NOT_JUDGED.to_owned());
+            }
+            missing_in_cell(&cell).len()
+        };
+        let permits = [Property::PermitValidity, Property::PermitUse];
+        assert_eq!(unjudged(&cell, &permits), 0);
+        let needs_chance = [Property::LossSignal, Property::FairOrder];
+        assert_eq!(unjudged(&cell, &needs_chance), 0);
+        for property in ALWAYS.into_iter().chain(OF_LOCKS) {
+            assert_eq!(unjudged(&cell, &[property]), 1, "{property}");
+        }
+        assert_eq!(unjudged(&cell, &[Property::Leftovers]), 1);
+        // Where there are permits only, nothing of locks is due, but theirs.
+        let of_locks: Vec<_> = OF_LOCKS
+            .into_iter()
+            .chain([Property::ValidityOverlap])
+            .collect();
+        assert_eq!(unjudged(&cell, &of_locks), 0);
+        assert_eq!(unjudged(&cell, &[&of_locks[..], &permits].concat()), 1);
+        // An outcome that is not there was not judged either.
+        let mut silent = cell.clone();
+        silent
+            .outcomes
+            .remove(&Property::DuplicateTokens.to_string());
+        assert_eq!(unjudged(&silent, &[]), 1);
+        let mut external = cell.clone();
+        external.provider = EXTERNAL.to_owned();
+        assert_eq!(unjudged(&external, &[Property::Leftovers]), 0);
+        cell.subject = Subject::R1;
+        assert_eq!(unjudged(&cell, &OF_LOCKS), 0);
     }
 
     /// Servers that are away, or do not answer in time, explain what comes of that, and nothing else.

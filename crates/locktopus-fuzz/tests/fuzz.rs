@@ -139,10 +139,23 @@ fn inputs(files: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// How many changes of one target are tried. None of it would pass.
+fn cases(asked: Option<u64>, share: u32) -> u32 {
+    let cases = asked.map_or(CASES, |cases| cases.try_into().unwrap()) / share;
+    assert!(cases > 0, "nothing would be tried of {asked:?}");
+    cases
+}
+
+#[test]
+#[should_panic(expected = "nothing would be tried")]
+fn to_try_nothing_is_no_success() {
+    cases(Some(9), 10);
+}
+
 /// One target, `share` times less often; what fails is shown as small as it gets, to be kept in the corpus.
 fn is_fine(target: Target, share: u32) {
     let config = Config {
-        cases: number("LOCKTOPUS_FUZZ").map_or(CASES, |cases| cases.try_into().unwrap()) / share,
+        cases: cases(number("LOCKTOPUS_FUZZ"), share),
         rng_seed: RngSeed::Fixed(number("LOCKTOPUS_FUZZ_SEED").unwrap_or(1)),
         failure_persistence: None,
         ..Config::default()

@@ -1,38 +1,20 @@
 //! The runs of the failover harness that docs/safety.md shows, from the files that it is made of.
+//!
+//! What counts is decided by the harness, in one place: [`bench_harness::failover::completeness`].
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use serde::Deserialize;
+use bench_harness::failover::completeness;
+use bench_harness::failover::model::FailoverReport;
+use bench_harness::failover::plan::{Choice, PlanFile, describe};
 
 use crate::outcome::Outcome;
 
 /// Where they are, from the root of the sources.
 const FOLDER: &str = "bench-harness/failover";
-
-/// What of a run counts here.
-#[derive(Debug, Deserialize)]
-struct Run {
-    cells: Vec<Cell>,
-    #[serde(default)]
-    failed: Vec<serde_json::Value>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Cell {
-    subject: String,
-    figures: Figures,
-    #[serde(default)]
-    broken_promises: Vec<String>,
-    #[serde(default)]
-    trouble: Vec<String>,
-    #[serde(default)]
-    caught: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Figures {
-    faults: u64,
-}
+/// What they were made from. Every cell of these is somewhere in them.
+const PLANS: [&str; 2] = ["committed.toml", "broken.toml"];
 
 /// The files, each in a line.
 ///
@@ -59,6 +41,42 @@ pub(crate) fn kept(root: &Path) -> Result<Vec<String>, String> {
     }
 }
 
+/// Whether these runs are of all that the committed plans ask for: a part of a plan breaks fewer promises.
+///
+/// # Errors
+///
+/// If a cell of a plan is in none of them, neither run, nor skipped, nor failed; or if a plan cannot be read.
+pub(crate) fn is_all_of_the_plans(root: &Path, runs: &[String]) -> Result<(), String> {
+    let mut known = BTreeSet::new();
+    for line in runs {
+        let run = read(line)?;
+        known.extend(run.cells.iter().map(|cell| {
+            let who = (cell.subject, &*cell.mode, &*cell.client);
+            describe(&cell.scenario, cell.topology, who)
+        }));
+        known.extend(run.skipped.into_iter().map(|skipped| skipped.what));
+        known.extend(run.failed.into_iter().map(|failed| failed.what));
+    }
+    let mut planned = Vec::new();
+    for plan in PLANS {
+        let of = |error: &dyn std::fmt::Display| format!("{FOLDER}/{plan}: {error}");
+        let file = PlanFile::load(&root.join(FOLDER).join(plan)).map_err(|error| of(&error))?;
+        let cells = file.cells(&Choice::default()).map_err(|error| of(&error))?;
+        planned.extend(cells.iter().map(|cell| cell.describe()));
+    }
+    let absent: Vec<_> = planned
+        .into_iter()
+        .filter(|what| !known.contains(what))
+        .collect();
+    match absent.is_empty() {
+        true => Ok(()),
+        false => Err(format!(
+            "the runs in {FOLDER} are not all of its plans: they lack {}",
+            absent.join("; ")
+        )),
+    }
+}
+
 /// A report as one line.
 ///
 /// # Errors
@@ -70,11 +88,13 @@ pub(crate) fn one_line(report: &str) -> Result<String, String> {
     Ok(value.to_string())
 }
 
-fn read(line: &str) -> Result<Run, String> {
+fn read(line: &str) -> Result<FailoverReport, String> {
     serde_json::from_str(line).map_err(|error| format!("a run in {FOLDER}: {error}"))
 }
 
-/// What came of them: a promise that was not kept and a cell that was not run to its end are violations.
+/// What came of them. A promise that was not kept is a violation, and so is whatever keeps a run from counting: a cell that was
+/// not run to its end, faults that were not done, errors that nothing explains, a lock that is broken on purpose and was not
+/// caught by what it breaks.
 ///
 /// # Errors
 ///
@@ -83,15 +103,13 @@ pub(crate) fn outcome(said: &str) -> Result<Outcome, String> {
     let (mut cases, mut violations, mut killed, mut survived) = (0, 0, 0, 0);
     for line in said.lines() {
         let run = read(line)?;
-        violations += run.failed.len() as u64;
-        for cell in run.cells {
-            match (cell.subject.starts_with("broken-"), cell.caught.is_empty()) {
-                (true, false) => killed += 1,
-                (true, true) => survived += 1,
-                (false, _) => {
-                    cases += cell.figures.faults;
-                    violations += (cell.broken_promises.len() + cell.trouble.len()) as u64;
-                }
+        violations += completeness::missing(&run).len() as u64;
+        for cell in &run.cells {
+            violations += cell.broken_promises.len() as u64;
+            match (cell.subject.is_broken(), completeness::is_caught(cell)) {
+                (true, true) => killed += 1,
+                (true, false) => survived += 1,
+                (false, _) => cases += cell.figures.faults,
             }
         }
     }
@@ -107,6 +125,22 @@ pub(crate) fn outcome(said: &str) -> Result<Outcome, String> {
     }
 }
 
+/// A run of a lock of ours, and of one that is broken on purpose and was caught.
+#[cfg(test)]
+pub(crate) fn example() -> FailoverReport {
+    use bench_harness::failover::plan::Subject;
+
+    let text = include_str!("../../../bench-harness/tests/data/failover-summary.json");
+    let mut run: FailoverReport = serde_json::from_str(text).expect("it is a report");
+    let mut ours = run.cells.remove(0);
+    (ours.figures.faults, ours.planned_faults) = (20, 20);
+    let mut broken = ours.clone();
+    broken.subject = Subject::BrokenRelease;
+    broken.caught = vec!["validity: 1".to_owned()];
+    run.cells = vec![ours, broken];
+    run
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
@@ -114,26 +148,46 @@ mod tests {
     use super::*;
     use crate::build;
 
-    fn run(cells: &str) -> String {
-        format!(r#"{{"cells": [{cells}]}}"#)
+    fn changed(change: impl FnOnce(&mut FailoverReport)) -> Result<Outcome, String> {
+        let mut run = example();
+        change(&mut run);
+        outcome(&serde_json::to_string(&run).unwrap())
     }
-
-    const FINE: &str = r#"{"subject": "locktopus", "figures": {"faults": 20}}"#;
-    const BROKEN: &str =
-        r#"{"subject": "broken-tokens", "figures": {"faults": 4}, "caught": ["tokens grow: 1"]}"#;
 
     #[test]
     fn promises_that_were_broken_are_violations() {
-        let both = format!("{FINE}, {BROKEN}");
-        let outcome_of = |cells: &str| outcome(&run(cells));
-        let fine = outcome_of(&both).unwrap();
+        let fine = changed(|_| ()).unwrap();
         assert_eq!((fine.cases, fine.violations, fine.killed), (20, 0, Some(1)));
-        assert!(outcome_of(FINE).is_err());
-        assert!(outcome_of(BROKEN).is_err());
-        let promise = both.replacen("20}", r#"20}, "broken_promises": ["tokens grow"]"#, 1);
-        assert_eq!(outcome_of(&promise).unwrap().violations, 1);
-        let missed = both.replace(r#"["tokens grow: 1"]"#, "[]");
-        assert!(outcome_of(&missed).is_err());
+        assert!(changed(|run| run.cells.truncate(1)).is_err());
+        assert!(changed(|run| drop(run.cells.remove(0))).is_err());
+        let promise = |run: &mut FailoverReport| {
+            run.cells[0].broken_promises.push("tokens grow".to_owned());
+        };
+        assert_eq!(changed(promise).unwrap().violations, 1);
+        assert!(changed(|run| run.cells[1].caught.clear()).is_err());
+    }
+
+    /// Each of these once passed: the table said 0 violations of a run that had failed.
+    #[test]
+    fn what_keeps_a_run_from_counting_is_a_violation() {
+        let violations = |change: fn(&mut FailoverReport)| changed(change).unwrap().violations;
+        assert_eq!(violations(|run| run.cells[0].figures.faults = 19), 1);
+        assert_eq!(violations(|run| run.cells[0].figures.granted = 0), 1);
+        let odd = violations(|run| {
+            run.cells[0].errors.insert("other".to_owned(), 1);
+        });
+        assert_eq!(odd, 1);
+        assert_eq!(violations(|run| run.fail("a cell", "no server")), 1);
+        // Another one of two is not caught, or by something else than what it breaks.
+        for caught in [&[][..], &["outage: 1".to_owned()]] {
+            let two = changed(|run| {
+                let mut other = run.cells[1].clone();
+                other.caught = caught.to_vec();
+                run.cells.push(other);
+            });
+            let two = two.unwrap();
+            assert_eq!((two.violations, two.survived), (1, Some(1)), "{caught:?}");
+        }
     }
 
     #[test]
@@ -142,5 +196,17 @@ mod tests {
         let runs = kept(root).unwrap();
         assert!(build::of(&runs).is_ok());
         assert!(outcome(&runs.join("\n")).unwrap().cases > 1_000);
+        is_all_of_the_plans(root, &runs).unwrap();
+        // Without one cell they are not.
+        let first = |cells: &mut Vec<_>| drop(cells.remove(0));
+        let less: Vec<_> = runs
+            .iter()
+            .map(|line| {
+                let mut run = read(line).unwrap();
+                first(&mut run.cells);
+                serde_json::to_string(&run).unwrap()
+            })
+            .collect();
+        assert!(is_all_of_the_plans(root, &less).is_err());
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::outcome::{self, Outcome};
-use crate::{build, failover, nemesis, performance, sources};
+use crate::{build, environment, failover, nemesis, performance, sources};
 
 /// One level.
 #[derive(Debug)]
@@ -63,7 +63,11 @@ impl Level {
     /// Runs it: what it said, and whether it passed.
     pub(crate) fn run(&self, root: &Path) -> Result<(String, bool), String> {
         match self.how {
-            How::Failover => return Ok((failover::kept(root)?.join("\n"), true)),
+            How::Failover => {
+                let runs = failover::kept(root)?;
+                failover::is_all_of_the_plans(root, &runs)?;
+                return Ok((runs.join("\n"), true));
+            }
             How::Performance => return Ok((performance::kept(root)?, true)),
             How::Nemesis => return nemesis::run(root),
             _ => {}
@@ -86,6 +90,7 @@ impl Level {
         };
         let mut command = Command::new(program);
         command.args(&arguments).current_dir(root);
+        environment::as_the_level_says(&mut command);
         if let How::Schedules(number) = self.how {
             command.args(["--", "--show-output"]);
             command.env("LOCKTOPUS_MODEL_SCHEDULES", number.to_string());
@@ -111,9 +116,13 @@ impl Level {
     /// What a run came to. One that failed without saying what was wrong is no result.
     pub(crate) fn read(&self, said: &str, passed: bool) -> Result<Outcome, String> {
         let outcome = match self.how {
-            How::Tests(_) => outcome::of_tests(said)?,
+            How::Tests(targets) => of_all(targets, said)?,
             How::Schedules(asked) => schedules(said, asked)?,
-            How::Protocols if passed => outcome::of_protocols(said)?,
+            How::Protocols if passed => {
+                // The page is what was found only if somebody compared it.
+                outcome::of_tests(said)?;
+                outcome::of_protocols(said)?
+            }
             How::Protocols => return Err("a protocol is broken, or the page is another".to_owned()),
             How::Mutants(_) => outcome::of_script_mutants(said)?,
             How::Reverts => outcome::of_reverts(said)?,
@@ -145,6 +154,18 @@ const TESTS: &[&str] = &[
     "--no-fail-fast",
 ];
 
+/// The tests of all of these targets. Of one that has none cargo says that all is well.
+fn of_all(targets: &[&str], said: &str) -> Result<Outcome, String> {
+    let ran = outcome::programs_that_ran_tests(said);
+    match ran < targets.len() {
+        true => Err(format!(
+            "{ran} test programs ran a test, of the targets {}",
+            targets.join(", ")
+        )),
+        false => outcome::of_tests(said),
+    }
+}
+
 fn schedules(said: &str, asked: u64) -> Result<Outcome, String> {
     let tests = outcome::of_tests(said)?;
     let ran = said.lines().filter_map(|line| {
@@ -170,4 +191,46 @@ fn schedules(said: &str, asked: u64) -> Result<Outcome, String> {
 
 fn absolute(path: &Path) -> Result<std::path::PathBuf, String> {
     std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
+
+    use super::*;
+    use crate::repository::Repository;
+
+    /// What is kept takes hours, or a machine that is idle, to be made anew. It is refused all the same.
+    #[test]
+    fn what_is_kept_is_of_the_sources_that_there_are() {
+        let kept = [
+            (How::Failover, "bench-harness/failover/run-1.json"),
+            (How::Performance, "docs/performance.json"),
+        ];
+        for (how, file) in kept {
+            let repository = Repository::new(&file.replace('/', "-"));
+            let root = &repository.root;
+            let level = Level {
+                name: "kept",
+                generates: "",
+                cases: "",
+                about: &["crates"],
+                how,
+            };
+            let build = repository.commit(&[("crates/one", "1")]);
+            let made = format!(
+                r#"{{"harness": {{"git_describe": "{build}", "build_profile": "release"}}, "cells": []}}"#
+            );
+            // The page is committed after what it is about, and so are other things.
+            repository.commit(&[(file, &made), ("docs/other", "1")]);
+            assert_eq!(level.commit(root).unwrap(), build);
+
+            repository.commit(&[("crates/one", "2")]);
+            let told = level.commit(root).unwrap_err();
+            assert!(
+                told.contains(&build) && told.contains("crates/one"),
+                "{told}"
+            );
+        }
+    }
 }

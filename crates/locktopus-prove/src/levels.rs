@@ -1,6 +1,7 @@
 //! The levels: the table of all of them.
 
 use crate::level::{How, Level};
+use crate::sources::DEPENDENCIES;
 
 const LUA: &str = "crates/locktopus-protocol/lua";
 const CORE: &str = "crates/locktopus-core/src";
@@ -9,6 +10,10 @@ const MODEL: &str = "crates/locktopus-model/src";
 const MODEL_TESTS: &str = "crates/locktopus-model/tests";
 const CONFORMANCE: &str = "crates/locktopus-conformance/src";
 const MUTANTS: &str = "crates/locktopus-mutants";
+/// What starts servers, and does things to them.
+const TESTBED: &str = "crates/locktopus-testbed/src";
+/// What all parts of the harness need: other libraries' locks, and what the machine does.
+const SHARED: &str = "bench-harness/src/shared";
 
 /// All of them, in the order of the table.
 pub(crate) static LEVELS: &[Level] = &[
@@ -16,7 +21,7 @@ pub(crate) static LEVELS: &[Level] = &[
         name: "unit",
         generates: "chosen cases, beside the code",
         cases: "tests",
-        about: &["crates", "bench-harness/src"],
+        about: &["crates", "bench-harness", "examples"],
         how: How::Tests(&["--lib"]),
     },
     Level {
@@ -30,6 +35,7 @@ pub(crate) static LEVELS: &[Level] = &[
             CONFORMANCE,
             MODEL,
             MUTANTS,
+            "crates/locktopus-conformance/tests",
             "crates/locktopus-memory/src",
             "crates/locktopus-quorum/src",
         ],
@@ -43,6 +49,9 @@ pub(crate) static LEVELS: &[Level] = &[
             CORE,
             PROTOCOL,
             LUA,
+            TESTBED,
+            DEPENDENCIES,
+            "crates/locktopus/src",
             "crates/locktopus-memory/src",
             "crates/locktopus-redis/src",
             "crates/locktopus-fred/src",
@@ -60,6 +69,8 @@ pub(crate) static LEVELS: &[Level] = &[
             CORE,
             "crates/locktopus-core/tests/interleavings",
             "crates/locktopus-core/tests/interleavings.rs",
+            // It says which files of the core are compiled, and what is replaced in them.
+            "crates/locktopus-proofs/build.rs",
             "crates/locktopus-proofs/tests/leases",
         ],
         how: How::Tests(&["--test=interleavings", "--test=leases"]),
@@ -75,6 +86,7 @@ pub(crate) static LEVELS: &[Level] = &[
             "crates/locktopus-fuzz",
             "bench-harness/src/failover/plan",
             "bench-harness/src/measure/plan",
+            SHARED,
         ],
         how: How::Tests(&["--test=fuzz"]),
     },
@@ -82,7 +94,7 @@ pub(crate) static LEVELS: &[Level] = &[
         name: "model",
         generates: "random schedules of simulated clients, messages and failovers on the real scripts",
         cases: "schedules",
-        about: &[LUA, MODEL, MODEL_TESTS],
+        about: &[LUA, PROTOCOL, MODEL, MODEL_TESTS],
         how: How::Schedules(100_000),
     },
     Level {
@@ -108,7 +120,7 @@ pub(crate) static LEVELS: &[Level] = &[
         name: "precise",
         generates: "scripts one by one: to the millisecond, with each command failing, in queues that live long, beside Redisson",
         cases: "tests",
-        about: &[LUA, MODEL, MODEL_TESTS],
+        about: &[LUA, PROTOCOL, MODEL, MODEL_TESTS],
         how: How::Tests(&[
             "--test=direct",
             "--test=edges",
@@ -124,35 +136,76 @@ pub(crate) static LEVELS: &[Level] = &[
         name: "fidelity",
         generates: "random commands, and calls of every script as the backend makes them, on the modelled and on a real server",
         cases: "tests",
-        about: &[LUA, PROTOCOL, MODEL, MODEL_TESTS],
+        about: &[LUA, PROTOCOL, MODEL, MODEL_TESTS, TESTBED],
         how: How::Tests(&["--test=model_topology", "--test=script_fidelity_topology"]),
     },
     Level {
         name: "protocols",
         generates: "every state of hand-off, quarantine and quorum within bounds, and each rule left out",
         cases: "states",
-        about: &["crates/locktopus-proofs/src"],
+        // The models mirror decisions and what was made of them: where those are others, somebody has to look whether the
+        // models still are like them.
+        about: &[
+            "crates/locktopus-proofs/src",
+            "crates/locktopus-proofs/tests/proofs.rs",
+            CORE,
+            PROTOCOL,
+            LUA,
+            "crates/locktopus-quorum/src",
+            "docs/adr/0012-direct-hand-off.md",
+            "docs/adr/0017-safety-modes.md",
+            "docs/adr/0018-quorum.md",
+            "docs/adr/0019-grants-are-published-last.md",
+            "docs/adr/0028-the-newest-word-of-the-sentinels.md",
+        ],
         how: How::Protocols,
     },
     Level {
         name: "mutants-sample",
         generates: "small changes of the scripts, a part of them that looks random and is always the same",
         cases: "mutants",
-        about: &[LUA, MODEL, MODEL_TESTS, CONFORMANCE, MUTANTS],
+        about: &[
+            LUA,
+            // They put scripts together from their parts.
+            "crates/locktopus-protocol/src/scripts",
+            "crates/locktopus-protocol/src/scripts.rs",
+            MODEL,
+            MODEL_TESTS,
+            CONFORMANCE,
+            MUTANTS,
+            "scripts/mutants",
+        ],
         how: How::Mutants(&["--fresh", "--sample", "300"]),
     },
     Level {
         name: "mutants",
         generates: "every small change of the scripts",
         cases: "mutants",
-        about: &[LUA, MODEL, MODEL_TESTS, CONFORMANCE, MUTANTS],
+        about: &[
+            LUA,
+            // They put scripts together from their parts.
+            "crates/locktopus-protocol/src/scripts",
+            "crates/locktopus-protocol/src/scripts.rs",
+            MODEL,
+            MODEL_TESTS,
+            CONFORMANCE,
+            MUTANTS,
+            "scripts/mutants",
+        ],
         how: How::Mutants(&["--fresh"]),
     },
     Level {
         name: "reverts",
         generates: "mends of faults that were found, taken back",
         cases: "reverts",
-        about: &["crates"],
+        about: &[
+            "crates",
+            // Some take back mends of the harness, and its tests notice.
+            "bench-harness/src",
+            "bench-harness/tests",
+            "docs/acl.md",
+            "scripts/reverts",
+        ],
         how: How::Reverts,
     },
     Level {
@@ -173,7 +226,11 @@ pub(crate) static LEVELS: &[Level] = &[
             "bench-harness/src/failover/resource",
             "bench-harness/src/failover/run",
             "bench-harness/src/failover/worker",
+            SHARED,
+            TESTBED,
+            DEPENDENCIES,
             "bench-harness/failover/committed.toml",
+            "bench-harness/failover/broken.toml",
         ],
         how: How::Failover,
     },
@@ -190,6 +247,11 @@ pub(crate) static LEVELS: &[Level] = &[
             "crates/locktopus-redis/src",
             "crates/locktopus-fred/src",
             "crates/locktopus-quorum/src",
+            SHARED,
+            TESTBED,
+            DEPENDENCIES,
+            "bench-harness/src/measure/plan",
+            "bench-harness/src/measure/record",
             "bench-harness/src/measure/run",
             "bench-harness/src/measure/worker",
             "bench-harness/scenarios/targets.toml",
@@ -209,6 +271,9 @@ pub(crate) static LEVELS: &[Level] = &[
             "crates/locktopus-fred/src",
             "crates/locktopus-quorum/src",
             "crates/locktopus-history/src",
+            SHARED,
+            TESTBED,
+            DEPENDENCIES,
             "bench-harness/src/failover",
             "bench-harness/failover/nemesis.toml",
         ],
@@ -225,7 +290,11 @@ pub(crate) static LEVELS: &[Level] = &[
             "crates/locktopus/src",
             "crates/locktopus-redis/src",
             "crates/locktopus-fred/src",
+            SHARED,
+            TESTBED,
+            DEPENDENCIES,
             "bench-harness/src/soak",
+            "scripts/soak",
         ],
         how: How::Soak(&["--minutes", "20"]),
     },
@@ -243,9 +312,13 @@ pub(crate) fn named(name: &str) -> Result<&'static Level, String> {
 }
 
 #[cfg(test)]
+mod about;
+
+#[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
+    use std::collections::BTreeSet;
     use std::path::Path;
 
     use super::*;
@@ -258,6 +331,16 @@ mod tests {
         assert!(level.read(tests, false).is_err());
         assert!(named("protocols").unwrap().read(tests, false).is_err());
 
+        // Cargo says that all is well with a target in which no test is left.
+        let simulation = named("simulation").unwrap();
+        let none = "test result: ok. 0 passed; 0 failed; 3 ignored\n";
+        assert_eq!(simulation.read(&tests.repeat(3), true).unwrap().cases, 36);
+        assert!(
+            simulation
+                .read(&[tests, tests, none].concat(), true)
+                .is_err()
+        );
+
         let model = named("model").unwrap();
         let ran = |number: u64| format!("a: seed 3, Exclusion\n{tests}schedules: {number} Lock\n");
         let outcome = model.read(&ran(100_000), true).unwrap();
@@ -265,12 +348,22 @@ mod tests {
         assert!(model.read(&ran(99_999), true).is_err());
     }
 
+    /// What docs/testing.md says of states is only true if the tests that compare it ran.
+    #[test]
+    fn the_page_alone_proves_no_protocol() {
+        let page = include_str!("../../../docs/testing.md");
+        let protocols = named("protocols").unwrap();
+        let ran = format!("test result: ok. 4 passed; 0 failed; 0 ignored\n{page}");
+        assert!(protocols.read(&ran, true).unwrap().cases > 1_000_000);
+        let none = ran.replace("4 passed", "0 passed");
+        assert!(protocols.read(&none, true).is_err());
+        assert!(protocols.read(page, true).is_err());
+    }
+
     /// Faults that were not done, and errors that nothing explains, break no promise and fail the run.
     #[test]
     fn a_nemesis_that_failed_is_violated_whatever_its_cells_say() {
-        let cells = r#"{"cells": [{"subject": "locktopus", "figures": {"faults": 500}},
-            {"subject": "broken-release", "figures": {"faults": 4}, "caught": ["use: 1"]}]}"#;
-        let said = cells.replace('\n', "");
+        let said = serde_json::to_string(&crate::failover::example()).unwrap();
         let nemesis = named("nemesis").unwrap();
         assert_eq!(nemesis.read(&said, true).unwrap().violations, 0);
         assert_eq!(nemesis.read(&said, false).unwrap().violations, 1);
@@ -288,5 +381,55 @@ mod tests {
                 .for_each(|path| assert!(root.join(path).exists(), "{path}"));
         }
         assert!(named("nothing").is_err());
+    }
+
+    /// A protocol that is shipped otherwise than its model has it makes the model's result old.
+    #[test]
+    fn protocols_speak_about_everything_that_their_models_mirror() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let about = named("protocols").unwrap().about;
+        let covers = |path: &str| {
+            about
+                .iter()
+                .any(|it| path.starts_with(it) || it.starts_with(path))
+        };
+        let mirrored = mirrored(&root.join("crates/locktopus-proofs/src"));
+        for needed in [
+            "crates/locktopus-protocol/lua/acquire.lua",
+            "docs/adr/0012-",
+        ] {
+            assert!(mirrored.contains(needed), "{needed}: {mirrored:?}");
+        }
+        for path in &mirrored {
+            assert!(covers(path), "a model mirrors {path}");
+        }
+    }
+
+    /// Decisions and files that the models name as what they are like.
+    fn mirrored(folder: &Path) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                found.extend(mirrored(&path));
+                continue;
+            }
+            let text = std::fs::read_to_string(path).unwrap();
+            let comments = text.lines().filter(|line| line.trim().starts_with("//"));
+            for comment in comments {
+                let words = comment.split(|it: char| !it.is_alphanumeric() && !"./_-".contains(it));
+                let words = words.map(|word| word.trim_end_matches('.'));
+                found.extend(words.filter_map(|word| {
+                    let decision = word.len() == 4 && word.chars().all(|it| it.is_ascii_digit());
+                    match word.split_once('/') {
+                        Some(("lua", _)) => Some(format!("crates/locktopus-protocol/{word}")),
+                        Some(("part", _)) => Some(format!("{LUA}/{word}")),
+                        Some(("crates", _)) => Some(word.to_owned()),
+                        _ => decision.then(|| format!("docs/adr/{word}-")),
+                    }
+                }));
+            }
+        }
+        found
     }
 }

@@ -9,15 +9,17 @@
 //! | [`levels`] | the table of all of them |
 //! | [`outcome`] | what a run says, read from what it prints |
 //! | [`build`] | which build made what is kept |
+//! | [`environment`] | what a level is run in |
 //! | [`failover`] | the runs that docs/safety.md shows |
 //! | [`performance`] | the measurement that docs/performance.md shows |
 //! | [`sources`] | digests of sources, and the commit |
 //! | [`kept`] | the results |
 //! | [`page`] | the table in docs/testing.md |
 //!
-//! Layers, lowest first: outcome, sources, build, failover|performance, level, levels, kept, page.
+//! Layers, lowest first: outcome, sources, build, environment, failover|performance, level, levels, kept, page.
 
 mod build;
+mod environment;
 mod failover;
 mod kept;
 mod level;
@@ -26,6 +28,8 @@ mod nemesis;
 mod outcome;
 mod page;
 mod performance;
+#[cfg(test)]
+mod repository;
 mod sources;
 
 use std::path::PathBuf;

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::failover;
+use crate::{environment, failover};
 
 /// So many at a time: more would only wait for the processors.
 const AT_ONCE: usize = 3;
@@ -31,6 +31,7 @@ pub(crate) fn run(root: &Path) -> Result<(String, bool), String> {
     let begun = (0..AT_ONCE.min(scenarios.len())).map(|turn| {
         let mut command = Command::new("scripts/failover");
         command.args(["--nemesis", "--keep-histories"]);
+        environment::as_the_level_says(&mut command);
         for scenario in scenarios.iter().skip(turn).step_by(AT_ONCE) {
             command.args(["--scenario", scenario]);
         }

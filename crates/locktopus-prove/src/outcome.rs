@@ -49,6 +49,18 @@ pub(crate) fn of_tests(said: &str) -> Result<Outcome, String> {
     }
 }
 
+/// How many programs ran a test at all.
+pub(crate) fn programs_that_ran_tests(said: &str) -> usize {
+    let results = said
+        .lines()
+        .filter(|line| line.starts_with("test result: "));
+    let ran = |line: &&str| {
+        let of = |what| number_before(line, what).unwrap_or(0);
+        of(" passed") + of(" failed") > 0
+    };
+    results.filter(ran).count()
+}
+
 /// The mutants of the model's own table: lines `name: seed 7, Exclusion` of those that were noticed.
 pub(crate) fn model_mutants(said: &str) -> u64 {
     let noticed = said.lines().filter(|line| {

@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A digest of these files and folders: of the path and the content of each file.
+/// Which versions of others' packages there are. A result may be about these as about sources.
+pub(crate) const DEPENDENCIES: &str = "Cargo.lock";
+
+/// A digest of these files and folders: of the path and the content of each file; of [`DEPENDENCIES`] only of what is others'.
 ///
 /// # Errors
 ///
@@ -17,13 +20,27 @@ pub(crate) fn digest(root: &Path, about: &[&str]) -> Result<String, String> {
     files.dedup();
     let mut digest = sha1_smol::Sha1::new();
     for file in files {
-        let content = std::fs::read(root.join(&file))
+        let mut content = std::fs::read(root.join(&file))
             .map_err(|error| format!("{}: {error}", file.display()))?;
+        if file == Path::new(DEPENDENCIES) {
+            content = of_others(&String::from_utf8_lossy(&content)).into_bytes();
+        }
         let name = file.to_string_lossy();
         digest.update(format!("{name}\n{}\n", content.len()).as_bytes());
         digest.update(&content);
     }
     Ok(digest.digest().to_string()[..12].to_owned())
+}
+
+/// What a lock file says of packages that are not of this workspace: which of them its crates name is none of it.
+fn of_others(lock: &str) -> String {
+    let packages = lock.split("[[package]]\n").skip(1);
+    let of_others = packages.filter(|package| package.contains("\nsource = "));
+    let lines = of_others.flat_map(|package| package.lines().take_while(|line| !line.is_empty()));
+    let kept = ["name = ", "version = ", "source = ", "checksum = "];
+    lines
+        .filter(|line| kept.iter().any(|begin| line.starts_with(begin)))
+        .fold(String::new(), |text, line| text + line + "\n")
 }
 
 fn list(root: &Path, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
@@ -38,7 +55,8 @@ fn list(root: &Path, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), String
     Ok(())
 }
 
-/// The commit, if these sources are as they were committed.
+/// The commit, if these sources are as they were committed, and so is everything else that is built or run. Pages of figures are
+/// written between one level and the next, and nothing that is built reads them.
 ///
 /// # Errors
 ///
@@ -46,11 +64,15 @@ fn list(root: &Path, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), String
 pub(crate) fn commit(root: &Path, about: &[&str]) -> Result<String, String> {
     let mut status = vec!["status", "--porcelain", "--"];
     status.extend(about);
-    let changed = git(root, &status)?;
-    if !changed.is_empty() {
-        return Err(format!(
-            "a result needs a commit, and these have none:\n{changed}"
-        ));
+    let known = ["status", "--porcelain", "--untracked-files=no", "--"];
+    let known = [&known[..], &[".", ":(exclude)docs"]].concat();
+    for status in [status, known] {
+        let changed = git(root, &status)?;
+        if !changed.is_empty() {
+            return Err(format!(
+                "a result needs a commit, and these have none:\n{changed}"
+            ));
+        }
     }
     git(root, &["rev-parse", "--short=10", "HEAD"])
 }
@@ -61,9 +83,22 @@ pub(crate) fn commit(root: &Path, about: &[&str]) -> Result<String, String> {
 ///
 /// If they are not, with what changed; or there is no such commit.
 pub(crate) fn unchanged_since(root: &Path, commit: &str, about: &[&str]) -> Result<(), String> {
-    let mut diff = vec!["diff", "--stat", commit, "--"];
-    diff.extend(about);
-    let changed = git(root, &diff)?;
+    let files = about.iter().filter(|path| **path != DEPENDENCIES);
+    let mut changed = String::new();
+    // Without a path git would compare everything.
+    if files.clone().count() > 0 {
+        let mut diff = vec!["diff", "--stat", commit, "--"];
+        diff.extend(files);
+        changed = git(root, &diff)?;
+    }
+    if about.contains(&DEPENDENCIES) {
+        let then = git(root, &["show", &format!("{commit}:{DEPENDENCIES}")])?;
+        let now = std::fs::read_to_string(root.join(DEPENDENCIES))
+            .map_err(|error| format!("{DEPENDENCIES}: {error}"))?;
+        if of_others(&then) != of_others(&now) {
+            changed.push_str("\nothers' packages in Cargo.lock");
+        }
+    }
     match changed.is_empty() {
         true => Ok(()),
         false => Err(format!(
@@ -85,10 +120,14 @@ fn git(root: &Path, arguments: &[&str]) -> Result<String, String> {
 }
 
 #[cfg(test)]
+mod versions;
+
+#[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
     use super::*;
+    use crate::repository::Repository;
 
     #[test]
     fn a_digest_changes_with_content_and_names() {
@@ -104,5 +143,24 @@ mod tests {
         assert!(first != second && second != third);
         assert!(digest(&root, &["b"]).is_err());
         std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn sources_are_others_once_they_changed() {
+        let repository = Repository::new("sources");
+        let root = &repository.root;
+        let first = repository.commit(&[("kept/a", "1"), ("others/b", "1")]);
+        unchanged_since(root, &first, &["kept", "others/b"]).unwrap();
+
+        let second = repository.commit(&[("others/b", "2")]);
+        unchanged_since(root, &first, &["kept"]).unwrap();
+        let told = unchanged_since(root, &first, &["kept", "others"]).unwrap_err();
+        assert!(told.contains(&first) && told.contains("others/b"), "{told}");
+
+        // Nor need it be committed.
+        std::fs::write(root.join("kept/a"), "2").unwrap();
+        assert!(unchanged_since(root, &second, &["kept"]).is_err());
+        unchanged_since(root, &second, &["others"]).unwrap();
+        assert!(unchanged_since(root, "0123456", &["others"]).is_err());
     }
 }

@@ -25,9 +25,12 @@ fn keys(words: &[Vec<u8>]) -> &[Vec<u8>] {
 impl World {
     /// The shard that a server belongs to.
     pub(crate) fn shard_of(&self, node: usize) -> usize {
-        let own = self.primaries.iter().position(|primary| *primary == node);
-        // Replicas and primaries of before are of the first one.
-        own.unwrap_or(0)
+        self.nodes[node].shard
+    }
+
+    /// The primary of the shard that a server belongs to, as the others know it.
+    pub(crate) fn primary_of(&self, node: usize) -> usize {
+        self.primaries[self.shard_of(node)]
     }
 
     /// Why a server of a cluster does not run a command.

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use locktopus_core::{ReplicaNeed, SafetyMode};
 use locktopus_model::Rng;
+use locktopus_protocol::slot::key_slot;
 
 use crate::plan::{Act, Count, End, Fault, Kind, Lock, Plan, ProcessPlan, Strategy, Wait};
+use crate::slots::Slots;
 
 /// Names: with braces, and alike.
 const NAMES: [&str; 5] = ["a", "{t}:x", "{t}:y", "b{z}", "a:b"];
@@ -35,11 +37,7 @@ impl Plan {
         let quorum = rng
             .permille(if focus.is_some() || calm { 0 } else { 150 })
             .then(|| if rng.permille(700) { 3 } else { 5 });
-        let replicas = if quorum.is_some() {
-            0
-        } else {
-            usize::try_from(rng.below(3)).unwrap_or(0)
-        };
+        let replicas = if quorum.is_some() { 0 } else { few(rng) };
         let shards = if quorum.is_none() && rng.permille(200) {
             3
         } else {
@@ -93,8 +91,8 @@ impl Plan {
             seed,
             safety,
             quorum,
-            replicas,
-            shards,
+            // Those of further shards are drawn later.
+            replicas: [replicas].into_iter().chain(vec![0; shards - 1]).collect(),
             steady: calm,
             travel: *rng.pick(&[1, 2, 5, 10]),
             lease,
@@ -107,7 +105,68 @@ impl Plan {
         } else {
             plan.faults = faults(rng, &plan);
         }
+        if shards > 1 {
+            plan.spread_over_shards();
+        }
         plan
+    }
+
+    /// In a cluster every shard may have replicas, and lose its primary. By numbers of their own, so that what else is drawn
+    /// is what it was before there was this.
+    fn spread_over_shards(&mut self) {
+        let rng = &mut Rng::new(self.seed ^ 0x54a2d5);
+        self.replicas
+            .iter_mut()
+            .skip(1)
+            .for_each(|replicas| *replicas = few(rng));
+        let shards = 0..self.replicas.len();
+        let shards: Vec<_> = shards.filter(|shard| self.replicas[*shard] > 0).collect();
+        if self.steady || shards.is_empty() {
+            return;
+        }
+        let servers = self.servers() as u64;
+        for (_, fault) in &mut self.faults {
+            match fault {
+                Fault::Kill(shard) | Fault::Orderly(shard) | Fault::Split(shard, _) => {
+                    *shard = *rng.pick(&shards);
+                }
+                Fault::Restart(node, ..)
+                | Fault::FlushScripts(node)
+                | Fault::OutOfMemory(node, _)
+                | Fault::LacksReplicas(node, _)
+                | Fault::SetClock(node, _) => {
+                    *node = usize::try_from(rng.below(servers)).unwrap_or(0);
+                }
+                _ => {}
+            }
+        }
+        let at = self.faults.first().map_or(0, |(at, _)| *at) + rng.below(1_500);
+        if self.guards() && rng.permille(500) {
+            // Where there is something to be lost.
+            let slots = Slots::new(self);
+            let lock = rng.pick(&self.locks);
+            let shard = slots.owner(key_slot(lock.name.as_bytes()));
+            let mut faults = std::mem::take(&mut self.faults);
+            aim_at(rng, self, shard, at, &mut faults);
+            self.faults = faults;
+        } else if rng.permille(500) {
+            let (shard, long) = (*rng.pick(&shards), rng.below(self.lease * 2) + 50);
+            let fault = match rng.below(6) {
+                0..3 => Fault::Kill(shard),
+                3 => Fault::Orderly(shard),
+                4 => Fault::Split(shard, long),
+                _ => Fault::Misplace(
+                    usize::try_from(rng.below(self.processes.len() as u64)).unwrap_or(0),
+                ),
+            };
+            for replica in self.replicas_of(shard) {
+                if rng.permille(300) {
+                    self.faults.push((at, Fault::Lag(replica, 700)));
+                }
+            }
+            self.faults.push((at + rng.below(300), fault));
+        }
+        self.faults.sort_by_key(|(at, _)| *at);
     }
 
     /// Nothing goes wrong, and nobody holds for long: whoever waits for what is free does so for a moment.
@@ -123,6 +182,11 @@ impl Plan {
             }
         }
     }
+}
+
+/// As many as a server has of replicas.
+fn few(rng: &mut Rng) -> usize {
+    usize::try_from(rng.below(3)).unwrap_or(0)
 }
 
 fn locks(rng: &mut Rng, quorum: bool, focus: Option<Focus>) -> Vec<Lock> {
@@ -261,16 +325,30 @@ fn aim(rng: &mut Rng, plan: &Plan, at: u64, faults: &mut Vec<(u64, Fault)>) {
             let restart = Fault::Restart(node, soon(rng), false);
             faults.push((at + soon(rng), restart));
         }
-    } else if plan.replicas == 0 {
+    } else if plan.replicas[0] == 0 {
         let node = usize::try_from(rng.below(plan.servers() as u64)).unwrap_or(0);
         faults.push((at, Fault::Restart(node, soon(rng), false)));
     } else {
-        faults.retain(|(_, fault)| !fault.forgets());
-        for replica in 1..=plan.replicas {
-            faults.push((at, Fault::Lag(replica, 700)));
-        }
-        faults.push((at + soon(rng), Fault::Kill));
+        aim_at(rng, plan, 0, at, faults);
     }
+}
+
+/// One shard loses what its replicas have not heard of yet, or everything.
+fn aim_at(rng: &mut Rng, plan: &Plan, shard: usize, at: u64, faults: &mut Vec<(u64, Fault)>) {
+    faults.retain(|(_, fault)| !fault.forgets());
+    let replicas = plan.replicas_of(shard);
+    let fault = if replicas.is_empty() {
+        // To begin with, shards are led by servers that are numbered like this.
+        let servers = plan.shards_of_servers();
+        let primary = servers.iter().position(|of| *of == shard).unwrap_or(0);
+        Fault::Restart(primary, 20 + rng.below(300), false)
+    } else {
+        Fault::Kill(shard)
+    };
+    for replica in replicas {
+        faults.push((at, Fault::Lag(replica, 700)));
+    }
+    faults.push((at + 20 + rng.below(300), fault));
 }
 
 fn fault(rng: &mut Rng, plan: &Plan) -> Fault {
@@ -278,18 +356,18 @@ fn fault(rng: &mut Rng, plan: &Plan) -> Fault {
     let node = usize::try_from(rng.below(plan.servers() as u64)).unwrap_or(0);
     let long = rng.below(plan.lease * 2) + 50;
     let short = rng.below(600) + 20;
-    if plan.shards > 1 && rng.permille(350) {
+    if plan.shards() > 1 && rng.permille(350) {
         let lock = usize::try_from(rng.below(plan.locks.len() as u64)).unwrap_or(0);
         return Fault::MoveSlot(lock, short);
     }
     // Faults that only servers with replicas have, first.
-    let low = if plan.replicas > 0 { 0 } else { 6 };
+    let low = if plan.replicas[0] > 0 { 0 } else { 6 };
     match rng.between(low, 19) {
-        0 | 1 => Fault::Kill,
-        2 => Fault::Orderly,
-        3 => Fault::Split(long),
+        0 | 1 => Fault::Kill(0),
+        2 => Fault::Orderly(0),
+        3 => Fault::Split(0, long),
         4 => Fault::Lag(
-            1 + usize::try_from(rng.below(plan.replicas as u64)).unwrap_or(0),
+            1 + usize::try_from(rng.below(plan.replicas[0] as u64)).unwrap_or(0),
             short,
         ),
         5 => Fault::Misplace(process),

@@ -11,14 +11,12 @@ use crate::world::{MS, World};
 impl World {
     pub(crate) fn fault(&mut self, _number: usize, fault: Fault) {
         self.trace.say(self.now, || format!("-- {fault:?}"));
-        let primary = self.primaries[0];
         match fault {
-            Fault::Kill
-                if !self.nodes[primary].is_primary() || self.nodes[primary].replicas.is_empty() =>
-            {
-                return;
-            }
-            Fault::Kill => {
+            Fault::Kill(shard) => {
+                let primary = self.primaries[shard];
+                if !self.nodes[primary].is_primary() || self.nodes[primary].replicas.is_empty() {
+                    return;
+                }
                 self.stop(primary);
                 let (down, found) = (
                     500 * MS + self.rng.below(2_000 * MS),
@@ -33,13 +31,15 @@ impl World {
                     },
                 );
             }
-            Fault::Orderly | Fault::Split(_)
-                if !self.nodes[primary].is_primary() || self.best(primary).is_none() =>
+            Fault::Orderly(shard) | Fault::Split(shard, _)
+                if !self.nodes[self.primaries[shard]].is_primary()
+                    || self.best(self.primaries[shard]).is_none() =>
             {
                 return;
             }
-            Fault::Orderly => self.hand_over(primary),
-            Fault::Split(time) => {
+            Fault::Orderly(shard) => self.hand_over(self.primaries[shard]),
+            Fault::Split(shard, time) => {
+                let primary = self.primaries[shard];
                 self.promote(primary);
                 self.after(time * MS, Event::Over(Lasting::Split(primary)));
             }
@@ -85,7 +85,7 @@ impl World {
                 }
             }
             Fault::Misplace(process) => {
-                if !self.misplace(process, primary) {
+                if !self.misplace(process) {
                     return;
                 }
             }
@@ -102,7 +102,7 @@ impl World {
             Lasting::LacksReplicas(node) => self.nodes[node].server.lacks_replicas = false,
             Lasting::Lag(node) => self.nodes[node].lag = 0,
             Lasting::Split(node) => {
-                if self.nodes[node].is_primary() && self.primaries[0] != node {
+                if self.nodes[node].is_primary() && self.primary_of(node) != node {
                     self.demote(node);
                     for link in self.links_to(node) {
                         self.disconnect(link, "it is a replica now");
@@ -146,7 +146,7 @@ impl World {
             format!("-- n{node} starts, keeps its data: {keeps_data}")
         });
         let (id, now) = (self.number(), self.now);
-        let leads = self.primaries.contains(&node);
+        let leads = self.primary_of(node) == node;
         let server = &mut self.nodes[node];
         server.up = true;
         server.started = now;
@@ -160,9 +160,7 @@ impl World {
         }
         if leads {
             self.nodes[node].server.role = Role::Primary;
-            if node == self.primaries[0] {
-                self.lead(node);
-            }
+            self.lead(node);
         } else {
             self.demote(node);
         }
@@ -177,7 +175,7 @@ impl World {
 
     /// The best replica takes over, with what it has.
     pub(crate) fn promote(&mut self, old: usize) {
-        if self.primaries[0] != old {
+        if self.primary_of(old) != old {
             return;
         }
         let Some(new) = self.best(old) else {
@@ -196,10 +194,13 @@ impl World {
     }
 
     fn take_over(&mut self, new: usize, old: usize) {
-        let id = self.number();
-        self.primaries[0] = new;
+        let (id, shard) = (self.number(), self.shard_of(old));
+        self.primaries[shard] = new;
         if let Some(slots) = &mut self.slots {
-            slots.epoch(0);
+            slots.epoch(shard);
+        }
+        if shard > 0 {
+            self.count("failover of another shard");
         }
         let node = &mut self.nodes[new];
         node.server.role = Role::Primary;
@@ -220,6 +221,7 @@ impl World {
         self.nodes[node].replicas.clear();
         for other in 0..self.nodes.len() {
             if other != node
+                && self.shard_of(other) == self.shard_of(node)
                 && self.nodes[other].up
                 && self.nodes[other].server.role == Role::Replica
             {
@@ -267,15 +269,17 @@ impl World {
     }
 
     /// The connection that listens is one to a replica.
-    fn misplace(&mut self, process: usize, primary: usize) -> bool {
-        let (Some(replica), Some(link)) =
-            (self.best(primary), self.links_of(process).first().copied())
-        else {
+    fn misplace(&mut self, process: usize) -> bool {
+        let mut links = self.links_of(process).into_iter();
+        let found = links.find_map(|link| {
+            let primary = self.primaries[self.links[link].group];
+            let listens = self.links[link].listens_at == primary;
+            let replica = self.best(primary)?;
+            (listens && !self.links[link].topics.is_empty()).then_some((link, primary, replica))
+        });
+        let Some((link, primary, replica)) = found else {
             return false;
         };
-        if self.links[link].topics.is_empty() || self.links[link].listens_at != primary {
-            return false;
-        }
         for topic in self.links[link].topics.clone() {
             self.uncount(primary, &topic);
             *self.nodes[replica]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::log::{Evicted, Hold, Notes};
+use crate::log::{Evicted, Hold, Notes, Wanted};
 use crate::plan::{End, Kind, Plan};
 use crate::violation::Violation;
 use crate::world::MS;
@@ -46,8 +46,7 @@ pub(crate) fn judge(
     if plan.promises_exclusion() {
         across_kinds(plan, &by_lock, &mut found);
     }
-    // Others ask again and again.
-    if plan.steady && plan.processes.iter().all(|process| !process.neighbour) {
+    if plan.steady {
         stalls(plan, notes, &mut found);
     }
     if plan.servers_know_holders() {
@@ -157,6 +156,17 @@ fn writes(plan: &Plan, notes: &Notes, found: &mut Vec<Violation>) {
     }
 }
 
+/// Whether whoever waits for a lock hears that it is free, beside other libraries: a lease that a process keeps is not asked
+/// back by them, and redis-py says nothing.
+fn everybody_hears(plan: &Plan, lock: usize) -> bool {
+    let others = plan.processes.iter().any(|process| process.neighbour);
+    let kept = plan.processes.iter().any(|process| process.keep > 0);
+    let name = &plan.locks[lock].name;
+    let mut locks = plan.locks.iter();
+    let silent = locks.any(|it| it.name == *name && it.kind == Kind::RedisPy);
+    !others || !kept && !silent
+}
+
 /// What is free and wanted is taken before long, where nothing goes wrong.
 fn stalls(plan: &Plan, notes: &Notes, found: &mut Vec<Violation>) {
     // A few messages, the slices in which processes run, and the pauses of those who ask again and again.
@@ -169,7 +179,8 @@ fn stalls(plan: &Plan, notes: &Notes, found: &mut Vec<Violation>) {
             .flat_map(|it| it.tasks.iter().flatten());
         acts.any(|act| act.lock == lock && matches!(act.end, End::Count(_)))
     };
-    for wanted in notes.wanted.iter().filter(|wanted| !counts(wanted.lock)) {
+    let hears = |wanted: &&Wanted| !counts(wanted.lock) && everybody_hears(plan, wanted.lock);
+    for wanted in notes.wanted.iter().filter(hears) {
         let name = &plan.locks[wanted.lock].name;
         let held = notes
             .holds

@@ -11,7 +11,7 @@
 //! | `connecting` | how connections break and are made again |
 //! | `serve`, `replication`, `slots`, `cluster`, `faults` | what servers do; what replicas hear; slots, and how they move; what goes wrong |
 //! | `client` | what the shipped backend talks to |
-//! | `neighbour` | processes of Redisson and redis-py |
+//! | `neighbour`, `object`, `ears` | processes of Redisson and redis-py; what they send; how they are woken |
 //! | `task`, `asking`, `keeper`, `held`, `log` | what applications do with locks, and what they saw |
 //! | `witness` | what no script may do |
 //! | `judge`, `leftover` | what must never be |
@@ -19,7 +19,7 @@
 //! | `flaw` | faults that are planted to see whether the judge notices |
 //!
 //! Layers, lowest first: plan, violation, trace, flaw, event, link, log, node, slots, witness, world, connecting, pace, serve,
-//! replication, cluster, faults, client, held, asking, keeper, task, ending, counting, neighbour, judge, leftover, process,
+//! replication, cluster, faults, client, held, asking, keeper, task, ending, counting, object, ears, neighbour, judge, leftover, process,
 //! draw, run, shrink, report.
 
 mod asking;
@@ -28,6 +28,7 @@ mod cluster;
 mod connecting;
 mod counting;
 mod draw;
+mod ears;
 mod ending;
 mod event;
 mod faults;
@@ -40,6 +41,7 @@ mod link;
 mod log;
 mod neighbour;
 mod node;
+mod object;
 mod pace;
 mod plan;
 mod process;

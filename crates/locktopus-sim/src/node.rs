@@ -10,6 +10,8 @@ use crate::event::Waiting;
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) server: Server,
+    /// Of which it is the primary, or a replica.
+    pub(crate) shard: usize,
     /// It runs, and answers.
     pub(crate) up: bool,
     /// Digests of the scripts in its cache.
@@ -41,12 +43,13 @@ pub(crate) struct Node {
 pub(crate) const EPOCH: i64 = 1_700_000_000_000_000;
 
 impl Node {
-    pub(crate) fn new(number: usize, role: Role) -> Self {
+    pub(crate) fn new(number: usize, shard: usize, role: Role) -> Self {
         let mut server = Server::default();
         server.role = role;
         server.replid = replid(number as u64);
         Self {
             server,
+            shard,
             up: true,
             scripts: BTreeSet::new(),
             skew: 0,

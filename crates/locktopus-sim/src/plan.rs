@@ -13,10 +13,8 @@ pub struct Plan {
     pub safety: SafetyMode,
     /// A majority of so many independent servers, if any.
     pub quorum: Option<usize>,
-    /// How many replicas the primary has: in a cluster, the first one.
-    pub replicas: usize,
-    /// How many primaries share the slots of a cluster; 1: it is none.
-    pub shards: usize,
+    /// How many replicas the primary has; in a cluster, that of each shard.
+    pub replicas: Vec<usize>,
     /// The least that a message takes, in ms.
     pub travel: u64,
     /// Every message takes just that: nothing goes wrong, and what is late is somebody's fault.
@@ -168,12 +166,12 @@ pub enum Count {
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The primary dies, and comes back later; its best replica is promoted.
-    Kill,
-    /// A replica is promoted once it has everything.
-    Orderly,
-    /// A replica is promoted, and the primary goes on for so many ms.
-    Split(u64),
+    /// The primary of a shard dies, and comes back later; its best replica is promoted.
+    Kill(usize),
+    /// A replica of a shard is promoted once it has everything.
+    Orderly(usize),
+    /// A replica of a shard is promoted, and the primary goes on for so many ms.
+    Split(usize, u64),
     /// A server is away for so many ms; whether it keeps its data.
     Restart(usize, u64, bool),
     /// A server forgets the scripts that it knows.
@@ -207,9 +205,9 @@ impl Fault {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Kill => "kill",
-            Self::Orderly => "orderly failover",
-            Self::Split(_) => "split brain",
+            Self::Kill(_) => "kill",
+            Self::Orderly(_) => "orderly failover",
+            Self::Split(..) => "split brain",
             Self::Restart(_, _, true) => "restart with data",
             Self::Restart(_, _, false) => "restart without data",
             Self::FlushScripts(_) => "scripts flushed",
@@ -232,7 +230,7 @@ impl Fault {
     pub fn forgets(self) -> bool {
         matches!(
             self,
-            Self::Kill | Self::Split(_) | Self::Restart(_, _, false)
+            Self::Kill(_) | Self::Split(..) | Self::Restart(_, _, false)
         )
     }
 }
@@ -252,7 +250,40 @@ impl Plan {
     /// How many servers there are.
     #[must_use]
     pub fn servers(&self) -> usize {
-        self.quorum.unwrap_or(self.shards + self.replicas)
+        self.shards_of_servers().len()
+    }
+
+    /// How many primaries share the slots of a cluster; 1: it is none.
+    #[must_use]
+    pub fn shards(&self) -> usize {
+        self.replicas.len()
+    }
+
+    /// The shard of each server: the first primary and its replicas, the other primaries, and their replicas. Servers of a
+    /// quorum have nothing to do with each other.
+    pub(crate) fn shards_of_servers(&self) -> Vec<usize> {
+        if let Some(servers) = self.quorum {
+            return (0..servers).collect();
+        }
+        let all = || self.replicas.iter().enumerate();
+        let mut shards: Vec<_> = all()
+            .take(1)
+            .flat_map(|(shard, replicas)| vec![shard; 1 + replicas])
+            .collect();
+        shards.extend(all().skip(1).map(|(shard, _)| shard));
+        shards.extend(
+            all()
+                .skip(1)
+                .flat_map(|(shard, replicas)| vec![shard; *replicas]),
+        );
+        shards
+    }
+
+    /// The replicas of a shard, to begin with.
+    pub(crate) fn replicas_of(&self, shard: usize) -> Vec<usize> {
+        let servers = self.shards_of_servers().into_iter().enumerate();
+        let of_it = servers.filter(|(_, of)| *of == shard);
+        of_it.map(|(server, _)| server).skip(1).collect()
     }
 
     /// Whether more is promised than by one server that keeps its data.
@@ -281,10 +312,10 @@ impl Plan {
                 let moves = any(&|fault| matches!(fault, Fault::MoveSlot(..)));
                 // What a slot brings to another server is not waited for.
                 failovers.count() <= usize::from(!moves)
-                    && !any(&|fault| matches!(fault, Fault::Split(_) | Fault::Restart(..)))
+                    && !any(&|fault| matches!(fault, Fault::Split(..) | Fault::Restart(..)))
             }
             // Whoever still reaches the old primary is renewed there.
-            _ => !any(&|fault| matches!(fault, Fault::Split(_))),
+            _ => !any(&|fault| matches!(fault, Fault::Split(..))),
         }
     }
 

@@ -137,7 +137,7 @@ impl World {
 
     /// A replica gets all that its primary has, and follows it from then on.
     pub(crate) fn resync(&mut self, node: usize, stream: u64) {
-        let primary = self.primaries[0];
+        let primary = self.primary_of(node);
         if !self.nodes[node].up || self.nodes[node].stream != stream || node == primary {
             return;
         }

@@ -40,7 +40,7 @@ pub fn report(plan: &Plan, flaw: Option<Flaw>) -> String {
 
 fn describe(text: &mut String, plan: &Plan) -> std::fmt::Result {
     let servers = plan.quorum.map_or_else(
-        || format!("{} replicas", plan.replicas),
+        || format!("replicas of each shard: {:?}", plan.replicas),
         |servers| format!("a quorum of {servers}"),
     );
     writeln!(

@@ -10,6 +10,7 @@ use locktopus_protocol::{BackendOptions, Deployment, GuardedWriter, RedisBackend
 use locktopus_quorum::QuorumBackend;
 
 use crate::client::SimClient;
+use crate::ears::Ears;
 use crate::flaw::Flaw;
 use crate::judge::judge;
 use crate::keeper::keep;
@@ -157,7 +158,7 @@ pub fn run(plan: &Plan, flaw: Option<Flaw>, trace: bool) -> Outcome {
 /// When the last fault is over, at the latest.
 fn calm_from(plan: &Plan) -> u64 {
     let lasts = |fault: Fault| match fault {
-        Fault::Split(time)
+        Fault::Split(_, time)
         | Fault::Restart(_, time, _)
         | Fault::OutOfMemory(_, time)
         | Fault::LacksReplicas(_, time)
@@ -232,19 +233,15 @@ async fn main(number: usize, plan: Arc<Plan>, world: Shared, log: Log, pace: Pac
 
 /// A process of another library.
 async fn neighbours(number: usize, plan: Arc<Plan>, world: &Shared, log: &Log, pace: &Pace) {
-    let client = Arc::new(SimClient::new(
-        world,
-        pace,
-        number,
-        0,
-        Deployment::Standalone,
-    ));
+    let client = Arc::new(SimClient::new(world, pace, number, 0, deployment(&plan)));
+    let ears = Ears::of(&client);
     let tasks = (0..plan.processes[number].tasks.len()).map(|task| {
         let neighbour = Neighbour {
             process: number,
             number: task,
             plan: Arc::clone(&plan),
             client: Arc::clone(&client),
+            ears: Arc::clone(&ears),
             log: log.clone(),
             pace: pace.clone(),
         };
@@ -253,6 +250,14 @@ async fn neighbours(number: usize, plan: Arc<Plan>, world: &Shared, log: &Log, p
     for task in tasks.collect::<Vec<_>>() {
         // A panic was noted where it happened.
         let _ = task.await;
+    }
+}
+
+fn deployment(plan: &Plan) -> Deployment {
+    match plan.replicas[..] {
+        [0] => Deployment::Standalone,
+        [_] => Deployment::Sentinel,
+        _ => Deployment::Cluster,
     }
 }
 
@@ -273,12 +278,7 @@ async fn connect(
     };
     let lease = millis(plan.lease);
     let Some(servers) = plan.quorum else {
-        let deployment = match (plan.shards, plan.replicas) {
-            (2.., _) => Deployment::Cluster,
-            (_, 0) => Deployment::Standalone,
-            _ => Deployment::Sentinel,
-        };
-        let client = Arc::new(SimClient::new(world, pace, number, 0, deployment));
+        let client = Arc::new(SimClient::new(world, pace, number, 0, deployment(plan)));
         let writer = GuardedWriter::new(Arc::<SimClient>::clone(&client));
         let backend = RedisBackend::new(client, options()).await;
         let backend = backend.expect("these options are possible");

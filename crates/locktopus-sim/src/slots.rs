@@ -25,12 +25,12 @@ pub(crate) struct Slots {
 impl Slots {
     pub(crate) fn new(plan: &Plan) -> Self {
         Self {
-            shards: plan.shards,
+            shards: plan.shards(),
             turn: usize::try_from(plan.seed % 7).unwrap_or(0),
             moved: BTreeMap::new(),
             moving: BTreeMap::new(),
-            epochs: (1..=plan.shards as u64).collect(),
-            written: vec![None; plan.shards],
+            epochs: (1..=plan.shards() as u64).collect(),
+            written: vec![None; plan.shards()],
         }
     }
 

@@ -27,7 +27,7 @@ pub(crate) struct World {
     pub(crate) now: u64,
     pub(crate) nodes: Vec<Node>,
     pub(crate) links: Vec<Link>,
-    /// The primary of each group, as sentinels tell.
+    /// The primary of each shard, as sentinels or the other shards tell.
     pub(crate) primaries: Vec<usize>,
     /// Which of them serves which slot, in a cluster.
     pub(crate) slots: Option<Slots>,
@@ -47,25 +47,22 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(plan: &Plan, flaw: Option<Flaw>, trace: bool) -> Self {
-        let alone = plan.quorum.is_some();
-        let role = |number| {
-            if alone || number == 0 || number > plan.replicas {
-                Role::Primary
-            } else {
-                Role::Replica
-            }
-        };
-        let mut nodes: Vec<_> = (0..plan.servers())
-            .map(|number| Node::new(number, role(number)))
-            .collect();
-        let mut primaries: Vec<_> = (0..plan.quorum.unwrap_or(1)).collect();
-        if !alone {
-            primaries.extend(plan.replicas + 1..nodes.len());
-            let replicas = 1..=plan.replicas;
-            nodes[0].replicas = replicas.map(|number| (number, 0)).collect();
-        }
-        for node in &mut nodes {
+        let (mut nodes, mut primaries) = (Vec::<Node>::new(), Vec::<usize>::new());
+        for (number, shard) in plan.shards_of_servers().into_iter().enumerate() {
+            // The first server of a shard is its primary.
+            let role = match primaries.get(shard) {
+                Some(primary) => {
+                    nodes[*primary].replicas.insert(number, 0);
+                    Role::Replica
+                }
+                None => {
+                    primaries.push(number);
+                    Role::Primary
+                }
+            };
+            let mut node = Node::new(number, shard, role);
             node.server.script_time = plan.script_time();
+            nodes.push(node);
         }
         let mixed = plan.locks.iter().enumerate().filter(|(place, lock)| {
             let mut before = plan.locks[..*place].iter();
@@ -76,7 +73,7 @@ impl World {
             now: 0,
             nodes,
             links: Vec::new(),
-            slots: (plan.shards > 1).then(|| Slots::new(plan)),
+            slots: (plan.shards() > 1).then(|| Slots::new(plan)),
             primaries,
             travel: plan.travel * MS,
             steady: plan.steady,

@@ -1,6 +1,9 @@
 //! Faults that are planted: each is noticed by fewer schedules than every test run has.
 
+use std::time::Duration;
+
 use locktopus_core::SafetyMode;
+use locktopus_model::sim::mutants;
 use locktopus_sim::{
     Act, End, Fault, Flaw, Kind, Lock, Plan, ProcessPlan, Strategy, Wait, report, run,
 };
@@ -65,10 +68,9 @@ fn servers_that_vote_without_their_data_are_noticed() {
     noticed(Flaw::VotesAtOnce, "one holder at a time", 55);
 }
 
-/// One process holds a lock when its machine falls asleep, and wakes up long after another one was granted it.
-#[test]
-fn a_sleep_that_nobody_notices_is_noticed() {
-    let act = |pause, hold| Act {
+/// One task that takes the lock and works under it.
+fn process(pause: u64, hold: u64) -> ProcessPlan {
+    let act = Act {
         pause,
         lock: 0,
         also: None,
@@ -80,19 +82,22 @@ fn a_sleep_that_nobody_notices_is_noticed() {
         fixed_lease: None,
         end: End::Release,
     };
-    let process = |act| ProcessPlan {
+    ProcessPlan {
         drift: 0,
         neighbour: false,
         keep: 0,
         turns: 64,
         tasks: vec![vec![act]],
-    };
-    let plan = Plan {
+    }
+}
+
+/// Processes that take one lock on one server, and what goes wrong there.
+fn plan(processes: Vec<ProcessPlan>, faults: Vec<(u64, Fault)>) -> Plan {
+    Plan {
         seed: 1,
         safety: SafetyMode::Plain,
         quorum: None,
-        replicas: 0,
-        shards: 1,
+        replicas: vec![0],
         travel: 2,
         steady: false,
         lease: 800,
@@ -100,20 +105,80 @@ fn a_sleep_that_nobody_notices_is_noticed() {
             name: "a".to_owned(),
             kind: Kind::Lock,
         }],
-        processes: vec![process(act(0, 3_000)), process(act(100, 3_000))],
-        faults: vec![(300, Fault::Sleep(0, 2_000))],
-    };
-    let rules = |flaw| -> Vec<_> {
-        let found = run(&plan, flaw, false).violations;
-        found.iter().map(|violation| violation.rule).collect()
-    };
-    assert_eq!(rules(None), Vec::<&str>::new());
-    let found = rules(Some(Flaw::SleepsUnnoticed));
+        processes,
+        faults,
+    }
+}
+
+fn rules(plan: &Plan, flaw: Option<Flaw>) -> Vec<&'static str> {
+    let found = run(plan, flaw, false).violations;
+    found.iter().map(|violation| violation.rule).collect()
+}
+
+/// One process holds a lock when its machine falls asleep, and wakes up long after another one was granted it.
+#[test]
+fn a_sleep_that_nobody_notices_is_noticed() {
+    let plan = plan(
+        vec![process(0, 3_000), process(100, 3_000)],
+        vec![(300, Fault::Sleep(0, 2_000))],
+    );
+    assert_eq!(rules(&plan, None), Vec::<&str>::new());
+    let found = rules(&plan, Some(Flaw::SleepsUnnoticed));
     assert!(found.contains(&"one holder at a time"), "{found:?}");
     assert!(
         found.contains(&"holds are believed in for a lease"),
         "{found:?}"
     );
+}
+
+/// Each shard of a cluster loses its primary while somebody holds a lock of it that the replica has not heard of.
+#[test]
+fn a_mode_that_is_not_kept_by_one_of_the_shards_is_noticed() {
+    // To begin with: a primary and its replica, two further primaries, and a replica of each.
+    for (shard, replica) in [(0, 1), (1, 4), (2, 5)] {
+        let noticed = |seed| {
+            let mut plan = plan(
+                vec![process(1_000, 3_000), process(1_300, 500)],
+                vec![(900, Fault::Lag(replica, 700)), (1_200, Fault::Kill(shard))],
+            );
+            plan.seed = seed;
+            plan.replicas = vec![1; 3];
+            plan.safety = SafetyMode::Quarantine {
+                max_lease: Duration::from_millis(plan.lease),
+            };
+            assert_eq!(rules(&plan, None), Vec::<&str>::new(), "seed {seed}");
+            rules(&plan, Some(Flaw::IgnoresSafety)).contains(&"one holder at a time")
+        };
+        // With a third of the seeds the lock is on this shard.
+        let noticed = (0..42).filter(|seed| noticed(*seed)).count();
+        assert!(noticed > 0, "shard {shard} may forget its locks");
+        assert!(noticed <= 18, "shard {shard} keeps all locks: {noticed}");
+    }
+}
+
+/// A process of Redisson that waits while another one holds the lock.
+fn waits_beside() -> Plan {
+    let mut redisson = process(50, 100);
+    redisson.neighbour = true;
+    let mut plan = plan(vec![process(0, 300), redisson], Vec::new());
+    // Of a lease that is as long nobody sees the end.
+    plan.lease = 6_000;
+    plan.steady = true;
+    plan
+}
+
+#[test]
+fn waiters_of_redisson_that_are_not_woken_are_noticed() {
+    let plan = waits_beside();
+    let shipped = run(&plan, None, false);
+    assert_eq!(shipped.violations, Vec::new());
+    assert_eq!(shipped.counts.get("woken: Redisson"), Some(&1));
+    let mutant = mutants()
+        .into_iter()
+        .find(|mutant| mutant.name == "nobody hears of a release");
+    let patch = mutant.and_then(|mutant| mutant.config.patch);
+    let found = rules(&plan, patch.map(Flaw::Script));
+    assert_eq!(found, ["what is free is taken"]);
 }
 
 #[test]

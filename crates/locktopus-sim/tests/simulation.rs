@@ -12,13 +12,14 @@ use locktopus_sim::{Plan, report, run};
 const SCHEDULES: u64 = 300;
 
 /// What every run must have come across.
-const SEEN: [&str; 65] = [
+const SEEN: [&str; 67] = [
     "ASK",
     "at least for a time",
     "clock set",
     "connections broken",
     "evict",
     "extend",
+    "failover of another shard",
     "failover with loss",
     "fair_lock_acquire",
     "fewer permits",
@@ -77,6 +78,7 @@ const SEEN: [&str; 65] = [
     "told that it is lost",
     "TRYAGAIN",
     "WAIT",
+    "woken: Redisson",
     "written",
 ];
 

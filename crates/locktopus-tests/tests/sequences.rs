@@ -27,6 +27,12 @@ fn play(sequence: Sequence) -> Result<(), String> {
     })
 }
 
+#[test]
+#[should_panic(expected = "no sequence would be tried")]
+fn to_try_nothing_is_no_success() {
+    sequences_common::asked(Some(0), CASES);
+}
+
 fn memory(flavour: Flavour) {
     hold(flavour, true, CASES, play);
 }

@@ -75,6 +75,14 @@ pub enum SummaryError {
         /// The load average over a minute.
         load: f64,
     },
+    /// What failed while it was measured says nothing of what is promised.
+    #[error("run {run} becomes no page: {problem}")]
+    Incomplete {
+        /// Which run.
+        run: String,
+        /// What is missing, or failed.
+        problem: String,
+    },
     /// The file cannot be read.
     #[error("{path}: {source}", path = .path.display())]
     Io {

@@ -60,6 +60,8 @@ struct Run<'a> {
     before: &'a Seen,
     after: Seen,
     answer: Answer,
+    /// It called a waiter of another library, and left the lock to it.
+    calls_another: bool,
 }
 
 /// More are not needed to see what is wrong.
@@ -168,6 +170,7 @@ impl Witness {
                 before: seen,
                 after: Seen::of(&call.layout, server),
                 answer: call.answer(&evaluation.reply),
+                calls_another: queue::calls_another(&call.lock, server),
             };
             self.holders(&run);
             self.queue(&run);

@@ -1,9 +1,25 @@
 //! What a script may do to those who wait for a lock.
 
+use locktopus_model::redis::Server;
 use locktopus_model::sim::{Owner, Waiter};
 
 use super::seen::SCRIPT;
 use super::{Answer, Run, What, Witness};
+
+/// Whether a script has just called a waiter of another library, which stands in the line of a fair lock and listens there.
+pub(super) fn calls_another(lock: &[u8], server: &Server) -> bool {
+    let (open, close): (&[u8], &[u8]) = if lock.contains(&b'{') {
+        (b"", b"")
+    } else {
+        (b"{", b"}")
+    };
+    let called = [b"redisson_lock__channel:", open, lock, close, b":"].concat();
+    server.published().iter().any(|message| {
+        let topic = (message.sharded, message.channel.clone());
+        let listeners = server.listeners.get(&topic).copied().unwrap_or(0);
+        message.channel.starts_with(&called) && listeners > 0
+    })
+}
 
 impl Witness {
     pub(super) fn queue(&mut self, run: &Run<'_>) {
@@ -102,7 +118,7 @@ impl Witness {
             }
             _ => false,
         };
-        if !hands_on || run.after.open {
+        if !hands_on || run.after.open || run.calls_another {
             return;
         }
         // A waiter that does not listen is passed over, but only when it would have been its turn.

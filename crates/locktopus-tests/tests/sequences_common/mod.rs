@@ -39,6 +39,13 @@ fn number(variable: &str) -> Option<u64> {
     )
 }
 
+/// How many sequences of each kind are tried. None would pass.
+pub fn asked(number: Option<u64>, by_default: u32) -> u32 {
+    let cases = number.map_or(by_default, |cases| cases.try_into().unwrap());
+    assert!(cases > 0, "no sequence would be tried");
+    cases
+}
+
 /// Tries sequences of calls on locks of a flavour. `timed`: leases end within them. `play` makes the calls of one sequence.
 pub fn hold(
     flavour: Flavour,
@@ -47,7 +54,7 @@ pub fn hold(
     play: impl Fn(Sequence) -> Result<(), String>,
 ) {
     let seed = number("LOCKTOPUS_SEQUENCES_SEED").unwrap_or(1);
-    let cases = number("LOCKTOPUS_SEQUENCES").map_or(cases, |cases| cases.try_into().unwrap());
+    let cases = asked(number("LOCKTOPUS_SEQUENCES"), cases);
     let config = Config {
         cases,
         rng_seed: RngSeed::Fixed(seed),
