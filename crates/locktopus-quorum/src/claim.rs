@@ -421,4 +421,39 @@ mod tests {
         let again = claim(&ledger);
         assert!(again.begin(0).is_none() && again.begin(1).is_some());
     }
+
+    #[tokio::test]
+    async fn a_release_that_found_what_is_under_way_settles_the_node_when_that_is_answered() {
+        let ledger = Ledger::default();
+        let claim = claim(&ledger);
+        let under_way = claim.begin(0).unwrap();
+        assert_eq!(claim.give_up(), [0]);
+        assert!(claim.released(0, RELEASED, claim.releasing(0)));
+        assert!(!claim.is_settled(0));
+        under_way.answer(&Ok(AttemptOutcome::Granted { token: None }));
+        assert!(claim.is_settled(0) && claim.clean(0, Instant::now()).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_every_node_has_forgotten_is_swept_out_when_there_is_much_of_it() {
+        let adopt = |ledger: &Ledger, lock: usize, time| {
+            let kind = LockKind::Mutex(Arc::new(MutexProfile::default()));
+            let target = LockTarget::new(LockName::new(format!("n{lock}")).unwrap(), kind);
+            ledger.adopt(&target, &OwnerId::from_bytes(*b"somebody"), (3, time));
+        };
+        let ledger = Ledger::default();
+        for lock in 0..1024 {
+            adopt(&ledger, lock, if lock == 0 { 2 * TIME } else { TIME });
+        }
+        assert_eq!(ledger.len(), 1024);
+        tokio::time::advance(TIME).await;
+        adopt(&ledger, 1024, TIME);
+        assert_eq!(ledger.len(), 2, "the one that lasts, and the new one");
+        // Where most of it lasts it is not looked at again for each one more.
+        let ledger = Ledger::default();
+        for lock in 0..=1024 {
+            adopt(&ledger, lock, TIME);
+        }
+        assert_eq!(lock(&ledger.claims).sweep_at, 2048);
+    }
 }
