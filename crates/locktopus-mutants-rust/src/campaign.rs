@@ -1,4 +1,4 @@
-//! Tries the mutants of one package: those in one build file by file, and then those that must be built by themselves.
+//! Tries the mutants of one package: those in one build, and then those that must be built by themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -10,6 +10,10 @@ use crate::mutant::Mutant;
 use crate::trial::Tests;
 use crate::weave::{CHOOSER, Woven, weave};
 
+/// So many of one build are tried between two runs of the tests without a mutant.
+const TOGETHER: usize = 30;
+/// After so many of these in which the tests fail without a mutant it is given up.
+const UNSOUND: usize = 4;
 /// So many that are built by themselves are tried between two runs of the tests without a mutant.
 const BATCH: usize = 10;
 
@@ -26,6 +30,8 @@ pub(crate) enum Again {
 #[derive(Debug)]
 pub(crate) struct Campaign<'a> {
     pub(crate) copy: Copy<'a>,
+    /// The folder of the test programs that have all mutants.
+    pub(crate) aside: PathBuf,
     /// The folder of the ledgers.
     pub(crate) tried: PathBuf,
     pub(crate) at_once: usize,
@@ -44,10 +50,11 @@ struct File {
 }
 
 impl File {
+    /// Notes what came of those that are of this file.
     fn note(&mut self, found: &[(usize, State)]) -> Result<(), String> {
         for (number, state) in found {
-            self.ledger.states.insert(*number, *state);
             if let Some(mutant) = self.mutants.iter().find(|m| m.number == *number) {
+                self.ledger.states.insert(*number, *state);
                 println!("{:8} {}: {}", state.name(), self.name, mutant.name);
             }
         }
@@ -88,22 +95,35 @@ impl Campaign<'_> {
         }
         self.copy.refresh()?;
         let (woven, programs) = self.weave_all(&files)?;
-        let aside = self.copy.root.join("target/mutants-rust/programs");
-        let mut tests = Tests::keep(&programs, &aside, self.copy.package_folder())?;
+        let mut tests = Tests::keep(&programs, &self.aside, self.copy.package_folder())?;
         tests.baseline(self.at_once)?;
-        for (file, woven) in files.iter_mut().zip(&woven) {
-            let mutants: Vec<_> = woven.lines.keys().copied().collect();
-            if mutants.is_empty() || self.is_over() {
+        let woven: Vec<Vec<usize>> = woven
+            .iter()
+            .map(|woven| woven.lines.keys().copied().collect())
+            .collect();
+        let mut all = woven.concat();
+        all.sort_unstable();
+        let mut unsound = 0;
+        for mutants in all.chunks(TOGETHER) {
+            let found = tests.try_all(mutants, self.at_once, self.until)?;
+            if found.is_empty() {
+                break;
+            }
+            if let Err(why) = tests.baseline(self.at_once) {
+                println!("nothing is kept of these {}: {why}", found.len());
+                unsound += 1;
+                if unsound == UNSOUND {
+                    return Err("the tests fail on this machine now".to_owned());
+                }
                 continue;
             }
-            let found = tests.try_all(&mutants, self.at_once, self.until)?;
-            tests.baseline(self.at_once)?;
-            file.note(&found)?;
+            for file in &mut files {
+                file.note(&found)?;
+            }
         }
         self.copy.refresh()?;
         for (file, woven) in files.iter_mut().zip(&woven) {
-            file.wanted
-                .retain(|number| !woven.lines.contains_key(number));
+            file.wanted.retain(|number| !woven.contains(number));
             self.by_themselves(file, &mut tests)?;
         }
         Ok(())

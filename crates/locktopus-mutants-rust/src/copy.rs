@@ -98,8 +98,6 @@ impl Copy<'_> {
     }
 
     fn cargo(&self, arguments: &[&str]) -> Result<Built, String> {
-        let target = std::env::var_os("CARGO_TARGET_DIR");
-        let target = target.map_or_else(|| self.root.join("target"), PathBuf::from);
         let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
             .args(arguments)
             .args([
@@ -111,7 +109,10 @@ impl Copy<'_> {
             ])
             // Each build is of another text.
             .env("CARGO_INCREMENTAL", "0")
-            .env("CARGO_TARGET_DIR", target)
+            .env("CARGO_PROFILE_DEV_DEBUG", "0")
+            .env("CARGO_PROFILE_TEST_DEBUG", "0")
+            // Its own: cargo takes packages for the same that are at the same place of their workspaces.
+            .env("CARGO_TARGET_DIR", self.folder.with_file_name("target"))
             .current_dir(&self.folder)
             .output()
             .map_err(|error| format!("cargo: {error}"))?;

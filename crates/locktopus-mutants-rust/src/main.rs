@@ -48,6 +48,8 @@ fn run() -> Result<(), String> {
         given.parse().map_err(|_| format!("{name}: {given}"))
     };
     let root = PathBuf::from(value("root")?);
+    let package = value("package")?;
+    let folder = root.join("target/mutants-rust").join(package);
     let tests: Vec<_> = value("tests")?
         .split_whitespace()
         .map(str::to_owned)
@@ -61,10 +63,11 @@ fn run() -> Result<(), String> {
     let campaign = Campaign {
         copy: Copy {
             root: &root,
-            folder: root.join("target/mutants-rust/tree"),
-            package: value("package")?,
+            folder: folder.join("tree"),
+            package,
             tests: &tests,
         },
+        aside: folder.join("programs"),
         tried: root.join(value("tried")?),
         at_once: usize::try_from(number("jobs")?).map_err(|error| error.to_string())?,
         until: Instant::now() + Duration::from_secs(60 * number("minutes")?),

@@ -17,7 +17,7 @@ use crate::ledger::State;
 /// So many times as long as without a mutant a program may take.
 const TIMES: u32 = 6;
 /// And at least so long.
-const AT_LEAST: Duration = Duration::from_secs(20);
+const AT_LEAST: Duration = Duration::from_secs(10);
 /// What is without a mutant may take so long.
 const LONGEST: Duration = Duration::from_secs(600);
 /// Kilobytes of memory that a program may ask for: mutants may want all there is.
@@ -228,6 +228,8 @@ impl Tests {
             .args(["-c", &format!("ulimit -v {MEMORY}; exec \"$0\" --quiet")])
             .arg(program)
             .env("LOCKTOPUS_MUTANT", mutant.to_string())
+            // Nobody reads it, and it takes longer than most tests.
+            .env("RUST_BACKTRACE", "0")
             .current_dir(&self.folder)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -456,4 +456,34 @@ mod tests {
         }
         assert_eq!(lock(&ledger.claims).sweep_at, 2048);
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_claim_says_what_is_to_be_given_back_and_for_how_long_it_may_be_there() {
+        let ledger = Ledger::default();
+        let first = claim(&ledger);
+        let owner = first.owner.clone();
+        assert!(first.is_wanted() && first.permits() == 1);
+        let again = ledger.want(&first.target, &owner, 3, (3, TIME));
+        assert_eq!((again.permits(), again.until()), (3, clock::now() + TIME));
+        first.kept_for(5 * TIME);
+        first.kept_for(2 * TIME);
+        assert_eq!(first.until(), clock::now() + 5 * TIME);
+
+        assert_eq!(first.linger(), None);
+        let heir = OwnerId::from_bytes(*b"an heir!");
+        let time = 2 * TIME;
+        first.lingers(&Linger { heir, time });
+        tokio::time::advance(TIME).await;
+        let left = first.linger().unwrap();
+        assert_eq!((left.heir.expose(), left.time), (&b"an heir!"[..], TIME));
+        tokio::time::advance(TIME).await;
+        assert_eq!(first.linger(), None, "its time is over");
+
+        let sent = first.begin(0).unwrap();
+        sent.answer(&Ok(AttemptOutcome::Granted { token: None }));
+        assert_eq!(first.give_up(), [0]);
+        assert!(!first.is_wanted() && !first.clean(0, Instant::now()).await);
+        first.lapsed(0);
+        assert!(first.clean(0, Instant::now()).await);
+    }
 }

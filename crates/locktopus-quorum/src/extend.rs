@@ -290,7 +290,7 @@ mod tests {
     use locktopus_core::{LockKind, LockName, LockTarget, MutexProfile, OwnerId};
     use std::time::Duration;
 
-    /// A ballot about which five nodes said: extended, missing, taken over, or nothing yet.
+    /// A ballot about which five nodes said: extended, missing, taken over, that they abstain, or nothing yet.
     fn ballot(said: [char; 5]) -> Ballot {
         let kind = LockKind::Mutex(Arc::new(MutexProfile::default()));
         let target = LockTarget::new(LockName::new("n").unwrap(), kind);
@@ -299,6 +299,7 @@ mod tests {
             'e' => Vote::Said(ExtendOutcome::Extended),
             'm' => Vote::Said(ExtendOutcome::Missing),
             't' => Vote::Said(ExtendOutcome::TakenOver),
+            'a' => Vote::Abstained(Abstention::void("down")),
             _ => Vote::Pending,
         };
         Ballot {
@@ -337,11 +338,15 @@ mod tests {
             ("mteee", vec![0]),
             ("m....", vec![]),
             ("mmmee", vec![]),
+            ("aaamm", vec![]),
         ] {
             let said: Vec<char> = said.chars().collect();
             let mut ballot = ballot(said.clone().try_into().unwrap());
             assert_eq!(ballot.put_back_now(), nodes, "{said:?}");
             assert_eq!(ballot.put_back_now(), [0; 0], "it is under way");
         }
+        let mut released = ballot(['m', 'm', 'e', 'e', 'e']);
+        released.claim.give_up();
+        assert_eq!(released.put_back_now(), [0; 0]);
     }
 }
