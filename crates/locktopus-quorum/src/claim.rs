@@ -421,4 +421,69 @@ mod tests {
         let again = claim(&ledger);
         assert!(again.begin(0).is_none() && again.begin(1).is_some());
     }
+
+    #[tokio::test]
+    async fn a_release_that_found_what_is_under_way_settles_the_node_when_that_is_answered() {
+        let ledger = Ledger::default();
+        let claim = claim(&ledger);
+        let under_way = claim.begin(0).unwrap();
+        assert_eq!(claim.give_up(), [0]);
+        assert!(claim.released(0, RELEASED, claim.releasing(0)));
+        assert!(!claim.is_settled(0));
+        under_way.answer(&Ok(AttemptOutcome::Granted { token: None }));
+        assert!(claim.is_settled(0) && claim.clean(0, Instant::now()).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_every_node_has_forgotten_is_swept_out_when_there_is_much_of_it() {
+        let adopt = |ledger: &Ledger, lock: usize, time| {
+            let kind = LockKind::Mutex(Arc::new(MutexProfile::default()));
+            let target = LockTarget::new(LockName::new(format!("n{lock}")).unwrap(), kind);
+            ledger.adopt(&target, &OwnerId::from_bytes(*b"somebody"), (3, time));
+        };
+        let ledger = Ledger::default();
+        for lock in 0..1024 {
+            adopt(&ledger, lock, if lock == 0 { 2 * TIME } else { TIME });
+        }
+        assert_eq!(ledger.len(), 1024);
+        tokio::time::advance(TIME).await;
+        adopt(&ledger, 1024, TIME);
+        assert_eq!(ledger.len(), 2, "the one that lasts, and the new one");
+        // Where most of it lasts it is not looked at again for each one more.
+        let ledger = Ledger::default();
+        for lock in 0..=1024 {
+            adopt(&ledger, lock, TIME);
+        }
+        assert_eq!(lock(&ledger.claims).sweep_at, 2048);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_claim_says_what_is_to_be_given_back_and_for_how_long_it_may_be_there() {
+        let ledger = Ledger::default();
+        let first = claim(&ledger);
+        let owner = first.owner.clone();
+        assert!(first.is_wanted() && first.permits() == 1);
+        let again = ledger.want(&first.target, &owner, 3, (3, TIME));
+        assert_eq!((again.permits(), again.until()), (3, clock::now() + TIME));
+        first.kept_for(5 * TIME);
+        first.kept_for(2 * TIME);
+        assert_eq!(first.until(), clock::now() + 5 * TIME);
+
+        assert_eq!(first.linger(), None);
+        let heir = OwnerId::from_bytes(*b"an heir!");
+        let time = 2 * TIME;
+        first.lingers(&Linger { heir, time });
+        tokio::time::advance(TIME).await;
+        let left = first.linger().unwrap();
+        assert_eq!((left.heir.expose(), left.time), (&b"an heir!"[..], TIME));
+        tokio::time::advance(TIME).await;
+        assert_eq!(first.linger(), None, "its time is over");
+
+        let sent = first.begin(0).unwrap();
+        sent.answer(&Ok(AttemptOutcome::Granted { token: None }));
+        assert_eq!(first.give_up(), [0]);
+        assert!(!first.is_wanted() && !first.clean(0, Instant::now()).await);
+        first.lapsed(0);
+        assert!(first.clean(0, Instant::now()).await);
+    }
 }

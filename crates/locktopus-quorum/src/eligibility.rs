@@ -172,4 +172,17 @@ mod tests {
         eligibility.learn(2, up("after", 299), None, later, MAX_LEASE);
         assert_eq!(eligibility.judge(2, later, HOUR), Judgement::Votes);
     }
+
+    #[test]
+    fn what_is_known_counts_up_to_each_limit() {
+        let (mut eligibility, now) = (Eligibility::default(), clock::now());
+        assert_eq!(eligibility.identity(), None);
+        eligibility.learn(1, up("before", 1000), None, now, MAX_LEASE);
+        assert_eq!(eligibility.identity(), Some(&up("before", 1000)));
+        assert_eq!(eligibility.judge(1, now + HOUR, HOUR), Judgement::Votes);
+        // Up for as long as the one before it was not seen, and what the two clocks may differ by.
+        let later = now + Duration::from_secs(300);
+        eligibility.learn(2, up("after", 303), None, later, MAX_LEASE);
+        assert_eq!(eligibility.judge(2, later, HOUR), Judgement::Votes);
+    }
 }

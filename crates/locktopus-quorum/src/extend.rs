@@ -282,3 +282,71 @@ impl Ballot {
         Err(no_quorum(what, needed, executed, labels.zip(&self.votes)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::claim::Ledger;
+    use super::*;
+    use locktopus_core::{LockKind, LockName, LockTarget, MutexProfile, OwnerId};
+    use std::time::Duration;
+
+    /// A ballot about which five nodes said: extended, missing, taken over, that they abstain, or nothing yet.
+    fn ballot(said: [char; 5]) -> Ballot {
+        let kind = LockKind::Mutex(Arc::new(MutexProfile::default()));
+        let target = LockTarget::new(LockName::new("n").unwrap(), kind);
+        let (owner, lease) = (OwnerId::from_bytes(*b"somebody"), Duration::from_secs(1));
+        let vote = |said| match said {
+            'e' => Vote::Said(ExtendOutcome::Extended),
+            'm' => Vote::Said(ExtendOutcome::Missing),
+            't' => Vote::Said(ExtendOutcome::TakenOver),
+            'a' => Vote::Abstained(Abstention::void("down")),
+            _ => Vote::Pending,
+        };
+        Ballot {
+            claim: Ledger::default().adopt(&target, &owner, (5, lease)),
+            request: ExtendRequest::new(target, owner, lease),
+            votes: said.map(vote).to_vec(),
+            majority: 3,
+            refused: None,
+        }
+    }
+
+    #[test]
+    fn somebody_else_may_have_it_who_may_have_a_majority() {
+        for (said, may_be) in [
+            ("tttmm", true),
+            ("ttmee", false),
+            ("tmm..", true),
+            ("tmm.e", false),
+            ("tmmme", false),
+            ("m....", false),
+            ("t....", true),
+        ] {
+            let said: Vec<char> = said.chars().collect();
+            let ballot = ballot(said.clone().try_into().unwrap());
+            assert_eq!(ballot.may_be_taken_over(), may_be, "{said:?}");
+        }
+    }
+
+    /// While a majority may have lost it, no node is given it back.
+    #[test]
+    fn a_lock_is_put_back_where_a_majority_surely_has_it() {
+        for (said, nodes) in [
+            ("mm.ee", vec![]),
+            ("mmeee", vec![0, 1]),
+            ("m.eee", vec![0]),
+            ("mteee", vec![0]),
+            ("m....", vec![]),
+            ("mmmee", vec![]),
+            ("aaamm", vec![]),
+        ] {
+            let said: Vec<char> = said.chars().collect();
+            let mut ballot = ballot(said.clone().try_into().unwrap());
+            assert_eq!(ballot.put_back_now(), nodes, "{said:?}");
+            assert_eq!(ballot.put_back_now(), [0; 0], "it is under way");
+        }
+        let mut released = ballot(['m', 'm', 'e', 'e', 'e']);
+        released.claim.give_up();
+        assert_eq!(released.put_back_now(), [0; 0]);
+    }
+}

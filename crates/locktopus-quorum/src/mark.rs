@@ -238,4 +238,30 @@ mod tests {
         mark.answered(begun, None, None);
         assert!(mark.is_clean());
     }
+
+    #[test]
+    fn an_attempt_that_did_not_run_changes_nothing() {
+        let not_run = || Err(Abstention::not_asked("refused"));
+        let mut mark = Mark::default();
+        let begun = mark.begin().unwrap();
+        mark.answered(begun, Some(&not_run()), soon());
+        assert!(mark.is_clean(), "it cannot arrive later either");
+        let begun = mark.begin().unwrap();
+        mark.answered(begun, Some(&granted()), soon());
+        for (answer, until) in [(Some(not_run()), soon()), (None, None)] {
+            let begun = mark.begin().unwrap();
+            mark.answered(begun, answer.as_ref(), until);
+            assert!(!mark.is_clean(), "what was granted before is there");
+        }
+    }
+
+    #[test]
+    fn a_release_at_the_moment_until_which_an_attempt_may_arrive_is_the_last_one() {
+        let (mut mark, begun) = in_flight();
+        let until = Instant::now() + Duration::from_secs(1);
+        mark.answered(begun, None, Some(until));
+        assert!(mark.released(NOT_HELD, until - Duration::from_nanos(1)));
+        assert_eq!(mark.due(), Some(until));
+        assert!(!mark.released(NOT_HELD, until) && mark.is_clean());
+    }
 }

@@ -264,4 +264,35 @@ mod tests {
         state.learn(first, vec![NOON + 9, NOON + 9, NOON + 4], clock::now());
         assert_eq!(state.next(clock::now(), || NOON).token, None);
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_the_nodes_are_is_known_for_so_long_and_no_longer() {
+        let mut state = state();
+        looked(&mut state, 0);
+        tokio::time::advance(LOOK_AGAIN - Duration::from_nanos(1)).await;
+        assert!(state.next(clock::now(), || NOON).token.is_some());
+        tokio::time::advance(Duration::from_nanos(1)).await;
+        assert_eq!(state.next(clock::now(), || NOON).token, None);
+        // Of two nodes the one that is less ahead counts.
+        let proposal = state.next(clock::now(), || NOON);
+        state.learn(proposal, vec![NOON + 12, NOON + 9], clock::now());
+        assert_eq!(state.ahead, Some(9));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_below_the_proposal_says_nothing_of_its_slack() {
+        let mut state = state();
+        looked(&mut state, 0);
+        let proposal = state.next(clock::now(), || NOON);
+        let token = proposal.token.unwrap();
+        state.agreed = 5;
+        state.learn(proposal, vec![token - 1, token, token], clock::now());
+        assert_eq!((state.slack, state.agreed), (LEAST, 5));
+    }
+
+    #[test]
+    fn no_time_is_so_long_that_it_could_not_be_added() {
+        assert_eq!(micros(Duration::from_micros(7)), 7);
+        assert_eq!(micros(Duration::MAX), Micros::MAX / 4);
+    }
 }

@@ -126,6 +126,8 @@ mod tests {
         assert_eq!(tally([y, y, y, n, n]).0, y);
         assert_eq!(tally([n, n, n, y, y]).0, n);
         assert_eq!(tally([y, y, n, n, down]), (None, y));
+        assert_eq!(tally([y, n, n, down, down]), (None, y));
+        assert_eq!(tally([n, n, n, down, down]), (n, None));
         assert_eq!(tally([y, y, down, down, down]), (None, None));
         assert_eq!(tally([n, n, down, down, down]), (None, None));
     }

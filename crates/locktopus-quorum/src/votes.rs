@@ -329,4 +329,22 @@ mod tests {
         tally.put(1, Ok(AttemptOutcome::Granted { token: None }));
         assert_eq!(tally.verdict(), Verdict::Granted(None));
     }
+
+    #[test]
+    fn a_lock_may_be_free_when_as_many_leases_have_ended_as_votes_are_missing() {
+        let mut tally = Tally::new(5, true, None);
+        for (node, answer) in [granted(1), held(3), silent(), held(1), held(2)]
+            .into_iter()
+            .enumerate()
+        {
+            tally.put(node, answer);
+        }
+        let remaining = |seconds| Verdict::Held(Some(Duration::from_secs(seconds)));
+        assert_eq!(tally.verdict(), remaining(2), "two votes are missing");
+        let without_end = || Ok(AttemptOutcome::Held { remaining: None });
+        tally.put(3, without_end());
+        assert_eq!(tally.verdict(), remaining(3));
+        tally.put(4, without_end());
+        assert_eq!(tally.verdict(), Verdict::Held(None));
+    }
 }

@@ -256,6 +256,26 @@ async fn a_failed_round_leaves_nothing_on_any_node() {
     assert!(matches!(granted, AttemptOutcome::Granted { .. }));
 }
 
+/// Who drops a round has not taken the lock. What it took is given back, and not left until the lease is over.
+#[tokio::test(start_paused = true)]
+async fn a_round_that_is_dropped_gives_back_what_it_takes() {
+    let peers = peers(3, 12);
+    let quorum = trusted(&peers).build().unwrap();
+    for peer in &peers {
+        peer.far(Duration::from_millis(20));
+    }
+    let (target, owner) = (mutex("job"), OwnerId::generate());
+    let begun = Instant::now();
+    assert!(
+        cut(1, quorum.attempt(&attempt(&target, &owner)))
+            .await
+            .is_none()
+    );
+    until("it arrives", || holders(&peers) == 3).await;
+    settled(&peers, &quorum).await;
+    assert!(begun.elapsed() < SECOND, "{:?}", begun.elapsed());
+}
+
 /// A release that got no answer may still come. If the same owner tried again there, it would lose a vote unseen.
 #[tokio::test(start_paused = true)]
 async fn an_owner_never_counts_on_a_node_that_may_still_release_it() {

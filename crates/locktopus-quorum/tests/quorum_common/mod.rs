@@ -75,6 +75,12 @@ impl Peer {
         f(&mut self.state.lock().unwrap())
     }
 
+    /// The same one, which keeps what instances say about themselves.
+    pub(crate) fn keeping_instances(mut self) -> Self {
+        self.info = Arc::new(BackendInfo::clone(&self.info).with_instances());
+        self
+    }
+
     /// Calls fail from now on, also those under way.
     pub(crate) fn kill(&self) {
         self.with(|s| (s.up, s.generation) = (false, s.generation + 1));

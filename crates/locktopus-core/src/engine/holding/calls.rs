@@ -182,3 +182,232 @@ fn no_answer_of(backend: &DynBackend) -> BackendError {
     let message = "no answer before the deadline";
     BackendError::new(name, BackendErrorKind::Timeout, Executed::Maybe, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use async_trait::async_trait;
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::contract::counter::CounterAction;
+    use crate::contract::instance::InstanceId;
+    use crate::contract::kind::LockKind;
+    use crate::contract::name::LockName;
+    use crate::contract::owner::OwnerId;
+    use crate::engine::settings::Settings;
+    use crate::{BackendInfo, LockBackend};
+
+    const MS: Duration = Duration::from_millis(1);
+    const TIME: Duration = Duration::from_millis(100);
+
+    /// Answers every call after so long.
+    #[derive(Debug)]
+    struct Late {
+        info: BackendInfo,
+        after: Duration,
+    }
+
+    impl Late {
+        async fn refused<T>(&self) -> Result<T, BackendError> {
+            sleep(self.after).await;
+            let (kind, executed) = (BackendErrorKind::Refused, Executed::No);
+            Err(BackendError::new("late", kind, executed, "this is it"))
+        }
+    }
+
+    #[async_trait]
+    impl LockBackend for Late {
+        crate::trivial_backend!(check shard group listen diagnose);
+
+        fn info(&self) -> &BackendInfo {
+            &self.info
+        }
+
+        async fn attempt(&self, _: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
+            self.refused().await
+        }
+
+        async fn attempt_all(&self, _: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
+            self.refused().await
+        }
+
+        async fn release(&self, _: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
+            self.refused().await
+        }
+
+        /// Of the last one nothing.
+        async fn extend(
+            &self,
+            batch: &[ExtendRequest],
+            _: Instant,
+        ) -> Vec<Result<ExtendOutcome, BackendError>> {
+            let mut answers = vec![self.refused().await];
+            answers.extend(batch.iter().skip(2).map(|_| Ok(ExtendOutcome::Extended)));
+            answers
+        }
+
+        async fn inspect(&self, _: &LockTarget, _: Instant) -> Result<LockState, BackendError> {
+            self.refused().await
+        }
+
+        async fn counter(&self, _: &CounterRequest) -> Result<CounterOutcome, BackendError> {
+            self.refused().await
+        }
+
+        async fn evict(&self, _: &LockTarget, _: Instant) -> Result<Eviction, BackendError> {
+            self.refused().await
+        }
+
+        async fn scan(
+            &self,
+            _: &str,
+            _: Option<ScanCursor>,
+            _: Instant,
+        ) -> Result<LockPage, BackendError> {
+            self.refused().await
+        }
+
+        async fn announce(&self, _: &Announcement) -> Result<(), BackendError> {
+            self.refused().await
+        }
+
+        /// Knows one, whoever is asked about.
+        async fn instances(
+            &self,
+            _: &InstanceQuery,
+        ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+            sleep(self.after).await;
+            Ok(vec![Some(InstanceRecord::new("known"))])
+        }
+
+        async fn subscribe(&self, _: &LockTarget, _: Instant) -> Result<WakeStream, BackendError> {
+            self.refused().await
+        }
+
+        async fn close(&self) {}
+    }
+
+    fn services(after: Duration) -> Arc<Services> {
+        let info = BackendInfo::new("late", "late", false, TIME);
+        let backend = Arc::new(Late { info, after });
+        Services::start(
+            backend,
+            Settings::default(),
+            tokio::runtime::Handle::current(),
+        )
+    }
+
+    fn target() -> LockTarget {
+        LockTarget::new(LockName::new("n").unwrap(), LockKind::Reentrant)
+    }
+
+    fn extension() -> ExtendRequest {
+        ExtendRequest::new(target(), OwnerId::generate(), TIME)
+    }
+
+    /// What each call comes to, with its name.
+    async fn each(after: Duration) -> Vec<(&'static str, Result<(), BackendErrorKind>)> {
+        let services = services(after);
+        let (target, owner) = (target(), OwnerId::generate());
+        let deadline = || Instant::now() + TIME;
+        let attempt = || AcquireAttempt::new(target.clone(), owner.clone(), TIME, deadline());
+        let mut all = Vec::new();
+        macro_rules! note {
+            ($name:literal, $call:expr) => {
+                let begun = Instant::now();
+                let answer: Result<_, BackendError> = $call.await;
+                assert_eq!(begun.elapsed(), after.min(TIME + GRACE), $name);
+                all.push(($name, answer.map(drop).map_err(|error| error.kind())));
+            };
+        }
+        note!("attempt", services.attempt(&attempt()));
+        note!("attempt in turn", services.attempt_in_turn(&attempt()));
+        note!(
+            "attempt all",
+            services.attempt_all(&[attempt()], deadline())
+        );
+        let release = ReleaseRequest::new(target.clone(), owner.clone(), deadline());
+        note!("release", services.release(&release));
+        note!("extend", services.extend_one(extension(), deadline()));
+        note!("inspect", services.inspect(&target, deadline()));
+        let count = CounterRequest {
+            target: target.clone(),
+            operation: owner.clone(),
+            action: CounterAction::Read,
+            deadline: deadline(),
+        };
+        note!("counter", services.counter(&count));
+        note!("evict", services.evict(&target, deadline()));
+        note!("scan", services.scan("", None, deadline()));
+        note!("subscribe", services.subscribe(&target, deadline()));
+        let announcement = Announcement {
+            namespace: String::new(),
+            instance: InstanceId::from_bytes([1; 6]),
+            record: None,
+            keep: TIME,
+            deadline: deadline(),
+        };
+        note!("announce", announce(&services.backend, &announcement));
+        all
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_may_come_a_moment_after_the_deadline() {
+        for (name, answer) in each(TIME + GRACE - MS).await {
+            assert_eq!(answer, Err(BackendErrorKind::Refused), "{name}");
+        }
+        for (name, answer) in each(TIME + GRACE + MS).await {
+            assert_eq!(answer, Err(BackendErrorKind::Timeout), "{name}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn there_is_an_answer_for_each_that_was_asked_about() {
+        let (mine, yours) = (
+            InstanceId::from_bytes([1; 6]),
+            InstanceId::from_bytes([2; 6]),
+        );
+        for (after, known) in [(TIME + GRACE - MS, true), (TIME + GRACE + MS, false)] {
+            let query = InstanceQuery {
+                namespace: String::new(),
+                instances: vec![mine, yours],
+                deadline: Instant::now() + TIME,
+            };
+            let answer = services(after).instances(&query).await;
+            let expected = vec![Some(InstanceRecord::new("known")), None];
+            assert_eq!(answer.ok(), known.then_some(expected));
+        }
+        let batch = [extension(), extension()];
+        let extended = services(MS).extend(&batch, Instant::now() + TIME).await;
+        let kinds = extended
+            .into_iter()
+            .map(|answer| answer.unwrap_err().kind());
+        let expected = [BackendErrorKind::Refused, BackendErrorKind::Timeout];
+        assert_eq!(kinds.collect::<Vec<_>>(), expected);
+    }
+
+    /// In a crowd an attempt waits for others of its shard, and for a quarter of its time at most.
+    #[tokio::test(start_paused = true)]
+    async fn a_crowd_delays_and_refuses_nobody() {
+        let services = services(TIME / 2);
+        let target = target();
+        let limit = services.attempting.in_turn(services.backend.shard(&target));
+        let first = limit.await.unwrap();
+        // All places are taken but one, and then all.
+        let mut others = vec![first];
+        let turn = |time: Duration| {
+            let deadline = Instant::now() + time;
+            AcquireAttempt::new(target.clone(), OwnerId::generate(), TIME, deadline)
+        };
+        let begun = Instant::now();
+        while let Some(place) = services.turn_of(&turn(TIME)).await {
+            others.push(place);
+            assert_eq!(begun.elapsed(), Duration::ZERO);
+        }
+        assert_eq!((others.len(), begun.elapsed()), (64, TIME / 4));
+        others.pop();
+        assert!(services.turn_of(&turn(TIME)).await.is_some());
+    }
+}
