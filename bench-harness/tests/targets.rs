@@ -68,9 +68,10 @@ fn a_run_that_began_on_a_busy_machine_is_refused_for_the_page() {
 /// A run that failed leaves its report, and a page made of it would not say so.
 #[test]
 fn a_run_that_failed_is_refused_for_the_page() {
+    type Change = fn(&mut Report);
     let directory = directory("targets-failed");
     let at = directory.to_str().unwrap();
-    let changes: [(&str, fn(&mut Report)); 4] = [
+    let changes: [(&str, Change); 4] = [
         ("3 times \"timeout\"", |report| {
             let errors = &mut report.cells[0].rounds[0].errors;
             errors.insert("timeout".to_owned(), 3);

@@ -73,8 +73,10 @@ pub(crate) fn outcome(kept: &str) -> Result<Outcome, String> {
 }
 
 fn two_at_once(cell: &Cell) -> u64 {
-    let has_no_turns = WITHOUT_TURNS.contains(&&*cell.subject.scenario);
-    cell.overlaps.unwrap_or(u64::from(!has_no_turns))
+    cell.overlaps.unwrap_or_else(|| {
+        let has_no_turns = WITHOUT_TURNS.contains(&&*cell.subject.scenario);
+        u64::from(!has_no_turns)
+    })
 }
 
 /// Rounds that are missing: a cell may have fewer than its run, and then says so.
