@@ -39,6 +39,18 @@ pub(crate) struct Campaign<'a> {
     pub(crate) again: Again,
 }
 
+/// Errors that a mutant has by itself as well, if they are about its own text: a trait, mostly `Default`, or an operator that
+/// is not there for a type which is the same without what stands beside it.
+const ITS_OWN: [&str; 3] = ["E0277", "E0368", "E0369"];
+
+/// What came of putting mutants into one build.
+struct Together {
+    woven: Vec<Woven>,
+    programs: Vec<PathBuf>,
+    /// Those that do not compile, by whatever they stand beside.
+    unviable: BTreeSet<usize>,
+}
+
 /// A file, its mutants, and what came of them.
 struct File {
     name: String,
@@ -94,7 +106,16 @@ impl Campaign<'_> {
             return Ok(());
         }
         self.copy.refresh()?;
-        let (woven, programs) = self.weave_all(&files)?;
+        let Together {
+            woven,
+            programs,
+            unviable,
+        } = self.weave_all(&files)?;
+        for file in &mut files {
+            file.wanted.retain(|number| !unviable.contains(number));
+            let unviable = unviable.iter().map(|number| (*number, State::Unviable));
+            file.note(&unviable.collect::<Vec<_>>())?;
+        }
         let mut tests = Tests::keep(&programs, &self.aside, self.copy.package_folder())?;
         tests.baseline(self.at_once)?;
         let woven: Vec<Vec<usize>> = woven
@@ -134,9 +155,9 @@ impl Campaign<'_> {
     }
 
     /// Puts into the copy all mutants that can stand there together, and builds the tests.
-    fn weave_all(&self, files: &[File]) -> Result<(Vec<Woven>, Vec<PathBuf>), String> {
+    fn weave_all(&self, files: &[File]) -> Result<Together, String> {
         let root = format!("crates/{}/src/lib.rs", self.copy.package);
-        let mut out = BTreeSet::new();
+        let (mut out, mut unviable) = (BTreeSet::new(), BTreeSet::new());
         loop {
             let mut woven = Vec::new();
             for file in files {
@@ -160,12 +181,27 @@ impl Campaign<'_> {
                 errors @ Built::Errors(..) => errors,
             };
             let (errors, rendered) = match built {
-                Built::Programs(programs) => return Ok((woven, programs)),
+                Built::Programs(programs) => {
+                    return Ok(Together {
+                        woven,
+                        programs,
+                        unviable,
+                    });
+                }
                 Built::Errors(errors, rendered) => (errors, rendered),
             };
             let before = out.len();
-            for places in &errors {
-                out.extend(blamed(places, files, &woven));
+            for error in &errors {
+                let blamed = blamed(&error.places, files, &woven);
+                let own = error
+                    .places
+                    .iter()
+                    .take(1)
+                    .any(|place| !at(place, files, &woven).is_empty());
+                if own && ITS_OWN.contains(&error.code.as_str()) {
+                    unviable.extend(&blamed);
+                }
+                out.extend(blamed);
             }
             if out.len() == before {
                 return Err(format!("no mutant is to blame for this:\n{rendered}"));
@@ -210,20 +246,21 @@ impl Campaign<'_> {
     }
 }
 
+/// The mutants whose own text is there.
+fn at((name, line): &(String, usize), files: &[File], woven: &[Woven]) -> BTreeSet<usize> {
+    let Some(at) = files.iter().position(|file| file.name == *name) else {
+        return BTreeSet::new();
+    };
+    let lines = woven[at].lines.iter();
+    let here = lines.filter(|(_, (first, last))| (first..=last).contains(&line));
+    here.map(|(number, _)| *number).collect()
+}
+
 /// The mutants that one error is about: where it is, or whatever else it names, or those of the function it is in.
 fn blamed(places: &[(String, usize)], files: &[File], woven: &[Woven]) -> BTreeSet<usize> {
-    for (name, line) in places {
-        let Some(at) = files.iter().position(|file| file.name == *name) else {
-            continue;
-        };
-        let here = woven[at]
-            .lines
-            .iter()
-            .filter(|(_, (first, last))| (first..=last).contains(&line));
-        let here: BTreeSet<_> = here.map(|(number, _)| *number).collect();
-        if !here.is_empty() {
-            return here;
-        }
+    let here = places.iter().map(|place| at(place, files, woven));
+    if let Some(here) = here.into_iter().find(|here| !here.is_empty()) {
+        return here;
     }
     for (name, line) in places {
         let Some(at) = files.iter().position(|file| file.name == *name) else {

@@ -22,8 +22,16 @@ pub(crate) struct Copy<'a> {
 pub(crate) enum Built {
     /// These test programs.
     Programs(Vec<PathBuf>),
-    /// Errors: of each, the files and lines it is about.
-    Errors(Vec<Vec<(String, usize)>>, String),
+    /// Errors, and how they read.
+    Errors(Vec<Error>, String),
+}
+
+/// An error of the compiler.
+#[derive(Debug)]
+pub(crate) struct Error {
+    pub(crate) code: String,
+    /// The files and lines that it is about, the first one first.
+    pub(crate) places: Vec<(String, usize)>,
 }
 
 impl Copy<'_> {
@@ -163,8 +171,7 @@ fn programs(messages: &[Value]) -> Vec<PathBuf> {
     found.into_values().collect()
 }
 
-/// Of each error the places it is about, the first one first.
-fn errors(messages: &[Value]) -> Vec<Vec<(String, usize)>> {
+fn errors(messages: &[Value]) -> Vec<Error> {
     let errors = messages
         .iter()
         .map(|message| &message["message"])
@@ -177,7 +184,11 @@ fn errors(messages: &[Value]) -> Vec<Vec<(String, usize)>> {
                 let line = usize::try_from(span["line_start"].as_u64()?).ok()?;
                 Some((span["file_name"].as_str()?.to_owned(), line))
             };
-            spans.iter().filter_map(place).collect()
+            let code = error["code"]["code"].as_str().unwrap_or_default();
+            Error {
+                code: code.to_owned(),
+                places: spans.iter().filter_map(place).collect(),
+            }
         })
         .collect()
 }

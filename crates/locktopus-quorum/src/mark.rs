@@ -231,6 +231,16 @@ mod tests {
         }
     }
 
+    /// A lapse forgets that they overlapped, but not that they are under way.
+    #[test]
+    fn what_is_under_way_when_the_lease_lapses_may_hold_the_node() {
+        let mut mark = Mark::default();
+        let (first, _second) = (mark.begin().unwrap(), mark.begin().unwrap());
+        mark.forgotten();
+        mark.answered(first, Some(&held()), soon());
+        assert!(mark.may_hold && !mark.is_clean());
+    }
+
     #[test]
     fn what_was_never_sent_cannot_arrive() {
         let mut mark = Mark::default();

@@ -347,4 +347,23 @@ mod tests {
         tally.put(4, without_end());
         assert_eq!(tally.verdict(), Verdict::Held(None));
     }
+
+    #[test]
+    fn a_node_that_does_not_have_the_written_token_yet_is_told() {
+        let mut tally = Tally::new(3, true, None);
+        tally.put(0, granted(5));
+        tally.put(1, granted(6));
+        assert_eq!(tally.verdict(), Verdict::WriteBack(token(6), vec![0]));
+        let told = |tally: &Tally| tally.told().collect::<Vec<_>>();
+        let unconfirmed = "granted, but did not confirm the fencing token";
+        assert_eq!(told(&tally), [unconfirmed, "granted", "no answer yet"]);
+        tally.put(0, granted(6));
+        assert_eq!(told(&tally), ["granted", "granted", "no answer yet"]);
+        tally.put(0, granted(7));
+        tally.put(2, held(2));
+        assert_eq!(
+            told(&tally),
+            ["granted", "granted", "held by somebody else for 2s"]
+        );
+    }
 }

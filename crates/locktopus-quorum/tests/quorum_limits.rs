@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use locktopus_core::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, ExtendOutcome,
-    ExtendRequest, Finding, InstanceId, InstanceQuery, InstanceRecord, LockBackend, LockKind,
-    LockName, LockTarget, MutexProfile, NodeIdentity, NodeProbe, OwnerId, ReleaseOutcome,
+    ExtendRequest, FencingToken, Finding, InstanceId, InstanceQuery, InstanceRecord, LockBackend,
+    LockKind, LockName, LockTarget, MutexProfile, NodeIdentity, NodeProbe, OwnerId, ReleaseOutcome,
     ReleaseRequest, Severity, ValidityMargin,
 };
 use locktopus_quorum::{QuorumBackend, QuorumBuilder};
@@ -362,6 +362,70 @@ impl LockBackend for FailsToExtend {
 
     locktopus_core::forward_backend!(peer: info check shard group attempt attempt_all release inspect counter
         evict scan announce instances listen subscribe diagnose close);
+}
+
+/// Notes what its attempts ask for beside the lock.
+#[derive(Debug)]
+struct Notes {
+    peer: Peer,
+    asked: Arc<Mutex<Vec<(Option<Duration>, bool)>>>,
+}
+
+#[async_trait::async_trait]
+impl LockBackend for Notes {
+    async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
+        let asked = (attempt.place, attempt.recall);
+        self.asked.lock().unwrap().push(asked);
+        self.peer.attempt(attempt).await
+    }
+
+    locktopus_core::forward_backend!(peer: info check shard group attempt_all release extend inspect counter
+        evict scan announce instances listen subscribe diagnose close);
+}
+
+/// There is no order between nodes: nobody stands in a queue of one of them, or has a lease called back there.
+#[tokio::test(start_paused = true)]
+async fn nobody_queues_at_a_node() {
+    let peers = peers(3, 70);
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let nodes = ["a", "b", "c"].into_iter().zip(&peers);
+    let builder = nodes.fold(QuorumBackend::builder(), |builder, (label, peer)| {
+        let (peer, asked) = (peer.clone(), Arc::clone(&asked));
+        builder.node(label, Arc::new(Notes { peer, asked }))
+    });
+    let attempt = AcquireAttempt {
+        place: Some(SECOND),
+        recall: true,
+        ..attempt(&mutex("job"), &OwnerId::generate())
+    };
+    let _ = builder.build().unwrap().attempt(&attempt).await.unwrap();
+    let asked = asked.lock().unwrap().clone();
+    assert!(
+        asked.len() >= 3 && asked.iter().all(|asked| *asked == (None, false)),
+        "{asked:?}"
+    );
+}
+
+/// A node that lost everything is told the token that the lock has, or the next holder's could be a smaller one.
+#[tokio::test(start_paused = true)]
+async fn what_is_put_back_has_the_token_that_was_given_out() {
+    let peers = peers(3, 71);
+    let quorum = trusted(&peers).build().unwrap();
+    let (target, owner) = (mutex("job"), OwnerId::generate());
+    let far_ahead = FencingToken::new(1 << 60);
+    let attempt = AcquireAttempt {
+        floor: far_ahead,
+        ..attempt(&target, &owner)
+    };
+    let outcome = quorum.attempt(&attempt).await.unwrap();
+    assert!(matches!(outcome, AttemptOutcome::Granted { token } if token >= far_ahead));
+    until("stragglers", || quorum.background_tasks() == 0).await;
+    peers[2].store.clear();
+    let extend = ExtendRequest::new(target.clone(), owner, LEASE);
+    let _ = quorum.extend(&[extend], soon()).await;
+    until("put back", || holders(&peers) == 3).await;
+    let state = peers[2].store.inspect(&target, soon()).await.unwrap();
+    assert!(state.last_token >= far_ahead, "{:?}", state.last_token);
 }
 
 /// A release counts if a majority says that it gave it back, or does not deny it; what each said is told if not.
