@@ -106,14 +106,14 @@ impl Plan {
             plan.faults = faults(rng, &plan);
         }
         if shards > 1 {
-            plan.spread_over_shards();
+            plan.spread_over_shards(focus.is_none());
         }
         plan
     }
 
-    /// In a cluster every shard may have replicas, and lose its primary. By numbers of their own, so that what else is drawn
-    /// is what it was before there was this.
-    fn spread_over_shards(&mut self) {
+    /// In a cluster every shard may have replicas, and lose its primary; and other libraries are there too. By numbers of their
+    /// own, so that what else is drawn is what it was before there was this.
+    fn spread_over_shards(&mut self, with_others: bool) {
         let rng = &mut Rng::new(self.seed ^ 0x54a2d5);
         self.replicas
             .iter_mut()
@@ -121,6 +121,10 @@ impl Plan {
             .for_each(|replicas| *replicas = few(rng));
         let shards = 0..self.replicas.len();
         let shards: Vec<_> = shards.filter(|shard| self.replicas[*shard] > 0).collect();
+        // As often as where there is no cluster. Mutants of scripts are noticed by what our own processes do.
+        if with_others && self.safety == SafetyMode::Plain && rng.permille(300) {
+            self.processes[0].neighbour = true;
+        }
         if self.steady || shards.is_empty() {
             return;
         }

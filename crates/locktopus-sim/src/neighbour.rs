@@ -165,6 +165,9 @@ impl Neighbour {
         if clock::now() >= until {
             return None;
         }
+        if self.plan.shards() > 1 {
+            self.log.count("held: another library, in a cluster");
+        }
         self.log.count(match kind {
             Kind::RedisPy => "held: redis-py",
             Kind::Fair => "held: Redisson, fair",

@@ -181,6 +181,30 @@ fn waiters_of_redisson_that_are_not_woken_are_noticed() {
     assert_eq!(found, ["what is free is taken"]);
 }
 
+/// Redisson publishes and listens by slot in a cluster, and goes where it is sent.
+#[test]
+fn neighbours_are_in_clusters_too() {
+    let mut plan = waits_beside();
+    plan.replicas = vec![0; 3];
+    for seed in 0..7 {
+        plan.seed = seed;
+        let shipped = run(&plan, None, false);
+        assert_eq!(shipped.violations, Vec::new());
+        assert_eq!(shipped.counts.get("woken: Redisson"), Some(&1));
+        let found = rules(&plan, Some(Flaw::ShardsAreSilent));
+        assert_eq!(found, ["what is free is taken"]);
+    }
+    // Between the holder and the one who waits.
+    plan.steady = false;
+    plan.processes[1].tasks[0][0].pause = 150;
+    plan.faults = vec![(50, Fault::MoveSlot(0, 20))];
+    let moved = run(&plan, None, false);
+    assert_eq!(moved.violations, Vec::new());
+    assert!(moved.counts.contains_key("MOVED"), "{:?}", moved.counts);
+    let found = rules(&plan, Some(Flaw::LeavesKeysBehind));
+    assert!(found.contains(&"one holder at a time"), "{found:?}");
+}
+
 #[test]
 fn keys_that_do_not_move_with_their_slot_are_noticed() {
     noticed(Flaw::LeavesKeysBehind, "one holder at a time", 116);

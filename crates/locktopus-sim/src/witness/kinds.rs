@@ -124,11 +124,13 @@ pub(super) fn picture(script: &str, keys: &[Vec<u8>], server: &Server) -> Vec<(S
 
 /// Whether the answer is one for somebody who has no business with the name.
 pub(super) fn is_turned_away(script: &str, reply: &Reply) -> bool {
-    if script.ends_with("_release") {
-        return reply.items().first().and_then(Reply::as_int) == Some(0);
+    // Who finds no memory, or no primary, is told that whatever it asked for.
+    if let Reply::Error(line) = reply {
+        let told = ["WRONGKIND ", "OOM ", "NOREPLICAS ", "READONLY "];
+        return told.iter().any(|code| line.starts_with(code));
     }
-    // A request that comes too late, or finds no memory, is told that.
-    let late = reply.items().first().and_then(Reply::as_int) == Some(2);
-    let told = ["WRONGKIND ", "OOM ", "NOREPLICAS ", "READONLY "];
-    late || matches!(reply, Reply::Error(line) if told.iter().any(|code| line.starts_with(code)))
+    let code = reply.items().first().and_then(Reply::as_int);
+    // So is a request that comes too late.
+    let turned_away = if script.ends_with("_release") { 0 } else { 2 };
+    code == Some(turned_away)
 }
