@@ -32,8 +32,12 @@ struct Entry {
 impl TestBackend {
     pub(crate) fn new() -> Self {
         let info = BackendInfo::new("test", "test", false, Duration::from_millis(100));
+        Self::with(info.with_queues())
+    }
+
+    pub(crate) fn with(info: BackendInfo) -> Self {
         Self {
-            info: Arc::new(info.with_queues()),
+            info: Arc::new(info),
             locks: Arc::default(),
         }
     }

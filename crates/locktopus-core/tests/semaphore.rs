@@ -10,7 +10,7 @@ use locktopus_core::{
     Executed, LockError, Locktopus, MAX_PERMITS, MAX_TOTAL, Owner, Phase, Semaphore,
 };
 use locktopus_memory::MemoryBackend;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -218,6 +218,33 @@ async fn counting_says_whether_it_may_have_run() {
     assert_eq!(
         outcome(Fate::LoseReply).await,
         (Phase::Count, Executed::Maybe)
+    );
+}
+
+/// A backend that is away is asked again for as long as that is put up with, and not once more.
+#[tokio::test(start_paused = true)]
+async fn counting_ends_when_the_outage_is_not_put_up_with_any_more() {
+    let script = Scripted::new();
+    let locks = script.builder().tolerate_outage(SECOND).build().unwrap();
+    script.always("counter", Fate::Refuse);
+    let begun = Instant::now();
+    let error = locks.semaphore("a").available().await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            LockError::Backend {
+                phase: Phase::Inspect,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+    let took = begun.elapsed();
+    assert!(took < SECOND && took > SECOND / 2, "{took:?}");
+    // After 10, 20, 40, 80, 160 and 320 ms; after 500 more its time would be over.
+    assert_eq!(
+        (took, script.calls("counter").len()),
+        (SECOND * 630 / 1000, 7)
     );
 }
 

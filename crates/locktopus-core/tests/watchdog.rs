@@ -10,6 +10,7 @@ use common::{Fate, Scripted, until};
 use locktopus_core::{LockGuard, LostCause};
 use tokio::time::{Instant, sleep, timeout};
 
+const SECOND: Duration = Duration::from_secs(1);
 const LEASE: Duration = Duration::from_secs(3);
 
 async fn hold(script: &Scripted, name: &str) -> (LockGuard, locktopus_core::Locktopus) {
@@ -333,4 +334,44 @@ async fn leases_that_come_and_go_leave_the_others_watched() {
     kept.ensure_valid().unwrap();
     assert_eq!(locks.held(), 1);
     kept.release().await.unwrap();
+}
+
+/// Of a lock that was lost the guard still stands for what is to be given back, unless it was held too long.
+#[tokio::test(start_paused = true)]
+async fn only_what_is_held_too_long_is_given_back_before_its_guard_is() {
+    let script = Scripted::new();
+    let locks = script.locks();
+    let expired = locks.lock("expired").fixed_lease(SECOND).acquire().await;
+    let too_long = locks.lock("too-long").max_hold(SECOND).acquire().await;
+    let (expired, too_long) = (expired.unwrap(), too_long.unwrap());
+    sleep(5 * SECOND).await;
+    assert_eq!(expired.lost().await, LostCause::Expired);
+    assert_eq!(too_long.lost().await, LostCause::MaxHold);
+    let released = |name: &str| {
+        let calls = script.calls("release");
+        let of_it = |call: &&common::Call| call.names.iter().any(|known| known == name);
+        calls.iter().filter(of_it).count()
+    };
+    assert_eq!((released("expired"), released("too-long")), (0, 1));
+    drop((expired, too_long));
+    sleep(SECOND).await;
+    assert_eq!((released("expired"), released("too-long")), (1, 1));
+}
+
+/// An extension is a renewal: the next one is due after a third of the lease from then on.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_was_extended_is_renewed_a_third_of_it_later() {
+    let script = Scripted::new();
+    let lease = 30 * SECOND;
+    let locks = script.locks();
+    let request = locks.lock("a").renewed_lease(lease);
+    let guard = request.acquire().await.unwrap();
+    sleep(9 * SECOND).await;
+    guard.extend(lease).await.unwrap();
+    let extended = script.calls("extend").len();
+    sleep(9 * SECOND).await;
+    assert_eq!(script.calls("extend").len(), extended, "not due yet");
+    sleep(2 * SECOND).await;
+    assert_eq!(script.calls("extend").len(), extended + 1);
+    guard.ensure_valid().unwrap();
 }

@@ -364,14 +364,14 @@ impl LockBackend for FailsToExtend {
         evict scan announce instances listen subscribe diagnose close);
 }
 
-/// The place in the queue and the recall of each attempt.
-type Asked = Arc<Mutex<Vec<(Option<Duration>, bool)>>>;
+/// A place in a queue, and whether a lease is to be called back.
+type Asked = (Option<Duration>, bool);
 
 /// Notes what its attempts ask for beside the lock.
 #[derive(Debug)]
 struct Notes {
     peer: Peer,
-    asked: Asked,
+    asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 #[async_trait::async_trait]

@@ -362,3 +362,92 @@ impl<R: Role + ?Sized> fmt::Debug for State<R> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::kind::{LockKind, LockTarget};
+    use crate::contract::name::LockName;
+    use crate::contract::owner::OwnerId;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A lease of three seconds that may be held for two.
+    fn lease() -> Arc<LeaseState> {
+        let now = clock::now();
+        LeaseState::of(Grant {
+            target: LockTarget::new(LockName::new("n").unwrap(), LockKind::Reentrant),
+            owner: OwnerId::generate(),
+            token: FencingToken::new(7),
+            permits: 1,
+            turns: 1,
+            lease: 3 * SECOND,
+            renewed: false,
+            hold_until: Some(now + 2 * SECOND),
+            granted_at: now,
+            valid_until: now + 3 * SECOND,
+            late_attempt: false,
+            safety: SafetyMode::Quorum,
+            retention: None,
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_says_what_was_granted() {
+        let (lease, now) = (lease(), clock::now());
+        assert_eq!(lease.safety(), SafetyMode::Quorum);
+        assert_eq!(lease.hold_until(), Some(now + 2 * SECOND));
+        assert_eq!(lease.valid_until(), now + 2 * SECOND);
+        assert_eq!(lease.counts_from(), now);
+        let shown = format!("{lease:?}");
+        for part in [
+            "Lease",
+            "token: Some",
+            "safety: quorum",
+            "holds: 1",
+            "lost: None",
+        ] {
+            assert!(shown.contains(part), "{shown}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_caller_gives_a_lease_back() {
+        let lease = lease();
+        assert!(lease.is_active() && !lease.is_releasing());
+        assert!(lease.begin_release() && !lease.begin_release());
+        assert!(lease.is_releasing() && !lease.is_active());
+    }
+
+    /// Only what is over because of its maximum hold time, and until somebody gives it back.
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_is_held_too_long_until_somebody_gives_it_back() {
+        let (expired, too_long) = (lease(), lease());
+        assert!(!too_long.is_held_too_long());
+        expired.end(LostCause::Expired);
+        assert!(!expired.is_held_too_long());
+        let end = too_long.valid_until();
+        assert!(
+            too_long
+                .judge(end.before(Duration::from_nanos(1)), None)
+                .is_none()
+        );
+        assert!(too_long.judge(end, None).is_some());
+        assert!(too_long.is_held_too_long());
+        assert!(too_long.begin_release() && !too_long.is_held_too_long());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lock_lingers_until_its_least_time_is_over() {
+        let lease = lease();
+        lease.hold_at_least(Duration::ZERO);
+        assert!(lease.linger_until().is_none() && !lease.lingers());
+        lease.hold_at_least(SECOND);
+        lease.hold_at_least(SECOND / 2);
+        assert_eq!(lease.linger_until(), Some(clock::now() + SECOND));
+        tokio::time::advance(SECOND - Duration::from_nanos(1)).await;
+        assert!(lease.lingers());
+        tokio::time::advance(Duration::from_nanos(1)).await;
+        assert!(!lease.lingers());
+    }
+}

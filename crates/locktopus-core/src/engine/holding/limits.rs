@@ -71,3 +71,26 @@ impl Drop for Place<'_> {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_without_a_call_are_forgotten_when_there_are_many() {
+        let limits = ShardLimits::default();
+        let used = limits.of_shard(0);
+        for shard in 1..1024 {
+            drop(limits.of_shard(shard));
+        }
+        assert_eq!(lock(&limits.shards).len(), 1024);
+        assert!(Arc::ptr_eq(&used, &limits.of_shard(0)));
+        drop(limits.of_shard(1024));
+        assert_eq!(
+            lock(&limits.shards).len(),
+            2,
+            "the one in use, and the new one"
+        );
+        assert!(Arc::ptr_eq(&used, &limits.of_shard(0)));
+    }
+}

@@ -122,3 +122,24 @@ impl Drop for Services {
         self.closed.cancel();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::BackendInfo;
+    use crate::test_backend::TestBackend;
+
+    fn first_answer(call_timeout: Duration) -> Duration {
+        let info = BackendInfo::new("test", "test", false, call_timeout);
+        let backend = Arc::new(TestBackend::with(info));
+        Services::start(backend, Settings::default(), Handle::current()).first_answer()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_first_answer_has_a_quarter_of_the_time_of_a_call_within_limits() {
+        let ms = Duration::from_millis;
+        for (call_timeout, expected) in [(100, 50), (400, 100), (1_000, 250), (60_000, 250)] {
+            assert_eq!(first_answer(ms(call_timeout)), ms(expected));
+        }
+    }
+}
