@@ -15,6 +15,19 @@ const TESTBED: &str = "crates/locktopus-testbed/src";
 /// What all parts of the harness need: other libraries' locks, and what the machine does.
 const SHARED: &str = "bench-harness/src/shared";
 
+/// What mutants of the scripts are about, a sample as well as all.
+const SCRIPT_MUTANTS: &[&str] = &[
+    LUA,
+    // They put scripts together from their parts.
+    "crates/locktopus-protocol/src/scripts",
+    "crates/locktopus-protocol/src/scripts.rs",
+    MODEL,
+    MODEL_TESTS,
+    CONFORMANCE,
+    MUTANTS,
+    "scripts/mutants",
+];
+
 /// All of them, in the order of the table.
 pub(crate) static LEVELS: &[Level] = &[
     Level {
@@ -164,34 +177,14 @@ pub(crate) static LEVELS: &[Level] = &[
         name: "mutants-sample",
         generates: "small changes of the scripts, a part of them that looks random and is always the same",
         cases: "mutants",
-        about: &[
-            LUA,
-            // They put scripts together from their parts.
-            "crates/locktopus-protocol/src/scripts",
-            "crates/locktopus-protocol/src/scripts.rs",
-            MODEL,
-            MODEL_TESTS,
-            CONFORMANCE,
-            MUTANTS,
-            "scripts/mutants",
-        ],
+        about: SCRIPT_MUTANTS,
         how: How::Mutants(&["--fresh", "--sample", "300"]),
     },
     Level {
         name: "mutants",
         generates: "every small change of the scripts",
         cases: "mutants",
-        about: &[
-            LUA,
-            // They put scripts together from their parts.
-            "crates/locktopus-protocol/src/scripts",
-            "crates/locktopus-protocol/src/scripts.rs",
-            MODEL,
-            MODEL_TESTS,
-            CONFORMANCE,
-            MUTANTS,
-            "scripts/mutants",
-        ],
+        about: SCRIPT_MUTANTS,
         how: How::Mutants(&["--fresh"]),
     },
     Level {
