@@ -8,13 +8,41 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::Instant;
 
+use crate::clock;
+use crate::engine::holding::grant::Grant;
 use crate::lock;
 use crate::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CounterOutcome,
     CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest, FencingToken,
-    GroupOutcome, LockBackend, LockPage, LockState, LockTarget, Mode, NameError, OwnerId,
-    ReleaseOutcome, ReleaseRequest, ScanCursor, WaiterState, WakeStream,
+    GroupOutcome, LockBackend, LockKind, LockName, LockPage, LockState, LockTarget, Mode,
+    NameError, OwnerId, ReleaseOutcome, ReleaseRequest, SafetyMode, ScanCursor, WaiterState,
+    WakeStream,
 };
+
+/// What is granted now for so long, and renewed.
+pub(crate) fn grant(lease: Duration) -> Grant {
+    let now = clock::now();
+    Grant {
+        target: LockTarget::new(LockName::new("n").unwrap(), LockKind::Reentrant),
+        owner: OwnerId::generate(),
+        token: FencingToken::new(1),
+        permits: 1,
+        turns: 1,
+        lease,
+        renewed: true,
+        hold_until: None,
+        granted_at: now,
+        valid_until: now + lease,
+        late_attempt: false,
+        safety: SafetyMode::default(),
+        retention: None,
+    }
+}
+
+/// What a call fails with that a server did not carry out because it is away.
+pub(crate) fn away() -> BackendError {
+    BackendError::new("test", BackendErrorKind::Unavailable, Executed::No, "away")
+}
 
 #[derive(Debug, Clone)]
 pub(crate) struct TestBackend {
@@ -134,8 +162,9 @@ impl LockBackend for TestBackend {
         })
     }
 
+    /// It has no numbers, and says so as one that may have them later.
     async fn counter(&self, _request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
-        self.refused()
+        Err(away())
     }
 
     async fn evict(

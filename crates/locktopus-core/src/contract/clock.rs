@@ -181,4 +181,10 @@ mod tests {
         }
         assert_eq!(now.since(longest), Duration::ZERO);
     }
+
+    #[test]
+    fn the_longest_time_is_a_century() {
+        let day = Duration::from_secs(86_400);
+        assert_eq!(LONGEST, day * 36_500);
+    }
 }

@@ -82,3 +82,47 @@ fn perhaps_executed(error: BackendError) -> BackendError {
     let message = error.message().to_owned();
     BackendError::new(error.backend(), error.kind(), Executed::Maybe, message).with_source(error)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::runtime::Handle;
+
+    use super::*;
+    use crate::engine::settings::Settings;
+    use crate::test_backend::TestBackend;
+    use crate::{LockKind, LockName};
+
+    /// Counts where no number can be reached: after how long that was given up, and at what.
+    async fn given_up(action: CounterAction) -> (Duration, Phase) {
+        let settings = Settings {
+            tolerate_outage: Duration::from_secs(1),
+            ..Settings::default()
+        };
+        let services = Services::start(Arc::new(TestBackend::new()), settings, Handle::current());
+        let target = LockTarget::new(LockName::new("n").unwrap(), LockKind::Latch);
+        let begun = Instant::now();
+        let error = services.count(target, action).await.unwrap_err();
+        let LockError::Backend { phase, .. } = error else {
+            panic!("{error:?}");
+        };
+        (begun.elapsed(), phase)
+    }
+
+    /// It is asked after 10, 30, 70, 150, 310 and 630 milliseconds. The next time would be after 1,130.
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_a_try_that_would_come_too_late() {
+        for action in [CounterAction::Read, CounterAction::CountDown] {
+            assert_eq!(given_up(action).await.0, Duration::from_millis(630));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reading_a_number_is_told_from_changing_it() {
+        let read = given_up(CounterAction::Read).await;
+        assert!(matches!(read.1, Phase::Inspect), "{read:?}");
+        let changed = given_up(CounterAction::CountDown).await;
+        assert!(matches!(changed.1, Phase::Count), "{changed:?}");
+    }
+}

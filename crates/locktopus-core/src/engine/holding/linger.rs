@@ -41,3 +41,27 @@ pub(super) fn left(kind: &LockKind, until: Option<BootInstant>, ids: &OwnerIds) 
         time,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::holding::lease::LeaseState;
+    use crate::test_backend::grant;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_held_at_least_so_long_stays_held_so_long_and_not_longer() {
+        let lease = LeaseState::of(grant(SECOND * 30));
+        assert!(!lease.lingers());
+        lease.hold_at_least(SECOND);
+        let end = clock::now() + SECOND;
+        lease.hold_at_least(SECOND / 2);
+        assert_eq!(lease.linger_until(), Some(end), "the longest counts");
+        let instant = Duration::from_nanos(1);
+        tokio::time::advance(SECOND - instant).await;
+        assert!(lease.lingers());
+        tokio::time::advance(instant).await;
+        assert!(!lease.lingers());
+    }
+}

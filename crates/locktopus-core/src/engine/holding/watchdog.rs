@@ -346,8 +346,11 @@ mod tests {
 
     use futures_util::FutureExt as _;
 
+    use tokio::runtime::Handle;
+
     use super::*;
-    use crate::test_backend::TestBackend;
+    use crate::engine::settings::Settings;
+    use crate::test_backend::{TestBackend, away, grant};
     use crate::{CohortSettings, LockError, LockGuard, Locktopus};
 
     const LIMIT: Duration = Duration::from_secs(1);
@@ -411,5 +414,93 @@ mod tests {
         let next = next.await.unwrap();
         state.expire();
         is_held_for_good(next).await;
+    }
+
+    /// A watchdog that watches leases of these lengths, all granted now, and the renewal of all of them.
+    fn watching(leases: &[Duration]) -> (Watchdog, Vec<Watched>) {
+        let watchdog = Watchdog::default();
+        let watch = |lease: &Duration| {
+            let lease = LeaseState::of(grant(*lease));
+            let Ticket(slot) = watchdog.watch(&lease).unwrap();
+            Watched { slot, lease }
+        };
+        let batch = leases.iter().map(watch).collect();
+        (watchdog, batch)
+    }
+
+    /// After how long the lease is to be renewed next.
+    fn renewed_in(watchdog: &Watchdog, watched: &Watched) -> Duration {
+        let mut leases = lock(&watchdog.watched);
+        let entry = leases.get(watched.slot, &watched.lease).unwrap();
+        entry.renew_at.unwrap().since(clock::now())
+    }
+
+    impl Watchdog {
+        /// All of a batch are answered like this.
+        fn answered(&self, batch: &[Watched], answer: fn() -> Result<ExtendOutcome, BackendError>) {
+            let answers = batch.iter().map(|_| answer()).collect();
+            let until = clock::now() + LIMIT * 24;
+            let lost = self.renewed(batch, answers, until, &mut Extensions::default());
+            assert!(lost.is_empty());
+        }
+    }
+
+    /// Those whose hold may not last much longer ask for the same lease, whatever they have.
+    #[tokio::test(start_paused = true)]
+    async fn each_lease_of_a_batch_is_renewed_after_a_third_of_its_own() {
+        let leases = [24, 12, 12, 24, 6].map(|seconds| LIMIT * seconds);
+        let (watchdog, batch) = watching(&leases);
+        tokio::time::advance(LIMIT).await;
+        watchdog.answered(&batch, || Ok(ExtendOutcome::Extended));
+        let renewed: Vec<_> = batch.iter().map(|w| renewed_in(&watchdog, w)).collect();
+        assert_eq!(renewed, leases.map(|lease| lease / 3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_renewal_that_fails_is_tried_again_less_and_less_often() {
+        let (watchdog, batch) = watching(&[LIMIT * 24, Duration::from_millis(800)]);
+        let fail = || {
+            watchdog.answered(&batch, || Err(away()));
+            [0, 1].map(|at| renewed_in(&watchdog, &batch[at]).as_millis())
+        };
+        // Not less often than eight times in a lease.
+        let pauses = [[20, 20], [40, 40], [80, 80], [160, 100], [320, 100]];
+        for pauses in pauses.iter().chain(&pauses[4..]) {
+            assert_eq!(fail(), *pauses);
+        }
+        // After one that did not fail it begins anew.
+        watchdog.answered(&batch, || Ok(ExtendOutcome::Extended));
+        assert_eq!(fail(), pauses[0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_is_extended_by_its_holder_is_renewed_after_a_third_of_that() {
+        let (watchdog, batch) = watching(&[LIMIT * 24]);
+        let Watched { slot, lease } = &batch[0];
+        lease.extended(LIMIT * 12, clock::now() + LIMIT * 12);
+        assert_eq!(renewed_in(&watchdog, &batch[0]), LIMIT * 8);
+        watchdog.extended(Ticket(*slot), lease);
+        assert_eq!(renewed_in(&watchdog, &batch[0]), LIMIT * 4);
+    }
+
+    /// Whoever has a lease that is lost for another reason gives it back when it comes to know.
+    #[tokio::test(start_paused = true)]
+    async fn only_what_was_held_too_long_is_given_back_for_its_holder() {
+        let backend = Arc::new(TestBackend::new());
+        let services = Services::start(backend, Settings::default(), Handle::current());
+        let watchdog = &services.watchdog;
+        let (lost, mut too_long) = (grant(LIMIT), grant(LIMIT * 2));
+        too_long.hold_until = Some(clock::now() + LIMIT);
+        let leases = [lost, too_long].map(LeaseState::of);
+        for lease in &leases {
+            assert!(watchdog.watch(lease).is_some());
+        }
+        // The watchdog does not run meanwhile.
+        clock::sleep_machine(LIMIT);
+        let due = lock(&watchdog.watched).look();
+        assert_eq!(due.over.len(), 2);
+        assert!(watchdog.attend(due, &Arc::downgrade(&services)));
+        let releasing = leases.each_ref().map(|lease| lease.is_releasing());
+        assert_eq!(releasing, [false, true]);
     }
 }

@@ -169,4 +169,30 @@ mod tests {
         assert_eq!(index.pop(origin + Duration::from_secs(3_600)), None);
         assert!(index.first() == Some(far) && far < Moment::NEVER && far > Moment::FIRST);
     }
+
+    /// What was popped meanwhile is not there any more, and what is behind its place stays.
+    #[test]
+    fn a_spot_whose_entry_is_gone_removes_nothing() {
+        let origin = clock::now();
+        let mut index = TimerIndex::new(origin);
+        let at = index.moment(origin);
+        let (first, second) = (index.insert(at, 1), index.insert(at, 2));
+        assert_eq!(index.pop(origin), Some(2));
+        assert_eq!(index.remove(second), None);
+        assert_eq!(index.first(), Some(at));
+        assert_eq!(index.remove(first), None);
+        assert_eq!(index.first(), None);
+        assert_eq!(index.remove(first), None);
+    }
+
+    #[test]
+    fn what_is_cleared_is_gone() {
+        let origin = clock::now();
+        let mut index = TimerIndex::new(origin);
+        index.insert(Moment::FIRST, 1);
+        index.insert(index.moment(origin + Duration::from_secs(1)), 2);
+        index.clear();
+        assert_eq!(index.first(), None);
+        assert_eq!(index.pop(origin + Duration::from_secs(2)), None);
+    }
 }

@@ -32,3 +32,59 @@ pub(super) fn renewal_lease(lease: &LeaseState, now: BootInstant, services: &Ser
     let needed = Duration::from_millis(u64::try_from(needed.as_millis() + 1).unwrap_or(u64::MAX));
     usual.min(needed)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::runtime::Handle;
+
+    use super::*;
+    use crate::contract::clock;
+    use crate::engine::settings::Settings;
+    use crate::test_backend::{TestBackend, grant};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A lease of 30 seconds is renewed after ten, and its grid has a line every 312.5 milliseconds.
+    #[tokio::test(start_paused = true)]
+    async fn a_renewal_is_due_after_a_third_of_the_lease_rounded_down_to_the_grid() {
+        let origin = clock::now();
+        let micros = |micros| origin + Duration::from_micros(micros);
+        for (now, at) in [
+            (0, 10_000_000),
+            (312_499, 10_000_000),
+            (312_500, 10_312_500),
+            (700_000, 10_625_000),
+        ] {
+            assert_eq!(renewal(origin, micros(now), SECOND * 30), micros(at));
+        }
+        // No grid is finer than what timers know.
+        for (now, at) in [(0, 10_000), (400, 10_000), (1_999, 11_000)] {
+            let lease = Duration::from_millis(30);
+            assert_eq!(renewal(origin, micros(now), lease), micros(at));
+        }
+    }
+
+    /// The rest of the maximum hold time, the margin of the usual lease, 307 milliseconds, and one more.
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_is_asked_for_that_is_not_longer_than_its_hold_may_be() {
+        let backend = Arc::new(TestBackend::new());
+        let services = Services::start(backend, Settings::default(), Handle::current());
+        let (now, usual) = (clock::now(), SECOND * 30);
+        let ms = Duration::from_millis;
+        for (left, asked) in [
+            (None, usual),
+            (Some(ms(100_000)), usual),
+            (Some(ms(29_692)), usual),
+            (Some(ms(29_691)), ms(29_999)),
+            (Some(ms(2_000)), ms(2_308)),
+            (Some(Duration::ZERO), ms(308)),
+        ] {
+            let mut grant = grant(usual);
+            grant.hold_until = left.map(|left| now + left);
+            let lease = LeaseState::of(grant);
+            assert_eq!(renewal_lease(&lease, now, &services), asked, "{left:?}");
+        }
+    }
+}

@@ -241,3 +241,227 @@ impl WatchedLeases {
         self.leases.drain().map(|entry| entry.lease).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{Instant, advance};
+
+    use super::*;
+    use crate::engine::holding::services::Services;
+    use crate::test_backend::grant;
+
+    const MS: Duration = Duration::from_millis(1);
+    const SECOND: Duration = Duration::from_secs(1);
+    /// It is renewed after eight seconds, on a grid of a quarter of a second.
+    const LEASE: Duration = Duration::from_secs(24);
+
+    fn watched() -> WatchedLeases {
+        WatchedLeases::new(clock::now())
+    }
+
+    /// A lease that was granted now.
+    fn lease() -> Arc<LeaseState> {
+        LeaseState::of(grant(LEASE))
+    }
+
+    fn put(watched: &mut WatchedLeases, lease: &Arc<LeaseState>) -> usize {
+        watched.insert(lease, clock::now()).0
+    }
+
+    /// Looks, and says how many are to be renewed and how many are over.
+    fn found(watched: &mut WatchedLeases) -> (usize, usize) {
+        let due = watched.look();
+        (due.renew.len(), due.over.len())
+    }
+
+    fn soon() -> Next {
+        Next::At(Instant::now() + TICK)
+    }
+
+    #[derive(Debug)]
+    struct Check;
+
+    impl ScheduledCheck for Check {
+        fn check(self: Arc<Self>, _: &Arc<Services>, _: BootInstant) {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_is_renewed_once_and_then_looked_at_when_it_ends() {
+        let mut watched = watched();
+        let (slot, lease) = (watched.leases.vacant_key(), lease());
+        assert_eq!(put(&mut watched, &lease), slot);
+        assert_eq!(watched.look().next, soon());
+        advance(8 * SECOND - MS).await;
+        assert_eq!(found(&mut watched), (0, 0));
+        advance(MS).await;
+        let due = watched.look();
+        assert_eq!((due.renew.len(), due.over.len()), (1, 0));
+        assert!(due.renew[0].slot == slot && Arc::ptr_eq(&due.renew[0].lease, &lease));
+        // It is under way.
+        let due = watched.look();
+        assert_eq!((due.renew.len(), due.next), (0, soon()));
+        advance(16 * SECOND - MS).await;
+        assert_eq!(found(&mut watched), (0, 0));
+        advance(MS).await;
+        assert_eq!(found(&mut watched), (0, 1));
+        assert_eq!(watched.len(), 0);
+    }
+
+    /// The index has it where it ended before: that is no reason to renew it.
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_ends_later_than_it_did_is_left_alone_until_then() {
+        let mut not_renewed = grant(LEASE);
+        not_renewed.renewed = false;
+        let (not_renewed, under_way) = (LeaseState::of(not_renewed), lease());
+        let mut watched = watched();
+        put(&mut watched, &not_renewed);
+        put(&mut watched, &under_way);
+        advance(8 * SECOND).await;
+        assert_eq!(found(&mut watched), (1, 0));
+        for lease in [&not_renewed, &under_way] {
+            lease.extended(LEASE, clock::now() + LEASE);
+        }
+        advance(16 * SECOND).await;
+        assert_eq!(found(&mut watched), (0, 0));
+        advance(8 * SECOND).await;
+        assert_eq!(found(&mut watched), (0, 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_is_taken_out_is_not_found_and_others_are() {
+        let mut watched = watched();
+        let leases = [lease(), lease(), lease()];
+        let slots = leases.each_ref().map(|lease| put(&mut watched, lease));
+        assert_eq!(watched.len(), 3);
+        for (slot, lease) in watched.leases() {
+            let at = slots.iter().position(|other| *other == slot).unwrap();
+            assert!(Arc::ptr_eq(lease, &leases[at]));
+        }
+        assert_eq!(watched.leases().count(), 3);
+        assert!(watched.get(slots[0], &leases[1]).is_none());
+        assert!(watched.get(slots[0], &leases[0]).is_some());
+        let out = watched.remove(slots[0]).unwrap();
+        assert!(Arc::ptr_eq(&out.lease, &leases[0]));
+        assert!(watched.remove(slots[0]).is_none());
+        assert!(watched.get(slots[0], &leases[0]).is_none());
+        // The last one has moved to the place of the first.
+        let Sooner(_) = watched.put_right(slots[2], clock::now() + MS);
+        assert_eq!(watched.len(), 2);
+        advance(MS).await;
+        assert_eq!(found(&mut watched), (0, 0));
+        advance(8 * SECOND - MS).await;
+        assert_eq!(found(&mut watched), (2, 0));
+        for slot in &slots[1..] {
+            assert!(watched.remove(*slot).is_some());
+        }
+        assert_eq!((watched.index.first(), watched.len()), (None, 0));
+        assert_eq!(watched.look().next, Next::Never);
+    }
+
+    /// One that is released meanwhile is taken out at the next look at it.
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_is_released_is_not_renewed() {
+        let (mut watched, lease) = (watched(), lease());
+        put(&mut watched, &lease);
+        assert!(lease.begin_release());
+        advance(8 * SECOND).await;
+        assert_eq!(found(&mut watched), (0, 0));
+        assert_eq!(watched.len(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_due_before_the_next_look_wakes_the_watchdog() {
+        let mut watched = watched();
+        let Sooner(first) = watched.insert(&lease(), clock::now()).1;
+        let Sooner(same) = watched.insert(&lease(), clock::now()).1;
+        assert!(first && !same);
+        let check: Weak<dyn ScheduledCheck> = Weak::<Check>::new();
+        let mut wakes = |after| {
+            let Sooner(wakes) = watched.insert_check(check.clone(), clock::now() + after);
+            wakes
+        };
+        assert!(!wakes(9 * SECOND) && !wakes(8 * SECOND));
+        assert!(wakes(8 * SECOND - MS) && !wakes(8 * SECOND - MS));
+        // Where it looks every second, one that is due in half a second still wakes it.
+        assert_eq!(watched.look().next, soon());
+        assert!(
+            !watched
+                .is_sooner(watched.index.moment(clock::now() + SECOND))
+                .0
+        );
+        assert!(
+            watched
+                .is_sooner(watched.index.moment(clock::now() + SECOND / 2))
+                .0
+        );
+    }
+
+    /// Only leases ask for a look in between.
+    #[tokio::test(start_paused = true)]
+    async fn without_leases_nobody_looks_before_a_check_is_due() {
+        let mut watched = watched();
+        assert_eq!(watched.look().next, Next::Never);
+        let check: Weak<dyn ScheduledCheck> = Weak::<Check>::new();
+        let Sooner(_) = watched.insert_check(check, clock::now() + 5 * SECOND);
+        let due = watched.look();
+        assert_eq!(due.next, Next::At(Instant::now() + 5 * SECOND));
+        assert!(due.is_empty());
+        put(&mut watched, &lease());
+        assert_eq!(watched.look().next, soon());
+        advance(5 * SECOND).await;
+        assert_eq!(watched.look().checks.len(), 1);
+    }
+
+    /// A 24th part of the lease, one second, is not long.
+    #[tokio::test(start_paused = true)]
+    async fn a_grant_that_was_long_in_coming_is_renewed_sooner() {
+        for (took, renewed) in [
+            (Duration::ZERO, 8 * SECOND),
+            (SECOND, 8 * SECOND),
+            (SECOND + MS, 6_750 * MS),
+            (6 * SECOND, 2 * SECOND),
+        ] {
+            let now = clock::now();
+            let mut watched = WatchedLeases::new(now);
+            let mut grant = grant(LEASE);
+            grant.valid_until = now + LEASE.saturating_sub(took);
+            let lease = LeaseState::of(grant);
+            let slot = put(&mut watched, &lease);
+            let entry = watched.get(slot, &lease).unwrap();
+            assert_eq!(entry.renew_at, Some(now + renewed), "{took:?}");
+        }
+    }
+
+    /// Ten batches. Others that wait for the same thread have their turn then.
+    #[tokio::test(start_paused = true)]
+    async fn one_look_finds_a_thousand_leases_and_no_more() {
+        let mut watched = watched();
+        for _ in 0..1_001 {
+            put(&mut watched, &lease());
+        }
+        advance(8 * SECOND).await;
+        let due = watched.look();
+        assert_eq!((due.renew.len(), due.next), (1_000, Next::AtOnce));
+        let due = watched.look();
+        assert_eq!((due.renew.len(), due.next), (1, soon()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_closes_it_is_given_what_was_watched() {
+        let mut watched = watched();
+        let leases = [lease(), lease()];
+        for lease in &leases {
+            put(&mut watched, lease);
+        }
+        let check: Weak<dyn ScheduledCheck> = Weak::<Check>::new();
+        let Sooner(_) = watched.insert_check(check, clock::now());
+        let given = watched.close();
+        assert!(watched.closed && given.len() == 2);
+        assert!(given.iter().zip(&leases).all(|(a, b)| Arc::ptr_eq(a, b)));
+        advance(LEASE).await;
+        let due = watched.look();
+        assert!(due.is_empty() && due.next == Next::Never);
+    }
+}
