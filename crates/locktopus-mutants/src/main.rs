@@ -63,7 +63,7 @@ struct Options {
     /// How many processes try mutants.
     #[arg(long, value_name = "NUMBER", default_value_t = cores())]
     at_once: usize,
-    /// Stop after so many minutes, and say what was left out.
+    /// Begin none after so many minutes, and say how many were left out. That is no failure, as it was asked for.
     #[arg(long, value_name = "MINUTES")]
     minutes: Option<u64>,
     /// Schedules of each kind and way in which the model must notice.
@@ -116,6 +116,11 @@ impl Options {
             && (!self.survivors || survivors.has(mutant))
             && (!self.settled || survivors.is_settled(mutant))
             && (!self.noticed || survivors.is_settled(mutant) && !survivors.has(mutant))
+    }
+
+    /// Whether this asks for no more than there is time for, or than the transcripts say.
+    fn may_leave_out(&self) -> bool {
+        self.minutes.is_some() || self.quick
     }
 
     fn rounds(&self) -> &'static [Round] {
@@ -368,11 +373,57 @@ fn conclude(
     if let Some(run) = &options.write {
         page::write(&options.root, run, &table)?;
     }
-    if verdicts.len() < chosen.len() {
-        println!(
-            "LEFT OUT: {} mutants, of which not enough is known yet",
-            chosen.len() - verdicts.len()
-        );
+    let left_out = chosen.len() - verdicts.len();
+    if left_out > 0 {
+        println!("LEFT OUT: {left_out} mutants, of which not enough is known yet");
     }
-    Ok(wrong.is_empty())
+    Ok(wrong.is_empty() && (left_out == 0 || options.may_leave_out()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How a run ends that knows this of the only mutant it was about.
+    fn ends_well(options: &[&str], verdict: Option<&Verdict>) -> bool {
+        let options = Options::parse_from(["mutants"].iter().chain(options));
+        let mutant = Mutant {
+            id: "a".to_owned(),
+            file: "part/now.lua".to_owned(),
+            line: 1,
+            operator: "constant".to_owned(),
+            what: "constant: 1 -> 2".to_owned(),
+            before: "1".to_owned(),
+            after: "2".to_owned(),
+            text: String::new(),
+            scripts: Vec::new(),
+        };
+        let verdicts: Vec<_> = verdict
+            .map(|verdict| (&mutant, verdict))
+            .into_iter()
+            .collect();
+        let survivors = Survivors::default();
+        let now = Instant::now();
+        conclude(&options, &[&mutant], &verdicts, &survivors, now).is_ok_and(|well| well)
+    }
+
+    #[test]
+    fn what_is_left_out_is_a_failure_unless_it_was_asked_for() {
+        let noticed = Verdict::Killed {
+            level: "model".to_owned(),
+            how: "Exclusion".to_owned(),
+        };
+        for options in [&[][..], &["--sample", "1"], &["--fresh"], &["--settled"]] {
+            assert!(ends_well(options, Some(&noticed)), "{options:?}");
+            assert!(!ends_well(options, None), "{options:?}");
+        }
+        assert!(ends_well(&["--minutes", "3"], None) && ends_well(&["--quick"], None));
+        // What was asked for does not excuse what is wrong.
+        for options in [
+            &["--sample", "1", "--minutes", "3"],
+            &["--sample", "1", "--quick"][..],
+        ] {
+            assert!(!ends_well(options, Some(&Verdict::Alike)), "{options:?}");
+        }
+    }
 }

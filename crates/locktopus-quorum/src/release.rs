@@ -131,4 +131,15 @@ mod tests {
         assert_eq!(tally([y, y, down, down, down]), (None, None));
         assert_eq!(tally([n, n, down, down, down]), (None, None));
     }
+
+    #[test]
+    fn it_is_told_what_each_node_said() {
+        let mut tally = Tally::new(4);
+        tally.answers[0] = Some(Ok(ReleaseOutcome::Released));
+        tally.answers[1] = Some(Ok(ReleaseOutcome::NotHeld));
+        tally.answers[2] = Some(Err(Abstention::void("down")));
+        let told: Vec<_> = tally.told().collect();
+        let down = Abstention::void("down").to_string();
+        assert_eq!(told, ["released", "not held", &down, "no answer in time"]);
+    }
 }

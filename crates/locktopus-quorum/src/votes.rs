@@ -366,4 +366,27 @@ mod tests {
             ["granted", "granted", "held by somebody else for 2s"]
         );
     }
+
+    #[test]
+    fn it_is_told_what_each_node_said_and_who_did_not_confirm_the_token() {
+        let mut tally = Tally::new(6, true, None);
+        tally.put(0, granted(7));
+        tally.put(1, granted(9));
+        tally.put(2, granted(8));
+        tally.put(3, granted(9));
+        let written = Verdict::WriteBack(token(9), vec![0, 2]);
+        assert_eq!(tally.verdict(), written);
+        tally.put(0, granted(9));
+        tally.put(4, held(1));
+        let told: Vec<_> = tally.told().collect();
+        let expected = [
+            "granted",
+            "granted",
+            "granted, but did not confirm the fencing token",
+            "granted",
+            "held by somebody else for 1s",
+            "no answer yet",
+        ];
+        assert_eq!(told, expected);
+    }
 }

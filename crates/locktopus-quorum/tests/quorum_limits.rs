@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use locktopus_core::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, ExtendOutcome,
-    ExtendRequest, FencingToken, Finding, InstanceId, InstanceQuery, InstanceRecord, LockBackend,
-    LockKind, LockName, LockTarget, MutexProfile, NodeIdentity, NodeProbe, OwnerId, ReleaseOutcome,
-    ReleaseRequest, Severity, ValidityMargin,
+    ExtendRequest, FencingToken, Finding, InstanceId, InstanceQuery, InstanceRecord, Linger,
+    LockBackend, LockKind, LockName, LockTarget, MutexProfile, NodeIdentity, NodeProbe, OwnerId,
+    ReleaseOutcome, ReleaseRequest, Severity, ValidityMargin,
 };
 use locktopus_quorum::{QuorumBackend, QuorumBuilder};
 use quorum_common::{Peer, cut, holders, mutex, peer, peers, probed, trusted, until};
@@ -715,4 +715,96 @@ async fn where_no_node_answers_nobody_knows_an_instance() {
     let error = quorum.instances(&query(&[instance])).await;
     assert_eq!(error.unwrap_err().kind(), BackendErrorKind::Timeout);
     assert_eq!(begun.elapsed(), 100 * MS);
+}
+
+/// By when its calls are to be answered, counted from when they were made.
+#[derive(Debug)]
+struct Timed {
+    peer: Peer,
+    told: Arc<Mutex<Vec<(&'static str, Duration)>>>,
+}
+
+impl Timed {
+    fn note(&self, call: &'static str, deadline: Instant) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        self.told.lock().unwrap().push((call, left));
+    }
+}
+
+#[async_trait::async_trait]
+impl LockBackend for Timed {
+    async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
+        self.note("release", request.deadline);
+        self.peer.release(request).await
+    }
+
+    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
+        self.note("announce", announcement.deadline);
+        self.peer.announce(announcement).await
+    }
+
+    async fn instances(
+        &self,
+        query: &InstanceQuery,
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+        self.note("instances", query.deadline);
+        self.peer.instances(query).await
+    }
+
+    locktopus_core::forward_backend!(peer: info check shard group attempt attempt_all extend inspect counter
+        evict scan listen subscribe diagnose close);
+}
+
+/// A server that waits for what is in its way must not wait for longer than anybody waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_node_is_told_its_own_deadline_and_not_that_of_the_whole() {
+    let (peers, _) = keeping();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let nodes = ["a", "b", "c"].into_iter().zip(&peers);
+    let builder = nodes.fold(QuorumBackend::builder(), |builder, (label, peer)| {
+        let (peer, told) = (peer.clone(), Arc::clone(&told));
+        builder.node(label, Arc::new(Timed { peer, told }))
+    });
+    let quorum = builder.node_timeout(70 * MS).build().unwrap();
+    let instance = InstanceId::from_bytes([1; 6]);
+    let says = announcement(instance, Some("web"));
+    quorum.announce(&says).await.unwrap();
+    let known = quorum.instances(&query(&[instance])).await.unwrap();
+    assert_eq!(known, [says.record]);
+    let release = ReleaseRequest::new(mutex("job"), OwnerId::generate(), soon());
+    let released = quorum.release(&release).await.unwrap();
+    assert_eq!(released, ReleaseOutcome::NotHeld);
+    until("stragglers", || quorum.background_tasks() == 0).await;
+    let told = told.lock().unwrap().clone();
+    for call in ["announce", "instances", "release"] {
+        let calls: Vec<_> = told.iter().filter(|(made, _)| *made == call).collect();
+        assert!(!calls.is_empty(), "{call}: {told:?}");
+        assert!(calls.iter().all(|(_, left)| *left == 70 * MS), "{told:?}");
+    }
+}
+
+/// A node that was down when the lock was given back is told later, and leaves it to nobody for as long as the others do.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_cleaned_later_leaves_the_lock_held_as_well() {
+    let peers = peers(3, 72);
+    let quorum = trusted(&peers).build().unwrap();
+    let (target, owner, heir) = (mutex("job"), OwnerId::generate(), OwnerId::generate());
+    let _ = quorum.attempt(&attempt(&target, &owner)).await.unwrap();
+    until("stragglers", || quorum.background_tasks() == 0).await;
+    peers[2].kill();
+    let mut release = ReleaseRequest::new(target.clone(), owner, soon());
+    release.linger = Some(Linger {
+        heir: heir.clone(),
+        time: 5 * SECOND,
+    });
+    let released = quorum.release(&release).await.unwrap();
+    assert_eq!(released, ReleaseOutcome::Released);
+    sleep(100 * MS).await;
+    peers[2].revive();
+    until("given back", || quorum.background_tasks() == 0).await;
+    for peer in &peers {
+        let state = peer.store.inspect(&target, soon()).await.unwrap();
+        let owners: Vec<_> = state.holders.iter().map(|holder| &holder.owner).collect();
+        assert_eq!(owners, [&heir]);
+    }
 }

@@ -129,10 +129,22 @@ mod tests {
     use crate::BackendInfo;
     use crate::test_backend::TestBackend;
 
-    fn first_answer(call_timeout: Duration) -> Duration {
-        let info = BackendInfo::new("test", "test", false, call_timeout);
+    fn of(info: BackendInfo) -> Arc<Services> {
         let backend = Arc::new(TestBackend::with(info));
-        Services::start(backend, Settings::default(), Handle::current()).first_answer()
+        Services::start(backend, Settings::default(), Handle::current())
+    }
+
+    fn first_answer(call_timeout: Duration) -> Duration {
+        of(BackendInfo::new("test", "test", false, call_timeout)).first_answer()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_grant_is_worth_what_its_backend_says() {
+        let info = BackendInfo::new("test", "test", false, Duration::from_secs(1));
+        let plain = of(info.clone());
+        assert_eq!(plain.safety(), SafetyMode::default());
+        let quorum = of(info.with_safety(SafetyMode::Quorum));
+        assert_eq!(quorum.safety(), SafetyMode::Quorum);
     }
 
     #[tokio::test(start_paused = true)]
