@@ -144,6 +144,7 @@ mod tests {
                 }
                 Some(spot) => {
                     if let Some(&moved) = index.remove(spot) {
+                        assert_ne!(moved, item, "step {step}");
                         spots[moved] = Some(spot);
                     }
                 }
