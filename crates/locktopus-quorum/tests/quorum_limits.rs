@@ -409,7 +409,8 @@ async fn nobody_queues_at_a_node() {
     );
 }
 
-/// A node that lost everything is told the token that the lock has, or the next holder's could be a smaller one.
+/// A node that knows nothing of it is told the token that the lock has, or the next holder's could be a smaller one. The node was
+/// down, for what a node forgets here is its locks and not how far it has counted.
 #[tokio::test(start_paused = true)]
 async fn what_is_put_back_has_the_token_that_was_given_out() {
     let peers = peers(3, 71);
@@ -422,10 +423,12 @@ async fn what_is_put_back_has_the_token_that_was_given_out() {
         floor: far_ahead,
         ..attempt(&target, &owner)
     };
+    peers[2].kill();
     let outcome = quorum.attempt(&attempt).await.unwrap();
     assert!(matches!(outcome, AttemptOutcome::Granted { token } if token >= far_ahead));
     until("stragglers", || quorum.background_tasks() == 0).await;
-    peers[2].store.clear();
+    assert_eq!(holders(&peers), 2);
+    peers[2].revive();
     let extend = ExtendRequest::new(target.clone(), owner, LEASE);
     let _ = quorum.extend(&[extend], soon()).await;
     until("put back", || holders(&peers) == 3).await;
