@@ -136,3 +136,28 @@ lock_group = [{ name = "long", hold = ["20ms", "20ms"], lease = "1s" }]
     }
     assert_eq!(lines.len(), 3, "{said}");
 }
+
+/// Memory is filled on a server that was not told to evict: no fault was done to any lock.
+#[test]
+fn a_server_that_evicts_nothing_is_no_fault() {
+    let plan = r#"
+seed = 3
+
+[mode.plain]
+
+[[scenario]]
+name = "evict"
+about = "others fill the memory of a server that has room for all of it"
+topologies = ["standalone"]
+modes = ["plain"]
+clients = ["redis-rs"]
+fault = "evict"
+faults = 1
+pause = ["50ms", "50ms"]
+lock_group = [{ name = "long", hold = ["20ms", "20ms"], lease = "1s", target = true }]
+"#;
+    let (code, report, said) = run("evicts-nothing", plan);
+    assert_eq!(code, MEASUREMENT, "{said}");
+    let trouble = report.cells[0].trouble.concat();
+    assert!(trouble.contains("it evicted none"), "{trouble}\n{said}");
+}
