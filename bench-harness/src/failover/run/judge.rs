@@ -70,6 +70,8 @@ pub(super) fn judge(cell: &Cell, result: &[DeploymentRun]) -> Result<CellReport,
     figures.faults = faults;
     figures.faults_with_double_grants = doubles;
     figures.outage = Quantiles::of(outages).into();
+    let trouble = result.iter().flat_map(|one| one.trouble.clone());
+    let trouble = trouble.chain(required::untried(cell, &verdict));
     Ok(CellReport {
         scenario: cell.scenario.name.clone(),
         about: cell.scenario.about.clone(),
@@ -94,7 +96,7 @@ pub(super) fn judge(cell: &Cell, result: &[DeploymentRun]) -> Result<CellReport,
         outcomes,
         errors,
         machine: None,
-        trouble: result.iter().flat_map(|one| one.trouble.clone()).collect(),
+        trouble: trouble.collect(),
         timeline: timeline::draw(cell, result, &histories, &verdict),
     })
 }
