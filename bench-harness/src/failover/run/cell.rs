@@ -235,7 +235,8 @@ async fn drive(
             context.pool
         }
     };
-    let ended = pool.stop().await?;
+    let ended = pool.stop().await;
+    result.trouble.extend(ended.trouble);
     result.finished = ended.finished;
     result.histories = ended.histories;
     result.process_of = ended.process_of;

@@ -1,6 +1,5 @@
 //! One worker: takes its lock, uses it, gives it back, and again.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use locktopus_history::{
     WriteOutcome,
 };
 
-use super::job::{Assignment, Job};
+use super::job::{Answer, Assignment, Job};
 use super::resource_client::ResourceClient;
 use super::subject::{Held, Subject, Wish};
 use crate::failover::plan::{Kind, LockGroup};
@@ -37,7 +36,6 @@ pub(super) struct Worker {
     random: Random,
     subject: Arc<dyn Subject>,
     stop: CancellationToken,
-    errors: BTreeMap<String, u64>,
 }
 
 impl Worker {
@@ -68,16 +66,15 @@ impl Worker {
             random: Random::new(job.seed ^ u64::from(assignment.number).wrapping_mul(0x9e37_79b9)),
             subject,
             stop,
-            errors: BTreeMap::new(),
         })
     }
 
-    /// Works until told to stop; returns what went wrong on the way.
-    pub(super) async fn run(mut self) -> Result<BTreeMap<String, u64>, String> {
+    /// Works until told to stop; says what goes wrong on the way.
+    pub(super) async fn run(mut self) -> Result<(), String> {
         while !self.stop.is_cancelled() {
             self.once().await?;
         }
-        Ok(self.errors)
+        Ok(())
     }
 
     async fn once(&mut self) -> Result<(), String> {
@@ -101,7 +98,7 @@ impl Worker {
             }
             Some(Err(failure)) => {
                 attempt.failed(failure.reason, None).map_err(told)?;
-                *self.errors.entry(failure.kind).or_default() += 1;
+                Answer::Erred { kind: failure.kind }.say();
                 let pause = tokio::time::sleep(PAUSE);
                 tokio::select! {
                     () = pause => {}

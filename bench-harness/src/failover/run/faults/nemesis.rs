@@ -182,11 +182,11 @@ async fn begin<'a>(
             begun.push(Begun::Ahead(node));
         }
         Verb::StopHolder => {
-            context.pool.processes[chosen].freeze();
+            context.pool.processes[chosen].freeze()?;
             begun.push(Begun::Stopped(chosen));
         }
         Verb::KillHolder => {
-            context.pool.processes[other].kill().await?;
+            context.pool.kill(other).await?;
             begun.push(Begun::Killed(other));
         }
         Verb::KillConnections => everywhere(context, &["CLIENT", "KILL", "TYPE", "normal"]).await,
