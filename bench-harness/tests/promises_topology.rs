@@ -241,3 +241,22 @@ fn a_worker_that_dies_is_trouble_of_its_cell_and_no_more() {
     assert!(trouble.starts_with("process "), "{trouble}");
     assert!(said.contains(trouble), "{said}");
 }
+
+/// A run that is broken off leaves what it has, and nothing of an earlier one beside it.
+#[test]
+fn what_an_earlier_run_wrote_is_gone_while_another_one_is_under_way() {
+    let out = directory("forgets");
+    let kept = out.join("histories").join("earlier.jsonl");
+    std::fs::create_dir_all(out.join("histories")).unwrap();
+    let of_the_end = ["report.txt", "summary.json", "report.html"].map(|name| out.join(name));
+    for path in of_the_end.iter().chain([&kept]) {
+        std::fs::write(path, "of an earlier run").unwrap();
+    }
+    let (harness, _) = at_work(QUIET, &out);
+    let there: Vec<_> = of_the_end.iter().filter(|path| path.exists()).collect();
+    assert!(there.is_empty(), "{there:?}");
+    assert!(kept.exists());
+    let output = harness.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", told(&output));
+    assert!(of_the_end.iter().all(|path| path.exists()));
+}
