@@ -1,6 +1,8 @@
 //! Two primaries at once.
 
-use locktopus_testbed::topology::{Node, TopologyError};
+use std::time::Duration;
+
+use locktopus_testbed::topology::{Node, Role, TopologyError};
 use tokio::time::{Instant, sleep};
 
 use super::primary::{LOOK, successor};
@@ -22,6 +24,18 @@ pub(super) async fn two_primaries(context: &mut FaultContext<'_>) -> Result<(), 
     let next = successor(context, &lock, primary).await?;
     let closed = disconnect_half(primary).await?;
     context.note("disconnected", &format!("{closed} connections"));
+    if closed == 0 {
+        return Err(missing(
+            "connections of every second process",
+            primary,
+            "none",
+        ));
+    }
+    let role = primary.role().await?;
+    if role != Role::Primary {
+        let seen = format!("{role:?}");
+        return Err(missing("a primary beside the new one", primary, &seen));
+    }
     sleep(context.cell.scenario.lasts).await;
     // As Sentinel does it in the end.
     let port = next.addr().port().to_string();
@@ -31,6 +45,16 @@ pub(super) async fn two_primaries(context: &mut FaultContext<'_>) -> Result<(), 
     }
     context.note("told", primary.name());
     Ok(())
+}
+
+/// That this fault did not come about.
+fn missing(what: &str, on: &Node, seen: &str) -> RunError {
+    let missing = TopologyError::NotReached {
+        what: format!("{what}, on {}", on.name()),
+        within: Duration::ZERO,
+        last_seen: seen.to_owned(),
+    };
+    missing.into()
 }
 
 /// Refused while an earlier failover is not forgotten.
