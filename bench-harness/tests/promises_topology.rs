@@ -194,13 +194,14 @@ lock_group = [{ name = "long", hold = ["20ms", "20ms"], lease = "1s" }]
 "#;
 
 /// Starts a plan, and waits until a worker of its last process has been granted a lock.
-fn at_work(plan: &str, out: &Path) -> (Child, Vec<u32>) {
+fn at_work(plan: &str, out: &Path, processes: usize) -> (Child, Vec<u32>) {
     let mut command = command(plan, out);
     let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut harness = piped.spawn().expect("the binary starts");
-    let workers = common::started(&mut harness, "failover-worker", 2);
+    let workers = common::started(&mut harness, "failover-worker", processes);
+    let last = format!("process-{}.jsonl", processes - 1);
     common::until("a grant", || {
-        let written = find(&out.join("histories"), "process-1.jsonl");
+        let written = find(&out.join("histories"), &last);
         let history = written.and_then(|file| std::fs::read_to_string(file).ok());
         history.is_some_and(|history| history.contains("\"granted\""))
     });
@@ -222,7 +223,7 @@ fn find(directory: &Path, name: &str) -> Option<PathBuf> {
 #[test]
 fn a_worker_that_dies_is_trouble_of_its_cell_and_no_more() {
     let out = directory("dies");
-    let (harness, workers) = at_work(QUIET, &out);
+    let (harness, workers) = at_work(QUIET, &out, 2);
     let killed = Command::new("kill")
         .args(["-9", &workers[0].to_string()])
         .status();
@@ -242,6 +243,41 @@ fn a_worker_that_dies_is_trouble_of_its_cell_and_no_more() {
     assert!(said.contains(trouble), "{said}");
 }
 
+/// All errors are those of the only process before it was killed, and its replacement has none.
+#[test]
+fn what_a_killed_worker_said_is_in_the_report() {
+    let plan = r#"
+seed = 3
+
+[mode.plain]
+
+[[scenario]]
+name = "kill-holder"
+about = "the server answers nobody for a while, and later a holder is killed"
+topologies = ["standalone"]
+modes = ["plain"]
+clients = ["redis-rs"]
+fault = "kill-holder"
+faults = 1
+processes = 1
+pause = ["20s", "20s"]
+lock_group = [{ name = "long", hold = ["20ms", "20ms"], lease = "1s", target = true }]
+"#;
+    let out = directory("said");
+    let (mut harness, _) = at_work(plan, &out, 1);
+    let server = common::address(&common::settings(&mut harness, 1)[0]);
+    // Longer than a client waits for an answer, and no outage yet.
+    common::asked(&server, "CLIENT PAUSE 2500 ALL");
+    let output = harness.wait_with_output().expect("it ends");
+    let (code, report, said) = reported(&output, &out);
+    assert_eq!(code, MEASUREMENT, "{said}");
+    let cell = &report.cells[0];
+    assert!(cell.trouble.is_empty(), "{cell:#?}");
+    assert_eq!(cell.figures.faults, 1, "{cell:#?}");
+    assert!(cell.errors.contains_key("no answer"), "{:?}", cell.errors);
+    assert!(said.contains("times \"no answer\""), "{said}");
+}
+
 /// A run that is broken off leaves what it has, and nothing of an earlier one beside it.
 #[test]
 fn what_an_earlier_run_wrote_is_gone_while_another_one_is_under_way() {
@@ -252,7 +288,7 @@ fn what_an_earlier_run_wrote_is_gone_while_another_one_is_under_way() {
     for path in of_the_end.iter().chain([&kept]) {
         std::fs::write(path, "of an earlier run").unwrap();
     }
-    let (harness, _) = at_work(QUIET, &out);
+    let (harness, _) = at_work(QUIET, &out, 2);
     let there: Vec<_> = of_the_end.iter().filter(|path| path.exists()).collect();
     assert!(there.is_empty(), "{there:?}");
     assert!(kept.exists());
