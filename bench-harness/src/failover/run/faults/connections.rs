@@ -220,7 +220,7 @@ pub(super) async fn mislead(context: &mut FaultContext<'_>) -> Result<(), RunErr
 }
 
 /// Looks again and again until something is so, and returns what was seen then.
-async fn until<T: fmt::Debug>(
+pub(super) async fn until<T: fmt::Debug>(
     what: &str,
     mut look: impl AsyncFnMut() -> Result<(bool, T), TopologyError>,
 ) -> Result<T, RunError> {
