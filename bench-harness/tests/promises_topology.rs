@@ -3,20 +3,34 @@
 
 mod common;
 
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
 use bench_harness::failover::model::{self, FailoverReport};
 use common::{directory, told};
 
 const BROKEN: Option<i32> = Some(5);
 const MEASUREMENT: Option<i32> = Some(6);
 
-/// Runs a plan, and returns the code it ended with, the report, and what was said.
-fn run(name: &str, plan: &str) -> (Option<i32>, FailoverReport, String) {
-    let out = directory(name);
+/// The command that runs a plan, and writes into this directory.
+fn command(plan: &str, out: &Path) -> Command {
     let file = out.join("plan.toml");
     std::fs::write(&file, plan).unwrap();
     let mut command = common::bench(&["failover", "--file"]);
-    let output = common::ran(command.arg(&file).arg("--out").arg(&out));
-    let said = told(&output);
+    command.arg(&file).arg("--out").arg(out);
+    command
+}
+
+/// Runs a plan, and returns the code it ended with, the report, and what was said.
+fn run(name: &str, plan: &str) -> (Option<i32>, FailoverReport, String) {
+    let out = directory(name);
+    let output = common::ran(&mut command(plan, &out));
+    reported(&output, &out)
+}
+
+/// The code a run ended with, the report, and what was said.
+fn reported(output: &Output, out: &Path) -> (Option<i32>, FailoverReport, String) {
+    let said = told(output);
     let report = model::read(&out.join("report.json"));
     let report = report.unwrap_or_else(|error| panic!("{error}\n{said}"));
     (output.status.code(), report, said)
@@ -135,4 +149,155 @@ lock_group = [{ name = "long", hold = ["20ms", "20ms"], lease = "1s" }]
         assert!(lines.iter().find(named).is_some(), "{of}, {what}: {said}");
     }
     assert_eq!(lines.len(), 3, "{said}");
+}
+
+/// Memory is filled on a server that was not told to evict: no fault was done to any lock.
+#[test]
+fn a_server_that_evicts_nothing_is_no_fault() {
+    let plan = r#"
+seed = 3
+
+[mode.plain]
+
+[[scenario]]
+name = "evict"
+about = "others fill the memory of a server that has room for all of it"
+topologies = ["standalone"]
+modes = ["plain"]
+clients = ["redis-rs"]
+fault = "evict"
+faults = 1
+pause = ["50ms", "50ms"]
+lock_group = [{ name = "long", hold = ["20ms", "20ms"], lease = "1s", target = true }]
+"#;
+    let (code, report, said) = run("evicts-nothing", plan);
+    assert_eq!(code, MEASUREMENT, "{said}");
+    let trouble = report.cells[0].trouble.concat();
+    assert!(trouble.contains("it evicted none"), "{trouble}\n{said}");
+}
+
+const QUIET: &str = r#"
+seed = 3
+
+[mode.plain]
+
+[[scenario]]
+name = "quiet"
+about = "nothing is done"
+topologies = ["standalone"]
+modes = ["plain"]
+clients = ["redis-rs"]
+fault = "nothing"
+lasts = "6s"
+pause = ["50ms", "50ms"]
+lock_group = [{ name = "long", hold = ["20ms", "20ms"], lease = "1s" }]
+"#;
+
+/// Starts a plan, and waits until a worker of its last process has been granted a lock.
+fn at_work(plan: &str, out: &Path, processes: usize) -> (Child, Vec<u32>) {
+    let mut command = command(plan, out);
+    let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut harness = piped.spawn().expect("the binary starts");
+    let workers = common::started(&mut harness, "failover-worker", processes);
+    let last = format!("process-{}.jsonl", processes - 1);
+    common::until("a grant", || {
+        let written = find(&out.join("histories"), &last);
+        let history = written.and_then(|file| std::fs::read_to_string(file).ok());
+        history.is_some_and(|history| history.contains("\"granted\""))
+    });
+    (harness, workers)
+}
+
+/// A file of this name, somewhere in a directory.
+fn find(directory: &Path, name: &str) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(directory).ok()?.flatten();
+    entries
+        .map(|entry| entry.path())
+        .find_map(|path| match path.is_dir() {
+            true => find(&path, name),
+            false => path.ends_with(name).then_some(path),
+        })
+}
+
+/// Nobody planned it, so the cell is not what was planned; what all of them did until then, and the other one to the end, is judged.
+#[test]
+fn a_worker_that_dies_is_trouble_of_its_cell_and_no_more() {
+    let out = directory("dies");
+    let (harness, workers) = at_work(QUIET, &out, 2);
+    let killed = Command::new("kill")
+        .args(["-9", &workers[0].to_string()])
+        .status();
+    assert!(killed.expect("kill is there").success());
+    let output = harness.wait_with_output().expect("it ends");
+    let (code, report, said) = reported(&output, &out);
+    assert_eq!(code, MEASUREMENT, "{said}");
+    assert!(report.failed.is_empty(), "{said}");
+    let [cell] = report.cells.as_slice() else {
+        panic!("{said}");
+    };
+    assert!(cell.figures.granted > 0, "{cell:#?}");
+    let [trouble] = cell.trouble.as_slice() else {
+        panic!("{cell:#?}\n{said}");
+    };
+    assert!(trouble.starts_with("process "), "{trouble}");
+    assert!(said.contains(trouble), "{said}");
+}
+
+/// All errors are those of the only process before it was killed, and its replacement has none.
+#[test]
+fn what_a_killed_worker_said_is_in_the_report() {
+    let plan = r#"
+seed = 3
+
+[mode.plain]
+
+[[scenario]]
+name = "kill-holder"
+about = "the server has no memory for a while, and later a holder is killed"
+topologies = ["standalone"]
+modes = ["plain"]
+clients = ["redis-rs"]
+fault = "kill-holder"
+faults = 1
+processes = 1
+pause = ["20s", "20s"]
+lock_group = [{ name = "long", hold = ["20ms", "20ms"], lease = "1s", target = true }]
+"#;
+    let out = directory("said");
+    let (mut harness, _) = at_work(plan, &out, 1);
+    let server = common::address(&common::settings(&mut harness, 1)[0]);
+    // A server without memory refuses every attempt, for a moment that is no outage yet.
+    let memory = |bytes| common::asked(&server, &format!("CONFIG SET maxmemory {bytes}"));
+    assert!(memory(1).starts_with("+OK"));
+    common::until("a refusal", || {
+        common::asked(&server, "INFO errorstats").contains("errorstat_OOM")
+    });
+    assert!(memory(0).starts_with("+OK"));
+    let output = harness.wait_with_output().expect("it ends");
+    let (code, report, said) = reported(&output, &out);
+    assert_eq!(code, MEASUREMENT, "{said}");
+    let cell = &report.cells[0];
+    assert!(cell.trouble.is_empty(), "{cell:#?}");
+    assert_eq!(cell.figures.faults, 1, "{cell:#?}");
+    assert!(cell.errors.contains_key("refused"), "{:?}", cell.errors);
+    assert!(said.contains("times \"refused\""), "{said}");
+}
+
+/// A run that is broken off leaves what it has, and nothing of an earlier one beside it.
+#[test]
+fn what_an_earlier_run_wrote_is_gone_while_another_one_is_under_way() {
+    let out = directory("forgets");
+    let kept = out.join("histories").join("earlier.jsonl");
+    std::fs::create_dir_all(out.join("histories")).unwrap();
+    let of_the_end = ["report.txt", "summary.json", "report.html"].map(|name| out.join(name));
+    for path in of_the_end.iter().chain([&kept]) {
+        std::fs::write(path, "of an earlier run").unwrap();
+    }
+    let (harness, _) = at_work(QUIET, &out, 2);
+    let there: Vec<_> = of_the_end.iter().filter(|path| path.exists()).collect();
+    assert!(there.is_empty(), "{there:?}");
+    assert!(kept.exists());
+    let output = harness.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", told(&output));
+    assert!(of_the_end.iter().all(|path| path.exists()));
 }

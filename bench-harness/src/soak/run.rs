@@ -148,6 +148,7 @@ fn semaphore(locks: &Locktopus, place: &Place) -> locktopus::Semaphore {
 
 fn count(tally: &Tally, seen: &mut Seen) {
     seen.granted = tally.granted.load(Ordering::Relaxed);
+    seen.in_time = tally.in_time.load(Ordering::Relaxed);
     seen.skipped = tally.skipped.load(Ordering::Relaxed);
     seen.overlaps = tally.overlaps.load(Ordering::Relaxed);
     seen.excused = tally.excused.load(Ordering::Relaxed);

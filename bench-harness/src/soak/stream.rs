@@ -82,8 +82,8 @@ impl Places {
     }
 }
 
-/// Begins `rate` acquisitions each second for as long as asked, and waits for the end of all of them. `every` is which of
-/// them are begun: each, or each second one.
+/// Begins `rate` acquisitions each second for as long as asked, and waits for the end of all of them; those that are granted
+/// afterwards are not in time. `every` is which of them are begun: each, or each second one.
 pub(super) async fn run(
     clients: &Arc<[Locktopus]>,
     places: &Arc<Places>,
@@ -93,6 +93,7 @@ pub(super) async fn run(
     every: u64,
 ) {
     let begun = Instant::now();
+    let end = begun + lasts;
     let bound = u64::from(rate) * BEHIND;
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -115,7 +116,7 @@ pub(super) async fn run(
             let (clients, place) = (Arc::clone(clients), Arc::clone(place));
             let tally = Arc::clone(tally);
             tokio::spawn(async move {
-                tally.use_once(&clients[client], &place, hold).await;
+                tally.use_once(&clients[client], &place, hold, end).await;
                 tally.ended.fetch_add(1, Ordering::Relaxed);
             });
         }
@@ -129,6 +130,41 @@ pub(super) async fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As where the machine, or the lock, serves less than is begun: what was left over is served when nothing comes any more.
+    #[tokio::test]
+    async fn what_is_served_after_the_end_is_not_in_time() {
+        let locks = locktopus::connect("memory:").await.unwrap();
+        let places = Arc::new(Places::new("soak", 1));
+        let tally = Arc::new(Tally::new().unwrap());
+        for place in places.counted() {
+            let name = place.name.as_str();
+            let semaphore = match place.kind {
+                Kind::Permits => locks.permit_semaphore(name),
+                _ => locks.semaphore(name),
+            };
+            semaphore.initialise(1).await.unwrap();
+        }
+        let mut held = Vec::new();
+        for place in &places.passed_on[0] {
+            held.push(place.take(&locks).await.unwrap());
+        }
+        let lasts = Duration::from_secs(1);
+        let over = tokio::time::Instant::now() + lasts;
+        let clients = Arc::from([locks]);
+        let giving = async {
+            tokio::time::sleep_until(over + lasts / 10).await;
+            for guard in held {
+                guard.release().await.unwrap();
+            }
+        };
+        tokio::join!(run(&clients, &places, &tally, 200, lasts, 1), giving);
+        let of = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
+        assert_eq!((of(&tally.errors), tally.examples()), (0, [].into()));
+        assert_eq!(of(&tally.granted), of(&tally.begun));
+        // Seven of ten waited for what was given back when the time was over.
+        assert!(of(&tally.in_time) > 0 && of(&tally.in_time) * 10 <= of(&tally.granted) * 4);
+    }
 
     #[test]
     fn every_sort_of_lock_is_wanted_in_its_share() {

@@ -20,6 +20,8 @@ pub(super) struct Tally {
     pub(super) outages: Outages,
     pub(super) begun: AtomicU64,
     pub(super) granted: AtomicU64,
+    /// Those of them that came before the time was over.
+    pub(super) in_time: AtomicU64,
     pub(super) ended: AtomicU64,
     pub(super) skipped: AtomicU64,
     pub(super) overlaps: AtomicU64,
@@ -36,6 +38,7 @@ impl Tally {
             outages: Outages::default(),
             begun: AtomicU64::new(0),
             granted: AtomicU64::new(0),
+            in_time: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             skipped: AtomicU64::new(0),
             overlaps: AtomicU64::new(0),
@@ -64,8 +67,14 @@ impl Tally {
         }
     }
 
-    /// Takes the lock, is inside for so long, and gives it back; whether it was granted.
-    pub(super) async fn use_once(&self, locks: &Locktopus, place: &Place, hold: Duration) -> bool {
+    /// Takes the lock, is inside for so long, and gives it back; whether it was granted. After `end` no grant is in time.
+    pub(super) async fn use_once(
+        &self,
+        locks: &Locktopus,
+        place: &Place,
+        hold: Duration,
+        end: Instant,
+    ) -> bool {
         let since = Instant::now();
         let guard = match place.take(locks).await {
             Ok(guard) => guard,
@@ -75,6 +84,8 @@ impl Tally {
             }
         };
         self.granted.fetch_add(1, Ordering::Relaxed);
+        self.in_time
+            .fetch_add(u64::from(Instant::now() <= end), Ordering::Relaxed);
         let micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.waits
             .lock()

@@ -88,18 +88,25 @@ const QUEUES: [&str; 4] = [
 
 /// Looks at everything that the server has.
 pub(super) async fn look(node: &Node) -> Result<Left, TopologyError> {
+    let ask = async |words: &[&str]| node.command(words).await;
+    look_by(node.name(), ask).await
+}
+
+/// What is not understood is an error: what nobody saw would count as gone.
+async fn look_by(
+    node: &str,
+    ask: impl AsyncFn(&[&str]) -> Result<Resp, TopologyError>,
+) -> Result<Left, TopologyError> {
     let mut left = Left::default();
     let mut cursor = "0".to_owned();
+    let [first, second] = KEPT;
     loop {
-        let [first, second] = KEPT;
-        let page = node
-            .command(&["EVAL", PAGE, "0", &cursor, first, second])
-            .await?;
-        let [next, Resp::Int(kept), keys] = page.items() else {
-            break;
+        let reply = ask(&["EVAL", PAGE, "0", &cursor, first, second]).await?;
+        let [next @ Resp::Bulk(_), Resp::Int(kept), Resp::Array(keys)] = reply.items() else {
+            return Err(TopologyError::odd(node, "SCAN", &reply));
         };
         left.kept += kept.unsigned_abs();
-        for key in keys.items().iter().map(Resp::text) {
+        for key in keys.iter().map(Resp::text) {
             if QUEUES.iter().any(|queue| key.starts_with(queue)) {
                 left.waiters += 1;
             }
@@ -110,13 +117,82 @@ pub(super) async fn look(node: &Node) -> Result<Left, TopologyError> {
             break;
         }
     }
-    let channels = node.command(&["PUBSUB", "CHANNELS"]).await?;
-    let shards = node.command(&["PUBSUB", "SHARDCHANNELS"]).await?;
-    left.channels = (channels.items().len() + shards.items().len()) as u64;
-    if let Resp::Int(patterns) = node.command(&["PUBSUB", "NUMPAT"]).await? {
-        left.patterns = patterns.unsigned_abs();
+    for command in [["PUBSUB", "CHANNELS"], ["PUBSUB", "SHARDCHANNELS"]] {
+        left.channels += match ask(&command).await? {
+            Resp::Array(channels) => channels.len() as u64,
+            odd => return Err(TopologyError::odd(node, command[1], &odd)),
+        };
     }
-    let connections = node.command(&["CLIENT", "LIST"]).await?.text();
-    left.connections = (connections.lines().count() as u64).saturating_sub(1);
+    left.patterns = match ask(&["PUBSUB", "NUMPAT"]).await? {
+        Resp::Int(patterns) => patterns.unsigned_abs(),
+        odd => return Err(TopologyError::odd(node, "NUMPAT", &odd)),
+    };
+    let connections = ask(&["CLIENT", "LIST"]).await?;
+    let others = connections.text().lines().count().checked_sub(1);
+    // The one that asks is among them.
+    let others = others.ok_or_else(|| TopologyError::odd(node, "CLIENT LIST", &connections))?;
+    left.connections = others as u64;
     Ok(left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bulk(text: &str) -> Resp {
+        Resp::Bulk(text.into())
+    }
+
+    /// What is seen if the answer to `what` is this one; of the keys it is the second page.
+    async fn seen(what: &str, answer: Resp) -> Result<Left, TopologyError> {
+        let page = |next: &str, keys: &[&str]| {
+            let keys = keys.iter().map(|key| bulk(key)).collect();
+            Resp::Array(vec![bulk(next), Resp::Int(2), Resp::Array(keys)])
+        };
+        let ask = async |words: &[&str]| {
+            let asks_for = match words {
+                ["EVAL", _, _, "0", ..] => return Ok(page("9", &["a"])),
+                ["EVAL", _, _, "9", ..] => "SCAN",
+                ["CLIENT", "LIST"] => "CLIENT LIST",
+                ["PUBSUB", of] => of,
+                other => panic!("nobody asks {other:?}"),
+            };
+            Ok(match asks_for {
+                _ if asks_for == what => answer.clone(),
+                "SCAN" => page("0", &["locktopus_queue:{b}"]),
+                "CLIENT LIST" => bulk("id=1\nid=2\n"),
+                "NUMPAT" => Resp::Int(3),
+                _ => Resp::Array(vec![bulk("c")]),
+            })
+        };
+        look_by("node-3", ask).await
+    }
+
+    #[tokio::test]
+    async fn what_is_no_answer_is_an_error_that_names_it() {
+        let left = seen("nothing", Resp::Nil).await.unwrap();
+        assert_eq!((left.keys.len(), left.kept, left.waiters), (2, 4, 1));
+        let rest = (left.channels, left.patterns, left.connections);
+        assert_eq!(rest, (2, 3, 1));
+        for what in ["SCAN", "CHANNELS", "SHARDCHANNELS", "NUMPAT", "CLIENT LIST"] {
+            let mut odd = vec![Resp::Nil, bulk("")];
+            if what == "SCAN" {
+                let cursor = || bulk("0");
+                odd.push(Resp::Array(vec![cursor(), Resp::Int(0)]));
+                odd.push(Resp::Array(vec![cursor(), Resp::Int(0), Resp::Nil]));
+                odd.push(Resp::Array(vec![
+                    Resp::Nil,
+                    Resp::Int(0),
+                    Resp::Array(Vec::new()),
+                ]));
+            }
+            for odd in odd {
+                let named = format!("{odd:?}");
+                let error = seen(what, odd).await.unwrap_err().to_string();
+                let begin = format!("node-3 answered {what} with");
+                assert!(error.starts_with(&begin), "{error}");
+                assert!(error.ends_with(&named), "{named}: {error}");
+            }
+        }
+    }
 }

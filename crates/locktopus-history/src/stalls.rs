@@ -33,14 +33,34 @@ impl Stalls {
 
     /// For how much of the time between two readings this worker was not run, or waited for a process that was not.
     pub(super) fn within(&self, worker: u32, from: u64, until: u64) -> u64 {
-        let list = self.of.get(&worker).unwrap_or(&self.everybody);
-        let first = list.partition_point(|&(_, end)| end <= from);
-        let reached = list[first..]
-            .iter()
-            .take_while(|&&(start, _)| start < until);
+        let reached = self.reaching(worker, from, until);
         reached
             .map(|&(start, end)| end.min(until) - start.max(from))
             .sum()
+    }
+
+    /// What is left of the time between two readings without that.
+    pub(super) fn without(&self, worker: u32, from: u64, until: u64) -> Vec<Stretch> {
+        let mut left = Vec::new();
+        let mut begin = from;
+        for &(start, end) in self.reaching(worker, from, until) {
+            if begin < start {
+                left.push((begin, start));
+            }
+            begin = end;
+        }
+        if begin < until {
+            left.push((begin, until));
+        }
+        left
+    }
+
+    fn reaching(&self, worker: u32, from: u64, until: u64) -> impl Iterator<Item = &Stretch> {
+        let list = self.of.get(&worker).unwrap_or(&self.everybody);
+        let first = list.partition_point(|&(_, end)| end <= from);
+        list[first..]
+            .iter()
+            .take_while(move |&&(start, _)| start < until)
     }
 }
 
@@ -78,5 +98,10 @@ mod tests {
         assert_eq!(stalls.within(1, 40, 104), 0);
         assert_eq!(stalls.within(2, 0, 200), 15 + 10);
         assert_eq!(stalls.within(3, 30, 105), 10 + 1);
+        // The rest of the same time.
+        assert_eq!(stalls.without(1, 0, 60), [(0, 10), (40, 60)]);
+        assert_eq!(stalls.without(1, 12, 35), []);
+        assert_eq!(stalls.without(2, 35, 112), [(40, 100), (110, 112)]);
+        assert_eq!(stalls.without(3, 41, 104), [(41, 104)]);
     }
 }

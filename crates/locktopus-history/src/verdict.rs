@@ -226,7 +226,7 @@ pub struct Outage {
     pub longest_ns: u64,
     /// What was allowed, in nanoseconds.
     pub limit_ns: Option<u64>,
-    /// Stretches longer than that, without the time for which the one who waited was stalled.
+    /// Stretches longer than that, without the time in which everybody who waited was stalled.
     pub over_limit: u64,
     /// The longest ones.
     pub examples: Vec<Offence>,

@@ -198,11 +198,7 @@ async fn drive(
     .await?;
     let own = directory.join("runner.jsonl");
     let recorder = Recorder::create(&own).map_err(|error| RunError::History(error.to_string()))?;
-    // What the locks protect is here, and everybody waits for it now and then.
-    let log = recorder.worker(RUNNER + number);
-    let watch = StallWatch::start(recorder.clock(), move |since, _| {
-        let _ = log.stalled(since, true);
-    });
+    // That this process was not run is no excuse for workers: who waits for what the locks protect, which is here, says so itself.
     let mut result = DeploymentRun {
         prefix: prefix.clone(),
         server: place.map_or_else(String::new, |place| place.server_version().to_owned()),
@@ -239,11 +235,11 @@ async fn drive(
             context.pool
         }
     };
-    let ended = pool.stop().await?;
+    let ended = pool.stop().await;
+    result.trouble.extend(ended.trouble);
     result.finished = ended.finished;
     result.histories = ended.histories;
     result.process_of = ended.process_of;
-    let _ = watch.finish();
     recorder
         .close()
         .map_err(|error| RunError::History(error.to_string()))?;

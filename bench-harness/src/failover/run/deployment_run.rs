@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use locktopus_history::{Leftovers, LostUpdates};
 
-use super::child::Finished;
 use super::fault_context::Marked;
+use super::worker_pool::Finished;
 
 /// What came of one deployment.
 #[derive(Debug, Default)]

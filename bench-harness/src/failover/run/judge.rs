@@ -70,6 +70,8 @@ pub(super) fn judge(cell: &Cell, result: &[DeploymentRun]) -> Result<CellReport,
     figures.faults = faults;
     figures.faults_with_double_grants = doubles;
     figures.outage = Quantiles::of(outages).into();
+    let trouble = result.iter().flat_map(|one| one.trouble.clone());
+    let trouble = trouble.chain(required::untried(cell, &verdict));
     Ok(CellReport {
         scenario: cell.scenario.name.clone(),
         about: cell.scenario.about.clone(),
@@ -94,7 +96,7 @@ pub(super) fn judge(cell: &Cell, result: &[DeploymentRun]) -> Result<CellReport,
         outcomes,
         errors,
         machine: None,
-        trouble: result.iter().flat_map(|one| one.trouble.clone()).collect(),
+        trouble: trouble.collect(),
         timeline: timeline::draw(cell, result, &histories, &verdict),
     })
 }
@@ -183,4 +185,41 @@ fn caught(cell: &Cell, verdict: &Verdict) -> Vec<String> {
         .filter(|judgement| judgement.outcome == Outcome::Failed)
         .map(|judgement| format!("{}: {}", judgement.property, judgement.violations))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failover::plan::{Choice, PlanFile};
+
+    const PLAN: &str = r#"
+[mode.plain]
+[[scenario]]
+name = "one"
+about = "x"
+topologies = ["standalone"]
+modes = ["plain"]
+clients = ["redis-rs"]
+fault = "nothing"
+pause = ["0s", "0s"]
+lock_group = [{ name = "permits", kind = "semaphore", hold = ["1s", "2s"], lease = "5s" }]
+"#;
+
+    #[test]
+    fn what_the_plan_did_not_get_to_is_trouble_as_what_stopped_is() {
+        let plan = PlanFile::parse(PLAN, "x").unwrap();
+        let cells = plan.cells(&Choice::default()).unwrap();
+        let run = |trouble: &str| DeploymentRun {
+            trouble: vec![trouble.to_owned()],
+            ..DeploymentRun::default()
+        };
+        let report = judge(&cells[0], &[run("one stopped"), run("another one too")]).unwrap();
+        let [one, another, permits, uses] = report.trouble.as_slice() else {
+            panic!("{:?}", report.trouble);
+        };
+        assert_eq!([one, another], ["one stopped", "another one too"]);
+        for untried in [permits, uses] {
+            assert!(untried.contains("was not judged"), "{untried}");
+        }
+    }
 }

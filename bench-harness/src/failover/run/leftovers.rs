@@ -65,7 +65,7 @@ async fn once(cell: &Cell, place: &Deployment, prefix: &str) -> Result<Leftovers
                 continue;
             }
             // A lock must be gone by now. What is kept beside it may stay until it expires, if it does.
-            if !locks.contains(&key) && node.command(&["PTTL", &key]).await? != Resp::Int(-1) {
+            if !locks.contains(&key) && number(node, &["PTTL", &key]).await? != -1 {
                 continue;
             }
             let queue = [
@@ -122,24 +122,95 @@ async fn is_over(node: &Node, key: &str) -> Result<bool, TopologyError> {
     }
     let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     let now = since.as_millis().to_string();
-    Ok(node.command(&["ZCOUNT", key, &now, "+inf"]).await? == Resp::Int(0))
+    Ok(number(node, &["ZCOUNT", key, &now, "+inf"]).await? == 0)
+}
+
+async fn number(node: &Node, command: &[&str]) -> Result<i64, TopologyError> {
+    match node.command(command).await? {
+        Resp::Int(number) => Ok(number),
+        odd => Err(TopologyError::odd(node.name(), command[0], &odd)),
+    }
 }
 
 async fn keys(node: &Node, prefix: &str) -> Result<Vec<String>, TopologyError> {
     let pattern = format!("*{prefix}*");
+    let ask = async |cursor: &str| {
+        node.command(&["SCAN", cursor, "MATCH", &pattern, "COUNT", "1000"])
+            .await
+    };
+    every_page(node.name(), ask).await
+}
+
+/// What is not understood is not the end: keys that nobody saw would count as gone.
+async fn every_page(
+    node: &str,
+    ask: impl AsyncFn(&str) -> Result<Resp, TopologyError>,
+) -> Result<Vec<String>, TopologyError> {
     let mut cursor = "0".to_owned();
     let mut keys = Vec::new();
     loop {
-        let reply = node
-            .command(&["SCAN", &cursor, "MATCH", &pattern, "COUNT", "1000"])
-            .await?;
-        let [next, page] = reply.items() else {
-            return Ok(keys);
-        };
-        keys.extend(page.items().iter().map(Resp::text));
-        cursor = next.text();
+        let reply = ask(&cursor).await?;
+        let page = page(&reply).ok_or_else(|| TopologyError::odd(node, "SCAN", &reply))?;
+        cursor = page.0;
+        keys.extend(page.1);
         if cursor == "0" {
             return Ok(keys);
+        }
+    }
+}
+
+/// Where the next page begins, and the keys of this one.
+fn page(reply: &Resp) -> Option<(String, Vec<String>)> {
+    let [next @ Resp::Bulk(_), Resp::Array(keys)] = reply.items() else {
+        return None;
+    };
+    let keys = keys.iter().map(|key| match key {
+        Resp::Bulk(_) => Some(key.text()),
+        _ => None,
+    });
+    Some((next.text(), keys.collect::<Option<_>>()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bulk(text: &str) -> Resp {
+        Resp::Bulk(text.into())
+    }
+
+    fn page_of(next: &str, keys: &[&str]) -> Resp {
+        let keys = keys.iter().map(|key| bulk(key)).collect();
+        Resp::Array(vec![bulk(next), Resp::Array(keys)])
+    }
+
+    /// Two pages, the second one as it is given.
+    async fn seen(second: &Resp) -> Result<Vec<String>, TopologyError> {
+        let ask = async |cursor: &str| {
+            Ok(match cursor {
+                "0" => page_of("7", &["a", "b"]),
+                "7" => second.clone(),
+                other => panic!("nobody said {other}"),
+            })
+        };
+        every_page("node-3", ask).await
+    }
+
+    #[tokio::test]
+    async fn what_is_no_page_is_an_error_that_names_it() {
+        assert_eq!(seen(&page_of("0", &["c"])).await.unwrap(), ["a", "b", "c"]);
+        for odd in [
+            Resp::Nil,
+            bulk("0"),
+            Resp::Array(vec![bulk("0")]),
+            Resp::Array(vec![bulk("0"), bulk("c")]),
+            Resp::Array(vec![Resp::Nil, Resp::Array(Vec::new())]),
+            Resp::Array(vec![bulk("0"), Resp::Array(vec![Resp::Nil])]),
+        ] {
+            let error = seen(&odd).await.unwrap_err().to_string();
+            let named = format!("{odd:?}");
+            assert!(error.contains("node-3 answered SCAN"), "{error}");
+            assert!(error.contains(&named), "{named}: {error}");
         }
     }
 }

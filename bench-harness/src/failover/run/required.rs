@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use locktopus_history::{Options, Outcome, Property, Verdict};
 
-use crate::failover::plan::{Cell, Subject, Verb};
+use crate::failover::plan::{Cell, Kind, Subject, Verb};
 
 /// How long after the end of a lease its holder may still be inside, and may learn of the loss: both are told by local
 /// clocks, whatever the distance of the servers.
@@ -61,6 +61,20 @@ pub(super) fn not_required(cell: &Cell, verdict: &Verdict) -> Vec<String> {
         .collect()
 }
 
+/// What the plan of the cell is to put to the test and nothing did, a sentence each: it would pass without having been tried.
+/// What any grant puts to the test is asked of every report ([`completeness`](crate::failover::completeness)).
+pub(super) fn untried(cell: &Cell, verdict: &Verdict) -> Vec<String> {
+    let groups = &cell.scenario.groups;
+    let counts = groups.iter().any(|group| group.kind == Kind::Semaphore);
+    if cell.subject != Subject::Locktopus || !counts {
+        return Vec::new();
+    }
+    let due = [Property::PermitValidity, Property::PermitUse].into_iter();
+    due.filter(|property| verdict.judgement(*property).outcome == Outcome::NotJudged)
+        .map(|property| format!("{property} was not judged, though the plan has a semaphore"))
+        .collect()
+}
+
 /// Why a property is not required, if it is not.
 fn excuse(cell: &Cell, property: Property) -> Option<&'static str> {
     if cell.subject.is_broken() {
@@ -93,7 +107,7 @@ pub(super) fn excused(cell: &Cell) -> BTreeMap<String, String> {
 
 fn untested_because(property: Property, verdict: &Verdict) -> &'static str {
     match property {
-        Property::PermitValidity | Property::PermitUse => "no semaphore here",
+        Property::PermitValidity | Property::PermitUse => "nobody held a permit here",
         Property::FairOrder if verdict.order.disturbed > 0 => {
             "a fault or a stall may have taken the place of everybody who waited"
         }
@@ -162,8 +176,8 @@ fn distance(cell: &Cell) -> Duration {
 #[cfg(test)]
 mod tests {
     use locktopus_history::{
-        Checker, Event, FailReason, Grant, History, Mode, Record, ReleaseOutcome, Rules, Write,
-        WriteOutcome,
+        Checker, Event, FailReason, Grant, History, Leftovers, LostUpdates, Mode, Record,
+        ReleaseOutcome, Rules, SetLoss, Write, WriteOutcome,
     };
 
     use super::*;
@@ -246,10 +260,29 @@ lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true 
     #[test]
     fn what_is_required_and_violated_is_a_broken_promise() {
         let cell = cell("nothing", "plain", Subject::Locktopus);
-        let second = 1_000_000_000;
-        for (property, records) in violations(second) {
+        let mut told = Vec::new();
+        for (property, records) in violations(SECOND) {
+            told.push(property);
             let history = History::from_records(records);
-            let verdict = Checker::new().options(options(&cell)).check(&history);
+            let mut checker = Checker::new().options(options(&cell));
+            // These are not in histories: the runner brings them.
+            if property == Property::Leftovers {
+                checker = checker.leftovers(Leftovers {
+                    keys: vec!["a".to_owned()],
+                    ..Leftovers::default()
+                });
+            }
+            if property == Property::LostUpdates {
+                checker = checker.lost_updates(LostUpdates {
+                    checked: SetLoss {
+                        acknowledged: 2,
+                        lost: 1,
+                        ..SetLoss::default()
+                    },
+                    ..LostUpdates::default()
+                });
+            }
+            let verdict = checker.check(&history);
             let broken = broken_promises(&cell, &verdict);
             let named = |text: &String| text.starts_with(&format!("{property}:"));
             assert!(
@@ -259,6 +292,9 @@ lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true 
             let silent = not_required(&cell, &verdict);
             assert!(!silent.iter().any(named), "{property}: {silent:?}");
         }
+        for property in Property::ALL {
+            assert!(told.contains(&property), "nothing is told of {property}");
+        }
         let verdict = Checker::new()
             .options(options(&cell))
             .check(&History::from_records(Vec::new()));
@@ -266,6 +302,33 @@ lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true 
         // Nothing is passed over in silence.
         assert_eq!(not_required(&cell, &verdict).len(), Property::ALL.len());
     }
+
+    /// A semaphore of which nobody was granted a permit passes every judgement there is.
+    #[test]
+    fn permits_of_the_plan_must_be_tried() {
+        let mut cell = cell("nothing", "plain", Subject::Locktopus);
+        let verdict_of = |records| Checker::new().check(&History::from_records(records));
+        let nothing = verdict_of(Vec::new());
+        assert_eq!(untried(&cell, &nothing), Vec::<String>::new());
+        cell.scenario.groups[0].kind = Kind::Semaphore;
+        let names = [Property::PermitValidity, Property::PermitUse];
+        let untold = names
+            .map(|property| format!("{property} was not judged, though the plan has a semaphore"));
+        assert_eq!(untried(&cell, &nothing), untold);
+        let mut stories = violations(SECOND).into_iter();
+        let (_, of_permits) = stories
+            .find(|(property, _)| *property == Property::PermitUse)
+            .unwrap();
+        assert_eq!(
+            untried(&cell, &verdict_of(of_permits)),
+            Vec::<String>::new()
+        );
+        // Others have none.
+        cell.subject = Subject::R1;
+        assert_eq!(untried(&cell, &nothing), Vec::<String>::new());
+    }
+
+    const SECOND: u64 = 1_000_000_000;
 
     /// Short stories of one lock, in units of a second.
     fn violations(second: u64) -> Vec<(Property, Vec<Record>)> {
@@ -288,15 +351,17 @@ lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true 
                 },
             )
         };
-        let gets = |time, worker, until: u64, token| {
+        let gets_as = |mode, time, worker, until: u64, token| {
             let grant = Grant {
-                token: Some(token),
+                token,
                 valid_until: until * second / 10,
-                mode: Mode::Exclusive,
+                mode,
                 safety: "plain".to_owned(),
             };
             at(time, worker, Event::Granted { attempt: 0, grant })
         };
+        let gets =
+            |time, worker, until, token| gets_as(Mode::Exclusive, time, worker, until, Some(token));
         let attempt = 0;
         let enters = |time, worker| at(time, worker, Event::UseStarted { attempt });
         let leaves = |time, worker| at(time, worker, Event::UseEnded { attempt });
@@ -325,14 +390,15 @@ lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true 
             };
             at(time + 1, worker, Event::Wrote { attempt, write })
         };
-        let fair = || {
-            let rules = Rules {
-                permits: None,
-                fair: true,
-            };
+        let declared = |permits, fair| {
+            let rules = Rules { permits, fair };
             let lock = "a".to_owned();
             at(0, 9, Event::Declared { lock, rules })
         };
+        let fair = || declared(None, true);
+        let permit = |time, worker, until| gets_as(Mode::Permits(1), time, worker, until, None);
+        let one_permit = |until| vec![declared(Some(1), false), asks(0, 1), permit(10, 1, until)];
+        let another = || vec![asks(5, 2), permit(30, 2, 900)];
         let queued = |time: u64, worker| {
             let by = time * second / 10;
             at(time, worker, Event::Enqueued { attempt, by })
@@ -415,6 +481,22 @@ lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true 
                 ],
             ),
             (Property::Outage, vec![asks(0, 1), at(131, 1, fails)]),
+            (
+                Property::PermitValidity,
+                [one_permit(60), another()].concat(),
+            ),
+            (
+                Property::PermitUse,
+                [
+                    one_permit(20),
+                    vec![enters(11, 1), leaves(40, 1)],
+                    another(),
+                    vec![enters(31, 2), leaves(50, 2)],
+                ]
+                .concat(),
+            ),
+            (Property::Leftovers, Vec::new()),
+            (Property::LostUpdates, Vec::new()),
             (
                 Property::LossSignal,
                 [one(20), released(30, 1).to_vec()].concat(),

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::child::{Finished, Process};
+use super::child::Process;
 use super::{Circumstances, RunError};
 use crate::failover::plan::{Cell, Subject};
 use crate::failover::worker::{Assignment, Job};
@@ -32,6 +32,17 @@ pub(super) struct Ended {
     pub(super) histories: Vec<PathBuf>,
     /// Which process each worker was in; a replacement counts as the process that it replaced.
     pub(super) process_of: BTreeMap<u32, usize>,
+    /// Processes that did not end as they were told to, each with what is known of that.
+    pub(super) trouble: Vec<String>,
+}
+
+/// What processes said of their work, those that were killed too.
+#[derive(Debug, Default)]
+pub(super) struct Finished {
+    /// Attempts that failed, by reason.
+    pub(super) errors: BTreeMap<String, u64>,
+    /// Releases and tasks that were given up on at the end.
+    pub(super) abandoned: u64,
 }
 
 impl WorkerPool {
@@ -106,8 +117,22 @@ impl WorkerPool {
 
     /// Kills a process and starts another one for the same locks, with new numbers.
     pub(super) async fn replace(&mut self, index: usize) -> Result<(), RunError> {
-        self.processes[index].kill().await?;
+        self.kill(index).await?;
         self.revive(index).await
+    }
+
+    /// Kills a process, which must have lived until now.
+    pub(super) async fn kill(&mut self, index: usize) -> Result<(), RunError> {
+        let killed = self.processes[index].kill().await;
+        self.note_errors(index);
+        killed
+    }
+
+    /// Adds up what a process said went wrong so far.
+    fn note_errors(&mut self, index: usize) {
+        for (kind, count) in std::mem::take(&mut self.processes[index].errors) {
+            *self.ended.finished.errors.entry(kind).or_default() += count;
+        }
     }
 
     /// Starts a process in the place of one that was killed.
@@ -127,20 +152,35 @@ impl WorkerPool {
         self.ended.process_of.extend(workers);
     }
 
-    /// Has everybody give everything back.
-    pub(super) async fn stop(mut self) -> Result<Ended, RunError> {
+    /// Has everybody give everything back. What goes wrong with one process is noted, and the others are heard all the same.
+    pub(super) async fn stop(mut self) -> Ended {
+        let mut told = Vec::new();
         for process in &mut self.processes {
             process.thaw();
-            process.stop().await?;
+            told.push(process.stop().await);
         }
-        for process in self.processes {
-            let one = process.finished().await?;
-            for (kind, count) in one.errors {
-                *self.ended.finished.errors.entry(kind).or_default() += count;
+        for (index, told) in told.into_iter().enumerate() {
+            let process = &mut self.processes[index];
+            // Who was to be killed, and was not replaced, has said everything.
+            if process.is_over {
+                continue;
             }
-            self.ended.finished.abandoned += one.abandoned;
+            let ended = match told {
+                Ok(()) => process.finished().await,
+                Err(error) => Err(error),
+            };
+            match ended {
+                Ok(abandoned) => self.ended.finished.abandoned += abandoned,
+                Err(error) => {
+                    // Nobody writes to a history that is being read.
+                    let _ = process.kill().await;
+                    let trouble = format!("process {index}: {error}");
+                    self.ended.trouble.push(trouble);
+                }
+            }
+            self.note_errors(index);
         }
-        Ok(self.ended)
+        self.ended
     }
 
     fn number(&mut self) -> u32 {
@@ -177,4 +217,49 @@ pub(super) fn options(cell: &Cell) -> String {
         Client::RedisRs | Client::Memory | Client::Redisson => "redis",
     };
     format!("client={client}&checks=off&token_retention=10m")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::child::tests::{ERRED, heard, process};
+    use super::*;
+
+    const DONE: &str = r#"read -r stop; say '{"done":{"abandoned":1}}'"#;
+
+    async fn pool(does: &[String]) -> WorkerPool {
+        let mut pool = WorkerPool {
+            processes: Vec::new(),
+            directory: PathBuf::new(),
+            next_number: 1,
+            ended: Ended::default(),
+        };
+        for does in does {
+            pool.processes.push(process(does).await);
+        }
+        pool
+    }
+
+    /// One is killed by the plan, one dies by itself, and of two that are told to stop one cannot.
+    #[tokio::test]
+    async fn the_end_of_one_process_is_not_that_of_the_others() {
+        let failed = r#"read -r stop; say '{"failed":{"reason":"no disk"}}'; exit 1"#;
+        let mut pool = pool(&[
+            format!("{ERRED}; exec sleep 600"),
+            format!("{ERRED}; kill -9 $$"),
+            format!("{ERRED}; {failed}"),
+            format!("{ERRED}; {DONE}"),
+        ])
+        .await;
+        heard(&pool.processes[0], 1).await;
+        pool.kill(0).await.unwrap();
+        let ended = pool.stop().await;
+        assert_eq!(ended.finished.errors, [("no answer".to_owned(), 4)].into());
+        assert_eq!(ended.finished.abandoned, 1);
+        let [died, cannot] = ended.trouble.as_slice() else {
+            panic!("{:?}", ended.trouble);
+        };
+        assert!(died.starts_with("process 1: "), "{died}");
+        let names_it = cannot.starts_with("process 2: ") && cannot.contains("no disk");
+        assert!(names_it, "{cannot}");
+    }
 }

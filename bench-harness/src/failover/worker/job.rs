@@ -1,6 +1,6 @@
 //! What the runner and a worker process say to each other.
 
-use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -53,10 +53,13 @@ pub(in super::super) struct Assignment {
 pub(in super::super) enum Answer {
     /// Connected, and at work.
     Ready,
+    /// An attempt failed. Said at once: who is killed says nothing at its end.
+    Erred {
+        /// Why, in words that are counted.
+        kind: String,
+    },
     /// Finished, and everything is recorded.
     Done {
-        /// Attempts that failed, by reason.
-        errors: BTreeMap<String, u64>,
         /// Releases and tasks that were given up on at the end.
         abandoned: u64,
     },
@@ -65,4 +68,17 @@ pub(in super::super) enum Answer {
         /// Why.
         reason: String,
     },
+}
+
+impl Answer {
+    /// Says it to the runner.
+    pub(super) fn say(&self) {
+        // Nobody left to tell if this fails.
+        if let Ok(mut line) = serde_json::to_string(self) {
+            // In one piece, whenever this process is killed.
+            line.push('\n');
+            let mut out = std::io::stdout().lock();
+            let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! The process's side of the conversation with the runner.
 
-use std::collections::BTreeMap;
-use std::io::{BufRead as _, Write as _};
+use std::io::BufRead as _;
 
 use locktopus::CancellationToken;
 use locktopus_history::Recorder;
@@ -22,11 +21,11 @@ pub(in super::super) const STOP: &str = "stop";
 pub fn serve() -> bool {
     match converse() {
         Ok(answer) => {
-            say(&answer);
+            answer.say();
             true
         }
         Err(reason) => {
-            say(&Answer::Failed { reason });
+            Answer::Failed { reason }.say();
             false
         }
     }
@@ -63,20 +62,16 @@ async fn work(job: Job) -> Result<Answer, String> {
             let _ = log.stalled(since, false);
         }
     });
-    say(&Answer::Ready);
+    Answer::Ready.say();
     stop_when_told(stop.clone());
-    let mut errors = BTreeMap::new();
     while let Some(finished) = workers.join_next().await {
-        let failed = finished.map_err(|error| format!("a worker panicked: {error}"))??;
-        for (kind, count) in failed {
-            *errors.entry(kind).or_default() += count;
-        }
+        finished.map_err(|error| format!("a worker panicked: {error}"))??;
     }
     let abandoned = subject.close().await;
     // What happens to the machine from now on is nobody's excuse.
     let _ = watch.finish();
     recorder.close().map_err(|error| error.to_string())?;
-    Ok(Answer::Done { errors, abandoned })
+    Ok(Answer::Done { abandoned })
 }
 
 fn stop_when_told(stop: CancellationToken) {
@@ -101,13 +96,5 @@ fn hear<T: serde::de::DeserializeOwned>() -> Result<T, String> {
         Ok(_) => serde_json::from_str(&line)
             .map_err(|error| format!("bad message from the runner: {error}")),
         Err(error) => Err(format!("cannot hear the runner: {error}")),
-    }
-}
-
-fn say(answer: &Answer) {
-    // Nobody left to tell if this fails.
-    if let Ok(line) = serde_json::to_string(answer) {
-        let mut out = std::io::stdout().lock();
-        let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     }
 }

@@ -1,6 +1,5 @@
 //! One worker: takes its lock, uses it, gives it back, and again.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use locktopus_history::{
     WriteOutcome,
 };
 
-use super::job::{Assignment, Job};
+use super::job::{Answer, Assignment, Job};
 use super::resource_client::ResourceClient;
 use super::subject::{Held, Subject, Wish};
 use crate::failover::plan::{Kind, LockGroup};
@@ -21,6 +20,8 @@ use crate::shared::random::Random;
 const PAUSE: Duration = Duration::from_millis(50);
 /// Two readings of one instant may be so far apart: each is at most too early, by what a busy machine makes of it.
 const READINGS_NS: u64 = 1_000_000;
+/// So long what is protected may take to answer. It is in the process of the runner, which may have to wait for a processor.
+const ANSWERS_WITHIN_NS: u64 = 5_000_000;
 /// The name of the data behind the fence, in the history.
 const FENCED: &str = "fenced";
 
@@ -35,7 +36,6 @@ pub(super) struct Worker {
     random: Random,
     subject: Arc<dyn Subject>,
     stop: CancellationToken,
-    errors: BTreeMap<String, u64>,
 }
 
 impl Worker {
@@ -66,16 +66,15 @@ impl Worker {
             random: Random::new(job.seed ^ u64::from(assignment.number).wrapping_mul(0x9e37_79b9)),
             subject,
             stop,
-            errors: BTreeMap::new(),
         })
     }
 
-    /// Works until told to stop; returns what went wrong on the way.
-    pub(super) async fn run(mut self) -> Result<BTreeMap<String, u64>, String> {
+    /// Works until told to stop; says what goes wrong on the way.
+    pub(super) async fn run(mut self) -> Result<(), String> {
         while !self.stop.is_cancelled() {
             self.once().await?;
         }
-        Ok(self.errors)
+        Ok(())
     }
 
     async fn once(&mut self) -> Result<(), String> {
@@ -99,7 +98,7 @@ impl Worker {
             }
             Some(Err(failure)) => {
                 attempt.failed(failure.reason, None).map_err(told)?;
-                *self.errors.entry(failure.kind).or_default() += 1;
+                Answer::Erred { kind: failure.kind }.say();
                 let pause = tokio::time::sleep(PAUSE);
                 tokio::select! {
                     () = pause => {}
@@ -130,7 +129,7 @@ impl Worker {
             fence: word.clone(),
         };
         let issued = self.clock.now_ns();
-        let (read, order) = match self.resource.ask(&enter).await? {
+        let (read, order) = match self.ask(&enter).await? {
             Reply::Heads { heads, order } => (Some(heads), order),
             Reply::Refused { order } => (None, order),
             other @ (Reply::Done { .. } | Reply::Bad { .. }) => return Err(unexpected(&other)),
@@ -184,6 +183,16 @@ impl Worker {
         attempt.release_ended(outcome).map_err(told)
     }
 
+    /// Asks what is protected. Whoever waits for it is late without any fault of the lock, and for no longer than that.
+    async fn ask(&mut self, ask: &Ask) -> Result<Reply, String> {
+        let since = self.clock.now_ns();
+        let reply = self.resource.ask(ask).await;
+        if self.clock.now_ns().saturating_sub(since) >= ANSWERS_WITHIN_NS {
+            self.log.stalled(since, false).map_err(told)?;
+        }
+        reply
+    }
+
     /// The end of the use, with what the guard says of its validity by then.
     fn look(&self, attempt: &AttemptLog, held: &dyn Held) -> Result<(), String> {
         attempt.observed(held.valid_until()).map_err(told)?;
@@ -206,7 +215,7 @@ impl Worker {
             fence,
             only_fenced,
         };
-        let (outcome, order) = match self.resource.ask(&append).await? {
+        let (outcome, order) = match self.ask(&append).await? {
             Reply::Done { order } => (WriteOutcome::Accepted, order),
             Reply::Refused { order } => (WriteOutcome::Rejected, order),
             other @ (Reply::Heads { .. } | Reply::Bad { .. }) => return Err(unexpected(&other)),
@@ -232,4 +241,127 @@ fn unexpected(reply: &Reply) -> String {
 
 fn told(error: RecordError) -> String {
     error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use locktopus::Fence;
+    use locktopus_history::{Event, ReleaseOutcome};
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+    use tokio::net::TcpListener;
+
+    use super::super::subject::Failure;
+    use super::*;
+    use crate::failover::plan::{Mode as SafetyMode, Subject as Whose};
+
+    /// A lock that everybody is granted.
+    struct Anybody;
+
+    struct HeldByAnybody(Clock);
+
+    #[async_trait]
+    impl Subject for Anybody {
+        async fn acquire(&self, _: Wish<'_>) -> Result<Box<dyn Held>, Failure> {
+            Ok(Box::new(HeldByAnybody(Clock::new())))
+        }
+
+        async fn close(&self) -> u64 {
+            0
+        }
+    }
+
+    #[async_trait]
+    impl Held for HeldByAnybody {
+        fn fence(&self) -> Option<Fence> {
+            None
+        }
+
+        fn valid_until(&self) -> u64 {
+            self.0.after(Duration::from_secs(60))
+        }
+
+        fn ended(&self) -> Option<String> {
+            None
+        }
+
+        async fn lost(&self) -> String {
+            std::future::pending().await
+        }
+
+        async fn release(self: Box<Self>) -> ReleaseOutcome {
+            ReleaseOutcome::Ok
+        }
+    }
+
+    /// What is protected, which takes so long to answer the first question, and none for the second.
+    async fn protected(takes: Duration) -> std::net::SocketAddr {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let (from, mut to) = stream.split();
+            let mut lines = BufReader::new(from).lines();
+            let heads = Reply::Heads {
+                heads: Heads::default(),
+                order: 1,
+            };
+            for (reply, takes) in [(heads, takes), (Reply::Done { order: 2 }, Duration::ZERO)] {
+                lines.next_line().await.unwrap().unwrap();
+                tokio::time::sleep(takes).await;
+                let mut line = serde_json::to_vec(&reply).unwrap();
+                line.push(b'\n');
+                to.write_all(&line).await.unwrap();
+            }
+        });
+        addr
+    }
+
+    fn job(resource: std::net::SocketAddr) -> Job {
+        let group = r#"{"name": "a", "hold": ["0s", "0s"], "lease": "60s"}"#;
+        Job {
+            subject: Whose::Locktopus,
+            urls: Vec::new(),
+            mode_name: "plain".to_owned(),
+            mode: SafetyMode::default(),
+            prefix: "p".to_owned(),
+            groups: vec![serde_json::from_str(group).unwrap()],
+            workers: Vec::new(),
+            resource,
+            history: "unused".into(),
+            seed: 1,
+            patience: Duration::from_secs(60),
+        }
+    }
+
+    /// How long the history says that the worker did not run.
+    async fn stalled(takes: Duration) -> Duration {
+        let recorder = Recorder::in_memory();
+        let job = job(protected(takes).await);
+        let assignment = Assignment {
+            number: 7,
+            group: 0,
+            lock: "a-0".to_owned(),
+        };
+        let stop = CancellationToken::new();
+        let worker = Worker::new(&job, &assignment, &recorder, Arc::new(Anybody), stop).await;
+        worker.unwrap().once().await.unwrap();
+        let history = recorder.history().unwrap();
+        let stalls = history.records().iter().filter_map(|record| {
+            let Event::Stalled { since, everybody } = record.event else {
+                return None;
+            };
+            assert_eq!((record.worker, everybody), (7, false));
+            Some(record.at - since)
+        });
+        Duration::from_nanos(stalls.sum())
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_what_is_protected_says_so_and_nobody_else() {
+        let waited = Duration::from_millis(200);
+        assert!(stalled(waited).await >= waited);
+        // A busy machine may take longer than nothing, but for all that less.
+        assert!(stalled(Duration::ZERO).await < waited);
+    }
 }

@@ -127,6 +127,39 @@ fn outages_of_one_who_did_not_ask() {
     );
 }
 
+/// Of several who want a lock, without a break, the first one may be served and gone when nobody is granted it any more.
+#[test]
+fn outages_are_those_of_whoever_waits() {
+    let options = || Options {
+        outage_limit: Some(Duration::from_nanos(50)),
+        ..strict()
+    };
+    // Nobody is granted it from 5 to 70, while the second one waits.
+    let lives = |more: Vec<Life>| {
+        let lives = [
+            life(1).asks(0).gets(5, 10, 1),
+            life(2).asks(2).gets(70, 100, 2),
+        ];
+        check_with(options(), lives.into_iter().chain(more))
+    };
+    let outage = [(Property::Outage, 1)];
+    assert_failed(&lives(vec![]), &outage);
+    assert_failed(&lives(vec![stall(2, 10, 30, false)]), &[]);
+    assert_failed(&lives(vec![stall(9, 10, 30, true)]), &[]);
+    // The one who was served long ago slept.
+    assert_failed(&lives(vec![stall(1, 10, 60, false)]), &outage);
+    // Two wait, and one of them is awake at a time.
+    let both = |mut more: Vec<Life>| {
+        more.push(life(3).asks(3).gets(140, 150, 3));
+        more.push(stall(3, 80, 110, false));
+        lives(more)
+    };
+    let in_turn = vec![stall(2, 10, 40, false), stall(3, 40, 70, false)];
+    assert_failed(&both(in_turn), &outage);
+    let together = vec![stall(2, 10, 30, false), stall(3, 10, 30, false)];
+    assert_failed(&both(together), &[]);
+}
+
 #[test]
 fn waits_in_which_a_place_may_have_been_lost() {
     let options = |recovery: Option<u64>| Options {

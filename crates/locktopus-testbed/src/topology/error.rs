@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::topology::provider::ProviderKind;
+use crate::topology::resp::Resp;
 
 /// Why a deployment could not be started, driven or inspected.
 #[derive(Debug, thiserror::Error)]
@@ -112,6 +113,16 @@ pub enum TopologyError {
         /// The server's text.
         message: String,
     },
+    /// A server answered with something that is no answer to this.
+    #[error("{node} answered {command} with what is no answer to it: {reply}")]
+    Odd {
+        /// Name of the node.
+        node: String,
+        /// The command.
+        command: String,
+        /// What it said.
+        reply: String,
+    },
     /// The verb does not exist here.
     #[error("{verb} is not available with the {provider} provider: it needs {needs}")]
     Unsupported {
@@ -151,6 +162,16 @@ pub enum TopologyError {
 }
 
 impl TopologyError {
+    /// The server of this name answered this command with this, which is no answer to it.
+    #[must_use]
+    pub fn odd(node: &str, command: &str, reply: &Resp) -> Self {
+        Self::Odd {
+            node: node.to_owned(),
+            command: command.to_owned(),
+            reply: format!("{reply:?}"),
+        }
+    }
+
     pub(crate) fn io(
         doing: &'static str,
         path: impl Into<PathBuf>,

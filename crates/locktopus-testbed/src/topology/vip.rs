@@ -1,5 +1,6 @@
 //! An address that leads to whichever server it is pointed at, which may be far away.
 
+use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,6 +53,8 @@ struct State {
     target: SocketAddr,
     /// Of each connection that is open: where it leads, and what ends it.
     open: Vec<(SocketAddr, CancellationToken)>,
+    /// How many there were, of each server.
+    led: HashMap<SocketAddr, u64>,
 }
 
 impl Vip {
@@ -85,6 +88,7 @@ impl Vip {
             state: Mutex::new(State {
                 target,
                 open: Vec::new(),
+                led: HashMap::new(),
             }),
             one_way: watch::Sender::new(Duration::ZERO),
         });
@@ -127,6 +131,12 @@ impl Vip {
         let here = state.open.iter().filter(|(target, _)| *target == server);
         here.count()
     }
+
+    /// How many connections have led to this server until now, open or not.
+    #[must_use]
+    pub fn led_to(&self, server: SocketAddr) -> u64 {
+        self.shared.lock().led.get(&server).copied().unwrap_or(0)
+    }
 }
 
 impl Drop for Vip {
@@ -154,6 +164,7 @@ async fn listen(listener: TcpListener, shared: Arc<Shared>) {
                     let mut state = shared.lock();
                     let target = state.target;
                     state.open.push((target, end.clone()));
+                    *state.led.entry(target).or_default() += 1;
                     target
                 };
                 connections.spawn(carry(client, target, end, Arc::clone(&shared)));
@@ -225,6 +236,23 @@ mod tests {
             exchange(&mut stream, b"three").await < FAR,
             "changed while open"
         );
+    }
+
+    #[tokio::test]
+    async fn connections_are_counted_where_they_led() {
+        let ((one, _serving), (other, _too)) = (echo().await, echo().await);
+        let vip = Vip::start(one).await.unwrap();
+        let led = || [vip.led_to(one), vip.led_to(other)];
+        let come = async || {
+            let mut stream = TcpStream::connect(vip.addr()).await.unwrap();
+            exchange(&mut stream, b"hello").await;
+        };
+        come().await;
+        assert_eq!(led(), [1, 0]);
+        vip.point_at(other);
+        come().await;
+        come().await;
+        assert_eq!(led(), [1, 2]);
     }
 
     #[tokio::test]

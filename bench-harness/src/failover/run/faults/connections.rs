@@ -1,20 +1,168 @@
 //! What happens to connections and scripts.
 
-use locktopus_testbed::topology::TopologyError;
+use std::fmt;
+use std::time::Duration;
 
+use locktopus_testbed::topology::{Node, Resp, TopologyError};
+use tokio::time::{Instant, sleep};
+
+use super::primary::LOOK;
+use crate::failover::plan::Verb;
 use crate::failover::run::RunError;
-use crate::failover::run::fault_context::FaultContext;
+use crate::failover::run::fault_context::{FaultContext, RECOVERY};
 
-/// Sends a command to every server.
+/// How long a server that should be well may take to answer.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
+
+/// What is taken away from every server that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    Scripts,
+    Connections,
+    Subscriptions,
+}
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Scripts => "scripts",
+            Self::Connections => "connections for commands",
+            Self::Subscriptions => "connections for messages",
+        })
+    }
+}
+
+impl Taken {
+    /// What a fault takes away, if it is one of these.
+    pub(super) const fn by(verb: Verb) -> Option<Self> {
+        Some(match verb {
+            Verb::FlushScripts => Self::Scripts,
+            Verb::KillConnections => Self::Connections,
+            Verb::KillSubscriptions => Self::Subscriptions,
+            _ => return None,
+        })
+    }
+
+    /// What servers call connections of this sort.
+    const fn sort(self) -> Option<&'static str> {
+        match self {
+            Self::Scripts => None,
+            Self::Connections => Some("normal"),
+            Self::Subscriptions => Some("pubsub"),
+        }
+    }
+
+    /// How much of it a server has.
+    async fn there(self, node: &Node, within: Duration) -> Result<u64, TopologyError> {
+        let Some(sort) = self.sort() else {
+            let memory = node.command_within(within, &["INFO", "memory"]).await?;
+            return scripts(&memory.text())
+                .ok_or_else(|| TopologyError::odd(node.name(), "INFO", &memory));
+        };
+        let list = ["CLIENT", "LIST", "TYPE", sort];
+        let list = node.command_within(within, &list).await?.text();
+        Ok(list.lines().filter(|client| is_of_a_worker(client)).count() as u64)
+    }
+
+    /// Takes it away from a server; returns how much that was.
+    async fn take(self, node: &Node, within: Duration) -> Result<u64, TopologyError> {
+        let there = self.there(node, within).await?;
+        let Some(sort) = self.sort() else {
+            let flush = ["SCRIPT", "FLUSH"];
+            node.command_within(within, &flush).await?;
+            return Ok(there);
+        };
+        let kill = ["CLIENT", "KILL", "TYPE", sort];
+        match node.command_within(within, &kill).await? {
+            // Others, as those of sentinels, are closed as well, but that is no fault of any lock.
+            Resp::Int(closed) => Ok(there.min(closed.unsigned_abs())),
+            odd => Err(TopologyError::odd(node.name(), "CLIENT KILL", &odd)),
+        }
+    }
+
+    /// That there was none of it, so that nothing was done to any lock.
+    fn nowhere(self, within: Duration) -> RunError {
+        let missing = TopologyError::NotReached {
+            what: format!("{self} to take away"),
+            within,
+            last_seen: "no server has any".to_owned(),
+        };
+        missing.into()
+    }
+}
+
+/// How many scripts a server knows.
+fn scripts(memory: &str) -> Option<u64> {
+    let mut lines = memory.lines();
+    let number = lines.find_map(|line| line.strip_prefix("number_of_cached_scripts:"));
+    number?.trim().parse().ok()
+}
+
+/// Whether a connection that is listed like this is neither a sentinel's nor the one that asks.
+fn is_of_a_worker(client: &str) -> bool {
+    let mut fields = client.split(' ');
+    !fields.any(|field| field.starts_with("name=sentinel-") || field == "cmd=client|list")
+}
+
+/// Takes it away from every server.
 pub(super) async fn everywhere(
     context: &mut FaultContext<'_>,
-    command: &[&str],
+    what: Taken,
 ) -> Result<(), RunError> {
+    until_there(context, what).await?;
     let targets = context.targets();
     context.moment(&targets).await?;
     context.fault("all")?;
+    let mut taken = 0;
     for node in context.place.nodes() {
-        node.command(command).await?;
+        taken += what.take(node, ANSWERS_WITHIN).await?;
+    }
+    note(context, what, taken)
+}
+
+/// The same, of a nemesis: from the servers that answer, for some may be dead or frozen. One that refuses is an error.
+pub(super) async fn where_reached(
+    context: &mut FaultContext<'_>,
+    what: Taken,
+    within: Duration,
+) -> Result<(), RunError> {
+    let nodes = context.place.nodes().iter();
+    let taking = nodes.map(|node| what.take(node, within));
+    let mut taken = 0;
+    for one in futures_util::future::join_all(taking).await {
+        match one {
+            Ok(more) => taken += more,
+            Err(TopologyError::NoAnswer { .. } | TopologyError::Connection { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    note(context, what, taken)
+}
+
+fn note(context: &mut FaultContext<'_>, what: Taken, taken: u64) -> Result<(), RunError> {
+    context.note("took away", &format!("{taken} {what}"));
+    if taken == 0 {
+        return Err(what.nowhere(Duration::ZERO));
+    }
+    Ok(())
+}
+
+/// Whether a server that answers has any of it.
+pub(super) async fn is_there(context: &FaultContext<'_>, what: Taken, within: Duration) -> bool {
+    let nodes = context.place.nodes().iter();
+    let looking = nodes.map(|node| what.there(node, within));
+    let there = futures_util::future::join_all(looking).await;
+    there.into_iter().flatten().any(|there| there > 0)
+}
+
+/// Waits until a server has any of it: clients come back by themselves after an earlier fault.
+pub(super) async fn until_there(context: &FaultContext<'_>, what: Taken) -> Result<(), RunError> {
+    let give_up = Instant::now() + RECOVERY;
+    while !is_there(context, what, ANSWERS_WITHIN).await {
+        if Instant::now() >= give_up {
+            return Err(what.nowhere(RECOVERY));
+        }
+        sleep(LOOK).await;
     }
     Ok(())
 }
@@ -36,19 +184,84 @@ pub(super) async fn mislead(context: &mut FaultContext<'_>) -> Result<(), RunErr
         }
         .into());
     };
+    // Clients come back by themselves after an earlier turn.
+    until("subscriptions on the primary", async || {
+        let there = Taken::Subscriptions.there(primary, ANSWERS_WITHIN).await?;
+        Ok((there > 0, there))
+    })
+    .await?;
     let targets = context.targets();
     context.moment(&targets).await?;
     context.fault(replica.name())?;
+    let (since, before) = (Instant::now(), vip.led_to(replica.addr()));
     vip.point_at(replica.addr());
-    let killed = primary.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).await;
-    // Time for clients to notice, and to subscribe where the address leads.
-    tokio::time::sleep(context.cell.scenario.lasts).await;
+    let misled = async {
+        let closed = Taken::Subscriptions.take(primary, ANSWERS_WITHIN).await?;
+        if closed == 0 {
+            return Err(Taken::Subscriptions.nowhere(Duration::ZERO));
+        }
+        // Time for clients to notice, and to come where the address leads. One that asks who is there before it subscribes is
+        // gone again at once.
+        until("clients come to the replica", async || {
+            let came = vip.led_to(replica.addr()) - before;
+            let is_over = since.elapsed() >= context.cell.scenario.lasts;
+            Ok((came > 0 && is_over, came))
+        })
+        .await
+    };
+    let misled = misled.await;
     let there = vip.connections_to(replica.addr());
     vip.point_at(primary.addr());
-    killed?;
     context.note(
         "points at the primary again",
-        &format!("{there} connections on the replica"),
+        &format!("{} connections came to the replica, {there} stay", misled?),
     );
     Ok(())
+}
+
+/// Looks again and again until something is so, and returns what was seen then.
+pub(super) async fn until<T: fmt::Debug>(
+    what: &str,
+    mut look: impl AsyncFnMut() -> Result<(bool, T), TopologyError>,
+) -> Result<T, RunError> {
+    let give_up = Instant::now() + RECOVERY;
+    loop {
+        let (is_so, seen) = look().await?;
+        if is_so {
+            return Ok(seen);
+        }
+        if Instant::now() >= give_up {
+            let missing = TopologyError::NotReached {
+                what: what.to_owned(),
+                within: RECOVERY,
+                last_seen: format!("{seen:?}"),
+            };
+            return Err(missing.into());
+        }
+        sleep(LOOK).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_workers_have_what_counts() {
+        let client = |name: &str, command: &str| {
+            format!("id=7 addr=127.0.0.1:5 name={name} age=1 cmd={command} user=default")
+        };
+        for (name, command) in [("process-3", "evalsha"), ("", "ping"), ("", "client|kill")] {
+            assert!(is_of_a_worker(&client(name, command)), "{name} {command}");
+        }
+        assert!(!is_of_a_worker(&client("sentinel-1b2c-cmd", "ping")));
+        assert!(!is_of_a_worker(&client("", "client|list")));
+    }
+
+    #[test]
+    fn servers_say_how_many_scripts_they_know() {
+        let memory = "# Memory\r\nnumber_of_cached_scripts:12\r\nnumber_of_functions:0\r\n";
+        assert_eq!(scripts(memory), Some(12));
+        assert_eq!(scripts("# Memory\r\n"), None);
+    }
 }

@@ -1,8 +1,11 @@
 //! Two primaries at once.
 
-use locktopus_testbed::topology::{Node, TopologyError};
+use std::time::Duration;
+
+use locktopus_testbed::topology::{Node, Role, TopologyError};
 use tokio::time::{Instant, sleep};
 
+use super::connections::until;
 use super::primary::{LOOK, successor};
 use crate::failover::run::RunError;
 use crate::failover::run::fault_context::{FaultContext, RECOVERY};
@@ -16,12 +19,30 @@ pub(super) async fn two_primaries(context: &mut FaultContext<'_>) -> Result<(), 
     let here = context.on(primary).await;
     let sentinel = context.place.sentinels().first();
     let sentinel = sentinel.ok_or(RunError::NoSentinel)?;
+    // They come back by themselves after an earlier turn.
+    let were = until("connections of every second process", async || {
+        let were = second_half(primary).await?.len();
+        Ok((were > 0, were))
+    })
+    .await?;
     context.moment(&here).await?;
     context.fault(primary.name())?;
     promote(context, sentinel).await?;
     let next = successor(context, &lock, primary).await?;
     let closed = disconnect_half(primary).await?;
-    context.note("disconnected", &format!("{closed} connections"));
+    // Whoever was told by a sentinel has left already.
+    let disconnected = format!("{closed} connections, of {were} that were there");
+    context.note("disconnected", &disconnected);
+    // The other one was seen to be in charge.
+    let role = primary.role().await?;
+    if role != Role::Primary {
+        let missing = TopologyError::NotReached {
+            what: format!("{} as a primary beside {}", primary.name(), next.name()),
+            within: Duration::ZERO,
+            last_seen: format!("{role:?}"),
+        };
+        return Err(missing.into());
+    }
     sleep(context.cell.scenario.lasts).await;
     // As Sentinel does it in the end.
     let port = next.addr().port().to_string();
@@ -48,13 +69,19 @@ async fn promote(context: &FaultContext<'_>, sentinel: &Node) -> Result<(), RunE
 
 /// Closes the connections of every second process.
 async fn disconnect_half(server: &Node) -> Result<usize, TopologyError> {
-    let all = server.command(&["CLIENT", "LIST"]).await?.text();
     let mut closed = 0;
-    for id in all.lines().filter_map(of_second_half) {
+    for id in second_half(server).await? {
         // It may be gone by itself.
-        closed += usize::from(server.command(&["CLIENT", "KILL", "ID", id]).await.is_ok());
+        closed += usize::from(server.command(&["CLIENT", "KILL", "ID", &id]).await.is_ok());
     }
     Ok(closed)
+}
+
+/// The connections of every second process.
+async fn second_half(server: &Node) -> Result<Vec<String>, TopologyError> {
+    let all = server.command(&["CLIENT", "LIST"]).await?.text();
+    let ids = all.lines().filter_map(of_second_half);
+    Ok(ids.map(ToOwned::to_owned).collect())
 }
 
 /// The id of a connection that is listed like this, if a process of an odd number has it.

@@ -8,6 +8,8 @@ mod primary;
 mod slots;
 mod workers;
 
+use connections::Taken;
+
 use super::RunError;
 use super::fault_context::FaultContext;
 use crate::failover::plan::Verb;
@@ -33,13 +35,9 @@ pub(super) async fn once(context: &mut FaultContext<'_>) -> Result<(), RunError>
         Verb::Freeze => nodes::freeze(context).await?,
         Verb::Evict => nodes::evict(context).await?,
         Verb::MoveSlot => slots::move_one(context).await?,
-        Verb::FlushScripts => connections::everywhere(context, &["SCRIPT", "FLUSH"]).await?,
-        Verb::KillConnections => {
-            connections::everywhere(context, &["CLIENT", "KILL", "TYPE", "normal"]).await?;
-        }
-        Verb::KillSubscriptions => {
-            connections::everywhere(context, &["CLIENT", "KILL", "TYPE", "pubsub"]).await?;
-        }
+        Verb::FlushScripts => connections::everywhere(context, Taken::Scripts).await?,
+        Verb::KillConnections => connections::everywhere(context, Taken::Connections).await?,
+        Verb::KillSubscriptions => connections::everywhere(context, Taken::Subscriptions).await?,
         Verb::MisleadSubscriptions => connections::mislead(context).await?,
         Verb::StopHolder => workers::stop_holder(context).await?,
         Verb::KillHolder => workers::kill_holder(context).await?,

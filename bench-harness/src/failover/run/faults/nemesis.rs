@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use locktopus_testbed::topology::Node;
 
+use super::connections::{self, Taken};
 use super::primary;
 use crate::failover::plan::{Place, Scenario, Verb};
 use crate::failover::run::RunError;
@@ -56,6 +57,8 @@ enum Begun<'a> {
     Ahead(&'a Node),
     Stopped(usize),
     Killed(usize),
+    /// What no server that was left had: taken away when all are back.
+    Waits(Verb, Taken),
 }
 
 impl Begun<'_> {
@@ -67,6 +70,7 @@ impl Begun<'_> {
             Self::Down(_) | Self::Primary(..) => 1,
             Self::Ahead(_) => 2,
             Self::Killed(_) => 3,
+            Self::Waits(..) => 4,
         }
     }
 }
@@ -142,6 +146,14 @@ async fn begin<'a>(
     turn: &Turn,
     begun: &mut Vec<Begun<'a>>,
 ) -> Result<(), RunError> {
+    if let Some(what) = Taken::by(verb) {
+        if connections::is_there(context, what, ASKED_FOR).await {
+            return take(context, verb, what).await;
+        }
+        begun.push(Begun::Waits(verb, what));
+        context.note("waits for servers", verb.name());
+        return Ok(());
+    }
     let node = victims.node;
     let processes = context.pool.processes.len();
     let chosen = ((turn.process * processes as f64) as usize).min(processes - 1);
@@ -151,7 +163,6 @@ async fn begin<'a>(
         Verb::StopHolder => format!("process {chosen}"),
         Verb::KillHolder => format!("process {other}"),
         Verb::FreezeReplica => victims.replica.unwrap_or(node).name().to_owned(),
-        Verb::FlushScripts | Verb::KillConnections | Verb::KillSubscriptions => "all".to_owned(),
         _ => node.name().to_owned(),
     };
     context.also(verb, &target)?;
@@ -182,26 +193,21 @@ async fn begin<'a>(
             begun.push(Begun::Ahead(node));
         }
         Verb::StopHolder => {
-            context.pool.processes[chosen].freeze();
+            context.pool.processes[chosen].freeze()?;
             begun.push(Begun::Stopped(chosen));
         }
         Verb::KillHolder => {
-            context.pool.processes[other].kill().await?;
+            context.pool.kill(other).await?;
             begun.push(Begun::Killed(other));
         }
-        Verb::KillConnections => everywhere(context, &["CLIENT", "KILL", "TYPE", "normal"]).await,
-        Verb::KillSubscriptions => everywhere(context, &["CLIENT", "KILL", "TYPE", "pubsub"]).await,
-        // The plan has no others: it was checked.
-        _ => everywhere(context, &["SCRIPT", "FLUSH"]).await,
+        other => unreachable!("the plan was checked, and has no {other}"),
     }
     Ok(())
 }
 
-/// Sends a command to every server that answers: some are dead or frozen.
-async fn everywhere(context: &FaultContext<'_>, command: &[&str]) {
-    let nodes = context.place.nodes().iter();
-    let asking = nodes.map(|node| node.command_within(ASKED_FOR, command));
-    futures_util::future::join_all(asking).await;
+async fn take(context: &mut FaultContext<'_>, verb: Verb, what: Taken) -> Result<(), RunError> {
+    context.also(verb, "all")?;
+    connections::where_reached(context, what, ASKED_FOR).await
 }
 
 async fn end(context: &mut FaultContext<'_>, begun: Begun<'_>) -> Result<(), RunError> {
@@ -234,6 +240,10 @@ async fn end(context: &mut FaultContext<'_>, begun: Begun<'_>) -> Result<(), Run
         Begun::Killed(process) => {
             context.pool.revive(process).await?;
             context.note("replaced", &format!("process {process}"));
+        }
+        Begun::Waits(verb, what) => {
+            connections::until_there(context, what).await?;
+            return take(context, verb, what).await;
         }
     }
     Ok(())

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use locktopus_testbed::topology::{Node, TopologyError};
+
 use crate::failover::run::RunError;
 use crate::failover::run::fault_context::FaultContext;
 use crate::failover::run::load;
@@ -81,15 +83,36 @@ pub(super) async fn evict(context: &mut FaultContext<'_>) -> Result<(), RunError
     let targets = context.targets();
     context.moment(&targets).await?;
     context.fault(node.name())?;
+    let before = evicted(node).await?;
     let value = "x".repeat(VALUE);
     for number in 0..VALUES {
         let key = format!("{{{lock}}}:{}:{number}", load::NAME);
         node.command(&["SET", &key, &value, "PX", "1000"]).await?;
     }
-    let evicted = node
-        .info("stats", "evicted_keys")
-        .await?
-        .unwrap_or_default();
-    context.note("evicted", &format!("{evicted} keys so far"));
+    // A server that was started anew meanwhile counts from nothing.
+    let keys = evicted(node).await?.saturating_sub(before);
+    context.note("evicted", &format!("{keys} keys"));
+    if keys == 0 {
+        // A server that is not told to evict has room for all of it, and no lock was in danger.
+        return Err(TopologyError::NotReached {
+            what: format!("{} evicts keys", node.name()),
+            within: Duration::ZERO,
+            last_seen: "it evicted none".to_owned(),
+        }
+        .into());
+    }
     Ok(())
+}
+
+/// Keys that a server evicted so far.
+async fn evicted(node: &Node) -> Result<u64, TopologyError> {
+    let text = node.info("stats", "evicted_keys").await?;
+    let number = text.as_deref().map(str::parse);
+    number
+        .and_then(Result::ok)
+        .ok_or_else(|| TopologyError::NotReached {
+            what: format!("{} says how many keys it evicted", node.name()),
+            within: Duration::ZERO,
+            last_seen: format!("{text:?}"),
+        })
 }

@@ -7,7 +7,7 @@ use crate::failover::run::fault_context::FaultContext;
 pub(super) async fn stop_holder(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let index = holder(context).await?;
     context.fault(&format!("process {index}"))?;
-    context.pool.processes[index].freeze();
+    context.pool.processes[index].freeze()?;
     tokio::time::sleep(context.cell.scenario.lasts).await;
     context.pool.processes[index].thaw();
     context.note("runs on", &format!("process {index}"));

@@ -1,0 +1,95 @@
+//! Faults that find nothing to do anything to: they are errors of their cells, and none of them counts as done.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod common;
+
+use bench_harness::failover::model::{self, CellReport};
+use common::{directory, told};
+
+const MEASUREMENT: Option<i32> = Some(6);
+
+/// One worker has a lock for itself: nobody waits, so nobody listens.
+const PLAN: &str = r#"
+seed = 3
+
+[mode.plain]
+
+[[scenario]]
+name = "nothing-to-do"
+about = "what is to be taken away is not there"
+topologies = ["PLACE"]
+modes = ["plain"]
+clients = ["redis-rs"]
+fault = "FAULT"
+MORE
+faults = 1
+lasts = "200ms"
+pause = ["50ms", "50ms"]
+servers = { down_after = "10m" }
+lock_group = [{ name = "alone", workers = 1, hold = ["20ms", "20ms"], lease = "2s", target = true }]
+"#;
+
+/// The only cell of this plan, which must fail the run; and what it says of its end.
+fn cell(place: &str, fault: &str, more: &str) -> (CellReport, String) {
+    let out = directory(&format!("no-{fault}"));
+    let file = out.join("plan.toml");
+    let plan = PLAN.replace("PLACE", place).replace("FAULT", fault);
+    std::fs::write(&file, plan.replace("MORE", more)).unwrap();
+    let mut command = common::bench(&["failover", "--file"]);
+    let output = common::ran(command.arg(&file).arg("--out").arg(&out));
+    let said = told(&output);
+    assert_eq!(output.status.code(), MEASUREMENT, "{said}");
+    let report = model::read(&out.join("report.json"));
+    let mut report = report.unwrap_or_else(|error| panic!("{error}\n{said}"));
+    assert_eq!(report.cells.len(), 1, "{said}");
+    let cell = report.cells.remove(0);
+    assert!(cell.figures.granted > 0, "{cell:#?}");
+    let [trouble] = cell.trouble.as_slice() else {
+        panic!("{cell:#?}\n{said}");
+    };
+    let begin = "stopped after 0 of 1 faults: ";
+    let words = trouble.strip_prefix(begin).expect(trouble).to_owned();
+    (cell, words)
+}
+
+#[test]
+fn connections_that_are_not_there_cannot_be_closed() {
+    let (cell, trouble) = cell("standalone", "kill-subscriptions", "");
+    let named = "connections for messages to take away not reached";
+    assert!(trouble.contains(named), "{trouble}");
+    assert_eq!(cell.figures.faults, 0);
+}
+
+/// Whatever else the turn does.
+#[test]
+fn a_nemesis_does_each_of_its_faults() {
+    let more = r#"
+combines = ["kill-subscriptions", "flush-scripts"]
+at_once = [2, 2]"#;
+    let (cell, trouble) = cell("standalone", "nemesis", more);
+    let named = "connections for messages to take away not reached";
+    assert!(trouble.contains(named), "{trouble}");
+    let marks = cell.timeline.expect("a timeline").marks;
+    let done = |what: &str| marks.iter().any(|mark| mark.what == what);
+    assert!(
+        done("flush-scripts") && !done("kill-subscriptions"),
+        "{marks:?}"
+    );
+}
+
+#[test]
+fn nobody_is_misled_who_does_not_listen() {
+    let (cell, trouble) = cell("vip", "mislead-subscriptions", "");
+    let named = "subscriptions on the primary not reached";
+    assert!(trouble.contains(named), "{trouble}");
+    assert_eq!(cell.figures.faults, 0);
+}
+
+/// The clients of every second process are to look for the primary anew, and there is one process.
+#[test]
+fn two_primaries_are_none_where_everybody_stays() {
+    let (cell, trouble) = cell("sentinel", "two-primaries", "");
+    let named = "connections of every second process not reached";
+    assert!(trouble.contains(named), "{trouble}");
+    assert_eq!(cell.figures.faults, 0);
+}
