@@ -4,6 +4,7 @@
 #
 #   ensure_rust      cargo and a C compiler
 #   ensure_server    a redis-server or valkey-server program    -> SERVER
+#   ensure_redis_cli a redis-cli or valkey-cli
 #   ensure_engine    a container engine that answers
 #   ensure_jdk       a Java compiler and Maven, for Redisson
 #   ensure_redis_py  a Python that has redis-py
@@ -366,6 +367,15 @@ ensure_server() {
     # What is started from here on uses the same program.
     export LOCKTOPUS_SERVER_BIN=$SERVER
     say "server program: $version"
+}
+
+# A server program that was named, such as one out of an image, does not bring it.
+ensure_redis_cli() {
+    have redis-cli || have valkey-cli || install_packages redis-tools || install_packages valkey-tools || return
+    have redis-cli || have valkey-cli || {
+        WHY='the installed package brought no redis-cli'
+        return 1
+    }
 }
 
 # A library that gives a server process a clock that can be set. Debian and its kin have it as libfaketime.

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use bench_harness::shared::provenance::detect::STATUS_OF_WHAT_IS_BUILT;
+
 /// Which versions of others' packages there are. A result may be about these as about sources.
 pub(crate) const DEPENDENCIES: &str = "Cargo.lock";
 
@@ -55,8 +57,8 @@ fn list(root: &Path, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), String
     Ok(())
 }
 
-/// The commit, if these sources are as they were committed, and so is everything else that is built or run. Pages of figures are
-/// written between one level and the next, and nothing that is built reads them.
+/// The commit, if these sources are as they were committed, and so is everything else that is built or run, as measurements take it too
+/// ([`STATUS_OF_WHAT_IS_BUILT`]).
 ///
 /// # Errors
 ///
@@ -64,10 +66,8 @@ fn list(root: &Path, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), String
 pub(crate) fn commit(root: &Path, about: &[&str]) -> Result<String, String> {
     let mut status = vec!["status", "--porcelain", "--"];
     status.extend(about);
-    let known = ["status", "--porcelain", "--untracked-files=no", "--"];
-    let known = [&known[..], &[".", ":(exclude)docs"]].concat();
-    for status in [status, known] {
-        let changed = git(root, &status)?;
+    for status in [&status[..], &STATUS_OF_WHAT_IS_BUILT] {
+        let changed = git(root, status)?;
         if !changed.is_empty() {
             return Err(format!(
                 "a result needs a commit, and these have none:\n{changed}"

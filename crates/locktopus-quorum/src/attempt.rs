@@ -175,7 +175,7 @@ impl<'a> Round<'a> {
     }
 
     fn won(mut self, token: Option<FencingToken>) {
-        self.claim.granted(token);
+        self.claim.granted(token, self.attempt.token_retention);
         self.claim.kept_for(self.attempt.lease);
         self.over = true;
     }

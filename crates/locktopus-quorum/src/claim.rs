@@ -15,7 +15,7 @@ use super::abstention::Abstention;
 use super::mark::{Begun, Mark};
 use locktopus_core::clock::{self, BootInstant};
 use locktopus_core::{
-    AttemptOutcome, FencingToken, Linger, LockTarget, OwnerId, ReleaseOutcome, lock,
+    AttemptOutcome, FencingToken, Linger, LockTarget, OwnerId, ReleaseOutcome, TokenRetention, lock,
 };
 
 /// One owner of one lock, on all nodes.
@@ -34,6 +34,8 @@ struct State {
     wanted: bool,
     permits: u32,
     token: Option<FencingToken>,
+    /// How long the nodes were asked to remember it.
+    retention: Option<TokenRetention>,
     /// When every node has forgotten it by itself.
     until: BootInstant,
     marks: Vec<Mark>,
@@ -50,6 +52,7 @@ impl Claim {
                 wanted: false,
                 permits: 1,
                 token: None,
+                retention: None,
                 until: clock::now(),
                 marks: vec![Mark::default(); nodes],
                 linger: None,
@@ -77,8 +80,13 @@ impl Claim {
         state.marks.iter().all(untouched)
     }
 
-    pub(super) fn granted(&self, token: Option<FencingToken>) {
-        lock(&self.state).token = token;
+    pub(super) fn retention(&self) -> Option<TokenRetention> {
+        lock(&self.state).retention
+    }
+
+    pub(super) fn granted(&self, token: Option<FencingToken>, retention: Option<TokenRetention>) {
+        let mut state = lock(&self.state);
+        (state.token, state.retention) = (token, retention);
     }
 
     /// From now on nodes that are cleaned of its owner leave it held for as long as the release says.

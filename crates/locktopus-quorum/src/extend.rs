@@ -143,7 +143,7 @@ async fn ask(
     (node, answers)
 }
 
-/// Takes the lock again on a node that lost it, for the same owner and with the same token.
+/// Takes the lock again on a node that lost it, for the same owner and with the same token, remembered as long as was asked for.
 fn put_back(
     members: &Arc<Members>,
     lock: &Ballot,
@@ -156,6 +156,7 @@ fn put_back(
     let attempt = AcquireAttempt {
         permits: request.permits,
         floor: claim.token(),
+        token_retention: claim.retention(),
         ..AcquireAttempt::new(target, owner, request.lease, deadline)
     };
     async move {

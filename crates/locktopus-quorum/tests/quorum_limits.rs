@@ -436,6 +436,40 @@ async fn what_is_put_back_has_the_token_that_was_given_out() {
     assert!(state.last_token >= far_ahead, "{:?}", state.last_token);
 }
 
+/// A node that was told again is no shorter in its memory than the others: jobs read from tokens which of their runs were begun.
+#[tokio::test(start_paused = true)]
+async fn what_is_put_back_is_remembered_as_long_as_was_asked_for() {
+    let peers = peers(3, 72);
+    let quorum = trusted(&peers).build().unwrap();
+    let (target, owner) = (mutex("job"), OwnerId::generate());
+    let keep = 100 * LEASE;
+    let attempt = AcquireAttempt {
+        token_retention: Some(keep.into()),
+        ..attempt(&target, &owner)
+    };
+    let outcome = quorum.attempt(&attempt).await.unwrap();
+    let AttemptOutcome::Granted { token } = outcome else {
+        panic!("{outcome:?}");
+    };
+    until("stragglers", || quorum.background_tasks() == 0).await;
+    peers[2].store.clear();
+    let extend = ExtendRequest::new(target.clone(), owner.clone(), LEASE);
+    let _ = quorum.extend(&[extend], soon()).await;
+    until("put back", || holders(&peers) == 3).await;
+    let put_back = Instant::now();
+    let release = ReleaseRequest::new(target.clone(), owner, soon());
+    let released = quorum.release(&release).await.unwrap();
+    assert_eq!(released, ReleaseOutcome::Released);
+    until("given back", || holders(&peers) == 0).await;
+    let remembered = async || {
+        let state = peers[2].store.inspect(&target, soon()).await.unwrap();
+        state.last_token
+    };
+    assert!(token.is_some() && remembered().await >= token);
+    sleep(keep - put_back.elapsed() + SECOND).await;
+    assert_eq!(remembered().await, None);
+}
+
 /// A release counts if a majority says that it gave it back, or does not deny it; what each said is told if not.
 #[tokio::test(start_paused = true)]
 async fn a_release_is_told_as_each_node_tells_it() {

@@ -56,18 +56,13 @@ impl Object {
                 return Ok((!taken).then_some(AGAIN));
             }
             Kind::Fair => {
-                let script = format!(
-                    "local now = tonumber(ARGV[4]){}{}",
-                    redisson::PROLOGUE,
-                    redisson::FAIR_LOCK
-                );
                 let keys = [
                     name,
                     &self.side("redisson_lock_queue"),
                     &self.side("redisson_lock_timeout"),
                 ];
                 let args = [lease, owner, FAIR_WAIT, &now.to_string()];
-                self.eval(&script, &keys, &args).await?
+                self.eval(&redisson::fair_lock(), &keys, &args).await?
             }
             Kind::ReadWrite if self.alone => {
                 let args = [lease, &*self.writer()];
@@ -108,11 +103,6 @@ impl Object {
         match self.kind {
             Kind::RedisPy => self.eval(DELETE, &[name], &[owner]).await,
             Kind::Fair => {
-                let script = format!(
-                    "local now = tonumber(ARGV[5]){}{}",
-                    redisson::PROLOGUE,
-                    redisson::FAIR_UNLOCK
-                );
                 let keys = [
                     name,
                     &self.side("redisson_lock_queue"),
@@ -120,7 +110,7 @@ impl Object {
                     &self.side("redisson_lock__channel"),
                 ];
                 let args = ["0", lease, owner, publish, &now];
-                self.eval(&script, &keys, &args).await
+                self.eval(&redisson::fair_unlock(), &keys, &args).await
             }
             Kind::ReadWrite if self.alone => {
                 let keys = [name, &self.side("redisson_rwlock")];

@@ -34,7 +34,7 @@ mod theirs;
 use std::sync::Arc;
 
 use common::raw::{Raw, Value};
-use common::{CLIENTS, Cases, PATIENT, SHARDS, connect, eventually, servers, url, url_for};
+use common::{CLIENTS, Cases, PATIENT, SHARDS, close, connect, eventually, servers, url, url_for};
 use locktopus::Locktopus;
 use locktopus_testbed::peers::redisson::{JavaThread, Redisson, Reply, jar_or_skip};
 use locktopus_testbed::topology::{Deployment, TopologyKind};
@@ -133,6 +133,57 @@ async fn standalone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cluster() {
     everything_on(SHARDS).await;
+}
+
+/// A service that puts something in front of its names, and has a database of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mapped_names_in_another_database() {
+    const NAMESPACE: &str = "shop:";
+    const DATABASE: &str = "3";
+    let Some(jar) = jar_or_skip()
+        .await
+        .unwrap_or_else(|error| panic!("{error}"))
+    else {
+        return;
+    };
+    let place = Arc::new(servers(TopologyKind::Standalone).await);
+    let node = &place.nodes()[0];
+    let base = format!(
+        "redis://{}/{DATABASE}?namespace={NAMESPACE}&timeout=5s",
+        node.addr()
+    );
+    let java = Arc::new(Redisson::start(&jar, &base).await.unwrap());
+    let mut cases = Cases::at_once(AT_ONCE);
+    let mut all = Vec::new();
+    for client in CLIENTS {
+        let locks = connect(&url(&base, &format!("client={client}"))).await;
+        for pair in &objects::PAIRS {
+            let at = At {
+                place: Arc::clone(&place),
+                client,
+                java: Arc::clone(&java),
+            };
+            let name = format!("{client} mapped {}", pair.theirs);
+            cases.add(name, objects::under_mapped_names(at, locks.clone(), pair));
+        }
+        all.push(locks);
+    }
+    cases.all_pass().await;
+    let mut raw = Raw::to(node).await;
+    assert_eq!(raw.say(&["DBSIZE"]).await.int(), 0, "in no other database");
+    raw.say(&["SELECT", DATABASE]).await;
+    let keys = raw.say(&["KEYS", "*"]).await;
+    // What waits and what is held is gone again, and the last tokens stay.
+    assert!(!keys.list().is_empty());
+    for key in keys.list() {
+        assert!(key.text().contains(NAMESPACE), "{key:?}");
+    }
+    for locks in all {
+        close(locks).await;
+    }
+    let java = Arc::into_inner(java).expect("the cases are done with it");
+    java.exit().await.unwrap();
+    drop(place);
 }
 
 /// Says something to a Java thread and takes whatever it answers.

@@ -3,10 +3,10 @@
 
 mod common;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use locktopus::{
-    BackendErrorKind, LockBackend as _, LockError, Locktopus, MutexProfile, quorum_of,
+    BackendErrorKind, CatchUp, LockBackend as _, LockError, Locktopus, MutexProfile, quorum_of,
 };
 use locktopus_testbed::topology::{Deployment, Resp, TopologyKind};
 use tokio::time::Instant;
@@ -130,6 +130,40 @@ async fn a_restarted_node_does_not_vote_until_every_lease_it_forgot_is_over() {
     drop(guard);
     close(a).await;
     close(b).await;
+}
+
+/// A job's runs are begun once, by tokens that a majority keeps. That of the run is on two servers after the third died.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_of_a_job_is_begun_once_and_any_majority_knows() {
+    let place = servers(TopologyKind::Quorum { nodes: 3 }).await;
+    let (a, b) = (locks(&place), locks(&place));
+    until_all_vote(&a).await;
+    until_all_vote(&b).await;
+    let name = unique("job");
+    let first = SystemTime::now() - Duration::from_secs(30);
+    let begun = async |locks: &Locktopus, times: [SystemTime; 2]| {
+        let job = locks.job(&name).at_times(times).on_one_instance();
+        let mut tokens = Vec::new();
+        let all = job
+            .catch_up(CatchUp::Once)
+            .tolerance(SOON * 10)
+            .run(|tick| {
+                tokens.push(tick.token().unwrap());
+                std::future::ready(())
+            });
+        tokio::time::timeout(SOON, all).await.unwrap().unwrap();
+        tokens
+    };
+    let one = begun(&a, [first - LEASE, first]).await;
+    assert_eq!(one.len(), 1);
+    assert_eq!(begun(&b, [first - LEASE, first]).await, []);
+    place.nodes()[0].crash().await.unwrap();
+    assert_eq!(begun(&b, [first - LEASE, first]).await, []);
+    let next = begun(&b, [first, first + LEASE]).await;
+    assert!(next.len() == 1 && next > one, "{next:?} after {one:?}");
+    assert_eq!(begun(&a, [first, first + LEASE]).await, []);
+    close(b).await;
+    close(a).await;
 }
 
 /// Every server is there and the lock is free: that nobody was connected to before is no reason to be refused.

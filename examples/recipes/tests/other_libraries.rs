@@ -93,7 +93,10 @@ async fn python_with_redis() -> Result<Option<OsString>> {
             return Err("no Python with redis-py: install the package python3-redis".into());
         }
     }
-    let reason = reason.unwrap_or_else(|| "no python3 has the package redis".to_owned());
+    let reason = reason.map_or_else(
+        || "no python3 has the package redis".to_owned(),
+        |reason| format!("LOCKTOPUS_SKIP_REDIS_PY says: {reason}"),
+    );
     // Written past the test runner, which would hide it.
     let _ = writeln!(
         std::io::stderr(),

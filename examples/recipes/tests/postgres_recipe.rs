@@ -93,7 +93,10 @@ fn the_late_holder_does_not_write() -> Result {
         if std::env::var_os("CI").is_some() && reason.is_err() {
             return Err("no PostgreSQL server: install the package postgresql".into());
         }
-        let reason = reason.unwrap_or_else(|_| "nothing in /usr/lib/postgresql".to_owned());
+        let reason = reason.map_or_else(
+            |_| "nothing in /usr/lib/postgresql".to_owned(),
+            |reason| format!("LOCKTOPUS_SKIP_POSTGRES says: {reason}"),
+        );
         // Written past the test runner, which would hide it.
         let _ = writeln!(
             std::io::stderr(),

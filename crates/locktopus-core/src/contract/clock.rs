@@ -1,8 +1,8 @@
 //! A monotonic clock that notices when the machine was asleep, for backends and layers that count leases by themselves. Users of
 //! locks get instants of `tokio::time`.
 //!
-//! A lease runs on while the holder's machine is suspended, but `Instant` on Linux does not. The time spent
-//! asleep (`CLOCK_BOOTTIME` minus `CLOCK_MONOTONIC`) is therefore added to tokio's clock. What that clock says is a type
+//! A lease runs on while the holder's machine is suspended, but `Instant` on Linux and on Apple's systems does not. The time spent
+//! asleep is therefore added to tokio's clock: `CLOCK_BOOTTIME` minus `CLOCK_MONOTONIC` on Linux; elsewhere see `sleeps`. What that clock says is a type
 //! of its own, so that it cannot be compared with an instant of a timer by mistake: [`BootInstant::timer`] and
 //! [`BootInstant::of_timer`] turn one into the other, as things stand.
 //!
@@ -11,6 +11,9 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
+
+#[cfg(any(target_vendor = "apple", test))]
+mod sleeps;
 
 /// Nobody waits longer: a century. Longer durations are cut to this, because clocks cannot say where they end.
 pub const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
@@ -129,8 +132,17 @@ pub(crate) fn suspended() -> Duration {
     }
 }
 
+#[cfg(all(target_vendor = "apple", not(test)))]
+pub(crate) fn suspended() -> Duration {
+    #[cfg(feature = "simulation")]
+    if let Some(asleep) = crate::contract::simulation::asleep() {
+        return asleep;
+    }
+    sleeps::of_this_process()
+}
+
 /// Elsewhere the standard library's clock already counts the time asleep, or there is no way to know.
-#[cfg(all(not(target_os = "linux"), not(test)))]
+#[cfg(all(not(any(target_os = "linux", target_vendor = "apple")), not(test)))]
 pub(crate) fn suspended() -> Duration {
     Duration::ZERO
 }

@@ -12,7 +12,7 @@ use locktopus_model::redis::{Reply, Server};
 use locktopus_protocol::Keys;
 use locktopus_protocol::scripts::FAIR;
 
-use crate::redisson::{FAIR_LOCK, FAIR_UNLOCK, PROLOGUE};
+use crate::redisson::{fair_lock, fair_unlock};
 use person::{Person, State};
 
 /// A piece of a script, and what it is replaced by.
@@ -112,15 +112,12 @@ impl Town {
                 "not there: {from}"
             );
         }
-        let theirs = |at: usize, body: &str| {
-            lua.load(&format!("local now = tonumber(ARGV[{at}]){PROLOGUE}{body}"))
-                .unwrap()
-        };
+        let theirs = |source: &str| lua.load(source).unwrap();
         let scripts = Scripts {
             acquire: ours(FAIR.acquire.source),
             release: ours(FAIR.release.source),
-            java_lock: theirs(4, FAIR_LOCK),
-            java_unlock: theirs(5, FAIR_UNLOCK),
+            java_lock: theirs(&fair_lock()),
+            java_unlock: theirs(&fair_unlock()),
         };
         let name = LockName::new("it").unwrap();
         let mut rng = Rng::new(seed);

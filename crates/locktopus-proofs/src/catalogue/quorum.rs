@@ -143,6 +143,26 @@ pub(super) const CASES: &[Case] = &[
     ),
     Case::without(
         NAME,
+        (
+            "clocks of nodes differ by less than the time between two holders",
+            GROW,
+        ),
+        "3 nodes, 2 clients, tokens, a restart",
+        || {
+            run(
+                Rules {
+                    clocks_agree: false,
+                    ..RULES
+                },
+                Bounds {
+                    restarts: 1,
+                    ..TOKENS
+                },
+            )
+        },
+    ),
+    Case::without(
+        NAME,
         ("tokens are written back to a majority", GROW),
         "3 nodes, 3 clients, tokens",
         || {

@@ -11,6 +11,9 @@
 //! | `round` | the round of a client: `attempt.rs`, `votes.rs`, `release.rs` |
 //! | `model` | which actions are possible, what they do, and what must hold |
 //!
+//! A restarted server has a clock of its own: fast, by as much as validity is shorter than a lease, and where its counter is lost, behind or ahead. The
+//! other nodes have their counters, and give no larger tokens than they must.
+//!
 //! Not in it: extensions, and with them locks that are put back; an owner that asks again under its id (`claim.rs`). Layers, lowest first: rules, state, node, round, model.
 
 mod model;
@@ -20,5 +23,6 @@ mod rules;
 mod state;
 
 pub use model::{Action, Quorum};
+pub use node::Offset;
 pub use rules::{Bounds, Rules};
 pub use state::State;

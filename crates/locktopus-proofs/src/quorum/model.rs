@@ -2,6 +2,7 @@
 
 use stateright::{Model, Property};
 
+use super::node::Offset;
 use super::rules::{Bounds, DRIFT, LEASE, ROUND, Rules};
 use super::state::{Link, Phase, State, Vote};
 use crate::explore::{Notes, Protocol};
@@ -60,8 +61,10 @@ pub enum Action {
     Restart {
         /// Which node's.
         node: usize,
-        /// Whether it has its data.
-        keeps: bool,
+        /// Whether it has its data, or else what its clock shows, which its counter begins with.
+        lost: Option<Offset>,
+        /// Its clock is fast, and lets it vote sooner.
+        fast: bool,
     },
     /// Time passes.
     Tick,
@@ -149,6 +152,7 @@ impl Quorum {
         let (wrote, vote) = (floor > 0, node.votes(self.rules, age));
         node.links[client].vote = if vote {
             let tokens = self.bounds.tokens;
+            node.read_clock(self.rules, state.highest);
             let token = node.acquire(u8::try_from(client).ok()?, floor, (tokens, lease));
             Vote::Answered { token, wrote }
         } else {
@@ -270,8 +274,18 @@ impl Model for Quorum {
                 }
             }
             if state.restarts < self.bounds.restarts {
-                for keeps in [false, true] {
-                    actions.push(Action::Restart { node, keeps });
+                // Without tokens nobody asks what time it is.
+                let clocks: &[Option<Offset>] = match self.bounds.tokens {
+                    false => &[None, Some(Offset::None)],
+                    true => &[
+                        None,
+                        Some(Offset::Behind),
+                        Some(Offset::None),
+                        Some(Offset::Ahead),
+                    ],
+                };
+                for (&lost, fast) in clocks.iter().flat_map(|lost| [(lost, false), (lost, true)]) {
+                    actions.push(Action::Restart { node, lost, fast });
                 }
             }
         }
@@ -293,6 +307,7 @@ impl Model for Quorum {
                 let tokens = self.bounds.tokens;
                 let node = &mut state.nodes[node];
                 node.links[client].stray = false;
+                node.read_clock(self.rules, state.highest);
                 node.acquire(u8::try_from(client).ok()?, 0, (tokens, LEASE));
                 state.clock = state.clock.max(node.token);
             }
@@ -302,13 +317,10 @@ impl Model for Quorum {
             }
             Action::Drop(client) | Action::GiveBack(client) => state.lose(self.rules, client),
             Action::Release { node, client } => self.release(state, (node, client))?,
-            Action::Restart { node, keeps } => {
+            Action::Restart { node, lost, fast } => {
                 state.restarts += 1;
                 let node = &mut state.nodes[node];
-                node.up = 0;
-                if !keeps {
-                    (node.hold, node.token) = (None, state.clock);
-                }
+                node.restart(fast, lost.map(|offset| (offset, state.clock)));
                 for client in 0..state.clients.len() {
                     let vote = &mut node.links[client].vote;
                     if matches!(vote, Vote::Answered { .. }) {

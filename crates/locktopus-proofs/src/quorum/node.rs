@@ -1,9 +1,41 @@
 //! One node.
 
-use super::rules::{LEASE, Rules};
+use super::rules::{DRIFT, LEASE, Rules};
 use super::state::Node;
 
+/// What the clock of a restarted server shows beside the right time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offset {
+    /// As little as it must: [`Rules::clocks_agree`].
+    Behind,
+    /// The right time.
+    None,
+    /// More than any token that was given.
+    Ahead,
+}
+
 impl Node {
+    /// Its server is back, with its data or without. A fast clock counts more time than passes.
+    pub(super) fn restart(&mut self, fast: bool, lost: Option<(Offset, u8)>) {
+        self.up = if fast { DRIFT } else { 0 };
+        if let Some((offset, right_time)) = lost {
+            self.hold = None;
+            self.behind = offset == Offset::Behind;
+            self.token = match offset {
+                Offset::Behind => 0,
+                Offset::None => right_time,
+                Offset::Ahead => right_time + 1,
+            };
+        }
+    }
+
+    /// Before an attempt is run: the token of the last holder is below its clock by now.
+    pub(super) fn read_clock(&mut self, rules: Rules, last: u8) {
+        if self.behind && self.hold.is_none() && rules.clocks_agree {
+            self.token = self.token.max(last);
+        }
+    }
+
     /// Whether it votes (`judge` in `eligibility.rs`) in a round that began `age` ago. Who asks only before the call does not
     /// see that it was restarted since.
     pub(super) fn votes(&self, rules: Rules, age: u8) -> bool {

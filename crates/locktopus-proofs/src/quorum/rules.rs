@@ -2,7 +2,7 @@
 
 /// The lease, and the longest there is, in ticks.
 pub(super) const LEASE: u8 = 4;
-/// How much sooner a node's fast clock may end a lease (`ValidityMargin`).
+/// How much sooner a node's fast clock may end a lease, or make it old enough to vote (`ValidityMargin`).
 pub(super) const DRIFT: u8 = 1;
 /// How long a round may take.
 pub(super) const ROUND: u8 = 2;
@@ -20,6 +20,9 @@ pub struct Rules {
     pub restarted_wait: bool,
     /// An answer counts only if the node was the same all the time (`vote` in `node.rs`).
     pub same_node: bool,
+    /// The clock of a node that lost its counter is above the token of the holder before: the clocks of the nodes differ by less than the
+    /// time between two holders (what `lib.rs` asks for).
+    pub clocks_agree: bool,
     /// The token is written back to a majority before it is given out (`token_verdict` in `votes.rs`).
     pub write_back: bool,
     /// An attempt that arrives too late is refused (`late` in `lua/part/now.lua`).
@@ -36,6 +39,7 @@ impl Rules {
         margin: true,
         restarted_wait: true,
         same_node: true,
+        clocks_agree: true,
         write_back: true,
         refuse_late: true,
         failed_rounds_give_back: true,

@@ -9,7 +9,7 @@ pub struct State {
     pub(super) nodes: Vec<Node>,
     pub(super) clients: Vec<Phase>,
     pub(super) restarts: u8,
-    /// The largest token that any node gave: what the clock of a node that lost its own is above by now.
+    /// The largest token that any node gave: what the right time is above by now.
     pub(super) clock: u8,
     /// The largest token that a majority granted.
     pub(super) highest: u8,
@@ -23,7 +23,9 @@ pub(super) struct Node {
     pub(super) hold: Option<(u8, u8)>,
     /// The last token given.
     pub(super) token: u8,
-    /// For how many ticks its server has been up, as far as anybody asks.
+    /// It lost its counter, and its clock is behind.
+    pub(super) behind: bool,
+    /// For how many ticks its server has been up by its own clock, as far as anybody asks.
     pub(super) up: u8,
     /// What is between it and each client.
     pub(super) links: Vec<Link>,
@@ -86,6 +88,7 @@ impl State {
         let node = Node {
             hold: None,
             token: 0,
+            behind: false,
             up: LEASE,
             links: vec![link; clients],
         };

@@ -30,8 +30,31 @@ redis.call('DEL', KEYS[1])
 if KEYS[2] then redis.call(ARGV[4], KEYS[2], ARGV[1]) end
 return 1";
 
+/// Takes a fair lock or a place in its queue: nil, or for how long to sleep.
+///
+/// The keys are the lock, its queue and its deadlines; the arguments are the lease, the owner, for how long a waiter counts as alive, and what the
+/// client's clock shows, in ms.
+#[must_use]
+pub fn fair_lock() -> String {
+    with_queue(4, FAIR_LOCK)
+}
+
+/// Leaves a fair lock: nil if somebody else holds it, 0 if still held, 1 if it is free, or was before.
+///
+/// The keys are the lock, its queue, its deadlines and its channel; the arguments are the message, the lease, the owner, the command that publishes,
+/// and what the client's clock shows, in ms.
+#[must_use]
+pub fn fair_unlock() -> String {
+    with_queue(5, FAIR_UNLOCK)
+}
+
+/// What to do with a queue of living waiters, where the argument of this number says what time it is.
+fn with_queue(time: usize, script: &str) -> String {
+    format!("local now = tonumber(ARGV[{time}]){PROLOGUE}{script}")
+}
+
 /// Removes heads of a fair lock's queue whose deadline is over. `now` comes before.
-pub const PROLOGUE: &str = "
+const PROLOGUE: &str = "
 while true do
   local head = redis.call('LINDEX', KEYS[2], 0)
   if not head then break end
@@ -42,8 +65,8 @@ while true do
 end
 ";
 
-/// Takes a fair lock or a place in its queue; nil, or for how long to sleep.
-pub const FAIR_LOCK: &str = "
+/// Without the queue's dead heads. `now` comes before.
+const FAIR_LOCK: &str = "
 local head = redis.call('LINDEX', KEYS[2], 0)
 if redis.call('EXISTS', KEYS[1]) == 0 and (not head or head == ARGV[2]) then
   redis.call('LPOP', KEYS[2])
@@ -70,7 +93,7 @@ end
 return wait";
 
 /// Leaves a fair lock and calls the head of its queue by name; also if the lock was gone.
-pub const FAIR_UNLOCK: &str = "
+const FAIR_UNLOCK: &str = "
 local function call()
   local head = redis.call('LINDEX', KEYS[2], 0)
   if head then redis.call(ARGV[4], KEYS[4] .. ':' .. head, '0') end

@@ -239,7 +239,10 @@ fn found(
             "in CI the test with {library} cannot be left out without a reason in {variable}: {what}"
         ),
         Err(Missing::Download(why)) if all => panic!("LOCKTOPUS_REQUIRE_ALL is set: {why}"),
-        Err(Missing::Needs(why) | Missing::Download(why) | Missing::Reason(why)) => why,
+        Err(Missing::Download(why)) => format!(
+            "a registry did not give what it needs, which LOCKTOPUS_REQUIRE_ALL makes a failure: {why}"
+        ),
+        Err(Missing::Needs(why) | Missing::Reason(why)) => why,
     };
     // Written past the test runner, which would hide it.
     let _ = writeln!(

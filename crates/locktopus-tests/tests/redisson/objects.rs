@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use locktopus::{LockError, WaitStrategy};
+use locktopus::{LockError, Locktopus, WaitStrategy};
 
-use crate::common::{HANDED, HANDED_LEASE, close};
+use crate::common::{HANDED, HANDED_LEASE, PATIENT, close, eventually};
 use crate::ours::Ours;
 use crate::theirs::{LONG_LEASE, Theirs};
 use crate::{At, our_waiters};
@@ -73,6 +73,47 @@ pub(crate) async fn they_hold(at: At, pair: &'static Pair) -> String {
     theirs.does("try", &["0", LONG_LEASE]).await;
     theirs.does("unlock", &[]).await;
     close(locks).await;
+    pair.theirs.to_owned()
+}
+
+/// As [`they_hold`] and [`we_hold`], where Java has a `NameMapper` and `locks` a namespace, which the messages have to have as well.
+pub(crate) async fn under_mapped_names(at: At, locks: Locktopus, pair: &'static Pair) -> String {
+    let mut theirs = Theirs::new(&at, pair.theirs);
+    let name = theirs.name.clone();
+    theirs.does("lock", &[LONG_LEASE]).await;
+    assert!(pair.ours.try_take(&locks, &name).await.is_none());
+    let strategy = match pair.announces {
+        true => HANDED,
+        false => WaitStrategy::default(),
+    };
+    let waiter = pair.ours.waits(&locks, &name, strategy);
+    eventually("a waiter of ours", PATIENT, async || {
+        let state = match pair.ours {
+            Ours::Lock => locks.lock(&*name).inspect().await,
+            Ours::Fair => locks.fair_lock(&*name).inspect().await,
+            Ours::Write => locks.rw_lock(&*name).inspect().await,
+        };
+        match state.unwrap().waiters.len() {
+            1 => Ok(()),
+            other => Err(other),
+        }
+    })
+    .await;
+    assert!(!waiter.is_finished());
+    theirs.does("unlock", &[]).await;
+    let held = served(waiter).await;
+    theirs.cannot("try", &[]).await;
+    if pair.waits {
+        theirs.waits("lock", &[LONG_LEASE]).await;
+    } else {
+        theirs.begins("lock", &[LONG_LEASE]).await;
+    }
+    held.ensure_valid().unwrap();
+    held.release().await.unwrap();
+    theirs.served().await;
+    theirs.does("is-mine", &[]).await;
+    assert!(pair.ours.try_take(&locks, &name).await.is_none());
+    theirs.does("unlock", &[]).await;
     pair.theirs.to_owned()
 }
 

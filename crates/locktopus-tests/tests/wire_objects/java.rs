@@ -7,9 +7,9 @@ use crate::At;
 use crate::common::raw::{Raw, Value};
 
 use locktopus_testbed::peers::redisson_scripts::{
-    FAIR_LOCK, FAIR_UNLOCK, FENCED, LATCH_DOWN, LATCH_SET, LOCK, PERMITS_ACQUIRE, PERMITS_RELEASE,
-    PROLOGUE, READ_LOCK, READ_UNLOCK, SEMAPHORE_ACQUIRE, SEMAPHORE_RELEASE, SEMAPHORE_SET, UNLOCK,
-    WRITE_LOCK, WRITE_UNLOCK,
+    FENCED, LATCH_DOWN, LATCH_SET, LOCK, PERMITS_ACQUIRE, PERMITS_RELEASE, READ_LOCK, READ_UNLOCK,
+    SEMAPHORE_ACQUIRE, SEMAPHORE_RELEASE, SEMAPHORE_SET, UNLOCK, WRITE_LOCK, WRITE_UNLOCK,
+    fair_lock, fair_unlock,
 };
 
 /// What Redisson counts on for a waiter that gives no time, ms.
@@ -126,7 +126,7 @@ impl Java {
             lease.to_string(),
             self.now().to_string(),
         );
-        let script = format!("local now = tonumber(ARGV[4]){PROLOGUE}{FAIR_LOCK}");
+        let script = fair_lock();
         let args = [&*lease, &owner, FAIR_WAIT, &now];
         optional(
             &self
@@ -147,7 +147,7 @@ impl Java {
     async fn fair_unlock_after(&mut self, before: &str) -> Option<i64> {
         let [name, queue, deadlines] = self.fair_keys();
         let (owner, channel, now) = (self.owner.clone(), self.channel(), self.now().to_string());
-        let script = format!("{before}local now = tonumber(ARGV[5]){PROLOGUE}{FAIR_UNLOCK}");
+        let script = before.to_owned() + &fair_unlock();
         let args = ["0", "30000", &owner, self.publish, &now];
         optional(
             &self

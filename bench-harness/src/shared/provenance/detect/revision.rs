@@ -8,10 +8,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
+/// What to ask git for changes that are not committed, of everything that is built or run: pages of figures are written between one measurement
+/// and the next, and nothing that is built reads them.
+pub const STATUS_OF_WHAT_IS_BUILT: [&str; 6] = [
+    "status",
+    "--porcelain",
+    "--untracked-files=no",
+    "--",
+    ".",
+    ":(exclude)docs",
+];
+
 /// `git describe` of the checkout that this program was built in, if it still is what the program was built from.
 ///
-/// Ends with `-dirty` if something outside `docs/` is not committed (pages of figures are written there between one measurement
-/// and the next, and nothing that is built reads them), and with `-stale` if a source file is newer than the program: then the
+/// Ends with `-dirty` if something is not committed that [`STATUS_OF_WHAT_IS_BUILT`] shows, and with `-stale` if a source file is newer than the program: then the
 /// commit says nothing about the program. `None` without git, without a checkout, or if cargo's list is not there.
 pub(super) fn revision() -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
@@ -27,17 +37,7 @@ pub(super) fn revision() -> Option<String> {
 
 fn describe(root: &Path) -> Option<String> {
     let commit = git(root, &["describe", "--always", "--tags"])?;
-    let changed = git(
-        root,
-        &[
-            "status",
-            "--porcelain",
-            "--untracked-files=no",
-            "--",
-            ".",
-            ":(exclude)docs",
-        ],
-    )?;
+    let changed = git(root, &STATUS_OF_WHAT_IS_BUILT)?;
     Some(if changed.is_empty() {
         commit
     } else {

@@ -38,7 +38,9 @@ const LOOK: Duration = Duration::from_secs(10);
 /// happened. An instance whose clock is ahead runs early; one that is behind finds that its runs were begun. This holds
 /// for differences of up to [`remember_for`](Self::remember_for).
 ///
-/// **What is not promised**: a backend that loses its data has forgotten what was begun. And an instance that is stopped in
+/// **What is not promised**: a backend that loses its data has forgotten what was begun. That of a quorum is lost when nodes that
+/// lost theirs are enough to leave no majority with a node that knows: where a run was noted on a bare majority, as the others were
+/// away, a single one. Its locks stay exclusive then, its jobs are begun again; so let its nodes keep their data. And an instance that is stopped in
 /// the middle of a step of its work may finish that step when it goes on; hand on the [token](Tick::token) of the run.
 ///
 /// ```
@@ -182,7 +184,7 @@ impl OneInstanceJob {
     ///
     /// [`LockError::Cancelled`] and [`LockError::ShutDown`] when it was told to end; errors that do not pass by
     /// themselves: [`LockError::Name`], [`LockError::Option`], and [`LockError::Backend`] for a missing right, a name that is
-    /// in use as another kind, or a backend that keeps no fencing tokens (a quorum). `Ok` when there are no more
+    /// in use as another kind, or a backend that keeps no fencing tokens. `Ok` when there are no more
     /// [given times](crate::Job::at_times).
     ///
     /// # Cancel safety

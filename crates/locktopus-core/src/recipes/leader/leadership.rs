@@ -79,8 +79,7 @@ impl Leadership {
         self.guard.ensure_valid()
     }
 
-    /// The fencing token of this term, greater than those of all terms before; `None` on backends without
-    /// (a quorum).
+    /// The fencing token of this term, greater than those of all terms before; `None` on backends without.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

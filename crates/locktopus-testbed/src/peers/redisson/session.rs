@@ -50,7 +50,7 @@ pub struct Redisson {
 }
 
 impl Redisson {
-    /// Starts a client of the servers that a Locktopus URL names. Of its options it follows `renewed_lease`,
+    /// Starts a client of the servers that a Locktopus URL names. Of its options it follows `renewed_lease` and `namespace`,
     /// ignores those that only concern clients in Rust, and refuses the others.
     ///
     /// # Errors

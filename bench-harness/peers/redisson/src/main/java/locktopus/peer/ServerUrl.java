@@ -10,6 +10,7 @@ import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.redisson.config.Config;
+import org.redisson.config.NameMapper;
 
 /**
  * A Locktopus URL, as far as Redisson can follow it. Never shown in messages, because it may hold a
@@ -25,6 +26,8 @@ final class ServerUrl {
     /** What only concerns clients in Rust, and changes nothing on the servers. */
     private static final Set<String> IGNORED =
             Set.of("client", "timeout", "connect_timeout", "checks", "token_retention", "client_name");
+
+    private static final Set<String> FOLLOWED = Set.of("renewed_lease", "namespace");
 
     private static final Pattern DURATION = Pattern.compile("(\\d{1,9})(ms|s|m)");
     private static final int SERVER_PORT = 6379;
@@ -70,6 +73,9 @@ final class ServerUrl {
         if (options.containsKey("renewed_lease")) {
             config.setLockWatchdogTimeout(milliseconds(options.get("renewed_lease")));
         }
+        if (options.containsKey("namespace")) {
+            config.setNameMapper(inFront(options.get("namespace")));
+        }
         switch (shape) {
             case STANDALONE -> config.useSingleServer()
                     .setAddress(addresses[0])
@@ -99,13 +105,28 @@ final class ServerUrl {
         for (String option : List.of(query.split("&"))) {
             String[] nameAndValue = halves(option, "=");
             String name = nameAndValue[0];
-            if (name.equals("renewed_lease")) {
+            if (FOLLOWED.contains(name)) {
                 options.put(name, decode(nameAndValue[1]));
             } else if (!name.isEmpty() && !IGNORED.contains(name)) {
                 throw new IllegalArgumentException("this peer cannot follow the option " + name + " of the URL");
             }
         }
         return options;
+    }
+
+    /** Puts a namespace in front of every name, as the option says. */
+    private static NameMapper inFront(String namespace) {
+        return new NameMapper() {
+            @Override
+            public String map(String name) {
+                return namespace + name;
+            }
+
+            @Override
+            public String unmap(String name) {
+                return name.startsWith(namespace) ? name.substring(namespace.length()) : name;
+            }
+        };
     }
 
     private static int database(String text) {
