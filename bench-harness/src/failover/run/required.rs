@@ -53,7 +53,7 @@ pub(super) fn not_required(cell: &Cell, verdict: &Verdict) -> Vec<String> {
             let property = judgement.property;
             let untested = || {
                 let untested = judgement.outcome == Outcome::NotJudged;
-                untested.then(|| untested_because(property, verdict))
+                untested.then(|| untested_because(cell, property, verdict))
             };
             let why = excuse(cell, property).or_else(untested)?;
             Some(format!("{property}: {why}"))
@@ -64,15 +64,18 @@ pub(super) fn not_required(cell: &Cell, verdict: &Verdict) -> Vec<String> {
 /// What the plan of the cell is to put to the test and nothing did, a sentence each: it would pass without having been tried.
 /// What any grant puts to the test is asked of every report ([`completeness`](crate::failover::completeness)).
 pub(super) fn untried(cell: &Cell, verdict: &Verdict) -> Vec<String> {
-    let groups = &cell.scenario.groups;
-    let counts = groups.iter().any(|group| group.kind == Kind::Semaphore);
-    if cell.subject != Subject::Locktopus || !counts {
+    if cell.subject != Subject::Locktopus || !has_permits(cell) {
         return Vec::new();
     }
     let due = [Property::PermitValidity, Property::PermitUse].into_iter();
     due.filter(|property| verdict.judgement(*property).outcome == Outcome::NotJudged)
         .map(|property| format!("{property} was not judged, though the plan has a semaphore"))
         .collect()
+}
+
+fn has_permits(cell: &Cell) -> bool {
+    let mut groups = cell.scenario.groups.iter();
+    groups.any(|group| group.kind == Kind::Semaphore)
 }
 
 /// Why a property is not required, if it is not.
@@ -105,9 +108,12 @@ pub(super) fn excused(cell: &Cell) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn untested_because(property: Property, verdict: &Verdict) -> &'static str {
+fn untested_because(cell: &Cell, property: Property, verdict: &Verdict) -> &'static str {
     match property {
-        Property::PermitValidity | Property::PermitUse => "nobody held a permit here",
+        Property::PermitValidity | Property::PermitUse if has_permits(cell) => {
+            "nobody held a permit here"
+        }
+        Property::PermitValidity | Property::PermitUse => "no semaphore here",
         Property::FairOrder if verdict.order.disturbed > 0 => {
             "a fault or a stall may have taken the place of everybody who waited"
         }
@@ -309,12 +315,18 @@ lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true 
         let mut cell = cell("nothing", "plain", Subject::Locktopus);
         let verdict_of = |records| Checker::new().check(&History::from_records(records));
         let nothing = verdict_of(Vec::new());
+        let says = |cell: &Cell, why: &str| {
+            let silent = not_required(cell, &nothing);
+            silent.iter().filter(|text| text.ends_with(why)).count()
+        };
         assert_eq!(untried(&cell, &nothing), Vec::<String>::new());
+        assert_eq!(says(&cell, "no semaphore here"), 2);
         cell.scenario.groups[0].kind = Kind::Semaphore;
         let names = [Property::PermitValidity, Property::PermitUse];
         let untold = names
             .map(|property| format!("{property} was not judged, though the plan has a semaphore"));
         assert_eq!(untried(&cell, &nothing), untold);
+        assert_eq!(says(&cell, "no semaphore here"), 0);
         let mut stories = violations(SECOND).into_iter();
         let (_, of_permits) = stories
             .find(|(property, _)| *property == Property::PermitUse)
