@@ -140,6 +140,27 @@ async fn what_was_missed_is_skipped_run_once_or_all() {
     assert_eq!(caught_up, times[times.len() - 2..]);
 }
 
+/// It may have been begun, and forgotten since.
+#[tokio::test]
+async fn a_run_that_was_due_before_what_is_remembered_is_not_begun() {
+    let locks = Scripted::new().locks();
+    let minute = Duration::from_secs(60);
+    let first = [ago(59)];
+    let early = job(&locks, &first)
+        .tolerance(EARLY)
+        .remember_for(minute * 2);
+    assert_eq!(run_times(early).await, first);
+    let times = [ago(90), ago(62), ago(9)];
+    let all = CatchUp::All { at_most: 5 };
+    for policy in [CatchUp::Once, all] {
+        let forgotten = job(&locks, &times[..2]).catch_up(policy);
+        let ran = run_times(forgotten.tolerance(EARLY).remember_for(minute)).await;
+        assert_eq!(ran, [], "{policy:?}");
+    }
+    let newest = job(&locks, &times).catch_up(all).remember_for(minute);
+    assert_eq!(run_times(newest).await, times[2..]);
+}
+
 /// Instances need not agree what time it is: one that comes to it an hour later finds that it was begun.
 #[tokio::test]
 async fn an_instance_that_is_late_finds_the_run_begun() {

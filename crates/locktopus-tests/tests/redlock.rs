@@ -70,9 +70,16 @@ async fn two_of_five_may_die_and_three_may_not() {
     }
     // Renewed by the three that are left, for longer than its lease.
     let until = Instant::now() + LEASE + LEASE / 2;
-    while Instant::now() < until {
+    let mut refused = 0;
+    while Instant::now() < until || refused == 0 {
         guard.ensure_valid().unwrap();
-        assert!(b.mutex(&name).try_acquire().await.unwrap().is_none());
+        match b.mutex(&name).try_acquire().await {
+            Ok(None) => refused += 1,
+            // All of the three must answer in time, and on a busy machine one may not.
+            Err(LockError::Backend { source, .. })
+                if source.kind() == BackendErrorKind::NoQuorum => {}
+            other => panic!("{other:?}"),
+        }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     guard.release().await.unwrap();

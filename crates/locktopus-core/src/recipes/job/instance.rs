@@ -135,8 +135,8 @@ impl OneInstanceJob {
         self
     }
 
-    /// How long the backend remembers which runs were begun: a small key for each, from a minute to ten years. What
-    /// was missed longer ago is not caught up; and for longer than this no two clocks may differ, nor may two
+    /// How long the backend remembers which runs were begun: a small key for each, from a minute to ten years. A run that was
+    /// due longer ago is neither caught up nor begun, however long the [tolerance](Self::tolerance); and for longer than this no two clocks may differ, nor may two
     /// [given times](crate::Job::at_times) be apart. Default: 30 periods more than may be caught up, and at least
     /// ten minutes; eight days for given times.
     pub fn remember_for(mut self, time: Duration) -> Self {
@@ -236,6 +236,7 @@ impl OneInstanceJob {
             at_least: self.at_least,
             catch_up: self.catch_up,
             tolerance: self.tolerance,
+            remembered: keep,
             settled: None,
             known: false,
         })

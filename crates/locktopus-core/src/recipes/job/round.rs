@@ -32,6 +32,8 @@ pub(super) struct Runner {
     pub(super) at_least: Duration,
     pub(super) catch_up: CatchUp,
     pub(super) tolerance: Option<Duration>,
+    /// For so long after its time it is known of a run whether it was begun.
+    pub(super) remembered: Duration,
     /// Nothing has to be done about the run of this time, or any before.
     pub(super) settled: Option<SystemTime>,
     /// The job has run before, so that a run that was not begun was missed.
@@ -86,7 +88,10 @@ impl Runner {
     /// What is due and not settled; or else when to look again.
     fn look(&mut self) -> Result<Look, Option<SystemTime>> {
         let now = SystemTime::now();
-        let due = self.times.due(now, self.catch_up.look_back());
+        let mut due = self.times.due(now, self.catch_up.look_back());
+        // Of one that was due before that, nobody knows whether it was missed or begun.
+        due.past
+            .retain(|run| now.duration_since(*run).unwrap_or_default() < self.remembered);
         match due.past.first() {
             Some(&newest) if self.settled.is_none_or(|settled| settled < newest) => {
                 let limit = self.in_time_until(newest, due.next);
