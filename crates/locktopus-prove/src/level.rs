@@ -28,6 +28,8 @@ pub(crate) enum How {
     Protocols,
     /// scripts/mutants, with this.
     Mutants(&'static [&'static str]),
+    /// What is kept of the mutants of the Rust: to try all of them takes hours.
+    RustMutants,
     Reverts,
     /// scripts/soak, with this.
     Soak(&'static [&'static str]),
@@ -82,6 +84,7 @@ impl Level {
             How::Schedules(_) => ("cargo", [TESTS, &["--test=model"]].concat()),
             How::Protocols => ("cargo", [TESTS, &["--test=proofs"]].concat()),
             How::Mutants(arguments) => ("scripts/mutants", arguments.to_vec()),
+            How::RustMutants => ("scripts/mutants-rust", vec!["--check"]),
             How::Reverts => ("scripts/reverts", Vec::new()),
             How::Soak(arguments) => ("scripts/soak", arguments.to_vec()),
             How::Failover | How::Performance | How::Nemesis => {
@@ -125,6 +128,7 @@ impl Level {
             }
             How::Protocols => return Err("a protocol is broken, or the page is another".to_owned()),
             How::Mutants(_) => outcome::of_script_mutants(said)?,
+            How::RustMutants => outcome::of_rust_mutants(said)?,
             How::Reverts => outcome::of_reverts(said)?,
             How::Soak(_) => outcome::of_soak(said)?,
             How::Nemesis => {

@@ -75,6 +75,20 @@ pub(crate) static LEVELS: &[Level] = &[
         how: How::Tests(&["--test=sequences", "--test=sequences_topology"]),
     },
     Level {
+        name: "shared-owners",
+        generates: "random schedules of tasks that share owners in two processes, and of a quorum of five scripted nodes; a test is hundreds of schedules",
+        cases: "tests",
+        about: &[
+            CORE,
+            "crates/locktopus-core/tests/common",
+            "crates/locktopus-core/tests/shared_owners.rs",
+            "crates/locktopus-quorum/src",
+            "crates/locktopus-quorum/tests",
+            "crates/locktopus-memory/src",
+        ],
+        how: How::Tests(&["--test=shared_owners", "--test=quorum_random"]),
+    },
+    Level {
         name: "interleavings",
         generates: "every order of the steps of a local queue, a lease, the watchdog and a shutdown within bounds, by loom",
         cases: "tests",
@@ -188,6 +202,21 @@ pub(crate) static LEVELS: &[Level] = &[
         how: How::Mutants(&["--fresh"]),
     },
     Level {
+        name: "mutants-rust",
+        generates: "every small change of the validity of leases, the watchdog and the quorum, as kept of each since its source changed last",
+        cases: "mutants",
+        about: &[
+            CORE,
+            "crates/locktopus-core/tests",
+            "crates/locktopus-quorum/src",
+            "crates/locktopus-quorum/tests",
+            MUTANTS,
+            "crates/locktopus-mutants-rust",
+            "scripts/mutants-rust",
+        ],
+        how: How::RustMutants,
+    },
+    Level {
         name: "reverts",
         generates: "mends of faults that were found, taken back",
         cases: "reverts",
@@ -200,6 +229,19 @@ pub(crate) static LEVELS: &[Level] = &[
             "scripts/reverts",
         ],
         how: How::Reverts,
+    },
+    Level {
+        name: "judge",
+        generates: "histories as runs of the faults below leave them: good ones, one of each broken promise, random ones; and broken locks on real servers",
+        cases: "tests",
+        about: &[
+            "crates/locktopus-history",
+            "bench-harness/src/failover",
+            "bench-harness/tests/planted_topology.rs",
+            SHARED,
+            TESTBED,
+        ],
+        how: How::Tests(&["--test=history", "--test=planted_topology"]),
     },
     Level {
         name: "failover",

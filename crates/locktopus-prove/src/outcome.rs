@@ -98,6 +98,30 @@ pub(crate) fn of_script_mutants(said: &str) -> Result<Outcome, String> {
     })
 }
 
+/// What scripts/mutants-rust says last: `mutants of the Rust: 780 noticed, 21 survives, 272 unviable`.
+///
+/// # Errors
+///
+/// If it says nothing of the kind, or some are untried.
+pub(crate) fn of_rust_mutants(said: &str) -> Result<Outcome, String> {
+    let line = said
+        .lines()
+        .rfind(|line| line.starts_with("mutants of the Rust: "));
+    let line = line.ok_or("it does not say what is known of the mutants")?;
+    let number = |what| number_before(line, what).unwrap_or(0);
+    let (killed, survived) = (number(" noticed"), number(" survives"));
+    match (killed + survived, number(" untried")) {
+        (0, _) => Err("no mutant ran".to_owned()),
+        (cases, 0) => Ok(Outcome {
+            cases,
+            violations: 0,
+            killed: Some(killed),
+            survived: Some(survived),
+        }),
+        (_, untried) => Err(format!("{untried} mutants are untried")),
+    }
+}
+
 /// What scripts/soak says last: `soak: 12000000 acquisitions, 0 of 15 checks failed`.
 ///
 /// # Errors
@@ -223,6 +247,18 @@ mod tests {
             model_mutants("a: seed 7, Exclusion\nseed 7\nb: seed x, y"),
             1
         );
+    }
+
+    #[test]
+    fn mutants_of_the_rust_are_no_result_while_some_are_untried() {
+        let said = |rest: &str| of_rust_mutants(&format!("a\nmutants of the Rust: {rest}\n"));
+        let outcome = said("780 noticed, 21 survives, 272 unviable").unwrap();
+        assert_eq!((outcome.cases, outcome.violations), (801, 0));
+        assert_eq!((outcome.killed, outcome.survived), (Some(780), Some(21)));
+        assert_eq!(said("7 noticed").unwrap().survived, Some(0));
+        assert!(said("633 noticed, 11 survives, 204 untried, 225 unviable").is_err());
+        assert!(said("225 unviable").is_err());
+        assert!(of_rust_mutants("nothing").is_err());
     }
 
     #[test]
