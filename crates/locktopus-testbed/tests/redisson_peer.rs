@@ -186,7 +186,7 @@ async fn other_topologies_and_bad_urls() {
     }
     for (url, named) in [
         ("redis://127.0.0.1:1", "127.0.0.1"),
-        ("redis://h/?namespace=a", "namespace"),
+        ("redis://h/?safety=quarantine", "safety"),
         ("memory:", "memory"),
         (
             "redis://:s3cret@127.0.0.1:1/x",
