@@ -2,16 +2,14 @@
 
 mod common;
 
-use bench_harness::failover::model::{self, CellReport};
+use bench_harness::failover::model::CellReport;
 
 /// Runs the only cell of a scenario of the default plan that these flags leave.
 fn cell(name: &str, flags: &[&str]) -> CellReport {
     let out = common::directory(name);
     let output = common::ran(common::bench(&["failover", "--out"]).arg(&out).args(flags));
-    let told = common::told(&output);
-    let report = model::read(&out.join("report.json"));
-    let mut report = report.unwrap_or_else(|error| panic!("{error}\n{told}"));
-    assert!(output.status.success(), "{told}");
+    let (code, mut report, told) = common::plans::reported(&output, &out);
+    assert_eq!(code, Some(0), "{told}");
     assert_eq!(report.cells.len(), 1, "{told}");
     report.cells.remove(0)
 }

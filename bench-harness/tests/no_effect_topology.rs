@@ -3,8 +3,8 @@
 
 mod common;
 
-use bench_harness::failover::model::{self, CellReport};
-use common::{directory, told};
+use bench_harness::failover::model::CellReport;
+use common::plans;
 
 const MEASUREMENT: Option<i32> = Some(6);
 
@@ -31,16 +31,10 @@ lock_group = [{ name = "alone", workers = 1, hold = ["20ms", "20ms"], lease = "2
 
 /// The only cell of this plan, which must fail the run; and what it says of its end.
 fn cell(place: &str, fault: &str, more: &str) -> (CellReport, String) {
-    let out = directory(&format!("no-{fault}"));
-    let file = out.join("plan.toml");
     let plan = PLAN.replace("PLACE", place).replace("FAULT", fault);
-    std::fs::write(&file, plan.replace("MORE", more)).unwrap();
-    let mut command = common::bench(&["failover", "--file"]);
-    let output = common::ran(command.arg(&file).arg("--out").arg(&out));
-    let said = told(&output);
-    assert_eq!(output.status.code(), MEASUREMENT, "{said}");
-    let report = model::read(&out.join("report.json"));
-    let mut report = report.unwrap_or_else(|error| panic!("{error}\n{said}"));
+    let name = format!("no-{fault}");
+    let (code, mut report, said) = plans::run(&name, &plan.replace("MORE", more));
+    assert_eq!(code, MEASUREMENT, "{said}");
     assert_eq!(report.cells.len(), 1, "{said}");
     let cell = report.cells.remove(0);
     assert!(cell.figures.granted > 0, "{cell:#?}");

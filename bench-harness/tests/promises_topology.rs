@@ -4,37 +4,13 @@
 mod common;
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
-use bench_harness::failover::model::{self, FailoverReport};
+use common::plans::{command, reported, run};
 use common::{directory, told};
 
 const BROKEN: Option<i32> = Some(5);
 const MEASUREMENT: Option<i32> = Some(6);
-
-/// The command that runs a plan, and writes into this directory.
-fn command(plan: &str, out: &Path) -> Command {
-    let file = out.join("plan.toml");
-    std::fs::write(&file, plan).unwrap();
-    let mut command = common::bench(&["failover", "--file"]);
-    command.arg(&file).arg("--out").arg(out);
-    command
-}
-
-/// Runs a plan, and returns the code it ended with, the report, and what was said.
-fn run(name: &str, plan: &str) -> (Option<i32>, FailoverReport, String) {
-    let out = directory(name);
-    let output = common::ran(&mut command(plan, &out));
-    reported(&output, &out)
-}
-
-/// The code a run ended with, the report, and what was said.
-fn reported(output: &Output, out: &Path) -> (Option<i32>, FailoverReport, String) {
-    let said = told(output);
-    let report = model::read(&out.join("report.json"));
-    let report = report.unwrap_or_else(|error| panic!("{error}\n{said}"));
-    (output.status.code(), report, said)
-}
 
 /// A server that forgets its locks, and a mode that says that this cannot be: the holder believes until its lease is over, and
 /// the next one is let in before.

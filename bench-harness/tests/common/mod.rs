@@ -1,6 +1,8 @@
 //! The program as tests run it, and a directory of its own for each of them.
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
 
+pub mod plans;
+
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};

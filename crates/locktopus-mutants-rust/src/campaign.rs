@@ -222,7 +222,7 @@ impl Campaign<'_> {
                 };
                 let text = mutant.applied(&file.source);
                 self.copy.put(&file.name, text.as_bytes())?;
-                found.push((*number, self.by_itself(tests)?));
+                found.push((*number, self.by_itself(&file.name, tests)?));
             }
             self.copy.put(&file.name, file.source.as_bytes())?;
             if found.iter().any(|(_, state)| *state != State::Unviable) {
@@ -233,12 +233,18 @@ impl Campaign<'_> {
         Ok(())
     }
 
-    fn by_itself(&self, tests: &Tests) -> Result<State, String> {
+    fn by_itself(&self, name: &str, tests: &Tests) -> Result<State, String> {
         if let Built::Errors(..) = self.copy.check()? {
             return Ok(State::Unviable);
         }
-        let Built::Programs(programs) = self.copy.build()? else {
-            return Ok(State::Unviable);
+        let programs = match self.copy.build()? {
+            Built::Programs(programs) => programs,
+            // Some files are only compiled for tests.
+            Built::Errors(errors, _) if errors.iter().any(|error| error.is_in(name)) => {
+                return Ok(State::Unviable);
+            }
+            // A test that does not compile with it, as where it works out a constant, has noticed it.
+            Built::Errors(..) => return Ok(State::Noticed),
         };
         // It is there, whichever is chosen.
         let tests = tests.like(&programs)?;

@@ -34,6 +34,13 @@ pub(crate) struct Error {
     pub(crate) places: Vec<(String, usize)>,
 }
 
+impl Error {
+    /// Whether it is about a file of this name.
+    pub(crate) fn is_in(&self, name: &str) -> bool {
+        self.places.iter().any(|(file, _)| file == name)
+    }
+}
+
 impl Copy<'_> {
     /// Makes it what the sources are. What is the same is left alone, or cargo would build it again.
     pub(crate) fn refresh(&self) -> Result<(), String> {

@@ -2,8 +2,8 @@
 //! locks get instants of `tokio::time`.
 //!
 //! A lease runs on while the holder's machine is suspended, but `Instant` on Linux and on Apple's systems does not. The time spent
-//! asleep is therefore added to tokio's clock: `CLOCK_BOOTTIME` minus `CLOCK_MONOTONIC` on Linux; elsewhere see `sleeps`. What that clock says is a type
-//! of its own, so that it cannot be compared with an instant of a timer by mistake: [`BootInstant::timer`] and
+//! asleep is therefore added to tokio's clock: see `boottime` for Linux and `sleeps` for Apple's. What that clock says is a type of its
+//! own, so that it cannot be compared with an instant of a timer by mistake: [`BootInstant::timer`] and
 //! [`BootInstant::of_timer`] turn one into the other, as things stand.
 //!
 //! Here is also how instants are added up where a user chose one of the numbers: sums are capped and never overflow.
@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+#[cfg(target_os = "linux")]
+mod boottime;
 #[cfg(any(target_vendor = "apple", test))]
 mod sleeps;
 
@@ -109,27 +111,11 @@ impl std::ops::Add<Duration> for BootInstant {
 /// How long the machine was asleep since this process first asked.
 #[cfg(all(target_os = "linux", not(test)))]
 pub(crate) fn suspended() -> Duration {
-    use std::sync::OnceLock;
-
-    use rustix::time::{ClockId, clock_gettime};
-
     #[cfg(feature = "simulation")]
     if let Some(asleep) = crate::contract::simulation::asleep() {
         return asleep;
     }
-    static BASE: OnceLock<i128> = OnceLock::new();
-    let nanos = |id| {
-        let time = clock_gettime(id);
-        i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
-    };
-    let asleep = nanos(ClockId::Boottime) - nanos(ClockId::Monotonic);
-    let since = asleep - BASE.get_or_init(|| asleep);
-    // The two readings are not taken at the same moment: small differences mean nothing.
-    if since < 10_000_000 {
-        Duration::ZERO
-    } else {
-        Duration::from_nanos(u64::try_from(since).unwrap_or(u64::MAX))
-    }
+    boottime::of_this_process()
 }
 
 #[cfg(all(target_vendor = "apple", not(test)))]

@@ -80,11 +80,16 @@ impl Taken {
         }
     }
 
+    /// What has to be there for that.
+    fn to_take_away(self) -> String {
+        format!("{self} to take away")
+    }
+
     /// That there was none of it, so that nothing was done to any lock.
-    fn nowhere(self, within: Duration) -> RunError {
+    fn nowhere(self) -> RunError {
         let missing = TopologyError::NotReached {
-            what: format!("{self} to take away"),
-            within,
+            what: self.to_take_away(),
+            within: Duration::ZERO,
             last_seen: "no server has any".to_owned(),
         };
         missing.into()
@@ -142,7 +147,7 @@ pub(super) async fn where_reached(
 fn note(context: &mut FaultContext<'_>, what: Taken, taken: u64) -> Result<(), RunError> {
     context.note("took away", &format!("{taken} {what}"));
     if taken == 0 {
-        return Err(what.nowhere(Duration::ZERO));
+        return Err(what.nowhere());
     }
     Ok(())
 }
@@ -157,13 +162,11 @@ pub(super) async fn is_there(context: &FaultContext<'_>, what: Taken, within: Du
 
 /// Waits until a server has any of it: clients come back by themselves after an earlier fault.
 pub(super) async fn until_there(context: &FaultContext<'_>, what: Taken) -> Result<(), RunError> {
-    let give_up = Instant::now() + RECOVERY;
-    while !is_there(context, what, ANSWERS_WITHIN).await {
-        if Instant::now() >= give_up {
-            return Err(what.nowhere(RECOVERY));
-        }
-        sleep(LOOK).await;
-    }
+    until(&what.to_take_away(), async || {
+        let there = is_there(context, what, ANSWERS_WITHIN).await;
+        Ok((there, there))
+    })
+    .await?;
     Ok(())
 }
 
@@ -198,7 +201,7 @@ pub(super) async fn mislead(context: &mut FaultContext<'_>) -> Result<(), RunErr
     let misled = async {
         let closed = Taken::Subscriptions.take(primary, ANSWERS_WITHIN).await?;
         if closed == 0 {
-            return Err(Taken::Subscriptions.nowhere(Duration::ZERO));
+            return Err(Taken::Subscriptions.nowhere());
         }
         // Time for clients to notice, and to come where the address leads. One that asks who is there before it subscribes is
         // gone again at once.
