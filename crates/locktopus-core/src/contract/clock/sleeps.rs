@@ -103,6 +103,8 @@ mod tests {
         assert_eq!(sleeps.look(2 * HOUR, late), Duration::ZERO);
         let now = (200 * MS, 200 * MS);
         assert_eq!(sleeps.look(2 * HOUR + 199 * MS, now), HOUR);
+        let one_moment = (300 * MS, 300 * MS + ONE_MOMENT);
+        assert_eq!(sleeps.look(3 * HOUR + 300 * MS, one_moment), 2 * HOUR);
     }
 
     /// On Linux both clocks stand still, and here nobody sleeps.
