@@ -14,6 +14,8 @@ const TICK: Duration = Duration::from_millis(10);
 /// Acquisitions that are under way at most, in seconds of the stream: after that it is the machine that cannot, and what is
 /// left out is counted.
 const BEHIND: u64 = 10;
+/// What was begun at the end may be granted so much later: how long a machine stands still is no part of what a lock serves.
+const GRACE: Duration = Duration::from_secs(1);
 /// Locks of each kind and client that nobody else wants.
 const ALONE: usize = 50;
 /// Locks of each client that its own tasks pass on to each other.
@@ -83,7 +85,7 @@ impl Places {
 }
 
 /// Begins `rate` acquisitions each second for as long as asked, and waits for the end of all of them; those that are granted
-/// afterwards are not in time. `every` is which of them are begun: each, or each second one.
+/// [`GRACE`] afterwards are not in time. `every` is which of them are begun: each, or each second one.
 pub(super) async fn run(
     clients: &Arc<[Locktopus]>,
     places: &Arc<Places>,
@@ -93,7 +95,7 @@ pub(super) async fn run(
     every: u64,
 ) {
     let begun = Instant::now();
-    let end = begun + lasts;
+    let end = begun + lasts + GRACE;
     let bound = u64::from(rate) * BEHIND;
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -150,7 +152,7 @@ mod tests {
             held.push(place.take(&locks).await.unwrap());
         }
         let lasts = Duration::from_secs(1);
-        let over = tokio::time::Instant::now() + lasts;
+        let over = tokio::time::Instant::now() + lasts + GRACE;
         let clients = Arc::from([locks]);
         let giving = async {
             tokio::time::sleep_until(over + lasts / 10).await;

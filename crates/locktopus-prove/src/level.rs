@@ -55,6 +55,11 @@ impl Level {
         }
     }
 
+    /// Whether nothing is run but files read that are not among its sources, so that they may be others than they were.
+    pub(crate) const fn is_of_files(&self) -> bool {
+        matches!(self.how, How::Failover | How::Performance)
+    }
+
     /// The commit of the build that made what is kept, if its sources are those that there are.
     fn of_build(&self, root: &Path, runs: &[String]) -> Result<String, String> {
         let build = build::of(runs)?;
@@ -133,6 +138,7 @@ impl Level {
             How::Soak(_) => outcome::of_soak(said)?,
             How::Nemesis => {
                 let mut outcome = failover::outcome(said)?;
+                outcome.violations += failover::skipped(said)?;
                 // What failed it may be faults that were not done or errors that nothing explains, which its cells do not
                 // call broken. Two hours are no reason to say nothing of that.
                 if !passed {

@@ -32,7 +32,7 @@ mod performance;
 mod repository;
 mod sources;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -92,7 +92,8 @@ fn run(options: &Options) -> Result<bool, String> {
         page::write(root, &table)?;
     }
     if options.check {
-        let unproven = unproven(options, &kept)?;
+        let mut unproven = unproven(options, &kept)?;
+        unproven.extend(other_files(root, LEVELS, &kept));
         unproven.iter().for_each(|line| println!("{line}"));
         fine &= unproven.is_empty();
     }
@@ -147,12 +148,85 @@ fn unproven(options: &Options, kept: &Kept) -> Result<Vec<String>, String> {
     Ok(unproven)
 }
 
+/// Levels whose files are not those that they were read from, or say something else.
+fn other_files(root: &Path, levels: &[Level], kept: &Kept) -> Vec<String> {
+    let of_files = levels.iter().filter(|level| level.is_of_files());
+    let read_again = |level: &Level| {
+        let commit = level.commit(root)?;
+        let (said, passed) = level.run(root)?;
+        Ok((level.read(&said, passed)?, commit))
+    };
+    let other = of_files.filter_map(|level| {
+        let entry = kept.levels.get(level.name)?;
+        let says = match read_again(level) {
+            Ok((outcome, commit)) if outcome == entry.outcome && commit == entry.commit => {
+                return None;
+            }
+            Ok((outcome, commit)) => format!("at {commit}: {outcome}"),
+            Err::<_, String>(why) => why,
+        };
+        Some(format!(
+            "STALE: {} was {} at {}, and what is kept of it says {says}: scripts/prove --run {}",
+            level.name, entry.outcome, entry.commit, level.name
+        ))
+    });
+    other.collect()
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
     use super::*;
+    use crate::level::How;
     use crate::outcome::Outcome;
+    use crate::repository::Repository;
+
+    /// Another measurement, a worse one, or none, after the one that the page speaks about.
+    #[test]
+    fn files_that_are_others_than_were_read_are_told() {
+        const FILE: &str = "docs/performance.json";
+        let repository = Repository::new("other-files");
+        let root = &repository.root;
+        let level = Level {
+            name: "performance",
+            generates: "",
+            cases: "",
+            about: &["crates"],
+            how: How::Performance,
+        };
+        let levels = [level];
+        let made = |build: &str, errors: u64| {
+            let subject = r#""subject": {"scenario": "hot-lock", "options": {}}"#;
+            let cell = format!(
+                r#"{{"run": 0, "overlaps": 0, "errors": {errors}, "rounds": [0], {subject}}}"#
+            );
+            let harness = format!(r#"{{"git_describe": "{build}", "build_profile": "release"}}"#);
+            let runs = format!(r#"[{{"rounds": 1, "harness": {harness}}}]"#);
+            format!(r#"{{"harness": {harness}, "runs": {runs}, "skipped": [], "cells": [{cell}]}}"#)
+        };
+        let build = repository.commit(&[("crates/one", "1")]);
+        let entry = Entry {
+            outcome: Outcome {
+                cases: 1,
+                ..Outcome::default()
+            },
+            commit: build.clone(),
+            about: String::new(),
+        };
+        let kept = Kept {
+            levels: [("performance".to_owned(), entry)].into(),
+        };
+        let told = || other_files(root, &levels, &kept);
+        let next = repository.commit(&[(FILE, &made(&build, 0))]);
+        assert_eq!(told(), Vec::<String>::new());
+        repository.commit(&[(FILE, &made(&build, 2))]);
+        assert!(told()[0].contains("1 cases, 2 violations"), "{:?}", told());
+        repository.commit(&[(FILE, &made(&next, 0))]);
+        assert!(told()[0].contains(&next), "{:?}", told());
+        std::fs::remove_file(root.join(FILE)).unwrap();
+        assert!(told()[0].contains(FILE), "{:?}", told());
+    }
 
     /// Every level as if it had been run now, without violations.
     fn complete(options: &Options) -> Kept {

@@ -64,18 +64,28 @@ pub(super) fn not_required(cell: &Cell, verdict: &Verdict) -> Vec<String> {
 /// What the plan of the cell is to put to the test and nothing did, a sentence each: it would pass without having been tried.
 /// What any grant puts to the test is asked of every report ([`completeness`](crate::failover::completeness)).
 pub(super) fn untried(cell: &Cell, verdict: &Verdict) -> Vec<String> {
-    if cell.subject != Subject::Locktopus || !has_permits(cell) {
+    if cell.subject != Subject::Locktopus {
         return Vec::new();
     }
-    let due = [Property::PermitValidity, Property::PermitUse].into_iter();
-    due.filter(|property| verdict.judgement(*property).outcome == Outcome::NotJudged)
-        .map(|property| format!("{property} was not judged, though the plan has a semaphore"))
+    let permits = has(cell, Kind::Semaphore);
+    // Where neither a fault nor a stall took anybody's place.
+    let order =
+        has(cell, Kind::FairLock) && order_recovery(cell).is_none() && verdict.order.disturbed == 0;
+    let due = [
+        (permits, Property::PermitValidity, "a semaphore"),
+        (permits, Property::PermitUse, "a semaphore"),
+        (order, Property::FairOrder, "a fair lock"),
+    ];
+    due.into_iter()
+        .filter(|(due, property, _)| {
+            *due && verdict.judgement(*property).outcome == Outcome::NotJudged
+        })
+        .map(|(_, property, kind)| format!("{property} was not judged, though the plan has {kind}"))
         .collect()
 }
 
-fn has_permits(cell: &Cell) -> bool {
-    let mut groups = cell.scenario.groups.iter();
-    groups.any(|group| group.kind == Kind::Semaphore)
+fn has(cell: &Cell, kind: Kind) -> bool {
+    cell.scenario.groups.iter().any(|group| group.kind == kind)
 }
 
 /// Why a property is not required, if it is not.
@@ -110,7 +120,7 @@ pub(super) fn excused(cell: &Cell) -> BTreeMap<String, String> {
 
 fn untested_because(cell: &Cell, property: Property, verdict: &Verdict) -> &'static str {
     match property {
-        Property::PermitValidity | Property::PermitUse if has_permits(cell) => {
+        Property::PermitValidity | Property::PermitUse if has(cell, Kind::Semaphore) => {
             "nobody held a permit here"
         }
         Property::PermitValidity | Property::PermitUse => "no semaphore here",
@@ -338,6 +348,31 @@ lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true 
         // Others have none.
         cell.subject = Subject::R1;
         assert_eq!(untried(&cell, &nothing), Vec::<String>::new());
+    }
+
+    /// So does a fair lock for which nobody is seen to wait; but a fault or a stall may have taken everybody's place.
+    #[test]
+    fn the_order_of_a_fair_lock_of_the_plan_must_be_tried() {
+        let with_fair_lock = |fault| {
+            let mut cell = cell(fault, "plain", Subject::Locktopus);
+            cell.scenario.groups[0].kind = Kind::FairLock;
+            cell
+        };
+        let mut nothing = Checker::new().check(&History::from_records(Vec::new()));
+        let untold = ["fair order was not judged, though the plan has a fair lock"];
+        for keeps in ["nothing", "flush-scripts", "kill-waiter", "stop-holder"] {
+            assert_eq!(untried(&with_fair_lock(keeps), &nothing), untold, "{keeps}");
+        }
+        let none = Vec::<String>::new();
+        assert_eq!(untried(&with_fair_lock("kill-connections"), &nothing), none);
+        nothing.order.disturbed = 1;
+        assert_eq!(untried(&with_fair_lock("nothing"), &nothing), none);
+        let mut stories = violations(SECOND).into_iter();
+        let (_, of_order) = stories
+            .find(|(property, _)| *property == Property::FairOrder)
+            .unwrap();
+        let judged = Checker::new().check(&History::from_records(of_order));
+        assert_eq!(untried(&with_fair_lock("nothing"), &judged), none);
     }
 
     const SECOND: u64 = 1_000_000_000;

@@ -1,8 +1,8 @@
 //! A monotonic clock that notices when the machine was asleep, for backends and layers that count leases by themselves. Users of
 //! locks get instants of `tokio::time`.
 //!
-//! A lease runs on while the holder's machine is suspended, but `Instant` on Linux and on Apple's systems does not. The time spent
-//! asleep is therefore added to tokio's clock: see `boottime` for Linux and `sleeps` for Apple's. What that clock says is a type of its
+//! A lease runs on while the holder's machine is suspended, but `Instant` on Linux, Android and Apple's systems does not. The time spent
+//! asleep is therefore added to tokio's clock: see `boottime` for Linux and Android, and `sleeps` for Apple's. What that clock says is a type of its
 //! own, so that it cannot be compared with an instant of a timer by mistake: [`BootInstant::timer`] and
 //! [`BootInstant::of_timer`] turn one into the other, as things stand.
 //!
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "android"))]
 mod boottime;
 #[cfg(any(target_vendor = "apple", test))]
 mod sleeps;
@@ -109,7 +109,7 @@ impl std::ops::Add<Duration> for BootInstant {
 }
 
 /// How long the machine was asleep since this process first asked.
-#[cfg(all(target_os = "linux", not(test)))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(test)))]
 pub(crate) fn suspended() -> Duration {
     #[cfg(feature = "simulation")]
     if let Some(asleep) = crate::contract::simulation::asleep() {
@@ -128,7 +128,12 @@ pub(crate) fn suspended() -> Duration {
 }
 
 /// Elsewhere the standard library's clock already counts the time asleep, or there is no way to know.
-#[cfg(all(not(any(target_os = "linux", target_vendor = "apple")), not(test)))]
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "android",
+    target_vendor = "apple",
+    test
+)))]
 pub(crate) fn suspended() -> Duration {
     Duration::ZERO
 }

@@ -72,7 +72,10 @@ pub(crate) fn random<const N: usize>() -> Option<[u8; N]> {
 
 /// For how long the machine was asleep, if this thread is a simulated process.
 #[cfg_attr(
-    any(test, not(target_os = "linux")),
+    any(
+        test,
+        not(any(target_os = "linux", target_os = "android", target_vendor = "apple"))
+    ),
     expect(
         dead_code,
         reason = "the clock of tests, and of other systems, is another one"

@@ -26,13 +26,23 @@ fn a_result_is_also_about_the_tests_that_made_it() {
             .filter_map(|target| target.strip_prefix("--test="))
         {
             let crates = std::fs::read_dir(root().join("crates")).unwrap();
-            for folder in crates.map(|entry| entry.unwrap().file_name()) {
-                let tests = Path::new("crates").join(folder).join("tests");
+            let crates = crates.map(|entry| Path::new("crates").join(entry.unwrap().file_name()));
+            for package in crates.chain([Path::new("bench-harness").to_owned()]) {
+                let tests = package.join("tests");
                 let file = tests.join(format!("{target}.rs"));
                 let files = [file, tests.join(target).join("main.rs")];
                 for file in files.iter().filter(|file| root().join(file).exists()) {
                     found += 1;
                     assert!(is_about(level, file), "{}: {}", level.name, file.display());
+                    // And of what it has in common with other tests.
+                    let text = std::fs::read_to_string(root().join(file)).unwrap();
+                    let shared = tests.join("common");
+                    assert!(
+                        !text.contains("\nmod common;\n") || is_about(level, &shared),
+                        "{}: {}",
+                        level.name,
+                        shared.display()
+                    );
                 }
             }
         }

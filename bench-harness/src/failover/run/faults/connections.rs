@@ -55,6 +55,17 @@ impl Taken {
     /// How much of it a server has.
     async fn there(self, node: &Node, within: Duration) -> Result<u64, TopologyError> {
         let Some(sort) = self.sort() else {
+            // Those of a replica are its own, from when it was a primary, and nobody uses them.
+            let role = node
+                .command_within(within, &["INFO", "replication"])
+                .await?;
+            if role
+                .text()
+                .lines()
+                .any(|line| line.trim_end() == "role:slave")
+            {
+                return Ok(0);
+            }
             let memory = node.command_within(within, &["INFO", "memory"]).await?;
             return scripts(&memory.text())
                 .ok_or_else(|| TopologyError::odd(node.name(), "INFO", &memory));
@@ -118,6 +129,11 @@ pub(super) async fn everywhere(
     let targets = context.targets();
     context.moment(&targets).await?;
     context.fault("all")?;
+    from_all(context, what).await
+}
+
+/// Takes it away from every server, all of which answer.
+pub(super) async fn from_all(context: &mut FaultContext<'_>, what: Taken) -> Result<(), RunError> {
     let mut taken = 0;
     for node in context.place.nodes() {
         taken += what.take(node, ANSWERS_WITHIN).await?;
@@ -125,23 +141,30 @@ pub(super) async fn everywhere(
     note(context, what, taken)
 }
 
-/// The same, of a nemesis: from the servers that answer, for some may be dead or frozen. One that refuses is an error.
+/// The same, of a nemesis: from the servers that answer, for some may be dead or frozen. One that refuses is an error. Whether
+/// anything was taken away; if not, a server that did not answer may have it.
 pub(super) async fn where_reached(
     context: &mut FaultContext<'_>,
     what: Taken,
     within: Duration,
-) -> Result<(), RunError> {
+) -> Result<bool, RunError> {
     let nodes = context.place.nodes().iter();
     let taking = nodes.map(|node| what.take(node, within));
-    let mut taken = 0;
+    let (mut taken, mut silent) = (0, 0);
     for one in futures_util::future::join_all(taking).await {
         match one {
             Ok(more) => taken += more,
-            Err(TopologyError::NoAnswer { .. } | TopologyError::Connection { .. }) => {}
+            Err(TopologyError::NoAnswer { .. } | TopologyError::Connection { .. }) => silent += 1,
             Err(error) => return Err(error.into()),
         }
     }
-    note(context, what, taken)
+    if taken == 0 && silent > 0 {
+        let said = format!("no {what}; {silent} servers did not answer");
+        context.note("took away", &said);
+        return Ok(false);
+    }
+    note(context, what, taken)?;
+    Ok(true)
 }
 
 fn note(context: &mut FaultContext<'_>, what: Taken, taken: u64) -> Result<(), RunError> {

@@ -21,7 +21,7 @@ pub(super) async fn two_primaries(context: &mut FaultContext<'_>) -> Result<(), 
     let sentinel = sentinel.ok_or(RunError::NoSentinel)?;
     // They come back by themselves after an earlier turn.
     let were = until("connections of every second process", async || {
-        let were = second_half(primary).await?.len();
+        let were = connections(primary, of_second_half).await?.len();
         Ok((were > 0, were))
     })
     .await?;
@@ -31,7 +31,8 @@ pub(super) async fn two_primaries(context: &mut FaultContext<'_>) -> Result<(), 
     let next = successor(context, &lock, primary).await?;
     let closed = disconnect_half(primary).await?;
     // Whoever was told by a sentinel has left already.
-    let disconnected = format!("{closed} connections, of {were} that were there");
+    let stay = connections(primary, of_a_process).await?.len();
+    let disconnected = format!("{closed} connections, of {were} that were there; {stay} stay");
     context.note("disconnected", &disconnected);
     // The other one was seen to be in charge.
     let role = primary.role().await?;
@@ -70,39 +71,53 @@ async fn promote(context: &FaultContext<'_>, sentinel: &Node) -> Result<(), RunE
 /// Closes the connections of every second process.
 async fn disconnect_half(server: &Node) -> Result<usize, TopologyError> {
     let mut closed = 0;
-    for id in second_half(server).await? {
+    for id in connections(server, of_second_half).await? {
         // It may be gone by itself.
         closed += usize::from(server.command(&["CLIENT", "KILL", "ID", &id]).await.is_ok());
     }
     Ok(closed)
 }
 
-/// The connections of every second process.
-async fn second_half(server: &Node) -> Result<Vec<String>, TopologyError> {
+/// The ids of the connections that `wanted` finds one in the line of.
+async fn connections(
+    server: &Node,
+    wanted: fn(&str) -> Option<&str>,
+) -> Result<Vec<String>, TopologyError> {
     let all = server.command(&["CLIENT", "LIST"]).await?.text();
-    let ids = all.lines().filter_map(of_second_half);
+    let ids = all.lines().filter_map(wanted);
     Ok(ids.map(ToOwned::to_owned).collect())
 }
 
-/// The id of a connection that is listed like this, if a process of an odd number has it.
+/// The id of a connection that is listed like this, if a process has it.
+fn of_a_process(client: &str) -> Option<&str> {
+    number_and_id(client).map(|(_, id)| id)
+}
+
+/// The same, if a process of an odd number has it.
 fn of_second_half(client: &str) -> Option<&str> {
+    number_and_id(client).and_then(|(process, id)| (process % 2 == 1).then_some(id))
+}
+
+fn number_and_id(client: &str) -> Option<(usize, &str)> {
     let field = |name| {
         let mut fields = client.split(' ');
         fields.find_map(|field| field.strip_prefix(name))
     };
-    let process: usize = field("name=")?.strip_prefix(PROCESS)?.parse().ok()?;
-    (process % 2 == 1).then(|| field("id="))?
+    let process = field("name=")?.strip_prefix(PROCESS)?.parse().ok()?;
+    Some((process, field("id=")?))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::of_second_half;
+    use super::{of_a_process, of_second_half};
 
     #[test]
     fn every_second_process_is_chosen() {
         let client =
             |name: &str| format!("id=7 addr=127.0.0.1:5 laddr=127.0.0.1:6 fd=8 name={name} age=1");
         assert_eq!(of_second_half(&client("process-3")), Some("7"));
+        assert_eq!(of_a_process(&client("process-2")), Some("7"));
+        assert_eq!(of_a_process(&client("sentinel-1-cmd")), None);
         for other in ["process-2", "sentinel-1-cmd", "", "process-"] {
             assert_eq!(of_second_half(&client(other)), None, "{other}");
         }

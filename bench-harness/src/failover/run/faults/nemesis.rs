@@ -148,7 +148,10 @@ async fn begin<'a>(
 ) -> Result<(), RunError> {
     if let Some(what) = Taken::by(verb) {
         if connections::is_there(context, what, ASKED_FOR).await {
-            return take(context, verb, what).await;
+            context.also(verb, "all")?;
+            if connections::where_reached(context, what, ASKED_FOR).await? {
+                return Ok(());
+            }
         }
         begun.push(Begun::Waits(verb, what));
         context.note("waits for servers", verb.name());
@@ -205,11 +208,6 @@ async fn begin<'a>(
     Ok(())
 }
 
-async fn take(context: &mut FaultContext<'_>, verb: Verb, what: Taken) -> Result<(), RunError> {
-    context.also(verb, "all")?;
-    connections::where_reached(context, what, ASKED_FOR).await
-}
-
 async fn end(context: &mut FaultContext<'_>, begun: Begun<'_>) -> Result<(), RunError> {
     match begun {
         Begun::Frozen(node) => {
@@ -242,8 +240,10 @@ async fn end(context: &mut FaultContext<'_>, begun: Begun<'_>) -> Result<(), Run
             context.note("replaced", &format!("process {process}"));
         }
         Begun::Waits(verb, what) => {
+            // All servers are back by now.
             connections::until_there(context, what).await?;
-            return take(context, verb, what).await;
+            context.also(verb, "all")?;
+            return connections::from_all(context, what).await;
         }
     }
     Ok(())

@@ -76,6 +76,8 @@ pub(super) async fn step_clock(context: &mut FaultContext<'_>) -> Result<(), Run
 /// Values written at each turn: more than the server may keep.
 const VALUES: u32 = 400;
 const VALUE: usize = 64 * 1024;
+/// For so long: until there are too many of them, also where each takes some 20 ms to be written.
+const STAYS_MS: &str = "3000";
 
 /// Others fill the memory of a server that evicts.
 pub(super) async fn evict(context: &mut FaultContext<'_>) -> Result<(), RunError> {
@@ -87,7 +89,7 @@ pub(super) async fn evict(context: &mut FaultContext<'_>) -> Result<(), RunError
     let value = "x".repeat(VALUE);
     for number in 0..VALUES {
         let key = format!("{{{lock}}}:{}:{number}", load::NAME);
-        node.command(&["SET", &key, &value, "PX", "1000"]).await?;
+        node.command(&["SET", &key, &value, "PX", STAYS_MS]).await?;
     }
     // A server that was started anew meanwhile counts from nothing.
     let keys = evicted(node).await?.saturating_sub(before);

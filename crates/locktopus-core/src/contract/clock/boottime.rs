@@ -1,4 +1,4 @@
-//! How long the machine was asleep, from `CLOCK_BOOTTIME`, which goes on meanwhile, and `CLOCK_MONOTONIC`, which stands still: for Linux.
+//! How long the machine was asleep, from `CLOCK_BOOTTIME`, which goes on meanwhile, and `CLOCK_MONOTONIC`, which stands still: for Linux and Android.
 //!
 //! Both are slewed alike, so that only a sleep makes the one get further ahead of the other. But they are read one after the other, and
 //! a thread that has to wait for the processor in between would take that for a sleep. Readings of one moment are what counts.

@@ -20,17 +20,42 @@ const ONE_MOMENT: Duration = Duration::from_millis(1);
 /// What this process knows.
 static SLEEPS: Mutex<Option<(Instant, Sleeps)>> = Mutex::new(None);
 
+/// So often in a row a thread may have to wait between two readings. To be stopped there once is rare already.
+const TRIES: usize = 8;
+
 /// How long the machine was asleep since this process first asked.
 pub(super) fn of_this_process() -> Duration {
     let mut known = lock(&SLEEPS);
     let (origin, sleeps) = known.get_or_insert_with(|| (Instant::now(), Sleeps::default()));
     // Read under the lock, so that no reading is older than the last one.
-    let before = origin.elapsed();
-    let time = clock_gettime(ClockId::Monotonic);
-    let after = origin.elapsed();
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
-    sleeps.look(Duration::new(seconds, nanos), (before, after))
+    let readings = of_one_moment(|| {
+        let before = origin.elapsed();
+        let time = clock_gettime(ClockId::Monotonic);
+        let after = origin.elapsed();
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
+        (Duration::new(seconds, nanos), (before, after))
+    });
+    sleeps.look(readings)
+}
+
+/// What two clocks show: that which goes on, and the other one before and after that.
+type Readings = (Duration, (Duration, Duration));
+
+fn is_of_one_moment((_, (before, after)): Readings) -> bool {
+    after.saturating_sub(before) <= ONE_MOMENT
+}
+
+/// Readings of one moment, or the last ones.
+fn of_one_moment(mut read: impl FnMut() -> Readings) -> Readings {
+    let mut tries = 1;
+    loop {
+        let readings = read();
+        if is_of_one_moment(readings) || tries == TRIES {
+            return readings;
+        }
+        tries += 1;
+    }
 }
 
 /// What was seen of two clocks.
@@ -42,19 +67,22 @@ struct Sleeps {
 }
 
 impl Sleeps {
-    /// What the two clocks show: that which goes on, and the other one before and after that. The time asleep up to now.
-    fn look(&mut self, goes_on: Duration, (before, after): (Duration, Duration)) -> Duration {
-        // This thread had to wait for the processor in between: the next look tells.
-        if after.saturating_sub(before) > ONE_MOMENT {
-            return self.total;
-        }
-        let Some((went_on, stood)) = self.last.replace((goes_on, after)) else {
+    /// The time asleep up to these readings.
+    fn look(&mut self, readings: Readings) -> Duration {
+        let (goes_on, (before, after)) = readings;
+        let Some((went_on, stood)) = self.last else {
+            self.last = Some((goes_on, after));
             return self.total;
         };
         let passed = goes_on.saturating_sub(went_on);
-        let jump = passed.saturating_sub(after.saturating_sub(stood));
-        if jump >= JUMP {
-            self.total = self.total.saturating_add(jump);
+        // This thread may have had to wait for the processor between its readings: so much of it was a sleep at least ...
+        if passed.saturating_sub(after.saturating_sub(stood)) >= JUMP {
+            // ... and so much at most. It counts, because a lease that is over too late is worse than one that is over too early.
+            let asleep = passed.saturating_sub(before.saturating_sub(stood));
+            self.total = self.total.saturating_add(asleep);
+            self.last = Some((goes_on, before));
+        } else if is_of_one_moment(readings) {
+            self.last = Some((goes_on, after));
         }
         self.total
     }
@@ -71,40 +99,72 @@ mod tests {
     fn a_jump_is_a_sleep_and_a_slew_is_none() {
         let mut sleeps = Sleeps::default();
         let (mut goes_on, mut awake) = (7 * HOUR, Duration::ZERO);
-        assert_eq!(sleeps.look(goes_on, (awake, awake)), Duration::ZERO);
+        assert_eq!(sleeps.look((goes_on, (awake, awake))), Duration::ZERO);
         // A day of looks, each a second after the last: by then the clocks are 43 s apart.
         for _ in 0..86_400 {
             awake += 1_000 * MS;
             goes_on += 1_000 * MS + MS / 2;
-            assert_eq!(sleeps.look(goes_on, (awake, awake)), Duration::ZERO);
+            assert_eq!(sleeps.look((goes_on, (awake, awake))), Duration::ZERO);
         }
         goes_on += HOUR;
-        assert_eq!(sleeps.look(goes_on, (awake, awake)), HOUR);
+        assert_eq!(sleeps.look((goes_on, (awake, awake))), HOUR);
         // The other way round nothing is lost of the next one.
         for _ in 0..86_400 {
             awake += 1_000 * MS;
             goes_on += 1_000 * MS - MS / 2;
-            assert_eq!(sleeps.look(goes_on, (awake, awake)), HOUR);
+            assert_eq!(sleeps.look((goes_on, (awake, awake))), HOUR);
         }
         goes_on += JUMP;
-        assert_eq!(sleeps.look(goes_on, (awake, awake)), HOUR + JUMP);
+        assert_eq!(sleeps.look((goes_on, (awake, awake))), HOUR + JUMP);
     }
 
     #[test]
     fn a_thread_that_waits_between_two_readings_was_not_asleep() {
         let mut sleeps = Sleeps::default();
-        assert_eq!(sleeps.look(HOUR, (MS, MS)), Duration::ZERO);
+        assert_eq!(sleeps.look((HOUR, (MS, MS))), Duration::ZERO);
         let late = (2 * MS, 90 * MS);
-        assert_eq!(sleeps.look(HOUR + MS, late), Duration::ZERO);
+        assert_eq!(sleeps.look((HOUR + MS, late)), Duration::ZERO);
         let now = (100 * MS, 100 * MS);
-        assert_eq!(sleeps.look(HOUR + 99 * MS, now), Duration::ZERO);
-        // And a sleep that such a look did not see is seen by the next one.
+        assert_eq!(sleeps.look((HOUR + 99 * MS, now)), Duration::ZERO);
+    }
+
+    /// Whoever asks whether a lease is over cannot wait for the next look.
+    #[test]
+    fn a_sleep_counts_at_once_and_once_though_a_thread_waits() {
+        let mut sleeps = Sleeps::default();
+        assert_eq!(sleeps.look((HOUR, (MS, MS))), Duration::ZERO);
+        // It waits after the clock that goes on was read, and then before.
         let late = (101 * MS, 190 * MS);
-        assert_eq!(sleeps.look(2 * HOUR, late), Duration::ZERO);
+        assert_eq!(sleeps.look((2 * HOUR + 100 * MS, late)), HOUR);
         let now = (200 * MS, 200 * MS);
-        assert_eq!(sleeps.look(2 * HOUR + 199 * MS, now), HOUR);
-        let one_moment = (300 * MS, 300 * MS + ONE_MOMENT);
-        assert_eq!(sleeps.look(3 * HOUR + 300 * MS, one_moment), 2 * HOUR);
+        assert_eq!(sleeps.look((2 * HOUR + 199 * MS, now)), HOUR);
+        let late = (201 * MS, 290 * MS);
+        assert_eq!(sleeps.look((3 * HOUR + 289 * MS, late)), 2 * HOUR + 89 * MS);
+        let now = (300 * MS, 300 * MS);
+        assert_eq!(sleeps.look((3 * HOUR + 299 * MS, now)), 2 * HOUR + 89 * MS);
+        let now = (400 * MS, 400 * MS);
+        assert_eq!(sleeps.look((4 * HOUR + 399 * MS, now)), 3 * HOUR + 89 * MS);
+    }
+
+    #[test]
+    fn readings_of_two_moments_are_taken_again() {
+        let mut taken = 0;
+        let readings = of_one_moment(|| {
+            taken += 1;
+            let apart = if taken == 3 {
+                ONE_MOMENT
+            } else {
+                ONE_MOMENT + MS
+            };
+            (HOUR * taken, (MS, MS + apart))
+        });
+        assert_eq!(readings, (3 * HOUR, (MS, MS + ONE_MOMENT)));
+        let mut taken = 0;
+        let never_of_one = of_one_moment(|| {
+            taken += 1;
+            (HOUR, (MS, 3 * MS))
+        });
+        assert_eq!((never_of_one.0, taken), (HOUR, TRIES));
     }
 
     /// On Linux both clocks stand still, and here nobody sleeps.

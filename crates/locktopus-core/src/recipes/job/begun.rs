@@ -7,6 +7,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::contract::lock_state::LockState;
+use crate::contract::token_retention::TokenRetention;
 use crate::engine::error::LockError;
 use crate::handles::lock_request::LockRequest;
 use crate::handles::locktopus::Locktopus;
@@ -22,7 +23,9 @@ pub(super) struct Begun {
 }
 
 impl Begun {
-    pub(super) fn new(locks: Locktopus, job: String, keep: Duration) -> Self {
+    /// What matters for as long as `remembered`.
+    pub(super) fn new(locks: Locktopus, job: String, remembered: Duration) -> Self {
+        let keep = kept_for(remembered);
         Self { locks, job, keep }
     }
 
@@ -53,7 +56,29 @@ impl Begun {
     }
 }
 
+/// For how long the mark of a run is kept. Where clocks differ it is noted when the first one shows that it is due, and asked for until
+/// it is over for so long by the last one. And the job itself must not be remembered for longer than its runs are: what is not known to
+/// have run before has missed nothing.
+fn kept_for(remembered: Duration) -> Duration {
+    (remembered * 2 + TokenRetention::SHORTEST).min(TokenRetention::LONGEST)
+}
+
 /// Whether anybody holds the mutex or did, as far as the backend remembers.
 pub(super) fn was_used(state: &LockState) -> bool {
     state.last_token.is_some() || state.holder().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_there_until_the_last_clock_asks_for_it() {
+        let (minute, longest) = (TokenRetention::SHORTEST, TokenRetention::LONGEST);
+        for remembered in [minute, minute * 11, longest / 2 - minute] {
+            assert!(kept_for(remembered) > remembered * 2);
+        }
+        // The longest that a job is given: its runs are kept for longer all the same.
+        assert_eq!(kept_for(longest - minute), longest);
+    }
 }

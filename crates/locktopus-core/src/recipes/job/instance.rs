@@ -135,9 +135,9 @@ impl OneInstanceJob {
         self
     }
 
-    /// How long the backend remembers which runs were begun: a small key for each, from a minute to ten years. A run that was
-    /// due longer ago is neither caught up nor begun, however long the [tolerance](Self::tolerance); and for longer than this no two clocks may differ, nor may two
-    /// [given times](crate::Job::at_times) be apart. Default: 30 periods more than may be caught up, and at least
+    /// For how long it matters which runs were begun, from a minute to ten years. A run that was due longer ago is neither caught up
+    /// nor begun, however long the [tolerance](Self::tolerance); and for longer than this no two clocks may differ, nor may two
+    /// [given times](crate::Job::at_times) be apart. The backend has a small key for each run, for twice that and a minute. Default: 30 periods more than may be caught up, and at least
     /// ten minutes; eight days for given times.
     pub fn remember_for(mut self, time: Duration) -> Self {
         self.remember_for = Some(time);
@@ -221,13 +221,7 @@ impl OneInstanceJob {
         }
         let keep = self.remembered();
         TokenRetention::from(keep).check()?;
-        // What is not known to have run before has missed nothing. So the job itself must not be remembered for longer than
-        // its runs are.
-        let begun = Begun::new(
-            self.locks,
-            self.name.clone(),
-            keep + TokenRetention::SHORTEST,
-        );
+        let begun = Begun::new(self.locks, self.name.clone(), keep);
         Ok(Runner {
             job: self.name,
             times: self.times,
