@@ -410,10 +410,15 @@ mod tests {
     /// Faults that were not done, and errors that nothing explains, break no promise and fail the run.
     #[test]
     fn a_nemesis_that_failed_is_violated_whatever_its_cells_say() {
-        let said = serde_json::to_string(&crate::failover::example()).unwrap();
+        let mut run = crate::failover::example();
+        let said = serde_json::to_string(&run).unwrap();
         let nemesis = named("nemesis").unwrap();
         assert_eq!(nemesis.read(&said, true).unwrap().violations, 0);
         assert_eq!(nemesis.read(&said, false).unwrap().violations, 1);
+        // Nothing else tries what it skipped.
+        run.skip("a cell", "containers");
+        let said = serde_json::to_string(&run).unwrap();
+        assert_eq!(nemesis.read(&said, true).unwrap().violations, 1);
     }
 
     #[test]

@@ -77,7 +77,7 @@ fn run(options: &Options) -> Result<bool, String> {
     let mut fine = true;
     for name in &options.run {
         let level = levels::named(name)?;
-        let entry = prove(options, level)?;
+        let entry = prove(root, level)?;
         println!("{name}: {}", entry.outcome);
         fine &= entry.outcome.violations == 0;
         kept.levels.insert(name.clone(), entry);
@@ -101,8 +101,7 @@ fn run(options: &Options) -> Result<bool, String> {
 }
 
 /// Runs a level, of sources that are committed as they are.
-fn prove(options: &Options, level: &Level) -> Result<Entry, String> {
-    let root = &options.root;
+fn prove(root: &Path, level: &Level) -> Result<Entry, String> {
     let commit = level.commit(root)?;
     let about = sources::digest(root, level.about)?;
     let (said, passed) = level.run(root)?;
@@ -151,19 +150,12 @@ fn unproven(options: &Options, kept: &Kept) -> Result<Vec<String>, String> {
 /// Levels whose files are not those that they were read from, or say something else.
 fn other_files(root: &Path, levels: &[Level], kept: &Kept) -> Vec<String> {
     let of_files = levels.iter().filter(|level| level.is_of_files());
-    let read_again = |level: &Level| {
-        let commit = level.commit(root)?;
-        let (said, passed) = level.run(root)?;
-        Ok((level.read(&said, passed)?, commit))
-    };
     let other = of_files.filter_map(|level| {
         let entry = kept.levels.get(level.name)?;
-        let says = match read_again(level) {
-            Ok((outcome, commit)) if outcome == entry.outcome && commit == entry.commit => {
-                return None;
-            }
-            Ok((outcome, commit)) => format!("at {commit}: {outcome}"),
-            Err::<_, String>(why) => why,
+        let says = match prove(root, level) {
+            Ok(now) if now.outcome == entry.outcome && now.commit == entry.commit => return None,
+            Ok(now) => format!("at {}: {}", now.commit, now.outcome),
+            Err(why) => why,
         };
         Some(format!(
             "STALE: {} was {} at {}, and what is kept of it says {says}: scripts/prove --run {}",
