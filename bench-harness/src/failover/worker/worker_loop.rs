@@ -20,6 +20,8 @@ use crate::shared::random::Random;
 const PAUSE: Duration = Duration::from_millis(50);
 /// Two readings of one instant may be so far apart: each is at most too early, by what a busy machine makes of it.
 const READINGS_NS: u64 = 1_000_000;
+/// How often a holder looks at a validity that a watchdog extends.
+const LOOK: Duration = Duration::from_millis(10);
 /// So long what is protected may take to answer. It is in the process of the runner, which may have to wait for a processor.
 const ANSWERS_WITHIN_NS: u64 = 5_000_000;
 /// The name of the data behind the fence, in the history.
@@ -118,6 +120,7 @@ impl Worker {
             mode: held.mode(),
             safety: self.safety.clone(),
         };
+        let promised = grant.valid_until;
         attempt.granted(grant).map_err(told)?;
         attempt.use_started().map_err(told)?;
         let (token, word) = fence
@@ -152,6 +155,7 @@ impl Worker {
             cause = held.lost() => Some(cause),
             () = tokio::time::sleep(span) => None,
             () = self.stop.cancelled() => None,
+            error = self.note_extensions(attempt, &*held, promised) => return Err(told(error)),
         };
         // Right before the write, as users are told to: the clock, not only the signal.
         lost = lost.or_else(|| held.ended());
@@ -181,6 +185,29 @@ impl Worker {
         attempt.release_started().map_err(told)?;
         let outcome = held.release().await;
         attempt.release_ended(outcome).map_err(told)
+    }
+
+    /// Notes what a watchdog adds to the validity while the lock is in use: who is killed then says nothing of it at the end.
+    /// Ends with an error only.
+    async fn note_extensions(
+        &self,
+        attempt: &AttemptLog,
+        held: &dyn Held,
+        mut promised: u64,
+    ) -> RecordError {
+        if !self.group.renewed {
+            return std::future::pending().await;
+        }
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let stated = held.valid_until();
+            if stated > promised + READINGS_NS {
+                if let Err(error) = attempt.observed(stated) {
+                    return error;
+                }
+                promised = stated;
+            }
+        }
     }
 
     /// Asks what is protected. Whoever waits for it is late without any fault of the lock, and for no longer than that.
@@ -245,6 +272,8 @@ fn told(error: RecordError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use async_trait::async_trait;
     use locktopus::Fence;
     use locktopus_history::{Event, ReleaseOutcome};
@@ -255,15 +284,20 @@ mod tests {
     use super::*;
     use crate::failover::plan::{Mode as SafetyMode, Subject as Whose};
 
-    /// A lock that everybody is granted.
-    struct Anybody;
+    /// A lock that everybody is granted, and until when.
+    struct Anybody(Arc<AtomicU64>);
 
-    struct HeldByAnybody(Clock);
+    struct HeldByAnybody(Arc<AtomicU64>);
+
+    fn anybody() -> Arc<Anybody> {
+        let valid_until = Clock::new().after(Duration::from_secs(60));
+        Arc::new(Anybody(Arc::new(valid_until.into())))
+    }
 
     #[async_trait]
     impl Subject for Anybody {
         async fn acquire(&self, _: Wish<'_>) -> Result<Box<dyn Held>, Failure> {
-            Ok(Box::new(HeldByAnybody(Clock::new())))
+            Ok(Box::new(HeldByAnybody(Arc::clone(&self.0))))
         }
 
         async fn close(&self) -> u64 {
@@ -278,7 +312,7 @@ mod tests {
         }
 
         fn valid_until(&self) -> u64 {
-            self.0.after(Duration::from_secs(60))
+            self.0.load(Ordering::Relaxed)
         }
 
         fn ended(&self) -> Option<String> {
@@ -317,6 +351,12 @@ mod tests {
         addr
     }
 
+    const ASSIGNMENT: Assignment = Assignment {
+        number: 7,
+        group: 0,
+        lock: String::new(),
+    };
+
     fn job(resource: std::net::SocketAddr) -> Job {
         let group = r#"{"name": "a", "hold": ["0s", "0s"], "lease": "60s"}"#;
         Job {
@@ -338,13 +378,8 @@ mod tests {
     async fn stalled(takes: Duration) -> Duration {
         let recorder = Recorder::in_memory();
         let job = job(protected(takes).await);
-        let assignment = Assignment {
-            number: 7,
-            group: 0,
-            lock: "a-0".to_owned(),
-        };
         let stop = CancellationToken::new();
-        let worker = Worker::new(&job, &assignment, &recorder, Arc::new(Anybody), stop).await;
+        let worker = Worker::new(&job, &ASSIGNMENT, &recorder, anybody(), stop).await;
         worker.unwrap().once().await.unwrap();
         let history = recorder.history().unwrap();
         let stalls = history.records().iter().filter_map(|record| {
@@ -363,5 +398,48 @@ mod tests {
         assert!(stalled(waited).await >= waited);
         // A busy machine may take longer than nothing, but for all that less.
         assert!(stalled(Duration::ZERO).await < waited);
+    }
+
+    /// Whoever is killed says nothing at the end.
+    #[tokio::test]
+    async fn extensions_by_a_watchdog_are_in_the_history_before_the_use_ends() {
+        let recorder = Recorder::in_memory();
+        let mut job = job(protected(Duration::ZERO).await);
+        job.groups[0].renewed = true;
+        job.groups[0].hold = (Duration::from_secs(3_600), Duration::from_secs(3_600));
+        let subject = anybody();
+        let valid_until = Arc::clone(&subject.0);
+        let (granted, second) = (valid_until.load(Ordering::Relaxed), 1_000_000_000);
+        let stop = CancellationToken::new();
+        let worker = Worker::new(&job, &ASSIGNMENT, &recorder, subject, stop).await;
+        let mut worker = worker.unwrap();
+        // What the guard stated, beginning with the grant.
+        let seen = || {
+            let history = recorder.history().unwrap();
+            let records = history.records().iter();
+            let stated = records.filter_map(|record| match &record.event {
+                Event::Granted { grant, .. } => Some(grant.valid_until),
+                Event::Observed { valid_until, .. } => Some(*valid_until),
+                Event::UseEnded { .. } => panic!("{record:?}"),
+                _ => None,
+            });
+            stated.collect::<Vec<_>>()
+        };
+        let extended = [granted, granted + second, granted + 2 * second];
+        let killed = async {
+            for stated in extended {
+                valid_until.store(stated, Ordering::Relaxed);
+                while seen().last() != Some(&stated) {
+                    tokio::time::sleep(LOOK).await;
+                }
+            }
+        };
+        tokio::select! {
+            ended = worker.once() => panic!("{ended:?}"),
+            () = killed => {}
+            () = tokio::time::sleep(Duration::from_secs(30)) => panic!("{:?}", seen()),
+        }
+        // Once each: the history of a long use stays short.
+        assert_eq!(seen(), extended);
     }
 }

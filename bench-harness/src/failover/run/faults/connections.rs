@@ -134,15 +134,34 @@ pub(super) async fn everywhere(
 
 /// Takes it away from every server, all of which answer.
 pub(super) async fn from_all(context: &mut FaultContext<'_>, what: Taken) -> Result<(), RunError> {
-    let mut taken = 0;
-    for node in context.place.nodes() {
-        taken += what.take(node, ANSWERS_WITHIN).await?;
-    }
-    note(context, what, taken)
+    let nodes = context.place.nodes();
+    let taken = until_taken(what, async || {
+        let mut taken = 0;
+        for node in nodes {
+            taken += what.take(node, ANSWERS_WITHIN).await?;
+        }
+        Ok(taken)
+    })
+    .await?;
+    context.note("took away", &format!("{taken} {what}"));
+    Ok(())
+}
+
+/// Takes until something was taken: what was seen before may be gone by now, as connections of a process that was just
+/// killed, and clients come back by themselves.
+async fn until_taken(
+    what: Taken,
+    mut take: impl AsyncFnMut() -> Result<u64, TopologyError>,
+) -> Result<u64, RunError> {
+    until(&what.to_take_away(), async || {
+        let taken = take().await?;
+        Ok((taken > 0, taken))
+    })
+    .await
 }
 
 /// The same, of a nemesis: from the servers that answer, for some may be dead or frozen. One that refuses is an error. Whether
-/// anything was taken away; if not, a server that did not answer may have it.
+/// anything was taken away: if not, a server that did not answer may have it, or clients are on their way back.
 pub(super) async fn where_reached(
     context: &mut FaultContext<'_>,
     what: Taken,
@@ -150,29 +169,24 @@ pub(super) async fn where_reached(
 ) -> Result<bool, RunError> {
     let nodes = context.place.nodes().iter();
     let taking = nodes.map(|node| what.take(node, within));
-    let (mut taken, mut silent) = (0, 0);
-    for one in futures_util::future::join_all(taking).await {
-        match one {
-            Ok(more) => taken += more,
-            Err(TopologyError::NoAnswer { .. } | TopologyError::Connection { .. }) => silent += 1,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    if taken == 0 && silent > 0 {
-        let said = format!("no {what}; {silent} servers did not answer");
-        context.note("took away", &said);
-        return Ok(false);
-    }
-    note(context, what, taken)?;
-    Ok(true)
+    let answers = futures_util::future::join_all(taking).await;
+    let (taken, silent) = sum(answers)?;
+    let said = format!("{taken} {what}; {silent} servers did not answer");
+    context.note("took away", &said);
+    Ok(taken > 0)
 }
 
-fn note(context: &mut FaultContext<'_>, what: Taken, taken: u64) -> Result<(), RunError> {
-    context.note("took away", &format!("{taken} {what}"));
-    if taken == 0 {
-        return Err(what.nowhere());
+/// How much was taken away, and how many servers did not answer.
+fn sum(answers: Vec<Result<u64, TopologyError>>) -> Result<(u64, u64), TopologyError> {
+    let (mut taken, mut silent) = (0, 0);
+    for answer in answers {
+        match answer {
+            Ok(more) => taken += more,
+            Err(TopologyError::NoAnswer { .. } | TopologyError::Connection { .. }) => silent += 1,
+            Err(error) => return Err(error),
+        }
     }
-    Ok(())
+    Ok((taken, silent))
 }
 
 /// Whether a server that answers has any of it.
@@ -289,5 +303,37 @@ mod tests {
         let memory = "# Memory\r\nnumber_of_cached_scripts:12\r\nnumber_of_functions:0\r\n";
         assert_eq!(scripts(memory), Some(12));
         assert_eq!(scripts("# Memory\r\n"), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_gone_by_then_is_taken_when_it_is_there_again() {
+        let mut found = [0, 0, 3].into_iter();
+        let taken = until_taken(Taken::Connections, async || Ok(found.next().unwrap()));
+        assert_eq!(taken.await.unwrap(), 3);
+        let nothing = until_taken(Taken::Connections, async || Ok(0));
+        let said = nothing.await.unwrap_err().to_string();
+        let named = "connections for commands to take away not reached within 60s";
+        assert!(said.starts_with(named), "{said}");
+    }
+
+    #[test]
+    fn servers_that_do_not_answer_are_no_errors_and_those_that_refuse_are() {
+        let (node, command) = ("node-1".to_owned(), "CLIENT".to_owned());
+        let silent = || TopologyError::NoAnswer {
+            node: node.clone(),
+            command: command.clone(),
+            within: ANSWERS_WITHIN,
+        };
+        let gone = TopologyError::Connection {
+            node: node.clone(),
+            command: command.clone(),
+            source: std::io::ErrorKind::ConnectionReset.into(),
+        };
+        let counted = sum(vec![Ok(2), Err(silent()), Ok(3), Err(gone)]);
+        assert_eq!(counted.unwrap(), (5, 2));
+        assert_eq!(sum(vec![Ok(0), Ok(0)]).unwrap(), (0, 0));
+        let refuses = TopologyError::odd("node-1", "CLIENT KILL", &Resp::Int(-1));
+        let refused = sum(vec![Ok(2), Err(silent()), Err(refuses)]);
+        assert!(refused.unwrap_err().to_string().contains("CLIENT KILL"));
     }
 }
