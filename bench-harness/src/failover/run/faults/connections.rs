@@ -132,30 +132,32 @@ pub(super) async fn everywhere(
     from_all(context, what).await
 }
 
-/// Takes it away from every server, all of which answer.
+/// Takes it away from every server, all of which answer sooner or later: one that is made a replica breaks its connections.
 pub(super) async fn from_all(context: &mut FaultContext<'_>, what: Taken) -> Result<(), RunError> {
     let nodes = context.place.nodes();
     let taken = until_taken(what, async || {
-        let mut taken = 0;
+        let mut answers = Vec::new();
         for node in nodes {
-            taken += what.take(node, ANSWERS_WITHIN).await?;
+            answers.push(what.take(node, ANSWERS_WITHIN).await);
         }
-        Ok(taken)
+        answers
     })
     .await?;
     context.note("took away", &format!("{taken} {what}"));
     Ok(())
 }
 
-/// Takes until something was taken: what was seen before may be gone by now, as connections of a process that was just
-/// killed, and clients come back by themselves.
+/// Takes until something was taken, and every server answered: what was seen before may be gone by now, as connections of a
+/// process that was just killed, and clients come back by themselves.
 async fn until_taken(
     what: Taken,
-    mut take: impl AsyncFnMut() -> Result<u64, TopologyError>,
+    mut take: impl AsyncFnMut() -> Vec<Result<u64, TopologyError>>,
 ) -> Result<u64, RunError> {
+    let mut taken = 0;
     until(&what.to_take_away(), async || {
-        let taken = take().await?;
-        Ok((taken > 0, taken))
+        let (more, silent) = sum(take().await)?;
+        taken += more;
+        Ok((taken > 0 && silent == 0, taken))
     })
     .await
 }
@@ -307,10 +309,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_gone_by_then_is_taken_when_it_is_there_again() {
-        let mut found = [0, 0, 3].into_iter();
-        let taken = until_taken(Taken::Connections, async || Ok(found.next().unwrap()));
-        assert_eq!(taken.await.unwrap(), 3);
-        let nothing = until_taken(Taken::Connections, async || Ok(0));
+        let broken = || TopologyError::Connection {
+            node: "node-1".to_owned(),
+            command: "CLIENT".to_owned(),
+            source: std::io::ErrorKind::ConnectionReset.into(),
+        };
+        let mut answers = [
+            vec![Ok(0), Ok(0)],
+            vec![Ok(2), Err(broken())],
+            vec![Ok(3), Ok(0)],
+        ]
+        .into_iter();
+        let taken = until_taken(Taken::Connections, async || answers.next().unwrap());
+        assert_eq!(taken.await.unwrap(), 5);
+        let nothing = until_taken(Taken::Connections, async || vec![Ok(0)]);
         let said = nothing.await.unwrap_err().to_string();
         let named = "connections for commands to take away not reached within 60s";
         assert!(said.starts_with(named), "{said}");

@@ -227,7 +227,8 @@ async fn end(context: &mut FaultContext<'_>, begun: Begun<'_>) -> Result<(), Run
             if verb == Verb::FreezePrimary {
                 node.thaw().await?;
                 context.note("thawed", node.name());
-                return next.map(drop);
+                next?;
+                return primary::until_demoted(context, node).await;
             }
             return primary::return_as_replica(context, node, next?).await;
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use locktopus_testbed::topology::{Isolation, Node, Resp, TopologyError};
 use tokio::time::Instant;
 
+use super::connections::until;
 use crate::failover::plan::Place;
 use crate::failover::run::RunError;
 use crate::failover::run::fault_context::{FaultContext, RECOVERY};
@@ -97,7 +98,8 @@ pub(super) async fn freeze(context: &mut FaultContext<'_>) -> Result<(), RunErro
     tokio::time::sleep(context.cell.scenario.lasts).await;
     primary.thaw().await?;
     context.note("thawed", primary.name());
-    next.map(drop)
+    next?;
+    until_demoted(context, primary).await
 }
 
 /// Cut off from the other servers until a replica has taken over, and for a while longer. Clients reach both sides.
@@ -111,7 +113,8 @@ pub(super) async fn isolate_from_peers(context: &mut FaultContext<'_>) -> Result
     tokio::time::sleep(context.cell.scenario.lasts).await;
     primary.heal().await?;
     context.note("healed", primary.name());
-    next.map(drop)
+    next?;
+    until_demoted(context, primary).await
 }
 
 /// Cut off from clients for a while; the other servers notice nothing.
@@ -224,6 +227,26 @@ async fn is_changed(
         Ok(next) => next.map(|_| true),
         Err(_) => Ok(false),
     }
+}
+
+/// Waits until sentinels have made a replica of who was in charge and still believes to be. Before that, ten seconds later, they
+/// may promote it again as it is, with the history that it had: no mode on replicas promises anything then.
+pub(super) async fn until_demoted(context: &FaultContext<'_>, old: &Node) -> Result<(), RunError> {
+    if context.cell.place != Place::Sentinel {
+        return Ok(());
+    }
+    let what = format!("{} as a replica", old.name());
+    until(&what, async || {
+        // Its connections break when it becomes one.
+        let role = old.command(&["ROLE"]).await;
+        let role = role.map_or_else(
+            |error| error.to_string(),
+            |role| role.items().first().map(Resp::text).unwrap_or_default(),
+        );
+        Ok((role == "slave", role))
+    })
+    .await?;
+    Ok(())
 }
 
 pub(super) async fn return_as_replica(
