@@ -80,6 +80,13 @@ impl RedisClient for FredClient {
         }
     }
 
+    async fn configuration_epoch(&self) -> Option<u64> {
+        match &self.servers {
+            Servers::Single(single) => single.configuration_epoch().await,
+            Servers::Cluster(_) => None,
+        }
+    }
+
     async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
         match &self.servers {
             Servers::Single(single) => single.subscribe(channels).await,

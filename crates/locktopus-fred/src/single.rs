@@ -62,6 +62,15 @@ impl Single {
         self.commands.first_conn().await.map(drop)
     }
 
+    pub(crate) async fn configuration_epoch(&self) -> Option<u64> {
+        let Target::Primary(sentinels) = &self.target else {
+            return None;
+        };
+        // They are asked when it is made. If that fails, so does the command that wants to know.
+        let _ = self.commands.conn().await;
+        sentinels.epoch()
+    }
+
     pub(crate) async fn command(&self, words: &[&[u8]]) -> Result<Reply, ClientError> {
         let request = Request::new(words)?;
         let conn = self.commands.conn().await?;

@@ -26,6 +26,7 @@ pub struct ModelClient {
     replicas: usize,
     passes: Mutex<VecDeque<Pass>>,
     commands: Mutex<usize>,
+    epoch: Mutex<Option<u64>>,
 }
 
 /// How long an answer takes where time passes: the least that tokio's timers tell apart.
@@ -81,6 +82,7 @@ impl ModelClient {
             replicas,
             passes: Mutex::default(),
             commands: Mutex::default(),
+            epoch: Mutex::default(),
         }
     }
 
@@ -116,6 +118,11 @@ impl ModelClient {
     /// What becomes of the next pipelines; after these, each is fine.
     pub fn plan(&self, passes: impl IntoIterator<Item = Pass>) {
         *lock(&self.passes) = passes.into_iter().collect();
+    }
+
+    /// What sentinels have said of their epoch last.
+    pub fn hear_epoch(&self, epoch: Option<u64>) {
+        *lock(&self.epoch) = epoch;
     }
 
     /// How many commands the last script ran.
@@ -184,6 +191,10 @@ impl RedisClient for ModelClient {
 
     fn deployment(&self) -> Deployment {
         Deployment::Standalone
+    }
+
+    async fn configuration_epoch(&self) -> Option<u64> {
+        *lock(&self.epoch)
     }
 
     async fn command(&self, _route: Route, args: &[&[u8]]) -> Result<Answer, ClientError> {

@@ -8,7 +8,8 @@ mod common;
 use std::time::Duration;
 
 use common::{Lock, held_for, kinds};
-use locktopus_core::{AttemptOutcome, ExtendOutcome, LockKind, ReleaseOutcome};
+use locktopus_core::{AttemptOutcome, ExtendOutcome, LockKind, OwnerId, ReleaseOutcome};
+use locktopus_protocol::{RedisClient as _, Reply, Route};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -244,4 +245,73 @@ async fn whoever_takes_its_turn_by_itself_lets_in_those_behind() {
             .all(|waiter| state.holders.iter().any(|holder| holder.owner == *waiter));
         assert!(all, "{kind:?}: somebody was left waiting: {state:?}");
     }
+}
+
+/// The epoch that the record of the quarantine has.
+async fn recorded(lock: &Lock) -> Option<u64> {
+    let epoch = [&b"HGET"[..], b"locktopus_history", b"epoch"];
+    match lock.client.command(Route::Any, &epoch).await.unwrap() {
+        Reply::Bytes(epoch) => Some(String::from_utf8_lossy(&epoch).parse().unwrap()),
+        _ => None,
+    }
+}
+
+/// Nobody has the lock, and nobody is granted it for so long.
+async fn is_held_back(lock: &Lock) -> Option<Duration> {
+    let owner = OwnerId::generate();
+    let outcome = lock.attempt(&owner, SECOND).await;
+    if let AttemptOutcome::Granted { .. } = outcome {
+        assert_eq!(lock.release(&owner).await, ReleaseOutcome::Released);
+        return None;
+    }
+    let remaining = held_for(&outcome);
+    assert!(remaining.is_some(), "{outcome:?}");
+    remaining
+}
+
+/// A server that sentinels promoted again, as it was, has a later epoch than the one it has on record.
+#[tokio::test(start_paused = true)]
+async fn who_is_promoted_again_holds_back_for_the_longest_lease() {
+    let lock = Lock::quarantined(MINUTE, None).await;
+    assert_eq!(is_held_back(&lock).await, None);
+    assert_eq!(recorded(&lock).await, None);
+    // The first that is heard of is no later one, and neither is the same one, nor one that somebody has heard of late.
+    for (heard, known) in [(9, 9), (9, 9), (8, 9)] {
+        lock.client.hear_epoch(Some(heard));
+        assert_eq!(is_held_back(&lock).await, None, "{heard}");
+        assert_eq!(recorded(&lock).await, Some(known), "{heard}");
+    }
+    // As numbers, not as words.
+    lock.client.hear_epoch(Some(10));
+    assert_eq!(is_held_back(&lock).await, Some(MINUTE));
+    assert_eq!(recorded(&lock).await, Some(10));
+    lock.pass(SECOND);
+    // It begins once, whoever asks.
+    for heard in [Some(10), Some(9), None] {
+        lock.client.hear_epoch(heard);
+        assert_eq!(is_held_back(&lock).await, Some(MINUTE - SECOND));
+        assert_eq!(recorded(&lock).await, Some(10));
+    }
+    lock.pass(MINUTE - SECOND - MILLISECOND);
+    assert_eq!(is_held_back(&lock).await, Some(MILLISECOND));
+    lock.pass(MILLISECOND);
+    assert_eq!(is_held_back(&lock).await, None);
+    // Another server, of other sentinels, which count anew.
+    lock.client.server().replid = "1".repeat(40);
+    lock.client.hear_epoch(Some(2));
+    assert_eq!(is_held_back(&lock).await, Some(MINUTE));
+    assert_eq!(recorded(&lock).await, Some(2));
+}
+
+/// Who has seen it since it was promoted again vouches for that long, and who saw it before does not.
+#[tokio::test(start_paused = true)]
+async fn nobody_vouches_for_a_time_before_it_was_promoted_again() {
+    let lock = Lock::quarantined(MINUTE, Some(1)).await;
+    assert_eq!(is_held_back(&lock).await, None);
+    tokio::time::sleep(MINUTE * 2).await;
+    lock.client.hear_epoch(Some(3));
+    assert_eq!(is_held_back(&lock).await, Some(MINUTE));
+    tokio::time::sleep(MINUTE * 2).await;
+    assert_eq!(is_held_back(&lock).await, None);
+    assert_eq!(recorded(&lock).await, Some(3));
 }

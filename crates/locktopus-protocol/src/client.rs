@@ -116,6 +116,15 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
         let _ = channel;
     }
 
+    /// The highest configuration epoch that sentinels have given their primary, after a connection was made if there was
+    /// none: each failover raises it. `None` without sentinels, or if they do not say.
+    ///
+    /// Quarantine knows by it that a server was replaced and is the primary again. Without it, as by default, such a server
+    /// is taken for one that never was away.
+    async fn configuration_epoch(&self) -> Option<u64> {
+        None
+    }
+
     /// How many connections for commands or messages this client has begun to make. It grows before anything is
     /// sent over a new one, so two equal readings around a command mean that it went over a connection that
     /// was there before.

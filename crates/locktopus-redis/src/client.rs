@@ -75,6 +75,10 @@ impl RedisClient for RedisRsClient {
         self.topology.command_on_primaries(args).await
     }
 
+    async fn configuration_epoch(&self) -> Option<u64> {
+        self.topology.configuration_epoch().await
+    }
+
     async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
         self.subscriber.subscribe(channels).await
     }

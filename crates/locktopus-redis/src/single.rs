@@ -62,6 +62,15 @@ impl Single {
             .is_none_or(|live| live.health().server() == server)
     }
 
+    pub(crate) async fn configuration_epoch(&self) -> Option<u64> {
+        let Target::Primary(sentinels) = &self.target else {
+            return None;
+        };
+        // They are asked when it is made. If that fails, so does the command that wants to know.
+        let _ = self.link.get().await;
+        sentinels.epoch()
+    }
+
     pub(crate) async fn command(&self, args: &[&[u8]]) -> Result<Reply, ClientError> {
         self.answer(args).await.1
     }

@@ -63,6 +63,13 @@ impl Topology {
         }
     }
 
+    pub(crate) async fn configuration_epoch(&self) -> Option<u64> {
+        match self {
+            Self::Single(single) => single.configuration_epoch().await,
+            Self::Cluster(_) => None,
+        }
+    }
+
     pub(crate) async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
         match self {
             Self::Single(single) => single.command(args).await,

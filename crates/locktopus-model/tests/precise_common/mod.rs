@@ -6,10 +6,10 @@ use std::time::Duration;
 use locktopus_core::{
     AcquireAttempt, AttemptOutcome, CounterAction, CounterRequest, ExtendOutcome, ExtendRequest,
     LockBackend as _, LockKind, LockName, LockState, LockTarget, OwnerId, ReleaseOutcome,
-    ReleaseRequest, WakeStream,
+    ReleaseRequest, SafetyMode, WakeStream,
 };
-use locktopus_model::ModelClient;
 use locktopus_model::redis::ScriptTime;
+use locktopus_model::{ModelClient, was_here};
 use locktopus_protocol::{BackendOptions, RedisBackend, RedisClient};
 use tokio::time::Instant;
 
@@ -42,10 +42,28 @@ impl Lock {
 
     /// If it is a semaphore, one with so many permits.
     pub(crate) async fn of_many(kind: LockKind, permits: u64) -> Self {
-        let client = Arc::new(ModelClient::default());
+        Self::on(ModelClient::default(), kind, permits, SafetyMode::Plain).await
+    }
+
+    /// On a server that was here all the time, as far as it knows, and of which sentinels have given this epoch.
+    pub(crate) async fn quarantined(max_lease: Duration, epoch: Option<u64>) -> Self {
+        let client = ModelClient::default();
+        let replid = client.server().replid.clone();
+        client.server().command(&was_here(&replid)).unwrap();
+        client.hear_epoch(epoch);
+        let safety = SafetyMode::Quarantine { max_lease };
+        Self::on(client, LockKind::Reentrant, 1, safety).await
+    }
+
+    async fn on(client: ModelClient, kind: LockKind, permits: u64, safety: SafetyMode) -> Self {
+        let client = Arc::new(client);
         client.server().script_time = ScriptTime::Frozen;
         let connected = Arc::clone(&client) as Arc<dyn RedisClient>;
-        let backend = RedisBackend::new(connected, BackendOptions::default());
+        let options = BackendOptions {
+            safety,
+            ..BackendOptions::default()
+        };
+        let backend = RedisBackend::new(connected, options);
         let target = LockTarget::new(LockName::new("it").unwrap(), kind);
         let lock = Self {
             client,

@@ -97,6 +97,21 @@ pub(super) const CASES: &[Case] = &[
     ),
     Case::without(
         NAME,
+        ("epochs tell who was promoted again", ONE),
+        "2 clients, 2 failovers",
+        || {
+            run(
+                Rules {
+                    epochs_tell: false,
+                    ..RULES
+                },
+                2,
+                2,
+            )
+        },
+    ),
+    Case::without(
+        NAME,
         ("no lease is longer than the longest", ONE),
         "2 clients, 1 failover",
         || {

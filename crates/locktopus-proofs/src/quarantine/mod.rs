@@ -1,8 +1,9 @@
 //! Quarantine across failovers (decision 0017): several in a row, each of which may lose what was not replicated.
 //!
 //! One primary with a replica that lags behind by any time, one lock, clients that take it once each, extend it and give it
-//! back. That clients believe the newest word of the sentinels (0028) is not needed: a primary that was replaced grants nothing
-//! here, as `min-replicas-to-write` makes sure; left out, it is what breaks.
+//! back. A primary that was replaced grants nothing here, as `min-replicas-to-write` makes sure; left out, it is what breaks. It may
+//! be promoted again as it is. Whoever asks it then knows of that, because clients go where the newest word of the sentinels leads
+//! (0028); left out, it breaks too.
 //!
 //! | file | what it mirrors |
 //! |---|---|

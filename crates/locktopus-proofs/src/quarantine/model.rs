@@ -4,7 +4,7 @@ use stateright::{Model, Property};
 
 use super::rules::{Bounds, LONGEST, Rules};
 use super::server::Answer;
-use super::state::{Client, Data, Phase, Server, State};
+use super::state::{Client, Data, Phase, Seen, Server, State};
 use crate::explore::{Notes, Protocol};
 
 /// Quarantine as a model.
@@ -47,13 +47,15 @@ pub enum Action {
     Replicate,
     /// The replica becomes the primary, with what it has.
     Failover,
+    /// The primary that was replaced becomes the primary again, and never was a replica.
+    Return,
     /// The primary is restarted and has nothing.
     Restart,
     /// Time passes.
     Tick,
 }
 
-const ANSWERS: u32 = 8;
+const ANSWERS: u32 = 9;
 
 impl Action {
     fn kind(self) -> u32 {
@@ -65,7 +67,8 @@ impl Action {
             Self::Watch(_) => 4,
             Self::Replicate => 5,
             Self::Failover => 6,
-            Self::Restart => 7,
+            Self::Return => 7,
+            Self::Restart => 8,
             Self::Tick => ANSWERS + 7,
         }
     }
@@ -80,6 +83,7 @@ impl Protocol for Quarantine {
         "Watch",
         "Replicate",
         "Failover",
+        "Return",
         "Restart",
         "granted",
         "granted again",
@@ -110,13 +114,14 @@ impl Quarantine {
 
     fn run(&self, state: &mut State, index: u8, on_old: bool, answered: bool) -> Option<()> {
         let lease = self.rules.lease();
+        let epoch = state.epoch;
         let server = match on_old {
             true => state.old.as_mut()?,
             false => &mut state.primary,
         };
         let client = &mut state.clients[usize::from(index)];
         let answer = match client.phase {
-            Phase::Asking { seen, .. } => server.acquire(self.rules, index, seen),
+            Phase::Asking { seen, .. } => server.acquire(self.rules, index, seen, epoch),
             Phase::Holding { .. } => server.extend(self.rules, index),
             Phase::Idle | Phase::Gone => return None,
         };
@@ -163,13 +168,14 @@ impl Quarantine {
 
     fn tick(&self, state: &mut State) {
         let lease = self.rules.lease();
-        let old = state.old.iter_mut().map(|server| &mut server.data);
+        let others = state.old.iter_mut().chain(&mut state.replaced);
+        let others = others.map(|server| &mut server.data);
         let all = [&mut state.primary.data, &mut state.replica];
-        all.into_iter().chain(old).for_each(Data::tick);
+        all.into_iter().chain(others).for_each(Data::tick);
         let older = |age: &mut u8, most: u8| *age = (*age + 1).min(most);
         for client in &mut state.clients {
-            if let Some((_, age)) = &mut client.seen {
-                older(age, LONGEST);
+            if let Some(seen) = &mut client.seen {
+                older(&mut seen.age, LONGEST);
             }
             match &mut client.phase {
                 Phase::Asking { age, .. } => older(age, lease),
@@ -235,7 +241,8 @@ impl Model for Quarantine {
                 }
                 Phase::Asking { .. } | Phase::Gone => {}
             }
-            let knows = seen.is_some_and(|(history, _)| history == primary.history);
+            let knows = seen
+                .is_some_and(|seen| seen.history == primary.history && seen.epoch == state.epoch);
             if !knows && *phase != Phase::Gone {
                 actions.push(Action::Watch(index));
             }
@@ -245,6 +252,9 @@ impl Model for Quarantine {
         }
         if state.failovers < self.bounds.failovers {
             actions.extend([Action::Failover, Action::Restart]);
+            if state.replaced.is_some() {
+                actions.push(Action::Return);
+            }
         }
         actions.push(Action::Tick);
     }
@@ -278,12 +288,32 @@ impl Model for Quarantine {
                 }
             }
             Action::Watch(index) => {
-                state.clients[at(index)].seen = Some((state.primary.history, 0));
+                state.clients[at(index)].seen = Some(Seen {
+                    history: state.primary.history,
+                    epoch: state.epoch,
+                    age: 0,
+                });
             }
             Action::Replicate => state.replica = state.primary.data,
-            Action::Failover => self.replace(state, state.replica),
+            Action::Failover => {
+                state.epoch += 1;
+                state.replaced = Some(state.primary);
+                self.replace(state, state.replica);
+            }
+            Action::Return => {
+                let back = state.replaced.replace(state.primary)?;
+                state.failovers += 1;
+                state.epoch += 1;
+                state.old = (!self.rules.old_primary_stops).then_some(state.primary);
+                state.replica = back.data;
+                state.primary = back;
+            }
             Action::Restart => self.replace(state, Data::default()),
             Action::Tick => self.tick(state),
+        }
+        if state.failovers == self.bounds.failovers {
+            // Nothing comes of it any more.
+            state.replaced = None;
         }
         for client in &mut state.clients {
             if client.phase == Phase::Gone {

@@ -25,6 +25,8 @@ pub struct Rules {
     pub ids_are_new: bool,
     /// What a client vouches for must be this very history (`seen` there).
     pub vouches_for_this: bool,
+    /// A primary that sentinels promote again as it is has a later epoch than its record (`promoted` there).
+    pub epochs_tell: bool,
     /// Longer leases than the longest are refused (`check` in `execution/quarantine.rs`).
     pub longest_is_longest: bool,
     /// A primary that was replaced grants nothing any more (`min-replicas-to-write`; a check at connect looks for it).
@@ -37,6 +39,7 @@ impl Rules {
         wait: Wait::Server,
         ids_are_new: true,
         vouches_for_this: true,
+        epochs_tell: true,
         longest_is_longest: true,
         old_primary_stops: true,
     };

@@ -1,7 +1,7 @@
 //! The scripts, as far as a lock with one holder needs them.
 
 use super::rules::{LONGEST, Rules, Wait};
-use super::state::{Record, Server};
+use super::state::{Record, Seen, Server};
 
 /// What a script answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,13 @@ pub(super) enum Answer {
 
 impl Server {
     /// `lua/acquire.lua`, with `status` wrapped by `guarded`.
-    pub(super) fn acquire(&mut self, rules: Rules, owner: u8, seen: Option<(u8, u8)>) -> Answer {
+    pub(super) fn acquire(
+        &mut self,
+        rules: Rules,
+        owner: u8,
+        seen: Option<Seen>,
+        epoch: u8,
+    ) -> Answer {
         let again = match self.data.hold {
             Some((holder, _)) if holder != owner => return Answer::Held,
             // An owner may repeat its own acquisition.
@@ -29,14 +35,14 @@ impl Server {
             _ if again => false,
             Wait::Nobody => false,
             Wait::Client => {
-                let waits = |(history, age)| history == self.history && age < LONGEST;
+                let waits = |seen: Seen| seen.history == self.history && seen.age < LONGEST;
                 if seen.is_some_and(waits) {
                     return Answer::HeldBack;
                 }
                 false
             }
             Wait::Server | Wait::ServerTooShort => {
-                let (left, word) = self.held_back(rules, seen);
+                let (left, word) = self.held_back(rules, seen, epoch);
                 if left > 0 {
                     return Answer::HeldBack;
                 }
@@ -52,19 +58,25 @@ impl Server {
     }
 
     /// `held_back` in `lua/part/quarantine.lua`: what is left of the quarantine, and whether a client's word made it shorter.
-    fn held_back(&mut self, rules: Rules, seen: Option<(u8, u8)>) -> (u8, bool) {
+    fn held_back(&mut self, rules: Rules, seen: Option<Seen>, epoch: u8) -> (u8, bool) {
         let longest = match rules.wait {
             Wait::ServerTooShort => LONGEST - 1,
             _ => LONGEST,
         };
         let known = self.data.record;
-        let known = known.filter(|record| record.history == self.history);
+        let known = known.filter(|record| {
+            record.history == self.history && (record.epoch >= epoch || !rules.epochs_tell)
+        });
         let ends = known.map_or(longest, |record| record.left);
-        let this = |(history, _): &(u8, u8)| *history == self.history || !rules.vouches_for_this;
-        let age = seen.filter(this).map_or(0, |(_, age)| age);
+        let this = |seen: &Seen| {
+            let same = seen.history == self.history && (seen.epoch == epoch || !rules.epochs_tell);
+            same || !rules.vouches_for_this
+        };
+        let age = seen.filter(this).map_or(0, |seen| seen.age);
         let left = ends.min(longest - age.min(longest));
         self.data.record = Some(Record {
             history: self.history,
+            epoch: known.map_or(epoch, |record| record.epoch),
             left,
         });
         (left, left < ends)

@@ -8,6 +8,10 @@ pub struct State {
     pub(super) replica: Data,
     /// A primary that was replaced and goes on, where that is possible.
     pub(super) old: Option<Server>,
+    /// The last primary that was replaced, as it is: it may be promoted again.
+    pub(super) replaced: Option<Server>,
+    /// How often sentinels have named another primary.
+    pub(super) epoch: u8,
     /// How many failovers and restarts there were.
     pub(super) failovers: u8,
     pub(super) clients: Vec<Client>,
@@ -31,6 +35,7 @@ pub(super) struct Data {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Record {
     pub(super) history: u8,
+    pub(super) epoch: u8,
     /// Ticks until something may be granted.
     pub(super) left: u8,
 }
@@ -38,8 +43,17 @@ pub(super) struct Record {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Client {
     pub(super) phase: Phase,
-    /// The history that it watches, and for how long it has.
-    pub(super) seen: Option<(u8, u8)>,
+    pub(super) seen: Option<Seen>,
+}
+
+/// What a client watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Seen {
+    pub(super) history: u8,
+    /// What the sentinels said meanwhile.
+    pub(super) epoch: u8,
+    /// For how long it has.
+    pub(super) age: u8,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,7 +62,7 @@ pub(super) enum Phase {
     /// An attempt was sent so long ago, with what the client had seen then.
     Asking {
         age: u8,
-        seen: Option<(u8, u8)>,
+        seen: Option<Seen>,
     },
     /// It believes for so long; an extension was sent so long ago.
     Holding {
@@ -63,6 +77,7 @@ impl State {
     pub(super) fn beginning(clients: u8) -> Self {
         let record = Some(Record {
             history: 0,
+            epoch: 0,
             left: 0,
         });
         let data = Data { hold: None, record };
@@ -74,6 +89,8 @@ impl State {
             primary: Server { history: 0, data },
             replica: data,
             old: None,
+            replaced: None,
+            epoch: 0,
             failovers: 0,
             clients: vec![client; usize::from(clients)],
         }

@@ -1,6 +1,7 @@
 -- Quarantine: grants nothing while a lease that this server knows nothing of may still be running.
 -- A server whose replication id is not the recorded one was promoted, restarted or given the slot: it may have missed
--- earlier grants. All of those have ended once the longest allowed lease has passed.
+-- earlier grants. All of those have ended once the longest allowed lease has passed. Nor does one know them that sentinels
+-- replaced, and promoted again before it was a replica: it keeps its replication id, but their epoch is a later one.
 -- Needs `now`, `record`, `seen`, `longest`. Defines `held_back`.
 
 local function replication_id()
@@ -20,20 +21,26 @@ local function held_back()
     trouble = 'NOHISTORY nothing was written: the server does not tell its replication id'
     return nil, trouble
   end
-  local known = redis.call('HMGET', record, 'history', 'until', 'lease')
+  local known = redis.call('HMGET', record, 'history', 'until', 'lease', 'epoch')
   if known[3] and tonumber(known[3]) ~= longest then
     trouble = string.format('OTHERLEASE nothing was written: others on this server have quarantine_max_lease=%sms, this client %.0fms', known[3], longest)
     return nil, trouble
   end
   local now_ms = math.floor(now / 1000)
-  local ends = known[1] == id and tonumber(known[2]) or nil
+  local epoch = string.match(seen, '@(%d+)$')
+  local promoted = epoch and known[4] and tonumber(epoch) > tonumber(known[4])
+  local stays = known[1] == id and not promoted
+  local ends = stays and tonumber(known[2]) or nil
   local before = ends
   ends = ends or now_ms + longest
   -- A client that has seen the slot here for a while vouches for it: nothing can have been granted elsewhere meanwhile.
-  local age = tonumber(string.match(seen, '^' .. id .. '=(%d+)$') or 0)
+  local age = tonumber(string.match(seen, '^' .. id .. '=(%d+)') or 0)
   ends = math.min(ends, now_ms + longest - math.min(age, longest))
   if ends ~= before then
     redis.call('HSET', record, 'history', id, 'until', string.format('%.0f', ends), 'lease', string.format('%.0f', longest))
+  end
+  if epoch and not (stays and known[4]) then
+    redis.call('HSET', record, 'epoch', epoch)
   end
   left = math.max(0, ends - now_ms)
   return left

@@ -71,7 +71,7 @@ impl Context {
             }
             Safety::Plain => executor.run(script, slot, keys, args, deadline).await,
             Safety::Quarantine(quarantine) => {
-                let terms = quarantine.terms(slot);
+                let terms = quarantine.terms(executor, slot, deadline).await;
                 let keys = [keys, &[terms.record.as_bytes()]].concat();
                 let more: [&[u8]; 2] = [terms.longest.as_bytes(), terms.seen.as_bytes()];
                 let args = [args, &more].concat();

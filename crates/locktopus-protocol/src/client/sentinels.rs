@@ -185,6 +185,12 @@ impl Sentinels {
         Some(outcome)
     }
 
+    /// The highest epoch that was heard, of [`RedisClient::configuration_epoch`](crate::RedisClient::configuration_epoch).
+    #[must_use]
+    pub fn epoch(&self) -> Option<u64> {
+        self.newest.borrow().as_ref()?.epoch
+    }
+
     /// Resolves when a sentinel has named a newer primary than this one, at another address.
     pub async fn replaced(&self, primary: &NamedPrimary) {
         let is_elsewhere = |newest: &Option<NamedPrimary>| {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use locktopus_core::{BackendError, BackendErrorKind, Executed};
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::client::{ClientError, NodeReply, Reply};
 use crate::execution::executor::Executor;
@@ -72,12 +72,20 @@ impl Quarantine {
         })
     }
 
-    pub(crate) fn terms(&self, slot: u16) -> Terms<'_> {
+    pub(crate) async fn terms(
+        &self,
+        executor: &Executor,
+        slot: u16,
+        deadline: Instant,
+    ) -> Terms<'_> {
         let slot = self.cluster.then_some(slot);
+        // Whatever takes too long fails the command as well.
+        let epoch = executor.client().configuration_epoch();
+        let epoch = timeout_at(deadline, epoch).await.ok().flatten();
         Terms {
             record: slot::key_in("locktopus_history", slot),
             longest: &self.longest,
-            seen: self.watched.seen(slot, Instant::now()),
+            seen: self.watched.seen(slot, epoch, Instant::now()),
         }
     }
 
@@ -106,6 +114,8 @@ impl Drop for Quarantine {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Primary {
     history: String,
+    /// The newest epoch of the sentinels before it was asked: with a newer one it may be a primary again.
+    epoch: Option<u64>,
     /// Its slots and the epoch in which it got them, as it writes them. `None` outside a cluster.
     domain: Option<Domain>,
 }
@@ -137,9 +147,10 @@ impl Watched {
         *known = found.collect();
     }
 
-    /// `<history>=<ms>` of the primary that serves a slot, as scripts take it; empty if it is not known. The time is cut by
-    /// a hundredth, in case this machine's clock is fast.
-    fn seen(&self, slot: Option<u16>, now: Instant) -> String {
+    /// `<history>=<ms>` of the primary that serves a slot, as scripts take it; empty if it is not known, or was seen in
+    /// another epoch only. The time is cut by a hundredth, in case this machine's clock is fast. Behind it `@<epoch>`, if
+    /// there is one.
+    fn seen(&self, slot: Option<u16>, epoch: Option<u64>, now: Instant) -> String {
         let known = self.lock();
         let serves = |primary: &Primary| match (slot, &primary.domain) {
             (None, None) => true,
@@ -149,16 +160,22 @@ impl Watched {
                 .any(|(first, last)| (*first..=*last).contains(&slot)),
             (Some(_), None) | (None, Some(_)) => false,
         };
-        let mut serving = known.iter().filter(|(primary, _)| serves(primary));
+        let mut serving = known
+            .iter()
+            .filter(|(primary, _)| serves(primary) && primary.epoch == epoch);
         // Two primaries claim the slot: one of them is wrong, since an unknown time.
-        match (serving.next(), serving.next()) {
+        let mut seen = match (serving.next(), serving.next()) {
             (Some((primary, since)), None) => {
                 let age = now.saturating_duration_since(*since);
                 let age = age - age / 100;
                 format!("{}={}", primary.history, age.as_millis())
             }
             _ => String::new(),
+        };
+        if let Some(epoch) = epoch {
+            seen.push_str(&format!("@{epoch}"));
         }
+        seen
     }
 
     /// A panic while one of these short sections runs leaves the data whole, so poison is ignored.
@@ -193,6 +210,8 @@ struct Look {
 
 impl Look {
     async fn at_servers(&self) -> Result<Vec<Primary>, BackendError> {
+        let epoch = self.executor.client().configuration_epoch();
+        let epoch = timeout(self.limit, epoch).await.ok().flatten();
         let histories = self.ask(&[b"INFO", b"replication"]).await?;
         let nodes = if self.cluster {
             self.ask(&[b"CLUSTER", b"NODES"]).await?
@@ -221,7 +240,11 @@ impl Look {
                 continue;
             }
             let history = history.to_owned();
-            found.push(Primary { history, domain });
+            found.push(Primary {
+                history,
+                epoch,
+                domain,
+            });
         }
         Ok(found)
     }
@@ -277,6 +300,7 @@ mod tests {
     fn primary(history: &str, slots: Option<(&str, &[(u16, u16)])>) -> Primary {
         Primary {
             history: history.to_owned(),
+            epoch: None,
             domain: slots.map(|(epoch, ranges)| Domain {
                 epoch: epoch.to_owned(),
                 ranges: ranges.to_vec(),
@@ -289,15 +313,15 @@ mod tests {
         let watched = Watched::default();
         let begin = Instant::now();
         let after = |seconds| begin + Duration::from_secs(seconds);
-        assert_eq!(watched.seen(None, begin), "");
+        assert_eq!(watched.seen(None, None, begin), "");
         watched.note(vec![primary("a", None)], begin);
         watched.note(vec![primary("a", None)], after(50));
-        assert_eq!(watched.seen(None, after(100)), "a=99000");
+        assert_eq!(watched.seen(None, None, after(100)), "a=99000");
         watched.note(vec![primary("b", None)], after(100));
-        assert_eq!(watched.seen(None, after(100)), "b=0");
+        assert_eq!(watched.seen(None, None, after(100)), "b=0");
         // It was away in between: other histories may have been.
         watched.note(Vec::new(), after(101));
-        assert_eq!(watched.seen(None, after(102)), "");
+        assert_eq!(watched.seen(None, None, after(102)), "");
     }
 
     #[tokio::test(start_paused = true)]
@@ -308,17 +332,36 @@ mod tests {
         let low = primary("a", Some(("1", &[(0, 99), (200, 200)])));
         let high = primary("b", Some(("2", &[(100, 199)])));
         watched.note(vec![low.clone(), high], begin);
-        assert_eq!(watched.seen(Some(200), later), "a=99000");
-        assert_eq!(watched.seen(Some(100), later), "b=99000");
-        assert_eq!(watched.seen(Some(201), later), "");
+        assert_eq!(watched.seen(Some(200), None, later), "a=99000");
+        assert_eq!(watched.seen(Some(100), None, later), "b=99000");
+        assert_eq!(watched.seen(Some(201), None, later), "");
         // It got slots, or got them back: the epoch tells.
         let again = primary("b", Some(("3", &[(100, 199)])));
         watched.note(vec![low.clone(), again], later);
-        assert_eq!(watched.seen(Some(100), later), "b=0");
-        assert_eq!(watched.seen(Some(0), later), "a=99000");
+        assert_eq!(watched.seen(Some(100), None, later), "b=0");
+        assert_eq!(watched.seen(Some(0), None, later), "a=99000");
         let both = primary("c", Some(("4", &[(0, 0)])));
         watched.note(vec![low, both], later);
-        assert_eq!(watched.seen(Some(0), later), "");
+        assert_eq!(watched.seen(Some(0), None, later), "");
+    }
+
+    /// A primary that sentinels promoted again keeps its history.
+    #[tokio::test(start_paused = true)]
+    async fn nobody_vouches_across_epochs() {
+        let watched = Watched::default();
+        let begin = Instant::now();
+        let after = |seconds| begin + Duration::from_secs(seconds);
+        let of = |epoch| Primary {
+            epoch: Some(epoch),
+            ..primary("a", None)
+        };
+        watched.note(vec![of(1)], begin);
+        assert_eq!(watched.seen(None, Some(1), after(100)), "a=99000@1");
+        assert_eq!(watched.seen(None, Some(3), after(100)), "@3");
+        watched.note(vec![of(3)], after(100));
+        assert_eq!(watched.seen(None, Some(3), after(200)), "a=99000@3");
+        assert_eq!(watched.seen(None, Some(1), after(200)), "@1");
+        assert_eq!(watched.seen(None, None, after(200)), "");
     }
 
     #[test]
