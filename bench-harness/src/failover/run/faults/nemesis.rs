@@ -228,7 +228,7 @@ async fn end(context: &mut FaultContext<'_>, begun: Begun<'_>) -> Result<(), Run
                 node.thaw().await?;
                 context.note("thawed", node.name());
                 next?;
-                return primary::until_demoted(context, node).await;
+                return primary::until_one_leads(context).await;
             }
             return primary::return_as_replica(context, node, next?).await;
         }

@@ -99,7 +99,7 @@ pub(super) async fn freeze(context: &mut FaultContext<'_>) -> Result<(), RunErro
     primary.thaw().await?;
     context.note("thawed", primary.name());
     next?;
-    until_demoted(context, primary).await
+    until_one_leads(context).await
 }
 
 /// Cut off from the other servers until a replica has taken over, and for a while longer. Clients reach both sides.
@@ -114,7 +114,7 @@ pub(super) async fn isolate_from_peers(context: &mut FaultContext<'_>) -> Result
     primary.heal().await?;
     context.note("healed", primary.name());
     next?;
-    until_demoted(context, primary).await
+    until_one_leads(context).await
 }
 
 /// Cut off from clients for a while; the other servers notice nothing.
@@ -229,21 +229,22 @@ async fn is_changed(
     }
 }
 
-/// Waits until sentinels have made a replica of who was in charge and still believes to be. Before that, ten seconds later, they
-/// may promote it again as it is, with the history that it had: no mode on replicas promises anything then.
-pub(super) async fn until_demoted(context: &FaultContext<'_>, old: &Node) -> Result<(), RunError> {
+/// Waits until sentinels have left one primary: who was in charge believes to be for ten seconds more, if they have not gone back
+/// to it and are about to tell the other one. Before that they may promote either again as it is, with the history that it had.
+pub(super) async fn until_one_leads(context: &FaultContext<'_>) -> Result<(), RunError> {
     if context.cell.place != Place::Sentinel {
         return Ok(());
     }
-    let what = format!("{} as a replica", old.name());
-    until(&what, async || {
-        // Its connections break when it becomes one.
-        let role = old.command(&["ROLE"]).await;
-        let role = role.map_or_else(
-            |error| error.to_string(),
-            |role| role.items().first().map(Resp::text).unwrap_or_default(),
-        );
-        Ok((role == "slave", role))
+    until("one primary and its replicas", async || {
+        let mut roles = Vec::new();
+        for node in context.place.nodes() {
+            // Connections break when a server becomes a replica.
+            let role = node.command(&["ROLE"]).await;
+            let word = role.map(|role| role.items().first().map(Resp::text).unwrap_or_default());
+            roles.push(word.unwrap_or_else(|error| error.to_string()));
+        }
+        let are = |what: &str| roles.iter().filter(|role| *role == what).count();
+        Ok((are("master") == 1 && are("slave") == roles.len() - 1, roles))
     })
     .await?;
     Ok(())
