@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktopus_testbed::topology::{Isolation, Node, Resp, TopologyError};
+use locktopus_testbed::topology::{Isolation, Node, Resp, Role, TopologyError};
 use tokio::time::Instant;
 
 use super::connections::until;
@@ -239,12 +239,15 @@ pub(super) async fn until_one_leads(context: &FaultContext<'_>) -> Result<(), Ru
         let mut roles = Vec::new();
         for node in context.place.nodes() {
             // Connections break when a server becomes a replica.
-            let role = node.command(&["ROLE"]).await;
-            let word = role.map(|role| role.items().first().map(Resp::text).unwrap_or_default());
-            roles.push(word.unwrap_or_else(|error| error.to_string()));
+            roles.push(node.role().await.map_err(|error| error.to_string()));
         }
-        let are = |what: &str| roles.iter().filter(|role| *role == what).count();
-        Ok((are("master") == 1 && are("slave") == roles.len() - 1, roles))
+        let are =
+            |what: fn(&Role) -> bool| roles.iter().flatten().filter(|role| what(role)).count();
+        let (lead, follow) = (
+            are(|role| matches!(role, Role::Primary)),
+            are(|role| matches!(role, Role::Replica { .. })),
+        );
+        Ok((lead == 1 && follow == roles.len() - 1, roles))
     })
     .await?;
     Ok(())
