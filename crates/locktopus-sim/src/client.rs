@@ -13,6 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 
 use crate::event::{ASKING, BLOCKING, Call, Event, LISTENING};
+use crate::flaw::Flaw;
 use crate::pace::Pace;
 use crate::world::Shared;
 use locktopus_core::lock;
@@ -229,6 +230,15 @@ impl RedisClient for SimClient {
 
     async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
         self.single(route, args).await
+    }
+
+    async fn configuration_epoch(&self) -> Option<u64> {
+        if self.deployment != Deployment::Sentinel {
+            return None;
+        }
+        let world = lock(&self.world);
+        let hears = world.flaw != Some(Flaw::EpochsUntold);
+        hears.then(|| world.links[self.links[0]].heard)
     }
 
     async fn pipeline(

@@ -32,6 +32,7 @@ impl World {
         if closed || to.is_some() {
             return;
         }
+        self.hear_sentinels(link);
         let node = self.primaries[group];
         if !self.nodes[node].is_primary() {
             self.reconnect_soon(link, self.now);
@@ -44,6 +45,11 @@ impl World {
             self.now.max(stalled) + travel,
             Delivery::Connected { node },
         );
+    }
+
+    /// It asks the sentinels, or they announce something.
+    pub(crate) fn hear_sentinels(&mut self, link: usize) {
+        self.links[link].heard = self.failovers[self.links[link].group];
     }
 
     /// It hears no more of what it listened to.

@@ -108,7 +108,26 @@ impl Plan {
         if shards > 1 {
             plan.spread_over_shards(focus.is_none());
         }
+        plan.promote_again();
         plan
+    }
+
+    /// What only quarantine promises anything about: a primary that was replaced is promoted again. By numbers of their own, as
+    /// above.
+    fn promote_again(&mut self) {
+        let rng = &mut Rng::new(self.seed ^ 0x0e60c4);
+        let quarantine = matches!(self.safety, SafetyMode::Quarantine { .. });
+        if !quarantine || self.shards() > 1 || self.replicas[0] == 0 || !rng.permille(400) {
+            return;
+        }
+        let at = self.lease + rng.below(2_500);
+        // Long enough to be granted something in between, or just extended.
+        let away = self.lease / 4 + rng.below(self.lease * 2);
+        if rng.permille(500) {
+            self.faults.retain(|(_, fault)| !fault.forgets());
+        }
+        self.faults.push((at, Fault::Return(0, away)));
+        self.faults.sort_by_key(|(at, _)| *at);
     }
 
     /// In a cluster every shard may have replicas, and lose its primary; and other libraries are there too. By numbers of their

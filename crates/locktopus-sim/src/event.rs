@@ -92,6 +92,8 @@ pub(crate) enum Lasting {
     LacksReplicas(usize),
     Lag(usize),
     Split(usize),
+    /// A server stands still.
+    Still(usize),
     /// A client stays where it is, though sentinels name another primary.
     Stays(usize),
 }

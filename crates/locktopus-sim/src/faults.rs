@@ -31,7 +31,7 @@ impl World {
                     },
                 );
             }
-            Fault::Orderly(shard) | Fault::Split(shard, _)
+            Fault::Orderly(shard) | Fault::Split(shard, _) | Fault::Return(shard, _)
                 if !self.nodes[self.primaries[shard]].is_primary()
                     || self.best(self.primaries[shard]).is_none() =>
             {
@@ -42,6 +42,12 @@ impl World {
                 let primary = self.primaries[shard];
                 self.promote(primary);
                 self.after(time * MS, Event::Over(Lasting::Split(primary)));
+            }
+            Fault::Return(shard, time) => {
+                let primary = self.primaries[shard];
+                self.stand_still(primary);
+                self.promote(primary);
+                self.after(time * MS, Event::Over(Lasting::Still(primary)));
             }
             Fault::Restart(node, _, _) if !self.nodes[node].up => return,
             Fault::Restart(node, time, keeps_data) => {
@@ -109,7 +115,9 @@ impl World {
                     }
                 }
             }
+            Lasting::Still(node) => self.promote_again(node),
             Lasting::Stays(link) => {
+                self.hear_sentinels(link);
                 let (to, group) = (self.links[link].to, self.links[link].group);
                 if to.is_some_and(|to| to != self.primaries[group]) {
                     self.disconnect(link, "the sentinels name another primary");
@@ -118,10 +126,10 @@ impl World {
         }
     }
 
-    /// A server stops, and with it everything that it has not written down.
-    fn stop(&mut self, node: usize) {
+    /// A server does nothing more, and nobody hears of it.
+    fn stand_still(&mut self, node: usize) {
         for link in self.links_to(node) {
-            self.disconnect(link, "the server died");
+            self.disconnect(link, "the server is silent");
         }
         for link in 0..self.links.len() {
             if self.links[link].listens_at == node {
@@ -132,6 +140,12 @@ impl World {
         server.up = false;
         server.stream += 1;
         server.waiting.clear();
+    }
+
+    /// A server stops, and with it everything that it has not written down.
+    fn stop(&mut self, node: usize) {
+        self.stand_still(node);
+        let server = &mut self.nodes[node];
         server.scripts.clear();
         server.server.listeners.clear();
         server.server.out_of_memory = false;
@@ -193,19 +207,48 @@ impl World {
         self.take_over(new, old);
     }
 
+    /// Its successor dies, and the server that stood still is the primary again. Nobody has told it of the time in between.
+    fn promote_again(&mut self, node: usize) {
+        if self.nodes[node].up {
+            return;
+        }
+        let between = self.primary_of(node);
+        self.trace.say(self.now, || {
+            format!("-- n{between} dies, and n{node} is promoted again as it was")
+        });
+        self.stop(between);
+        let down = 500 * MS + self.rng.below(2_000 * MS);
+        self.after(
+            down,
+            Event::Start {
+                node: between,
+                keeps_data: true,
+            },
+        );
+        self.nodes[node].up = true;
+        self.name_primary(node, between);
+    }
+
     fn take_over(&mut self, new: usize, old: usize) {
-        let (id, shard) = (self.number(), self.shard_of(old));
+        let id = self.number();
+        let node = &mut self.nodes[new];
+        node.server.role = Role::Primary;
+        node.server.replid = replid(id);
+        node.offset = node.applied;
+        self.name_primary(new, old);
+    }
+
+    /// Another server is the primary from now on, by what sentinels or the other shards tell.
+    fn name_primary(&mut self, new: usize, old: usize) {
+        let shard = self.shard_of(old);
         self.primaries[shard] = new;
+        self.failovers[shard] += 1;
         if let Some(slots) = &mut self.slots {
             slots.epoch(shard);
         }
         if shard > 0 {
             self.count("failover of another shard");
         }
-        let node = &mut self.nodes[new];
-        node.server.role = Role::Primary;
-        node.server.replid = replid(id);
-        node.offset = node.applied;
         self.nodes[old].stream += 1;
         self.nodes[old].replicas.clear();
         self.lead(new);

@@ -30,6 +30,8 @@ pub enum Flaw {
     SleepsUnnoticed,
     /// When a slot of a cluster moves, its keys stay.
     LeavesKeysBehind,
+    /// Sentinels do not tell how often a primary was replaced.
+    EpochsUntold,
     /// Nobody hears what is published in a slot.
     ShardsAreSilent,
     /// A script has another text.

@@ -29,6 +29,8 @@ pub(crate) struct Link {
     /// How many times each connection was replaced.
     pub(crate) epochs: [u64; 3],
     pub(crate) generation: u64,
+    /// The newest epoch that sentinels have told it.
+    pub(crate) heard: u64,
     pub(crate) closed: bool,
     /// Until when nothing arrives in either direction.
     pub(crate) stalled_until: u64,
@@ -52,6 +54,7 @@ impl Link {
             to: None,
             epochs: [0; 3],
             generation: 0,
+            heard: 0,
             closed: false,
             stalled_until: 0,
             busy_until: [[0; 2]; 3],

@@ -172,6 +172,9 @@ pub enum Fault {
     Orderly(usize),
     /// A replica of a shard is promoted, and the primary goes on for so many ms.
     Split(usize, u64),
+    /// The primary of a shard stands still, and its best replica is promoted; that one dies after so many ms, and the old
+    /// primary is promoted again, as it was.
+    Return(usize, u64),
     /// A server is away for so many ms; whether it keeps its data.
     Restart(usize, u64, bool),
     /// A server forgets the scripts that it knows.
@@ -208,6 +211,7 @@ impl Fault {
             Self::Kill(_) => "kill",
             Self::Orderly(_) => "orderly failover",
             Self::Split(..) => "split brain",
+            Self::Return(..) => "promoted again",
             Self::Restart(_, _, true) => "restart with data",
             Self::Restart(_, _, false) => "restart without data",
             Self::FlushScripts(_) => "scripts flushed",
@@ -230,7 +234,7 @@ impl Fault {
     pub fn forgets(self) -> bool {
         matches!(
             self,
-            Self::Kill(_) | Self::Split(..) | Self::Restart(_, _, false)
+            Self::Kill(_) | Self::Split(..) | Self::Return(..) | Self::Restart(_, _, false)
         )
     }
 }
@@ -310,8 +314,9 @@ impl Plan {
             SafetyMode::Replicated { .. } => {
                 let failovers = self.faults.iter().filter(|(_, fault)| fault.forgets());
                 let moves = any(&|fault| matches!(fault, Fault::MoveSlot(..)));
-                // What a slot brings to another server is not waited for.
-                failovers.count() <= usize::from(!moves)
+                let returns = any(&|fault| matches!(fault, Fault::Return(..)));
+                // What a slot brings to another server is not waited for, and who is promoted again was replaced before.
+                failovers.count() <= usize::from(!moves && !returns)
                     && !any(&|fault| matches!(fault, Fault::Split(..) | Fault::Restart(..)))
             }
             // Whoever still reaches the old primary is renewed there.

@@ -159,6 +159,7 @@ pub fn run(plan: &Plan, flaw: Option<Flaw>, trace: bool) -> Outcome {
 fn calm_from(plan: &Plan) -> u64 {
     let lasts = |fault: Fault| match fault {
         Fault::Split(_, time)
+        | Fault::Return(_, time)
         | Fault::Restart(_, time, _)
         | Fault::OutOfMemory(_, time)
         | Fault::LacksReplicas(_, time)

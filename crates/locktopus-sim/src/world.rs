@@ -29,6 +29,8 @@ pub(crate) struct World {
     pub(crate) links: Vec<Link>,
     /// The primary of each shard, as sentinels or the other shards tell.
     pub(crate) primaries: Vec<usize>,
+    /// How often each of these was replaced: the epoch that sentinels tell.
+    pub(crate) failovers: Vec<u64>,
     /// Which of them serves which slot, in a cluster.
     pub(crate) slots: Option<Slots>,
     /// The names of the plan's locks.
@@ -74,6 +76,7 @@ impl World {
             nodes,
             links: Vec::new(),
             slots: (plan.shards() > 1).then(|| Slots::new(plan)),
+            failovers: vec![0; primaries.len()],
             primaries,
             travel: plan.travel * MS,
             steady: plan.steady,

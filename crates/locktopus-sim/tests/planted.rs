@@ -64,6 +64,11 @@ fn a_mode_that_is_not_kept_is_noticed() {
 }
 
 #[test]
+fn a_primary_that_is_promoted_again_and_taken_for_one_that_stayed_is_noticed() {
+    noticed(Flaw::EpochsUntold, "one holder at a time", 0);
+}
+
+#[test]
 fn servers_that_vote_without_their_data_are_noticed() {
     noticed(Flaw::VotesAtOnce, "one holder at a time", 55);
 }

@@ -37,6 +37,10 @@ pub enum SafetyMode {
     },
     /// After a failover, or anything else after which the server may have forgotten grants, nothing is granted until every
     /// lease that may have been forgotten is over. Holders go on, and can extend and release.
+    ///
+    /// A primary that was replaced and is promoted again may look as it did before, and then only the Sentinels can tell: their
+    /// configuration epoch is part of what a client shows the server. A client that hears of no failover in between (no
+    /// Sentinels, or none reachable all that time) cannot tell either.
     Quarantine {
         /// The longest lease there is. Longer ones are refused. The same for all who share the servers.
         max_lease: Duration,

@@ -10,8 +10,8 @@ use locktopus_core::{
     Linger, LockBackend as _, LockKind, LockName, LockTarget, MutexProfile, OwnerId,
     ReleaseRequest, SafetyMode,
 };
-use locktopus_model::ModelClient;
 use locktopus_model::redis::{ScriptTime, Server};
+use locktopus_model::{ModelClient, was_here};
 use locktopus_protocol::{BackendOptions, Keys, RedisBackend};
 use tokio::time::Instant;
 
@@ -128,16 +128,7 @@ impl Bench {
         let owner = target.kind().new_owner();
         arrange(&plain, &client, &target, &owner, state).await;
         if matches!(safety, SafetyMode::Quarantine { .. }) {
-            let replid = client.server().replid.clone();
-            let words = [
-                "HSET",
-                "locktopus_history",
-                "history",
-                &replid,
-                "until",
-                "1",
-            ];
-            let words: Vec<_> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+            let words = was_here(&client.server().replid);
             client.server().command(&words).unwrap();
         }
         let before = client.server().clone();

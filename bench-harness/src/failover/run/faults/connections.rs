@@ -307,16 +307,19 @@ mod tests {
         assert_eq!(scripts("# Memory\r\n"), None);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn what_is_gone_by_then_is_taken_when_it_is_there_again() {
-        let broken = || TopologyError::Connection {
+    fn gone() -> TopologyError {
+        TopologyError::Connection {
             node: "node-1".to_owned(),
             command: "CLIENT".to_owned(),
             source: std::io::ErrorKind::ConnectionReset.into(),
-        };
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_gone_by_then_is_taken_when_it_is_there_again() {
         let mut answers = [
             vec![Ok(0), Ok(0)],
-            vec![Ok(2), Err(broken())],
+            vec![Ok(2), Err(gone())],
             vec![Ok(3), Ok(0)],
         ]
         .into_iter();
@@ -330,18 +333,12 @@ mod tests {
 
     #[test]
     fn servers_that_do_not_answer_are_no_errors_and_those_that_refuse_are() {
-        let (node, command) = ("node-1".to_owned(), "CLIENT".to_owned());
         let silent = || TopologyError::NoAnswer {
-            node: node.clone(),
-            command: command.clone(),
+            node: "node-1".to_owned(),
+            command: "CLIENT".to_owned(),
             within: ANSWERS_WITHIN,
         };
-        let gone = TopologyError::Connection {
-            node: node.clone(),
-            command: command.clone(),
-            source: std::io::ErrorKind::ConnectionReset.into(),
-        };
-        let counted = sum(vec![Ok(2), Err(silent()), Ok(3), Err(gone)]);
+        let counted = sum(vec![Ok(2), Err(silent()), Ok(3), Err(gone())]);
         assert_eq!(counted.unwrap(), (5, 2));
         assert_eq!(sum(vec![Ok(0), Ok(0)]).unwrap(), (0, 0));
         let refuses = TopologyError::odd("node-1", "CLIENT KILL", &Resp::Int(-1));
