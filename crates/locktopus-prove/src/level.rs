@@ -25,6 +25,8 @@ pub(crate) enum How {
     Tests(&'static [&'static str]),
     /// The model, with so many schedules.
     Schedules(u64),
+    /// Tests of these targets; so many schedules of the simulator are the cases.
+    Simulation(&'static [&'static str], u64),
     Protocols,
     /// scripts/mutants, with this.
     Mutants(&'static [&'static str]),
@@ -86,6 +88,7 @@ impl Level {
             .map_err(|error| format!("{}: {error}", report.display()))?;
         let (program, arguments): (&str, Vec<&str>) = match self.how {
             How::Tests(targets) => ("cargo", [TESTS, targets].concat()),
+            How::Simulation(targets, _) => ("cargo", [TESTS, targets].concat()),
             How::Schedules(_) => ("cargo", [TESTS, &["--test=model"]].concat()),
             How::Protocols => ("cargo", [TESTS, &["--test=proofs"]].concat()),
             How::Mutants(arguments) => ("scripts/mutants", arguments.to_vec()),
@@ -104,6 +107,10 @@ impl Level {
             command.env("LOCKTOPUS_MODEL_SCHEDULES", number.to_string());
             // Tests run in the folder of their crate.
             command.env("LOCKTOPUS_MODEL_REPORT", absolute(&report)?);
+        }
+        if let How::Simulation(_, number) = self.how {
+            command.args(["--", "--show-output"]);
+            command.env("LOCKTOPUS_SIM_SCHEDULES", number.to_string());
         }
         command.stdin(Stdio::null()).stderr(Stdio::inherit());
         let failed = |error: std::io::Error| format!("{program}: {error}");
@@ -126,6 +133,7 @@ impl Level {
         let outcome = match self.how {
             How::Tests(targets) => of_all(targets, said)?,
             How::Schedules(asked) => schedules(said, asked)?,
+            How::Simulation(targets, asked) => simulated(targets, said, asked)?,
             How::Protocols if passed => {
                 // The page is what was found only if somebody compared it.
                 outcome::of_tests(said)?;
@@ -195,6 +203,24 @@ fn schedules(said: &str, asked: u64) -> Result<Outcome, String> {
         violations: tests.violations,
         killed: Some(killed),
         // One that is not noticed fails the test, which is a violation.
+        survived: (tests.violations == 0).then_some(0),
+    })
+}
+
+fn simulated(targets: &[&str], said: &str, asked: u64) -> Result<Outcome, String> {
+    let tests = of_all(targets, said)?;
+    let (cases, failed) = outcome::of_simulation(said)?;
+    if cases != asked {
+        return Err(format!("{cases} schedules ran, and not {asked}"));
+    }
+    let killed = outcome::model_mutants(said);
+    if killed == 0 && tests.violations == 0 {
+        return Err("no planted fault was noticed, or it was said in other words".to_owned());
+    }
+    Ok(Outcome {
+        cases,
+        violations: failed.max(tests.violations),
+        killed: Some(killed),
         survived: (tests.violations == 0).then_some(0),
     })
 }

@@ -127,8 +127,8 @@ pub(crate) static LEVELS: &[Level] = &[
     },
     Level {
         name: "simulation",
-        generates: "random schedules of the shipped client on simulated servers; a test is hundreds of schedules",
-        cases: "tests",
+        generates: "random schedules of the shipped client on simulated servers; planted faults and mutants of scripts in them",
+        cases: "schedules",
         about: &[
             CORE,
             PROTOCOL,
@@ -138,11 +138,14 @@ pub(crate) static LEVELS: &[Level] = &[
             "crates/locktopus-sim/src",
             "crates/locktopus-sim/tests",
         ],
-        how: How::Tests(&[
-            "--test=simulation",
-            "--test=planted",
-            "--test=script_mutants",
-        ]),
+        how: How::Simulation(
+            &[
+                "--test=simulation",
+                "--test=planted",
+                "--test=script_mutants",
+            ],
+            20_000,
+        ),
     },
     Level {
         name: "precise",
@@ -379,14 +382,27 @@ mod tests {
         assert!(named("protocols").unwrap().read(tests, false).is_err());
 
         // Cargo says that all is well with a target in which no test is left.
-        let simulation = named("simulation").unwrap();
+        let precise = named("precise").unwrap();
         let none = "test result: ok. 0 passed; 0 failed; 3 ignored\n";
-        assert_eq!(simulation.read(&tests.repeat(3), true).unwrap().cases, 36);
+        assert_eq!(precise.read(&tests.repeat(8), true).unwrap().cases, 96);
         assert!(
-            simulation
-                .read(&[tests, tests, none].concat(), true)
+            precise
+                .read(&[&tests.repeat(7), none].concat(), true)
                 .is_err()
         );
+
+        let simulation = named("simulation").unwrap();
+        let ran = |said: &str| format!("a: seed 3, Exclusion\n{said}\n{}", tests.repeat(3));
+        let outcome = simulation.read(&ran("20000 schedules, 9 s of their time: {"), true);
+        let outcome = outcome.unwrap();
+        assert_eq!((outcome.cases, outcome.killed), (20_000, Some(1)));
+        assert!(
+            simulation
+                .read(&ran("300 schedules, 9 s of their time: {"), true)
+                .is_err()
+        );
+        let outcome = simulation.read(&ran("74 of 20000 schedules failed: [3]"), false);
+        assert_eq!(outcome.unwrap().violations, 74);
 
         let model = named("model").unwrap();
         let ran = |number: u64| format!("a: seed 3, Exclusion\n{tests}schedules: {number} Lock\n");

@@ -71,6 +71,26 @@ pub(crate) fn model_mutants(said: &str) -> u64 {
     noticed.count() as u64
 }
 
+/// How many schedules the simulator ran and how many failed: `300 schedules, 9000 s of their time`, or
+/// `2 of 300 schedules failed`.
+///
+/// # Errors
+///
+/// If it says neither, or ran none.
+pub(crate) fn of_simulation(said: &str) -> Result<(u64, u64), String> {
+    let run = said.lines().find_map(|line| {
+        if line.contains(" s of their time") {
+            return Some((number_before(line, " schedules, ")?, 0));
+        }
+        let ran = number_before(line, " schedules failed")?;
+        Some((ran, number_before(line, " of ")?))
+    });
+    match run {
+        None | Some((0, _)) => Err("it does not say how many schedules ran".to_owned()),
+        Some(run) => Ok(run),
+    }
+}
+
 /// The last row of the table of scripts/mutants: `| all | 7 | 7 | 3 | 1 | 0 | 2 | 1 | 0 | 14.3 % |`, of which the first number is
 /// that of all mutants and the seventh that of survivors.
 ///
@@ -213,6 +233,18 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
     use super::*;
+
+    #[test]
+    fn schedules_that_failed_are_counted_and_none_at_all_is_no_result() {
+        let went_well =
+            "running 2 tests\n300 schedules, 9321 s of their time: {\n    \"ASK\": 3,\n}";
+        assert_eq!(of_simulation(went_well), Ok((300, 0)));
+        let failed =
+            "seed 7: [\n2 of 300 schedules failed: [7, 9]\nLOCKTOPUS_SIM_SEED=7 breaks a rule";
+        assert_eq!(of_simulation(failed), Ok((300, 2)));
+        assert!(of_simulation("0 schedules, 0 s of their time: {}").is_err());
+        assert!(of_simulation("test result: ok. 3 passed").is_err());
+    }
 
     #[test]
     fn failed_tests_are_violations_and_none_at_all_is_no_result() {

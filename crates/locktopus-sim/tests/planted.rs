@@ -20,7 +20,7 @@ fn noticed(flaw: Flaw, rule: &str, first: u64) {
     let mut seeds = std::iter::once(first).chain(0..SCHEDULES);
     let seed = seeds.find(|seed| broken(&Plan::draw(*seed)));
     let seed = seed.unwrap_or_else(|| panic!("{flaw:?} breaks no {rule:?}"));
-    println!("{flaw:?}: seed {seed}");
+    println!("{flaw:?}: seed {seed}, {rule}");
 }
 
 #[test]
