@@ -2,10 +2,17 @@
 
 mod common;
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use common::{Fate, Scripted, until};
-use locktopus_core::{CancellationToken, LockError, Phase, WaitStrategy};
+use futures_util::FutureExt as _;
+use locktopus_core::{
+    AcquireAttempt, AttemptOutcome, BackendError, CancellationToken, DynBackend, LockBackend,
+    LockError, Locktopus, Phase, WaitStrategy, forward_backend,
+};
+use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep, timeout};
 
 const CALL: Duration = Duration::from_millis(100);
@@ -284,6 +291,40 @@ async fn an_attempt_under_way_at_a_shutdown_is_given_back() {
         0,
         "a lock that nobody holds stays behind"
     );
+}
+
+/// A backend whose `Locktopus` is shut down, as by another thread, the moment an attempt reaches it.
+#[derive(Debug)]
+struct ClosedMeanwhile {
+    inner: MemoryBackend,
+    locks: OnceLock<Locktopus>,
+}
+
+#[async_trait]
+impl LockBackend for ClosedMeanwhile {
+    forward_backend!(inner: info check shard group attempt_all release extend inspect counter evict scan announce instances
+        listen subscribe diagnose close);
+
+    async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
+        let locks = self.locks.get().unwrap();
+        let _begun = locks.shutdown(Duration::ZERO).now_or_never();
+        self.inner.close().await;
+        self.inner.attempt(attempt).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backend_that_a_shutdown_closes_under_an_attempt_is_no_error_of_the_backend() {
+    let backend = Arc::new(ClosedMeanwhile {
+        inner: MemoryBackend::new(),
+        locks: OnceLock::new(),
+    });
+    let locks = Locktopus::builder_dyn(Arc::clone(&backend) as DynBackend)
+        .build()
+        .unwrap();
+    backend.locks.set(locks.clone()).unwrap();
+    let answer = locks.lock("a").acquire().await;
+    assert!(matches!(answer, Err(LockError::ShutDown)), "{answer:?}");
 }
 
 #[tokio::test(start_paused = true)]

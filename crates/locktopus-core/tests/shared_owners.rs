@@ -469,7 +469,7 @@ async fn on_a_thread(
                     ..
                 },
             )) => return,
-            Ok(Err(error)) => panic!("{error}"),
+            Ok(Err(error)) => panic!("{error:?}"),
             Err(_) => continue,
         };
         inside.enter(&guard);

@@ -44,6 +44,7 @@ use self::lead::{Lead, Stop};
 pub(crate) use self::plan::{Plan, Wait};
 use self::shared_lease::SharedLease;
 use self::state::AcquisitionState;
+use crate::contract::backend_error::BackendErrorKind;
 use crate::contract::clock::BootInstant;
 use crate::contract::owner::OwnerId;
 use crate::engine::error::LockError;
@@ -102,7 +103,19 @@ pub(crate) fn from_backend<'a>(
             biased;
             () = engine.closing.cancelled() => Err(LockError::ShutDown.into()),
             () = plan.cancelled() => Err(plan.cancellation().into()),
-            outcome = acquisition.run() => outcome,
+            outcome = acquisition.run() => outcome.map_err(|stop| told(engine, stop)),
         }
+    }
+}
+
+/// A shutdown that begins and ends on another thread while an attempt is on its way closes the backend under it.
+fn told(engine: &Engine, stop: Stop) -> Stop {
+    match stop {
+        Stop::Failed(LockError::Backend { source, .. })
+            if source.kind() == BackendErrorKind::Closed && engine.closing.is_cancelled() =>
+        {
+            LockError::ShutDown.into()
+        }
+        stop => stop,
     }
 }
