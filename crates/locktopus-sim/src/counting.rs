@@ -62,7 +62,10 @@ impl Task {
             sleep(millis(act.hold)).await;
         }
         // Whatever became of that: the others count on it.
-        while self.restore(&semaphore, total).await.is_err() {
+        while let Err(error) = self.restore(&semaphore, total).await {
+            if stays_another(&error) {
+                break;
+            }
             sleep(millis(50)).await;
         }
         changed
@@ -94,4 +97,12 @@ impl Task {
         });
         Ok(())
     }
+}
+
+/// Whether the name was given a number of another kind meanwhile, which stays: whoever still waits for this kind is told so
+/// as well. Locks end, and whoever did not ask in between still waits.
+fn stays_another(error: &LockError) -> bool {
+    error
+        .other_kind()
+        .is_some_and(|other| matches!(other.found.as_str(), "semaphore" | "permit_semaphore"))
 }

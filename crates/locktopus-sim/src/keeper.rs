@@ -3,20 +3,29 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktopus_core::Locktopus;
+use locktopus_core::{LockError, Locktopus};
 use tokio::time::sleep;
 
-use crate::plan::{Kind, Plan};
+use crate::pace::Pace;
+use crate::plan::{Fault, Kind, Plan};
+use crate::world::MS;
 
 const OFTEN: Duration = Duration::from_secs(1);
 
-/// Never ends by itself.
-pub(crate) async fn keep(plan: Arc<Plan>, locks: Locktopus) {
-    if !plan.faults.iter().any(|(_, fault)| fault.forgets()) {
+/// Never ends by itself. `calm`: when the last fault is over.
+pub(crate) async fn keep(plan: Arc<Plan>, locks: Locktopus, pace: Pace, calm: u64) {
+    let any = |wrong: fn(&Fault) -> bool| plan.faults.iter().any(|(_, fault)| wrong(fault));
+    if !any(|fault| fault.forgets()) {
         return;
     }
+    // Of a semaphore that moves key by key the number may stay while its holders are forgotten, or the other way round. Only
+    // who knows how many permits there are can set that right, once nobody believes in what was forgotten.
+    let mut torn = any(|fault| matches!(fault, Fault::MoveSlot(..)));
     loop {
         sleep(OFTEN).await;
+        if torn && pace.now() > calm + plan.lease * MS {
+            torn = resize(&plan, &locks).await.is_err();
+        }
         for lock in &plan.locks {
             let name = lock.name.as_str();
             // While something is wrong it may fail; it is tried again.
@@ -27,4 +36,23 @@ pub(crate) async fn keep(plan: Arc<Plan>, locks: Locktopus) {
             };
         }
     }
+}
+
+async fn resize(plan: &Plan, locks: &Locktopus) -> Result<(), LockError> {
+    for lock in &plan.locks {
+        let name = lock.name.as_str();
+        let resized = match lock.kind {
+            Kind::Semaphore(total) => locks.semaphore(name).resize(total).await,
+            Kind::Permits(total) => locks.permit_semaphore(name).resize(total).await,
+            _ => continue,
+        };
+        // A name in use as another kind is none.
+        resized
+            .map(drop)
+            .or_else(|error| match error.other_kind() {
+                Some(_) => Ok(()),
+                None => Err(error),
+            })?;
+    }
+    Ok(())
 }

@@ -64,6 +64,8 @@ pub(crate) struct Notes {
     pub(crate) evicted: Vec<Evicted>,
     /// Acts that failed: when they began, when they failed, who, and how.
     pub(crate) failed: Vec<(u64, u64, usize, usize, String)>,
+    /// The latest time until which anybody said that it would wait for a latch, which perhaps nobody counts down.
+    pub(crate) latch_until: u64,
     /// What each task does now.
     pub(crate) doing: BTreeMap<(usize, usize), String>,
     /// Processes that have ended in order.

@@ -106,7 +106,9 @@ pub fn run(plan: &Plan, flaw: Option<Flaw>, trace: bool) -> Outcome {
         if processes.iter().enumerate().all(done) {
             break;
         }
-        if now > calm + PATIENCE {
+        // Who waits for a latch gives up by itself, later than that if need be.
+        let patient = log.with(|notes| notes.latch_until).max(calm);
+        if now > patient + PATIENCE {
             let doing = log.with(|notes| notes.doing.clone());
             for ((process, task), what) in doing {
                 if !processes[process].is_dead() {
@@ -206,7 +208,12 @@ async fn main(number: usize, plan: Arc<Plan>, world: Shared, log: Log, pace: Pac
         return;
     }
     let (locks, writer) = connect(number, &plan, &world, &pace).await;
-    let keeper = tokio::spawn(keep(Arc::clone(&plan), locks.clone()));
+    let keeper = tokio::spawn(keep(
+        Arc::clone(&plan),
+        locks.clone(),
+        pace.clone(),
+        calm_from(&plan),
+    ));
     let mut tasks = Vec::new();
     for task in 0..plan.processes[number].tasks.len() {
         let task = Task {

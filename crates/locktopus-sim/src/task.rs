@@ -13,6 +13,7 @@ use crate::held::Held;
 use crate::log::{Evicted, Hold, Log, Wanted};
 use crate::pace::{Pace, millis};
 use crate::plan::{Act, End, Kind, Plan, Wait};
+use crate::world::MS;
 
 /// How often work under a lock looks whether it is still held.
 const LOOK: u64 = 7;
@@ -285,7 +286,7 @@ impl Task {
             .add(self.request(act.lock))
             .add(self.request(also));
         let group = match act.fixed_lease {
-            Some(lease) => group.fixed_lease(millis(lease)),
+            Some(lease) => group.fixed_lease(millis(lease.max(self.least_lease()))),
             None => group,
         };
         match act.wait {
@@ -304,6 +305,13 @@ impl Task {
         }
     }
 
+    /// Of a quorum, the least that a group of locks can be held for. One of them has been agreed on after two rounds, and is
+    /// extended by a third one while the other is asked for: in a shorter lease that is a matter of luck, for ever.
+    fn least_lease(&self) -> u64 {
+        let longest = 3 * self.plan.travel;
+        self.plan.quorum.map_or(0, |_| 3 * 2 * longest)
+    }
+
     async fn latch(&self, act: &Act) -> Result<(), LockError> {
         let latch = self.locks.latch(self.plan.locks[act.lock].name.as_str());
         self.log.count("latch");
@@ -316,6 +324,9 @@ impl Task {
         } else {
             let most: Duration = millis(act.hold * 10);
             // Nobody may count it down.
+            let until = self.pace.now() + act.hold * 10 * MS;
+            self.log
+                .with(|notes| notes.latch_until = notes.latch_until.max(until));
             if let Ok(waited) = timeout(most, latch.wait()).await {
                 waited?;
             }
