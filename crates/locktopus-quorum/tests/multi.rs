@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use locktopus_core::{
-    CancellationToken, DynBackend, LockBackend, LockError, LockTarget, Locktopus, LostCause,
-    MultiGuard, MultiLock, forward_backend,
+    BackendError, BackendErrorKind, CancellationToken, DynBackend, Executed, ExtendOutcome,
+    ExtendRequest, LockBackend, LockError, LockTarget, Locktopus, LostCause, MultiGuard, MultiLock,
+    forward_backend,
 };
 use locktopus_memory::MemoryBackend;
 use quorum_common::{Peer, cut, locks as quorum_locks, next, peer, peers, trusted, until};
@@ -262,6 +264,61 @@ async fn a_fixed_lease_is_kept_while_waiting_and_begins_when_all_are_taken() {
     let (_, cause) = guard.lost().await;
     assert_eq!(cause, LostCause::Expired);
     until("all are over", || a.population().0 + b.population().0 == 0).await;
+}
+
+/// A backend that cannot be reached for the next extensions.
+#[derive(Debug)]
+struct Unextended {
+    inner: MemoryBackend,
+    failures: AtomicUsize,
+}
+
+#[async_trait]
+impl LockBackend for Unextended {
+    async fn extend(
+        &self,
+        batch: &[ExtendRequest],
+        deadline: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        let fewer = |left: usize| left.checked_sub(1);
+        let (set, get) = (Ordering::SeqCst, Ordering::SeqCst);
+        if self.failures.fetch_update(set, get, fewer).is_err() {
+            return self.inner.extend(batch, deadline).await;
+        }
+        let (kind, executed) = (BackendErrorKind::Timeout, Executed::Maybe);
+        let error = || BackendError::new("unextended", kind, executed, "no answer");
+        batch.iter().map(|_| Err(error())).collect()
+    }
+
+    forward_backend!(inner: info check shard attempt group attempt_all release inspect counter evict
+        scan announce instances listen subscribe diagnose close);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_extended_when_all_are_taken_is_taken_again() {
+    let (a, b) = (MemoryBackend::new(), MemoryBackend::new());
+    let blocker = quorum_locks_of(&b).lock("y").acquire().await.unwrap();
+    let first = locks(Unextended {
+        inner: a.clone(),
+        failures: AtomicUsize::new(1),
+    });
+    let second = locks(b.clone());
+    let both = MultiLock::new()
+        .add_on("a", first.lock("x"))
+        .add_on("b", second.lock("y"))
+        .fixed_lease(LEASE);
+    let waiting = tokio::spawn(both.acquire());
+    // Too long for a lease that begins about when all are taken, and not so long that it is extended before.
+    sleep(LEASE / 4).await;
+    blocker.release().await.unwrap();
+    let freed = Instant::now();
+    let guard = waiting.await.unwrap().unwrap();
+    assert!(freed.elapsed() < SECOND, "{:?}", freed.elapsed());
+    assert!(
+        guard.remaining() > LEASE * 8 / 10,
+        "{:?}",
+        guard.remaining()
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,6 +12,7 @@ use super::guard::first_lost;
 use super::owner_holds::OwnerHolds;
 use super::set::{Member, Unit};
 use super::taken::Taken;
+use crate::contract::backend_error::BackendError;
 use crate::contract::kind::LockTarget;
 use crate::contract::owner;
 use crate::engine::acquisition::{self, Wait};
@@ -74,28 +75,47 @@ impl Collector {
         let Some(holds) = OwnerHolds::enter(units, self.wait, self.started).await? else {
             return Ok(None);
         };
+        let mut failing_since = None;
         loop {
             let mut taken = Vec::new();
-            let (target, cause) = match self.pass(&mut taken, units).await? {
+            let error = match self.pass(&mut taken, units).await? {
                 Step::Taken => match refresh(&taken).await {
                     Ok(()) => {
                         holds.entered(&taken);
                         return Ok(Some(taken));
                     }
-                    Err(LockError::Lost { target, cause }) => (target, cause),
-                    Err(error) => return Err(error),
+                    Err(error) => error,
                 },
                 Step::Held => return Ok(None),
-                Step::Lost(target, cause) => (target, cause),
+                Step::Lost(target, cause) => LockError::Lost { target, cause },
             };
-            // Nothing was done under it yet, so the loss is only a reason to begin again.
-            tracing::debug!(lock = %target, %cause, "lost while others were taken, beginning again");
             drop(taken);
-            if self.wait == Wait::Not {
-                return Err(LockError::Lost { target, cause });
-            }
-            self.pause(&target).await?;
+            // Nothing was done under it yet, so a loss is only a reason to begin again; so is a lease that could not be extended.
+            let target = match &error {
+                LockError::Lost { target, .. } if self.wait != Wait::Not => target,
+                LockError::Backend { target, source, .. }
+                    if self.bears(source, &mut failing_since, (&units[0], Instant::now())) =>
+                {
+                    target
+                }
+                _ => return Err(error),
+            };
+            tracing::debug!(lock = %target, %error, "beginning again");
+            self.pause(target).await?;
         }
+    }
+
+    /// Whether what failed, begun at a time, is tried again.
+    fn bears(
+        &self,
+        error: &BackendError,
+        failing_since: &mut Option<Instant>,
+        (unit, begun): (&Unit, Instant),
+    ) -> bool {
+        let patience = unit.members[0].engine().settings.tolerate_outage;
+        error.is_transient()
+            && self.wait != Wait::Not
+            && failing_since.get_or_insert(begun).elapsed() < patience
     }
 
     async fn pass(&self, taken: &mut Vec<Taken>, units: &[Unit]) -> Result<Step, LockError> {
@@ -192,10 +212,7 @@ impl Collector {
         let begun = Instant::now();
         match self.rest_once(taken, unit, &rest).await {
             Err(LockError::Backend { target, source, .. })
-                if source.is_transient()
-                    && self.wait != Wait::Not
-                    && failing_since.get_or_insert(begun).elapsed()
-                        < unit.members[0].engine().settings.tolerate_outage =>
+                if self.bears(&source, failing_since, (unit, begun)) =>
             {
                 tracing::debug!(lock = %target, error = %source, "attempt failed, will try again");
                 Ok(Group::Failed)
