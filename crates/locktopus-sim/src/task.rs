@@ -305,11 +305,13 @@ impl Task {
         }
     }
 
-    /// Of a quorum, the least that a group of locks can be held for. One of them has been agreed on after two rounds, and is
-    /// extended by a third one while the other is asked for: in a shorter lease that is a matter of luck, for ever.
+    /// Of a quorum, the least that a group of locks can be held for. Each of them has been agreed on after two rounds, and is
+    /// extended by a third one, of which a server that does not know the script makes two: in a shorter lease all that is a
+    /// matter of luck, for ever.
     fn least_lease(&self) -> u64 {
-        let longest = 3 * self.plan.travel;
-        self.plan.quorum.map_or(0, |_| 3 * 2 * longest)
+        // There and back, as long as messages usually take at most.
+        let round = 2 * 3 * self.plan.travel;
+        self.plan.quorum.map_or(0, |_| 4 * round)
     }
 
     async fn latch(&self, act: &Act) -> Result<(), LockError> {
