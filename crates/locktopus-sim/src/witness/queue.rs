@@ -3,7 +3,7 @@
 use locktopus_model::redis::Server;
 use locktopus_model::sim::{Owner, Waiter};
 
-use super::seen::SCRIPT;
+use super::seen::{SCRIPT, Seen};
 use super::{Answer, Run, What, Witness};
 
 /// Whether a script has just called a waiter of another library, which stands in the line of a fair lock and listens there.
@@ -104,8 +104,10 @@ impl Witness {
         let hands_on = match (&run.call.what, &run.call.owner) {
             // With the first key alone, while a slot moves, nothing can be handed on.
             (What::Release, Some(owner)) => {
-                let left = run.before.waiter(owner).is_some();
-                run.answer == Answer::Released(true) || left
+                let waits = |seen: &Seen| seen.waiter(owner).is_some();
+                // Where a server that lacks replicas refuses it, whoever wanted to leave stands where it stood.
+                let refused = matches!(run.answer, Answer::Error(_)) && waits(&run.after);
+                run.answer == Answer::Released(true) || waits(run.before) && !refused
             }
             // One who finds no room for itself looks no further, and neither does one who takes its turn: if there
             // is room for more, they find it when they look.
