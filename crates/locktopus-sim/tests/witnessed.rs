@@ -83,3 +83,33 @@ fn a_place_that_cannot_be_given_up_hands_nothing_on() {
         );
     }
 }
+
+/// One counts a latch down and does not hear of it; another one takes its name as a lock; then the first one asks again.
+fn latch_and_lock(broken_at: u64) -> Plan {
+    let mut tries = act(4, 1, 300);
+    tries.wait = Wait::Try;
+    plan(
+        &[Kind::Latch, Kind::Lock],
+        vec![vec![act(0, 0, 200)], vec![tries; 80]],
+        vec![(broken_at, Fault::Break(0))],
+    )
+}
+
+#[test]
+fn what_was_done_is_told_again_whatever_the_name_is_now() {
+    let forgets = Flaw::Script(Patch {
+        script: "latch",
+        from: "local done = redis.call('GET', KEYS[5])",
+        to: "local done = false",
+        more: &[],
+    });
+    let mut noticed = 0;
+    for at in 200..260 {
+        let plan = latch_and_lock(at);
+        assert_eq!(rules(&plan, None), Vec::<&str>::new(), "broken at {at} ms");
+        // "Nothing was done" is not true of what was.
+        let found = rules(&plan, Some(forgets));
+        noticed += usize::from(found.contains(&"kinds are kept apart"));
+    }
+    assert!(noticed > 0, "nobody asked again while the lock was held");
+}

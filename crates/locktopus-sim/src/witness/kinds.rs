@@ -122,12 +122,40 @@ pub(super) fn picture(script: &str, keys: &[Vec<u8>], server: &Server) -> Vec<(S
     picture
 }
 
+/// What an operation on a number was answered before, as the server keeps it. It was done then, and its client may ask
+/// again without having heard.
+pub(super) fn answered(keys: &[Vec<u8>], server: &Server) -> Option<String> {
+    let key = keys
+        .iter()
+        .find(|key| key.starts_with(b"locktopus_done:"))?;
+    match &server.keys.peek(key, server.now())?.value {
+        Value::Text(answer) => Some(String::from_utf8_lossy(answer).into_owned()),
+        _ => None,
+    }
+}
+
+/// Whether the answer is the one that the server kept, of an operation that was done when the name was still its own.
+pub(super) fn is_told_again(answer: &str, reply: &Reply) -> bool {
+    let words = reply.items().iter().map(|item| match item {
+        Reply::Int(number) => number.to_string(),
+        item => String::from_utf8_lossy(item.bytes()).into_owned(),
+    });
+    is_refused(reply) || words.collect::<Vec<_>>().join(" ") == answer
+}
+
+/// Who finds no memory, or no primary, is told that whatever it asked for.
+fn is_refused(reply: &Reply) -> bool {
+    let Reply::Error(line) = reply else {
+        return false;
+    };
+    let told = ["OOM ", "NOREPLICAS ", "READONLY "];
+    told.iter().any(|code| line.starts_with(code))
+}
+
 /// Whether the answer is one for somebody who has no business with the name.
 pub(super) fn is_turned_away(script: &str, reply: &Reply) -> bool {
-    // Who finds no memory, or no primary, is told that whatever it asked for.
     if let Reply::Error(line) = reply {
-        let told = ["WRONGKIND ", "OOM ", "NOREPLICAS ", "READONLY "];
-        return told.iter().any(|code| line.starts_with(code));
+        return is_refused(reply) || line.starts_with("WRONGKIND ");
     }
     let code = reply.items().first().and_then(Reply::as_int);
     // So is a request that comes too late.

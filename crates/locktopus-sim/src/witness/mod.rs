@@ -43,8 +43,18 @@ pub(crate) struct Witness {
 #[derive(Debug)]
 pub(crate) struct Before {
     calls: Vec<(Call, Seen)>,
-    /// Its name is in use as another kind, and this is everything there is.
-    other: Option<(&'static str, Vec<(String, String)>)>,
+    /// Its name is in use as another kind.
+    other: Option<Other>,
+}
+
+/// What there is when a script takes a name for another kind than it is in use as.
+#[derive(Debug)]
+struct Other {
+    kind: &'static str,
+    /// Everything.
+    picture: Vec<(String, String)>,
+    /// What the same operation was answered before, if it was done.
+    answered: Option<String>,
 }
 
 /// A script that ran.
@@ -114,7 +124,11 @@ impl Witness {
         if let Used::Other(kind) = used {
             return Before {
                 calls: Vec::new(),
-                other: Some((kind, kinds::picture(script, keys, server))),
+                other: Some(Other {
+                    kind,
+                    picture: kinds::picture(script, keys, server),
+                    answered: kinds::answered(keys, server),
+                }),
             };
         }
         let calls = match used {
@@ -142,9 +156,17 @@ impl Witness {
         server_to_true: i64,
     ) {
         self.run_well(now, script, before, evaluation);
-        if let Some((kind, picture)) = &before.other {
-            let turned_away = kinds::is_turned_away(script, &evaluation.reply);
-            self.check(turned_away, now, "kinds are kept apart", || {
+        if let Some(Other {
+            kind,
+            picture,
+            answered,
+        }) = &before.other
+        {
+            let right = match answered {
+                Some(answer) => kinds::is_told_again(answer, &evaluation.reply),
+                None => kinds::is_turned_away(script, &evaluation.reply),
+            };
+            self.check(right, now, "kinds are kept apart", || {
                 format!(
                     "{script} of a name in use as a {kind} answered {:?}",
                     evaluation.reply
