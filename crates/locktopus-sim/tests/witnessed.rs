@@ -113,3 +113,49 @@ fn what_was_done_is_told_again_whatever_the_name_is_now() {
     }
     assert!(noticed > 0, "nobody asked again while the lock was held");
 }
+
+/// A reader holds, a writer waits and dies, and two readers wait behind it.
+fn behind_the_dead(seed: u64) -> Plan {
+    let mut acts = [
+        act(0, 0, 1_500),
+        act(50, 0, 10),
+        act(100, 0, 10),
+        act(110, 0, 10),
+    ];
+    for reads in [0, 2, 3] {
+        acts[reads].exclusive = false;
+    }
+    let tasks = acts.into_iter().map(|act| vec![act]).collect();
+    let mut plan = plan(&[Kind::ReadWrite], tasks, vec![(300, Fault::Die(1))]);
+    // The clock goes on while scripts run.
+    plan.seed = 3 * seed + 2;
+    plan
+}
+
+/// One leaves the line just when the lease of the holder ends; another one waits behind it.
+fn leaves_at_the_end(seed: u64, wait: u64) -> Plan {
+    let mut holds = act(0, 0, 1_000);
+    holds.fixed_lease = Some(400);
+    let mut leaves = act(100, 0, 10);
+    leaves.wait = Wait::AtMost(wait);
+    let mut plan = plan(
+        &[Kind::Lock],
+        vec![vec![holds], vec![leaves], vec![act(150, 0, 10)]],
+        Vec::new(),
+    );
+    plan.seed = 3 * seed + 2;
+    plan
+}
+
+/// The script took the writer for alive, or the lock for held, and was right when it looked. By its end neither was true.
+#[test]
+fn what_ends_while_a_script_runs_is_handed_on_by_the_next() {
+    for seed in 0..40 {
+        let found = rules(&behind_the_dead(seed), None);
+        assert_eq!(found, Vec::<&str>::new(), "seed {seed}");
+    }
+    for (seed, wait) in (10..15).flat_map(|seed| (294..302).map(move |wait| (seed, wait))) {
+        let found = rules(&leaves_at_the_end(seed, wait), None);
+        assert_eq!(found, Vec::<&str>::new(), "seed {seed}, {wait} ms");
+    }
+}

@@ -123,10 +123,15 @@ impl Witness {
         if !hands_on || run.after.open || run.calls_another {
             return;
         }
-        // A waiter that does not listen is passed over, but only when it would have been its turn.
+        // A waiter that does not listen is passed over, but only when it would have been its turn. What ends by itself while the
+        // script runs, a waiter's life or a holder's lease, it need not have seen: there is room if there was, or if it made some.
         let alive = run.after.waiters.iter();
-        let alive = alive.filter(|waiter| waiter.alive_until > run.after.micros);
-        let mut next = alive.take_while(|it| run.after.has_room(it.mode, it.permits));
+        let alive = alive.filter(|waiter| waiter.alive_until > run.before.micros);
+        let made = run.answer == Answer::Released(true) || run.before.over() > run.after.over();
+        let mut next = alive.take_while(|it| {
+            let room = |seen: &Seen| seen.has_room(it.mode, it.permits);
+            room(&run.after) && (made || room(run.before))
+        });
         if let Some(next) = next.find(|it| run.after.is_ready(it)) {
             let owner = next.owner.clone();
             self.fails(run.now, "what is free is handed on", || {
