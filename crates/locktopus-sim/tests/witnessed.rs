@@ -159,3 +159,10 @@ fn what_ends_while_a_script_runs_is_handed_on_by_the_next() {
         assert_eq!(found, Vec::<&str>::new(), "seed {seed}, {wait} ms");
     }
 }
+
+/// The same of readers: one is over and written down, and the last one's lease ends, with all that is written, before a script
+/// does that found it in the writer's way.
+#[test]
+fn readers_that_end_while_a_script_runs_are_not_removed_by_it() {
+    assert_eq!(rules(&Plan::draw(322_490), None), Vec::<&str>::new());
+}

@@ -1,7 +1,7 @@
 //! What a script may do to those who wait for a lock.
 
 use locktopus_model::redis::Server;
-use locktopus_model::sim::{Owner, Waiter};
+use locktopus_model::sim::{Mode, Owner, Waiter};
 
 use super::seen::{SCRIPT, Seen};
 use super::{Answer, Run, What, Witness};
@@ -127,10 +127,17 @@ impl Witness {
         // script runs, a waiter's life or a holder's lease, it need not have seen: there is room if there was, or if it made some.
         let alive = run.after.waiters.iter();
         let alive = alive.filter(|waiter| waiter.alive_until > run.before.micros);
-        let made = run.answer == Answer::Released(true) || run.before.over() > run.after.over();
+        let removed = run.answer == Answer::Released(true) || run.before.over() > run.after.over();
+        // Of those that are counted the permits came back. Others may have been in the way besides whoever was removed.
+        let made = |mode: Mode| {
+            let mut others = run.before.live();
+            let own = |owner: &Owner| run.call.owner.as_ref() == Some(owner);
+            let beside = others.all(|it| own(&it.owner) || it.mode.shares_with(mode));
+            removed && (run.after.free.is_some() || beside)
+        };
         let mut next = alive.take_while(|it| {
             let room = |seen: &Seen| seen.has_room(it.mode, it.permits);
-            room(&run.after) && (made || room(run.before))
+            room(&run.after) && (made(it.mode) || room(run.before))
         });
         if let Some(next) = next.find(|it| run.after.is_ready(it)) {
             let owner = next.owner.clone();
