@@ -6,7 +6,10 @@ mod common;
 use std::time::Duration;
 
 use common::{Fate, Scripted};
-use locktopus_core::{Executed, LockError, LockGuard, Locktopus, ReplicaNeed, SafetyMode};
+use locktopus_core::{
+    Executed, LockBackend, LockError, LockGuard, LockKind, LockName, LockTarget, Locktopus,
+    ReleaseOutcome, ReleaseRequest, ReplicaNeed, SafetyMode,
+};
 use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep};
 
@@ -124,4 +127,43 @@ async fn a_hold_names_the_mode_of_its_backend() {
     guard.release().await.unwrap();
     let plain = Locktopus::builder(MemoryBackend::new()).build().unwrap();
     assert_eq!(plain.backend().safety, SafetyMode::Plain);
+}
+
+/// The release that was to undo a grant may arrive when its owner would hold the lock again.
+#[tokio::test(start_paused = true)]
+async fn a_release_that_arrives_late_ends_nothing_that_was_granted_since() {
+    let backend = Scripted::new().with_safety(REPLICATED);
+    backend.next("attempt", [Fate::Unconfirmed]);
+    let _guard = backend.locks().lock("job").acquire().await.unwrap();
+    let attempts = backend.calls("attempt");
+    assert!(attempts.len() > 1);
+    let target = LockTarget::new(LockName::new("job").unwrap(), LockKind::Reentrant);
+    let undone = attempts[0].owners[0].clone();
+    let late = ReleaseRequest::new(target, undone, Instant::now() + SECOND);
+    let outcome = backend.store.release(&late).await.unwrap();
+    assert_eq!(outcome, ReleaseOutcome::NotHeld);
+    let other = backend.other().lock("job").try_acquire().await.unwrap();
+    assert!(other.is_none(), "two hold it");
+}
+
+/// Whether whoever leads next goes on under the owner id of an attempt whose future was dropped.
+async fn goes_on_under_the_same_id(safety: SafetyMode) -> bool {
+    let backend = Scripted::new().with_safety(safety);
+    backend.next("attempt", [Fate::SlowReply(SECOND / 20)]);
+    let locks = backend.locks();
+    let dropped = tokio::spawn(locks.lock("job").acquire());
+    eventually(async || backend.calls("attempt").len() == 1).await;
+    let next = tokio::spawn(locks.lock("job").acquire());
+    tokio::task::yield_now().await;
+    dropped.abort();
+    let _guard = next.await.unwrap().unwrap();
+    let attempts = backend.calls("attempt");
+    attempts[1].owners == attempts[0].owners
+}
+
+/// It may have been undoing its grant, and the release is on its way.
+#[tokio::test(start_paused = true)]
+async fn nobody_goes_on_under_an_id_that_a_release_is_on_its_way_for() {
+    assert!(goes_on_under_the_same_id(SafetyMode::Plain).await);
+    assert!(!goes_on_under_the_same_id(REPLICATED).await);
 }

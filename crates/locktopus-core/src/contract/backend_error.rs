@@ -29,7 +29,8 @@ pub enum BackendErrorKind {
     /// Too few nodes of a quorum agreed in time. The message says what each of them did.
     NoQuorum,
     /// Too few replicas confirmed in time. The [source](Error::source) is a
-    /// [`NotReplicated`](crate::NotReplicated) with the numbers.
+    /// [`NotReplicated`](crate::NotReplicated) with the numbers, unless the server refused to tell. An attempt that may
+    /// have taken effect was not surely undone: the release may still arrive, so ask again under another owner.
     NotReplicated,
 }
 
@@ -51,7 +52,8 @@ pub struct OtherKind {
 pub enum Executed {
     /// Certainly not: it was refused before any write, or never sent.
     No,
-    /// Nobody knows: the connection failed or no answer came. Repeat it with the same owner, or release.
+    /// Nobody knows: the connection failed or no answer came. Repeat it with the same owner, or release. An attempt that failed
+    /// as [`NotReplicated`](BackendErrorKind::NotReplicated) is repeated with another one.
     Maybe,
 }
 

@@ -104,6 +104,11 @@ impl SafetyMode {
         matches!(self, Self::Replicated { .. })
     }
 
+    /// Whether an attempt may undo what it was granted.
+    pub(crate) fn undoes_grants(self) -> bool {
+        matches!(self, Self::Replicated { .. })
+    }
+
     /// The longest lease that may be asked for, if the mode has one.
     pub(crate) fn longest_lease(self) -> Option<Duration> {
         match self {

@@ -30,6 +30,8 @@ pub(crate) enum Fate {
     Deny,
     /// Runs; the answer is lost.
     LoseReply,
+    /// Runs; too few replicas have it, and nobody knows whether it was undone.
+    Unconfirmed,
     /// Runs at once; the answer comes so much later.
     SlowReply(Duration),
     /// The same on a backend that keeps to the deadline of an attempt or a count, which then may have run.
@@ -182,6 +184,10 @@ impl Scripted {
             Fate::LoseReply => {
                 run.await;
                 Err(error(BackendErrorKind::Timeout, Executed::Maybe))
+            }
+            Fate::Unconfirmed => {
+                run.await;
+                Err(error(BackendErrorKind::NotReplicated, Executed::Maybe))
             }
             Fate::SlowReply(delay) | Fate::SlowReplyInTime(delay) => {
                 let answer = run.await;

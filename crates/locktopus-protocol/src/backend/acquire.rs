@@ -32,9 +32,12 @@ impl Context {
                         first: false,
                         ..attempt.clone()
                     };
-                    let again = Box::pin(self.try_once(&again, &keys)).await;
-                    let again = again.ok().and_then(|acquired| acquired.outcome);
-                    return Ok(again.unwrap_or(outcome));
+                    return match Box::pin(self.try_once(&again, &keys)).await {
+                        Ok(acquired) => Ok(acquired.outcome.unwrap_or(outcome)),
+                        // It was granted, and given back or not: what the first one said is over.
+                        Err(error) if error.kind() == BackendErrorKind::NotReplicated => Err(error),
+                        Err(_) => Ok(outcome),
+                    };
                 }
                 Some(outcome) => return Ok(outcome),
                 // The estimate of the server's clock was wrong; the answer has corrected it.

@@ -121,17 +121,25 @@ impl Context {
             };
             failed |= self.release(&request).await.is_err();
         }
-        let (executed, message) = if failed {
-            (
-                Executed::Maybe,
-                "granted, but not confirmed by enough replicas; giving it back failed too",
-            )
-        } else {
-            (
-                Executed::No,
-                "granted, but not confirmed by enough replicas, so it was given back",
-            )
-        };
-        self.executor.not_replicated(unconfirmed, executed, message)
+        if !failed {
+            let message = "granted, but not confirmed by enough replicas, so it was given back";
+            return self
+                .executor
+                .not_replicated(unconfirmed, Executed::No, message);
+        }
+        let message = "granted, but not confirmed by enough replicas; giving it back failed too";
+        match unconfirmed {
+            // The release may still arrive. Of this kind, so that nobody asks again under this owner id, whatever it was that
+            // refused the question.
+            Unconfirmed::Refused(error) => {
+                let kind = BackendErrorKind::NotReplicated;
+                let message = format!("{message}; asking the replicas (WAIT, ROLE) failed");
+                let given_back = self.executor.error(kind, Executed::Maybe, message);
+                given_back.with_source(error)
+            }
+            short => self
+                .executor
+                .not_replicated(short, Executed::Maybe, message),
+        }
     }
 }

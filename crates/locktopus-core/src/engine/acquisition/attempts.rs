@@ -50,6 +50,17 @@ pub(super) enum Obstacle {
     Failed(BackendError),
 }
 
+/// Whether nobody may ask again under the owner id of an attempt that failed like this.
+fn spends_owner(error: &BackendError) -> bool {
+    match error.kind() {
+        // What is not surely given back closes nodes to this owner id, for it alone and perhaps for ever.
+        BackendErrorKind::NoQuorum => true,
+        // The release that was to undo the grant may arrive late, and would end whatever this owner id is granted by then.
+        BackendErrorKind::NotReplicated => error.executed() == Executed::Maybe,
+        _ => false,
+    }
+}
+
 impl Obstacle {
     fn is_held(&self) -> bool {
         !matches!(self, Self::Failed(_))
@@ -301,8 +312,7 @@ impl<'a> Acquisition<'a> {
             state.unsettled = None;
         }
         let since = *state.failing_since.get_or_insert(begun);
-        if error.kind() == BackendErrorKind::NoQuorum {
-            // What is not surely given back closes nodes to this owner id, for it alone and perhaps for ever.
+        if spends_owner(&error) {
             self.give_up_owner();
         }
         let patience_over = since.elapsed() >= self.engine.settings.tolerate_outage;

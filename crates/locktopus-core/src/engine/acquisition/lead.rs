@@ -160,7 +160,15 @@ impl Lead {
     /// Leaves the way to the next one, who goes on from `state`.
     pub(crate) fn leave(mut self, state: AcquisitionState) {
         self.leads = false;
-        self.end(Some(Box::new(state.left_behind())));
+        // An attempt that is under way may be undoing a grant that too few replicas have. Its release may arrive late, and
+        // would end what the next one is granted under the same owner id.
+        let undone = state.in_flight && self.engine.safety().undoes_grants();
+        if undone {
+            state.give_up(&self.engine, &self.cohort.target);
+            self.end(None);
+        } else {
+            self.end(Some(Box::new(state.left_behind())));
+        }
     }
 
     fn end(&self, state: Option<Box<AcquisitionState>>) {

@@ -1,0 +1,73 @@
+//! Grants that too few replicas confirm are undone, and however late that release arrives, it ends no later grant.
+
+use std::time::Duration;
+
+use locktopus_core::{ReplicaNeed, SafetyMode};
+use locktopus_sim::{Act, End, Fault, Kind, Lock, Plan, ProcessPlan, Strategy, Wait, run};
+
+/// Takes the lock after each of these pauses, for 40 ms.
+fn task(pauses: [u64; 3]) -> Vec<Act> {
+    let act = |pause| Act {
+        pause,
+        lock: 0,
+        also: None,
+        exclusive: true,
+        wait: Wait::Forever,
+        strategy: Strategy::Notify,
+        at_least: None,
+        hold: 40,
+        fixed_lease: None,
+        end: End::Release,
+    };
+    pauses.map(act).into()
+}
+
+/// Two processes whose tasks each ask by themselves: while nothing is confirmed, what they ask for waits on the connection of
+/// the process, one behind the other, until the process gives up and makes another connection.
+fn plan(seed: u64, kind: Kind, tasks: u64, faults: Vec<(u64, Fault)>) -> Plan {
+    let process = ProcessPlan {
+        drift: 0,
+        neighbour: false,
+        keep: 0,
+        turns: 1,
+        tasks: (0..tasks)
+            .map(|number| task([300 + number * 7, 20, 90]))
+            .collect(),
+    };
+    Plan {
+        seed,
+        safety: SafetyMode::Replicated {
+            need: ReplicaNeed::All,
+            timeout: Duration::from_millis(150),
+        },
+        quorum: None,
+        replicas: vec![1],
+        travel: 2,
+        steady: false,
+        lease: 800,
+        locks: vec![Lock {
+            name: "a".to_owned(),
+            kind,
+        }],
+        processes: vec![process.clone(), process],
+        faults,
+    }
+}
+
+/// Twice nothing is confirmed for a while, and nothing else is wrong.
+const LAGS: [(u64, Fault); 2] = [(200, Fault::Lag(1, 500)), (1_000, Fault::Lag(1, 500))];
+/// The replica is promoted, and has none for a while.
+const KILL: [(u64, Fault); 1] = [(200, Fault::Kill(0))];
+
+fn is_exclusive(seed: u64, kind: Kind, tasks: u64, faults: &[(u64, Fault)]) {
+    let found = run(&plan(seed, kind, tasks, faults.to_vec()), None, false).violations;
+    assert_eq!(found, Vec::new(), "seed {seed}");
+}
+
+/// Where each of these was asked for again under the owner of the grant that was undone, the late release let two hold it.
+#[test]
+fn a_late_release_ends_no_later_grant() {
+    is_exclusive(40, Kind::SingleKey, 3, &LAGS);
+    is_exclusive(36, Kind::SingleKey, 5, &KILL);
+    is_exclusive(6, Kind::Fair, 2, &KILL);
+}
