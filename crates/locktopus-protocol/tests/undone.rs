@@ -1,0 +1,100 @@
+//! What an attempt says whose grant too few replicas have: whether it was undone, or nobody knows.
+#![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use locktopus_core::{
+    AcquireAttempt, BackendErrorKind, Executed, LockBackend as _, LockKind, LockName, LockTarget,
+    OwnerId, ReplicaNeed, SafetyMode,
+};
+use locktopus_protocol::{
+    BackendOptions, Channel, ClientError, Deployment, NodeReply, Pipelined, PushEvent,
+    RedisBackend, RedisClient, Reply, Route,
+};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::Instant;
+
+/// Grants everything, and confirms nothing.
+#[derive(Debug)]
+struct Unconfirming {
+    /// What it says to `WAIT`, if that is no number.
+    refuses: Option<&'static str>,
+    /// Whether it answers releases.
+    undoes: bool,
+}
+
+#[async_trait]
+impl RedisClient for Unconfirming {
+    fn name(&self) -> &'static str {
+        "unconfirming"
+    }
+    fn deployment(&self) -> Deployment {
+        Deployment::Standalone
+    }
+    async fn command(&self, _: Route, _: &[&[u8]]) -> Result<Reply, ClientError> {
+        std::future::pending().await
+    }
+    async fn pipeline(&self, _: Route, commands: &[&[&[u8]]]) -> Result<Pipelined, ClientError> {
+        let replies = match commands {
+            [_release] if self.undoes => vec![Ok(Reply::Int(0))],
+            [_release] => std::future::pending().await,
+            _ => vec![
+                Ok(Reply::Int(1_700_000_000_000_000)),
+                Ok(Reply::Bytes("OK".into())),
+                self.refuses
+                    .map_or(Ok(Reply::Int(0)), |line| Err(ClientError::rejected(line))),
+            ],
+        };
+        let node = "n".to_owned();
+        Ok(Pipelined { node, replies })
+    }
+    async fn command_on_primaries(&self, _: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
+        Ok(Vec::new())
+    }
+    async fn subscribe(&self, _: &[Channel]) -> Result<(), ClientError> {
+        Ok(())
+    }
+    async fn unsubscribe(&self, _: &[Channel]) -> Result<(), ClientError> {
+        Ok(())
+    }
+    fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
+        None
+    }
+    fn timed_out(&self, _: Route) {}
+    fn generation(&self) -> u64 {
+        0
+    }
+    async fn close(&self) {}
+}
+
+async fn attempt(refuses: Option<&'static str>, undoes: bool) -> (BackendErrorKind, Executed) {
+    let options = BackendOptions {
+        safety: SafetyMode::Replicated {
+            need: ReplicaNeed::One,
+            timeout: Duration::from_millis(50),
+        },
+        ..BackendOptions::default()
+    };
+    let client = Arc::new(Unconfirming { refuses, undoes });
+    let backend = RedisBackend::new(client, options).await.unwrap();
+    let target = LockTarget::new(LockName::new("a").unwrap(), LockKind::Reentrant);
+    let second = Duration::from_secs(1);
+    let deadline = Instant::now() + second;
+    let attempt = AcquireAttempt::new(target, OwnerId::generate(), second * 30, deadline);
+    let error = backend.attempt(&attempt).await.unwrap_err();
+    (error.kind(), error.executed())
+}
+
+/// Its owner is spent, whatever it was that the replicas were not asked for.
+#[tokio::test(start_paused = true)]
+async fn what_was_not_surely_undone_is_not_replicated() {
+    use BackendErrorKind::{Denied, NotReplicated, Unavailable};
+    let (denied, lost) = (Some("NOPERM no WAIT for you"), Some("READONLY a replica"));
+    for (refuses, kind) in [(None, NotReplicated), (denied, Denied), (lost, Unavailable)] {
+        assert_eq!(attempt(refuses, true).await, (kind, Executed::No));
+        let unknown = (NotReplicated, Executed::Maybe);
+        assert_eq!(attempt(refuses, false).await, unknown);
+    }
+}
