@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::log::{Evicted, Hold, Notes, Wanted};
 use crate::plan::{End, Kind, Plan};
 use crate::violation::Violation;
+use crate::witness::Kept;
 use crate::world::MS;
 
 /// How long after a grant another one has to be asked for to have a greater token where servers forget.
@@ -14,19 +15,20 @@ const AT_ONCE: u64 = 100 * MS;
 /// How long faults still show after they are over: connections are made again, leases end, sentinels are heard.
 const CALM: u64 = 5_000 * MS;
 
-/// Judges everything that can be judged at the end. `calm`: when the last fault was over; `kept`: until when servers kept a
+/// Judges everything that can be judged at the end. `calm`: when the last fault was over; `kept`: for how long servers kept a
 /// lock for one of its owners.
 pub(crate) fn judge(
     plan: &Plan,
     notes: &Notes,
     calm: u64,
-    kept: &dyn Fn(&str) -> Option<u64>,
+    kept: &dyn Fn(&str) -> Option<Kept>,
 ) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut by_lock: BTreeMap<usize, Vec<Hold>> = BTreeMap::new();
     for hold in &notes.holds {
         let mut hold = hold.clone();
-        let taken = excuse(plan, notes, &mut hold, &mut found);
+        let kept = hold.owner.as_deref().and_then(kept);
+        let taken = excuse(plan, notes, &mut hold, kept, &mut found);
         if plan.servers_know_holders() && !taken {
             believed(plan, &hold, kept, &mut found);
         }
@@ -92,11 +94,19 @@ fn across_kinds(plan: &Plan, by_lock: &BTreeMap<usize, Vec<Hold>>, found: &mut V
 }
 
 /// What an administrator took away is believed in for a while; not for longer than its lease. Whether it was.
-fn excuse(plan: &Plan, notes: &Notes, hold: &mut Hold, found: &mut Vec<Violation>) -> bool {
+fn excuse(
+    plan: &Plan,
+    notes: &Notes,
+    hold: &mut Hold,
+    kept: Option<Kept>,
+    found: &mut Vec<Violation>,
+) -> bool {
+    // A lease that stayed in the process was granted before this one asked.
+    let asked = kept.map_or(hold.asked, |kept| kept.since.min(hold.asked));
     let of_it = |evicted: &&Evicted| {
         (evicted.lock == hold.lock || one_for_all(plan, [evicted.lock, hold.lock]))
             && evicted.begun <= hold.valid
-            && evicted.over.is_none_or(|over| hold.asked <= over)
+            && evicted.over.is_none_or(|over| asked <= over)
     };
     let evicted: Vec<_> = notes.evicted.iter().filter(of_it).copied().collect();
     let forgets = plan.faults.iter().any(|(_, fault)| fault.forgets());
@@ -117,15 +127,9 @@ fn excuse(plan: &Plan, notes: &Notes, hold: &mut Hold, found: &mut Vec<Violation
 }
 
 /// Nobody believes longer in a hold than a server keeps it.
-fn believed(
-    plan: &Plan,
-    hold: &Hold,
-    kept: &dyn Fn(&str) -> Option<u64>,
-    found: &mut Vec<Violation>,
-) {
-    let kept = hold.owner.as_deref().and_then(kept);
-    if let Some(kept) = kept.filter(|kept| hold.valid > *kept) {
-        let kept = kept / MS;
+fn believed(plan: &Plan, hold: &Hold, kept: Option<Kept>, found: &mut Vec<Violation>) {
+    if let Some(kept) = kept.filter(|kept| hold.valid > kept.until) {
+        let kept = kept.until / MS;
         let what = format!("{}, its server until {kept} ms", shown(plan, hold));
         found.push(Violation::new(
             hold.valid,

@@ -34,15 +34,25 @@ pub(crate) struct Witness {
     tops: BTreeMap<(usize, Vec<u8>), i64>,
     /// First tokens of grants, by server and owner.
     granted: BTreeMap<(usize, String), (i64, i64)>,
-    /// Until when servers kept a lock for its owners, in true time.
-    kept: BTreeMap<String, u64>,
+    /// For how long servers kept a lock for its owners.
+    kept: BTreeMap<String, Kept>,
     names: Names,
+}
+
+/// For how long a server kept a lock for one owner, in true time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// When it was granted, the last time that it was.
+    pub(crate) since: u64,
+    pub(crate) until: u64,
 }
 
 /// A script before it runs.
 #[derive(Debug)]
 pub(crate) struct Before {
     calls: Vec<(Call, Seen)>,
+    /// What it was asked of a name that nobody knows the kind of: only what it says of its own owner is believed.
+    unjudged: Vec<Call>,
     /// Its name is in use as another kind.
     other: Option<Other>,
 }
@@ -89,8 +99,8 @@ impl Witness {
         std::mem::take(&mut self.found)
     }
 
-    /// Up to when a server kept a lock for this owner, as far as any script saw it.
-    pub(crate) fn kept_until(&self, owner: &str) -> Option<u64> {
+    /// For how long a server kept a lock for this owner, as far as any script saw it.
+    pub(crate) fn kept(&self, owner: &str) -> Option<Kept> {
         self.kept.get(owner).copied()
     }
 
@@ -124,6 +134,7 @@ impl Witness {
         if let Used::Other(kind) = used {
             return Before {
                 calls: Vec::new(),
+                unjudged: Vec::new(),
                 other: Some(Other {
                     kind,
                     picture: kinds::picture(script, keys, server),
@@ -131,9 +142,10 @@ impl Witness {
                 }),
             };
         }
-        let calls = match used {
-            Used::Unknown => Vec::new(),
-            _ => Call::all(script, keys, arguments),
+        let calls = Call::all(script, keys, arguments);
+        let (unjudged, calls) = match used {
+            Used::Unknown => (calls, Vec::new()),
+            _ => (Vec::new(), calls),
         };
         let calls = calls.into_iter().map(|call| {
             let seen = Seen::of(&call.layout, server);
@@ -141,6 +153,7 @@ impl Witness {
         });
         Before {
             calls: calls.collect(),
+            unjudged,
             other: None,
         }
     }
@@ -179,6 +192,9 @@ impl Witness {
                 || format!("{script} of a name in use as a {kind} changed something"),
             );
             return;
+        }
+        for call in &before.unjudged {
+            self.keeps_own((now, server_to_true), call, evaluation, server);
         }
         for (call, seen) in &before.calls {
             let run = Run {
@@ -239,20 +255,55 @@ impl Witness {
         }
     }
 
-    /// Notes until when the server keeps the lock for its holders.
+    /// Notes for how long the server keeps the lock for its holders.
     fn keeps(&mut self, run: &Run<'_>, server_to_true: i64) {
-        let true_time = |server: i64| u64::try_from(server + server_to_true).unwrap_or(0);
         for holder in run.before.holders.iter().chain(&run.after.holders) {
-            // One who writes and reads holds twice.
-            let still = run.after.live().filter(|it| it.owner == holder.owner);
-            let still = still.map(|still| still.expires_at.map_or(u64::MAX, true_time));
-            let until = still.max().unwrap_or_else(|| {
-                let end = holder.expires_at.map_or(run.now, true_time);
-                end.min(run.now)
+            let owner = &holder.owner;
+            let known = self.kept.get(&owner.to_string()).copied();
+            let until = run.after.keeps(owner, server_to_true);
+            let until = until.unwrap_or_else(|| {
+                // Of a reader whose time is over nobody sees when that was: not later than was seen before.
+                let end = holder.expires_at.map(|end| true_time(end, server_to_true));
+                let end = end.or_else(|| known.map(|known| known.until));
+                end.map_or(run.now, |end| end.min(run.now))
             });
-            self.kept.insert(holder.owner.to_string(), until);
+            let since = match known {
+                Some(known) if run.before.holds(owner) => known.since,
+                Some(known) if !run.after.holds(owner) => known.since,
+                _ => run.now,
+            };
+            self.kept.insert(owner.to_string(), Kept { since, until });
         }
     }
+
+    /// As [`keeps`](Self::keeps), for the owner that has just been told that it holds.
+    fn keeps_own(
+        &mut self,
+        (now, server_to_true): (u64, i64),
+        call: &Call,
+        evaluation: &Evaluation,
+        server: &Server,
+    ) {
+        let told = matches!(
+            call.answer(&evaluation.reply),
+            Answer::Granted { .. } | Answer::Extended
+        );
+        let Some(owner) = call.owner.as_ref().filter(|_| told) else {
+            return;
+        };
+        let Some(until) = Seen::of(&call.layout, server).keeps(owner, server_to_true) else {
+            return;
+        };
+        let known = self.kept.get(&owner.to_string());
+        let since = known.filter(|known| known.until >= now);
+        let since = since.map_or(now, |known| known.since);
+        self.kept.insert(owner.to_string(), Kept { since, until });
+    }
+}
+
+/// True time from that of a server, in µs.
+fn true_time(server: i64, server_to_true: i64) -> u64 {
+    u64::try_from(server + server_to_true).unwrap_or(0)
 }
 
 impl Run<'_> {

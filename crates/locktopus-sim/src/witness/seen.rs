@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use locktopus_model::redis::Server;
 use locktopus_model::sim::{Holder, Layout, Mode, Owner, Waiter};
 
+use super::true_time;
+
 /// How much later than at its beginning a script may read the clock, in µs.
 pub(super) const SCRIPT: i64 = 10_000;
 
@@ -60,6 +62,14 @@ impl Seen {
     /// Whether somebody holds, in whichever way.
     pub(super) fn holds(&self, owner: &Owner) -> bool {
         self.live().any(|holder| holder.owner == *owner)
+    }
+
+    /// Until when somebody holds in true time, if they do: one who writes and reads holds twice.
+    pub(super) fn keeps(&self, owner: &Owner, server_to_true: i64) -> Option<u64> {
+        let own = self.live().filter(|holder| holder.owner == *owner);
+        let ends = own.map(|holder| holder.expires_at);
+        ends.map(|end| end.map_or(u64::MAX, |end| true_time(end, server_to_true)))
+            .max()
     }
 
     /// How many are written down whose time is over.
