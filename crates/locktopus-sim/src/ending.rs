@@ -88,6 +88,11 @@ impl Task {
             exclusive: false,
             ..act.clone()
         };
+        // The answer may come so late that reading is over, too: then it is given to nobody who believes in it.
+        if !held.is_valid() {
+            self.log.count("told that it is lost");
+            return (held, Vec::new());
+        }
         let now = self.pace.now();
         let place = self.note(&reading, act.lock, &held, now);
         (held, vec![place])
