@@ -12,15 +12,12 @@ use crate::world::MS;
 const AFTERWARDS: u64 = 1_000 * MS;
 /// How late a loss may be told.
 const AT_ONCE: u64 = 100 * MS;
-/// How long faults still show after they are over: connections are made again, leases end, sentinels are heard.
-const CALM: u64 = 5_000 * MS;
 
-/// Judges everything that can be judged at the end. `calm`: when the last fault was over; `kept`: for how long servers kept a
+/// Judges everything that can be judged at the end. `kept`: for how long servers kept a
 /// lock for one of its owners.
 pub(crate) fn judge(
     plan: &Plan,
     notes: &Notes,
-    calm: u64,
     kept: &dyn Fn(&str) -> Option<Kept>,
 ) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -53,15 +50,6 @@ pub(crate) fn judge(
     }
     if plan.servers_know_holders() {
         writes(plan, notes, &mut found);
-    }
-    for (begun, at, process, task, error) in &notes.failed {
-        if *begun > calm + CALM {
-            let what = format!(
-                "p{process} task {task}: asked at {} ms, when nothing was wrong: {error}",
-                begun / MS
-            );
-            found.push(Violation::new(*at, "nothing fails when all is well", what));
-        }
     }
     found
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use locktopus_core::lock;
+use crate::plan::Wait;
+use locktopus_core::{BackendErrorKind, Phase, lock};
 
 /// One hold of one lock, as its holder saw it. Times are true ones in µs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +55,22 @@ pub(crate) struct Evicted {
     pub(crate) done: Option<u64>,
 }
 
+/// An act that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failed {
+    pub(crate) process: usize,
+    pub(crate) task: usize,
+    pub(crate) lock: usize,
+    pub(crate) begun: u64,
+    pub(crate) at: u64,
+    /// How it waited, and the lease that it asked for and that is not renewed, in ms.
+    pub(crate) wait: Wait,
+    pub(crate) fixed_lease: Option<u64>,
+    /// In doing what, and for which reason, if that came from a server.
+    pub(crate) error: Option<(Phase, BackendErrorKind)>,
+    pub(crate) told: String,
+}
+
 /// Everything that applications saw in one run.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
@@ -62,8 +79,7 @@ pub(crate) struct Notes {
     /// Writes that were let through.
     pub(crate) written: Vec<Written>,
     pub(crate) evicted: Vec<Evicted>,
-    /// Acts that failed: when they began, when they failed, who, and how.
-    pub(crate) failed: Vec<(u64, u64, usize, usize, String)>,
+    pub(crate) failed: Vec<Failed>,
     /// The latest time until which anybody said that it would wait for a latch, which perhaps nobody counts down.
     pub(crate) latch_until: u64,
     /// What each task does now.

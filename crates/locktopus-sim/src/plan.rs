@@ -251,6 +251,12 @@ impl Plan {
         times[usize::try_from(self.seed % 3).unwrap_or(0)]
     }
 
+    /// How long a call may take, in ms.
+    #[must_use]
+    pub fn call_timeout(&self) -> u64 {
+        400 + self.travel * 20
+    }
+
     /// How many servers there are.
     #[must_use]
     pub fn servers(&self) -> usize {

@@ -35,7 +35,7 @@ impl World {
             .filter(|message| message.sharded || self.slots.is_none())
             .collect();
         self.publish(to, &published);
-        let travel = self.travels();
+        let travel = self.travels_from(self.now, None);
         self.after(
             travel,
             Event::Confirm {

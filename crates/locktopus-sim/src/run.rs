@@ -11,6 +11,7 @@ use locktopus_quorum::QuorumBackend;
 
 use crate::client::SimClient;
 use crate::ears::Ears;
+use crate::failures::failures;
 use crate::flaw::Flaw;
 use crate::judge::judge;
 use crate::keeper::keep;
@@ -134,7 +135,8 @@ pub fn run(plan: &Plan, flaw: Option<Flaw>, trace: bool) -> Outcome {
     // Who waits for ever has left something.
     let ended = violations.is_empty();
     let kept = |owner: &str| world.witness.kept(owner);
-    violations.extend(log.with(|notes| judge(plan, notes, calm, &kept)));
+    violations.extend(log.with(|notes| judge(plan, notes, &kept)));
+    violations.extend(log.with(|notes| failures(plan, notes, calm, &world.slow)));
     violations.extend(world.witness.take_found());
     if ended {
         violations.extend(leftovers(&mut world));
@@ -277,7 +279,7 @@ async fn connect(
 ) -> (Locktopus, Option<GuardedWriter>) {
     let flaw = lock(world).flaw;
     let options = || BackendOptions {
-        call_timeout: millis(400 + plan.travel * 20),
+        call_timeout: millis(plan.call_timeout()),
         safety: match flaw {
             Some(Flaw::IgnoresSafety) => SafetyMode::Plain,
             _ => plan.safety,

@@ -192,7 +192,7 @@ impl World {
         let (stream, offset) = (node.stream, node.offset);
         let replicas: Vec<_> = node.replicas.keys().copied().collect();
         for to in replicas {
-            let travel = self.travels() + self.nodes[to].lag;
+            let travel = self.travels_from(self.now, None) + self.nodes[to].lag;
             let replica = &mut self.nodes[to];
             // They hear of everything in order.
             let at = (self.now + travel).max(replica.stream_busy_until + 1);

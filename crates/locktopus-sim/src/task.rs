@@ -1,6 +1,7 @@
 //! What a task of a process does: it takes locks by the interface that everybody uses, works under them, and writes down
 //! what it saw.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::asking::{asked, busy, within};
 use crate::held::Held;
-use crate::log::{Evicted, Hold, Log, Wanted};
+use crate::log::{Evicted, Failed, Hold, Log, Wanted};
 use crate::pace::{Pace, millis};
 use crate::plan::{Act, End, Kind, Plan, Wait};
 use crate::world::MS;
@@ -43,14 +44,23 @@ impl Task {
                     self.log.count("in use as another kind");
                     continue;
                 }
-                let (now, who) = (self.pace.now(), (self.process, self.number));
+                let now = self.pace.now();
                 self.log.count("failed acts");
-                let wait = act.wait;
-                self.log.with(|notes| {
-                    notes
-                        .failed
-                        .push((begun, now, who.0, who.1, format!("{wait:?}: {error}")));
-                });
+                let failed = Failed {
+                    process: self.process,
+                    task: self.number,
+                    lock: act.lock,
+                    begun,
+                    at: now,
+                    wait: act.wait,
+                    fixed_lease: act.fixed_lease,
+                    error: match &error {
+                        LockError::Backend { phase, source, .. } => Some((*phase, source.kind())),
+                        _ => None,
+                    },
+                    told: told(&error),
+                };
+                self.log.with(|notes| notes.failed.push(failed));
             }
         }
         self.log
@@ -335,6 +345,17 @@ impl Task {
         }
         Ok(())
     }
+}
+
+/// An error, and what caused it.
+fn told(error: &LockError) -> String {
+    let mut told = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        told = format!("{told}: {error}");
+        cause = error.source();
+    }
+    told
 }
 
 fn permits(plan: &Plan, act: &Act) -> u32 {

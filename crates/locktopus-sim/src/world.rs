@@ -21,6 +21,18 @@ pub(crate) type Shared = Arc<Mutex<World>>;
 
 pub(crate) const MS: u64 = 1_000;
 
+/// A message that took longer than usual, in true time in µs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Slow {
+    /// To or from which process; `None`: it went from one server to another.
+    pub(crate) process: Option<usize>,
+    pub(crate) sent: u64,
+    pub(crate) arrived: u64,
+}
+
+/// How many times as long as the least a message takes at most, usually.
+pub(crate) const USUAL: u64 = 3;
+
 #[derive(Debug)]
 pub(crate) struct World {
     /// True time in µs.
@@ -41,6 +53,8 @@ pub(crate) struct World {
     pub(crate) witness: Witness,
     pub(crate) rng: Rng,
     pub(crate) trace: Trace,
+    /// Messages that took longer than usual.
+    pub(crate) slow: Vec<Slow>,
     pub(crate) counts: BTreeMap<&'static str, u64>,
     pub(crate) flaw: Option<Flaw>,
     queue: BTreeMap<(u64, u64), Event>,
@@ -84,6 +98,7 @@ impl World {
             witness: Witness::new(names),
             rng: Rng::new(plan.seed),
             trace: Trace::new(trace),
+            slow: Vec::new(),
             counts: BTreeMap::new(),
             flaw,
             queue: BTreeMap::new(),
@@ -119,8 +134,21 @@ impl World {
         if self.steady {
             return self.travel;
         }
-        let more = if self.rng.permille(50) { 20 } else { 2 };
+        let more = if self.rng.permille(50) { 20 } else { USUAL - 1 };
         self.travel + self.rng.below(self.travel * more)
+    }
+
+    /// As [`travels`](Self::travels), from `sent`, between a process and a server, or between servers.
+    pub(crate) fn travels_from(&mut self, sent: u64, process: Option<usize>) -> u64 {
+        let travel = self.travels();
+        if travel > self.travel * USUAL {
+            self.slow.push(Slow {
+                process,
+                sent,
+                arrived: sent + travel,
+            });
+        }
+        travel
     }
 
     /// A client of a group of servers; it connects as soon as it can.
@@ -147,7 +175,7 @@ impl World {
         call: Call,
         answers: Option<Answers>,
     ) -> bool {
-        let travel = self.travels();
+        let travel = self.travels_from(now, Some(self.links[link].process));
         let number = self.number();
         let from = &mut self.links[link];
         let (Some(node), false) = (from.to, from.closed) else {
@@ -179,7 +207,7 @@ impl World {
             number,
             ..
         } = *request;
-        let travel = self.travels();
+        let travel = self.travels_from(self.now, Some(self.links[link].process));
         let at = self.links[link].arrival(connection, true, self.now, travel);
         let answer = Delivery::Answer {
             connection,
