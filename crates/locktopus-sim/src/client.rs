@@ -11,10 +11,11 @@ use locktopus_protocol::{
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::event::{ASKING, BLOCKING, Call, Event, LISTENING};
 use crate::flaw::Flaw;
-use crate::pace::Pace;
+use crate::pace::{Pace, millis};
 use crate::world::Shared;
 use locktopus_core::lock;
 
@@ -198,6 +199,34 @@ impl SimClient {
         Ok(true)
     }
 
+    /// Somebody waited in vain for an answer: the connection is replaced if it gives none at all, as adapters do.
+    fn check(&self, link: usize, connection: usize) {
+        let (epoch, limit) = {
+            let mut world = lock(&self.world);
+            let limit = millis(world.call_timeout);
+            let link = &mut world.links[link];
+            let epoch = link.epochs[connection];
+            if link.checked[connection].replace(epoch) == Some(epoch) {
+                return;
+            }
+            (epoch, limit)
+        };
+        let answered = self.send(link, connection, Call::Commands(Vec::new()));
+        let world = Shared::clone(&self.world);
+        tokio::spawn(async move {
+            let good = match answered {
+                Ok(answered) => matches!(timeout(limit, answered).await, Ok(Ok(_))),
+                // There is none, and it is made again anyway.
+                Err(_) => true,
+            };
+            let mut world = lock(&world);
+            world.links[link].checked[connection] = None;
+            if !good && world.links[link].epochs[connection] == epoch {
+                world.replace(link, connection);
+            }
+        });
+    }
+
     /// A connection for messages is given up.
     fn disrupt(&self, link: usize, reason: &'static str) {
         let mut world = lock(&self.world);
@@ -299,7 +328,8 @@ impl RedisClient for SimClient {
 
     fn timed_out(&self, route: Route) {
         let link = self.link(route);
-        lock(&self.world).replace(link);
+        self.check(link, ASKING);
+        self.check(link, BLOCKING);
     }
 
     fn subscription_misplaced(&self, channel: &[u8]) {

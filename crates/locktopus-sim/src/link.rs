@@ -28,6 +28,8 @@ pub(crate) struct Link {
     pub(crate) to: Option<usize>,
     /// How many times each connection was replaced.
     pub(crate) epochs: [u64; 3],
+    /// Which of them are being checked, because somebody waited in vain.
+    pub(crate) checked: [Option<u64>; 3],
     pub(crate) generation: u64,
     /// The newest epoch that sentinels have told it.
     pub(crate) heard: u64,
@@ -53,6 +55,7 @@ impl Link {
             group,
             to: None,
             epochs: [0; 3],
+            checked: [None; 3],
             generation: 0,
             heard: 0,
             closed: false,

@@ -8,7 +8,7 @@ use locktopus_model::redis::Role;
 use locktopus_protocol::{ClientError, PushEvent, Reply};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::event::{ASKING, Answers, BLOCKING, Call, Delivery, Event, LISTENING, Request};
+use crate::event::{Answers, BLOCKING, Call, Delivery, Event, LISTENING, Request};
 use crate::flaw::Flaw;
 use crate::link::{Link, topic};
 use crate::node::Node;
@@ -47,6 +47,8 @@ pub(crate) struct World {
     pub(crate) slots: Option<Slots>,
     /// The names of the plan's locks.
     pub(crate) names: Vec<String>,
+    /// How long a call may take, in ms.
+    pub(crate) call_timeout: u64,
     /// The least that a message takes, in µs; and whether it takes just that.
     pub(crate) travel: u64,
     steady: bool,
@@ -92,6 +94,7 @@ impl World {
             slots: (plan.shards() > 1).then(|| Slots::new(plan)),
             failovers: vec![0; primaries.len()],
             primaries,
+            call_timeout: plan.call_timeout(),
             travel: plan.travel * MS,
             steady: plan.steady,
             names: plan.locks.iter().map(|lock| lock.name.clone()).collect(),
@@ -305,13 +308,11 @@ impl World {
     }
 
     /// An adapter gave up on a connection and replaces it.
-    pub(crate) fn replace(&mut self, link: usize) {
+    pub(crate) fn replace(&mut self, link: usize, connection: usize) {
         let link = &mut self.links[link];
-        for connection in [ASKING, BLOCKING] {
-            link.epochs[connection] += 1;
-        }
+        link.epochs[connection] += 1;
         link.generation += 1;
-        link.forget_calls(&[ASKING, BLOCKING]);
+        link.forget_calls(&[connection]);
     }
 
     pub(crate) fn listening_epoch(&self, link: usize) -> u64 {
