@@ -576,6 +576,21 @@ async fn an_outage_is_told_to_all_who_waited_long_enough() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_that_ends_before_its_grant_is_told_fails_nobody_else() {
+    let script = Scripted::new();
+    let patience = Duration::from_secs(1);
+    let locks = script.builder().tolerate_outage(patience).build().unwrap();
+    let short = Duration::from_millis(40);
+    script.always("attempt", Fate::SlowReply(2 * short));
+    let hopeless = tokio::spawn(locks.lock("a").fixed_lease(short).acquire());
+    tokio::task::yield_now().await;
+    let waiter = tokio::spawn(acquiring(&locks));
+    let outcome = hopeless.await.unwrap();
+    assert!(matches!(outcome, Err(LockError::Backend { .. })));
+    waiter.await.unwrap().unwrap().release().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_try_knows_without_asking_that_a_member_holds_the_lock() {
     let script = Scripted::new();
     let locks = with(&script, 64, LEASE);

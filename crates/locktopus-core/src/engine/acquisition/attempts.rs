@@ -322,7 +322,7 @@ impl<'a> Acquisition<'a> {
             return Ok(Obstacle::Failed(error));
         }
         if let (Some(lead), true) = (&self.lead, error.is_transient() && may_wait) {
-            lead.tell_outage(&error);
+            lead.tell_outage(&error, self.plan.lease);
         }
         Err(LockError::Backend {
             target: self.plan.target.clone(),

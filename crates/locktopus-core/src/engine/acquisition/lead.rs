@@ -10,7 +10,7 @@ use super::local_progress::Told;
 use super::local_queue::Deposed;
 use super::shared_lease::SharedLease;
 use super::state::AcquisitionState;
-use crate::contract::backend_error::{BackendError, Executed};
+use crate::contract::backend_error::{BackendError, BackendErrorKind, Executed};
 use crate::contract::clock::{self, BootInstant};
 use crate::contract::owner::OwnerId;
 use crate::contract::sync::lock;
@@ -135,11 +135,17 @@ impl Lead {
         Ok(shared.begin(&self.engine, hold_until, now))
     }
 
-    /// The backend cannot be reached: tells those who have been waiting for as long as anybody has to.
-    pub(crate) fn tell_outage(&self, error: &BackendError) {
+    /// The backend cannot be reached: tells those who have been waiting for as long as anybody has to. An answer that comes too
+    /// late for the leader's `lease` may be in time for a longer one: who asks for that goes and sees.
+    pub(crate) fn tell_outage(&self, error: &BackendError, lease: Duration) {
         let outage = self.engine.settings.tolerate_outage;
+        let late = matches!(
+            error.kind(),
+            BackendErrorKind::NoQuorum | BackendErrorKind::Timeout
+        );
         let told = self.cohort.queue.dismiss(|asker| {
-            let patient = asker.arrived.elapsed() >= outage;
+            let longer = late && asker.lease > lease;
+            let patient = asker.arrived.elapsed() >= outage && !longer;
             if patient {
                 let (name, kind) = (error.backend(), error.kind());
                 // Nothing was sent on behalf of this one.
