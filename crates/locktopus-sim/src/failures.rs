@@ -32,7 +32,8 @@ pub(crate) fn failures(plan: &Plan, notes: &Notes, calm: u64, slow: &[Slow]) -> 
 }
 
 /// Whether most answers of a quorum come too late for a lease that is as short, however often it is asked: its own, or that
-/// of another task of its process behind which it waited for the same lock, and which told it that nobody can be reached.
+/// of another task of its process behind which it waited for the same lock. What that one tried in vain counts for whoever
+/// goes on from there, who then has one try.
 fn too_short(plan: &Plan, failed: &Failed) -> bool {
     let usual = 2 * USUAL * plan.travel;
     let short = |lease: Option<u64>| lease.is_some_and(|lease| lease < CALLS_PER_LEASE * usual);

@@ -1,0 +1,208 @@
+//! Schedules in which nothing is wrong, though it looks like that: what the judge and the witness once took for a fault.
+
+use std::time::Duration;
+
+use locktopus_core::{ReplicaNeed, SafetyMode};
+use locktopus_sim::{
+    Act, End, Fault, Flaw, Kind, Lock, Outcome, Plan, ProcessPlan, Strategy, Wait, run,
+};
+
+fn act(pause: u64, hold: u64) -> Act {
+    Act {
+        pause,
+        lock: 0,
+        also: None,
+        exclusive: true,
+        wait: Wait::Forever,
+        strategy: Strategy::HandOff,
+        at_least: None,
+        hold,
+        fixed_lease: None,
+        end: End::Release,
+    }
+}
+
+fn process(tasks: Vec<Vec<Act>>) -> ProcessPlan {
+    ProcessPlan {
+        drift: 0,
+        neighbour: false,
+        keep: 0,
+        turns: 64,
+        tasks,
+    }
+}
+
+fn plan(kinds: &[Kind], processes: Vec<ProcessPlan>) -> Plan {
+    let lock = |kind: &Kind| Lock {
+        name: "a".to_owned(),
+        kind: *kind,
+    };
+    Plan {
+        seed: 1,
+        safety: SafetyMode::Plain,
+        quorum: None,
+        replicas: vec![0],
+        travel: 2,
+        steady: false,
+        lease: 400,
+        locks: kinds.iter().map(lock).collect(),
+        processes,
+        faults: Vec::new(),
+    }
+}
+
+/// Runs it, and nothing may be wrong.
+fn well(plan: &Plan) -> Outcome {
+    let outcome = run(plan, None, false);
+    assert_eq!(outcome.violations, Vec::new(), "{plan:#?}");
+    outcome
+}
+
+fn count(outcome: &Outcome, what: &str) -> u64 {
+    outcome.counts.get(what).copied().unwrap_or(0)
+}
+
+/// Extensions of a name that is used as several kinds count, and a hold without them is still noticed.
+#[test]
+fn a_lease_of_a_mixed_name_is_extended() {
+    for kinds in [
+        [Kind::Lock, Kind::Fair],
+        [Kind::Fair, Kind::Mutex],
+        [Kind::Mutex, Kind::Lock],
+        [Kind::ReadWrite, Kind::Fair],
+    ] {
+        let mut plan = plan(
+            &kinds,
+            vec![
+                process(vec![vec![act(0, 3_000)]]),
+                process(vec![vec![act(100, 3_000)]]),
+            ],
+        );
+        plan.faults = vec![(1_500, Fault::Die(0))];
+        well(&plan);
+        plan.faults = vec![(300, Fault::Sleep(0, 2_000))];
+        well(&plan);
+        let found = run(&plan, Some(Flaw::SleepsUnnoticed), false).violations;
+        let rule = "holds are believed in for a lease";
+        assert!(found.iter().any(|it| it.rule == rule), "{found:?}");
+    }
+}
+
+/// Who downgrades is told so late that reading is over as well.
+#[test]
+fn a_downgrade_may_be_answered_after_its_lease() {
+    let mut lost = 0;
+    for stalled in 10..60 {
+        let mut plan = plan(&[Kind::ReadWrite], vec![process(vec![vec![act(0, 10)]])]);
+        plan.processes[0].tasks[0][0].end = End::Downgrade;
+        plan.faults = vec![(stalled, Fault::Stall(0, 450))];
+        lost += count(&well(&plan), "told that it is lost");
+    }
+    assert!(lost > 0, "it was never late");
+}
+
+/// A lease that stayed in its process is taken away, and the next task there has it before the process hears of that.
+#[test]
+fn a_lease_may_be_taken_away_before_its_next_task_asks() {
+    let mut had = 0;
+    for asks in 105..135 {
+        let mut plan = plan(
+            &[Kind::Lock],
+            vec![
+                process(vec![vec![act(0, 20)], vec![act(asks, 100)]]),
+                process(vec![vec![act(100, 0)]]),
+            ],
+        );
+        plan.lease = 3_000;
+        plan.processes[0].keep = 900;
+        plan.processes[1].tasks[0][0].end = End::Evict;
+        for seed in 0..4 {
+            plan.seed = seed;
+            let outcome = well(&plan);
+            let stayed = count(&outcome, "lock_acquire") == 1;
+            had += u64::from(stayed && count(&outcome, "evict") == 1);
+        }
+    }
+    assert!(had > 0, "it never stayed");
+}
+
+/// A quarter of its lease is too short for an answer, so nobody gets it.
+#[test]
+fn a_lease_may_be_too_short_for_a_quorum() {
+    let short = Act {
+        fixed_lease: Some(40),
+        ..act(6_000, 10)
+    };
+    let mut plan = plan(&[Kind::Mutex], vec![process(vec![vec![short]])]);
+    plan.quorum = Some(3);
+    plan.travel = 10;
+    assert_eq!(count(&well(&plan), "failed acts"), 1);
+}
+
+/// Who waits behind it in its process, with a lease that is long enough, has the lock then.
+#[test]
+fn a_lease_that_is_too_short_fails_nobody_else() {
+    let short = Act {
+        fixed_lease: Some(40),
+        ..act(6_000, 10)
+    };
+    let tasks = vec![vec![short], vec![act(6_002, 10)]];
+    let mut plan = plan(&[Kind::Mutex], vec![process(tasks)]);
+    plan.quorum = Some(3);
+    plan.travel = 10;
+    let outcome = well(&plan);
+    assert_eq!(count(&outcome, "failed acts"), 1);
+    assert_eq!(count(&outcome, "held: mutex"), 1);
+}
+
+/// Nobody else suffers from calls that end before their answers come.
+#[test]
+fn a_short_call_breaks_no_connection() {
+    let short = Act {
+        fixed_lease: Some(40),
+        ..act(6_000, 10)
+    };
+    let inspect = Act {
+        lock: 1,
+        end: End::Inspect,
+        ..act(20, 0)
+    };
+    let tasks = vec![
+        vec![short],
+        [vec![act(6_000, 1)], vec![inspect; 100]].concat(),
+    ];
+    let mut plan = plan(&[Kind::Mutex, Kind::Mutex], vec![process(tasks)]);
+    plan.locks[1].name = "b".to_owned();
+    plan.processes[0].tasks[1][0].lock = 1;
+    plan.quorum = Some(3);
+    plan.travel = 10;
+    assert_eq!(count(&well(&plan), "failed acts"), 1);
+}
+
+/// Replicas may confirm too late for somebody who asks only once.
+#[test]
+fn a_replica_may_be_late() {
+    let tries = Act {
+        wait: Wait::Try,
+        ..act(1, 1)
+    };
+    let mut plan = plan(
+        &[Kind::Lock],
+        vec![process(vec![
+            [vec![act(6_000, 1)], vec![tries; 150]].concat(),
+        ])],
+    );
+    plan.replicas = vec![1];
+    plan.travel = 10;
+    plan.safety = SafetyMode::Replicated {
+        need: ReplicaNeed::Majority,
+        timeout: Duration::from_millis(150),
+    };
+    let failed: u64 = (0..20)
+        .map(|seed| {
+            plan.seed = seed;
+            count(&well(&plan), "failed acts")
+        })
+        .sum();
+    assert!(failed > 0, "none was late");
+}
