@@ -35,8 +35,23 @@ where
     }
 }
 
+/// How often who waits looks by itself.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// How long after a release of which nothing is said the act looks by itself at the latest: by its heartbeat and a quarter, which
+/// in a queue is no more than a twelfth of its lease.
+pub(crate) fn looks(lease: Duration, strategy: Strategy) -> Duration {
+    let heartbeat = match strategy {
+        Strategy::HandOff | Strategy::Confirm => HEARTBEAT.min(lease / 12),
+        Strategy::Notify => HEARTBEAT,
+        // It asks again and again anyway.
+        Strategy::Poll => Duration::ZERO,
+    };
+    heartbeat * 5 / 4
+}
+
 fn strategy(strategy: Strategy) -> WaitStrategy {
-    let heartbeat = Duration::from_secs(1);
+    let heartbeat = HEARTBEAT;
     match strategy {
         Strategy::HandOff => WaitStrategy::default(),
         Strategy::Confirm => WaitStrategy::HandOff {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::log::{Evicted, Hold, Notes, Wanted};
-use crate::plan::{End, Kind, Plan};
+use crate::log::{Evicted, Hold, Notes};
+use crate::plan::{Kind, Plan};
+use crate::stall::stalls;
 use crate::violation::Violation;
 use crate::witness::Kept;
 use crate::world::MS;
@@ -144,59 +145,6 @@ fn writes(plan: &Plan, notes: &Notes, found: &mut Vec<Violation>) {
                 "later holders are not overwritten",
                 what,
             ));
-        }
-    }
-}
-
-/// Whether whoever waits for a lock hears that it is free, beside other libraries: a lease that a process keeps is not asked
-/// back by them, and redis-py says nothing.
-fn everybody_hears(plan: &Plan, lock: usize) -> bool {
-    let others = plan.processes.iter().any(|process| process.neighbour);
-    let kept = plan.processes.iter().any(|process| process.keep > 0);
-    let name = &plan.locks[lock].name;
-    let mut locks = plan.locks.iter();
-    let silent = locks.any(|it| it.name == *name && it.kind == Kind::RedisPy);
-    !others || !kept && !silent
-}
-
-/// What is free and wanted is taken before long, where nothing goes wrong.
-fn stalls(plan: &Plan, notes: &Notes, found: &mut Vec<Violation>) {
-    // A few messages, the slices in which processes run, and the pauses of those who ask again and again.
-    let patience = (24 * plan.travel + 150) * MS;
-    // Where somebody takes permits away, who waits for them waits.
-    let counts = |lock: usize| {
-        let mut acts = plan
-            .processes
-            .iter()
-            .flat_map(|it| it.tasks.iter().flatten());
-        acts.any(|act| act.lock == lock && matches!(act.end, End::Count(_)))
-    };
-    let hears = |wanted: &&Wanted| !counts(wanted.lock) && everybody_hears(plan, wanted.lock);
-    for wanted in notes.wanted.iter().filter(hears) {
-        let name = &plan.locks[wanted.lock].name;
-        let held = notes
-            .holds
-            .iter()
-            .filter(|hold| plan.locks[hold.lock].name == *name);
-        let mut held: Vec<_> = held
-            .map(|hold| (hold.from, hold.ended.unwrap_or(u64::MAX)))
-            .collect();
-        held.sort_unstable();
-        let mut free = wanted.from;
-        for (from, ended) in held.into_iter().chain([(wanted.until, wanted.until)]) {
-            let taken = from.min(wanted.until);
-            if taken > free + patience {
-                let what = format!(
-                    "p{} task {} waits for {name}, which nobody holds from {} to {} ms",
-                    wanted.process,
-                    wanted.task,
-                    free / MS,
-                    taken / MS
-                );
-                found.push(Violation::new(taken, "what is free is taken", what));
-                return;
-            }
-            free = free.max(ended);
         }
     }
 }

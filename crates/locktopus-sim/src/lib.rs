@@ -14,13 +14,13 @@
 //! | `neighbour`, `object`, `ears` | processes of Redisson and redis-py; what they send; how they are woken |
 //! | `task`, `asking`, `keeper`, `held`, `log` | what applications do with locks, and what they saw |
 //! | `witness` | what no script may do |
-//! | `judge`, `failures`, `leftover` | what must never be |
+//! | `judge`, `stall`, `failures`, `leftover` | what must never be |
 //! | `shrink`, `report` | cuts a schedule that fails down to what it takes, and shows it
 //! | `flaw` | faults that are planted to see whether the judge notices |
 //!
 //! Layers, lowest first: plan, violation, trace, flaw, event, link, log, node, slots, witness, world, connecting, pace, serve,
-//! replication, cluster, faults, client, held, asking, keeper, task, ending, counting, object, ears, neighbour, judge, failures, leftover, process,
-//! draw, run, shrink, report.
+//! replication, cluster, faults, client, held, asking, keeper, task, ending, counting, object, ears, neighbour, stall, judge, failures,
+//! leftover, process, draw, run, shrink, report.
 
 mod asking;
 mod client;
@@ -52,6 +52,7 @@ mod run;
 mod serve;
 mod shrink;
 mod slots;
+mod stall;
 mod task;
 mod trace;
 mod violation;

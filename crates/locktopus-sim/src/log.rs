@@ -33,6 +33,8 @@ pub(crate) struct Wanted {
     pub(crate) lock: usize,
     pub(crate) from: u64,
     pub(crate) until: u64,
+    /// How long after a release of which nothing is said it looks by itself at the latest, in µs.
+    pub(crate) looks: u64,
 }
 
 /// Something that a lock protects was written.
@@ -76,6 +78,8 @@ pub(crate) struct Failed {
 pub(crate) struct Notes {
     pub(crate) holds: Vec<Hold>,
     pub(crate) wanted: Vec<Wanted>,
+    /// Locks that were wanted together: one may have been taken before the other was free.
+    pub(crate) groups: Vec<[Wanted; 2]>,
     /// Writes that were let through.
     pub(crate) written: Vec<Written>,
     pub(crate) evicted: Vec<Evicted>,

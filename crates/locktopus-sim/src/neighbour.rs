@@ -84,9 +84,9 @@ impl Neighbour {
             return;
         }
         let asked = self.pace.now();
-        let mut waiter = None;
-        let sent = self.wait(&object, &mut waiter).await;
-        self.note_wait(act, asked);
+        let (mut waiter, mut wanted) = (None, asked);
+        let sent = self.wait(&object, &mut waiter, &mut wanted).await;
+        self.note_wait(act, wanted);
         if let Some(waiter) = waiter {
             waiter.leave().await;
         }
@@ -96,17 +96,23 @@ impl Neighbour {
         }
     }
 
-    /// Asks until it has it, or has waited for long enough. When the attempt was sent that was granted.
+    /// Asks until it has it, or has waited for long enough. When the attempt was sent that was granted. `wanted`: since when
+    /// there was only a lock to be waited for.
     async fn wait(
         &self,
         object: &Object,
         waiter: &mut Option<Waiter>,
+        wanted: &mut u64,
     ) -> Option<clock::BootInstant> {
         let until = clock::now() + PATIENCE;
         loop {
             let sent = clock::now();
             let answer = object.take().await;
             let left = until.since(clock::now());
+            // The name is in use as something that nobody need hold.
+            if matches!(&answer, Err(ClientError::Rejected { code, .. }) if code == "WRONGTYPE") {
+                *wanted = self.pace.now();
+            }
             match answer {
                 Ok(None) => return Some(sent),
                 // Perhaps it holds the lock; it does not believe so, and is not let in twice.
@@ -140,6 +146,7 @@ impl Neighbour {
                 lock: act.lock,
                 from,
                 until,
+                looks: 0,
             });
         });
     }

@@ -9,11 +9,11 @@ use locktopus_core::{LockError, LockRequest, Locktopus, MultiLock, MutexProfile}
 use locktopus_protocol::GuardedWriter;
 use tokio::time::{sleep, timeout};
 
-use crate::asking::{asked, busy, within};
+use crate::asking::{asked, busy, looks, within};
 use crate::held::Held;
 use crate::log::{Evicted, Failed, Hold, Log, Wanted};
 use crate::pace::{Pace, millis};
-use crate::plan::{Act, End, Kind, Plan, Wait};
+use crate::plan::{Act, End, Kind, Plan, Strategy, Wait};
 use crate::world::MS;
 
 /// How often work under a lock looks whether it is still held.
@@ -87,7 +87,9 @@ impl Task {
             End::Count(count) if self.is_counted(act) => return self.count(act, count).await,
             _ => {}
         }
-        let taken = self.take(act).await?;
+        let taken = self.take(act).await;
+        self.note_group(act, asked);
+        let taken = taken?;
         self.note_wait(act, asked);
         let Some(held) = taken else {
             self.log.count("not granted");
@@ -139,16 +141,29 @@ impl Task {
         if self.together(act).is_some() || act.wait == Wait::Try {
             return;
         }
-        let until = self.pace.now();
-        self.log.with(|notes| {
-            notes.wanted.push(Wanted {
-                process: self.process,
-                task: self.number,
-                lock: act.lock,
-                from,
-                until,
-            });
-        });
+        let wanted = self.wanted(act.lock, from, act.strategy);
+        self.log.with(|notes| notes.wanted.push(wanted));
+    }
+
+    /// It waited for a group until now, whatever became of that.
+    fn note_group(&self, act: &Act, from: u64) {
+        if let Some(also) = self.together(act) {
+            // Members wait as is usual.
+            let group = [act.lock, also].map(|lock| self.wanted(lock, from, Strategy::HandOff));
+            self.log.with(|notes| notes.groups.push(group));
+        }
+    }
+
+    fn wanted(&self, lock: usize, from: u64, strategy: Strategy) -> Wanted {
+        let looks = looks(millis(self.plan.lease), strategy).as_micros();
+        Wanted {
+            process: self.process,
+            task: self.number,
+            lock,
+            from,
+            until: self.pace.now(),
+            looks: u64::try_from(looks).unwrap_or(u64::MAX),
+        }
     }
 
     pub(crate) fn note(&self, act: &Act, lock: usize, held: &Held, asked: u64) -> usize {
