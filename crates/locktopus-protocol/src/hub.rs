@@ -15,10 +15,10 @@ mod joining;
 mod keeper;
 mod misplaced_subscriptions;
 mod topic;
+mod topics;
 mod waiter_channels;
 mod waiter_subscription;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -34,6 +34,7 @@ use crate::client::{Channel, ChannelFlavour, ClientError, PushEvent, RedisClient
 use joining::Joining;
 use misplaced_subscriptions::MisplacedReports;
 use topic::{Placement, Topic};
+use topics::Topics;
 use waiter_channels::WaiterChannels;
 
 pub(crate) use topic::LockChannels;
@@ -50,8 +51,7 @@ struct Shared {
     client: Arc<dyn RedisClient>,
     flavour: ChannelFlavour,
     call_timeout: Duration,
-    /// By each channel on which messages can arrive.
-    topics: Mutex<HashMap<Bytes, Arc<Topic>>>,
+    topics: Mutex<Topics>,
     /// Those that somebody has joined and that are not subscribed to.
     joining: Joining,
     /// The channels of single waiters.
@@ -148,12 +148,7 @@ impl Shared {
             return Arc::clone(topic);
         }
         let topic = Arc::new(Topic::of(channels));
-        let announced = &topic.channels.announced;
-        topics.insert(topic.channels.name().clone(), Arc::clone(&topic));
-        // Kinds that share a channel should not share a name; if they do, one of them has its heartbeat.
-        topics
-            .entry(announced.clone())
-            .or_insert_with(|| Arc::clone(&topic));
+        topics.insert(&topic);
         topic
     }
 
@@ -171,11 +166,7 @@ impl Shared {
     /// Every topic, once, in an order that does not change from run to run.
     fn all_topics(&self) -> Vec<Arc<Topic>> {
         let topics = lock(&self.topics);
-        let mut all: Vec<_> = topics
-            .iter()
-            .filter(|(name, topic)| *name == topic.channels.name())
-            .map(|(_, topic)| Arc::clone(topic))
-            .collect();
+        let mut all: Vec<_> = topics.all().map(Arc::clone).collect();
         all.sort_unstable_by(|one, other| one.channels.name().cmp(other.channels.name()));
         all
     }
@@ -199,7 +190,16 @@ impl Shared {
         while let Some(event) = events.recv().await {
             match event {
                 PushEvent::Message { channel, payload } => {
-                    let topic = lock(&self.topics).get(&channel).map(Arc::clone);
+                    let (topic, beside) = {
+                        let topics = lock(&self.topics);
+                        (
+                            topics.get(&channel).map(Arc::clone),
+                            topics.beside(&channel),
+                        )
+                    };
+                    for topic in beside {
+                        topic.hear(&channel, &payload);
+                    }
                     match topic {
                         Some(topic) => {
                             let placed = topic.hear(&channel, &payload);

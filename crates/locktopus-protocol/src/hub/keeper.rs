@@ -8,6 +8,7 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::topic::Topic;
+use super::topics::Topics;
 use super::{Shared, lock};
 use crate::client::backoff::Backoff;
 use crate::client::{Channel, ChannelFlavour};
@@ -151,24 +152,17 @@ impl Shared {
         let now = Instant::now();
         let mut topics = lock(&self.topics);
         let mut idle = Vec::new();
-        for (name, topic) in topics.iter() {
-            if name != topic.channels.name() {
-                continue;
-            }
+        for topic in topics.all() {
             let mut idle_since = lock(&topic.idle_since);
-            let names = topics.get(&topic.channels.announced);
-            let listed = 1 + usize::from(
-                topic.channels.inbox.is_some()
-                    && names.is_some_and(|other| Arc::ptr_eq(other, topic)),
-            );
             // A further owner is somebody who joins right now.
-            if !topic.group.is_empty() || Arc::strong_count(topic) > listed {
+            if !topic.group.is_empty() || Topics::is_in_use(topic) {
                 *idle_since = None;
             } else if now.duration_since(*idle_since.get_or_insert(now)) >= LINGER {
                 idle.push(Arc::clone(topic));
             }
         }
-        topics.retain(|_, topic| !idle.iter().any(|gone| Arc::ptr_eq(gone, topic)));
+        topics.remove(&idle);
+        drop(topics);
         self.channels(&idle)
     }
 }

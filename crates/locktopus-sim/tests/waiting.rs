@@ -1,0 +1,143 @@
+//! Who waits, and how long that may take where nothing goes wrong: schedules in which somebody is told nothing, or has to be.
+
+use locktopus_core::SafetyMode;
+use locktopus_sim::{
+    Act, Count, End, Kind, Lock, Plan, ProcessPlan, Strategy, Violation, Wait, run,
+};
+
+const KEPT: u64 = 1_500;
+
+/// A task takes the lock after so many ms, and works under it for as many.
+fn act(pause: u64, lock: usize, hold: u64) -> Act {
+    Act {
+        pause,
+        lock,
+        also: None,
+        exclusive: true,
+        wait: Wait::Forever,
+        strategy: Strategy::HandOff,
+        at_least: None,
+        hold,
+        fixed_lease: None,
+        end: End::Release,
+    }
+}
+
+fn process(tasks: Vec<Vec<Act>>) -> ProcessPlan {
+    ProcessPlan {
+        drift: 0,
+        neighbour: false,
+        keep: 0,
+        turns: 64,
+        tasks,
+    }
+}
+
+/// One server, on which nothing goes wrong.
+fn plan(locks: &[(&str, Kind)], processes: Vec<ProcessPlan>) -> Plan {
+    let locks = locks.iter().map(|(name, kind)| Lock {
+        name: (*name).to_owned(),
+        kind: *kind,
+    });
+    Plan {
+        seed: 1,
+        safety: SafetyMode::Plain,
+        quorum: None,
+        replicas: vec![0],
+        travel: 2,
+        steady: true,
+        lease: 6_000,
+        locks: locks.collect(),
+        processes,
+        faults: Vec::new(),
+    }
+}
+
+fn wrong(plan: &Plan) -> Vec<Violation> {
+    run(plan, None, false).violations
+}
+
+/// The process listened for permits a moment ago, and now for a semaphore of that name, whose releases come on the same channel.
+#[test]
+fn kinds_that_share_a_channel_are_both_woken() {
+    let mut deletes = act(20, 0, 1_000);
+    deletes.end = End::Count(Count::Delete);
+    let holds = process(vec![vec![act(0, 0, 60), deletes], vec![act(150, 1, 250)]]);
+    let mut gives_up = act(20, 0, 10);
+    gives_up.wait = Wait::AtMost(30);
+    let mut notified = act(200, 1, 10);
+    notified.strategy = Strategy::Notify;
+    let waits = process(vec![vec![gives_up], vec![notified]]);
+    let kinds = [("a", Kind::Permits(1)), ("a", Kind::Semaphore(1))];
+    assert_eq!(wrong(&plan(&kinds, vec![holds, waits])), Vec::new());
+}
+
+/// What is deleted as permits goes on as a semaphore: nobody gives back permits that are not there any more.
+#[test]
+fn permits_that_became_a_semaphore_are_not_given_back() {
+    let mut deletes = act(20, 0, 200);
+    deletes.end = End::Count(Count::Delete);
+    let counts = process(vec![vec![deletes]]);
+    let begins = process(vec![vec![act(100, 1, 200)]]);
+    let kinds = [("a", Kind::Permits(1)), ("a", Kind::Semaphore(1))];
+    assert_eq!(wrong(&plan(&kinds, vec![counts, begins])), Vec::new());
+}
+
+/// It cannot ask for a lease that is kept, and waits until that is given back; not longer.
+#[test]
+fn a_lease_that_is_kept_is_in_the_way_of_a_single_key() {
+    for kind in [Kind::SingleKey, Kind::RedisPy] {
+        // It would give the lease back at its end.
+        let mut keeps = process(vec![vec![act(0, 0, 50)], vec![act(KEPT + 200, 2, 0)]]);
+        keeps.keep = KEPT;
+        let asks = process(vec![vec![act(60, 1, 600)]]);
+        let locks = [("a", Kind::Mutex), ("a", kind), ("b", Kind::Lock)];
+        let mut plan = plan(&locks, vec![keeps, asks]);
+        let kept = run(&plan, None, false);
+        assert_eq!(kept.violations, Vec::new());
+        assert!(kept.took > KEPT + 600, "{} ms", kept.took);
+        plan.processes[0].keep = 0;
+        assert!(run(&plan, None, false).took < KEPT + 600);
+    }
+}
+
+/// Nobody is told when a single key is released: the mutex looks with its heartbeat.
+#[test]
+fn a_release_of_which_nothing_is_said_is_seen_with_a_heartbeat() {
+    for strategy in [Strategy::HandOff, Strategy::Confirm, Strategy::Notify] {
+        for kind in [Kind::SingleKey, Kind::RedisPy] {
+            let holds = process(vec![vec![act(0, 1, 60)]]);
+            let mut waits = act(20, 0, 10);
+            waits.strategy = strategy;
+            let locks = [("a", Kind::Mutex), ("a", kind)];
+            let plan = plan(&locks, vec![holds, process(vec![vec![waits]])]);
+            assert_eq!(wrong(&plan), Vec::new());
+        }
+    }
+}
+
+/// A group has one of its locks while it waits for the other one, which is in use.
+#[test]
+fn a_group_has_a_lock_before_it_has_all() {
+    let mut both = act(10, 0, 20);
+    both.also = Some(1);
+    for wait in [Wait::Forever, Wait::AtMost(350), Wait::Dropped(350)] {
+        both.wait = wait;
+        let locks = [("a", Kind::Fair), ("b{z}", Kind::Fair)];
+        let processes = [act(0, 1, 400), both.clone(), act(50, 0, 20)];
+        let processes = processes.map(|act| process(vec![vec![act]])).to_vec();
+        assert_eq!(wrong(&plan(&locks, processes)), Vec::new());
+    }
+}
+
+/// Of what another kind is, Redisson's lock sees nothing, or that it is held; it is woken by locks only.
+#[test]
+fn redisson_waits_for_what_is_in_use_as_another_kind() {
+    for kind in [Kind::Semaphore(3), Kind::Permits(3), Kind::ReadWrite] {
+        let holds = process(vec![vec![act(0, 1, 60)]]);
+        let mut redisson = process(vec![vec![act(30, 0, 10)]]);
+        redisson.neighbour = true;
+        let plan = plan(&[("a", Kind::Lock), ("a", kind)], vec![holds, redisson]);
+        assert_eq!(wrong(&plan), Vec::new());
+    }
+}
