@@ -137,9 +137,10 @@ impl Context {
                 let given_back = self.executor.error(kind, Executed::Maybe, message);
                 given_back.with_source(error)
             }
-            short => self
-                .executor
-                .not_replicated(short, Executed::Maybe, message),
+            short @ Unconfirmed::Short(_) => {
+                self.executor
+                    .not_replicated(short, Executed::Maybe, message)
+            }
         }
     }
 }

@@ -63,6 +63,18 @@ pub(super) enum Answer {
     Other,
 }
 
+impl Answer {
+    /// Whether somebody holds the lock until a time that the script knew.
+    pub(super) fn is_held_for_a_time(&self) -> bool {
+        match self {
+            Self::Held { remaining_ms } | Self::Queued { remaining_ms, .. } => {
+                remaining_ms.is_some()
+            }
+            _ => false,
+        }
+    }
+}
+
 /// The kinds, by how the names of their scripts begin.
 const KINDS: [(&str, Kind); 9] = [
     ("lock_", Kind::Lock),

@@ -127,7 +127,10 @@ impl Witness {
         // script runs, a waiter's life or a holder's lease, it need not have seen: there is room if there was, or if it made some.
         let alive = run.after.waiters.iter();
         let alive = alive.filter(|waiter| waiter.alive_until > run.before.micros);
-        let removed = run.answer == Answer::Released(true) || run.before.over() > run.after.over();
+        // Who says for how long the lock is held has removed nobody, though none is left: the rest ended meanwhile.
+        let removed = run.answer == Answer::Released(true)
+            || run.before.over() > run.after.over()
+                && !(run.after.holders.is_empty() && run.answer.is_held_for_a_time());
         // Of those that are counted the permits came back. Others may have been in the way besides whoever was removed.
         let made = |mode: Mode| {
             let mut others = run.before.live();
