@@ -5,7 +5,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktopus_core::{LockError, LockRequest, Locktopus, MultiLock, MutexProfile};
+use locktopus_core::{LockError, LockRequest, Locktopus, MultiLock, MutexProfile, SafetyMode};
 use locktopus_protocol::GuardedWriter;
 use tokio::time::{sleep, timeout};
 
@@ -330,13 +330,17 @@ impl Task {
         }
     }
 
-    /// Of a quorum, the least that a group of locks can be held for. Each of them has been agreed on after two rounds, and is
-    /// extended by a third one, of which a server that does not know the script makes two: in a shorter lease all that is a
-    /// matter of luck, for ever.
+    /// The least that a group of locks can be held for, of a quorum or where replicas are waited for: in a shorter lease all
+    /// that is a matter of luck, for ever. A quorum agrees on each lock in two rounds, and extends it by a third one, of which a
+    /// server that does not know the script makes two. Replicas are waited for in each round, which takes as long again.
     fn least_lease(&self) -> u64 {
+        let rounds = match (self.plan.quorum, self.plan.safety) {
+            (Some(_), _) => 4,
+            (None, SafetyMode::Replicated { .. }) => 2 * 4,
+            (None, _) => 0,
+        };
         // There and back, as long as messages usually take at most.
-        let round = 2 * 3 * self.plan.travel;
-        self.plan.quorum.map_or(0, |_| 4 * round)
+        rounds * 2 * 3 * self.plan.travel
     }
 
     async fn latch(&self, act: &Act) -> Result<(), LockError> {
