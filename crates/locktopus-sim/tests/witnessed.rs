@@ -178,3 +178,36 @@ fn readers_that_end_while_a_script_runs_are_not_removed_by_it() {
         );
     }
 }
+
+/// A fair lock is held for a time that is not renewed, and all the while others ask for its name as a mutex.
+fn asked_for_at_the_end(seed: u64) -> Plan {
+    let mut holds = act(0, 0, 300);
+    holds.fixed_lease = Some(120);
+    let mut asks = act(1, 1, 1);
+    asks.wait = Wait::Try;
+    let mut tasks = vec![vec![holds]];
+    tasks.resize(5, vec![asks; 25]);
+    let mut plan = plan(&[Kind::Fair, Kind::RedisPy], tasks, Vec::new());
+    // The clock goes on while scripts run.
+    plan.seed = 3 * seed + 2;
+    plan
+}
+
+/// It was a fair lock when the script looked, and ended by itself while the script ran.
+#[test]
+fn what_ends_while_a_script_runs_was_not_changed_by_it() {
+    let deletes = Flaw::Script(Patch {
+        script: "mutex_acquire",
+        from: "return redis.error_reply(string.format('WRONGKIND",
+        to: "redis.call('DEL', KEYS[1]) return redis.error_reply(string.format('WRONGKIND",
+        more: &[],
+    });
+    let mut noticed = 0;
+    for seed in 0..60 {
+        let plan = asked_for_at_the_end(seed);
+        assert_eq!(rules(&plan, None), Vec::<&str>::new(), "seed {seed}");
+        let found = rules(&plan, Some(deletes));
+        noticed += usize::from(found.contains(&"kinds are kept apart"));
+    }
+    assert!(noticed > 0, "nobody asked while the lock was held");
+}

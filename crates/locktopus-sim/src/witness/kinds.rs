@@ -112,9 +112,18 @@ fn in_use_as(name: &[u8], read_write: &[String], server: &Server) -> Option<&'st
     }
 }
 
-/// What a script may not change that takes a name for another kind. A place in its own queue may be given up.
-pub(super) fn picture(script: &str, keys: &[Vec<u8>], server: &Server) -> Vec<(String, String)> {
-    let mut picture = server.picture();
+/// What a script may not change that takes a name for another kind: everything that was there when it began. What ends by
+/// itself while it runs is still stored. A place in its own queue may be given up.
+pub(super) fn picture(
+    script: &str,
+    keys: &[Vec<u8>],
+    (server, begun): (&Server, i64),
+) -> Vec<(String, String)> {
+    let lines = server.keys.iter(begun).map(|(key, entry)| {
+        let value = format!("{} {:?}", entry.value, entry.expires_at);
+        (String::from_utf8_lossy(key).into_owned(), value)
+    });
+    let mut picture: Vec<_> = lines.collect();
     if let (true, Some(name)) = (script.ends_with("_release"), keys.first()) {
         let name = String::from_utf8_lossy(name);
         picture.retain(|(key, _)| *key == name);

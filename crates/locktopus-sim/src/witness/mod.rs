@@ -61,6 +61,8 @@ pub(crate) struct Before {
 #[derive(Debug)]
 struct Other {
     kind: &'static str,
+    /// The server's clock, in ms: scripts see expire what was over by then.
+    begun: i64,
     /// Everything.
     picture: Vec<(String, String)>,
     /// What the same operation was answered before, if it was done.
@@ -137,7 +139,8 @@ impl Witness {
                 unjudged: Vec::new(),
                 other: Some(Other {
                     kind,
-                    picture: kinds::picture(script, keys, server),
+                    begun: server.now(),
+                    picture: kinds::picture(script, keys, (server, server.now())),
                     answered: kinds::answered(keys, server),
                 }),
             };
@@ -171,6 +174,7 @@ impl Witness {
         self.run_well(now, script, before, evaluation);
         if let Some(Other {
             kind,
+            begun,
             picture,
             answered,
         }) = &before.other
@@ -186,7 +190,7 @@ impl Witness {
                 )
             });
             self.check(
-                *picture == kinds::picture(script, keys, server),
+                *picture == kinds::picture(script, keys, (server, *begun)),
                 now,
                 "kinds are kept apart",
                 || format!("{script} of a name in use as a {kind} changed something"),
