@@ -59,7 +59,10 @@ impl Task {
             Count::Delete => self.delete(act.lock, &semaphore).await,
         };
         if changed.is_ok() {
+            let from = self.pace.now();
             sleep(millis(act.hold)).await;
+            // Others wait for what it took, as for a holder.
+            self.log.worked(from, self.pace.now());
         }
         // Whatever became of that: the others count on it.
         while let Err(error) = self.restore(&semaphore, total).await {

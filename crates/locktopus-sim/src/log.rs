@@ -86,6 +86,9 @@ pub(crate) struct Notes {
     pub(crate) failed: Vec<Failed>,
     /// The latest time until which anybody said that it would wait for a latch, which perhaps nobody counts down.
     pub(crate) latch_until: u64,
+    /// For how long anybody worked under a lock, and until when, in µs.
+    pub(crate) worked: u64,
+    pub(crate) worked_until: u64,
     /// What each task does now.
     pub(crate) doing: BTreeMap<(usize, usize), String>,
     /// Processes that have ended in order.
@@ -100,6 +103,14 @@ pub(crate) struct Log(Arc<Mutex<Notes>>);
 impl Log {
     pub(crate) fn with<T>(&self, change: impl FnOnce(&mut Notes) -> T) -> T {
         change(&mut lock(&self.0))
+    }
+
+    /// Somebody worked under a lock from then to then. What several do at once counts once.
+    pub(crate) fn worked(&self, from: u64, until: u64) {
+        self.with(|notes| {
+            notes.worked += until.saturating_sub(from.max(notes.worked_until));
+            notes.worked_until = notes.worked_until.max(until);
+        });
     }
 
     pub(crate) fn count(&self, what: &'static str) {

@@ -39,7 +39,8 @@ pub struct Outcome {
     pub took: u64,
 }
 
-/// How long after the last fault everybody must be done, in µs.
+/// How long after the last fault everybody must be done, in µs, beside the time in which somebody works under a lock: who waits
+/// for another one's work waits for as long as that takes, and nobody works for ever.
 const PATIENCE: u64 = 60_000 * MS;
 /// How long what is given back at the end may take, in µs.
 const TIDYING: u64 = 1_500 * MS;
@@ -89,6 +90,7 @@ pub fn run(plan: &Plan, flaw: Option<Flaw>, trace: bool) -> Outcome {
     let mut now = 0;
     let mut faults = of_processes(plan);
     let mut violations = Vec::new();
+    let mut worked_before = 0;
     loop {
         while faults.first().is_some_and(|(at, _)| *at <= now) {
             let (_, fault) = faults.remove(0);
@@ -108,8 +110,12 @@ pub fn run(plan: &Plan, flaw: Option<Flaw>, trace: bool) -> Outcome {
             break;
         }
         // Who waits for a latch gives up by itself, later than that if need be.
-        let patient = log.with(|notes| notes.latch_until).max(calm);
-        if now > patient + PATIENCE {
+        let (latch_until, worked) = log.with(|notes| (notes.latch_until, notes.worked));
+        let patient = latch_until.max(calm);
+        if now <= patient {
+            worked_before = worked;
+        }
+        if now > patient + PATIENCE + (worked - worked_before) {
             let doing = log.with(|notes| notes.doing.clone());
             for ((process, task), what) in doing {
                 if !processes[process].is_dead() {

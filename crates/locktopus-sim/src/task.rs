@@ -122,7 +122,9 @@ impl Task {
         let mut worked = 0;
         while worked < time && self.is_valid(held, holds) {
             let step = LOOK.min(time - worked);
+            let from = self.pace.now();
             sleep(millis(step)).await;
+            self.log.worked(from, self.pace.now());
             worked += step;
         }
     }

@@ -2,7 +2,7 @@
 
 use locktopus_core::SafetyMode;
 use locktopus_sim::{
-    Act, Count, End, Kind, Lock, Plan, ProcessPlan, Strategy, Violation, Wait, run,
+    Act, Count, End, Flaw, Kind, Lock, Plan, ProcessPlan, Strategy, Violation, Wait, run,
 };
 
 const KEPT: u64 = 1_500;
@@ -140,4 +140,23 @@ fn redisson_waits_for_what_is_in_use_as_another_kind() {
         let plan = plan(&[("a", Kind::Lock), ("a", kind)], vec![holds, redisson]);
         assert_eq!(wrong(&plan), Vec::new());
     }
+}
+
+/// All work for so long that the last one gets the lock after more than a minute; or the first one does not give it back at all,
+/// and hands it to nobody, as nobody waits in line.
+#[test]
+fn who_waits_for_long_work_does_not_wait_for_ever() {
+    let mut act = act(0, 0, 9_000);
+    act.strategy = Strategy::Poll;
+    let works = process(vec![vec![act; 2]]);
+    let mut plan = plan(&[("a", Kind::Lock)], vec![works; 4]);
+    plan.steady = false;
+    let done = run(&plan, None, false);
+    assert_eq!(done.violations, Vec::new());
+    assert!(done.took > 72_000, "{} ms", done.took);
+    let stuck = run(&plan, Some(Flaw::NeverFrees), false);
+    let waits = |it: &Violation| it.rule == "nobody waits for ever";
+    assert!(stuck.violations.iter().any(waits), "{stuck:?}");
+    // A minute after what was worked.
+    assert!(stuck.took < 72_000, "{} ms", stuck.took);
 }
