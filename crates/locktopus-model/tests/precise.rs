@@ -315,3 +315,21 @@ async fn nobody_vouches_for_a_time_before_it_was_promoted_again() {
     assert_eq!(is_held_back(&lock).await, None);
     assert_eq!(recorded(&lock).await, Some(3));
 }
+
+/// Nor does one that has not heard of that, or whose request was on its way for so long.
+#[tokio::test(start_paused = true)]
+async fn who_knows_of_an_earlier_epoch_only_does_not_vouch() {
+    for heard in [None, Some(2)] {
+        let lock = Lock::quarantined(MINUTE, heard).await;
+        tokio::time::sleep(MINUTE * 2).await;
+        assert_eq!(is_held_back(&lock).await, None, "{heard:?}");
+        // Somebody else has, and has begun the quarantine.
+        let until = lock.client.server().clock / 1_000 + 60_000;
+        let until = until.to_string();
+        let words = ["HSET", "locktopus_history", "epoch", "3", "until", &until];
+        let words = words.map(str::as_bytes);
+        lock.client.command(Route::Any, &words).await.unwrap();
+        assert_eq!(is_held_back(&lock).await, Some(MINUTE), "{heard:?}");
+        assert_eq!(recorded(&lock).await, Some(3), "{heard:?}");
+    }
+}

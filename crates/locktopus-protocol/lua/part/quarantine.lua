@@ -35,6 +35,10 @@ local function held_back()
   ends = ends or now_ms + longest
   -- A client that has seen the slot here for a while vouches for it: nothing can have been granted elsewhere meanwhile.
   local age = tonumber(string.match(seen, '^' .. id .. '=(%d+)') or 0)
+  -- Not one whose request was on its way while sentinels replaced the server and promoted it again.
+  if known[4] and tonumber(epoch or 0) < tonumber(known[4]) then
+    age = 0
+  end
   ends = math.min(ends, now_ms + longest - math.min(age, longest))
   if ends ~= before then
     redis.call('HSET', record, 'history', id, 'until', string.format('%.0f', ends), 'lease', string.format('%.0f', longest))
