@@ -318,6 +318,10 @@ impl Plan {
         if self.quorum.is_some() {
             return true;
         }
+        // In quarantine nobody is let in until leases of before the failover are over by any clock.
+        if !matches!(self.safety, SafetyMode::Quarantine { .. }) && self.time_jumps() {
+            return false;
+        }
         match self.safety {
             SafetyMode::Plain => !any(&|fault| fault.forgets()),
             // Of several failovers each may lose what only the others knew.
@@ -332,6 +336,32 @@ impl Plan {
             // Whoever still reaches the old primary is renewed there.
             _ => !any(&|fault| matches!(fault, Fault::Split(..))),
         }
+    }
+
+    /// Whether a primary may be replaced whose clock was set back: its successor finds leases over that it kept. A replica
+    /// that was set back has to be promoted first.
+    fn time_jumps(&self) -> bool {
+        let servers = self.shards_of_servers();
+        let promotions = |of: usize, from: u64| {
+            let faults = self.faults.iter().flat_map(|(at, fault)| match fault {
+                Fault::Kill(shard) | Fault::Orderly(shard) | Fault::Split(shard, _) => {
+                    vec![(*at, *shard)]
+                }
+                Fault::Return(shard, away) => vec![(*at, *shard), (at + away, *shard)],
+                _ => Vec::new(),
+            });
+            faults
+                .filter(|(at, shard)| *shard == of && *at >= from)
+                .count()
+        };
+        self.faults.iter().any(|(at, fault)| match fault {
+            Fault::SetClock(node, by) if *by < 0 => {
+                let shard = servers[*node];
+                let led = servers.iter().position(|of| *of == shard) == Some(*node);
+                promotions(shard, *at) > 0 && (led || promotions(shard, 0) > 1)
+            }
+            _ => false,
+        })
     }
 
     /// Whether a server that has told somebody of a hold knows of it for as long as that lasts, with these faults.

@@ -206,3 +206,27 @@ fn a_replica_may_be_late() {
         .sum();
     assert!(failed > 0, "none was late");
 }
+
+/// Leases end by the clock of whoever leads: one that was set back may be replaced by one that was not.
+#[test]
+fn a_clock_set_back_counts_once_its_server_is_replaced() {
+    let mut plan = plan(&[Kind::Lock], Vec::new());
+    plan.replicas = vec![2];
+    let back = |node| Fault::SetClock(node, -270);
+    let promoted = Fault::Orderly(0);
+    for (faults, promises) in [
+        (vec![back(0)], true),
+        (vec![back(0), promoted], false),
+        (vec![promoted, back(0)], true),
+        (vec![back(1), promoted], true),
+        (vec![promoted, back(1), promoted], false),
+    ] {
+        plan.faults = (10..).zip(faults).collect();
+        plan.safety = SafetyMode::Plain;
+        assert_eq!(plan.promises_exclusion(), promises, "{:?}", plan.faults);
+        plan.safety = SafetyMode::Quarantine {
+            max_lease: Duration::from_millis(400),
+        };
+        assert!(plan.promises_exclusion(), "{:?}", plan.faults);
+    }
+}
