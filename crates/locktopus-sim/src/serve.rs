@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use locktopus_model::lua::Interpreter;
 use locktopus_model::redis::{Published, Reply as Told, Role};
+use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{ClientError, PushEvent, Reply, scripts};
 
 use crate::event::{Call, Delivery, Event, LISTENING, Request, Waiting};
@@ -148,8 +149,12 @@ impl World {
             None => source.into(),
         };
         let to_true = self.nodes[number].to_true();
+        let on_its_way = self.slots.as_ref().is_some_and(|slots| {
+            keys.first()
+                .is_some_and(|key| slots.moving.contains_key(&key_slot(key)))
+        });
         let server = &mut self.nodes[number].server;
-        let before = self.witness.look(name, server, keys, arguments);
+        let before = self.witness.look(name, server, keys, arguments, on_its_way);
         if flaw.is_some_and(|flaw| flaw.forgets(name, server.clock)) {
             server.keys.clear();
         }

@@ -55,6 +55,8 @@ pub(crate) struct Before {
     unjudged: Vec<Call>,
     /// Its name is in use as another kind.
     other: Option<Other>,
+    /// Its slot is on the way to another shard: some of its keys may be on the other server.
+    on_its_way: bool,
 }
 
 /// What there is when a script takes a name for another kind than it is in use as.
@@ -82,6 +84,7 @@ struct Run<'a> {
     before: &'a Seen,
     after: Seen,
     answer: Answer,
+    on_its_way: bool,
     /// It called a waiter of another library, and left the lock to it.
     calls_another: bool,
 }
@@ -131,6 +134,7 @@ impl Witness {
         server: &Server,
         keys: &[Vec<u8>],
         arguments: &[Vec<u8>],
+        on_its_way: bool,
     ) -> Before {
         let used = self.names.used(script, keys, server);
         if let Used::Other(kind) = used {
@@ -143,6 +147,7 @@ impl Witness {
                     picture: kinds::picture(script, keys, (server, server.now())),
                     answered: kinds::answered(keys, server),
                 }),
+                on_its_way,
             };
         }
         let calls = Call::all(script, keys, arguments);
@@ -158,6 +163,7 @@ impl Witness {
             calls: calls.collect(),
             unjudged,
             other: None,
+            on_its_way,
         }
     }
 
@@ -212,6 +218,7 @@ impl Witness {
                 before: seen,
                 after: Seen::of(&call.layout, server),
                 answer: call.answer(&evaluation.reply),
+                on_its_way: before.on_its_way,
                 calls_another: queue::calls_another(&call.lock, server),
             };
             self.holders(&run);
@@ -265,6 +272,11 @@ impl Witness {
             let owner = &holder.owner;
             let known = self.kept.get(&owner.to_string()).copied();
             let until = run.after.keeps(owner, server_to_true);
+            // A script of one key runs while the key with the end of a reader's time is still on the other server.
+            let as_it_was = !run.before.holds(owner) && run.after.is_written(owner);
+            if run.on_its_way && until.is_none() && as_it_was {
+                continue;
+            }
             let until = until.unwrap_or_else(|| {
                 // Of a reader whose time is over nobody sees when that was: not later than was seen before.
                 let end = holder.expires_at.map(|end| true_time(end, server_to_true));

@@ -64,6 +64,11 @@ impl Seen {
         self.live().any(|holder| holder.owner == *owner)
     }
 
+    /// Whether somebody is written down, though perhaps their time is over.
+    pub(super) fn is_written(&self, owner: &Owner) -> bool {
+        self.holders.iter().any(|holder| holder.owner == *owner)
+    }
+
     /// Until when somebody holds in true time, if they do: one who writes and reads holds twice.
     pub(super) fn keeps(&self, owner: &Owner, server_to_true: i64) -> Option<u64> {
         let own = self.live().filter(|holder| holder.owner == *owner);
