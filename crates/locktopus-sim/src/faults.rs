@@ -171,12 +171,22 @@ impl World {
         }
         if !keeps_data {
             self.witness.forget(node);
+            self.tears_slots(node);
         }
         if leads {
             self.nodes[node].server.role = Role::Primary;
             self.lead(node);
         } else {
             self.demote(node);
+        }
+    }
+
+    /// Of a slot that moves, or moved, what a server lost is gone and the rest is not.
+    fn tears_slots(&mut self, node: usize) {
+        let shard = self.shard_of(node);
+        let carried = self.slots.as_ref().map(|slots| slots.carried(shard));
+        for slot in carried.unwrap_or_default() {
+            self.witness.tears(slot);
         }
     }
 
@@ -200,6 +210,7 @@ impl World {
         let missing = self.nodes[old].offset - self.nodes[new].applied;
         if missing > 0 {
             self.count("failover with loss");
+            self.tears_slots(new);
         }
         self.trace.say(self.now, || {
             format!("-- n{new} becomes the primary, and misses {missing} writes")

@@ -53,6 +53,15 @@ impl Slots {
         self.epoch(shard);
     }
 
+    /// The slots whose keys come to a shard or go from it one by one, or came to it.
+    pub(crate) fn carried(&self, shard: usize) -> Vec<u16> {
+        let moving = self.moving.iter();
+        let moving = moving.filter(|(slot, (to, _))| *to == shard || self.owner(**slot) == shard);
+        let moved = self.moved.iter().filter(|(_, to)| **to == shard);
+        let all = moving.map(|(slot, _)| *slot);
+        all.chain(moved.map(|(slot, _)| *slot)).collect()
+    }
+
     /// The slots of a shard, as `CLUSTER NODES` writes them.
     pub(crate) fn ranges(&mut self, shard: usize) -> String {
         if let Some(written) = &self.written[shard] {

@@ -211,3 +211,28 @@ fn what_ends_while_a_script_runs_was_not_changed_by_it() {
     }
     assert!(noticed > 0, "nobody asked while the lock was held");
 }
+
+/// A server lost the records and deadlines of a line while a slot moved, and the line came through: whoever waits there gets one
+/// more place. In a slot that moved and lost nothing, nobody does.
+#[test]
+fn a_line_that_lost_its_records_has_places_twice() {
+    for seed in [124_367, 139_558] {
+        assert_eq!(
+            rules(&Plan::draw(seed), None),
+            Vec::<&str>::new(),
+            "seed {seed}"
+        );
+    }
+    let forgets_places = Flaw::Script(Patch {
+        script: "fair_lock_acquire",
+        from: "local ahead = (not new or known ~= 0) and redis.call('LPOS', KEYS[3], owner)",
+        to: "local ahead = false",
+        more: &[],
+    });
+    let tasks = vec![vec![act(0, 0, 3_000)], vec![act(100, 0, 10)]];
+    let mut plan = plan(&[Kind::Fair], tasks, vec![(300, Fault::MoveSlot(0, 100))]);
+    plan.replicas = vec![0, 0, 0];
+    assert_eq!(rules(&plan, None), Vec::<&str>::new());
+    let found = rules(&plan, Some(forgets_places));
+    assert!(found.contains(&"one place each"), "{found:?}");
+}

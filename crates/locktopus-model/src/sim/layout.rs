@@ -163,6 +163,26 @@ impl Layout {
         }
     }
 
+    /// Those in the line of a fair lock of whom nothing else is written, not even a deadline.
+    #[must_use]
+    pub fn bare_places(&self, server: &Server) -> Vec<Owner> {
+        let value = |place| self.entry(server, place).map(|entry| &entry.value);
+        let (Kind::Fair, Some(Value::List(queue))) = (self.kind, value(QUEUE)) else {
+            return Vec::new();
+        };
+        let recorded = |owner: &[u8]| match value(WAITERS) {
+            Some(Value::Hash(records)) => records.iter().any(|(name, _)| name == owner),
+            _ => false,
+        };
+        let has_deadline = |owner: &[u8]| match value(MORE) {
+            Some(Value::Sorted(deadlines)) => deadlines.iter().any(|(_, member)| member == owner),
+            _ => false,
+        };
+        let bare = queue.iter().map(|owner| &owner[..]);
+        let bare = bare.filter(|owner| !recorded(owner) && !has_deadline(owner));
+        bare.map(|owner| text(owner).into()).collect()
+    }
+
     /// Whether the lock is left to those who cannot queue. Never for longer than for a moment, whatever is written down:
     /// the clock by which it was written may have been set back since.
     #[must_use]

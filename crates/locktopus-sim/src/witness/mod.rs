@@ -14,11 +14,12 @@ mod kinds;
 mod queue;
 mod seen;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use locktopus_model::lua::Evaluation;
 use locktopus_model::redis::{Reply, Server};
 use locktopus_model::sim::Holder;
+use locktopus_protocol::slot::key_slot;
 
 use crate::violation::Violation;
 use call::{Answer, Call, What};
@@ -37,6 +38,8 @@ pub(crate) struct Witness {
     /// For how long servers kept a lock for its owners.
     kept: BTreeMap<String, Kept>,
     names: Names,
+    /// Slots of which a server may have lost some keys and not others.
+    torn: BTreeSet<u16>,
 }
 
 /// For how long a server kept a lock for one owner, in true time.
@@ -113,6 +116,15 @@ impl Witness {
     pub(crate) fn forget(&mut self, node: usize) {
         self.tops.retain(|(of, _), _| *of != node);
         self.granted.retain(|(of, _), _| *of != node);
+    }
+
+    /// A server lost data while it got or gave away the keys of a slot, or after that.
+    pub(crate) fn tears(&mut self, slot: u16) {
+        self.torn.insert(slot);
+    }
+
+    fn is_torn(&self, lock: &[u8]) -> bool {
+        self.torn.contains(&key_slot(lock))
     }
 
     fn fails(&mut self, now: u64, rule: &'static str, what: impl FnOnce() -> String) {

@@ -15,6 +15,8 @@ pub(super) const SCRIPT: i64 = 10_000;
 pub(super) struct Seen {
     pub(super) holders: Vec<Holder>,
     pub(super) waiters: Vec<Waiter>,
+    /// Who stands in line without a record and a deadline: a server that lost data has lost them.
+    pub(super) bare: Vec<Owner>,
     /// The free permits of a semaphore.
     pub(super) free: Option<i64>,
     pub(super) listening: BTreeSet<Vec<u8>>,
@@ -38,6 +40,7 @@ impl Seen {
             holders: layout.holders(server),
             listening: inboxes.filter(|inbox| listens(inbox)).cloned().collect(),
             waiters,
+            bare: layout.bare_places(server),
             free: layout.free(server),
             open: layout.is_open(server),
             micros: server.clock,
@@ -84,6 +87,12 @@ impl Seen {
 
     pub(super) fn waiter(&self, owner: &Owner) -> Option<&Waiter> {
         self.waiters.iter().find(|waiter| waiter.owner == *owner)
+    }
+
+    /// Whether somebody stands in line twice.
+    pub(super) fn waits_twice(&self, owner: &Owner) -> bool {
+        let places = self.waiters.iter().filter(|it| it.owner == *owner);
+        places.count() > 1
     }
 
     /// Whether somebody in the queue is certainly alive and can be told. A script's clock may go on while it runs.
