@@ -18,7 +18,12 @@ impl Witness {
         );
         let is_true = match &run.answer {
             Answer::Granted { .. } => holds,
-            Answer::Held { remaining_ms } => !holds && !waits && is_left(run, *remaining_ms),
+            Answer::Held { remaining_ms } => {
+                // An attempt that wants no place may come late on a connection that was given up. Its owner may have queued since by
+                // another one, and keeps that place.
+                let kept = !run.call.queues && run.before.waiter(owner) == run.after.waiter(owner);
+                !holds && (!waits || kept) && is_left(run, *remaining_ms)
+            }
             Answer::Queued {
                 remaining_ms,
                 ahead,

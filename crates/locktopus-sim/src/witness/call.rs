@@ -33,6 +33,8 @@ pub(super) struct Call {
     pub(super) owner: Option<Owner>,
     pub(super) mode: Mode,
     pub(super) permits: i64,
+    /// If it is not granted the lock, it wants a place in line.
+    pub(super) queues: bool,
     pub(super) layout: Layout,
     /// The lock itself, as servers know it.
     pub(super) lock: Vec<u8>,
@@ -164,6 +166,7 @@ impl Call {
             owner,
             mode,
             permits,
+            queues: name.ends_with("_acquire") && !argument(9).is_empty(),
             lock: lock.clone(),
             layout: Layout::new(kind, padded(keys)),
             place: None,
@@ -276,6 +279,7 @@ fn extensions(name: &str, kind: Kind, keys: &[Vec<u8>], arguments: &[Vec<u8>]) -
                 _ => Mode::Exclusive,
             },
             permits: of.get(1).map_or(1, |permits| number(permits)),
+            queues: false,
             lock: keys[0].clone(),
             layout: Layout::new(kind, padded(own)),
             place: Some(place),
@@ -308,6 +312,7 @@ fn group(keys: &[Vec<u8>], arguments: &[Vec<u8>]) -> Vec<Call> {
             owner: Some(owner_of(&member[2])),
             mode: Mode::Exclusive,
             permits: 1,
+            queues: false,
             lock: own.first()?.clone(),
             layout: Layout::new(kind, padded(own)),
             place: Some(place),
