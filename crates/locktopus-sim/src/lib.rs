@@ -12,14 +12,14 @@
 //! | `serve`, `replication`, `slots`, `cluster`, `faults` | what servers do; what replicas hear; slots, and how they move; what goes wrong |
 //! | `client` | what the shipped backend talks to |
 //! | `neighbour`, `object`, `ears` | processes of Redisson and redis-py; what they send; how they are woken |
-//! | `task`, `asking`, `keeper`, `held`, `log` | what applications do with locks, and what they saw |
+//! | `task`, `together`, `asking`, `keeper`, `held`, `log` | what applications do with locks, and what they saw |
 //! | `witness` | what no script may do |
 //! | `judge`, `stall`, `failures`, `leftover` | what must never be |
 //! | `shrink`, `report` | cuts a schedule that fails down to what it takes, and shows it
 //! | `flaw` | faults that are planted to see whether the judge notices |
 //!
 //! Layers, lowest first: plan, violation, trace, flaw, event, link, log, node, slots, witness, world, connecting, pace, serve,
-//! replication, cluster, faults, client, held, asking, keeper, task, ending, counting, object, ears, neighbour, stall, judge, failures,
+//! replication, cluster, faults, client, held, asking, keeper, task, together, ending, counting, object, ears, neighbour, stall, judge, failures,
 //! leftover, process, draw, run, shrink, report.
 
 mod asking;
@@ -54,6 +54,7 @@ mod shrink;
 mod slots;
 mod stall;
 mod task;
+mod together;
 mod trace;
 mod violation;
 mod witness;

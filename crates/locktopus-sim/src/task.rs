@@ -5,11 +5,11 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktopus_core::{LockError, LockRequest, Locktopus, MultiLock, MutexProfile, SafetyMode};
+use locktopus_core::{LockError, LockRequest, Locktopus, MutexProfile};
 use locktopus_protocol::GuardedWriter;
 use tokio::time::{sleep, timeout};
 
-use crate::asking::{asked, busy, looks, within};
+use crate::asking::{asked, looks};
 use crate::held::Held;
 use crate::log::{Evicted, Failed, Hold, Log, Wanted};
 use crate::pace::{Pace, millis};
@@ -305,44 +305,6 @@ impl Task {
             Kind::RedisPy => self.locks.mutex_as(name, MutexProfile::redis_py()),
             _ => self.locks.lock(name),
         }
-    }
-
-    async fn take_both(&self, act: &Act, also: usize) -> Result<Option<Held>, LockError> {
-        self.log.count("group");
-        let group = MultiLock::new()
-            .add(self.request(act.lock))
-            .add(self.request(also));
-        let group = match act.fixed_lease {
-            Some(lease) => group.fixed_lease(millis(lease.max(self.least_lease()))),
-            None => group,
-        };
-        match act.wait {
-            Wait::Try => Ok(group.try_acquire().await?.map(Held::Several)),
-            Wait::Forever => Ok(Some(Held::Several(group.acquire().await?))),
-            Wait::AtMost(most) => busy(
-                group
-                    .wait_at_most(millis(most))
-                    .acquire()
-                    .await
-                    .map(Held::Several),
-            ),
-            Wait::Dropped(after) => within(after, group.acquire())
-                .await
-                .map(|held| held.map(Held::Several)),
-        }
-    }
-
-    /// The least that a group of locks can be held for, of a quorum or where replicas are waited for: in a shorter lease all
-    /// that is a matter of luck, for ever. A quorum agrees on each lock in two rounds, and extends it by a third one, of which a
-    /// server that does not know the script makes two. Replicas are waited for in each round, which takes as long again.
-    fn least_lease(&self) -> u64 {
-        let rounds = match (self.plan.quorum, self.plan.safety) {
-            (Some(_), _) => 4,
-            (None, SafetyMode::Replicated { .. }) => 2 * 4,
-            (None, _) => 0,
-        };
-        // There and back, as long as messages usually take at most.
-        rounds * 2 * 3 * self.plan.travel
     }
 
     async fn latch(&self, act: &Act) -> Result<(), LockError> {

@@ -180,7 +180,7 @@ impl Layout {
         };
         let bare = queue.iter().map(|owner| &owner[..]);
         let bare = bare.filter(|owner| !recorded(owner) && !has_deadline(owner));
-        bare.map(|owner| text(owner).into()).collect()
+        bare.map(text).collect()
     }
 
     /// Whether the lock is left to those who cannot queue. Never for longer than for a moment, whatever is written down:
