@@ -8,7 +8,7 @@ use locktopus_sim::{
     Act, End, Fault, Flaw, Kind, Lock, Plan, ProcessPlan, Strategy, Wait, report, run,
 };
 
-/// As many as `simulation` runs.
+/// Fewer than `simulation` runs.
 const SCHEDULES: u64 = 300;
 
 /// `first`: where it was seen last, which is tried before the others.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use locktopus_sim::{Plan, report, run};
 
-const SCHEDULES: u64 = 300;
+const SCHEDULES: u64 = 1_000;
 
 /// What every run must have come across.
 const SEEN: [&str; 69] = [
