@@ -1,53 +1,21 @@
 //! Schedules in which nothing is wrong, though it looks like that: what the judge and the witness once took for a fault.
 
+mod common;
+
 use std::time::Duration;
 
+use common::{one_name, process};
 use locktopus_core::{ReplicaNeed, SafetyMode};
-use locktopus_sim::{
-    Act, End, Fault, Flaw, Kind, Lock, Outcome, Plan, ProcessPlan, Strategy, Wait, run,
-};
+use locktopus_sim::{Act, End, Fault, Flaw, Kind, Outcome, Plan, ProcessPlan, Wait, run};
 
 fn act(pause: u64, hold: u64) -> Act {
-    Act {
-        pause,
-        lock: 0,
-        also: None,
-        exclusive: true,
-        wait: Wait::Forever,
-        strategy: Strategy::HandOff,
-        at_least: None,
-        hold,
-        fixed_lease: None,
-        end: End::Release,
-    }
-}
-
-fn process(tasks: Vec<Vec<Act>>) -> ProcessPlan {
-    ProcessPlan {
-        drift: 0,
-        neighbour: false,
-        keep: 0,
-        turns: 64,
-        tasks,
-    }
+    common::act(pause, 0, hold)
 }
 
 fn plan(kinds: &[Kind], processes: Vec<ProcessPlan>) -> Plan {
-    let lock = |kind: &Kind| Lock {
-        name: "a".to_owned(),
-        kind: *kind,
-    };
     Plan {
-        seed: 1,
-        safety: SafetyMode::Plain,
-        quorum: None,
-        replicas: vec![0],
-        travel: 2,
-        steady: false,
         lease: 400,
-        locks: kinds.iter().map(lock).collect(),
-        processes,
-        faults: Vec::new(),
+        ..common::plan(&one_name(kinds), processes, Vec::new())
     }
 }
 

@@ -1,12 +1,13 @@
 //! Faults that are planted: each is noticed by fewer schedules than every test run has.
 
+mod common;
+
 use std::time::Duration;
 
+use common::{act, one_name, rules};
 use locktopus_core::SafetyMode;
 use locktopus_model::sim::mutants;
-use locktopus_sim::{
-    Act, End, Fault, Flaw, Kind, Lock, Plan, ProcessPlan, Strategy, Wait, report, run,
-};
+use locktopus_sim::{Fault, Flaw, Kind, Plan, ProcessPlan, report, run};
 
 /// Fewer than `simulation` runs.
 const SCHEDULES: u64 = 300;
@@ -75,49 +76,12 @@ fn servers_that_vote_without_their_data_are_noticed() {
 
 /// One task that takes the lock and works under it.
 fn process(pause: u64, hold: u64) -> ProcessPlan {
-    let act = Act {
-        pause,
-        lock: 0,
-        also: None,
-        exclusive: true,
-        wait: Wait::Forever,
-        strategy: Strategy::HandOff,
-        at_least: None,
-        hold,
-        fixed_lease: None,
-        end: End::Release,
-    };
-    ProcessPlan {
-        drift: 0,
-        neighbour: false,
-        keep: 0,
-        turns: 64,
-        tasks: vec![vec![act]],
-    }
+    common::process(vec![vec![act(pause, 0, hold)]])
 }
 
 /// Processes that take one lock on one server, and what goes wrong there.
 fn plan(processes: Vec<ProcessPlan>, faults: Vec<(u64, Fault)>) -> Plan {
-    Plan {
-        seed: 1,
-        safety: SafetyMode::Plain,
-        quorum: None,
-        replicas: vec![0],
-        travel: 2,
-        steady: false,
-        lease: 800,
-        locks: vec![Lock {
-            name: "a".to_owned(),
-            kind: Kind::Lock,
-        }],
-        processes,
-        faults,
-    }
-}
-
-fn rules(plan: &Plan, flaw: Option<Flaw>) -> Vec<&'static str> {
-    let found = run(plan, flaw, false).violations;
-    found.iter().map(|violation| violation.rule).collect()
+    common::plan(&one_name(&[Kind::Lock]), processes, faults)
 }
 
 /// One process holds a lock when its machine falls asleep, and wakes up long after another one was granted it.

@@ -1,23 +1,18 @@
 //! Grants that too few replicas confirm are undone, and however late that release arrives, it ends no later grant.
 
+mod common;
+
 use std::time::Duration;
 
+use common::{act, one_name, process};
 use locktopus_core::{ReplicaNeed, SafetyMode};
-use locktopus_sim::{Act, End, Fault, Kind, Lock, Plan, ProcessPlan, Strategy, Wait, run};
+use locktopus_sim::{Act, Fault, Kind, Plan, ProcessPlan, Strategy, run};
 
 /// Takes the lock after each of these pauses, for 40 ms.
 fn task(pauses: [u64; 3]) -> Vec<Act> {
     let act = |pause| Act {
-        pause,
-        lock: 0,
-        also: None,
-        exclusive: true,
-        wait: Wait::Forever,
         strategy: Strategy::Notify,
-        at_least: None,
-        hold: 40,
-        fixed_lease: None,
-        end: End::Release,
+        ..act(pause, 0, 40)
     };
     pauses.map(act).into()
 }
@@ -25,14 +20,10 @@ fn task(pauses: [u64; 3]) -> Vec<Act> {
 /// Two processes whose tasks each ask by themselves: while nothing is confirmed, what they ask for waits on the connection of
 /// the process, one behind the other, until the process gives up and makes another connection.
 fn plan(seed: u64, kind: Kind, tasks: u64, faults: Vec<(u64, Fault)>) -> Plan {
+    let tasks = (0..tasks).map(|number| task([300 + number * 7, 20, 90]));
     let process = ProcessPlan {
-        drift: 0,
-        neighbour: false,
-        keep: 0,
         turns: 1,
-        tasks: (0..tasks)
-            .map(|number| task([300 + number * 7, 20, 90]))
-            .collect(),
+        ..process(tasks.collect())
     };
     Plan {
         seed,
@@ -40,17 +31,8 @@ fn plan(seed: u64, kind: Kind, tasks: u64, faults: Vec<(u64, Fault)>) -> Plan {
             need: ReplicaNeed::All,
             timeout: Duration::from_millis(150),
         },
-        quorum: None,
         replicas: vec![1],
-        travel: 2,
-        steady: false,
-        lease: 800,
-        locks: vec![Lock {
-            name: "a".to_owned(),
-            kind,
-        }],
-        processes: vec![process.clone(), process],
-        faults,
+        ..common::plan(&one_name(&[kind]), vec![process.clone(), process], faults)
     }
 }
 

@@ -1,55 +1,18 @@
 //! Who waits, and how long that may take where nothing goes wrong: schedules in which somebody is told nothing, or has to be.
 
-use locktopus_core::SafetyMode;
-use locktopus_sim::{
-    Act, Count, End, Flaw, Kind, Lock, Plan, ProcessPlan, Strategy, Violation, Wait, run,
-};
+mod common;
+
+use common::{act, process};
+use locktopus_sim::{Count, End, Flaw, Kind, Plan, ProcessPlan, Strategy, Violation, Wait, run};
 
 const KEPT: u64 = 1_500;
 
-/// A task takes the lock after so many ms, and works under it for as many.
-fn act(pause: u64, lock: usize, hold: u64) -> Act {
-    Act {
-        pause,
-        lock,
-        also: None,
-        exclusive: true,
-        wait: Wait::Forever,
-        strategy: Strategy::HandOff,
-        at_least: None,
-        hold,
-        fixed_lease: None,
-        end: End::Release,
-    }
-}
-
-fn process(tasks: Vec<Vec<Act>>) -> ProcessPlan {
-    ProcessPlan {
-        drift: 0,
-        neighbour: false,
-        keep: 0,
-        turns: 64,
-        tasks,
-    }
-}
-
-/// One server, on which nothing goes wrong.
+/// Nothing goes wrong.
 fn plan(locks: &[(&str, Kind)], processes: Vec<ProcessPlan>) -> Plan {
-    let locks = locks.iter().map(|(name, kind)| Lock {
-        name: (*name).to_owned(),
-        kind: *kind,
-    });
     Plan {
-        seed: 1,
-        safety: SafetyMode::Plain,
-        quorum: None,
-        replicas: vec![0],
-        travel: 2,
         steady: true,
         lease: 6_000,
-        locks: locks.collect(),
-        processes,
-        faults: Vec::new(),
+        ..common::plan(locks, processes, Vec::new())
     }
 }
 

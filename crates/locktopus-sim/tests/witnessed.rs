@@ -1,55 +1,15 @@
 //! What looks like a broken rule of the witness and is none, by hand; and beside it, what the rule is there for.
 
-use locktopus_core::SafetyMode;
-use locktopus_model::sim::Patch;
-use locktopus_sim::{Act, End, Fault, Flaw, Kind, Lock, Plan, ProcessPlan, Strategy, Wait, run};
+mod common;
 
-/// Works under a lock for so many ms.
-fn act(pause: u64, lock: usize, hold: u64) -> Act {
-    Act {
-        pause,
-        lock,
-        also: None,
-        exclusive: true,
-        wait: Wait::Forever,
-        strategy: Strategy::HandOff,
-        at_least: None,
-        hold,
-        fixed_lease: None,
-        end: End::Release,
-    }
-}
+use common::{act, one_name, process, rules};
+use locktopus_model::sim::Patch;
+use locktopus_sim::{Act, Fault, Flaw, Kind, Plan, Wait};
 
 /// Tasks, each in a process of its own, that use one name as these kinds.
 fn plan(kinds: &[Kind], tasks: Vec<Vec<Act>>, faults: Vec<(u64, Fault)>) -> Plan {
-    let process = |task| ProcessPlan {
-        drift: 0,
-        neighbour: false,
-        keep: 0,
-        turns: 64,
-        tasks: vec![task],
-    };
-    let lock = |kind: &Kind| Lock {
-        name: "a".to_owned(),
-        kind: *kind,
-    };
-    Plan {
-        seed: 1,
-        safety: SafetyMode::Plain,
-        quorum: None,
-        replicas: vec![0],
-        travel: 2,
-        steady: false,
-        lease: 800,
-        locks: kinds.iter().map(lock).collect(),
-        processes: tasks.into_iter().map(process).collect(),
-        faults,
-    }
-}
-
-fn rules(plan: &Plan, flaw: Option<Flaw>) -> Vec<&'static str> {
-    let found = run(plan, flaw, false).violations;
-    found.iter().map(|violation| violation.rule).collect()
+    let processes = tasks.into_iter().map(|task| process(vec![task]));
+    common::plan(&one_name(kinds), processes.collect(), faults)
 }
 
 /// As the mutant "a waiter that leaves a free lock tells nobody".

@@ -1,0 +1,67 @@
+//! Schedules by hand, for tests that change what they are about.
+#![allow(dead_code, reason = "each test program uses its part")]
+
+use locktopus_core::SafetyMode;
+use locktopus_sim::{Act, End, Fault, Flaw, Kind, Lock, Plan, ProcessPlan, Strategy, Wait, run};
+
+/// A task takes a lock after so many ms, however long that takes, and works under it for as many.
+pub(crate) fn act(pause: u64, lock: usize, hold: u64) -> Act {
+    Act {
+        pause,
+        lock,
+        also: None,
+        exclusive: true,
+        wait: Wait::Forever,
+        strategy: Strategy::HandOff,
+        at_least: None,
+        hold,
+        fixed_lease: None,
+        end: End::Release,
+    }
+}
+
+/// A process with these tasks, whose clock is right.
+pub(crate) fn process(tasks: Vec<Vec<Act>>) -> ProcessPlan {
+    ProcessPlan {
+        drift: 0,
+        neighbour: false,
+        keep: 0,
+        turns: 64,
+        tasks,
+    }
+}
+
+/// Locks on one server that is near, and what goes wrong there.
+pub(crate) fn plan(
+    locks: &[(&str, Kind)],
+    processes: Vec<ProcessPlan>,
+    faults: Vec<(u64, Fault)>,
+) -> Plan {
+    let locks = locks.iter().map(|(name, kind)| Lock {
+        name: (*name).to_owned(),
+        kind: *kind,
+    });
+    Plan {
+        seed: 1,
+        safety: SafetyMode::Plain,
+        quorum: None,
+        replicas: vec![0],
+        travel: 2,
+        steady: false,
+        lease: 800,
+        locks: locks.collect(),
+        processes,
+        faults,
+    }
+}
+
+/// One name, as each of these kinds.
+pub(crate) fn one_name(kinds: &[Kind]) -> Vec<(&'static str, Kind)> {
+    kinds.iter().map(|kind| ("a", *kind)).collect()
+}
+
+/// The rules that are broken in it.
+pub(crate) fn rules(plan: &Plan, flaw: Option<Flaw>) -> Vec<&'static str> {
+    let found = run(plan, flaw, false).violations;
+    found.iter().map(|violation| violation.rule).collect()
+}
