@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,6 +17,9 @@ use locktopus_protocol::{
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
+/// A token, and the time of its server in µs.
+const NOW: i64 = 1_700_000_000_000_000;
+
 /// Grants everything, and confirms nothing.
 #[derive(Debug)]
 struct Unconfirming {
@@ -23,6 +27,8 @@ struct Unconfirming {
     refuses: Option<&'static str>,
     /// Whether it answers releases.
     undoes: bool,
+    /// Whether the first attempt finds others of another library in line, and that is confirmed.
+    queues: AtomicBool,
 }
 
 #[async_trait]
@@ -40,8 +46,15 @@ impl RedisClient for Unconfirming {
         let replies = match commands {
             [_release] if self.undoes => vec![Ok(Reply::Int(0))],
             [_release] => std::future::pending().await,
+            _ if self.queues.swap(false, Ordering::SeqCst) => vec![
+                Ok(Reply::Array(
+                    [3, 100, NOW, 1, NOW, 1].map(Reply::Int).to_vec(),
+                )),
+                Ok(Reply::Bytes("OK".into())),
+                Ok(Reply::Int(1)),
+            ],
             _ => vec![
-                Ok(Reply::Int(1_700_000_000_000_000)),
+                Ok(Reply::Int(NOW)),
                 Ok(Reply::Bytes("OK".into())),
                 self.refuses
                     .map_or(Ok(Reply::Int(0)), |line| Err(ClientError::rejected(line))),
@@ -70,6 +83,15 @@ impl RedisClient for Unconfirming {
 }
 
 async fn attempt(refuses: Option<&'static str>, undoes: bool) -> (BackendErrorKind, Executed) {
+    asked(LockKind::Reentrant, refuses, undoes, false).await
+}
+
+async fn asked(
+    kind: LockKind,
+    refuses: Option<&'static str>,
+    undoes: bool,
+    queues: bool,
+) -> (BackendErrorKind, Executed) {
     let options = BackendOptions {
         safety: SafetyMode::Replicated {
             need: ReplicaNeed::One,
@@ -77,12 +99,19 @@ async fn attempt(refuses: Option<&'static str>, undoes: bool) -> (BackendErrorKi
         },
         ..BackendOptions::default()
     };
-    let client = Arc::new(Unconfirming { refuses, undoes });
+    let client = Arc::new(Unconfirming {
+        refuses,
+        undoes,
+        queues: queues.into(),
+    });
     let backend = RedisBackend::new(client, options).await.unwrap();
-    let target = LockTarget::new(LockName::new("a").unwrap(), LockKind::Reentrant);
+    let target = LockTarget::new(LockName::new("a").unwrap(), kind);
     let second = Duration::from_secs(1);
     let deadline = Instant::now() + second;
-    let attempt = AcquireAttempt::new(target, OwnerId::generate(), second * 30, deadline);
+    let owner = OwnerId::generate();
+    let waits = backend.subscribe(&target, deadline).await.unwrap();
+    waits.claim(&owner);
+    let attempt = AcquireAttempt::new(target, owner, second * 30, deadline);
     let error = backend.attempt(&attempt).await.unwrap_err();
     (error.kind(), error.executed())
 }
@@ -97,4 +126,12 @@ async fn what_was_not_surely_undone_is_not_replicated() {
         let unknown = (NotReplicated, Executed::Maybe);
         assert_eq!(attempt(refuses, false).await, unknown);
     }
+}
+
+/// A waiter of a fair lock asks again once it listens as those of another library do. If it is granted the lock then, and that is
+/// not surely undone, it does not stand in line as it was told before.
+#[tokio::test(start_paused = true)]
+async fn a_second_question_that_was_not_surely_undone_is_no_place_in_line() {
+    let told = asked(LockKind::Fair, None, false, true).await;
+    assert_eq!(told, (BackendErrorKind::NotReplicated, Executed::Maybe));
 }
