@@ -139,7 +139,12 @@ impl World {
         }
         let at = usize::try_from(self.rng.below(keys.len() as u64)).unwrap_or(0);
         let (key, now) = (&keys[at], self.nodes[source].server.now());
-        let entry = self.nodes[source].server.keys.peek(key, now).cloned();
+        let mut entry = self.nodes[source].server.keys.peek(key, now).cloned();
+        // MIGRATE carries how much is left of a key, not when it ends: clocks of servers differ.
+        let ahead = self.nodes[target].server.now() - now;
+        if let Some(end) = entry.as_mut().and_then(|entry| entry.expires_at.as_mut()) {
+            *end += ahead;
+        }
         self.nodes[target].server.write((key.clone(), entry));
         self.nodes[source].server.write((key.clone(), None));
         self.trace.say(self.now, || {
@@ -159,6 +164,8 @@ impl World {
         if let Some(slots) = &mut self.slots {
             slots.moves_to(slot, to);
         }
+        let [source, target] = [from, to].map(|shard| self.primaries[shard]);
+        self.witness.slot_moved(slot, source, target);
         self.count("slot moved");
         self.trace.say(self.now, || {
             format!("-- slot {slot} is served by shard {to}")

@@ -55,16 +55,14 @@ fn too_short(plan: &Plan, failed: &Failed) -> bool {
 
 /// Whether an answer was late to somebody who asked only once: what is asked again and again does not fail by that.
 fn too_late(plan: &Plan, failed: &Failed, slow: &[Slow]) -> bool {
-    let Some((phase, kind)) = failed.error else {
-        return false;
-    };
-    if phase == Phase::Acquire && failed.wait != Wait::Try {
-        return false;
-    }
-    let process = match kind {
-        BackendErrorKind::Timeout | BackendErrorKind::NoQuorum => Some(failed.process),
+    let again = failed.wait != Wait::Try;
+    let process = match failed.error {
+        Some((Phase::Acquire, _)) if again => return false,
+        Some((_, BackendErrorKind::Timeout | BackendErrorKind::NoQuorum)) => Some(failed.process),
         // Between servers.
-        BackendErrorKind::NotReplicated => None,
+        Some((_, BackendErrorKind::NotReplicated)) => None,
+        // The first of several locks, while the others were asked for.
+        None if failed.lost && !again => Some(failed.process),
         _ => return false,
     };
     let since = failed

@@ -23,6 +23,16 @@ pub(crate) struct Hold {
     pub(crate) valid: u64,
     /// When it was given back.
     pub(crate) ended: Option<u64>,
+    /// The lease that it asked for and that is not renewed.
+    pub(crate) fixed_lease: Option<u64>,
+}
+
+impl Hold {
+    /// Whether its lease may have run out before it was given back, of which servers say nothing to anybody.
+    pub(crate) fn may_have_lapsed(&self) -> bool {
+        let held = self.ended.unwrap_or(u64::MAX).saturating_sub(self.asked);
+        self.fixed_lease.is_some_and(|lease| held >= lease)
+    }
 }
 
 /// Somebody wanted a lock, from then until it had it or gave up.
@@ -70,6 +80,8 @@ pub(crate) struct Failed {
     pub(crate) fixed_lease: Option<u64>,
     /// In doing what, and for which reason, if that came from a server.
     pub(crate) error: Option<(Phase, BackendErrorKind)>,
+    /// What it had was lost before it had everything that it asked for.
+    pub(crate) lost: bool,
     pub(crate) told: String,
 }
 

@@ -197,6 +197,7 @@ impl Neighbour {
             from,
             valid: from,
             ended: None,
+            fixed_lease: None,
         };
         let place = self.log.with(|notes| {
             notes.holds.push(hold);

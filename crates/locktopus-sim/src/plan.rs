@@ -373,8 +373,14 @@ impl Plan {
     }
 
     /// Whether tokens grow in the order of the grants, and not only where one is asked for a second after another one.
+    ///
+    /// Where keys come back that had moved to another server already, the last token comes back with them.
     #[must_use]
     pub fn promises_order(&self) -> bool {
+        let any = |of: &dyn Fn(&Fault) -> bool| self.faults.iter().any(|(_, fault)| of(fault));
+        if any(&|fault| matches!(fault, Fault::MoveSlot(..))) && any(&|fault| fault.forgets()) {
+            return false;
+        }
         let clocks = self
             .faults
             .iter()

@@ -86,8 +86,8 @@ fn heard(plan: &Plan, wanted: &Wanted, hold: &Hold, ended: u64) -> u64 {
     if keeps && (other || silent(waits)) {
         return ended + keeper.keep * MS;
     }
-    // The release is said to nobody.
-    if silent(holds) {
+    // The release is said to nobody, nor is that a lease ran out.
+    if silent(holds) || hold.may_have_lapsed() {
         return ended + wanted.looks;
     }
     ended

@@ -58,6 +58,7 @@ impl Task {
                         LockError::Backend { phase, source, .. } => Some((*phase, source.kind())),
                         _ => None,
                     },
+                    lost: matches!(error, LockError::Lost { .. }),
                     told: told(&error),
                 };
                 self.log.with(|notes| notes.failed.push(failed));
@@ -187,6 +188,7 @@ impl Task {
             from: now,
             valid: now,
             ended: None,
+            fixed_lease: act.fixed_lease.map(|lease| lease * MS),
         };
         self.log.with(|notes| {
             notes.holds.push(hold);

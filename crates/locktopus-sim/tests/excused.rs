@@ -198,3 +198,24 @@ fn a_clock_set_back_counts_once_its_server_is_replaced() {
         assert!(plan.promises_exclusion(), "{:?}", plan.faults);
     }
 }
+
+/// What moves to another server is there for as long as it had left, by whichever clock.
+#[test]
+fn a_lease_moves_between_servers_whose_clocks_differ() {
+    let mut plan = plan(
+        &[Kind::Lock],
+        vec![
+            process(vec![vec![act(0, 900)]]),
+            process(vec![vec![act(300, 10)]]),
+        ],
+    );
+    plan.replicas = vec![0; 3];
+    let mut moved = 0;
+    for (node, by) in [(0, -400), (1, -400), (2, -400)] {
+        let moves = |at| (at, Fault::MoveSlot(0, 60));
+        plan.faults = vec![(20, Fault::SetClock(node, by)), moves(100), moves(400)];
+        assert!(plan.promises_exclusion());
+        moved += count(&well(&plan), "slot moved");
+    }
+    assert_eq!(moved, 6);
+}

@@ -79,6 +79,22 @@ fn a_release_of_which_nothing_is_said_is_seen_with_a_heartbeat() {
     }
 }
 
+/// Nobody is told when a lease runs out. A newcomer behind others has not been told either when that will be: it looks with its
+/// heartbeat.
+#[test]
+fn a_lease_that_runs_out_is_seen_with_a_heartbeat() {
+    let mut lapses = act(10, 0, 300);
+    lapses.fixed_lease = Some(110);
+    // Which it does while it writes for the last time.
+    lapses.end = End::Write;
+    let tasks = [act(0, 0, 250), lapses, act(240, 0, 10)];
+    let processes = tasks.map(|act| process(vec![vec![act]])).to_vec();
+    let mut plan = plan(&[("a", Kind::Lock)], processes);
+    plan.lease = 6_000;
+    plan.travel = 10;
+    assert_eq!(wrong(&plan), Vec::new());
+}
+
 /// A group has one of its locks while it waits for the other one, which is in use.
 #[test]
 fn a_group_has_a_lock_before_it_has_all() {

@@ -72,9 +72,16 @@ impl Witness {
         });
         if let (What::Release, Answer::Released(_)) = (&run.call.what, &run.answer) {
             let rest = if holds { "holds" } else { "waits" };
-            self.check(!holds && !waits, run.now, "a release is final", || {
-                format!("after its release, {owner} {rest}")
-            });
+            // It had a place that its hold did not take: see `places`.
+            let came_so = self.is_torn(&run.call.lock)
+                && run.before.holds(owner)
+                && run.before.waiter(owner).is_some();
+            self.check(
+                !holds && (!waits || came_so),
+                run.now,
+                "a release is final",
+                || format!("after its release, {owner} {rest}"),
+            );
         }
     }
 
@@ -119,7 +126,7 @@ impl Witness {
         }
         // Who asks again is told the same, unless it wants a greater one by now, as a quorum does. Whoever wants fewer, as a quorum that
         // wins a node back, is told the last of them.
-        let given = self.granted.get(&(run.node, owner.to_string())).copied();
+        let given = self.granted.get(&grant_of(run, owner)).copied();
         if let Some((given, reserved)) = given.filter(|(given, _)| floor <= given) {
             let same = *count <= reserved && token + count == given + reserved;
             self.check(same, run.now, "tokens are those granted", || {
@@ -128,8 +135,7 @@ impl Witness {
                 )
             });
         } else {
-            self.granted
-                .insert((run.node, owner.to_string()), (*token, *count));
+            self.granted.insert(grant_of(run, owner), (*token, *count));
         }
     }
 
@@ -143,9 +149,12 @@ impl Witness {
             || format!("{owner} is granted token {token} after {top}"),
         );
         self.tops.insert(lock, token + count - 1);
-        self.granted
-            .insert((run.node, owner.to_string()), (token, count));
+        self.granted.insert(grant_of(run, owner), (token, count));
     }
+}
+
+fn grant_of(run: &Run<'_>, owner: &Owner) -> (usize, Vec<u8>, String) {
+    (run.node, run.call.lock.clone(), owner.to_string())
 }
 
 /// `<token> <owner>`, where the token says that the lock was granted.

@@ -122,9 +122,10 @@ impl Call {
         let Some(lock) = keys.first() else {
             return Vec::new();
         };
-        // The last one is the record of the quarantine.
+        // Last are the record of the quarantine, the longest lease, and what the client has seen.
         let quarantined = usize::from(name != script);
         let keys = keys[..keys.len() - quarantined].to_vec();
+        let arguments = &arguments[..arguments.len().saturating_sub(2 * quarantined)];
         let argument = |at: usize| arguments.get(at).map_or(&b""[..], Vec::as_slice);
         let number = |at: usize| number(argument(at));
         let (what, owner, mode, permits) = if name.ends_with("_acquire") {

@@ -72,8 +72,8 @@ impl Witness {
             (What::Counter { action, number }, Answer::Changed(_, true)) => {
                 match action.as_str() {
                     "init" | "resize" => vec![*number, before],
-                    // What was free is gone, and what is held stays.
-                    "drain" => vec![after - run.after.free.unwrap_or(0)],
+                    // What was free is gone, and what is held stays. Asked a second time it takes nothing.
+                    "drain" => vec![after - run.after.free.unwrap_or(0), before],
                     _ => return,
                 }
             }

@@ -33,8 +33,8 @@ pub(crate) struct Witness {
     found: Vec<Violation>,
     /// The greatest token of each lock, by server.
     tops: BTreeMap<(usize, Vec<u8>), i64>,
-    /// First tokens of grants, by server and owner.
-    granted: BTreeMap<(usize, String), (i64, i64)>,
+    /// First tokens of grants and how many they were, by server, lock and owner.
+    granted: BTreeMap<(usize, Vec<u8>, String), (i64, i64)>,
     /// For how long servers kept a lock for its owners.
     kept: BTreeMap<String, Kept>,
     names: Names,
@@ -115,7 +115,22 @@ impl Witness {
     /// A server has other data, or another clock, than it had.
     pub(crate) fn forget(&mut self, node: usize) {
         self.tops.retain(|(of, _), _| *of != node);
-        self.granted.retain(|(of, _), _| *of != node);
+        self.granted.retain(|(of, ..), _| *of != node);
+    }
+
+    /// Another server has the keys of a slot, and has run scripts on them since the last of them came.
+    pub(crate) fn slot_moved(&mut self, slot: u16, from: usize, to: usize) {
+        let moves = |of: usize, lock: &[u8]| of == from && key_slot(lock) == slot;
+        for ((of, lock), top) in std::mem::take(&mut self.tops) {
+            let at = if moves(of, &lock) { to } else { of };
+            let known = self.tops.entry((at, lock)).or_insert(top);
+            *known = top.max(*known);
+        }
+        for ((of, lock, owner), tokens) in std::mem::take(&mut self.granted) {
+            let at = if moves(of, &lock) { to } else { of };
+            let known = self.granted.entry((at, lock, owner)).or_insert(tokens);
+            *known = tokens.max(*known);
+        }
     }
 
     /// A server lost data while it got or gave away the keys of a slot, or after that.

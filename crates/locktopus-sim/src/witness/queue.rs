@@ -35,16 +35,20 @@ impl Witness {
     /// Nobody holds and waits, or waits twice.
     fn places(&mut self, run: &Run<'_>) {
         let (now, script) = (run.now, run.script);
+        // A slot whose keys moved one by one while a server lost some may have a line from before somebody was granted the lock.
+        let torn = self.is_torn(&run.call.lock);
         for holder in run.after.live() {
             let waits = run.after.waiter(&holder.owner);
             let waits = waits.is_some_and(|waiter| waiter.mode == holder.mode);
-            self.check(!waits, now, "one place each", || {
+            let came_so = torn
+                && run.before.holds(&holder.owner)
+                && run.before.waiter(&holder.owner).is_some();
+            self.check(!waits || came_so, now, "one place each", || {
                 format!("after {script}, {} holds and waits", holder.owner)
             });
         }
-        // Of a slot whose keys moved one by one, a server may have lost the records and deadlines of a line and not the line.
-        // Nobody looks through a line for a place that nothing else speaks of: whoever comes back gets one more.
-        let torn = self.is_torn(&run.call.lock);
+        // Or the line without its records and deadlines. Nobody looks through a line for a place that nothing else speaks of:
+        // whoever comes back gets one more.
         for waiter in &run.after.waiters {
             let owner = &waiter.owner;
             let bare = run.call.owner.as_ref() == Some(owner) && run.before.bare.contains(owner);
