@@ -135,7 +135,14 @@ impl Node {
         within: Duration,
         words: &[&str],
     ) -> Result<Resp, TopologyError> {
-        match admin::ask(&self.name, self.admin, words, within).await? {
+        self.answer(
+            words,
+            admin::ask(&self.name, self.admin, words, within).await?,
+        )
+    }
+
+    fn answer(&self, words: &[&str], reply: Resp) -> Result<Resp, TopologyError> {
+        match reply {
             Resp::Error(message) => Err(TopologyError::Refused {
                 node: self.name.clone(),
                 command: words.first().copied().unwrap_or_default().to_owned(),
@@ -143,6 +150,12 @@ impl Node {
             }),
             reply => Ok(reply),
         }
+    }
+
+    /// What `ROLE` says.
+    async fn ask_role(&self, within: Duration) -> Result<Resp, TopologyError> {
+        let reply = admin::ask_again(&self.name, self.admin, &["ROLE"], within).await?;
+        self.answer(&["ROLE"], reply)
     }
 
     /// As [`Node::command`], for who will look again soon, perhaps at another server.
@@ -164,18 +177,32 @@ impl Node {
             .map(|(_, value)| value.trim().to_owned()))
     }
 
-    /// What the server says it is.
+    /// What the server says it is. Asked once more if the connection breaks: a server that becomes a replica closes all of them.
     ///
     /// # Errors
     ///
     /// As [`Node::command`].
     pub async fn role(&self) -> Result<Role, TopologyError> {
-        Ok(role_in(&self.command(&["ROLE"]).await?))
+        Ok(role_in(&self.ask_role(ANSWER_WITHIN).await?))
+    }
+
+    /// The port of the server that this one copies, as it says; `None` if it copies none. Asked as for [`Node::role`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Node::command`].
+    pub async fn copies_port(&self) -> Result<Option<u16>, TopologyError> {
+        let reply = self.ask_role(ANSWER_WITHIN).await?;
+        let port = match role_in(&reply) {
+            Role::Replica { .. } => reply.items().get(2).map(Resp::text),
+            _ => None,
+        };
+        Ok(port.and_then(|port| port.parse().ok()))
     }
 
     /// As [`Node::role`], for who will look again soon.
     pub(crate) async fn role_seen(&self) -> Result<Role, TopologyError> {
-        Ok(role_in(&self.look(&["ROLE"]).await?))
+        Ok(role_in(&self.ask_role(LOOK_WITHIN).await?))
     }
 
     /// Stops the server's process from running, without ending it. Connections still open, and

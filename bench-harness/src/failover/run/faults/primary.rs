@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktopus_testbed::topology::{Isolation, Node, Resp, Role, TopologyError};
+use locktopus_testbed::topology::{Isolation, Node, Role, TopologyError};
 use tokio::time::Instant;
 
 use super::connections::until;
@@ -272,10 +272,8 @@ pub(super) async fn replica_of<'a>(
     context: &FaultContext<'a>,
     primary: &Node,
 ) -> Result<&'a Node, RunError> {
-    let port = primary.addr().port().to_string();
     for node in context.place.nodes() {
-        let role = node.command(&["ROLE"]).await?;
-        if role.items().get(2).map(Resp::text).as_deref() == Some(&port) {
+        if node.copies_port().await? == Some(primary.addr().port()) {
             return Ok(node);
         }
     }
