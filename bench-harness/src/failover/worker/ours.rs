@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use locktopus::{
@@ -11,12 +11,16 @@ use locktopus::{
 };
 use locktopus_history::{AttemptLog, Clock, FailReason, Mode, ReleaseOutcome};
 
-use super::job::Job;
+use super::job::{Answer, Job};
 use super::subject::{Failure, Held, Subject, Wish};
 use crate::failover::plan::{Kind, LockGroup};
 
 /// How long the end may take: a call to a server that is away, and the lease of what cannot be given back.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// Longer than sentinels wait between two failovers in any plan, and shorter than the runner waits for a process.
+const REACHED_WITHIN: Duration = Duration::from_secs(45);
+const REACHED_PAUSE: Duration = Duration::from_millis(250);
 
 struct Ours {
     locks: Locktopus,
@@ -36,7 +40,7 @@ pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>,
             });
             built(Locktopus::builder(backend.map_err(failed)?))?
         }
-        (false, [url]) => locktopus::connect(url).await.map_err(failed)?,
+        (false, [url]) => reached(url, REACHED_WITHIN).await.map_err(failed)?,
         (false, urls) => return Err(format!("{} URLs for one place", urls.len())),
     };
     let quorum = job.mode.quorum;
@@ -47,6 +51,22 @@ pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>,
         quorum,
         patience: job.patience,
     }))
+}
+
+/// A process may begin while no server is in charge, or sentinels name one that is none: it is begun again, as by any
+/// supervisor. What came of it before counts as an attempt that failed.
+async fn reached(url: &str, within: Duration) -> Result<Locktopus, locktopus::ConnectError> {
+    let end = Instant::now() + within;
+    loop {
+        match locktopus::connect(url).await {
+            Err(locktopus::ConnectError::Unreachable { .. }) if Instant::now() < end => {
+                let kind = "unavailable".to_owned();
+                Answer::Erred { kind }.say();
+                tokio::time::sleep(REACHED_PAUSE).await;
+            }
+            done => return done,
+        }
+    }
 }
 
 /// A quorum whose nodes are believed to forget nothing, which they do: a restarted one votes at once.
@@ -272,5 +292,33 @@ const fn kind(kind: BackendErrorKind) -> &'static str {
         BackendErrorKind::NoQuorum => "no quorum",
         BackendErrorKind::NotReplicated => "not replicated",
         _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_process_goes_on_asking_for_a_server_that_is_away() {
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+        let url = format!("redis://{}", closed.unwrap());
+        let (begun, within) = (Instant::now(), Duration::from_millis(600));
+        let away = reached(&url, within).await;
+        assert!(
+            matches!(away, Err(locktopus::ConnectError::Unreachable { .. })),
+            "{away:?}"
+        );
+        assert!(begun.elapsed() >= within);
+        // What no server can mend is said at once.
+        let asked =
+            tokio::time::timeout(within, reached("redis://127.0.0.1?such=1", REACHED_WITHIN));
+        let wrong = asked.await.unwrap();
+        assert!(
+            matches!(wrong, Err(locktopus::ConnectError::Url(_))),
+            "{wrong:?}"
+        );
     }
 }
