@@ -219,3 +219,23 @@ fn a_lease_moves_between_servers_whose_clocks_differ() {
     }
     assert_eq!(moved, 6);
 }
+
+/// Keys that had moved come back with the last token of before, where the server that gave them away loses what it did.
+#[test]
+fn tokens_grow_unless_a_slot_moves_while_writes_are_lost() {
+    let mut plan = plan(&[Kind::Lock], Vec::new());
+    plan.replicas = vec![1; 3];
+    plan.safety = SafetyMode::Quarantine {
+        max_lease: Duration::from_millis(800),
+    };
+    let (moves, dies) = (Fault::MoveSlot(0, 60), Fault::Kill(0));
+    for (faults, promises) in [
+        (vec![moves], true),
+        (vec![dies], true),
+        (vec![moves, dies], false),
+    ] {
+        plan.faults = (10..).zip(faults).collect();
+        assert_eq!(plan.promises_order(), promises, "{:?}", plan.faults);
+        assert!(plan.promises_exclusion());
+    }
+}

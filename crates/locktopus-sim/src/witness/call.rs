@@ -341,3 +341,25 @@ fn number(bytes: &[u8]) -> i64 {
     let text = std::str::from_utf8(bytes).ok();
     text.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What quarantine adds at the end is no argument of the attempt, however few that one has.
+    #[test]
+    fn quarantine_asks_for_no_place() {
+        let keys = ["a", "token", "queue", "waiters", "record"].map(|key| key.as_bytes().to_vec());
+        let wants_none = ["o", "400", "0", "0", "x", "1", "0", "0", "PUBLISH"];
+        for (place, queues) in [(&[][..], false), (&["700", "inbox"][..], true)] {
+            let words = wants_none.iter().chain(place).chain(&["400", "@0"]);
+            let words: Vec<_> = words.map(|word| word.as_bytes().to_vec()).collect();
+            let calls = Call::all("quarantined_lock_acquire", &keys, &words);
+            let queue: Vec<_> = calls.iter().map(|call| call.queues).collect();
+            assert_eq!(queue, [queues]);
+            let own = words.len() - 2;
+            let plain = Call::all("lock_acquire", &keys[..4], &words[..own]);
+            assert_eq!(format!("{calls:?}"), format!("{plain:?}"));
+        }
+    }
+}
