@@ -15,7 +15,7 @@ for i, key in ipairs(KEYS) do
   elseif score and tonumber(score) > now then
     for number = 0, permits - 1 do
       local permit = string.sub(owner, 1, 14) .. string.char(math.floor(number / 256), number % 256)
-      redis.call('ZADD', key, 'XX', 'GT', string.format('%.0f', now + ARGV[1]), permit)
+      redis.call('ZADD', key, 'XX', 'GT', math.ceil(now) + ARGV[1], permit)
     end
     answers[i] = 1
   else

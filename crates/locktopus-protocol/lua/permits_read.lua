@@ -11,6 +11,6 @@ end
 local value = tonumber(redis.call('GET', KEYS[1]) or '')
 if value then
   -- Expired permits count as free, although nobody has taken them back yet.
-  value = value + #redis.call('ZRANGE', KEYS[5], '-inf', string.format('%.0f', now / 1000), 'BYSCORE')
+  value = value + #redis.call('ZRANGE', KEYS[5], '-inf', math.floor(now / 1000), 'BYSCORE')
 end
 return {value or '', 0}

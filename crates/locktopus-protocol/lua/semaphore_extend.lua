@@ -13,7 +13,7 @@ for i, key in ipairs(KEYS) do
   if type(score) == 'table' and score.err then
     answers[i] = string.find(score.err, '^WRONGTYPE') and 0 or -2
   elseif score and tonumber(score) > now then
-    redis.call('ZADD', key, 'XX', 'GT', string.format('%.0f', now + ARGV[1]), member)
+    redis.call('ZADD', key, 'XX', 'GT', math.ceil(now) + ARGV[1], member)
     answers[i] = 1
   else
     answers[i] = 0

@@ -11,7 +11,7 @@ end
 local value = tonumber(redis.call('GET', KEYS[1]) or '')
 if value then
   -- Expired permits count as free, although nobody has taken them back yet.
-  for _, entry in ipairs(redis.call('ZRANGE', KEYS[5], '-inf', string.format('%.0f', now / 1000), 'BYSCORE')) do
+  for _, entry in ipairs(redis.call('ZRANGE', KEYS[5], '-inf', math.floor(now / 1000), 'BYSCORE')) do
     value = value + tonumber(string.match(entry, '^%d+'))
   end
 end

@@ -115,11 +115,13 @@ async fn a_wait_can_be_interrupted() {
 #[tokio::test]
 async fn signals_are_passed_on() {
     let place = Place::new().await;
-    let script =
-        "trap 'echo usr1' USR1; trap 'exit 42' INT; echo $$ >pid; while :; do sleep 0.05; done";
+    let script = "trap 'echo usr1; echo $$ >told' USR1; trap 'exit 42' INT; echo $$ >pid; \
+                  while :; do sleep 0.05; done";
     let child = place.script(&["--name", "a"], script);
     place.pid("pid").await;
     signal("USR1", child.id().unwrap()).await;
+    // A shell that finds both handles the interruption first, whose number is lower.
+    place.pid("told").await;
     signal("INT", child.id().unwrap()).await;
     let ran = finished(child).await;
     assert_eq!((ran.code, ran.out.as_str()), (42, "usr1\n"), "{ran:?}");

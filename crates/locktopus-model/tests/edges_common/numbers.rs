@@ -4,7 +4,7 @@ use locktopus_model::redis::Reply;
 
 use super::common::{Bench, ME, show};
 
-/// Permits whose lease ends within this millisecond are free already, in its second half.
+/// Permits are free from the millisecond on in which their lease ends, and not before it.
 #[test]
 fn permits_that_end_now_are_counted_as_free() {
     let keys = ["n", "t", "q", "w", "s", "kind", "p"];
@@ -12,7 +12,7 @@ fn permits_that_end_now_are_counted_as_free() {
         ("semaphore_read", "semaphore", "2 x"),
         ("permits_read", "permit_semaphore", "0123456789abcdef"),
     ] {
-        for (micros, free) in [(0, 0), (400, 0), (600, 1), (1_000, 1)] {
+        for (micros, free) in [(0, 0), (400, 0), (999, 0), (1_000, 1)] {
             let mut bench = Bench::new();
             let now = bench.server.clock / 1_000;
             bench.server.clock = now * 1_000 + micros;
@@ -193,6 +193,11 @@ fn a_latch_is_told_from_semaphores_by_their_holders() {
         let changed = bench.eval("latch", &count, &down);
         assert!(changed.starts_with(other), "{holders}: {changed}");
         assert_eq!(show(&bench.command("GET n")), "2");
+        // The last of them holds until its lease is over, in the middle of a millisecond too.
+        bench.server.clock = later * 1_000 - 1;
+        assert!(bench.eval("latch_read", &keys, &[]).starts_with(other));
+        bench.server.clock += 1;
+        assert_eq!(bench.eval("latch_read", &keys, &[]), "[2 0]");
     }
     // What ends, ends when it would have.
     let mut bench = Bench::new();

@@ -71,15 +71,24 @@ impl Lock {
             backend: Arc::new(backend.await.unwrap()),
         };
         if matches!(lock.target.kind(), LockKind::Semaphore | LockKind::Permits) {
-            let request = CounterRequest {
-                target: lock.target.clone(),
-                operation: OwnerId::generate(),
-                action: CounterAction::Initialise(permits),
-                deadline: Instant::now() + CALL,
-            };
-            let _ = lock.backend.counter(&request).await.unwrap();
+            let _ = lock.count(CounterAction::Initialise(permits)).await;
         }
         lock
+    }
+
+    async fn count(&self, action: CounterAction) -> Option<i64> {
+        let request = CounterRequest {
+            target: self.target.clone(),
+            operation: OwnerId::generate(),
+            action,
+            deadline: Instant::now() + CALL,
+        };
+        self.backend.counter(&request).await.unwrap().value
+    }
+
+    /// How many permits are free, as the number's own script says.
+    pub(crate) async fn free_permits(&self) -> Option<i64> {
+        self.count(CounterAction::Read).await
     }
 
     /// The same name as another kind.

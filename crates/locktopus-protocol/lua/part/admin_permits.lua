@@ -5,7 +5,7 @@
 -- {id, mode, 1, remaining lease in ms (-1: no expiry)} of the first thousand permits whose lease has not ended.
 local function holders()
   local found = {}
-  local from = string.format('(%.0f', now / 1000)
+  local from = '(' .. math.floor(now / 1000)
   local entries = redis.call('ZRANGE', KEYS[5], from, '+inf', 'BYSCORE', 'LIMIT', 0, 1000, 'WITHSCORES')
   for i = 1, #entries, 2 do
     local score = tonumber(entries[i + 1])
@@ -31,5 +31,5 @@ end
 -- The free permits, with those whose lease has ended and that nobody has taken back yet; '' if there is no semaphore.
 local function available()
   local free = tonumber(redis.call('GET', KEYS[1]) or '')
-  return free and free + #redis.call('ZRANGE', KEYS[5], '-inf', string.format('%.0f', now / 1000), 'BYSCORE') or ''
+  return free and free + #redis.call('ZRANGE', KEYS[5], '-inf', math.floor(now / 1000), 'BYSCORE') or ''
 end

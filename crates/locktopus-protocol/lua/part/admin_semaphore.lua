@@ -4,7 +4,7 @@
 -- {owner, mode, permits, remaining lease in ms} of the first thousand whose lease has not ended.
 local function holders()
   local found = {}
-  local from = string.format('(%.0f', now / 1000)
+  local from = '(' .. math.floor(now / 1000)
   local entries = redis.call('ZRANGE', KEYS[5], from, '+inf', 'BYSCORE', 'LIMIT', 0, 1000, 'WITHSCORES')
   for i = 1, #entries, 2 do
     local permits, owner = string.match(entries[i], '^(%d+) (.*)$')
@@ -39,7 +39,7 @@ local function available()
   if not free then
     return ''
   end
-  for _, entry in ipairs(redis.call('ZRANGE', KEYS[5], '-inf', string.format('%.0f', now / 1000), 'BYSCORE')) do
+  for _, entry in ipairs(redis.call('ZRANGE', KEYS[5], '-inf', math.floor(now / 1000), 'BYSCORE')) do
     free = free + tonumber(string.match(entry, '^%d+'))
   end
   return free

@@ -61,7 +61,7 @@ end
 
 -- Takes back up to 256 permits whose lease has ended.
 local function reap()
-  local over = redis.call('ZRANGE', KEYS[5], '-inf', string.format('%.0f', now / 1000), 'BYSCORE', 'LIMIT', 0, 256)
+  local over = redis.call('ZRANGE', KEYS[5], '-inf', math.floor(now / 1000), 'BYSCORE', 'LIMIT', 0, 256)
   if over[1] then
     give(redis.call('ZREM', KEYS[5], unpack(over)))
     tell()
@@ -97,7 +97,7 @@ end
 
 local function take(owner, lease, _, permits)
   redis.call('DECRBY', KEYS[1], permits)
-  each(owner, permits, string.format('%.0f', now / 1000 + lease), 'ZADD', KEYS[5])
+  each(owner, permits, math.ceil(now / 1000) + lease, 'ZADD', KEYS[5])
   local ttl = redis.call('PTTL', KEYS[1])
   if ttl > 0 then
     redis.call('PEXPIRE', KEYS[5], ttl)
@@ -105,7 +105,7 @@ local function take(owner, lease, _, permits)
 end
 
 local function extend_hold(owner, lease, _, permits)
-  each(owner, permits, string.format('%.0f', now / 1000 + lease), 'ZADD', KEYS[5], 'XX', 'GT')
+  each(owner, permits, math.ceil(now / 1000) + lease, 'ZADD', KEYS[5], 'XX', 'GT')
 end
 
 -- False if their lease had ended: then they are taken back all the same.

@@ -46,7 +46,7 @@ end
 
 -- Takes back the permits of up to 64 holders whose lease has ended.
 local function reap()
-  local over = redis.call('ZRANGE', KEYS[5], '-inf', string.format('%.0f', now / 1000), 'BYSCORE', 'LIMIT', 0, 64)
+  local over = redis.call('ZRANGE', KEYS[5], '-inf', math.floor(now / 1000), 'BYSCORE', 'LIMIT', 0, 64)
   if over[1] then
     redis.call('ZREM', KEYS[5], unpack(over))
     local permits = 0
@@ -84,11 +84,11 @@ end
 
 local function take(owner, lease, _, permits)
   redis.call('DECRBY', KEYS[1], permits)
-  redis.call('ZADD', KEYS[5], string.format('%.0f', now / 1000 + lease), member(owner, permits))
+  redis.call('ZADD', KEYS[5], math.ceil(now / 1000) + lease, member(owner, permits))
 end
 
 local function extend_hold(owner, lease, _, permits)
-  redis.call('ZADD', KEYS[5], 'XX', 'GT', string.format('%.0f', now / 1000 + lease), member(owner, permits))
+  redis.call('ZADD', KEYS[5], 'XX', 'GT', math.ceil(now / 1000) + lease, member(owner, permits))
 end
 
 -- False if its lease had ended: then they are taken back all the same.

@@ -4,7 +4,7 @@
 
 -- Whether anybody holds permits in this sorted set of deadlines.
 local function counts_holders(key)
-  local found = redis.pcall('ZRANGE', key, string.format('(%.0f', now / 1000), '+inf', 'BYSCORE', 'LIMIT', 0, 1)
+  local found = redis.pcall('ZRANGE', key, '(' .. math.floor(now / 1000), '+inf', 'BYSCORE', 'LIMIT', 0, 1)
   return not wrong_type(found) and found[1] ~= nil
 end
 
