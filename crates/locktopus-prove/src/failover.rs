@@ -7,7 +7,7 @@ use std::path::Path;
 
 use bench_harness::failover::completeness;
 use bench_harness::failover::model::FailoverReport;
-use bench_harness::failover::plan::{Choice, PlanFile, describe};
+use bench_harness::failover::plan::{Choice, PlanFile, Subject, describe};
 
 use crate::outcome::Outcome;
 
@@ -103,15 +103,30 @@ fn read(line: &str) -> Result<FailoverReport, String> {
     serde_json::from_str(line).map_err(|error| format!("a run in {FOLDER}: {error}"))
 }
 
+/// How many faults a plan does to locks of ours.
+///
+/// # Errors
+///
+/// If it cannot be read.
+pub(crate) fn planned(root: &Path, plan: &str) -> Result<u64, String> {
+    let of = |error: &dyn std::fmt::Display| format!("{FOLDER}/{plan}: {error}");
+    let file = PlanFile::load(&root.join(FOLDER).join(plan)).map_err(|error| of(&error))?;
+    let cells = file.cells(&Choice::default()).map_err(|error| of(&error))?;
+    let ours = cells
+        .iter()
+        .filter(|cell| cell.subject == Subject::Locktopus);
+    Ok(ours.map(|cell| u64::from(cell.scenario.faults)).sum())
+}
+
 /// What came of them. A promise that was not kept is a violation, and so is whatever keeps a run from counting: a cell that was
 /// not run to its end, faults that were not done, errors that nothing explains, a lock that is broken on purpose and was not
 /// caught by what it breaks.
 ///
 /// # Errors
 ///
-/// If there was no fault, or no lock was broken on purpose.
+/// If no fault was done under a lock of ours, or no lock was broken on purpose.
 pub(crate) fn outcome(said: &str) -> Result<Outcome, String> {
-    let (mut cases, mut violations, mut killed, mut survived) = (0, 0, 0, 0);
+    let (mut cases, mut exclusive, mut violations, mut killed, mut survived) = (0, 0, 0, 0, 0);
     for line in said.lines() {
         let run = read(line)?;
         violations += completeness::missing(&run).len() as u64;
@@ -120,7 +135,19 @@ pub(crate) fn outcome(said: &str) -> Result<Outcome, String> {
             match (cell.subject.is_broken(), completeness::is_caught(cell)) {
                 (true, true) => killed += 1,
                 (true, false) => survived += 1,
-                (false, _) => cases += cell.figures.faults,
+                // Others' locks are shown beside ours, and promise nothing here.
+                (false, _) if cell.subject != Subject::Locktopus => {}
+                (false, _) => {
+                    cases += cell.figures.faults;
+                    exclusive += match cell.exclusive {
+                        true => cell.figures.faults,
+                        false => 0,
+                    };
+                    // The report says itself that a promise was broken, or contradicts itself.
+                    if cell.exclusive && cell.broken_promises.is_empty() {
+                        violations += cell.figures.faults_with_double_grants;
+                    }
+                }
             }
         }
     }
@@ -132,6 +159,7 @@ pub(crate) fn outcome(said: &str) -> Result<Outcome, String> {
             violations,
             killed: Some(killed),
             survived: Some(survived),
+            exclusive: Some(exclusive),
         }),
     }
 }
@@ -139,8 +167,6 @@ pub(crate) fn outcome(said: &str) -> Result<Outcome, String> {
 /// A run of a lock of ours, and of one that is broken on purpose and was caught.
 #[cfg(test)]
 pub(crate) fn example() -> FailoverReport {
-    use bench_harness::failover::plan::Subject;
-
     let text = include_str!("../../../bench-harness/tests/data/failover-summary.json");
     let mut run: FailoverReport = serde_json::from_str(text).expect("it is a report");
     let mut ours = run.cells.remove(0);

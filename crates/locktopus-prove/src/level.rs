@@ -204,6 +204,7 @@ fn schedules(said: &str, asked: u64) -> Result<Outcome, String> {
         killed: Some(killed),
         // One that is not noticed fails the test, which is a violation.
         survived: (tests.violations == 0).then_some(0),
+        ..Outcome::default()
     })
 }
 
@@ -222,6 +223,7 @@ fn simulated(targets: &[&str], said: &str, asked: u64) -> Result<Outcome, String
         violations: failed.max(tests.violations),
         killed: Some(killed),
         survived: (tests.violations == 0).then_some(0),
+        ..Outcome::default()
     })
 }
 

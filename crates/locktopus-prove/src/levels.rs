@@ -14,6 +14,8 @@ const MUTANTS: &str = "crates/locktopus-mutants";
 const TESTBED: &str = "crates/locktopus-testbed/src";
 /// What all parts of the harness need: other libraries' locks, and what the machine does.
 const SHARED: &str = "bench-harness/src/shared";
+/// Others' locks in other languages.
+const PEERS: &str = "bench-harness/peers";
 
 /// What mutants of the scripts are about, a sample as well as all.
 const SCRIPT_MUTANTS: &[&str] = &[
@@ -279,6 +281,7 @@ pub(crate) static LEVELS: &[Level] = &[
             SHARED,
             TESTBED,
             DEPENDENCIES,
+            PEERS,
             "bench-harness/failover/committed.toml",
             "bench-harness/failover/broken.toml",
         ],
@@ -300,6 +303,7 @@ pub(crate) static LEVELS: &[Level] = &[
             SHARED,
             TESTBED,
             DEPENDENCIES,
+            PEERS,
             "bench-harness/src/measure/plan",
             "bench-harness/src/measure/record",
             "bench-harness/src/measure/run",

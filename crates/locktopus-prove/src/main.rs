@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`level`] | a level, and how it is run |
 //! | [`levels`] | the table of all of them |
+//! | [`demand`] | what a result must have to count |
 //! | [`outcome`] | what a run says, read from what it prints |
 //! | [`build`] | which build made what is kept |
 //! | [`environment`] | what a level is run in |
@@ -16,9 +17,10 @@
 //! | [`kept`] | the results |
 //! | [`page`] | the table in docs/testing.md |
 //!
-//! Layers, lowest first: outcome, sources, build, environment, failover|performance, level, levels, kept, page.
+//! Layers, lowest first: outcome, sources, build, environment, failover|performance, level, demand, levels, kept, page.
 
 mod build;
+mod demand;
 mod environment;
 mod failover;
 mod kept;
@@ -92,7 +94,7 @@ fn run(options: &Options) -> Result<bool, String> {
         page::write(root, &table)?;
     }
     if options.check {
-        let mut unproven = unproven(options, &kept)?;
+        let mut unproven = unproven(root, LEVELS, &kept)?;
         unproven.extend(other_files(root, LEVELS, &kept));
         unproven.iter().for_each(|line| println!("{line}"));
         fine &= unproven.is_empty();
@@ -107,6 +109,10 @@ fn prove(root: &Path, level: &Level) -> Result<Entry, String> {
     let (said, passed) = level.run(root)?;
     let outcome = level
         .read(&said, passed)
+        .and_then(|outcome| match demand::refused(root, level, &outcome)? {
+            Some(why) if outcome.violations == 0 => Err(why),
+            _ => Ok(outcome),
+        })
         .map_err(|what| format!("{}: {what}; it said\n{said}", level.name))?;
     if sources::digest(root, level.about)? != about {
         return Err(format!("{}: its sources changed meanwhile", level.name));
@@ -118,15 +124,16 @@ fn prove(root: &Path, level: &Level) -> Result<Entry, String> {
     })
 }
 
-/// Levels that were not run, that were violated, whose sources are others now, or that there are not.
-fn unproven(options: &Options, kept: &Kept) -> Result<Vec<String>, String> {
+/// Levels that were not run, or not enough; that were violated; whose sources are others now, or others than those of the commit
+/// that they name; or that there are not.
+fn unproven(root: &Path, levels: &[Level], kept: &Kept) -> Result<Vec<String>, String> {
     let mut unproven = Vec::new();
     for name in kept.levels.keys() {
-        if levels::named(name).is_err() {
+        if !levels.iter().any(|level| level.name == name) {
             unproven.push(format!("STALE: there is no level {name}"));
         }
     }
-    for level in LEVELS {
+    for level in levels {
         let Some(entry) = kept.levels.get(level.name) else {
             unproven.push(format!("NOT RUN: scripts/prove --run {}", level.name));
             continue;
@@ -134,13 +141,21 @@ fn unproven(options: &Options, kept: &Kept) -> Result<Vec<String>, String> {
         if entry.outcome.violations > 0 {
             unproven.push(format!("VIOLATED: {}: {}", level.name, entry.outcome));
         }
-        if sources::digest(&options.root, level.about)? != entry.about {
+        if let Some(why) = demand::refused(root, level, &entry.outcome)? {
+            unproven.push(format!("NOT ENOUGH: {}: {why}", level.name));
+        }
+        if sources::digest(root, level.about)? != entry.about {
             unproven.push(format!(
                 "STALE: {} was run at {}, and {} changed since: scripts/prove --run {}",
                 level.name,
                 entry.commit,
                 level.about.join(" or "),
                 level.name,
+            ));
+        } else if let Err(why) = sources::unchanged_since(root, &entry.commit, level.about) {
+            unproven.push(format!(
+                "STALE: {} names a commit of other sources: {why}",
+                level.name
             ));
         }
     }
@@ -220,61 +235,114 @@ mod tests {
         assert!(told()[0].contains(FILE), "{:?}", told());
     }
 
-    /// Every level as if it had been run now, without violations.
-    fn complete(options: &Options) -> Kept {
-        let entry = |level: &Level| Entry {
-            outcome: Outcome {
-                cases: 1,
-                ..Outcome::default()
-            },
-            commit: "0123456789".to_owned(),
-            about: sources::digest(&options.root, level.about).unwrap(),
-        };
-        let levels = LEVELS
-            .iter()
-            .map(|level| (level.name.to_owned(), entry(level)));
-        Kept {
-            levels: levels.collect(),
-        }
-    }
-
     #[test]
     fn what_is_not_proven_is_told() {
-        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-        let options = Options::parse_from(["scripts/prove", "--root", root]);
-        let told = |change: fn(&mut Kept)| {
-            let mut kept = complete(&options);
-            change(&mut kept);
-            unproven(&options, &kept).unwrap()
+        let repository = Repository::new("unproven");
+        let root = &repository.root;
+        let level = |name, about, how| Level {
+            name,
+            generates: "",
+            cases: "",
+            about,
+            how,
         };
-        assert!(told(|_| ()).is_empty());
-        let only = |lines: Vec<String>, word: &str, level: &str| {
+        let levels = [
+            level("unit", &["crates"], How::Tests(&["--lib"])),
+            level("model", &["crates/model"], How::Schedules(100)),
+        ];
+        let first = repository.commit(&[("crates/model/one", "1"), ("crates/other", "1")]);
+        let commit = repository.commit(&[("crates/other", "2")]);
+        let told = |change: fn(&mut Kept, &str)| {
+            let entry = |level: &Level| Entry {
+                outcome: Outcome {
+                    cases: 100,
+                    killed: (level.name == "model").then_some(7),
+                    survived: (level.name == "model").then_some(0),
+                    ..Outcome::default()
+                },
+                commit: commit.clone(),
+                about: sources::digest(root, level.about).unwrap(),
+            };
+            let all = levels
+                .iter()
+                .map(|level| (level.name.to_owned(), entry(level)));
+            let mut kept = Kept {
+                levels: all.collect(),
+            };
+            change(&mut kept, &first);
+            unproven(root, &levels, &kept).unwrap()
+        };
+        fn of<'a>(kept: &'a mut Kept, level: &str) -> &'a mut Entry {
+            kept.levels.get_mut(level).unwrap()
+        }
+        assert_eq!(told(|_, _| ()), Vec::<String>::new());
+        // The model's sources are those of the first commit too.
+        assert_eq!(
+            told(|kept, first| of(kept, "model").commit = first.to_owned()),
+            Vec::<String>::new()
+        );
+        let only = |change: fn(&mut Kept, &str), word: &str, level: &str| {
+            let lines = told(change);
             assert_eq!(lines.len(), 1, "{lines:?}");
-            assert!(
-                lines[0].starts_with(word) && lines[0].contains(level),
-                "{lines:?}"
-            );
+            let fits = lines[0].starts_with(word) && lines[0].contains(level);
+            assert!(fits, "{lines:?}");
         };
         only(
-            told(|kept| drop(kept.levels.remove("model"))),
+            |kept, _| drop(kept.levels.remove("model")),
             "NOT RUN",
             "model",
         );
         only(
-            told(|kept| kept.levels.get_mut("model").unwrap().outcome.violations = 1),
+            |kept, _| of(kept, "model").outcome.violations = 1,
             "VIOLATED",
             "model",
         );
         only(
-            told(|kept| kept.levels.get_mut("model").unwrap().about = "others".to_owned()),
-            "STALE",
+            |kept, _| of(kept, "model").outcome.cases = 99,
+            "NOT ENOUGH",
             "model",
         );
         only(
-            told(|kept| {
+            |kept, _| of(kept, "model").outcome.killed = None,
+            "NOT ENOUGH",
+            "model",
+        );
+        only(
+            |kept, _| of(kept, "model").outcome.survived = Some(1),
+            "NOT ENOUGH",
+            "model",
+        );
+        only(
+            |kept, _| of(kept, "unit").outcome.cases = 0,
+            "NOT ENOUGH",
+            "unit",
+        );
+        only(
+            |kept, _| of(kept, "model").about = "others".to_owned(),
+            "STALE",
+            "model",
+        );
+        // A commit of other sources, one that nobody knows, and none.
+        only(
+            |kept, first| of(kept, "unit").commit = first.to_owned(),
+            "STALE",
+            "unit",
+        );
+        only(
+            |kept, _| of(kept, "unit").commit = "deadbeef00".to_owned(),
+            "STALE",
+            "unit",
+        );
+        only(
+            |kept, first| of(kept, "unit").commit = format!("{first}-dirty"),
+            "STALE",
+            "unit",
+        );
+        only(
+            |kept, _| {
                 let entry = kept.levels["model"].clone();
                 kept.levels.insert("modell".to_owned(), entry);
-            }),
+            },
             "STALE",
             "modell",
         );

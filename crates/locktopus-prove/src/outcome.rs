@@ -15,11 +15,17 @@ pub(crate) struct Outcome {
     pub(crate) killed: Option<u64>,
     /// And those that were not.
     pub(crate) survived: Option<u64>,
+    /// In how many of the cases two holders at once would break a promise, where that is not so in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) exclusive: Option<u64>,
 }
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} cases, {} violations", self.cases, self.violations)?;
+        if let Some(exclusive) = self.exclusive {
+            write!(f, ", exclusion required in {exclusive}")?;
+        }
         if let (Some(killed), Some(survived)) = (self.killed, self.survived) {
             write!(f, ", {killed} mutants noticed, {survived} not")?;
         }
@@ -115,6 +121,7 @@ pub(crate) fn of_script_mutants(said: &str) -> Result<Outcome, String> {
         violations: unknown.count() as u64,
         killed: Some(all - survived),
         survived: Some(survived),
+        ..Outcome::default()
     })
 }
 
@@ -137,6 +144,7 @@ pub(crate) fn of_rust_mutants(said: &str) -> Result<Outcome, String> {
             violations: 0,
             killed: Some(killed),
             survived: Some(survived),
+            ..Outcome::default()
         }),
         (_, untried) => Err(format!("{untried} mutants are untried")),
     }
@@ -179,6 +187,7 @@ pub(crate) fn of_reverts(said: &str) -> Result<Outcome, String> {
         violations: survived,
         killed: Some(tried - survived),
         survived: Some(survived),
+        ..Outcome::default()
     })
 }
 
@@ -219,6 +228,7 @@ pub(crate) fn of_protocols(page: &str) -> Result<Outcome, String> {
             violations: 0,
             killed: Some(broken),
             survived: Some(0),
+            ..Outcome::default()
         }),
     }
 }

@@ -29,9 +29,12 @@ pub(crate) fn table(kept: &Kept) -> String {
                     (Some(killed), Some(survived)) => format!("{killed} / {survived}"),
                     _ => "-".to_owned(),
                 };
+                let exclusive = outcome.exclusive.map_or_else(String::new, |number| {
+                    format!(", exclusion required in {number}")
+                });
                 writeln!(
                     text,
-                    "| {} | {} | {} {} | {} | {mutants} | {} |",
+                    "| {} | {} | {} {}{exclusive} | {} | {mutants} | {} |",
                     level.name,
                     level.generates,
                     outcome.cases,

@@ -5,44 +5,35 @@ use std::process::Command;
 
 use bench_harness::shared::provenance::detect::STATUS_OF_WHAT_IS_BUILT;
 
-/// Which versions of others' packages there are. A result may be about these as about sources.
+mod built_with;
+
+/// Which versions of others' packages there are, and how everything is compiled. A result may be about these as about sources.
 pub(crate) const DEPENDENCIES: &str = "Cargo.lock";
 
-/// A digest of these files and folders: of the path and the content of each file; of [`DEPENDENCIES`] only of what is others'.
+/// A digest of these files and folders, and of what they are [built with](built_with::with_manifests): of the path and the
+/// content of each file; of lock files and manifests only of what [a build takes from them](built_with::part).
 ///
 /// # Errors
 ///
 /// If one cannot be read.
 pub(crate) fn digest(root: &Path, about: &[&str]) -> Result<String, String> {
     let mut files = Vec::new();
-    for path in about {
-        list(root, Path::new(path), &mut files)?;
+    for path in built_with::with_manifests(root, about) {
+        list(root, &path, &mut files)?;
     }
     files.sort();
     files.dedup();
     let mut digest = sha1_smol::Sha1::new();
     for file in files {
-        let mut content = std::fs::read(root.join(&file))
+        let content = std::fs::read(root.join(&file))
             .map_err(|error| format!("{}: {error}", file.display()))?;
-        if file == Path::new(DEPENDENCIES) {
-            content = of_others(&String::from_utf8_lossy(&content)).into_bytes();
-        }
+        let part = built_with::part(&file, &String::from_utf8_lossy(&content));
+        let content = part.map_or(content, String::into_bytes);
         let name = file.to_string_lossy();
         digest.update(format!("{name}\n{}\n", content.len()).as_bytes());
         digest.update(&content);
     }
     Ok(digest.digest().to_string()[..12].to_owned())
-}
-
-/// What a lock file says of packages that are not of this workspace: which of them its crates name is none of it.
-fn of_others(lock: &str) -> String {
-    let packages = lock.split("[[package]]\n").skip(1);
-    let of_others = packages.filter(|package| package.contains("\nsource = "));
-    let lines = of_others.flat_map(|package| package.lines().take_while(|line| !line.is_empty()));
-    let kept = ["name = ", "version = ", "source = ", "checksum = "];
-    lines
-        .filter(|line| kept.iter().any(|begin| line.starts_with(begin)))
-        .fold(String::new(), |text, line| text + line + "\n")
 }
 
 fn list(root: &Path, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
@@ -83,20 +74,26 @@ pub(crate) fn commit(root: &Path, about: &[&str]) -> Result<String, String> {
 ///
 /// If they are not, with what changed; or there is no such commit.
 pub(crate) fn unchanged_since(root: &Path, commit: &str, about: &[&str]) -> Result<(), String> {
-    let files = about.iter().filter(|path| **path != DEPENDENCIES);
+    // Also where nothing is compared, a commit that nobody knows says nothing.
+    git(root, &["cat-file", "-e", &format!("{commit}^{{commit}}")])?;
+    let of_build = |path: &PathBuf| built_with::part(path, "").is_some();
+    let about = built_with::with_manifests(root, about).into_iter();
+    let (of_build, files): (Vec<_>, Vec<_>) = about.partition(of_build);
     let mut changed = String::new();
     // Without a path git would compare everything.
-    if files.clone().count() > 0 {
+    if !files.is_empty() {
         let mut diff = vec!["diff", "--stat", commit, "--"];
-        diff.extend(files);
+        diff.extend(files.iter().filter_map(|path| path.to_str()));
         changed = git(root, &diff)?;
     }
-    if about.contains(&DEPENDENCIES) {
-        let then = git(root, &["show", &format!("{commit}:{DEPENDENCIES}")])?;
-        let now = std::fs::read_to_string(root.join(DEPENDENCIES))
-            .map_err(|error| format!("{DEPENDENCIES}: {error}"))?;
-        if of_others(&then) != of_others(&now) {
-            changed.push_str("\nothers' packages in Cargo.lock");
+    for path in of_build {
+        let name = path.display();
+        // One that there was not yet is another one.
+        let then = git(root, &["show", &format!("{commit}:{name}")]).unwrap_or_default();
+        let now = std::fs::read_to_string(root.join(&path))
+            .map_err(|error| format!("{name}: {error}"))?;
+        if built_with::part(&path, &then) != built_with::part(&path, &now) {
+            changed.push_str(&format!("\nwhat a build takes from {name}"));
         }
     }
     match changed.is_empty() {
