@@ -77,7 +77,11 @@ impl Level {
                 failover::is_all_of_the_plans(root, &runs)?;
                 return Ok((runs.join("\n"), true));
             }
-            How::Performance => return Ok((performance::kept(root)?, true)),
+            How::Performance => {
+                let kept = performance::kept(root)?;
+                performance::is_all_of_the_plan(root, &kept)?;
+                return Ok((kept, true));
+            }
             How::Nemesis => return nemesis::run(root),
             _ => {}
         }

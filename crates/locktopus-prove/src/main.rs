@@ -204,15 +204,20 @@ mod tests {
         };
         let levels = [level];
         let made = |build: &str, errors: u64| {
-            let subject = r#""subject": {"scenario": "hot-lock", "options": {}}"#;
+            let subject = r#""subject": {"scenario": "uncontended", "strategy": "locktopus", "client": "redis-rs",
+                "topology": "standalone", "nodes": 1, "provider": "plain", "server": null, "lock_kind": "lock", "workers": 1,
+                "processes": 1, "locks": 1, "pacing": {"kind": "closed-loop"}, "hold_ns": 0, "through_proxy": false}"#;
             let cell = format!(
-                r#"{{"run": 0, "overlaps": 0, "errors": {errors}, "rounds": [0], {subject}}}"#
+                r#"{{"run": 0, "overlaps": 0, "errors": {errors}, "rounds": [0], "figures": {{"RTT": [1]}}, {subject}}}"#
             );
             let harness = format!(r#"{{"git_describe": "{build}", "build_profile": "release"}}"#);
             let runs = format!(r#"[{{"rounds": 1, "harness": {harness}}}]"#);
             format!(r#"{{"harness": {harness}, "runs": {runs}, "skipped": [], "cells": [{cell}]}}"#)
         };
-        let build = repository.commit(&[("crates/one", "1")]);
+        let plan = "rounds = 1\n[[cell]]\nscenario = \"uncontended\"\nclients = [\"redis-rs\"]\n\
+                    topologies = [\"standalone\"]\nkinds = [\"lock\"]\n";
+        let plan = ("bench-harness/scenarios/targets.toml", plan);
+        let build = repository.commit(&[("crates/one", "1"), plan]);
         let entry = Entry {
             outcome: Outcome {
                 cases: 1,
