@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use bench_harness::failover::completeness;
-use bench_harness::failover::model::FailoverReport;
+use bench_harness::failover::model::{CellReport, FailoverReport};
 use bench_harness::failover::plan::{Choice, PlanFile, Subject, describe};
+use locktopus_history::Property;
 
 use crate::outcome::Outcome;
 
@@ -139,13 +140,12 @@ pub(crate) fn outcome(said: &str) -> Result<Outcome, String> {
                 (false, _) if cell.subject != Subject::Locktopus => {}
                 (false, _) => {
                     cases += cell.figures.faults;
-                    exclusive += match cell.exclusive {
-                        true => cell.figures.faults,
-                        false => 0,
-                    };
-                    // The report says itself that a promise was broken, or contradicts itself.
-                    if cell.exclusive && cell.broken_promises.is_empty() {
-                        violations += cell.figures.faults_with_double_grants;
+                    if requires_exclusion(cell) {
+                        exclusive += cell.figures.faults;
+                        // The report calls them a broken promise, or it contradicts itself.
+                        if cell.broken_promises.is_empty() {
+                            violations += cell.figures.faults_with_double_grants;
+                        }
                     }
                 }
             }
@@ -164,6 +164,15 @@ pub(crate) fn outcome(said: &str) -> Result<Outcome, String> {
     }
 }
 
+/// Whether two holders at once break a promise there: the report says of what is not required why not.
+fn requires_exclusion(cell: &CellReport) -> bool {
+    let begin = format!("{}: ", Property::ValidityOverlap);
+    !cell
+        .not_required
+        .iter()
+        .any(|property| property.starts_with(&begin))
+}
+
 /// A run of a lock of ours, and of one that is broken on purpose and was caught.
 #[cfg(test)]
 pub(crate) fn example() -> FailoverReport {
@@ -171,6 +180,7 @@ pub(crate) fn example() -> FailoverReport {
     let mut run: FailoverReport = serde_json::from_str(text).expect("it is a report");
     let mut ours = run.cells.remove(0);
     (ours.figures.faults, ours.planned_faults) = (20, 20);
+    ours.figures.faults_with_double_grants = 0;
     let mut broken = ours.clone();
     broken.subject = Subject::BrokenRelease;
     broken.caught = vec!["validity: 1".to_owned()];
@@ -189,6 +199,26 @@ mod tests {
         let mut run = example();
         change(&mut run);
         outcome(&serde_json::to_string(&run).unwrap())
+    }
+
+    /// Others' locks are shown beside ours; and of ours not every mode promises exclusion after every fault.
+    #[test]
+    fn faults_are_counted_where_they_could_break_something() {
+        let others = changed(|run| {
+            let mut other = run.cells[0].clone();
+            other.subject = Subject::Redisson;
+            run.cells.push(other);
+        });
+        let others = others.unwrap();
+        assert_eq!((others.cases, others.exclusive), (20, Some(20)));
+        let weaker = changed(|run| {
+            run.cells[0].not_required = vec!["validity: the mode promises no more".to_owned()];
+            run.cells[0].figures.faults_with_double_grants = 3;
+        });
+        let weaker = weaker.unwrap();
+        assert_eq!((weaker.exclusive, weaker.violations), (Some(0), 0));
+        let contradiction = changed(|run| run.cells[0].figures.faults_with_double_grants = 3);
+        assert_eq!(contradiction.unwrap().violations, 3);
     }
 
     #[test]
