@@ -1,4 +1,5 @@
-//! Locks that are broken on purpose, one for each property: each is caught by what it breaks, and by nothing else.
+//! Locks that are broken on purpose, one for each property: each is caught by what it breaks, and by nothing
+//! but that and what cannot hold without it.
 
 mod common;
 

@@ -61,7 +61,7 @@ pub(super) fn table(reports: &[FailoverReport]) -> String {
     if sums.is_empty() {
         return String::new();
     }
-    let mut out = "All of that together, through both clients:\n\n".to_owned();
+    let mut out = "What this campaign did in all, through both clients. Rates are those of all its faults together, which are not alike: one primary is killed right after\na grant, another is cut off before, and a replica that lags is promoted. The rows below tell them apart.\n\n".to_owned();
     out.push_str(HEAD);
     for ((mode, sort), sum) in &sums {
         let _ = writeln!(out, "| {} | {} {}", modes[*mode], sort.words(), sum.cells());

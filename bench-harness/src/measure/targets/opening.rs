@@ -204,6 +204,8 @@ pub(super) fn in_words(all: &[Compared]) -> String {
     if !ratios.is_empty() {
         words.push_str(": ");
         words.push_str(&ratios.join(", "));
+        // Else a reader divides the medians of the table, and gets another number.
+        words.push_str(", each the median of what the rounds had");
     }
     words.push('.');
     if let Some(aside) = of("`lock` as it comes") {

@@ -62,7 +62,7 @@ fn quotes(performance: &Value, safety: &Rows) -> Result<Vec<Quote>, String> {
     let commands = Measured::wanted("lock", "commands").read(performance)?;
     for (before, after, now) in [
         (
-            "after a grant, Sentinel: ",
+            "after a grant, Sentinel, through redis-rs: ",
             " of 1,000 granted twice with `plain`",
             safety.doubles("plain")?,
         ),

@@ -137,6 +137,13 @@ fn rate(rows: &[&Row]) -> f64 {
     rows.iter().map(weighed).sum::<f64>() / faults
 }
 
+/// How many faults there were, and behind how many of them the lock was granted twice.
+fn after_cuts(rows: &[&Row]) -> (u32, u32) {
+    let doubles = |row: &&Row| (row.faults * row.doubles + 500) / 1_000;
+    let faults = rows.iter().map(|row| row.faults).sum();
+    (faults, rows.iter().map(doubles).sum())
+}
+
 fn longest_outage(rows: &[&Row]) -> f64 {
     rows.iter().filter_map(|row| row.outage).fold(0.0, f64::max)
 }
@@ -144,7 +151,7 @@ fn longest_outage(rows: &[&Row]) -> f64 {
 /// A sentence of the page, and whether the tables bear it out.
 type Claim = (&'static str, fn(&Rows) -> bool);
 
-const CLAIMS: [Claim; 8] = [
+const CLAIMS: [Claim; 10] = [
     (
         "where a primary dies right after a grant, Sentinel's next one has not heard of many",
         |rows| rate(&rows.some(["kill-primary", "sentinel", "plain"])) > 0.0,
@@ -180,6 +187,16 @@ const CLAIMS: [Claim; 8] = [
                 .all(|mode| rate(&rows.some(["", "", mode])) == 0.0)
         },
     ),
+    (
+        "with `plain` three of four cuts were followed by a double grant, in quarantine none of four",
+        |rows| {
+            let of = |mode| after_cuts(&rows.some(["isolate-primary", "sentinel", mode]));
+            (of("plain"), of("quarantine")) == ((4, 3), (4, 0))
+        },
+    ),
+    ("which none of the four cuts with `plain` had", |rows| {
+        after_cuts(&rows.some(["isolate-primary", "cluster", "plain"])) == (4, 0)
+    }),
     ("they were away for longer than a failover takes", |rows| {
         let [quarantine, plain] = ["quarantine", "plain"]
             .map(|mode| longest_outage(&rows.some(["kill-primary", "sentinel", mode])));
