@@ -45,11 +45,19 @@ fn report_writes_every_format() {
     assert_eq!(&again, synthetic::shared());
 }
 
+/// A run in which nothing failed.
+fn complete(mut report: model::Report) -> model::Report {
+    for round in report.cells.iter_mut().flat_map(|cell| &mut cell.rounds) {
+        round.errors.clear();
+    }
+    report
+}
+
 #[test]
 fn compare_fails_only_when_asked() {
     let directory = directory("compare");
-    let before = stored(&directory, "a.json", synthetic::shared());
-    let after = stored(&directory, "b.json", &synthetic::regressed());
+    let before = stored(&directory, "a.json", &complete(synthetic::shared().clone()));
+    let after = stored(&directory, "b.json", &complete(synthetic::regressed()));
     let plain = bench(&["compare", &before, &after]);
     assert_eq!(plain.status.code(), Some(0));
     let text = String::from_utf8(plain.stdout).unwrap();
@@ -64,6 +72,36 @@ fn compare_fails_only_when_asked() {
     );
     let same = bench(&["compare", &before, &before, "--fail-above", "0"]);
     assert_eq!(same.status.code(), Some(0));
+}
+
+/// A guard that is given nothing to look at, or failures, does not pass; whoever only wants to look may.
+#[test]
+fn compare_guards_nothing_with_a_run_that_is_incomplete() {
+    let directory = directory("compare-incomplete");
+    let whole = complete(synthetic::shared().clone());
+    let mut hollow = whole.clone();
+    for cell in &mut hollow.cells {
+        cell.rounds.clear();
+    }
+    let mut failing = whole.clone();
+    for round in failing.cells.iter_mut().flat_map(|cell| &mut cell.rounds) {
+        round.errors.insert("timeout".to_owned(), 500);
+    }
+    let whole = stored(&directory, "whole.json", &whole);
+    for (name, bad, words) in [
+        ("hollow.json", &hollow, "0 of 3 rounds"),
+        ("failing.json", &failing, "500 times \"timeout\""),
+    ] {
+        let bad = stored(&directory, name, bad);
+        for (before, after, which) in [(&whole, &bad, "second"), (&bad, &whole, "first")] {
+            assert_eq!(bench(&["compare", before, after]).status.code(), Some(0));
+            let gated = bench(&["compare", before, after, "--fail-above", "99"]);
+            assert_eq!(gated.status.code(), Some(3), "{gated:?}");
+            let said = String::from_utf8(gated.stderr).unwrap();
+            let which = format!("FAILED: the {which} run is incomplete: hot-lock");
+            assert!(said.contains(&which) && said.contains(words), "{said}");
+        }
+    }
 }
 
 #[test]

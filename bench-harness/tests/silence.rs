@@ -134,6 +134,21 @@ fn locks_that_are_broken_on_purpose_and_were_caught_by_something_else() {
 }
 
 #[test]
+fn what_a_cell_says_in_one_place_and_denies_in_another() {
+    told(
+        |report| {
+            let outcomes = &mut report.cells[0].outcomes;
+            outcomes.insert("tokens grow".to_owned(), "failed".to_owned());
+        },
+        &["tokens grow failed, which is neither a broken promise nor excused"],
+    );
+    told(
+        |report| report.cells[0].outcomes.clear(),
+        &["history was not judged, though there were grants"],
+    );
+}
+
+#[test]
 fn properties_that_were_not_judged_though_there_were_grants() {
     let judged = |of_tokens| {
         let outcomes = Property::ALL.into_iter().map(move |property| {
@@ -151,6 +166,9 @@ fn properties_that_were_not_judged_though_there_were_grants() {
     );
     let mut fine = complete();
     fine.cells[0].outcomes = judged(Outcome::Passed);
+    // What passed was not counted as violated.
+    fine.cells[0].figures.validity.count = 0;
+    fine.cells[0].figures.faults_with_double_grants = 0;
     assert_eq!(
         bench_harness::failover::completeness::missing(&fine),
         Vec::<String>::new()

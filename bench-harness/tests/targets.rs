@@ -14,13 +14,9 @@ fn targets(arguments: &[&str]) -> Output {
     common::ran(common::bench(&["targets"]).args(arguments))
 }
 
-/// A run in which nothing failed.
+/// A run of all that the page is made of, in which nothing failed.
 fn complete() -> Report {
-    let mut report = synthetic::shared().clone();
-    for round in report.cells.iter_mut().flat_map(|cell| &mut cell.rounds) {
-        round.errors.clear();
-    }
-    report
+    synthetic::planned(include_str!("../scenarios/targets.toml"))
 }
 
 #[test]
@@ -31,21 +27,63 @@ fn a_run_becomes_a_page_that_is_checked() {
     let at = directory.to_str().unwrap();
     // A directory stands for the report in it.
     let written = targets(&[at, "--write", at]);
-    // It is written all the same, but a run that lacks most figures meets no target.
+    // It is written all the same, but a run whose figures were invented does not meet every target.
     assert_eq!(written.status.code(), Some(8), "{written:?}");
     let said = String::from_utf8(written.stdout).unwrap();
-    assert!(said.contains("contended: not measured"), "{said}");
+    assert!(
+        said.contains(": not met") && !said.contains("not measured"),
+        "{said}"
+    );
 
     assert_eq!(targets(&["--check", at]).status.code(), Some(0));
     let page = directory.join("performance.md");
     let text = std::fs::read_to_string(&page).unwrap();
-    std::fs::write(&page, text.replace("not measured", "met")).unwrap();
+    std::fs::write(&page, text.replace("not met", "met")).unwrap();
     let stale = targets(&["--check", at]);
     assert_eq!(stale.status.code(), Some(7));
     let said = String::from_utf8(stale.stderr).unwrap();
     assert!(said.contains("write it again"), "{said}");
     assert_eq!(targets(&["--render", at]).status.code(), Some(0));
     assert_eq!(std::fs::read_to_string(&page).unwrap(), text);
+}
+
+/// Of a part of the plan, or of one run that is given twice, there is a table, or not even that, and no page.
+#[test]
+fn a_part_of_the_plan_is_refused_for_the_page() {
+    let directory = directory("targets-partial");
+    let at = directory.to_str().unwrap();
+    let run = directory.join("report.json");
+    let all = complete().cells.len();
+    for cells in [2, all - 1] {
+        let mut report = complete();
+        report.cells.truncate(cells);
+        model::write(&report, &run).unwrap();
+        assert_eq!(targets(&[at]).status.code(), Some(8));
+        let written = targets(&[at, "--write", at]);
+        assert_eq!(written.status.code(), Some(3), "{written:?}");
+        let said = String::from_utf8(written.stderr).unwrap();
+        // The last cell of the plan is one of these, too.
+        assert!(
+            said.contains("become no page") && said.contains("uncontended"),
+            "{said}"
+        );
+    }
+    model::write(&complete(), &run).unwrap();
+    let copy = directory.join("copy.json");
+    std::fs::copy(&run, &copy).unwrap();
+    for more in [&[][..], &["--write", at]] {
+        let both = [&[at, copy.to_str().unwrap()][..], more].concat();
+        let twice = targets(&both);
+        assert_eq!(twice.status.code(), Some(3), "{twice:?}");
+        let said = String::from_utf8(twice.stderr).unwrap();
+        assert!(
+            said.contains("run synthetic-planned was given twice"),
+            "{said}"
+        );
+    }
+    for name in ["performance.md", "performance.json", "images"] {
+        assert!(!directory.join(name).exists(), "{name}");
+    }
 }
 
 /// What a busy machine measured is judged on the terminal, and becomes no page.
@@ -76,7 +114,7 @@ fn a_run_that_failed_is_refused_for_the_page() {
             let errors = &mut report.cells[0].rounds[0].errors;
             errors.insert("timeout".to_owned(), 3);
         }),
-        ("2 of 3 rounds", |report| {
+        ("4 of 5 rounds", |report| {
             report.cells[0].rounds.pop();
         }),
         ("nothing was granted", |report| {

@@ -116,4 +116,20 @@ mod tests {
     fn arguments_are_consistent() {
         Cli::command().debug_assert();
     }
+
+    /// As in a plan: a run of nothing is none, and one that does something else than it was told is not what was asked for.
+    #[test]
+    fn a_number_of_what_is_done_is_at_least_one() {
+        for (command, flag) in [
+            ("failover", "--failovers"),
+            ("failover", "--deployments"),
+            ("run", "--rounds"),
+        ] {
+            let parse = |count| Cli::try_parse_from(["locktopus-bench", command, flag, count]);
+            assert!(parse("1").is_ok(), "{flag}");
+            let error = parse("0").unwrap_err();
+            assert_eq!(error.exit_code(), i32::from(Exit::Usage as u8), "{flag}");
+            assert!(error.to_string().contains(flag), "{error}");
+        }
+    }
 }

@@ -17,7 +17,8 @@ pub struct CompareArgs {
     before: PathBuf,
     /// The .json file of the later run.
     after: PathBuf,
-    /// Exit with 1 when a figure is worse beyond noise and by more than this.
+    /// Exit with 1 when a figure is worse beyond noise and by more than this, or missing on one side; with 3 when a run is
+    /// incomplete or something failed in it, which leaves nothing to guard.
     #[arg(long, value_name = "PCT")]
     fail_above: Option<f64>,
     /// Show figures within noise, too.
@@ -64,9 +65,15 @@ pub fn run(args: &CompareArgs) -> Result<Exit, CommandError> {
     };
     let failures = comparison.failures(percent);
     for failure in &failures {
-        eprintln!("worse by more than {percent}%: {failure}");
+        eprintln!("worse by more than {percent}%, or gone: {failure}");
     }
-    Ok(if failures.is_empty() {
+    let unfit = comparison.unfit();
+    for problem in &unfit {
+        eprintln!("FAILED: {problem}");
+    }
+    Ok(if !unfit.is_empty() {
+        Exit::Input
+    } else if failures.is_empty() {
         Exit::Ok
     } else {
         Exit::Regression

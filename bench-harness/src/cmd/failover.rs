@@ -50,10 +50,10 @@ pub struct FailoverArgs {
     #[arg(long, value_parser = humantime::parse_duration, default_value = "30s", requires = "url")]
     observe: Duration,
     /// So many failovers instead, in each cell that fails over.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     failovers: Option<u32>,
     /// So many deployments side by side instead, in each cell that fails over.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     deployments: Option<u32>,
     /// Only this scenario; may be repeated.
     #[arg(long, value_delimiter = ',')]

@@ -1,10 +1,13 @@
 //! `failover-judge`: judges kept histories again.
 
+mod whole;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use locktopus_history::Verdict;
+use whole::Beside;
 
 use super::CommandError;
 use crate::cmd::exit::Exit;
@@ -23,7 +26,8 @@ const FAILED: &str = "failed";
 /// Arguments of `failover-judge`.
 #[derive(Debug, Args)]
 pub struct FailoverJudgeArgs {
-    /// Folders of cells, as `failover --keep-histories` leaves them: `histories/RUN/cell-0`, each with a `cell.json`.
+    /// Folders of cells, as `failover --keep-histories` leaves them: `histories/RUN/cell-0`, each with a `cell.json`. Where
+    /// the report of the run is still beside `histories`, it must say as much of the cell as is found.
     #[arg(required = true)]
     folders: Vec<PathBuf>,
 }
@@ -53,7 +57,8 @@ pub fn run(args: &FailoverJudgeArgs) -> Result<Exit, CommandError> {
 fn judge(folder: &Path) -> Result<Vec<Exit>, CommandError> {
     let cell = read(folder)?;
     let verdict = cell.judge(folder)?;
-    super::print(&text(&cell, &verdict))?;
+    let report = Beside::of(folder, &cell)?;
+    super::print(&text(&cell, &verdict, report.as_ref()))?;
     let name = folder.display();
     let mut exits = Vec::new();
     for difference in cell
@@ -70,7 +75,8 @@ fn judge(folder: &Path) -> Result<Vec<Exit>, CommandError> {
         errors: &BTreeMap::new(),
         is_expected: |_: &str| false,
     };
-    for problem in evidence.problems() {
+    let missing = whole::missing(folder, &cell, &verdict, report.as_ref())?;
+    for problem in evidence.problems().into_iter().chain(missing) {
         eprintln!("FAILED: {name}: {problem}");
         exits.push(Exit::Measurement);
     }
@@ -102,10 +108,18 @@ fn read(folder: &Path) -> Result<Kept, KeptError> {
     Kept::read(folder)
 }
 
-fn text(cell: &Kept, verdict: &Verdict) -> String {
+fn text(cell: &Kept, verdict: &Verdict, report: Option<&Beside>) -> String {
+    let compared = report.map_or_else(
+        || "no report beside them".to_owned(),
+        |report| format!("compared with {}", report.path.display()),
+    );
     let mut text = format!(
-        "{} (seed {}): {} attempts, {} granted\n",
-        cell.cell, cell.seed, verdict.facts.attempts, verdict.facts.granted
+        "{} (seed {}): {} attempts, {} granted, {} faults; {compared}\n",
+        cell.cell,
+        cell.seed,
+        verdict.facts.attempts,
+        verdict.facts.granted,
+        verdict.outage.faults.len()
     );
     for judgement in &verdict.judgements {
         let name = judgement.property.to_string();

@@ -83,7 +83,7 @@ pub struct RunArgs {
     #[arg(long, value_parser = humantime::parse_duration)]
     warm_up: Option<Duration>,
     /// This number of rounds instead.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
     /// Servers on one core, workers on another, both kept awake. For figures that are to be compared.
     #[arg(long)]
@@ -119,7 +119,7 @@ fn topology(text: &str) -> Result<Topology, String> {
 pub async fn run(args: &RunArgs) -> Result<Exit, CommandError> {
     let (file, name) = args.scenario_file()?;
     let mut tasks = file.tasks(&args.filter())?;
-    let rounds = args.rounds.unwrap_or(file.rounds).max(1);
+    let rounds = args.rounds.unwrap_or(file.rounds);
     for task in &mut tasks {
         task.rounds = task.rounds.filter(|most| *most < rounds);
     }

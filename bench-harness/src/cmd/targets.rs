@@ -11,7 +11,7 @@ use crate::cmd::exit::Exit;
 use crate::measure::completeness;
 use crate::measure::model::{self, Report};
 use crate::measure::targets::{
-    Judged, Line, Outcome, Summary, SummaryError, Targets, judge, picture, render,
+    Judged, Line, Outcome, Summary, SummaryError, Targets, Whole, judge, picture, render,
 };
 
 const SUMMARY: &str = "performance.json";
@@ -25,7 +25,8 @@ pub struct TargetsArgs {
     /// The .json files of runs on one machine, or directories with a report.json.
     #[arg(required_unless_present_any = ["check", "render"])]
     runs: Vec<PathBuf>,
-    /// Write performance.json, what is kept of the runs, and performance.md into this directory.
+    /// Write performance.json, what is kept of the runs, and performance.md into this directory, if the runs have all cells
+    /// of bench-harness/scenarios/targets.toml.
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
     /// See whether performance.md in this directory is what its performance.json gives.
@@ -74,6 +75,7 @@ pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
         Exit::Unmet
     };
     if let Some(directory) = &args.write {
+        is_whole(&summary, &judged)?;
         let kept = directory.join(SUMMARY);
         save(&kept, &summary.to_json())?;
         // From what was written, as a later check does: a number may lose its last bit on the way.
@@ -98,6 +100,23 @@ fn is_complete(report: &Report) -> Result<(), SummaryError> {
             problem,
         }),
     }
+}
+
+/// How many of the cells that were not measured are named; the table above tells the rest.
+const NAMED: usize = 5;
+
+/// What is not on the page is missed by nobody who reads it.
+fn is_whole(summary: &Summary, judged: &[Judged<'_>]) -> Result<(), CommandError> {
+    let unmeasured = Whole::committed()?.unmeasured(summary, judged);
+    if unmeasured.is_empty() {
+        return Ok(());
+    }
+    let (count, named) = (unmeasured.len(), unmeasured.len().min(NAMED));
+    let mut first = unmeasured[..named].join("; ");
+    if count > named {
+        let _ = write!(first, "; and {} more", count - named);
+    }
+    Err(SummaryError::Partial { count, first }.into())
 }
 
 fn file_of(path: &Path) -> PathBuf {

@@ -2,8 +2,12 @@
 //!
 //! Every cell that was planned was run, with every fault that was planned; every one granted locks; and nothing failed but
 //! what its faults make fail: the rule is [`shared::completeness`](crate::shared::completeness). Of our locks everything was judged
-//! that any grant puts to the test, and a lock that is broken on purpose was caught by what it breaks.
+//! that any grant puts to the test, and a lock that is broken on purpose was caught by what it breaks. And no cell says in one
+//! place what it denies in another.
 
+mod contradictions;
+
+use contradictions::{contradictions, outcome};
 use locktopus_history::Property;
 
 use crate::failover::model::{CellReport, FailoverReport};
@@ -41,6 +45,7 @@ pub fn missing_in_cell(cell: &CellReport) -> Vec<String> {
     problems.extend(evidence.problems());
     problems.extend(uncaught(cell));
     problems.extend(unjudged(cell));
+    problems.extend(contradictions(cell));
     problems
 }
 
@@ -92,6 +97,8 @@ const fn breaks(subject: Subject) -> Option<Property> {
 
 /// What a report calls the outcome of a property that nothing put to the test.
 const NOT_JUDGED: &str = "not judged";
+/// What it calls that of one that was violated.
+const FAILED: &str = "failed";
 /// Servers that are somebody else's.
 const EXTERNAL: &str = "external";
 
@@ -115,14 +122,10 @@ const OF_LOCKS: [Property; 6] = [
 /// Properties of our locks that were not judged although there were grants. A lock that lost its tokens breaks none of
 /// the promises about them.
 fn unjudged(cell: &CellReport) -> Vec<String> {
-    // Reports from before this was noted have no outcomes.
-    if cell.subject != Subject::Locktopus || cell.outcomes.is_empty() || cell.figures.granted == 0 {
+    if cell.subject != Subject::Locktopus || cell.figures.granted == 0 {
         return Vec::new();
     }
-    let judged = |property: Property| {
-        let outcome = cell.outcomes.get(&property.to_string());
-        outcome.is_some_and(|outcome| outcome != NOT_JUDGED)
-    };
+    let judged = |property| outcome(cell, property).is_some_and(|outcome| outcome != NOT_JUDGED);
     let mut due = ALWAYS.to_vec();
     // Nobody looks at the keys of servers that are somebody else's.
     if cell.provider != EXTERNAL {
@@ -151,7 +154,7 @@ mod tests {
         std::fs::read_to_string(path).unwrap()
     }
 
-    fn tested() -> FailoverReport {
+    pub(super) fn tested() -> FailoverReport {
         let mut report: FailoverReport =
             serde_json::from_str(&data("failover-summary.json")).unwrap();
         for cell in &mut report.cells {
@@ -226,6 +229,8 @@ mod tests {
         let mut cell = tested().cells.remove(0);
         let all = Property::ALL.map(|property| (property.to_string(), "passed".to_owned()));
         cell.outcomes = all.into_iter().collect();
+        cell.figures.faults_with_double_grants = 0;
+        cell.figures.validity.count = 0;
         let unjudged = |cell: &CellReport, properties: &[Property]| {
             let mut cell = cell.clone();
             for property in properties {
@@ -255,6 +260,10 @@ mod tests {
             .outcomes
             .remove(&Property::DuplicateTokens.to_string());
         assert_eq!(unjudged(&silent, &[]), 1);
+        // Nor were all of them where a report has none: of no lock it says that anything was judged.
+        silent.outcomes.clear();
+        let due = ALWAYS.len() + [Property::Leftovers, Property::PermitValidity].len();
+        assert_eq!(missing_in_cell(&silent).len(), due);
         let mut external = cell.clone();
         external.provider = EXTERNAL.to_owned();
         assert_eq!(unjudged(&external, &[Property::Leftovers]), 0);

@@ -95,7 +95,7 @@ pub struct CellReport {
     pub not_required: Vec<String>,
     /// Of a lock that is broken on purpose: the properties that the checker saw violated.
     pub caught: Vec<String>,
-    /// What was found of each property: passed, failed, not judged.
+    /// What was found of each property: passed, failed, not judged. A report without them does not count.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outcomes: BTreeMap<String, String>,
     /// Attempts that failed, by reason; faults make attempts fail.

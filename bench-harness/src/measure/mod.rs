@@ -6,9 +6,9 @@
 //! | `plan` | what to measure: scenario files and the tasks they amount to |
 //! | `record` | what a worker writes down, and how recorders of many workers become a round |
 //! | `derive` | figures computed from a stored report: medians, spreads, ratios, groups |
+//! | `completeness` | what a report must contain to count |
 //! | `report` | a stored report as table, CSV, .hgrm and HTML; two of them compared |
 //! | `targets` | stored reports judged by what is promised: `docs/performance.md` |
-//! | `completeness` | what a report must contain to count |
 //! | `worker` | the child process that takes the locks |
 //! | `run` | the parent process: servers, rounds, children |
 //! | `humantime_list` | durations in words, in scenario files and targets |
@@ -19,7 +19,7 @@
 //! recorder works on stored data only, so any run can be rendered again, and two runs compared, long after the servers
 //! are gone.
 //!
-//! Layers, lowest first: humantime_list, model, plan, record, derive, report, targets, completeness, worker, spin, run.
+//! Layers, lowest first: humantime_list, model, plan, record, derive, completeness, report, targets, worker, spin, run.
 
 pub mod completeness;
 pub mod derive;

@@ -2,8 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::measure::derive::{Better, Measure, Spread, measures, overlaps};
-use crate::measure::model::{Cell, Report, Subject};
+use crate::measure::completeness;
+use crate::measure::derive::{Better, Measure, Spread, measures, operations, overlaps};
+use crate::measure::model::{Cell, Report, Subject, op};
+
+/// Operations that happen in one run and not in another without anything being wrong.
+const BY_CHANCE: [&str; 2] = [op::OWN_LEASE, op::OUTAGE];
 
 /// What became of one figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,9 +110,10 @@ pub fn compare<'a>(before: &'a Report, after: &'a Report) -> Comparison<'a> {
 impl Comparison<'_> {
     /// Why the second run fails a gate of `percent`; empty when it passes.
     ///
-    /// A figure fails when it is worse beyond noise *and* by more than `percent`. So do overlaps,
-    /// cells that are gone, and a comparison of nothing: a gate that passes because it found
-    /// nothing to look at guards nothing.
+    /// A figure fails when it is worse beyond noise *and* by more than `percent`. So do overlaps, operations or a look for
+    /// overlaps that are gone, cells that are in one run only, and a comparison of nothing: a gate that passes because it
+    /// found nothing to look at guards nothing. Whether the runs are fit to be compared at all is told by
+    /// [`Comparison::unfit`].
     #[must_use]
     pub fn failures(&self, percent: f64) -> Vec<String> {
         let mut failures = Vec::new();
@@ -122,21 +127,47 @@ impl Comparison<'_> {
                 let (what, by) = (delta.measure.name(), delta.percent);
                 failures.push(format!("{name}: {what} {by:+.1}%"));
             }
+            let lost = pair.lost().into_iter();
+            failures.extend(lost.map(|what| format!("{name}: {what} is not in the second run")));
+            if overlaps(pair.before).is_some() && overlaps(pair.after).is_none() {
+                failures.push(format!("{name}: nobody looked for overlapping holds"));
+            }
             let found = |cell| overlaps(cell).map_or(0, |check| check.found);
             if found(pair.after) > found(pair.before) {
                 failures.push(format!("{name}: {} overlapping holds", found(pair.after)));
             }
         }
-        for cell in &self.only_before {
-            failures.push(format!(
-                "{}: missing from the second run",
-                name(&cell.subject)
-            ));
+        let one_sided = [(&self.only_before, "second"), (&self.only_after, "first")];
+        for (cells, other) in one_sided {
+            let names = cells.iter().map(|cell| name(&cell.subject));
+            failures.extend(names.map(|name| format!("{name}: missing from the {other} run")));
         }
         if self.pairs.is_empty() {
             failures.push("no cell is in both runs: nothing was compared".to_owned());
         }
         failures
+    }
+
+    /// Why the runs cannot be compared as a guard, a sentence each: what [`completeness`] says is missing in one of
+    /// them, or failed. Rounds in which nothing was granted, or that are not there, are slower than nothing.
+    #[must_use]
+    pub fn unfit(&self) -> Vec<String> {
+        let sides = [("first", self.before), ("second", self.after)];
+        let of = |(which, report)| {
+            let missing = completeness::missing(report).into_iter();
+            missing.map(move |problem| format!("the {which} run is incomplete: {problem}"))
+        };
+        sides.into_iter().flat_map(of).collect()
+    }
+}
+
+impl Pair<'_> {
+    /// Operations that the second run has no latencies of.
+    fn lost(&self) -> Vec<&str> {
+        let has = |name: &str| operations(self.after).contains(&name);
+        let lost = operations(self.before).into_iter();
+        lost.filter(|name| !BY_CHANCE.contains(name) && !has(name))
+            .collect()
     }
 }
 
@@ -270,6 +301,75 @@ mod tests {
     fn nothing_in_common_is_a_failure_of_the_gate() {
         let (before, after) = (synthetic::shared(), synthetic::empty());
         assert!(!compare(&after, before).failures(99.0).is_empty());
+    }
+
+    /// What the second run has more was never compared either, and stays unguarded until it is measured on both sides.
+    #[test]
+    fn what_one_run_lacks_is_a_failure_of_the_gate() {
+        let before = synthetic::shared();
+        let mut after = before.clone();
+        let gone = after.cells.pop().unwrap();
+        let only = |which: &str| format!("{}: missing from the {which} run", name(&gone.subject));
+        assert_eq!(compare(before, &after).failures(99.0), [only("second")]);
+        assert_eq!(compare(&after, before).failures(99.0), [only("first")]);
+        let mut silent = before.clone();
+        for round in &mut silent.cells[0].rounds {
+            round.operations.remove(op::HAND_OFF);
+        }
+        let failures = compare(before, &silent).failures(99.0);
+        let lost = format!(
+            "{}: hand-off is not in the second run",
+            name(&before.cells[0].subject)
+        );
+        assert_eq!(failures, [lost]);
+        assert_eq!(compare(&silent, before).failures(99.0), [""; 0]);
+        let mut unseen = before.clone();
+        for round in &mut unseen.cells[0].rounds {
+            round.overlap_check = None;
+        }
+        assert_eq!(compare(before, &unseen).failures(99.0).len(), 1);
+    }
+
+    /// Each of these once passed: what is empty or failed has nothing that could be worse.
+    #[test]
+    fn runs_that_are_incomplete_are_unfit_for_the_gate() {
+        let mut whole = synthetic::shared().clone();
+        for round in whole.cells.iter_mut().flat_map(|cell| &mut cell.rounds) {
+            round.errors.clear();
+        }
+        assert_eq!(compare(&whole, &whole).unfit(), [""; 0]);
+        let mut hollow = whole.clone();
+        for cell in &mut hollow.cells {
+            cell.rounds.clear();
+        }
+        let mut failing = whole.clone();
+        for round in &mut failing.cells[0].rounds {
+            round.errors.insert("timeout".to_owned(), 500);
+        }
+        for (bad, count, words) in [
+            (&hollow, whole.cells.len(), "0 of 3 rounds"),
+            (
+                &failing,
+                whole.cells[0].rounds.len(),
+                "500 times \"timeout\"",
+            ),
+        ] {
+            for (comparison, which) in [
+                (
+                    compare(&whole, bad),
+                    "the second run is incomplete: hot-lock",
+                ),
+                (
+                    compare(bad, &whole),
+                    "the first run is incomplete: hot-lock",
+                ),
+            ] {
+                let unfit = comparison.unfit();
+                assert_eq!(unfit.len(), count, "{unfit:?}");
+                assert!(unfit[0].starts_with(which), "{unfit:?}");
+                assert!(unfit.iter().all(|problem| problem.contains(words)));
+            }
+        }
     }
 
     #[test]

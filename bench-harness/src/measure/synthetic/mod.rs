@@ -5,6 +5,7 @@
 //! a runner would give them. No subcommand of the binary reaches this module.
 
 mod hot;
+mod planned;
 mod single;
 
 use std::sync::LazyLock;
@@ -13,6 +14,8 @@ use crate::measure::model::{
     Environment, Harness, Pacing, Pinning, Provider, Report, Run, Server, Subject, Topology,
 };
 use crate::shared::random::Random;
+
+pub use planned::planned;
 
 /// The note that marks a report as invented.
 pub const SYNTHETIC: &str = "SYNTHETIC DATA: invented by a seeded generator to exercise the \

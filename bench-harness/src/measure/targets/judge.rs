@@ -256,6 +256,7 @@ mod tests {
             over = { strategy = \"rslock\" }";
         let targets = Targets::parse(text).unwrap();
         let mut without = synthetic::shared().clone();
+        "synthetic-other".clone_into(&mut without.run.id);
         without
             .cells
             .retain(|cell| cell.subject.strategy != "rslock");

@@ -14,6 +14,7 @@ mod opening;
 mod page;
 mod select;
 mod summary;
+mod whole;
 
 pub use file::{Bound, Check, Target, TargetError, Targets};
 pub use judge::{Judged, Line, Outcome, judge};
@@ -21,3 +22,4 @@ pub use opening::picture;
 pub use page::{Row, UNEXPLAINED, render};
 pub use select::Select;
 pub use summary::{Summary, SummaryCell, SummaryError};
+pub use whole::Whole;

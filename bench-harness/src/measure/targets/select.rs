@@ -195,7 +195,7 @@ fn arrivals(pacing: Pacing) -> Option<u64> {
     }
 }
 
-fn kind_of_reference(strategy: &str) -> Option<&'static str> {
+pub(super) fn kind_of_reference(strategy: &str) -> Option<&'static str> {
     match strategy {
         "R1" => Some("lock"),
         "bare" | "rslock" => Some("mutex"),

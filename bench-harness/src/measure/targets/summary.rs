@@ -57,6 +57,12 @@ pub enum SummaryError {
     /// There is nothing to summarise.
     #[error("no run was given")]
     NoRun,
+    /// Its figures would count twice.
+    #[error("run {run} was given twice")]
+    Twice {
+        /// Which run.
+        run: String,
+    },
     /// Figures of different machines or programs do not belong on one page.
     #[error("run {run} was made {what} than run {first}; measure again, or summarise them apart")]
     Differs {
@@ -83,6 +89,17 @@ pub enum SummaryError {
         /// What is missing, or failed.
         problem: String,
     },
+    /// A page of a part of the plan would pass for one of all of it.
+    #[error(
+        "these runs become no page: {count} cells or figures of bench-harness/scenarios/targets.toml and its goals \
+         were not measured: {first}"
+    )]
+    Partial {
+        /// How many.
+        count: usize,
+        /// The first of them.
+        first: String,
+    },
     /// The file cannot be read.
     #[error("{path}: {source}", path = .path.display())]
     Io {
@@ -106,7 +123,7 @@ impl Summary {
     ///
     /// # Errors
     ///
-    /// [`SummaryError::NoRun`] and [`SummaryError::Differs`].
+    /// [`SummaryError::NoRun`], [`SummaryError::Twice`] and [`SummaryError::Differs`].
     pub fn of(reports: &[Report]) -> Result<Self, SummaryError> {
         let Some(first) = reports.first() else {
             return Err(SummaryError::NoRun);
@@ -127,6 +144,10 @@ impl Summary {
                     first: first.run.id.clone(),
                     what,
                 });
+            }
+            if summary.runs.iter().any(|run| run.id == report.run.id) {
+                let run = report.run.id.clone();
+                return Err(SummaryError::Twice { run });
             }
             summary.add(report);
         }
@@ -371,6 +392,8 @@ mod tests {
     fn runs_that_do_not_belong_together_are_refused() {
         let one = synthetic::shared().clone();
         assert!(matches!(Summary::of(&[]), Err(SummaryError::NoRun)));
+        let twice = Summary::of(&[one.clone(), one.clone()]).unwrap_err();
+        assert_eq!(twice.to_string(), "run synthetic-full was given twice");
         let mut unpinned = synthetic::regressed();
         unpinned.cells.clear();
         let error = Summary::of(&[one, unpinned]).unwrap_err().to_string();

@@ -1,7 +1,9 @@
 //! `failover-judge`: kept histories are judged again, and whatever keeps one from passing has a word and an exit code of its own.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod whole;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -26,6 +28,15 @@ const NOTHING: Option<i32> = Some(6);
 
 const MS: u64 = 1_000_000;
 const HISTORY: &str = "deployment-0/process-0.jsonl.gz";
+const RUNNER: &str = "deployment-0/runner.jsonl.gz";
+
+/// What the runner wrote down: the one fault.
+fn fault() -> Record {
+    let (verb, target) = ("restart".to_owned(), "a server".to_owned());
+    let event = Event::Fault { verb, target };
+    let (at, worker) = (25 * MS, 9);
+    Record { at, worker, event }
+}
 
 /// A holder from the first instant to the second, in milliseconds, whose lease is over at the third.
 fn holder(worker: u32, token: u64, [from, to, until]: [u64; 3]) -> Vec<Record> {
@@ -89,10 +100,10 @@ fn kept(records: &[Record]) -> Kept {
         order_recovery: None,
         excused: BTreeMap::new(),
         outcomes: BTreeMap::new(),
-        histories: vec![HISTORY.into()],
+        histories: vec![HISTORY.into(), RUNNER.into()],
     };
     let options: Options = kept.options();
-    let history = History::from_records(records.to_vec());
+    let history = History::from_records([records, &[fault()]].concat());
     for judgement in Checker::new().options(options).check(&history).judgements {
         let (name, outcome) = (judgement.property, kept::word(judgement.outcome));
         kept.outcomes.insert(name.to_string(), outcome.to_owned());
@@ -104,12 +115,10 @@ fn kept(records: &[Record]) -> Kept {
     kept
 }
 
-/// A folder as `failover --keep-histories` leaves it.
-fn folder(name: &str, kept: &Kept, records: &[Record]) -> PathBuf {
-    let folder = directory(&format!("judged-{name}"));
-    let packed = folder.join(HISTORY);
+/// A compressed history.
+fn pack(packed: &Path, records: &[Record]) {
     std::fs::create_dir_all(packed.parent().unwrap()).unwrap();
-    let mut packing = GzEncoder::new(File::create(&packed).unwrap(), Compression::default());
+    let mut packing = GzEncoder::new(File::create(packed).unwrap(), Compression::default());
     // As one process writes it down.
     let mut records: Vec<_> = records.iter().collect();
     records.sort_by_key(|record| record.at);
@@ -118,6 +127,13 @@ fn folder(name: &str, kept: &Kept, records: &[Record]) -> PathBuf {
         packing.write_all(b"\n").unwrap();
     }
     packing.finish().unwrap();
+}
+
+/// A folder as `failover --keep-histories` leaves it.
+fn folder(name: &str, kept: &Kept, records: &[Record]) -> PathBuf {
+    let folder = directory(&format!("judged-{name}"));
+    pack(&folder.join(HISTORY), records);
+    pack(&folder.join(RUNNER), &[fault()]);
     let text = serde_json::to_string_pretty(kept).unwrap();
     std::fs::write(folder.join(kept::FILE), text).unwrap();
     folder
@@ -155,7 +171,7 @@ fn what_was_found_then_is_found_again() {
     assert_eq!(output.status.code(), OK, "{}", told(&output));
     assert_eq!(told(&output), "");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let head = "restart on standalone, plain via redis-rs (seed 7): 2 attempts, 2 granted";
+    let head = "restart on standalone, plain via redis-rs (seed 7): 2 attempts, 2 granted, 1 faults; no report";
     assert!(said.starts_with(head), "{said}");
     assert_eq!(said.lines().count(), 1 + Property::ALL.len(), "{said}");
 }
@@ -239,6 +255,7 @@ fn what_is_not_there_is_named() {
     let nothing = changed("nothing", &good(), |kept| kept.histories.clear());
     ends(&nothing, INPUT, &["judged-nothing: no history was kept"]);
     let blank = folder("blank", &kept(&good()), &[]);
+    pack(&blank.join(RUNNER), &[]);
     ends(&blank, INPUT, &["judged-blank: the histories are empty"]);
     let lost = changed("lost", &good(), |_| ());
     std::fs::remove_file(lost.join(HISTORY)).unwrap();
