@@ -37,14 +37,10 @@ pub(crate) fn judge(plan: &Plan, notes: &Notes, witness: &Witness) -> Vec<Violat
     }
     for (lock, holds) in &mut by_lock {
         holds.sort_by_key(|hold| (hold.from, hold.valid));
-        if plan.promises_exclusion() {
-            exclusion(plan, *lock, holds, &mut found);
-        }
+        exclusion(plan, *lock, holds, &mut found);
         tokens(plan, holds, &mut found);
     }
-    if plan.promises_exclusion() {
-        across_kinds(plan, &by_lock, &mut found);
-    }
+    across_kinds(plan, &by_lock, &mut found);
     if plan.steady {
         stalls(plan, notes, &mut found);
     }
@@ -152,7 +148,10 @@ fn exclusion(plan: &Plan, lock: usize, holds: &[Hold], found: &mut Vec<Violation
         Kind::Semaphore(total) | Kind::Permits(total) => Some(total),
         _ => None,
     };
-    for (place, hold) in holds.iter().enumerate() {
+    // What happens before a fault is as if it never came.
+    let ends = plan.exclusion_ends().map_or(u64::MAX, |(at, _)| at * MS);
+    let before = holds.iter().take_while(|hold| hold.from < ends);
+    for (place, hold) in before.enumerate() {
         let beside = holds[..place]
             .iter()
             .filter(|other| other.valid > hold.from && hold.valid > hold.from);
