@@ -3,7 +3,6 @@
 use locktopus_core::{LockError, Semaphore};
 use tokio::time::sleep;
 
-use crate::log::Evicted;
 use crate::pace::millis;
 use crate::plan::{Act, Count, Fault, Kind};
 use crate::task::Task;
@@ -83,21 +82,9 @@ impl Task {
     async fn delete(&self, lock: usize, semaphore: &Semaphore) -> Result<(), LockError> {
         self.log.count("semaphore deleted");
         let begun = self.pace.now();
-        let place = self.log.with(|notes| {
-            notes.evicted.push(Evicted {
-                lock,
-                begun,
-                over: None,
-                done: None,
-            });
-            notes.evicted.len() - 1
-        });
-        let found = semaphore.delete().await?;
-        let now = self.pace.now();
-        self.log.with(|notes| {
-            notes.evicted[place].over = Some(now);
-            notes.evicted[place].done = found.then_some(now);
-        });
+        if semaphore.delete().await? {
+            self.note_eviction(lock, begun);
+        }
         Ok(())
     }
 }

@@ -56,12 +56,17 @@ impl Held {
         token.map(FencingToken::get)
     }
 
-    /// Under which name servers know it.
-    pub(crate) fn owner(&self) -> Option<String> {
+    /// Under which name servers know the hold of the lock with this name.
+    pub(crate) fn owner(&self, name: &str) -> Option<String> {
         let owner = match self {
             Self::One(guard) => guard.owner(),
             Self::Writing(guard) => guard.owner(),
-            Self::Several(_) | Self::Gone => return None,
+            Self::Several(guard) => {
+                let mut members = guard.members();
+                let (_, lease) = members.find(|(member, _)| member.name.as_str() == name)?;
+                lease.owner()
+            }
+            Self::Gone => return None,
         };
         Some(owner_of(owner.expose()).to_string())
     }

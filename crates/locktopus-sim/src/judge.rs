@@ -6,7 +6,7 @@ use crate::log::{Evicted, Hold, Notes};
 use crate::plan::{Kind, Plan};
 use crate::stall::stalls;
 use crate::violation::Violation;
-use crate::witness::Kept;
+use crate::witness::{Suspect, Witness};
 use crate::world::MS;
 
 /// How long after a grant another one has to be asked for to have a greater token where servers forget.
@@ -14,38 +14,33 @@ const AFTERWARDS: u64 = 1_000 * MS;
 /// How late a loss may be told.
 const AT_ONCE: u64 = 100 * MS;
 
-/// Judges everything that can be judged at the end. `kept`: for how long servers kept a
-/// lock for one of its owners.
-pub(crate) fn judge(
-    plan: &Plan,
-    notes: &Notes,
-    kept: &dyn Fn(&str) -> Option<Kept>,
-) -> Vec<Violation> {
+/// Judges everything that can be judged at the end. `witness`: for how long servers kept a lock for one of its owners, and
+/// what operators took away.
+pub(crate) fn judge(plan: &Plan, notes: &Notes, witness: &Witness) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut by_lock: BTreeMap<usize, Vec<Hold>> = BTreeMap::new();
     for hold in &notes.holds {
         let mut hold = hold.clone();
-        let kept = hold.owner.as_deref().and_then(kept);
-        let taken = excuse(plan, notes, &mut hold, kept, &mut found);
-        if plan.servers_know_holders() && !taken {
+        let kept = hold.owner.as_deref().and_then(|owner| witness.kept(owner));
+        let taken = witness.taken(suspect(plan, &hold));
+        if let Some(at) = taken {
+            excuse(plan, notes, &mut hold, at, &mut found);
+        }
+        if plan.servers_know_holders() && taken.is_none() {
             believed(plan, &hold, kept, &mut found);
         }
         // Of several locks one may have been taken away while the others were waited for.
-        if taken && hold.valid == hold.from {
+        if taken.is_some() && hold.valid == hold.from {
             hold.token = None;
         }
         by_lock.entry(hold.lock).or_default().push(hold);
     }
     for (lock, holds) in &mut by_lock {
         holds.sort_by_key(|hold| (hold.from, hold.valid));
-        if plan.promises_exclusion() {
-            exclusion(plan, *lock, holds, &mut found);
-        }
+        exclusion(plan, *lock, holds, &mut found);
         tokens(plan, holds, &mut found);
     }
-    if plan.promises_exclusion() {
-        across_kinds(plan, &by_lock, &mut found);
-    }
+    across_kinds(plan, &by_lock, &mut found);
     if plan.steady {
         stalls(plan, notes, &mut found);
     }
@@ -82,43 +77,41 @@ fn across_kinds(plan: &Plan, by_lock: &BTreeMap<usize, Vec<Hold>>, found: &mut V
     }
 }
 
-/// What an administrator took away is believed in for a while; not for longer than its lease. Whether it was.
-fn excuse(
-    plan: &Plan,
-    notes: &Notes,
-    hold: &mut Hold,
-    kept: Option<Kept>,
-    found: &mut Vec<Violation>,
-) -> bool {
-    // A lease that stayed in the process was granted before this one asked.
-    let asked = kept.map_or(hold.asked, |kept| kept.since.min(hold.asked));
-    let of_it = |evicted: &&Evicted| {
-        (evicted.lock == hold.lock || one_for_all(plan, [evicted.lock, hold.lock]))
-            && evicted.begun <= hold.valid
-            && evicted.over.is_none_or(|over| asked <= over)
-    };
-    let evicted: Vec<_> = notes.evicted.iter().filter(of_it).copied().collect();
-    let forgets = plan.faults.iter().any(|(_, fault)| fault.forgets());
-    let taken = !evicted.is_empty();
-    for evicted in evicted {
-        let told = evicted
-            .done
-            .map(|done| done + plan.lease * MS + AT_ONCE)
-            .filter(|told| evicted.begun > hold.from && hold.valid > *told);
-        if told.is_some() && !forgets {
-            let at = evicted.begun / MS;
-            let what = format!("{}, though it was taken away at {at} ms", shown(plan, hold));
-            found.push(Violation::new(hold.valid, "a loss is heard of", what));
-        }
-        hold.valid = hold.valid.min(evicted.begun.max(hold.from));
+/// What servers may tell of a hold: whether it was taken away.
+fn suspect<'a>(plan: &'a Plan, hold: &'a Hold) -> Suspect<'a> {
+    Suspect {
+        lock: &plan.locks[hold.lock].name,
+        owner: hold.owner.as_deref(),
+        alone: hold.exclusive,
+        asked: hold.asked,
+        valid: hold.valid,
+        majority: plan.quorum.map(|servers| servers / 2 + 1),
     }
-    taken
+}
+
+/// What an administrator took away at a time is believed in for a while; not for longer than its lease.
+fn excuse(plan: &Plan, notes: &Notes, hold: &mut Hold, at: u64, found: &mut Vec<Violation>) {
+    let by = |evicted: &&Evicted| {
+        (evicted.lock == hold.lock || one_for_all(plan, [evicted.lock, hold.lock]))
+            && evicted.begun <= at
+            && evicted.begun > hold.from
+    };
+    let done = notes.evicted.iter().filter(by).map(|it| it.done);
+    let told = done.filter(|done| *done >= at).min();
+    let told = told.map(|done| done + plan.lease * MS + AT_ONCE);
+    let forgets = plan.faults.iter().any(|(_, fault)| fault.forgets());
+    if told.is_some_and(|told| hold.valid > told) && !forgets {
+        let at = at / MS;
+        let what = format!("{}, though it was taken away at {at} ms", shown(plan, hold));
+        found.push(Violation::new(hold.valid, "a loss is heard of", what));
+    }
+    hold.valid = hold.valid.min(at.max(hold.from));
 }
 
 /// Nobody believes longer in a hold than a server keeps it.
-fn believed(plan: &Plan, hold: &Hold, kept: Option<Kept>, found: &mut Vec<Violation>) {
-    if let Some(kept) = kept.filter(|kept| hold.valid > kept.until) {
-        let kept = kept.until / MS;
+fn believed(plan: &Plan, hold: &Hold, kept: Option<u64>, found: &mut Vec<Violation>) {
+    if let Some(kept) = kept.filter(|kept| hold.valid > *kept) {
+        let kept = kept / MS;
         let what = format!("{}, its server until {kept} ms", shown(plan, hold));
         found.push(Violation::new(
             hold.valid,
@@ -155,7 +148,10 @@ fn exclusion(plan: &Plan, lock: usize, holds: &[Hold], found: &mut Vec<Violation
         Kind::Semaphore(total) | Kind::Permits(total) => Some(total),
         _ => None,
     };
-    for (place, hold) in holds.iter().enumerate() {
+    // What happens before a fault is as if it never came.
+    let ends = plan.exclusion_ends().map_or(u64::MAX, |(at, _)| at * MS);
+    let before = holds.iter().take_while(|hold| hold.from < ends);
+    for (place, hold) in before.enumerate() {
         let beside = holds[..place]
             .iter()
             .filter(|other| other.valid > hold.from && hold.valid > hold.from);

@@ -5,7 +5,7 @@
 //!
 //! | modules | what is in them |
 //! |---|---|
-//! | `plan`, `draw` | a schedule; one for each seed |
+//! | `plan`, `promises`, `draw` | a schedule; what is promised with its faults; one for each seed |
 //! | `run`, `process`, `pace` | runs one; processes, and what time it truly is for them |
 //! | `world`, `event`, `link`, `node` | what is under way; connections; servers |
 //! | `connecting` | how connections break and are made again |
@@ -18,7 +18,7 @@
 //! | `shrink`, `report` | cuts a schedule that fails down to what it takes, and shows it
 //! | `flaw` | faults that are planted to see whether the judge notices |
 //!
-//! Layers, lowest first: plan, violation, trace, flaw, event, link, log, node, slots, witness, world, connecting, pace, serve,
+//! Layers, lowest first: plan, promises, violation, trace, flaw, event, link, log, node, slots, witness, world, connecting, pace, serve,
 //! replication, cluster, faults, client, held, asking, keeper, task, together, ending, counting, object, ears, neighbour, stall, judge, failures,
 //! leftover, process, draw, run, shrink, report.
 
@@ -46,6 +46,7 @@ mod object;
 mod pace;
 mod plan;
 mod process;
+mod promises;
 mod replication;
 mod report;
 mod run;

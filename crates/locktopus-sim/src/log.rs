@@ -56,15 +56,13 @@ pub(crate) struct Written {
     pub(crate) done: u64,
 }
 
-/// An administrator took a lock away.
+/// An administrator took a lock away, and knows that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Evicted {
     pub(crate) lock: usize,
     pub(crate) begun: u64,
-    /// When it was answered for good: nothing is taken away by it after that.
-    pub(crate) over: Option<u64>,
     /// When it was known that somebody had held it, and does not any more.
-    pub(crate) done: Option<u64>,
+    pub(crate) done: u64,
 }
 
 /// An act that failed.

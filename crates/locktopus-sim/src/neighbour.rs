@@ -83,30 +83,29 @@ impl Neighbour {
             }
             return;
         }
-        let asked = self.pace.now();
-        let (mut waiter, mut wanted) = (None, asked);
+        let (mut waiter, mut wanted) = (None, self.pace.now());
         let sent = self.wait(&object, &mut waiter, &mut wanted).await;
         self.note_wait(act, wanted);
         if let Some(waiter) = waiter {
             waiter.leave().await;
         }
-        if let Some(sent) = sent {
+        if let Some((asked, sent)) = sent {
             self.hold(&object, act, asked, sent + millis(LEASE - MARGIN))
                 .await;
         }
     }
 
-    /// Asks until it has it, or has waited for long enough. When the attempt was sent that was granted. `wanted`: since when
-    /// there was only a lock to be waited for.
+    /// Asks until it has it, or has waited for long enough. When the attempt was sent that was granted, truly and by its
+    /// clock. `wanted`: since when there was only a lock to be waited for.
     async fn wait(
         &self,
         object: &Object,
         waiter: &mut Option<Waiter>,
         wanted: &mut u64,
-    ) -> Option<clock::BootInstant> {
+    ) -> Option<(u64, clock::BootInstant)> {
         let until = clock::now() + PATIENCE;
         loop {
-            let sent = clock::now();
+            let (asked, sent) = (self.pace.now(), clock::now());
             let answer = object.take().await;
             let left = until.since(clock::now());
             // The name is in use as something that nobody need hold.
@@ -114,7 +113,7 @@ impl Neighbour {
                 *wanted = self.pace.now();
             }
             match answer {
-                Ok(None) => return Some(sent),
+                Ok(None) => return Some((asked, sent)),
                 // Perhaps it holds the lock; it does not believe so, and is not let in twice.
                 Err(ClientError::MaybeExecuted(_)) => {
                     sleep(millis(LEASE * 2)).await;

@@ -140,8 +140,7 @@ pub fn run(plan: &Plan, flaw: Option<Flaw>, trace: bool) -> Outcome {
     world.run_until(now + TIDYING);
     // Who waits for ever has left something.
     let ended = violations.is_empty();
-    let kept = |owner: &str| world.witness.kept(owner);
-    violations.extend(log.with(|notes| judge(plan, notes, &kept)));
+    violations.extend(log.with(|notes| judge(plan, notes, &world.witness)));
     violations.extend(log.with(|notes| failures(plan, notes, calm, &world.slow)));
     violations.extend(world.witness.take_found());
     if ended {

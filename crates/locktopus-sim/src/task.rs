@@ -183,7 +183,7 @@ impl Task {
             exclusive,
             permits: permits(&self.plan, act),
             token: held.token(&self.plan.locks[lock].name),
-            owner: held.owner(),
+            owner: held.owner(&self.plan.locks[lock].name),
             asked,
             from: now,
             valid: now,
@@ -214,16 +214,6 @@ impl Task {
         let lock = &self.plan.locks[act.lock];
         let (name, reason) = (lock.name.as_str(), "it was planned");
         let begun = self.pace.now();
-        let place = self.log.with(|notes| {
-            let evicted = Evicted {
-                lock: act.lock,
-                begun,
-                over: None,
-                done: None,
-            };
-            notes.evicted.push(evicted);
-            notes.evicted.len() - 1
-        });
         let eviction = match lock.kind {
             Kind::Fair => self.locks.fair_lock(name).force_release(reason).await,
             Kind::ReadWrite => self.locks.rw_lock(name).force_release(reason).await,
@@ -232,20 +222,18 @@ impl Task {
             }
             Kind::Semaphore(_) | Kind::Permits(_) | Kind::Latch => return,
         };
-        let now = self.pace.now();
         // It may come to nothing, while something is wrong, or because the name is in use as another kind.
-        let found = match &eviction {
-            Ok(eviction) => !eviction.evicted.is_empty(),
-            Err(error) if error.other_kind().is_some() => false,
-            Err(_) => return,
-        };
-        self.log.with(|notes| {
-            notes.evicted[place].over = Some(now);
-            notes.evicted[place].done = found.then_some(now);
-        });
-        if found {
+        if eviction.is_ok_and(|eviction| !eviction.evicted.is_empty()) {
+            self.note_eviction(act.lock, begun);
             self.log.count("evict");
         }
+    }
+
+    /// It is known now that somebody had held the lock, and does not any more.
+    pub(crate) fn note_eviction(&self, lock: usize, begun: u64) {
+        let done = self.pace.now();
+        self.log
+            .with(|notes| notes.evicted.push(Evicted { lock, begun, done }));
     }
 
     /// The other lock of an act, if both can be taken together.

@@ -199,6 +199,43 @@ fn a_clock_set_back_counts_once_its_server_is_replaced() {
     }
 }
 
+/// It is promised up to the first fault of which it is not, in whichever order they are listed.
+#[test]
+fn exclusion_ends_with_the_first_fault_that_nothing_guards_against() {
+    let mut plan = plan(&[Kind::Lock], Vec::new());
+    plan.replicas = vec![2];
+    let (dies, split) = (Fault::Kill(0), Fault::Split(0, 300));
+    plan.faults = vec![
+        (900, split),
+        (300, dies),
+        (600, dies),
+        (10, Fault::Break(0)),
+    ];
+    let modes = [
+        (SafetyMode::Plain, (300, dies)),
+        (
+            SafetyMode::Replicated {
+                need: ReplicaNeed::Majority,
+                timeout: Duration::from_millis(150),
+            },
+            (600, dies),
+        ),
+        (
+            SafetyMode::Quarantine {
+                max_lease: Duration::from_millis(400),
+            },
+            (900, split),
+        ),
+    ];
+    for (safety, ends) in modes {
+        plan.safety = safety;
+        assert_eq!(plan.exclusion_ends(), Some(ends), "{safety:?}");
+        assert!(!plan.promises_exclusion());
+    }
+    plan.quorum = Some(3);
+    assert_eq!(plan.exclusion_ends(), None);
+}
+
 /// What moves to another server is there for as long as it had left, by whichever clock.
 #[test]
 fn a_lease_moves_between_servers_whose_clocks_differ() {

@@ -100,6 +100,28 @@ fn a_sleep_that_nobody_notices_is_noticed() {
     );
 }
 
+/// What happens before a fault with which nothing is promised happened without it as well.
+#[test]
+fn exclusion_is_required_until_the_fault_that_ends_it() {
+    let sleeps = |set: u64| {
+        let plan = plan(
+            vec![process(0, 3_000), process(100, 3_000)],
+            vec![
+                (300, Fault::Sleep(0, 2_000)),
+                (set, Fault::SetClock(0, 300)),
+            ],
+        );
+        let found = rules(&plan, Some(Flaw::SleepsUnnoticed));
+        (
+            plan.exclusion_ends(),
+            found.contains(&"one holder at a time"),
+        )
+    };
+    let ends = |at| Some((at, Fault::SetClock(0, 300)));
+    assert_eq!(sleeps(200), (ends(200), false));
+    assert_eq!(sleeps(6_000), (ends(6_000), true));
+}
+
 /// Each shard of a cluster loses its primary while somebody holds a lock of it that the replica has not heard of.
 #[test]
 fn a_mode_that_is_not_kept_by_one_of_the_shards_is_noticed() {

@@ -98,7 +98,23 @@ fn number(variable: &str) -> Option<u64> {
 struct All {
     counts: BTreeMap<&'static str, u64>,
     took: u64,
+    /// In how many exclusion was required to the end, and up to which fault in how many others, by mode.
+    required: u64,
+    until: BTreeMap<String, u64>,
     failed: Vec<u64>,
+}
+
+impl All {
+    /// How far exclusion was required of a schedule.
+    fn note_exclusion(&mut self, plan: &Plan) {
+        let Some((_, fault)) = plan.exclusion_ends() else {
+            self.required += 1;
+            return;
+        };
+        let mode = plan.quorum.map_or(plan.safety.as_str(), |_| "quorum");
+        let why = format!("{mode}, {}", fault.name());
+        *self.until.entry(why).or_default() += 1;
+    }
 }
 
 /// Runs so many schedules, as many at a time as there are processors.
@@ -111,8 +127,10 @@ fn all(first: u64, schedules: u64) -> All {
             if seed >= first + schedules {
                 return;
             }
-            let outcome = run(&Plan::draw(seed), None, false);
+            let plan = Plan::draw(seed);
+            let outcome = run(&plan, None, false);
             let mut all = all.lock().expect("no schedule panics by itself");
+            all.note_exclusion(&plan);
             all.took += outcome.took;
             for (what, times) in outcome.counts {
                 *all.counts.entry(what).or_insert(0) += times;
@@ -159,6 +177,8 @@ fn simulation() {
     let All {
         counts,
         took,
+        required,
+        until,
         mut failed,
     } = all(first, schedules);
     failed.sort_unstable();
@@ -170,9 +190,11 @@ fn simulation() {
         );
     }
     println!(
-        "{schedules} schedules, {} s of their time: {counts:#?}",
-        took / 1_000
+        "{schedules} schedules, {} s of their time, exclusion required in {required}, until a fault in {}: {counts:#?}",
+        took / 1_000,
+        until.values().sum::<u64>()
     );
+    println!("exclusion required until this fault: {until:#?}");
     if schedules >= SCHEDULES {
         let missing: Vec<_> = SEEN
             .iter()

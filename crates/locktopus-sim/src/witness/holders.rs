@@ -136,10 +136,5 @@ impl Witness {
 fn may_end(run: &Run<'_>, holder: &Holder) -> bool {
     let released = run.call.what == What::Release && run.is_of(holder);
     let over = |at: i64| at <= run.before.micros + SCRIPT;
-    let taken = match &run.call.what {
-        What::Evict => true,
-        What::Counter { action, .. } => action == "delete",
-        _ => false,
-    };
-    released || taken || holder.expires_at.is_some_and(over)
+    released || run.call.what.is_forced() || holder.expires_at.is_some_and(over)
 }

@@ -6,13 +6,17 @@
 //! | `call`, `seen` | what a script was asked; what the server looked like |
 //! | `holders`, `queue`, `answers` | who holds a lock; who waits for it; what is told and published |
 //! | `kinds` | names that are in use as another kind |
+//! | `kept` | for how long servers kept locks for their owners |
+//! | `taken` | what operators took away, and from whom |
 
 mod answers;
 mod call;
 mod holders;
+mod kept;
 mod kinds;
 mod queue;
 mod seen;
+mod taken;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,9 +27,12 @@ use locktopus_protocol::slot::key_slot;
 
 use crate::violation::Violation;
 use call::{Answer, Call, What};
+use kept::Kept;
 pub(crate) use kinds::Names;
 use kinds::Used;
 use seen::Seen;
+pub(crate) use taken::Suspect;
+use taken::Taken;
 
 /// What has been seen of all servers.
 #[derive(Debug, Default)]
@@ -36,18 +43,11 @@ pub(crate) struct Witness {
     /// First tokens of grants and how many they were, by server, lock and owner.
     granted: BTreeMap<(usize, Vec<u8>, String), (i64, i64)>,
     /// For how long servers kept a lock for its owners.
-    kept: BTreeMap<String, Kept>,
+    kept: Kept,
+    taken: Vec<Taken>,
     names: Names,
     /// Slots of which a server may have lost some keys and not others.
     torn: BTreeSet<u16>,
-}
-
-/// For how long a server kept a lock for one owner, in true time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kept {
-    /// When it was granted, the last time that it was.
-    pub(crate) since: u64,
-    pub(crate) until: u64,
 }
 
 /// A script before it runs.
@@ -105,11 +105,6 @@ impl Witness {
 
     pub(crate) fn take_found(&mut self) -> Vec<Violation> {
         std::mem::take(&mut self.found)
-    }
-
-    /// For how long a server kept a lock for this owner, as far as any script saw it.
-    pub(crate) fn kept(&self, owner: &str) -> Option<Kept> {
-        self.kept.get(owner).copied()
     }
 
     /// A server has other data, or another clock, than it had.
@@ -231,7 +226,9 @@ impl Witness {
             return;
         }
         for call in &before.unjudged {
-            self.keeps_own((now, server_to_true), call, evaluation, server);
+            self.keeps_own((now, node, server_to_true), call, evaluation, server);
+            let what = (&call.what, call.lock.as_slice());
+            self.takes_from_somebody((now, node), what, &evaluation.reply);
         }
         for (call, seen) in &before.calls {
             let run = Run {
@@ -253,6 +250,7 @@ impl Witness {
             self.answers(&run);
             self.tokens(&run, server.published());
             self.keeps(&run, server_to_true);
+            self.takes(&run);
             let immortal = call.layout.immortal_of_its_own(server);
             self.check(
                 immortal.is_empty(),
@@ -291,56 +289,6 @@ impl Witness {
             let excused = known.iter().any(|code| line.starts_with(code));
             self.check(excused, now, "scripts run", || format!("{script}: {line}"));
         }
-    }
-
-    /// Notes for how long the server keeps the lock for its holders.
-    fn keeps(&mut self, run: &Run<'_>, server_to_true: i64) {
-        for holder in run.before.holders.iter().chain(&run.after.holders) {
-            let owner = &holder.owner;
-            let known = self.kept.get(&owner.to_string()).copied();
-            let until = run.after.keeps(owner, server_to_true);
-            // A script of one key runs while the key with the end of a reader's time is still on the other server.
-            let as_it_was = !run.before.holds(owner) && run.after.is_written(owner);
-            if run.on_its_way && until.is_none() && as_it_was {
-                continue;
-            }
-            let until = until.unwrap_or_else(|| {
-                // Of a reader whose time is over nobody sees when that was: not later than was seen before.
-                let end = holder.expires_at.map(|end| true_time(end, server_to_true));
-                let end = end.or_else(|| known.map(|known| known.until));
-                end.map_or(run.now, |end| end.min(run.now))
-            });
-            let since = match known {
-                Some(known) if run.before.holds(owner) => known.since,
-                Some(known) if !run.after.holds(owner) => known.since,
-                _ => run.now,
-            };
-            self.kept.insert(owner.to_string(), Kept { since, until });
-        }
-    }
-
-    /// As [`keeps`](Self::keeps), for the owner that has just been told that it holds.
-    fn keeps_own(
-        &mut self,
-        (now, server_to_true): (u64, i64),
-        call: &Call,
-        evaluation: &Evaluation,
-        server: &Server,
-    ) {
-        let told = matches!(
-            call.answer(&evaluation.reply),
-            Answer::Granted { .. } | Answer::Extended
-        );
-        let Some(owner) = call.owner.as_ref().filter(|_| told) else {
-            return;
-        };
-        let Some(until) = Seen::of(&call.layout, server).keeps(owner, server_to_true) else {
-            return;
-        };
-        let known = self.kept.get(&owner.to_string());
-        let since = known.filter(|known| known.until >= now);
-        let since = since.map_or(now, |known| known.since);
-        self.kept.insert(owner.to_string(), Kept { since, until });
     }
 }
 
