@@ -56,7 +56,9 @@ pub(crate) fn refused(
         Cases::Exactly(asked) if ran != asked => Some(format!("{ran} cases, and not {asked}")),
         _ => None,
     };
-    Ok(why.or_else(|| of_mutants(&mutants, outcome)))
+    let exclusion = (outcome.exclusive == Some(0))
+        .then(|| "two holders would have broken a promise in none of the cases".to_owned());
+    Ok(why.or_else(|| of_mutants(&mutants, outcome)).or(exclusion))
 }
 
 fn of_mutants(mutants: &Mutants, outcome: &Outcome) -> Option<String> {
@@ -188,6 +190,7 @@ mod tests {
             told(|outcome| outcome.cases = 0);
             told(|outcome| outcome.killed = Some(0));
             told(|outcome| outcome.survived = Some(999));
+            told(|outcome| outcome.exclusive = Some(0));
             if fine.killed.is_some() {
                 told(|outcome| outcome.killed = None);
                 told(|outcome| outcome.survived = None);

@@ -214,7 +214,8 @@ fn schedules(said: &str, asked: u64) -> Result<Outcome, String> {
 
 fn simulated(targets: &[&str], said: &str, asked: u64) -> Result<Outcome, String> {
     let tests = of_all(targets, said)?;
-    let (cases, failed) = outcome::of_simulation(said)?;
+    let ran = outcome::of_simulation(said)?;
+    let cases = ran.schedules;
     if cases != asked {
         return Err(format!("{cases} schedules ran, and not {asked}"));
     }
@@ -224,10 +225,10 @@ fn simulated(targets: &[&str], said: &str, asked: u64) -> Result<Outcome, String
     }
     Ok(Outcome {
         cases,
-        violations: failed.max(tests.violations),
+        violations: ran.failed.max(tests.violations),
         killed: Some(killed),
         survived: (tests.violations == 0).then_some(0),
-        ..Outcome::default()
+        exclusive: ran.exclusive,
     })
 }
 

@@ -144,6 +144,7 @@ pub(crate) static LEVELS: &[Level] = &[
             &[
                 "--test=simulation",
                 "--test=planted",
+                "--test=evictions",
                 "--test=script_mutants",
             ],
             20_000,
@@ -396,13 +397,13 @@ mod tests {
         );
 
         let simulation = named("simulation").unwrap();
-        let ran = |said: &str| format!("a: seed 3, Exclusion\n{said}\n{}", tests.repeat(3));
-        let outcome = simulation.read(&ran("20000 schedules, 9 s of their time: {"), true);
+        let ran = |said: &str| format!("a: seed 3, Exclusion\n{said}\n{}", tests.repeat(4));
+        let outcome = simulation.read(&ran("20000 schedules, 9 s of their time, exclusion required in 16000, until a fault in 4000: {"), true);
         let outcome = outcome.unwrap();
         assert_eq!((outcome.cases, outcome.killed), (20_000, Some(1)));
         assert!(
             simulation
-                .read(&ran("300 schedules, 9 s of their time: {"), true)
+                .read(&ran("300 schedules, 9 s of their time, exclusion required in 240, until a fault in 60: {"), true)
                 .is_err()
         );
         let outcome = simulation.read(&ran("74 of 20000 schedules failed: [3]"), false);

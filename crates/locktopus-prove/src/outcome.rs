@@ -77,22 +77,40 @@ pub(crate) fn model_mutants(said: &str) -> u64 {
     noticed.count() as u64
 }
 
-/// How many schedules the simulator ran and how many failed: `300 schedules, 9000 s of their time`, or
-/// `2 of 300 schedules failed`.
+/// What the simulator ran.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Simulated {
+    pub(crate) schedules: u64,
+    pub(crate) failed: u64,
+    /// In how many exclusion was required to the end; it does not say so where some failed.
+    pub(crate) exclusive: Option<u64>,
+}
+
+/// How many schedules the simulator ran and how many failed: `300 schedules, 9000 s of their time, exclusion required in 240,
+/// until a fault in 60`, or `2 of 300 schedules failed`.
 ///
 /// # Errors
 ///
 /// If it says neither, or ran none.
-pub(crate) fn of_simulation(said: &str) -> Result<(u64, u64), String> {
+pub(crate) fn of_simulation(said: &str) -> Result<Simulated, String> {
     let run = said.lines().find_map(|line| {
         if line.contains(" s of their time") {
-            return Some((number_before(line, " schedules, ")?, 0));
+            return Some(Simulated {
+                schedules: number_before(line, " schedules, ")?,
+                failed: 0,
+                exclusive: Some(number_before(line, ", until a fault in")?),
+            });
         }
-        let ran = number_before(line, " schedules failed")?;
-        Some((ran, number_before(line, " of ")?))
+        Some(Simulated {
+            schedules: number_before(line, " schedules failed")?,
+            failed: number_before(line, " of ")?,
+            exclusive: None,
+        })
     });
     match run {
-        None | Some((0, _)) => Err("it does not say how many schedules ran".to_owned()),
+        None | Some(Simulated { schedules: 0, .. }) => {
+            Err("it does not say how many schedules ran".to_owned())
+        }
         Some(run) => Ok(run),
     }
 }
@@ -246,13 +264,23 @@ mod tests {
 
     #[test]
     fn schedules_that_failed_are_counted_and_none_at_all_is_no_result() {
-        let went_well =
-            "running 2 tests\n300 schedules, 9321 s of their time: {\n    \"ASK\": 3,\n}";
-        assert_eq!(of_simulation(went_well), Ok((300, 0)));
+        let of = |schedules, failed, exclusive| {
+            Ok(Simulated {
+                schedules,
+                failed,
+                exclusive,
+            })
+        };
+        let went_well = "running 2 tests\n300 schedules, 9321 s of their time, exclusion required in 240, until a fault in 60: {\n\
+                         \"ASK\": 3,\n}\nexclusion required until this fault: {\n    \"plain, kill\": 60,\n}";
+        assert_eq!(of_simulation(went_well), of(300, 0, Some(240)));
         let failed =
             "seed 7: [\n2 of 300 schedules failed: [7, 9]\nLOCKTOPUS_SIM_SEED=7 breaks a rule";
-        assert_eq!(of_simulation(failed), Ok((300, 2)));
-        assert!(of_simulation("0 schedules, 0 s of their time: {}").is_err());
+        assert_eq!(of_simulation(failed), of(300, 2, None));
+        assert!(of_simulation("300 schedules, 9 s of their time: {}").is_err());
+        let none =
+            "0 schedules, 0 s of their time, exclusion required in 0, until a fault in 0: {}";
+        assert!(of_simulation(none).is_err());
         assert!(of_simulation("test result: ok. 3 passed").is_err());
     }
 
