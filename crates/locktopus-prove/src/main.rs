@@ -240,6 +240,32 @@ mod tests {
         assert!(told()[0].contains(FILE), "{:?}", told());
     }
 
+    /// A run that says that all is well, of another number than was asked for.
+    #[test]
+    fn too_little_is_no_result_of_a_run_either() {
+        use std::os::unix::fs::PermissionsExt;
+
+        const SCRIPT: &str = "scripts/mutants-rust";
+        const SURVIVORS: &str = "crates/locktopus-mutants/survivors-rust";
+        let repository = Repository::new("too-little");
+        let root = &repository.root;
+        let level = Level {
+            name: "mutants-rust",
+            generates: "",
+            cases: "",
+            about: &["crates"],
+            how: How::RustMutants,
+        };
+        let says = "#!/bin/sh\necho mutants of the Rust: 7 noticed, 1 survives\n";
+        repository.commit(&[(SCRIPT, says), (SURVIVORS, "one\n")]);
+        std::fs::set_permissions(root.join(SCRIPT), PermissionsExt::from_mode(0o755)).unwrap();
+        repository.commit(&[("docs/other", "1")]);
+        assert_eq!(prove(root, &level).unwrap().outcome.survived, Some(1));
+        repository.commit(&[(SURVIVORS, "one\ntwo\n")]);
+        let told = prove(root, &level).unwrap_err();
+        assert!(told.contains("7 mutants noticed and 1 not"), "{told}");
+    }
+
     #[test]
     fn what_is_not_proven_is_told() {
         let repository = Repository::new("unproven");

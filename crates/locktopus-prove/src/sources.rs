@@ -159,5 +159,8 @@ mod tests {
         assert!(unchanged_since(root, &second, &["kept"]).is_err());
         unchanged_since(root, &second, &["others"]).unwrap();
         assert!(unchanged_since(root, "0123456", &["others"]).is_err());
+        // Nothing is compared, and yet nobody knows it.
+        unchanged_since(root, &second, &[]).unwrap();
+        assert!(unchanged_since(root, "0123456", &[]).is_err());
     }
 }

@@ -67,7 +67,9 @@ fn of_builds(manifest: &str) -> String {
     let mut text = String::new();
     let mut counts = false;
     for line in manifest.lines().map(str::trim) {
-        if line.starts_with('[') && line.ends_with(']') {
+        // What a section is called may have a comment behind it.
+        let name = line.split('#').next().unwrap_or_default().trim_end();
+        if name.starts_with('[') && name.ends_with(']') {
             counts = !OF_NO_BUILD.iter().any(|begin| line.starts_with(begin));
         }
         let says = !line.is_empty() && !line.starts_with('#') && !line.contains("path = \"");
@@ -133,6 +135,14 @@ workspace = true
         ] {
             assert_eq!(first, of(&OF_A_CRATE.replace(text, other)), "{text}");
         }
+    }
+
+    #[test]
+    fn a_comment_behind_its_name_hides_no_section() {
+        let noted = OF_A_CRATE.replace("[dependencies]", "[dependencies] # of everybody");
+        let noted = noted.replace("[features]", "[features] # to choose from");
+        assert!(of(&noted).contains("dep:rustls"));
+        assert_ne!(of(&noted), of(&noted.replace("\"tokio-comp\"", "\"aio\"")));
     }
 
     #[test]
