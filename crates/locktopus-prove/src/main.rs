@@ -204,15 +204,9 @@ mod tests {
         };
         let levels = [level];
         let made = |build: &str, errors: u64| {
-            let subject = r#""subject": {"scenario": "uncontended", "strategy": "locktopus", "client": "redis-rs",
-                "topology": "standalone", "nodes": 1, "provider": "plain", "server": null, "lock_kind": "lock", "workers": 1,
-                "processes": 1, "locks": 1, "pacing": {"kind": "closed-loop"}, "hold_ns": 0, "through_proxy": false}"#;
-            let cell = format!(
-                r#"{{"run": 0, "overlaps": 0, "errors": {errors}, "rounds": [0], "figures": {{"RTT": [1]}}, {subject}}}"#
-            );
-            let harness = format!(r#"{{"git_describe": "{build}", "build_profile": "release"}}"#);
-            let runs = format!(r#"[{{"rounds": 1, "harness": {harness}}}]"#);
-            format!(r#"{{"harness": {harness}, "runs": {runs}, "skipped": [], "cells": [{cell}]}}"#)
+            let mut summary = performance::example(build);
+            summary.cells[0].errors = errors;
+            summary.to_json()
         };
         let plan = "rounds = 1\n[[cell]]\nscenario = \"uncontended\"\nclients = [\"redis-rs\"]\n\
                     topologies = [\"standalone\"]\nkinds = [\"lock\"]\n";

@@ -1,12 +1,10 @@
 //! The measurement that docs/performance.md is made from, as far as it is a proof: of which code it speaks, and that nothing was
 //! wrong while it was made.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use bench_harness::measure::model::{Pacing, Subject};
-use bench_harness::measure::plan::{Filter, ScenarioFile, Strategy, Task};
-use serde::Deserialize;
+use bench_harness::measure::plan::ScenarioFile;
+use bench_harness::measure::targets::{Summary, SummaryCell, Whole};
 
 use crate::outcome::Outcome;
 
@@ -17,31 +15,6 @@ const PLAN: &str = "bench-harness/scenarios/targets.toml";
 /// looked for.
 const WITHOUT_TURNS: [&str; 3] = ["renewal", "held-memory", "waiting-memory"];
 
-#[derive(Debug, Deserialize)]
-struct Summary {
-    runs: Vec<Run>,
-    skipped: Vec<serde_json::Value>,
-    cells: Vec<Cell>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Run {
-    rounds: usize,
-}
-
-#[derive(Debug, Deserialize)]
-struct Cell {
-    run: usize,
-    subject: Subject,
-    /// `None`: nobody looked.
-    overlaps: Option<u64>,
-    errors: u64,
-    rounds: Vec<u32>,
-    /// By name, one for each round.
-    #[serde(default)]
-    figures: BTreeMap<String, Vec<Option<f64>>>,
-}
-
 /// What is kept of it.
 ///
 /// # Errors
@@ -51,94 +24,25 @@ pub(crate) fn kept(root: &Path) -> Result<String, String> {
     std::fs::read_to_string(root.join(FILE)).map_err(|error| format!("{FILE}: {error}"))
 }
 
-/// Whether it is of all that the plan asks for, in as many rounds: a part of it has fewer holders and fewer failures.
+/// Whether it is of all that the plan asks for, in as many rounds: a part of it has fewer holders and fewer failures. What is more
+/// than the plan would count as cases.
 ///
 /// # Errors
 ///
-/// If something of the plan was not measured, in whole or in part; if something was that is not of the plan, or twice; or if the plan
-/// cannot be read.
+/// If it differs from the plan, or the plan cannot be read.
 pub(crate) fn is_all_of_the_plan(root: &Path, kept: &str) -> Result<(), String> {
-    let summary = read(kept)?;
     let failed = |error: &dyn std::fmt::Display| format!("{PLAN}: {error}");
     let plan = ScenarioFile::load(&root.join(PLAN)).map_err(|error| failed(&error))?;
-    let tasks = plan
-        .tasks(&Filter::default())
-        .map_err(|error| failed(&error))?;
-    // How often each is there: what tells some of them apart, a kept cell has in words of its own.
-    let mut known = BTreeMap::<String, i64>::new();
-    for task in &tasks {
-        *known.entry(planned(task, plan.rounds)).or_default() += 1;
+    let whole = Whole::of(&plan).map_err(|error| failed(&error))?;
+    let differences = whole.differences(&read(kept)?);
+    match differences.is_empty() {
+        true => Ok(()),
+        false => Err(format!("{FILE} is not {PLAN}: {}", differences.join("; "))),
     }
-    for cell in &summary.cells {
-        *known.entry(measured(cell)).or_default() -= 1;
-    }
-    let of_cell = |cell: &Cell| format!("{:?}", cell.subject);
-    let apart: BTreeSet<_> = summary.cells.iter().map(of_cell).collect();
-    let differ: Vec<_> = known
-        .iter()
-        .filter(|(_, number)| **number != 0)
-        .map(|(what, number)| match number {
-            1.. => format!("{what}: {number} missing"),
-            _ => format!("{what}: {} too many", -number),
-        })
-        .collect();
-    match (differ.is_empty(), summary.cells.len() - apart.len()) {
-        (true, 0) => Ok(()),
-        (true, twice) => Err(format!("{FILE}: {twice} combinations are there twice")),
-        (false, _) => Err(format!("{FILE} is not {PLAN}: {}", differ.join("; "))),
-    }
-}
-
-fn planned(task: &Task, rounds: u32) -> String {
-    let kind = match task.strategy {
-        Strategy::Locktopus | Strategy::Redisson => task.kind.name(),
-        Strategy::R1 => "lock",
-        Strategy::Bare | Strategy::Rslock => "mutex",
-    };
-    let who = [
-        task.scenario.name(),
-        task.strategy.name(),
-        kind,
-        task.client.name(),
-        task.topology.name(),
-    ];
-    let numbers = [task.workers, task.processes, task.locks];
-    described(
-        who,
-        numbers,
-        (task.pacing(), task.hold.as_nanos()),
-        task.rounds_of(rounds),
-    )
-}
-
-fn measured(cell: &Cell) -> String {
-    let subject = &cell.subject;
-    let who = [
-        &*subject.scenario,
-        &*subject.strategy,
-        &*subject.lock_kind,
-        &*subject.client,
-        subject.topology.name(),
-    ];
-    let numbers = [subject.workers, subject.processes, subject.locks];
-    let load = (subject.pacing, u128::from(subject.hold_ns));
-    described(who, numbers, load, cell.rounds.len() as u32)
-}
-
-fn described(
-    [scenario, strategy, kind, client, topology]: [&str; 5],
-    [workers, processes, locks]: [u32; 3],
-    (pacing, hold_ns): (Pacing, u128),
-    rounds: u32,
-) -> String {
-    format!(
-        "{scenario} {strategy} {kind} via {client} on {topology}, {workers} workers in {processes}, {locks} locks, {pacing:?}, \
-         hold {hold_ns} ns, {rounds} rounds"
-    )
 }
 
 fn read(kept: &str) -> Result<Summary, String> {
-    serde_json::from_str(kept).map_err(|error| format!("{FILE}: {error}"))
+    Summary::parse(kept, Path::new(FILE)).map_err(|error| error.to_string())
 }
 
 /// What came of it: two holders at once and operations that failed are violations, and so is what was not measured: a cell in
@@ -149,7 +53,7 @@ fn read(kept: &str) -> Result<Summary, String> {
 /// If nothing was measured.
 pub(crate) fn outcome(kept: &str) -> Result<Outcome, String> {
     let summary = read(kept)?;
-    let violations = |cell: &Cell| cell.errors + two_at_once(cell) + missing(cell, &summary.runs);
+    let violations = |cell: &SummaryCell| cell.errors + two_at_once(cell) + missing(cell, &summary);
     match summary.cells.len() {
         0 => Err(format!("{FILE}: nothing was measured")),
         cases => Ok(Outcome {
@@ -161,7 +65,7 @@ pub(crate) fn outcome(kept: &str) -> Result<Outcome, String> {
     }
 }
 
-fn two_at_once(cell: &Cell) -> u64 {
+fn two_at_once(cell: &SummaryCell) -> u64 {
     cell.overlaps.unwrap_or_else(|| {
         let has_no_turns = WITHOUT_TURNS.contains(&&*cell.subject.scenario);
         u64::from(!has_no_turns)
@@ -169,69 +73,96 @@ fn two_at_once(cell: &Cell) -> u64 {
 }
 
 /// Rounds that are missing, of a cell or of its figures: a cell may have fewer rounds than its run, and then says so.
-fn missing(cell: &Cell, runs: &[Run]) -> u64 {
+fn missing(cell: &SummaryCell, summary: &Summary) -> u64 {
     let of_cell = cell.subject.options.get("rounds");
     let of_cell = of_cell.and_then(|rounds| rounds.parse().ok());
-    let of_run = runs.get(cell.run).map_or(usize::MAX, |run| run.rounds);
-    let planned = of_cell.unwrap_or(of_run);
+    let of_run = summary
+        .runs
+        .get(cell.run)
+        .map_or(u32::MAX, |run| run.rounds);
     let of_figures = cell.figures.values().map(Vec::len).max();
     let there = cell.rounds.len().min(of_figures.unwrap_or(0));
-    planned.saturating_sub(there) as u64
+    u64::from(of_cell.unwrap_or(of_run)).saturating_sub(there as u64)
+}
+
+/// A measurement of one cell in one round, of this build.
+#[cfg(test)]
+pub(crate) fn example(build: &str) -> Summary {
+    let text = include_str!("../../../docs/performance.json");
+    let mut summary = read(text).expect("it is a summary");
+    summary.harness.git_describe = Some(build.to_owned());
+    let is_it = |cell: &SummaryCell| {
+        let subject = &cell.subject;
+        let words = [&*subject.scenario, &*subject.client, &*subject.lock_kind];
+        words == ["uncontended", "redis-rs", "lock"] && subject.options.is_empty()
+    };
+    summary.cells.retain(is_it);
+    summary.cells.truncate(1);
+    let cell = &mut summary.cells[0];
+    cell.rounds.truncate(1);
+    cell.figures
+        .values_mut()
+        .for_each(|values| values.truncate(1));
+    summary.runs[cell.run].rounds = 1;
+    summary
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
+    use bench_harness::measure::model::Skipped;
+
     use super::*;
     use crate::build;
 
-    fn subject(scenario: &str, options: &str) -> String {
-        format!(
-            r#""subject": {{"scenario": "{scenario}", "strategy": "locktopus", "client": "redis-rs", "topology": "standalone",
-            "nodes": 1, "provider": "plain", "server": null, "lock_kind": "lock", "workers": 1, "processes": 1, "locks": 1,
-            "pacing": {{"kind": "closed-loop"}}, "hold_ns": 0, "through_proxy": false, "options": {options}}}"#
-        )
-    }
-
-    /// A run of two rounds, of one cell of this scenario.
-    fn of(scenario: &str, cell: &str) -> Outcome {
-        let subject = subject(scenario, "{}");
-        let kept = format!(
-            r#"{{"runs": [{{"rounds": 2}}], "skipped": [], "cells": [{{"run": 0, {subject}, {cell}}}]}}"#
-        );
-        outcome(&kept).unwrap()
+    /// Of a measurement that was changed so.
+    fn violations(change: impl FnOnce(&mut Summary)) -> u64 {
+        let mut summary = example("abc");
+        change(&mut summary);
+        outcome(&summary.to_json()).unwrap().violations
     }
 
     #[test]
     fn two_holders_and_failures_are_violations() {
-        let cell = |overlaps: &str, errors: u64| {
-            format!(
-                r#""overlaps": {overlaps}, "errors": {errors}, "rounds": [0, 1], "figures": {{"RTT": [1, 2]}}"#
-            )
-        };
-        assert_eq!(of("hot-lock", &cell("0", 0)).violations, 0);
-        assert_eq!(of("hot-lock", &cell("2", 3)).violations, 5);
+        assert_eq!(violations(|_| ()), 0);
+        let both = violations(|summary| {
+            summary.cells[0].overlaps = Some(2);
+            summary.cells[0].errors = 3;
+        });
+        assert_eq!(both, 5);
         // Nobody looked, where somebody must.
-        assert_eq!(of("hot-lock", &cell("null", 0)).violations, 1);
-        assert_eq!(of("renewal", &cell("null", 0)).violations, 0);
-        let nothing = r#"{"runs": [], "skipped": [], "cells": []}"#;
-        assert!(outcome(nothing).is_err());
+        assert_eq!(violations(|summary| summary.cells[0].overlaps = None), 1);
+        let of_renewal = violations(|summary| {
+            summary.cells[0].overlaps = None;
+            summary.cells[0].subject.scenario = "renewal".to_owned();
+        });
+        assert_eq!(of_renewal, 0);
+        let mut nothing = example("abc");
+        nothing.cells.clear();
+        assert!(outcome(&nothing.to_json()).is_err());
+        assert!(outcome("{}").is_err());
     }
 
     #[test]
     fn what_was_not_measured_is_a_violation() {
-        let figures = r#""figures": {"RTT": [1, 2]}"#;
-        let cell = format!(r#""overlaps": 0, "errors": 0, "rounds": [0], {figures}"#);
-        assert_eq!(of("hot-lock", &cell).violations, 1);
-        let without = r#""overlaps": 0, "errors": 0, "rounds": [0, 1], "figures": {}"#;
-        assert_eq!(of("hot-lock", without).violations, 2);
-        let subject = subject("uncontended", r#"{"rounds": "2"}"#);
-        let fewer = format!(
-            r#"{{"runs": [{{"rounds": 5}}], "skipped": ["Redisson"], "cells": [{{"run": 0, "overlaps": 0, "errors": 0,
-            "rounds": [0, 1], {figures}, {subject}}}]}}"#
-        );
-        assert_eq!(outcome(&fewer).unwrap().violations, 1);
+        let of_run = |rounds: u32| violations(|summary| summary.runs[0].rounds = rounds);
+        assert_eq!(of_run(2), 1);
+        let without = violations(|summary| summary.cells[0].figures.clear());
+        assert_eq!(without, 1);
+        let fewer = |planned: &str| {
+            violations(|summary| {
+                summary.runs[0].rounds = 5;
+                let options = &mut summary.cells[0].subject.options;
+                options.insert("rounds".to_owned(), planned.to_owned());
+            })
+        };
+        assert_eq!((fewer("1"), fewer("3")), (0, 2));
+        let skipped = violations(|summary| {
+            let [what, needs] = ["Redisson", "Java"].map(str::to_owned);
+            summary.skipped.push(Skipped { what, needs });
+        });
+        assert_eq!(skipped, 1);
     }
 
     #[test]
@@ -244,47 +175,19 @@ mod tests {
         assert!(build::of(std::slice::from_ref(&kept)).is_ok());
 
         // Each of these once passed.
-        let told = |change: fn(&mut Vec<serde_json::Value>), word: &str| {
-            let mut value: serde_json::Value = serde_json::from_str(&kept).unwrap();
-            change(value["cells"].as_array_mut().unwrap());
-            let told = is_all_of_the_plan(root, &value.to_string()).unwrap_err();
+        let told = |change: fn(&mut Vec<SummaryCell>), word: &str| {
+            let mut summary = read(&kept).unwrap();
+            change(&mut summary.cells);
+            let told = is_all_of_the_plan(root, &summary.to_json()).unwrap_err();
             assert!(told.contains(word), "{told}");
         };
         told(|cells| cells.truncate(3), "missing");
         told(|cells| drop(cells.remove(0)), "missing");
-        told(|cells| cells.push(cells[0].clone()), "too many");
+        told(|cells| cells.push(cells[0].clone()), "twice");
+        told(|cells| cells[0].rounds.truncate(1), "missing in 5 rounds");
         told(
-            |cells| cells[0]["rounds"].as_array_mut().unwrap().truncate(1),
-            "rounds: 1 missing",
-        );
-        told(
-            |cells| {
-                cells[0]["subject"]["scenario"] = "renewal".into();
-                cells[0]["overlaps"] = serde_json::Value::Null;
-            },
-            "renewal",
-        );
-        // As many as are planned, of which one is another's double.
-        told(
-            |cells| {
-                let safety =
-                    |cell: &serde_json::Value| !cell["subject"]["options"]["safety"].is_null();
-                let of_modes: Vec<_> = (0..cells.len()).filter(|at| safety(&cells[*at])).collect();
-                let double = |one: usize, other: usize| {
-                    let [mut one, other] = [cells[one].clone(), cells[other].clone()];
-                    one["subject"]["options"] = other["subject"]["options"].clone();
-                    one["subject"] == other["subject"]
-                };
-                let pairs = of_modes
-                    .iter()
-                    .flat_map(|one| of_modes.iter().map(move |other| (*one, *other)));
-                let (one, other) = pairs
-                    .filter(|(one, other)| one != other)
-                    .find(|(one, other)| double(*one, *other))
-                    .unwrap();
-                cells[one] = cells[other].clone();
-            },
-            "twice",
+            |cells| cells[0].subject.scenario = "other".to_owned(),
+            "other",
         );
     }
 }

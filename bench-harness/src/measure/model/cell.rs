@@ -57,6 +57,30 @@ pub struct Subject {
     pub options: BTreeMap<String, String>,
 }
 
+impl Subject {
+    /// What tells it from others, in one line.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let mut words = format!(
+            "{} {} {} {} {} W {} P {}",
+            self.scenario,
+            self.strategy,
+            self.client,
+            self.topology.name(),
+            self.lock_kind,
+            self.workers,
+            self.processes,
+        );
+        if self.pacing.is_corrected() {
+            words.push_str(&format!(" {}", self.pacing.describe()));
+        }
+        for (key, value) in &self.options {
+            words.push_str(&format!(" {key} {value}"));
+        }
+        words
+    }
+}
+
 /// How servers are arranged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

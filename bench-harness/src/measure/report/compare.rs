@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::measure::completeness;
 use crate::measure::derive::{Better, Measure, Spread, measures, operations, overlaps};
-use crate::measure::model::{Cell, Report, Subject, op};
+use crate::measure::model::{Cell, Report, op};
 
 /// Operations that happen in one run and not in another without anything being wrong.
 const BY_CHANCE: [&str; 2] = [op::OWN_LEASE, op::OUTAGE];
@@ -118,7 +118,7 @@ impl Comparison<'_> {
     pub fn failures(&self, percent: f64) -> Vec<String> {
         let mut failures = Vec::new();
         for pair in &self.pairs {
-            let name = name(&pair.after.subject);
+            let name = pair.after.subject.describe();
             for delta in pair
                 .deltas
                 .iter()
@@ -139,7 +139,7 @@ impl Comparison<'_> {
         }
         let one_sided = [(&self.only_before, "second"), (&self.only_after, "first")];
         for (cells, other) in one_sided {
-            let names = cells.iter().map(|cell| name(&cell.subject));
+            let names = cells.iter().map(|cell| cell.subject.describe());
             failures.extend(names.map(|name| format!("{name}: missing from the {other} run")));
         }
         if self.pairs.is_empty() {
@@ -182,28 +182,6 @@ impl Delta {
         };
         worse && matches!(self.verdict, Verdict::Worse | Verdict::NoiseUnknown)
     }
-}
-
-/// A cell in one line.
-#[must_use]
-pub fn name(subject: &Subject) -> String {
-    let mut name = format!(
-        "{} {} {} {} {} W {} P {}",
-        subject.scenario,
-        subject.strategy,
-        subject.client,
-        subject.topology.name(),
-        subject.lock_kind,
-        subject.workers,
-        subject.processes,
-    );
-    if subject.pacing.is_corrected() {
-        name.push_str(&format!(" {}", subject.pacing.describe()));
-    }
-    for (key, value) in &subject.options {
-        name.push_str(&format!(" {key} {value}"));
-    }
-    name
 }
 
 fn comparable(a: &Cell, b: &Cell) -> bool {
@@ -309,7 +287,8 @@ mod tests {
         let before = synthetic::shared();
         let mut after = before.clone();
         let gone = after.cells.pop().unwrap();
-        let only = |which: &str| format!("{}: missing from the {which} run", name(&gone.subject));
+        let only =
+            |which: &str| format!("{}: missing from the {which} run", gone.subject.describe());
         assert_eq!(compare(before, &after).failures(99.0), [only("second")]);
         assert_eq!(compare(&after, before).failures(99.0), [only("first")]);
         let mut silent = before.clone();
@@ -319,7 +298,7 @@ mod tests {
         let failures = compare(before, &silent).failures(99.0);
         let lost = format!(
             "{}: hand-off is not in the second run",
-            name(&before.cells[0].subject)
+            before.cells[0].subject.describe()
         );
         assert_eq!(failures, [lost]);
         assert_eq!(compare(&silent, before).failures(99.0), [""; 0]);

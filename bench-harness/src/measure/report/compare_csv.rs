@@ -1,6 +1,6 @@
 //! A comparison as CSV: one row per cell and figure.
 
-use super::compare::{Comparison, Verdict, name};
+use super::compare::{Comparison, Verdict};
 use crate::measure::derive::Unit;
 
 /// Column names, in order.
@@ -28,7 +28,7 @@ pub fn render(comparison: &Comparison<'_>) -> Result<String, ::csv::Error> {
     writer.write_record(COLUMNS)?;
     for pair in &comparison.pairs {
         for delta in &pair.deltas {
-            let mut row = vec![name(&pair.after.subject), delta.measure.name()];
+            let mut row = vec![pair.after.subject.describe(), delta.measure.name()];
             row.push(unit(delta.measure.unit()).to_owned());
             for spread in [delta.before, delta.after] {
                 row.extend([spread.median, spread.min, spread.max].map(|v| format!("{v:.4}")));

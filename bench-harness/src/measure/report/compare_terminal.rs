@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use comfy_table::{Cell as Field, Color};
 
-use super::compare::{self, Comparison, Delta, Pair, Verdict};
+use super::compare::{Comparison, Delta, Pair, Verdict};
 use super::format;
 use crate::shared::render::table::{self, Style, wrap};
 
@@ -44,7 +44,7 @@ pub fn render(comparison: &Comparison<'_>, all: bool, style: Style) -> String {
         ("B", &comparison.only_after),
     ] {
         for cell in cells {
-            let _ = writeln!(out, "Only in {letter}: {}", compare::name(&cell.subject));
+            let _ = writeln!(out, "Only in {letter}: {}", cell.subject.describe());
         }
     }
     out
@@ -67,7 +67,7 @@ fn section(out: &mut String, pair: &Pair<'_>, shown: &[&Delta], style: Style) {
     let _ = writeln!(
         out,
         "\n{}",
-        wrap(&compare::name(&pair.after.subject), "", style.width)
+        wrap(&pair.after.subject.describe(), "", style.width)
     );
     let mut table = table::new(&["figure", "A", "±", "B", "±", "change", "verdict"], style);
     for delta in shown {

@@ -56,7 +56,7 @@ fn round(task: &Task, index: u32, latencies: &StoredHistogram) -> Round {
     Round {
         index,
         position: 0,
-        duration_ns: 1_000_000_000,
+        duration_ns: task.duration.as_nanos() as u64,
         ping: Some(latencies.clone()),
         operations: all.into_iter().collect(),
         acquisitions,

@@ -154,7 +154,7 @@ fn figures(
     run: usize,
 ) -> Option<BTreeMap<u32, f64>> {
     let cells = summary.cells.iter().filter(|cell| cell.run == run);
-    let mut meant = cells.filter(|cell| select.matches(cell));
+    let mut meant = cells.filter(|cell| select.matches(&cell.subject));
     let (Some(cell), None) = (meant.next(), meant.next()) else {
         return None;
     };
@@ -288,7 +288,7 @@ mod tests {
             let cell = summary
                 .cells
                 .iter()
-                .find(|cell| lines[0].of.matches(cell))
+                .find(|cell| lines[0].of.matches(&cell.subject))
                 .unwrap();
             let of = |figure: &str| {
                 Spread::of(cell.by_round(figure).into_values())

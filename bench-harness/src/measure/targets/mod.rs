@@ -22,4 +22,4 @@ pub use opening::picture;
 pub use page::{Row, UNEXPLAINED, render};
 pub use select::Select;
 pub use summary::{Summary, SummaryCell, SummaryError};
-pub use whole::Whole;
+pub use whole::{Whole, unmeasured};

@@ -171,7 +171,7 @@ pub(super) fn compared(summary: &Summary) -> Vec<Compared> {
                 ..Select::default()
             };
             let mut cells = summary.cells.iter().rev();
-            Compared::of(who, cells.find(|cell| select.matches(cell))?)
+            Compared::of(who, cells.find(|cell| select.matches(&cell.subject))?)
         });
         cells.max_by(|a, b| a.hand_offs.total_cmp(&b.hand_offs))
     };

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::SummaryCell;
 use crate::measure::humantime_list;
-use crate::measure::model::Pacing;
+use crate::measure::model::{Pacing, Subject};
 
 /// The strategy that is meant where none is named.
 const OURS: &str = "locktopus";
@@ -100,10 +99,9 @@ impl Select {
         }
     }
 
-    /// Whether `cell` is what is asked for.
+    /// Whether this is what is asked for.
     #[must_use]
-    pub fn matches(&self, cell: &SummaryCell) -> bool {
-        let subject = &cell.subject;
+    pub fn matches(&self, subject: &Subject) -> bool {
         let text = |asked: &Option<String>, found: &str| asked.as_ref().is_none_or(|a| a == found);
         let number = |asked: Option<u32>, found: u32| asked.is_none_or(|asked| asked == found);
         let option = |name: &str| -> Option<u32> { subject.options.get(name)?.parse().ok() };
@@ -281,27 +279,27 @@ mod tests {
     fn what_is_not_said_has_its_default_or_does_not_matter() {
         let summary = Summary::of(std::slice::from_ref(synthetic::shared())).unwrap();
         let mut cell = summary.cells[0].clone();
-        assert!(select("scenario = \"hot-lock\"").matches(&cell));
-        assert!(!select("strategy = \"R1\"").matches(&cell));
-        assert!(!select("topology = \"cluster\"").matches(&cell));
-        assert!(!select("hold = \"1ms\"").matches(&cell));
+        assert!(select("scenario = \"hot-lock\"").matches(&cell.subject));
+        assert!(!select("strategy = \"R1\"").matches(&cell.subject));
+        assert!(!select("topology = \"cluster\"").matches(&cell.subject));
+        assert!(!select("hold = \"1ms\"").matches(&cell.subject));
         cell.subject
             .options
             .insert("turns".to_owned(), "1".to_owned());
-        assert!(!select("scenario = \"hot-lock\"").matches(&cell));
-        assert!(select("turns = 1").matches(&cell));
+        assert!(!select("scenario = \"hot-lock\"").matches(&cell.subject));
+        assert!(select("turns = 1").matches(&cell.subject));
         cell.subject.options.clear();
         cell.subject
             .options
             .insert("lease cache".to_owned(), "5ms".to_owned());
-        assert!(!select("scenario = \"hot-lock\"").matches(&cell));
-        assert!(!select("lease_cache = \"0s\"").matches(&cell));
-        assert!(select("lease_cache = \"5ms\"").matches(&cell));
+        assert!(!select("scenario = \"hot-lock\"").matches(&cell.subject));
+        assert!(!select("lease_cache = \"0s\"").matches(&cell.subject));
+        assert!(select("lease_cache = \"5ms\"").matches(&cell.subject));
         cell.subject.pacing = Pacing::OpenLoop {
             arrivals_per_second: 100,
         };
-        assert!(!select("lease_cache = \"5ms\"").matches(&cell));
-        assert!(select("lease_cache = \"5ms\"\narrivals_per_second = 100").matches(&cell));
+        assert!(!select("lease_cache = \"5ms\"").matches(&cell.subject));
+        assert!(select("lease_cache = \"5ms\"\narrivals_per_second = 100").matches(&cell.subject));
     }
 
     #[test]

@@ -91,8 +91,8 @@ pub enum SummaryError {
     },
     /// A page of a part of the plan would pass for one of all of it.
     #[error(
-        "these runs become no page: {count} cells or figures of bench-harness/scenarios/targets.toml and its goals \
-         were not measured: {first}"
+        "these runs become no page: {count} cells or figures are not as bench-harness/scenarios/targets.toml and its goals \
+         ask for them: {first}"
     )]
     Partial {
         /// How many.
@@ -183,12 +183,21 @@ impl Summary {
             path: path.to_owned(),
             source,
         })?;
+        Self::parse(&text, path)
+    }
+
+    /// Reads a summary from its text; the path is where it came from, for errors.
+    ///
+    /// # Errors
+    ///
+    /// [`SummaryError::Parse`].
+    pub fn parse(text: &str, path: &Path) -> Result<Self, SummaryError> {
         let bad = |problem: String| SummaryError::Parse {
             path: path.to_owned(),
             problem,
         };
         let mut summary: Self =
-            serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
+            serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
         if summary.version != VERSION {
             return Err(bad(format!("version {}", summary.version)));
         }

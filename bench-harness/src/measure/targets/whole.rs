@@ -1,14 +1,17 @@
-//! Whether what was measured is all of the plan: figures of a part would be a page that does not say so.
+//! Whether what was measured is the plan: figures of a part would be a page that does not say so, and what is there twice counts
+//! twice.
+
+use std::time::Duration;
 
 use super::select::kind_of_reference;
-use super::{Judged, Outcome, Row, Select, Summary};
-use crate::measure::model::Topology;
+use super::{Judged, Outcome, Row, Select, Summary, SummaryCell};
+use crate::measure::model::{Report, Subject, Topology};
 use crate::measure::plan::{Filter, PlanError, ScenarioFile, Task};
 
 /// What the page is made of.
 const PLAN: &str = include_str!("../../../scenarios/targets.toml");
 
-/// What is planned for the page.
+/// What is planned.
 #[derive(Debug)]
 pub struct Whole {
     tasks: Vec<Task>,
@@ -22,40 +25,90 @@ impl Whole {
     ///
     /// [`PlanError`] if it is none.
     pub fn committed() -> Result<Self, PlanError> {
-        let file = ScenarioFile::parse(PLAN, "targets")?;
-        let tasks = file.tasks(&Filter::default())?;
-        let rounds = file.rounds;
+        Self::of(&ScenarioFile::parse(PLAN, "targets")?)
+    }
+
+    /// All that this plan asks for.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError`] if it asks for something that cannot be measured.
+    pub fn of(plan: &ScenarioFile) -> Result<Self, PlanError> {
+        let tasks = plan.tasks(&Filter::default())?;
+        let rounds = plan.rounds;
         Ok(Self { tasks, rounds })
     }
 
-    /// What of it no run of the summary has, and what goals ask for that was not measured: in words, each once.
+    /// How the cells of the summary differ from the plan, in words: what no run has in all its rounds, what is not planned, and
+    /// what was measured before.
     #[must_use]
-    pub fn unmeasured(&self, summary: &Summary, judged: &[Judged<'_>]) -> Vec<String> {
-        let absent = self.tasks.iter().filter(|task| !self.has(summary, task));
-        let mut unmeasured: Vec<_> = absent.map(Task::describe).collect();
-        let lines = judged.iter().flat_map(|one| {
-            let lines = one.lines.iter().map(|line| (&one.target.id, line));
-            lines.filter(|(_, line)| line.outcome == Outcome::NotMeasured)
+    pub fn differences(&self, summary: &Summary) -> Vec<String> {
+        let missing = self.tasks.iter().filter_map(|task| {
+            let rounds = task.rounds_of(self.rounds);
+            let enough = |cell: &SummaryCell| cell.rounds.len() >= rounds as usize;
+            let is_there = summary
+                .cells
+                .iter()
+                .any(|cell| is_of(&cell.subject, task) && enough(cell));
+            (!is_there).then(|| format!("{}: missing in {rounds} rounds", task.describe()))
         });
-        unmeasured.extend(lines.map(|(id, line)| {
-            let row = Row::of(line);
-            format!("goal {id}, {} {}", row.figure, row.case)
-        }));
-        unmeasured
+        let mut differences: Vec<_> = missing.collect();
+        for (at, cell) in summary.cells.iter().enumerate() {
+            let what = cell.subject.describe();
+            let Some(task) = self.tasks.iter().find(|task| is_of(&cell.subject, task)) else {
+                differences.push(format!("{what}: not planned"));
+                continue;
+            };
+            let mut before = summary.cells[..at].iter();
+            if before.any(|other| is_of(&other.subject, task)) {
+                differences.push(format!("{what}: there twice"));
+            }
+        }
+        differences
     }
 
-    /// Whether a run has the cell, in as many rounds as are planned.
-    fn has(&self, summary: &Summary, task: &Task) -> bool {
-        let wanted = select(task);
-        let rounds = task.rounds_of(self.rounds) as usize;
-        // Where no number is said all servers are meant, and one of a quorum is none.
-        let is_quorum = task.topology == Topology::Quorum && task.nodes.is_none();
-        summary.cells.iter().any(|cell| {
-            wanted.matches(cell)
-                && cell.rounds.len() >= rounds
-                && (!is_quorum || cell.subject.nodes > 1)
-        })
+    /// Rounds of the report that were shorter than planned, in words: they have fewer grants, and say the same of everything else.
+    #[must_use]
+    pub fn shortened(&self, report: &Report) -> Vec<String> {
+        let of_plan = report.cells.iter().filter_map(|cell| {
+            let task = self.tasks.iter().find(|task| is_of(&cell.subject, task))?;
+            Some((cell, task.duration))
+        });
+        let shorter = of_plan.filter_map(|(cell, planned)| {
+            let lengths = cell.rounds.iter().map(|round| round.duration_ns);
+            let shortest = Duration::from_nanos(lengths.min()?);
+            (shortest < planned).then(|| {
+                format!(
+                    "{}: a round of {}, planned are {}",
+                    cell.subject.describe(),
+                    humantime::format_duration(shortest),
+                    humantime::format_duration(planned)
+                )
+            })
+        });
+        shorter.collect()
     }
+}
+
+/// What goals ask for that was not measured, in words.
+#[must_use]
+pub fn unmeasured(judged: &[Judged<'_>]) -> Vec<String> {
+    let lines = judged.iter().flat_map(|one| {
+        let lines = one.lines.iter().map(|line| (&one.target.id, line));
+        lines.filter(|(_, line)| line.outcome == Outcome::NotMeasured)
+    });
+    let words = lines.map(|(id, line)| {
+        let row = Row::of(line);
+        format!("goal {id}, {} {}: missing", row.figure, row.case)
+    });
+    words.collect()
+}
+
+/// Whether this is what the task measures.
+fn is_of(subject: &Subject, task: &Task) -> bool {
+    // Where no number is said all servers are meant, and one of a quorum is none.
+    let is_quorum = task.topology == Topology::Quorum && task.nodes.is_none();
+    select(task).matches(subject) && (!is_quorum || subject.nodes > 1)
 }
 
 /// The cell that a task becomes.
@@ -88,6 +141,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::measure::model::Provider;
     use crate::measure::targets::{Targets, judge};
 
     /// What docs/performance.md is made of.
@@ -96,15 +150,16 @@ mod tests {
         Summary::load(&docs.join("performance.json")).unwrap()
     }
 
-    fn unmeasured(summary: &Summary) -> Vec<String> {
-        let targets = Targets::committed().unwrap();
-        let whole = Whole::committed().unwrap();
-        whole.unmeasured(summary, &judge(&targets, summary))
+    fn differences(summary: &Summary) -> Vec<String> {
+        Whole::committed().unwrap().differences(summary)
     }
 
     #[test]
     fn the_committed_run_is_all_of_its_plan() {
-        assert_eq!(unmeasured(&committed()), [""; 0]);
+        let summary = committed();
+        assert_eq!(differences(&summary), [""; 0]);
+        let targets = Targets::committed().unwrap();
+        assert_eq!(unmeasured(&judge(&targets, &summary)), [""; 0]);
     }
 
     /// Whichever cell is gone, something of the plan is: no cell stands for another.
@@ -116,13 +171,50 @@ mod tests {
         for index in 0..planned {
             let mut less = all.clone();
             let gone = less.cells.remove(index).subject;
-            let missed = unmeasured(&less);
-            let about = |text: &&String| text.starts_with(&gone.scenario);
-            assert_eq!(missed.iter().filter(about).count(), 1, "{missed:?}");
+            let missed = differences(&less);
+            let about =
+                |text: &String| text.starts_with(&gone.scenario) && text.contains("missing");
+            assert!(missed.len() == 1 && about(&missed[0]), "{missed:?}");
         }
         let mut short = all.clone();
         short.cells[0].rounds.pop();
-        assert_eq!(unmeasured(&short).len(), 1);
+        let missed = differences(&short);
+        assert!(
+            missed.len() == 1 && missed[0].contains("missing in 5 rounds"),
+            "{missed:?}"
+        );
+    }
+
+    #[test]
+    fn a_cell_that_is_not_planned_or_there_twice_is_told() {
+        let all = committed();
+        for index in 0..all.cells.len() {
+            let mut more = all.clone();
+            more.cells.push(all.cells[index].clone());
+            let found = differences(&more);
+            assert!(
+                found.len() == 1 && found[0].ends_with("there twice"),
+                "{found:?}"
+            );
+            // In another engine it is the same measurement.
+            let last = &mut more.cells.last_mut().unwrap().subject;
+            last.provider = Provider::External;
+            assert_eq!(differences(&more).len(), 1);
+            let last = &mut more.cells.last_mut().unwrap().subject;
+            last.scenario = "other".to_owned();
+            let found = differences(&more);
+            let odd = |text: &str| text.starts_with("other") && text.ends_with("not planned");
+            assert!(found.len() == 1 && odd(&found[0]), "{found:?}");
+        }
+        // As many as are planned, of which one is another's double.
+        let mut double = all.clone();
+        double.cells[1] = all.cells[0].clone();
+        let found = differences(&double);
+        assert!(
+            found.len() == 2 && found[0].contains("missing"),
+            "{found:?}"
+        );
+        assert!(found[1].ends_with("there twice"), "{found:?}");
     }
 
     #[test]
@@ -131,7 +223,8 @@ mod tests {
         for cell in &mut less.cells {
             cell.figures.remove("commands");
         }
-        let missed = unmeasured(&less);
+        let targets = Targets::committed().unwrap();
+        let missed = unmeasured(&judge(&targets, &less));
         assert!(!missed.is_empty());
         let of_goals = |text: &String| text.starts_with("goal ") && text.contains("commands");
         assert!(missed.iter().all(of_goals), "{missed:?}");
