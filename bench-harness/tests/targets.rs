@@ -86,17 +86,46 @@ fn a_part_of_the_plan_is_refused_for_the_page() {
     }
 }
 
+/// As whoever cuts performance.json would get one.
+#[test]
+fn a_part_of_what_was_kept_is_not_rendered() {
+    let directory = directory("targets-cut");
+    let at = directory.to_str().unwrap();
+    let mut summary = Summary::of(&[complete()]).unwrap();
+    let kept = directory.join("performance.json");
+    std::fs::write(&kept, summary.to_json()).unwrap();
+    assert_eq!(targets(&["--render", at]).status.code(), Some(0));
+    let page = directory.join("performance.md");
+    std::fs::remove_file(&page).unwrap();
+    summary.cells.truncate(20);
+    std::fs::write(&kept, summary.to_json()).unwrap();
+    let cut = targets(&["--render", at]);
+    assert_eq!(cut.status.code(), Some(3), "{cut:?}");
+    let said = String::from_utf8(cut.stderr).unwrap();
+    assert!(
+        said.contains("become no page") && said.contains("missing"),
+        "{said}"
+    );
+    assert!(!page.exists());
+}
+
 /// A run with `--duration` is judged on the terminal, and becomes no page.
 #[test]
 fn rounds_that_were_shortened_become_no_page() {
     let directory = directory("targets-shortened");
     let at = directory.to_str().unwrap();
     let mut report = complete();
-    let last = report.cells.last_mut().unwrap();
+    let mut last = report.cells.pop().unwrap();
     last.rounds[1].duration_ns = 100_000_000;
     model::write(&report, &directory.join("report.json")).unwrap();
-    assert_eq!(targets(&[at]).status.code(), Some(8));
-    let written = targets(&[at, "--write", at]);
+    // In another run than most.
+    report.cells = vec![last];
+    report.run.id.push_str("-2");
+    let other = directory.join("other.json");
+    model::write(&report, &other).unwrap();
+    let runs = [at, other.to_str().unwrap()];
+    assert_eq!(targets(&runs).status.code(), Some(8));
+    let written = targets(&[&runs[..], &["--write", at]].concat());
     assert_eq!(written.status.code(), Some(3), "{written:?}");
     let said = String::from_utf8(written.stderr).unwrap();
     assert!(said.contains("a round of 100ms, planned are"), "{said}");

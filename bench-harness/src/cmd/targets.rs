@@ -26,8 +26,8 @@ pub struct TargetsArgs {
     /// The .json files of runs on one machine, or directories with a report.json.
     #[arg(required_unless_present_any = ["check", "render"])]
     runs: Vec<PathBuf>,
-    /// Write performance.json, what is kept of the runs, and performance.md into this directory, if the runs have all cells
-    /// of bench-harness/scenarios/targets.toml.
+    /// Write performance.json, what is kept of the runs, and performance.md into this directory, if the runs are just what
+    /// bench-harness/scenarios/targets.toml asks for: each cell once, in all its rounds, none of them shorter.
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
     /// See whether performance.md in this directory is what its performance.json gives.
@@ -42,7 +42,8 @@ pub struct TargetsArgs {
 ///
 /// # Errors
 ///
-/// [`CommandError`] when a file cannot be read or written, or runs do not belong together.
+/// [`CommandError`] when a file cannot be read or written, or runs do not belong together; and where a page is asked for, when a run
+/// is incomplete, began on a busy machine, or is not what is planned.
 pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
     let targets = Targets::committed()?;
     if let Some(directory) = &args.check {
@@ -50,6 +51,8 @@ pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
     }
     if let Some(directory) = &args.render {
         let summary = Summary::load(&directory.join(SUMMARY))?;
+        // How long rounds were is not kept.
+        is_nothing_else(&Whole::committed()?.differences(&summary))?;
         write_page(&targets, &summary, directory)?;
         return Ok(Exit::Ok);
     }
@@ -118,6 +121,11 @@ fn is_whole(
     differences.extend(unmeasured(judged));
     let shortened = reports.iter().flat_map(|report| whole.shortened(report));
     differences.extend(shortened);
+    is_nothing_else(&differences)
+}
+
+/// A page is of the plan, without any of these differences.
+fn is_nothing_else(differences: &[String]) -> Result<(), CommandError> {
     if differences.is_empty() {
         return Ok(());
     }
@@ -126,7 +134,7 @@ fn is_whole(
     if count > named {
         let _ = write!(first, "; and {} more", count - named);
     }
-    Err(SummaryError::Partial { count, first }.into())
+    Err(SummaryError::NotThePlan { count, first }.into())
 }
 
 fn file_of(path: &Path) -> PathBuf {
@@ -139,14 +147,22 @@ fn file_of(path: &Path) -> PathBuf {
 
 fn write_page(targets: &Targets, summary: &Summary, directory: &Path) -> Result<(), CommandError> {
     save(&directory.join(PAGE), &render(targets, summary)?)?;
-    if let Some(picture) = picture(summary) {
-        let path = directory.join(PICTURE);
-        if let Some(images) = path.parent() {
-            create(images)?;
+    let path = directory.join(PICTURE);
+    match picture(summary) {
+        Some(picture) => {
+            if let Some(images) = path.parent() {
+                create(images)?;
+            }
+            save(&path, &picture)
         }
-        save(&path, &picture)?;
+        // One of an earlier page is not this one's.
+        None => match std::fs::remove_file(&path) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                Err(model::LoadError::Io { path, source }.into())
+            }
+            _ => Ok(()),
+        },
     }
-    Ok(())
 }
 
 fn check(targets: &Targets, directory: &Path) -> Result<Exit, CommandError> {

@@ -152,7 +152,7 @@ impl Level {
                 let mut outcome = failover::outcome(said)?;
                 outcome.violations += failover::skipped(said)?;
                 // What failed it may be faults that were not done or errors that nothing explains, which its cells do not
-                // call broken. Two hours are no reason to say nothing of that.
+                // call broken. Half an hour is no reason to say nothing of that.
                 if !passed {
                     outcome.violations = outcome.violations.max(1);
                 }

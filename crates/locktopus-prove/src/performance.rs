@@ -29,7 +29,7 @@ pub(crate) fn kept(root: &Path) -> Result<String, String> {
 ///
 /// # Errors
 ///
-/// If it differs from the plan, or the plan cannot be read.
+/// If it differs from the plan, or one of them cannot be read.
 pub(crate) fn is_all_of_the_plan(root: &Path, kept: &str) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| format!("{PLAN}: {error}");
     let plan = ScenarioFile::load(&root.join(PLAN)).map_err(|error| failed(&error))?;
@@ -50,7 +50,7 @@ fn read(kept: &str) -> Result<Summary, String> {
 ///
 /// # Errors
 ///
-/// If nothing was measured.
+/// If nothing was measured, or what is kept is no summary.
 pub(crate) fn outcome(kept: &str) -> Result<Outcome, String> {
     let summary = read(kept)?;
     let violations = |cell: &SummaryCell| cell.errors + two_at_once(cell) + missing(cell, &summary);
@@ -88,13 +88,19 @@ fn missing(cell: &SummaryCell, summary: &Summary) -> u64 {
 /// A measurement of one cell in one round, of this build.
 #[cfg(test)]
 pub(crate) fn example(build: &str) -> Summary {
+    use bench_harness::measure::model::Topology;
+
     let text = include_str!("../../../docs/performance.json");
     let mut summary = read(text).expect("it is a summary");
     summary.harness.git_describe = Some(build.to_owned());
     let is_it = |cell: &SummaryCell| {
         let subject = &cell.subject;
-        let words = [&*subject.scenario, &*subject.client, &*subject.lock_kind];
-        words == ["uncontended", "redis-rs", "lock"] && subject.options.is_empty()
+        let who = [&*subject.strategy, &*subject.client];
+        let what = [&*subject.scenario, &*subject.lock_kind];
+        who == ["locktopus", "redis-rs"]
+            && what == ["uncontended", "lock"]
+            && subject.topology == Topology::Standalone
+            && subject.options.is_empty()
     };
     summary.cells.retain(is_it);
     summary.cells.truncate(1);
@@ -103,7 +109,9 @@ pub(crate) fn example(build: &str) -> Summary {
     cell.figures
         .values_mut()
         .for_each(|values| values.truncate(1));
-    summary.runs[cell.run].rounds = 1;
+    summary.runs.swap(0, cell.run);
+    summary.runs.truncate(1);
+    (cell.run, summary.runs[0].rounds) = (0, 1);
     summary
 }
 
@@ -184,7 +192,7 @@ mod tests {
         told(|cells| cells.truncate(3), "missing");
         told(|cells| drop(cells.remove(0)), "missing");
         told(|cells| cells.push(cells[0].clone()), "twice");
-        told(|cells| cells[0].rounds.truncate(1), "missing in 5 rounds");
+        told(|cells| cells[0].rounds.truncate(1), "planned are 5");
         told(
             |cells| cells[0].subject.scenario = "other".to_owned(),
             "other",

@@ -1,6 +1,7 @@
 //! One measured combination: what was locked, by whom, through what.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +59,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// What tells it from others, in one line.
+    /// What it is, in one line, as far as it is not what most are.
     #[must_use]
     pub fn describe(&self) -> String {
         let mut words = format!(
@@ -71,6 +72,16 @@ impl Subject {
             self.workers,
             self.processes,
         );
+        if self.topology == Topology::Quorum {
+            words.push_str(&format!(" nodes {}", self.nodes));
+        }
+        if self.locks > 1 {
+            words.push_str(&format!(" locks {}", self.locks));
+        }
+        if self.hold_ns > 0 {
+            let hold = Duration::from_nanos(self.hold_ns);
+            words.push_str(&format!(" hold {}", humantime::format_duration(hold)));
+        }
         if self.pacing.is_corrected() {
             words.push_str(&format!(" {}", self.pacing.describe()));
         }

@@ -107,7 +107,11 @@ fn of(task: &Task) -> Subject {
     cell.through_proxy = task.round_trip.is_some();
     let threads = Some(task.threads).filter(|&threads| threads > 1);
     let kept = Some(task.lease_cache).filter(|kept| !kept.is_zero());
+    let lease = (task.scenario == Scenario::Renewal).then_some(task.lease);
+    let warm_up = (task.strategy == Strategy::Redisson).then_some(task.warm_up);
     let options = [
+        ("lease", lease.map(time)),
+        ("JIT warm-up", warm_up.map(time)),
         ("threads", threads.map(|threads| threads.to_string())),
         ("turns", task.turns.map(|turns| turns.to_string())),
         ("lease cache", kept.map(time)),

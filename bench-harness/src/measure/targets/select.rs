@@ -106,6 +106,7 @@ impl Select {
         let number = |asked: Option<u32>, found: u32| asked.is_none_or(|asked| asked == found);
         let option = |name: &str| -> Option<u32> { subject.options.get(name)?.parse().ok() };
         let time = |name: &str| humantime::parse_duration(subject.options.get(name)?).ok();
+        let safety = subject.options.get("safety").map(String::as_str);
         text(&self.scenario, &subject.scenario)
             && self.strategy.as_deref().unwrap_or(OURS) == subject.strategy
             && text(&self.client, &subject.client)
@@ -118,7 +119,7 @@ impl Select {
             && self.turns == option("turns")
             && self.kept() == time("lease cache")
             && self.round_trip == time("round trip")
-            && self.mode() == subject.options.get("safety").map(String::as_str)
+            && self.mode() == safety.filter(|&mode| mode != "plain")
             && self.arrivals_per_second == arrivals(subject.pacing)
             && number(self.locks, subject.locks)
             && self

@@ -89,12 +89,12 @@ pub enum SummaryError {
         /// What is missing, or failed.
         problem: String,
     },
-    /// A page of a part of the plan would pass for one of all of it.
+    /// A page of a part of the plan would pass for one of all of it, and one of more, or of shorter rounds, for the same.
     #[error(
         "these runs become no page: {count} cells or figures are not as bench-harness/scenarios/targets.toml and its goals \
          ask for them: {first}"
     )]
-    Partial {
+    NotThePlan {
         /// How many.
         count: usize,
         /// The first of them.

@@ -1,12 +1,13 @@
 //! Whether what was measured is the plan: figures of a part would be a page that does not say so, and what is there twice counts
 //! twice.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::select::kind_of_reference;
 use super::{Judged, Outcome, Row, Select, Summary, SummaryCell};
-use crate::measure::model::{Report, Subject, Topology};
-use crate::measure::plan::{Filter, PlanError, ScenarioFile, Task};
+use crate::measure::model::{Provider, Report, Subject, Topology};
+use crate::measure::plan::{Filter, PlanError, Scenario, ScenarioFile, Strategy, Task};
 
 /// What the page is made of.
 const PLAN: &str = include_str!("../../../scenarios/targets.toml");
@@ -39,35 +40,40 @@ impl Whole {
         Ok(Self { tasks, rounds })
     }
 
-    /// How the cells of the summary differ from the plan, in words: what no run has in all its rounds, what is not planned, and
-    /// what was measured before.
+    /// How the cells of the summary differ from the plan, in words: what is missing, what has another number of rounds, what is there
+    /// twice, and what is not planned.
     #[must_use]
     pub fn differences(&self, summary: &Summary) -> Vec<String> {
-        let missing = self.tasks.iter().filter_map(|task| {
-            let rounds = task.rounds_of(self.rounds);
-            let enough = |cell: &SummaryCell| cell.rounds.len() >= rounds as usize;
-            let is_there = summary
+        let of_plan = self.tasks.iter().filter_map(|task| {
+            let mut cells = summary
                 .cells
                 .iter()
-                .any(|cell| is_of(&cell.subject, task) && enough(cell));
-            (!is_there).then(|| format!("{}: missing in {rounds} rounds", task.describe()))
-        });
-        let mut differences: Vec<_> = missing.collect();
-        for (at, cell) in summary.cells.iter().enumerate() {
-            let what = cell.subject.describe();
-            let Some(task) = self.tasks.iter().find(|task| is_of(&cell.subject, task)) else {
-                differences.push(format!("{what}: not planned"));
-                continue;
+                .filter(|cell| is_of(&cell.subject, task));
+            let planned = task.rounds_of(self.rounds) as usize;
+            let problem = match (cells.next(), cells.next()) {
+                (None, _) => "missing".to_owned(),
+                (Some(_), Some(_)) => "there twice".to_owned(),
+                (Some(cell), None) => {
+                    // One that is there twice is one.
+                    let rounds = cell.rounds.iter().collect::<BTreeSet<_>>().len();
+                    if rounds == planned && cell.rounds.len() == planned {
+                        return None;
+                    }
+                    format!("rounds {:?}, planned are {planned}", cell.rounds)
+                }
             };
-            let mut before = summary.cells[..at].iter();
-            if before.any(|other| is_of(&other.subject, task)) {
-                differences.push(format!("{what}: there twice"));
-            }
-        }
-        differences
+            Some(format!("{}: {problem}", task.describe()))
+        });
+        let is_planned = |cell: &&SummaryCell| {
+            let mut tasks = self.tasks.iter();
+            tasks.any(|task| is_of(&cell.subject, task))
+        };
+        let others = summary.cells.iter().filter(|cell| !is_planned(cell));
+        let others = others.map(|cell| format!("{}: not planned", cell.subject.describe()));
+        of_plan.chain(others).collect()
     }
 
-    /// Rounds of the report that were shorter than planned, in words: they have fewer grants, and say the same of everything else.
+    /// Rounds of the report that were shorter than planned, in words: fewer grants stand behind their figures, and no figure says so.
     #[must_use]
     pub fn shortened(&self, report: &Report) -> Vec<String> {
         let of_plan = report.cells.iter().filter_map(|cell| {
@@ -108,7 +114,31 @@ pub fn unmeasured(judged: &[Judged<'_>]) -> Vec<String> {
 fn is_of(subject: &Subject, task: &Task) -> bool {
     // Where no number is said all servers are meant, and one of a quorum is none.
     let is_quorum = task.topology == Topology::Quorum && task.nodes.is_none();
-    select(task).matches(subject) && (!is_quorum || subject.nodes > 1)
+    let is_direct = !subject.through_proxy || subject.provider == Provider::Container;
+    select(task).matches(subject)
+        && (!is_quorum || subject.nodes > 1)
+        && (is_direct || task.round_trip.is_some())
+        && has_options(subject, task)
+}
+
+/// Whether it has the options of the task, and no others.
+fn has_options(subject: &Subject, task: &Task) -> bool {
+    let time = |name: &str| humantime::parse_duration(subject.options.get(name)?).ok();
+    let warm_up = (task.strategy == Strategy::Redisson).then_some(task.warm_up);
+    let lease = (task.scenario == Scenario::Renewal).then_some(task.lease);
+    // What the selection looks at: one that it cannot read is for it none.
+    let selected = [
+        task.threads > 1,
+        task.turns.is_some(),
+        !task.lease_cache.is_zero(),
+        task.round_trip.is_some(),
+        task.safety.is_some(),
+    ];
+    let planned = selected.into_iter().filter(|&is_there| is_there).count();
+    let names = subject.options.keys().filter(|name| *name != "rounds");
+    time("JIT warm-up") == warm_up
+        && time("lease") == lease
+        && names.count() == planned + warm_up.iter().count() + lease.iter().count()
 }
 
 /// The cell that a task becomes.
@@ -176,13 +206,22 @@ mod tests {
                 |text: &String| text.starts_with(&gone.scenario) && text.contains("missing");
             assert!(missed.len() == 1 && about(&missed[0]), "{missed:?}");
         }
-        let mut short = all.clone();
-        short.cells[0].rounds.pop();
-        let missed = differences(&short);
-        assert!(
-            missed.len() == 1 && missed[0].contains("missing in 5 rounds"),
-            "{missed:?}"
-        );
+    }
+
+    /// One that is missing, one too many, and one that counts as two.
+    #[test]
+    fn rounds_are_as_many_as_planned() {
+        let told = |change: fn(&mut Vec<u32>)| {
+            let mut other = committed();
+            change(&mut other.cells[0].rounds);
+            let found = differences(&other);
+            let is_it = |text: &str| text.ends_with("planned are 5");
+            assert!(found.len() == 1 && is_it(&found[0]), "{found:?}");
+        };
+        told(|rounds| rounds.truncate(4));
+        told(|rounds| rounds.push(5));
+        told(|rounds| rounds.push(4));
+        told(|rounds| rounds[4] = 3);
     }
 
     #[test]
@@ -211,10 +250,40 @@ mod tests {
         double.cells[1] = all.cells[0].clone();
         let found = differences(&double);
         assert!(
-            found.len() == 2 && found[0].contains("missing"),
+            found.len() == 2 && found[0].ends_with("there twice"),
             "{found:?}"
         );
-        assert!(found[1].ends_with("there twice"), "{found:?}");
+        assert!(found[1].ends_with("missing"), "{found:?}");
+    }
+
+    #[test]
+    fn a_cell_that_was_measured_otherwise_is_not_the_planned_one() {
+        let told = |scenario: &str, strategy: &str, change: &dyn Fn(&mut Subject)| {
+            let mut other = committed();
+            let mut subjects = other.cells.iter_mut().map(|cell| &mut cell.subject);
+            let is_it = |subject: &&mut Subject| {
+                subject.scenario == scenario && subject.strategy == strategy
+            };
+            change(subjects.find(is_it).unwrap());
+            let found = differences(&other);
+            assert!(
+                found.len() == 2 && found[0].ends_with("missing"),
+                "{found:?}"
+            );
+            assert!(found[1].ends_with("not planned"), "{found:?}");
+        };
+        let with = |scenario: &str, strategy: &str, name: &str, value: &str| {
+            told(scenario, strategy, &|subject| {
+                subject.options.insert(name.to_owned(), value.to_owned());
+            });
+        };
+        with("hot-lock", "redisson", "JIT warm-up", "0s");
+        with("renewal", "locktopus", "lease", "9h");
+        with("hot-lock", "locktopus", "turns", "many");
+        with("hot-lock", "locktopus", "new", "x");
+        told("hot-lock", "locktopus", &|subject| {
+            subject.through_proxy = true
+        });
     }
 
     #[test]
