@@ -51,7 +51,7 @@ pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
     }
     if let Some(directory) = &args.render {
         let summary = Summary::load(&directory.join(SUMMARY))?;
-        // How long rounds were is not kept.
+        // Goals may be newer than the run: what they ask for and was not measured is on the page. How long rounds were is not kept.
         is_nothing_else(&Whole::committed()?.differences(&summary))?;
         write_page(&targets, &summary, directory)?;
         return Ok(Exit::Ok);
@@ -147,22 +147,14 @@ fn file_of(path: &Path) -> PathBuf {
 
 fn write_page(targets: &Targets, summary: &Summary, directory: &Path) -> Result<(), CommandError> {
     save(&directory.join(PAGE), &render(targets, summary)?)?;
-    let path = directory.join(PICTURE);
-    match picture(summary) {
-        Some(picture) => {
-            if let Some(images) = path.parent() {
-                create(images)?;
-            }
-            save(&path, &picture)
+    if let Some(picture) = picture(summary) {
+        let path = directory.join(PICTURE);
+        if let Some(images) = path.parent() {
+            create(images)?;
         }
-        // One of an earlier page is not this one's.
-        None => match std::fs::remove_file(&path) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                Err(model::LoadError::Io { path, source }.into())
-            }
-            _ => Ok(()),
-        },
+        save(&path, &picture)?;
     }
+    Ok(())
 }
 
 fn check(targets: &Targets, directory: &Path) -> Result<Exit, CommandError> {

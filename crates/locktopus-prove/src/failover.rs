@@ -146,8 +146,8 @@ pub(crate) fn outcome(said: &str) -> Result<Outcome, String> {
                     cases += cell.figures.faults;
                     if requires_exclusion(cell) {
                         exclusive += cell.figures.faults;
-                        // The report calls them a broken promise. Where it does not, what it says of permits, that none was there to be
-                        // tested, passes for an excuse, and nothing else denies it.
+                        // The report calls them a broken promise. Where it does not, its words "no semaphore here" may pass for an excuse
+                        // of permits that failed, so that it does not seem to contradict itself.
                         if cell.broken_promises.is_empty() {
                             violations += cell.figures.faults_with_double_grants;
                         }

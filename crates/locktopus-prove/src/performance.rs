@@ -80,7 +80,7 @@ fn missing(cell: &SummaryCell, summary: &Summary) -> u64 {
         .runs
         .get(cell.run)
         .map_or(u32::MAX, |run| run.rounds);
-    let of_figures = cell.figures.values().map(Vec::len).max();
+    let of_figures = cell.figures.values().map(Vec::len).min();
     let there = cell.rounds.len().min(of_figures.unwrap_or(0));
     u64::from(of_cell.unwrap_or(of_run)).saturating_sub(there as u64)
 }
@@ -158,6 +158,11 @@ mod tests {
         assert_eq!(of_run(2), 1);
         let without = violations(|summary| summary.cells[0].figures.clear());
         assert_eq!(without, 1);
+        let one_without = violations(|summary| {
+            let mut figures = summary.cells[0].figures.values_mut();
+            figures.next_back().unwrap().clear();
+        });
+        assert_eq!(one_without, 1);
         let fewer = |planned: &str| {
             violations(|summary| {
                 summary.runs[0].rounds = 5;

@@ -54,7 +54,7 @@ impl Whole {
                 (None, _) => "missing".to_owned(),
                 (Some(_), Some(_)) => "there twice".to_owned(),
                 (Some(cell), None) => {
-                    // One that is there twice is one.
+                    // A number that is there twice is of one round.
                     let rounds = cell.rounds.iter().collect::<BTreeSet<_>>().len();
                     if rounds == planned && cell.rounds.len() == planned {
                         return None;
@@ -114,10 +114,11 @@ pub fn unmeasured(judged: &[Judged<'_>]) -> Vec<String> {
 fn is_of(subject: &Subject, task: &Task) -> bool {
     // Where no number is said all servers are meant, and one of a quorum is none.
     let is_quorum = task.topology == Topology::Quorum && task.nodes.is_none();
-    let is_direct = !subject.through_proxy || subject.provider == Provider::Container;
+    // The port map of a container engine is one, too.
+    let through_proxy = task.round_trip.is_some() || subject.provider == Provider::Container;
     select(task).matches(subject)
         && (!is_quorum || subject.nodes > 1)
-        && (is_direct || task.round_trip.is_some())
+        && subject.through_proxy == through_proxy
         && has_options(subject, task)
 }
 
@@ -133,12 +134,14 @@ fn has_options(subject: &Subject, task: &Task) -> bool {
         !task.lease_cache.is_zero(),
         task.round_trip.is_some(),
         task.safety.is_some(),
+        task.rounds.is_some(),
     ];
     let planned = selected.into_iter().filter(|&is_there| is_there).count();
-    let names = subject.options.keys().filter(|name| *name != "rounds");
+    let rounds = subject.options.get("rounds");
     time("JIT warm-up") == warm_up
         && time("lease") == lease
-        && names.count() == planned + warm_up.iter().count() + lease.iter().count()
+        && rounds.and_then(|rounds| rounds.parse().ok()) == task.rounds
+        && subject.options.len() == planned + warm_up.iter().count() + lease.iter().count()
 }
 
 /// The cell that a task becomes.
@@ -280,7 +283,11 @@ mod tests {
         with("hot-lock", "redisson", "JIT warm-up", "0s");
         with("renewal", "locktopus", "lease", "9h");
         with("hot-lock", "locktopus", "turns", "many");
+        with("waiting-memory", "locktopus", "rounds", "5");
         with("hot-lock", "locktopus", "new", "x");
+        told("remote-waiter", "locktopus", &|subject| {
+            subject.through_proxy = !subject.through_proxy;
+        });
         told("hot-lock", "locktopus", &|subject| {
             subject.through_proxy = true
         });
