@@ -10,17 +10,26 @@ mod built_with;
 /// Which versions of others' packages there are, and how everything is compiled. A result may be about these as about sources.
 pub(crate) const DEPENDENCIES: &str = "Cargo.lock";
 
-/// A digest of these files and folders, and of what they are [built with](built_with::with_manifests): of the path and the
+/// What begins so is left out, although a folder that is named has it in it. Git writes it so, too.
+pub(crate) const BUT: &str = ":!";
+
+/// A digest of these files and folders, but for those that are [left out](BUT), and of what they are [built with](built_with::with_manifests): of the path and the
 /// content of each file; of lock files and manifests only of what [a build takes from them](built_with::part).
 ///
 /// # Errors
 ///
 /// If one cannot be read.
 pub(crate) fn digest(root: &Path, about: &[&str]) -> Result<String, String> {
+    let (but, about): (Vec<&str>, Vec<&str>) = about.iter().partition(|path| path.starts_with(BUT));
+    let is_out = |file: &Path| {
+        let mut out = but.iter().filter_map(|path| path.strip_prefix(BUT));
+        out.any(|path| file.starts_with(path))
+    };
     let mut files = Vec::new();
-    for path in built_with::with_manifests(root, about) {
+    for path in built_with::with_manifests(root, &about) {
         list(root, &path, &mut files)?;
     }
+    files.retain(|file| !is_out(file));
     files.sort();
     files.dedup();
     let mut digest = sha1_smol::Sha1::new();
@@ -139,6 +148,12 @@ mod tests {
         let third = digest(&root, &["a"]).unwrap();
         assert!(first != second && second != third);
         assert!(digest(&root, &["b"]).is_err());
+        // What is left out may be anything, and nothing else may.
+        std::fs::write(root.join("a/out"), "1").unwrap();
+        assert_ne!(digest(&root, &["a"]).unwrap(), third);
+        assert_eq!(digest(&root, &["a", ":!a/out"]).unwrap(), third);
+        std::fs::write(root.join("a/b/two"), "3").unwrap();
+        assert_ne!(digest(&root, &["a", ":!a/out"]).unwrap(), third);
         std::fs::remove_dir_all(root).unwrap();
     }
 
@@ -153,6 +168,8 @@ mod tests {
         unchanged_since(root, &first, &["kept"]).unwrap();
         let told = unchanged_since(root, &first, &["kept", "others"]).unwrap_err();
         assert!(told.contains(&first) && told.contains("others/b"), "{told}");
+
+        unchanged_since(root, &first, &["kept", "others", ":!others/b"]).unwrap();
 
         // Nor need it be committed.
         std::fs::write(root.join("kept/a"), "2").unwrap();

@@ -4,13 +4,57 @@
 use std::path::Path;
 
 use super::*;
+use crate::sources::BUT;
 
 fn root() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn is_about(level: &Level, path: &Path) -> bool {
-    level.about.iter().any(|about| path.starts_with(about))
+    let mut but = level
+        .about
+        .iter()
+        .filter_map(|about| about.strip_prefix(BUT));
+    level.about.iter().any(|about| path.starts_with(about)) && !but.any(|out| path.starts_with(out))
+}
+
+/// What a level leaves out of a folder is in none of the programs that it runs.
+#[test]
+fn what_is_left_out_is_not_in_what_a_level_runs() {
+    let mut found = 0;
+    for but in LEVELS.iter().flat_map(|level| level.about) {
+        let Some(out) = but.strip_prefix(BUT) else {
+            continue;
+        };
+        let out = Path::new(out);
+        let tests = out
+            .ancestors()
+            .find(|path| path.ends_with("tests"))
+            .unwrap();
+        let inside = out
+            .strip_prefix(tests)
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
+        let module = format!("mod {};", out.file_stem().unwrap().to_string_lossy());
+        for entry in std::fs::read_dir(root().join(tests)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            // These are the comparisons, of which the level of that name is.
+            if path.is_dir() || name.starts_with("script_fidelity_") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(
+                !text.contains(&inside) && !text.contains(&module),
+                "{name}: {inside}"
+            );
+            found += 1;
+        }
+        let fidelity = named("fidelity").unwrap();
+        assert!(is_about(fidelity, out), "{}", out.display());
+    }
+    assert!(found > 20, "{found}");
 }
 
 /// A test that was changed, or is another one, says nothing of the result that an earlier one had.
