@@ -168,6 +168,24 @@ impl Level {
     }
 }
 
+#[cfg(test)]
+impl Level {
+    /// One that no table shows.
+    pub(crate) const fn of_test(
+        name: &'static str,
+        about: &'static [&'static str],
+        how: How,
+    ) -> Self {
+        Self {
+            name,
+            generates: "",
+            cases: "",
+            about,
+            how,
+        }
+    }
+}
+
 const TESTS: &[&str] = &[
     "test",
     "--locked",
@@ -237,13 +255,7 @@ mod tests {
         for (how, file) in kept {
             let repository = Repository::new(&file.replace('/', "-"));
             let root = &repository.root;
-            let level = Level {
-                name: "kept",
-                generates: "",
-                cases: "",
-                about: &["crates"],
-                how,
-            };
+            let level = Level::of_test("kept", &["crates"], how);
             let build = repository.commit(&[("crates/one", "1")]);
             let made = format!(
                 r#"{{"harness": {{"git_describe": "{build}", "build_profile": "release"}}, "cells": []}}"#

@@ -21,6 +21,17 @@ const SHARED: &str = "bench-harness/src/shared";
 /// Others' locks in other languages.
 const PEERS: &str = "bench-harness/peers";
 
+/// What tests are about in which the scripts run on the model alone.
+const ON_THE_MODEL: &[&str] = &[
+    LUA,
+    PROTOCOL,
+    MODEL,
+    MODEL_TESTS,
+    BUT_COMPARISONS,
+    BUT_COMPARING,
+    BUT_SHRINKING,
+];
+
 /// What mutants of the scripts are about, a sample as well as all.
 const SCRIPT_MUTANTS: &[&str] = &[
     LUA,
@@ -131,15 +142,7 @@ pub(crate) static LEVELS: &[Level] = &[
         name: "model",
         generates: "random schedules of simulated clients, messages and failovers on the real scripts",
         cases: "schedules",
-        about: &[
-            LUA,
-            PROTOCOL,
-            MODEL,
-            MODEL_TESTS,
-            BUT_COMPARISONS,
-            BUT_COMPARING,
-            BUT_SHRINKING,
-        ],
+        about: ON_THE_MODEL,
         how: How::Schedules(100_000),
     },
     Level {
@@ -169,15 +172,7 @@ pub(crate) static LEVELS: &[Level] = &[
         name: "precise",
         generates: "scripts one by one: to the millisecond, with each command failing, in queues that live long, beside Redisson",
         cases: "tests",
-        about: &[
-            LUA,
-            PROTOCOL,
-            MODEL,
-            MODEL_TESTS,
-            BUT_COMPARISONS,
-            BUT_COMPARING,
-            BUT_SHRINKING,
-        ],
+        about: ON_THE_MODEL,
         how: How::Tests(&[
             "--test=direct",
             "--test=edges",

@@ -195,13 +195,7 @@ mod tests {
         const FILE: &str = "docs/performance.json";
         let repository = Repository::new("other-files");
         let root = &repository.root;
-        let level = Level {
-            name: "performance",
-            generates: "",
-            cases: "",
-            about: &["crates"],
-            how: How::Performance,
-        };
+        let level = Level::of_test("performance", &["crates"], How::Performance);
         let levels = [level];
         let made = |build: &str, errors: u64| {
             let mut summary = performance::example(build);
@@ -243,13 +237,7 @@ mod tests {
         const SURVIVORS: &str = "crates/locktopus-mutants/survivors-rust";
         let repository = Repository::new("too-little");
         let root = &repository.root;
-        let level = Level {
-            name: "mutants-rust",
-            generates: "",
-            cases: "",
-            about: &["crates"],
-            how: How::RustMutants,
-        };
+        let level = Level::of_test("mutants-rust", &["crates"], How::RustMutants);
         let says = "#!/bin/sh\necho mutants of the Rust: 7 noticed, 1 survives\n";
         repository.commit(&[(SCRIPT, says), (SURVIVORS, "one\n")]);
         std::fs::set_permissions(root.join(SCRIPT), PermissionsExt::from_mode(0o755)).unwrap();
@@ -264,16 +252,9 @@ mod tests {
     fn what_is_not_proven_is_told() {
         let repository = Repository::new("unproven");
         let root = &repository.root;
-        let level = |name, about, how| Level {
-            name,
-            generates: "",
-            cases: "",
-            about,
-            how,
-        };
         let levels = [
-            level("unit", &["crates"], How::Tests(&["--lib"])),
-            level("model", &["crates/model"], How::Schedules(100)),
+            Level::of_test("unit", &["crates"], How::Tests(&["--lib"])),
+            Level::of_test("model", &["crates/model"], How::Schedules(100)),
         ];
         let first = repository.commit(&[("crates/model/one", "1"), ("crates/other", "1")]);
         let commit = repository.commit(&[("crates/other", "2")]);

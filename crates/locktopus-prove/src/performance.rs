@@ -199,8 +199,33 @@ mod tests {
         told(|cells| cells.push(cells[0].clone()), "twice");
         told(|cells| cells[0].rounds.truncate(1), "planned are 5");
         told(
-            |cells| cells[0].subject.scenario = "other".to_owned(),
-            "other",
+            |cells| {
+                cells[0].subject.scenario = "renewal".to_owned();
+                cells[0].overlaps = None;
+            },
+            "renewal",
+        );
+        // As many as are planned, of which one is another's double.
+        told(
+            |cells| {
+                let of_modes: Vec<_> = (0..cells.len())
+                    .filter(|at| cells[*at].subject.options.contains_key("safety"))
+                    .collect();
+                let double = |one: usize, other: usize| {
+                    let [mut one, other] = [one, other].map(|at| cells[at].subject.clone());
+                    one.options.clone_from(&other.options);
+                    one == other
+                };
+                let pairs = of_modes
+                    .iter()
+                    .flat_map(|one| of_modes.iter().map(move |other| (*one, *other)));
+                let (one, other) = pairs
+                    .filter(|(one, other)| one != other)
+                    .find(|(one, other)| double(*one, *other))
+                    .unwrap();
+                cells[one] = cells[other].clone();
+            },
+            "twice",
         );
     }
 }

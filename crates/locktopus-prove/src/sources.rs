@@ -13,8 +13,9 @@ pub(crate) const DEPENDENCIES: &str = "Cargo.lock";
 /// What begins so is left out, although a folder that is named has it in it. Git writes it so, too.
 pub(crate) const BUT: &str = ":!";
 
-/// A digest of these files and folders, but for those that are [left out](BUT), and of what they are [built with](built_with::with_manifests): of the path and the
-/// content of each file; of lock files and manifests only of what [a build takes from them](built_with::part).
+/// A digest of these files and folders, but for those that are [left out](BUT), and of what they are
+/// [built with](built_with::with_manifests): of the path and the content of each file; of lock files and manifests only of what
+/// [a build takes from them](built_with::part).
 ///
 /// # Errors
 ///

@@ -289,6 +289,13 @@ mod tests {
             .insert("turns".to_owned(), "1".to_owned());
         assert!(!select("scenario = \"hot-lock\"").matches(&cell.subject));
         assert!(select("turns = 1").matches(&cell.subject));
+        // Plain is what there is where nothing is said.
+        let mut plain = cell.subject.clone();
+        let mode = |mode: &str| ("safety".to_owned(), mode.to_owned());
+        plain.options.extend([mode("plain")]);
+        assert!(select("turns = 1").matches(&plain));
+        plain.options.extend([mode("quarantine")]);
+        assert!(!select("turns = 1").matches(&plain));
         cell.subject.options.clear();
         cell.subject
             .options

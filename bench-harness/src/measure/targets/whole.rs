@@ -174,7 +174,6 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::measure::model::Provider;
     use crate::measure::targets::{Targets, judge};
 
     /// What docs/performance.md is made of.

@@ -76,11 +76,17 @@ pub(crate) fn compare(server: &str, addr: SocketAddr, by_default: u64) {
 /// Does what was written down, and shows where the servers part.
 fn replay(file: &str, mut real: Real, texts: &[Shipped]) {
     let written = std::fs::read_to_string(file).expect(file);
-    let course = Course::parse(&written, texts).on(&real.replid);
+    let course = Course::parse(&written, texts);
     assert!(!course.steps.is_empty(), "no step in {file}");
-    real.listen(&course.listening);
-    let parting = shrink::parting(&mut real, texts, &course);
+    let parting = parting_of(course, &mut real, texts);
     assert!(parting.is_none(), "{}", parting.unwrap_or_default());
+}
+
+/// Where a list that was written down parts this real server from a modelled one with these scripts.
+fn parting_of(course: Course, real: &mut Real, texts: &[Shipped]) -> Option<String> {
+    let course = course.on(&real.replid);
+    real.listen(&course.listening);
+    shrink::parting(real, texts, &course)
 }
 
 /// Where a list of steps parts a real server from a modelled one whose scripts have something else in them.
@@ -88,12 +94,10 @@ fn replay(file: &str, mut real: Real, texts: &[Shipped]) {
 pub(crate) fn parting(addr: SocketAddr, list: &str, [from, to]: [&str; 2]) -> Option<String> {
     let mut texts = shipped();
     let mut real = Real::connect(addr, &texts);
-    let course = Course::parse(list, &texts).on(&real.replid);
-    real.listen(&course.listening);
     for text in &mut texts {
         text.source = text.source.replace(from, to).leak();
     }
-    shrink::parting(&mut real, &texts, &course)
+    parting_of(Course::parse(list, &texts), &mut real, &texts)
 }
 
 struct Session {
@@ -191,10 +195,10 @@ impl Session {
             };
             // Sent all at once, no time passes between the calls on the real server, or very much on a machine that stands still; on
             // the modelled one it is what the list says. So it is compared again, step by step, with the same time on both.
-            let again = shrink::parting(&mut self.real, &self.texts, &course);
             self.again += 1;
-            if again.is_some() {
-                let report = shrink::report(&mut self.real, &self.texts, course);
+            if let Some(again) = shrink::parting(&mut self.real, &self.texts, &course) {
+                let found = (course, again);
+                let report = shrink::report(&mut self.real, &self.texts, found);
                 panic!("{report}\n\nfirst, sent all at once, in {took:?}: {parted}");
             }
             self.real.clear();

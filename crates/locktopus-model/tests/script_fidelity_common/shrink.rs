@@ -76,13 +76,12 @@ pub(super) fn shown(answers: (&Reply, &Reply), dumps: (&[Kept], &[Kept])) -> Str
     )
 }
 
-/// Leaves out what is not needed for the servers to part, and tells how to see it again.
-pub(super) fn report(real: &mut Real, texts: &[Shipped], course: Course) -> String {
-    let mut shortest = course;
-    let Some(mut what) = parting(real, texts, &shortest) else {
-        let steps = shortest.to_text(texts);
-        return format!("the servers parted once and not again, in:\n{steps}");
-    };
+/// Leaves out of a list what is not needed for the servers to part, and tells where they do and how to see it again.
+pub(super) fn report(
+    real: &mut Real,
+    texts: &[Shipped],
+    (mut shortest, mut what): (Course, String),
+) -> String {
     let mut size = shortest.steps.len().div_ceil(2);
     while size > 0 {
         let mut from = 0;
