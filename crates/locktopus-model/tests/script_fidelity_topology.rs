@@ -45,6 +45,25 @@ fn compared_step_by_step_servers_differ_where_scripts_do() {
     runtime.block_on(place.stop()).unwrap();
 }
 
+/// All steps are sent at once first. What is kept must be compared there too: how long a token is kept is in no answer.
+#[test]
+fn sent_all_at_once_servers_differ_where_they_keep_something_else() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let spec = Spec::new(TopologyKind::Standalone);
+    let place = runtime.block_on(start(ProviderKind::Plain, &spec)).unwrap();
+    let change = ["'PX', keep, 'GET'", "'PX', 2 * keep, 'GET'"];
+    let told = common::random_parting(place.nodes()[0].addr(), change, 20);
+    let told = told.unwrap_or_else(|called| panic!("nothing differed: {called}"));
+    let rounds: Vec<&str> = told.split("first, sent all at once").collect();
+    assert_eq!(rounds.len(), 2, "{told}");
+    for round in rounds {
+        let (real, model) = round.split_once("model keeps").expect(&told);
+        let kept = |side: &str| side.contains("'redisson_lock_token:");
+        assert!(kept(real) && kept(model), "{told}");
+    }
+    runtime.block_on(place.stop()).unwrap();
+}
+
 #[test]
 fn each_script_does_what_it_does_on_a_real_server() {
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -21,16 +21,16 @@ pub(crate) const BUT: &str = ":!";
 ///
 /// If one cannot be read.
 pub(crate) fn digest(root: &Path, about: &[&str]) -> Result<String, String> {
-    let (but, about): (Vec<&str>, Vec<&str>) = about.iter().partition(|path| path.starts_with(BUT));
-    let is_out = |file: &Path| {
-        let mut out = but.iter().filter_map(|path| path.strip_prefix(BUT));
-        out.any(|path| file.starts_with(path))
-    };
+    let named: Vec<&str> = about
+        .iter()
+        .copied()
+        .filter(|path| !path.starts_with(BUT))
+        .collect();
     let mut files = Vec::new();
-    for path in built_with::with_manifests(root, &about) {
+    for path in built_with::with_manifests(root, &named) {
         list(root, &path, &mut files)?;
     }
-    files.retain(|file| !is_out(file));
+    files.retain(|file| !is_left_out(about, file));
     files.sort();
     files.dedup();
     let mut digest = sha1_smol::Sha1::new();
@@ -44,6 +44,12 @@ pub(crate) fn digest(root: &Path, about: &[&str]) -> Result<String, String> {
         digest.update(&content);
     }
     Ok(digest.digest().to_string()[..12].to_owned())
+}
+
+/// Whether it is [left out](BUT) of these.
+pub(crate) fn is_left_out(about: &[&str], file: &Path) -> bool {
+    let mut out = about.iter().filter_map(|path| path.strip_prefix(BUT));
+    out.any(|path| file.starts_with(path))
 }
 
 fn list(root: &Path, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {

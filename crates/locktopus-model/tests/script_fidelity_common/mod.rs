@@ -63,14 +63,20 @@ pub(crate) fn compare(server: &str, addr: SocketAddr, by_default: u64) {
         replay(&file, real, &texts);
         return;
     }
+    let counts = compare_random_lists(real, texts, number(CALLS, by_default));
+    println!("{server}: {counts}");
+}
+
+/// What was called, when no list of random calls parted the servers.
+fn compare_random_lists(real: Real, texts: Vec<Shipped>, calls: u64) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .unwrap();
     let mut session = Session::begin(real, texts, &runtime);
-    runtime.block_on(session.run(number(CALLS, by_default)));
-    println!("{server}: {}", session.counts());
+    runtime.block_on(session.run(calls));
+    session.counts()
 }
 
 /// Does what was written down, and shows where the servers part.
@@ -89,15 +95,40 @@ fn parting_of(course: Course, real: &mut Real, texts: &[Shipped]) -> Option<Stri
     shrink::parting(real, texts, &course)
 }
 
-/// Where a list of steps parts a real server from a modelled one whose scripts have something else in them.
+/// A real server with the shipped scripts, and scripts for the modelled one that have something else in them.
 #[allow(dead_code, reason = "containers are compared by random lists alone")]
-pub(crate) fn parting(addr: SocketAddr, list: &str, [from, to]: [&str; 2]) -> Option<String> {
+fn differing(addr: SocketAddr, [from, to]: [&str; 2]) -> (Real, Vec<Shipped>) {
     let mut texts = shipped();
-    let mut real = Real::connect(addr, &texts);
+    let real = Real::connect(addr, &texts);
     for text in &mut texts {
         text.source = text.source.replace(from, to).leak();
     }
+    (real, texts)
+}
+
+/// Where a list of steps parts servers whose scripts differ.
+#[allow(dead_code, reason = "containers are compared by random lists alone")]
+pub(crate) fn parting(addr: SocketAddr, list: &str, change: [&str; 2]) -> Option<String> {
+    let (mut real, texts) = differing(addr, change);
     parting_of(Course::parse(list, &texts), &mut real, &texts)
+}
+
+/// How random lists part servers whose scripts differ; what they called, if they do not.
+#[allow(
+    dead_code,
+    reason = "containers are compared with the shipped scripts alone"
+)]
+pub(crate) fn random_parting(
+    addr: SocketAddr,
+    change: [&str; 2],
+    calls: u64,
+) -> Result<String, String> {
+    let (real, texts) = differing(addr, change);
+    let compared = std::panic::catch_unwind(|| compare_random_lists(real, texts, calls));
+    match compared {
+        Ok(counts) => Err(counts),
+        Err(panic) => Ok(*panic.downcast::<String>().unwrap()),
+    }
 }
 
 struct Session {

@@ -4,18 +4,14 @@
 use std::path::Path;
 
 use super::*;
-use crate::sources::BUT;
+use crate::sources::{BUT, is_left_out};
 
 fn root() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn is_about(level: &Level, path: &Path) -> bool {
-    let mut but = level
-        .about
-        .iter()
-        .filter_map(|about| about.strip_prefix(BUT));
-    level.about.iter().any(|about| path.starts_with(about)) && !but.any(|out| path.starts_with(out))
+    level.about.iter().any(|about| path.starts_with(about)) && !is_left_out(level.about, path)
 }
 
 /// What a level leaves out of a folder is in none of the programs that it runs.
