@@ -54,7 +54,7 @@ impl Book {
                     Err(error) => wrong.push(error),
                 }
             } else if !self.has(&file) {
-                let url = self.url(repository.root(), &file, fragment.as_deref());
+                let url = self.url(repository.root(), &file, fragment.as_deref(), link.image);
                 let source = &text[link.range.clone()];
                 if let Some(at) = source.rfind(&link.target) {
                     let from = link.range.start + at;
@@ -81,8 +81,11 @@ impl Book {
                 && file.extension().is_some_and(|extension| extension != "md"))
     }
 
-    fn url(&self, root: &Path, file: &Path, fragment: Option<&str>) -> String {
-        let sort = if root.join(file).is_dir() {
+    /// The web address of a file. An image needs the file itself, not the page that shows it.
+    fn url(&self, root: &Path, file: &Path, fragment: Option<&str>, image: bool) -> String {
+        let sort = if image {
+            "raw"
+        } else if root.join(file).is_dir() {
             "tree"
         } else {
             "blob"

@@ -1,10 +1,11 @@
 //! What holds for all pages of the repository.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use locktopus_book::{Repository, TESTED, links};
+use locktopus_book::{Book, REPOSITORY_URL, Repository, TESTED, links};
 
 /// The Markdown files below a folder, from the root of the repository; not those of folders that are made, nor templates.
 fn pages(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) {
@@ -182,4 +183,44 @@ fn figures(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_ascii_digit() || c == '.' || c == ','))
         .map(|word| word.trim_matches(['.', ',']))
         .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// The README of the facade's tarball and of docs.rs is the root README with web addresses, as nothing else of the repository
+/// is there. `LOCKTOPUS_README=accept` writes it.
+#[test]
+fn the_readme_of_the_tarball_is_made_from_this_one() {
+    const COPY: &str = "crates/locktopus/README.md";
+    let page = Path::new("README.md");
+    let mut repository = Repository::this();
+    let web = Book {
+        // No page is beside it.
+        source: "none".into(),
+        chapters: BTreeSet::new(),
+        repository_url: REPOSITORY_URL.to_owned(),
+    };
+    let readme = repository.read(page).expect("a README");
+    let made = web
+        .prepare(&mut repository, page, &readme)
+        .expect("links that lead somewhere");
+    let relative: Vec<String> = links(&made)
+        .into_iter()
+        .map(|link| link.target)
+        .filter(|target| !target.starts_with("https://"))
+        .collect();
+    assert!(relative.is_empty(), "lead nowhere: {relative:?}");
+    assert!(made.contains("/raw/main/docs/images/"), "no picture");
+    if std::env::var("LOCKTOPUS_README").is_ok_and(|wish| wish == "accept") {
+        fs::write(repository.root().join(COPY), &made).expect("a README");
+    }
+    assert!(
+        repository.read(Path::new(COPY)).expect("a README") == made,
+        "{COPY} is not made from README.md: LOCKTOPUS_README=accept cargo test --workspace --all-features --test pages"
+    );
+    // In the repository itself, links lead to files of the clone.
+    let away: Vec<String> = links(&readme)
+        .into_iter()
+        .map(|link| link.target)
+        .filter(|target| target.starts_with(REPOSITORY_URL))
+        .collect();
+    assert!(away.is_empty(), "not relative: {away:?}");
 }
