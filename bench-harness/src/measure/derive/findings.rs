@@ -1,7 +1,8 @@
-//! What a run found, in words: what a report opens with.
+//! What a run found beside its headlines, in words.
 
+use super::headline::{against, name};
 use super::{Group, Measure, Quantile, Row, groups, overlaps};
-use crate::measure::model::{Report, op};
+use crate::measure::model::{Cell, Report, op};
 use crate::measure::plan::Strategy;
 use crate::shared::render::format::{count, natural, number};
 
@@ -25,7 +26,6 @@ pub fn findings(report: &Report) -> Vec<String> {
     let mut found: Vec<String> = safety(report).into_iter().collect();
     for group in groups.iter().filter(|group| !group.corrected) {
         let said = match group.scenario {
-            "hot-lock" => hot(group),
             "uncontended" => alone(group),
             "renewal" => renewal(group),
             _ => None,
@@ -63,105 +63,27 @@ fn safety(report: &Report) -> Option<String> {
     })
 }
 
-/// One of our rows with servers, and the others under the same load: where most workers want the lock.
-fn hot(group: &Group<'_>) -> Option<String> {
-    let rate = |row: &Row<'_>| Some(Measure::Throughput.of(row.cell)?.median);
-    let peers = |row: &Row<'_>| others(group, row);
-    let ours = group
-        .rows
-        .iter()
-        .filter(|row| is_ours(row) && on_servers(row));
-    // What most users have, beside others that do the same, and where most workers want it.
-    let ours = ours.max_by_key(|row| {
-        let usual = row.cell.subject.lock_kind == "lock";
-        (
-            usual && !peers(row).is_empty(),
-            usual,
-            each_gives_back(row),
-            row.cell.subject.workers,
-        )
-    })?;
-    let own = rate(ours)?;
-    let subject = &ours.cell.subject;
-    let wait = Measure::Latency(op::ACQUIRE.to_owned(), Quantile::Max).of(ours.cell);
-    let wait = wait.map_or_else(String::new, |wait| {
-        format!(", and nobody waited longer than {}", natural(wait.max))
-    });
-    // What goes from task to task of a process is no match for what others do between processes.
-    let inside = match !each_gives_back(ours) && subject.workers > subject.processes {
-        true => ", mostly from task to task of one process,",
-        false => "",
-    };
-    let mut said = format!(
-        "A lock that {} workers in {} want is handed on{inside} {} times a second by {}{wait}.",
-        subject.workers,
-        processes(subject.processes),
-        number(own),
-        ours.series
-    );
-    let ratios: Vec<String> = peers(ours)
-        .into_iter()
-        .filter_map(|row| {
-            let times = number(own / rate(row)?);
-            Some(format!("{times} x {}", name(row)))
-        })
-        .collect();
-    if !ratios.is_empty() {
-        said.push_str(&format!(" That is {}.", ratios.join(", ")));
-    }
-    let as_it_comes = group.rows.iter().find(|row| is_as_it_comes(row, ours));
-    if let Some(rate) = as_it_comes.and_then(rate) {
-        said.push_str(&format!(
-            " As it comes, tasks of one process pass it on among themselves before it goes back: {} times a second.",
-            number(rate)
-        ));
-    }
-    Some(said)
-}
-
-/// The option that says how many tasks of a process have a lock before it goes back to the server.
-const TURNS: &str = "turns";
-
-/// Whether the lock goes back to the server each time, as those of others do.
-fn each_gives_back(row: &Row<'_>) -> bool {
-    row.cell.subject.options.get(TURNS).map(String::as_str) == Some("1")
-}
-
-/// The same as another row, with the default number of turns.
-fn is_as_it_comes(row: &Row<'_>, other: &Row<'_>) -> bool {
-    let mut options = other.cell.subject.options.clone();
-    options.remove(TURNS).is_some()
-        && row.cell.subject
-            == crate::measure::model::Subject {
-                options,
-                ..other.cell.subject.clone()
-            }
-}
-
 fn alone(group: &Group<'_>) -> Option<String> {
-    let p50 = |row: &Row<'_>| {
-        let pair = Measure::Latency(op::PAIR.to_owned(), Quantile::P50);
-        Some(pair.of(row.cell)?.median)
-    };
+    let pair = Measure::Latency(op::PAIR.to_owned(), Quantile::P50);
     let mut rows = group.rows.iter();
     let ours = rows.find(|row| is_ours(row) && on_servers(row))?;
     let trips = Measure::LatencyInRtt(op::PAIR.to_owned(), Quantile::P50).of(ours.cell);
     let trips = trips.map_or_else(String::new, |trips| {
         format!(" ({} round trips)", number(trips.median))
     });
-    let own = p50(ours)?;
+    let own = pair.of(ours.cell)?.median;
     let mut said = format!(
-        "A lock that nobody else wants takes {}{trips} to get and to give back, by {}.",
+        "A lock that nobody else wants takes {}{trips} to get and to give back, by {}",
         natural(own),
         ours.series
     );
-    let ratios: Vec<String> = others(group, ours)
+    let others: Vec<(String, &Cell)> = others(group, ours)
         .into_iter()
-        .filter_map(|row| Some(format!("{} x {}", number(own / p50(row)?), name(row))))
+        .filter_map(|row| Some((name(row.cell)?.1, row.cell)))
         .collect();
-    if !ratios.is_empty() {
-        said.push_str(&format!(" That is {}.", ratios.join(", ")));
-    }
+    let others = others.iter().map(|(name, cell)| (name.as_str(), *cell));
+    said.push_str(&against(&pair, ours.cell, others, ["faster", "slower"]));
+    said.push('.');
     Some(said)
 }
 
@@ -179,15 +101,6 @@ fn is_ours(row: &Row<'_>) -> bool {
     row.cell.subject.strategy == OURS
 }
 
-/// A peer in a word; of one with several kinds the kind as well.
-fn name(row: &Row<'_>) -> String {
-    let subject = &row.cell.subject;
-    match subject.strategy.as_str() {
-        "redisson" => format!("redisson {}", subject.lock_kind),
-        strategy => strategy.to_owned(),
-    }
-}
-
 fn on_servers(row: &Row<'_>) -> bool {
     row.cell.subject.server.is_some()
 }
@@ -202,13 +115,6 @@ fn others<'a, 'b>(group: &'a Group<'b>, ours: &Row<'_>) -> Vec<&'a Row<'b>> {
     group.rows.iter().filter(same).collect()
 }
 
-fn processes(count: u32) -> String {
-    match count {
-        1 => "one process".to_owned(),
-        count => format!("{count} processes"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,38 +126,11 @@ mod tests {
         let text = found.join("\n");
         for wanted in [
             "No two holders had one lock",
-            "want is handed on",
-            "x rslock",
             "A lock that nobody else wants takes",
         ] {
             assert!(text.contains(wanted), "{wanted}: {text}");
         }
         assert!(findings(&synthetic::empty()).is_empty());
-    }
-
-    #[test]
-    fn what_goes_from_task_to_task_is_not_held_against_others() {
-        let mut report = synthetic::shared().clone();
-        let is_hot = |cell: &&mut crate::measure::model::Cell| {
-            let subject = &cell.subject;
-            subject.scenario == "hot-lock" && subject.strategy == OURS && subject.server.is_some()
-        };
-        for cell in report.cells.iter_mut().filter(is_hot) {
-            cell.subject.workers = 8;
-            cell.subject.processes = 2;
-        }
-        let text = findings(&report).join("\n");
-        assert!(text.contains("mostly from task to task"), "{text}");
-
-        let mut alike = report.cells.iter_mut().find(is_hot).unwrap().clone();
-        alike
-            .subject
-            .options
-            .insert(TURNS.to_owned(), "1".to_owned());
-        report.cells.push(alike);
-        let text = findings(&report).join("\n");
-        assert!(!text.contains("mostly from task to task"), "{text}");
-        assert!(text.contains("As it comes, tasks of one process"), "{text}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod caveats;
 mod figures;
 mod findings;
 mod group;
+mod headline;
 mod measure;
 mod spread;
 
@@ -13,5 +14,6 @@ pub use caveats::caveats;
 pub use figures::{Overlaps, Quantile, errors, merged, operations, overlaps, rtt};
 pub use findings::{findings, reference};
 pub use group::{Group, Row, groups};
+pub use headline::{HEADLINE_COLUMNS, HEADLINE_NOTE, Headline, HeadlineRow, headlines, ratios};
 pub use measure::{Better, Measure, Unit, measures};
 pub use spread::Spread;

@@ -22,11 +22,17 @@ const READ_AS: [&str; 3] = [
 pub fn render(report: &Report, style: Style) -> String {
     let mut out = header(report, style);
     let found = derive::findings(report);
-    if !found.is_empty() {
-        out.push_str("\nFound\n");
-    }
-    for line in found {
-        let _ = writeln!(out, "{}", wrap(&line, "  ", style.width));
+    let headlines = derive::headlines(report);
+    let mut opening: Vec<(&str, &[String])> = headlines
+        .iter()
+        .map(|headline| (headline.title.as_str(), headline.said.as_slice()))
+        .collect();
+    opening.push(("Found", &found));
+    for (title, lines) in opening.into_iter().filter(|(_, lines)| !lines.is_empty()) {
+        let _ = writeln!(out, "\n{}", wrap(title, "", style.width));
+        for line in lines {
+            let _ = writeln!(out, "{}", wrap(line, "  ", style.width));
+        }
     }
     let groups = groups(report);
     for group in &groups {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Check, Select, Summary, SummaryCell, Target, Targets};
-use crate::measure::derive::Spread;
+use crate::measure::derive::{Spread, ratios};
 
 /// What of a number means nothing after a way through text.
 pub(super) const LAST_BITS: f64 = 1e-9;
@@ -174,18 +174,6 @@ fn subtract(values: &mut BTreeMap<u32, f64>, cell: &SummaryCell, less: &str) {
     for (round, value) in values {
         *value -= less[round];
     }
-}
-
-/// Round by round, because what disturbs one round disturbs both.
-pub(super) fn ratios(
-    figure: &BTreeMap<u32, f64>,
-    reference: &BTreeMap<u32, f64>,
-) -> BTreeMap<u32, f64> {
-    let pairs = figure.iter().filter_map(|(round, value)| {
-        let reference = *reference.get(round)?;
-        (reference != 0.0).then(|| (*round, value / reference))
-    });
-    pairs.collect()
 }
 
 #[cfg(test)]

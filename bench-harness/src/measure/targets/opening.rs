@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::judge::{LAST_BITS, ratios};
+use super::judge::LAST_BITS;
 use super::{Select, Summary, SummaryCell};
-use crate::measure::derive::Spread;
+use crate::measure::derive::{Spread, ratios};
 use crate::measure::report::format::{self, NONE};
 use crate::shared::render::svg::{Anchor, Svg};
 

@@ -2,6 +2,7 @@
 
 mod charts;
 mod facts;
+mod headline;
 mod page;
 mod section;
 mod tables;

@@ -3,6 +3,7 @@
 use askama::Template;
 
 use super::facts::{self, Card, Fact};
+use super::headline::HeadlineTable;
 use super::section::{self, Section};
 use crate::measure::derive;
 use crate::measure::model::{HistogramError, Report, Skipped};
@@ -17,6 +18,9 @@ pub(super) struct Page<'a> {
     reference: Option<&'static str>,
     /// In words, what matters most first.
     findings: Vec<String>,
+    /// What the page opens with.
+    headlines: Vec<HeadlineTable>,
+    headline_note: &'static str,
     cards: Vec<Card>,
     sections: Vec<Section>,
     facts: Vec<(&'static str, Vec<Fact>)>,
@@ -35,6 +39,11 @@ impl<'a> Page<'a> {
             report,
             reference: derive::reference(report),
             findings: derive::findings(report),
+            headlines: derive::headlines(report)
+                .into_iter()
+                .map(HeadlineTable::from)
+                .collect(),
+            headline_note: derive::HEADLINE_NOTE,
             cards: facts::cards(report),
             sections: section::sections(report)?,
             facts: facts::facts(report),
