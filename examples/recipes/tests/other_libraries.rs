@@ -8,24 +8,52 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::Stdio;
 
+use locktopus::{LockError, LockGuard, Locktopus, MutexProfile};
 use locktopus_testbed::peers::redisson::jar_or_skip;
 use locktopus_testbed::topology::{Deployment, ProviderKind, Spec, TopologyKind, start};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Both count to `turns` on a server of their own, at the same time.
-async fn count_together(recipe: &str, mut neighbour: Command, turns: usize) -> Result {
+/// Both count to `turns` on a server of their own, at the same time: `held` keeps the lock until both are there.
+async fn count_together(
+    recipe: &str,
+    mut neighbour: Command,
+    held: impl AsyncFnOnce(&Locktopus) -> std::result::Result<LockGuard, LockError>,
+    turns: usize,
+) -> Result {
     let server = start(ProviderKind::Plain, &Spec::new(TopologyKind::Standalone)).await?;
+    let locks = locktopus::connect(&server.url()).await?;
+    let held = held(&locks).await?;
     let neighbour = neighbour.arg(server.url()).stdout(Stdio::piped());
     let mut neighbour = neighbour.kill_on_drop(true).spawn()?;
     let mut said = BufReader::new(neighbour.stdout.take().ok_or("no pipe")?).lines();
-    // What needs a second to start must not come to an empty room.
     assert_eq!(said.next_line().await?.as_deref(), Some("connected"));
+    // Neither library knows an order between the two, and a loop that is alone is soon at its end. So it stands still, without
+    // the lock, until the other has had a turn, and then asks far more often than the other has turns left.
+    let stopped = neighbour
+        .id()
+        .and_then(|id| Pid::from_raw(id.cast_signed()));
+    let stopped = stopped.ok_or("it has ended")?;
+    kill_process(stopped, Signal::STOP)?;
     let mut ours = Command::new(recipe);
     let ours = ours.env("LOCKTOPUS_URL", server.url()).kill_on_drop(true);
-    let (ours, theirs) = tokio::try_join!(ours.status(), neighbour.wait())?;
+    let mut ours = ours.spawn()?;
+    held.release().await?;
+    // Waits for the first turn, and puts it back where it was.
+    let first = [
+        "BLMOVE",
+        "orders:turns",
+        "orders:turns",
+        "LEFT",
+        "LEFT",
+        "60",
+    ];
+    assert_eq!(ask(&server, &first).await?, ["rust"]);
+    kill_process(stopped, Signal::CONT)?;
+    let (ours, theirs) = tokio::try_join!(ours.wait(), neighbour.wait())?;
     assert!(ours.success() && theirs.success(), "{ours}, {theirs}");
 
     let counter = ask(&server, &["GET", "orders:counter"]).await?;
@@ -61,7 +89,8 @@ async fn java_and_rust_count_together() -> Result {
     java.arg("-cp")
         .arg(libraries)
         .arg(neighbour("Counter.java"));
-    count_together(env!("CARGO_BIN_EXE_with_redisson"), java, 200).await
+    let held = async |locks: &Locktopus| locks.lock("orders").acquire().await;
+    count_together(env!("CARGO_BIN_EXE_with_redisson"), java, held, 200).await
 }
 
 #[tokio::test]
@@ -71,7 +100,11 @@ async fn python_and_rust_count_together() -> Result {
     };
     let mut python = Command::new(python);
     python.arg(neighbour("counter.py"));
-    count_together(env!("CARGO_BIN_EXE_with_redis_py"), python, 50).await
+    let held = async |locks: &Locktopus| {
+        let orders = locks.mutex_as("orders", MutexProfile::redis_py());
+        orders.acquire().await
+    };
+    count_together(env!("CARGO_BIN_EXE_with_redis_py"), python, held, 50).await
 }
 
 /// A Python that has redis-py: what `LOCKTOPUS_PYTHON` names, or else the first one in `PATH` or the system's.
