@@ -3,6 +3,7 @@
 # What a script may need is found, or installed where that is allowed:
 #
 #   ensure_rust      cargo and a C compiler
+#   ensure_git       git
 #   ensure_server    a redis-server or valkey-server program    -> SERVER
 #   ensure_redis_cli a redis-cli or valkey-cli
 #   ensure_engine    a container engine that answers
@@ -11,6 +12,8 @@
 #   ensure_pip       a Python that has pip, for other libraries of Python
 #   ensure_node      Node and npm, for node-redlock and others
 #   ensure_go        Go, for redsync
+#   ensure_postgres  the server programs of PostgreSQL
+#   ensure_clock_library  libfaketime, for servers whose clock can be set
 #   ensure_images    the images of the pod provider
 #   build_harness    locktopus-bench, built for release         -> PROGRAM
 #   harness_help     the help of a script and, if it is built, of locktopus-bench
@@ -26,6 +29,23 @@ ROOT=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 readonly ROOT
 readonly SERVER_IMAGES=(redis:7.0 redis:8.0 valkey/valkey:8.1 valkey/valkey:9.1)
 readonly HELPER_IMAGE=locktopus/nft:1
+# The programs that tests start and a bare Debian lacks, each behind the function that installs it. `lib/NAME` is a folder in
+# /usr/lib. In CI the tests find no other program (see confine_tests in scripts/test).
+# shellcheck disable=SC2034 # for scripts that source this
+readonly TEST_TOOLS=(
+    'ensure_rust cargo rustc rustdoc cc gcc ld as ar'
+    'ensure_git git'
+    'ensure_server redis-server valkey-server'
+    'ensure_redis_cli redis-cli valkey-cli'
+    'ensure_engine docker'
+    'ensure_jdk java javac mvn'
+    'ensure_postgres lib/postgresql'
+    'ensure_clock_library lib/faketime'
+    'ensure_redis_py python3'
+    'ensure_pip python3'
+    'ensure_node node npm'
+    'ensure_go go'
+)
 
 SERVER=
 WHY=
@@ -116,7 +136,7 @@ apt() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 "$@" </dev/null
 }
 
-# Installs packages. What they bring is not started: Debian's redis-server would occupy port 6379, and
+# Installs packages. What they bring is not started: Debian's servers would occupy their usual ports, and
 # starting the engine fails the installation where there is no init system.
 install_packages() {
     may_install || return
@@ -141,7 +161,7 @@ POLICY_IS_OURS=
 forbid_servers() {
     [ -e "$POLICY" ] && return
     # shellcheck disable=SC2016 # the shell that runs it expands it
-    printf '%s\n' '#!/bin/sh' 'case $1 in redis* | valkey* | docker* | containerd* | prometheus*) exit 101 ;; esac' |
+    printf '%s\n' '#!/bin/sh' 'case $1 in redis* | valkey* | postgresql* | docker* | containerd* | prometheus*) exit 101 ;; esac' |
         as_root tee "$POLICY" >/dev/null
     as_root chmod 755 "$POLICY"
     POLICY_IS_OURS=yes
@@ -153,6 +173,15 @@ allow_servers() {
     POLICY_IS_OURS=
 }
 
+# The programs of a Debian on which nothing was installed, one path a line.
+bare_programs() {
+    dpkg-query --show --showformat '${Essential} ${Priority} ${Package}\n' |
+        awk '$1 == "yes" || $2 == "required" { print $3 }' | xargs dpkg-query --listfiles |
+        grep -E '^(/usr)?/s?bin/[^/]+$'
+    # These two are links that packages choose when they are installed.
+    type -P awk which
+}
+
 # --- Rust -------------------------------------------------------------------------------------
 
 ensure_rust() {
@@ -160,6 +189,15 @@ ensure_rust() {
     have cargo || die 'cargo is missing: install Rust with rustup and run this again'
     have cc || install_packages gcc libc6-dev ||
         die "a C compiler (cc) is missing and cannot be installed: $WHY"
+}
+
+ensure_git() {
+    have git && return
+    install_packages git || return
+    have git || {
+        WHY='no git after installing it'
+        return 1
+    }
 }
 
 # Builds a program of this workspace, as in `build_program --bin NAME`, and leaves its path in PROGRAM. Of the same packages and
@@ -380,13 +418,23 @@ ensure_redis_cli() {
 
 # A library that gives a server process a clock that can be set. Debian and its kin have it as libfaketime.
 ensure_clock_library() {
+    has_clock_library && return
+    install_packages libfaketime || return
+    has_clock_library || {
+        WHY='no libfaketime.so.1 after installing libfaketime'
+        return 1
+    }
+}
+
+# In the folders that crates/locktopus-testbed/src/topology/plain/clock.rs looks into.
+has_clock_library() {
     local library
     for library in "${LOCKTOPUS_FAKETIME:-}" /usr/lib/*/faketime/libfaketime.so.1 \
         /usr/lib/faketime/libfaketime.so.1 /usr/lib64/faketime/libfaketime.so.1 \
         /usr/local/lib*/faketime/libfaketime.so.1; do
         [ ! -e "$library" ] || return 0
     done
-    install_packages libfaketime
+    return 1
 }
 
 # --- Container engine -------------------------------------------------------------------------

@@ -94,11 +94,7 @@ fn spawned(mut command: Command) -> Child {
 
 /// How the harness ends when this process of it is killed.
 fn ended_without(worker: u32, harness: Child) -> Output {
-    // By its number, which nobody else has while its parent, the harness, has not waited for it.
-    let killed = Command::new("kill")
-        .args(["-9", &worker.to_string()])
-        .status();
-    assert!(killed.expect("kill is there").success());
+    common::kill(worker);
     harness.wait_with_output().expect("it ends")
 }
 

@@ -200,10 +200,7 @@ fn find(directory: &Path, name: &str) -> Option<PathBuf> {
 fn a_worker_that_dies_is_trouble_of_its_cell_and_no_more() {
     let out = directory("dies");
     let (harness, workers) = at_work(QUIET, &out, 2);
-    let killed = Command::new("kill")
-        .args(["-9", &workers[0].to_string()])
-        .status();
-    assert!(killed.expect("kill is there").success());
+    common::kill(workers[0]);
     let output = harness.wait_with_output().expect("it ends");
     let (code, report, said) = reported(&output, &out);
     assert_eq!(code, MEASUREMENT, "{said}");

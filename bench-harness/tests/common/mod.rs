@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// The program with these arguments, which says what it says without colours.
 pub fn bench(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_locktopus-bench"));
@@ -64,6 +66,12 @@ pub fn started(harness: &mut Child, word: &str, count: usize) -> Vec<u32> {
         found.len() >= count
     });
     found
+}
+
+/// Ends a process that [`started`] found. Nobody else has its number while its parent has not waited for it.
+pub fn kill(process: u32) {
+    let number = process.try_into().ok().and_then(Pid::from_raw);
+    kill_process(number.expect("a process number"), Signal::KILL).expect("it can be ended");
 }
 
 /// Waits until the harness has started so many servers, and returns what their files of settings say, and behind it what their

@@ -177,10 +177,10 @@ pub(crate) fn runs(pid: u32) -> bool {
     !matches!(state, None | Some(None | Some('Z' | 'X')))
 }
 
-/// Sends a signal, by its name.
+/// Sends a signal, by its name. The shell has a `kill` of its own; the program is missing from a bare Debian.
 pub(crate) async fn signal(name: &str, pid: u32) {
-    let sent = Command::new("kill")
-        .args(["-s", name, &pid.to_string()])
+    let sent = Command::new("sh")
+        .args(["-c", "kill -s \"$0\" \"$1\"", name, &pid.to_string()])
         .status();
     assert!(sent.await.unwrap().success());
 }

@@ -79,6 +79,7 @@ pub use error::TopologyError;
 pub use kind::TopologyKind;
 pub use knobs::Knobs;
 pub use node::{Node, Role};
+pub use plain::clock_or_skip;
 pub use provider::{Caps, Isolation, ProviderKind};
 pub use resp::Resp;
 pub use slot::slot_of;

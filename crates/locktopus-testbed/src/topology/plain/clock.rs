@@ -1,6 +1,7 @@
 //! Clocks that can be set: a library that is loaded before the others and answers for the system's clock.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,6 +10,9 @@ use crate::topology::provider::ProviderKind;
 
 /// Environment variable that names the library.
 const VARIABLE: &str = "LOCKTOPUS_FAKETIME";
+
+/// A reason to do without it, also in CI.
+const REASON: &str = "LOCKTOPUS_SKIP_FAKETIME";
 
 /// Where packages put it.
 const DIRECTORIES: [&str; 6] = [
@@ -51,6 +55,34 @@ fn find_in(
     }
     let places = directories.iter().map(|dir| Path::new(dir).join(LIBRARY));
     Ok(places.into_iter().find(|path| path.is_file()))
+}
+
+/// Whether the calling test can set the clock of a server. If not, says loudly that the test is skipped: because libfaketime
+/// is missing, or because `LOCKTOPUS_SKIP_FAKETIME` gives a reason.
+///
+/// # Errors
+///
+/// In CI (the variable `CI` is set) a missing libfaketime without a reason; always a `LOCKTOPUS_FAKETIME` that names no file.
+pub fn clock_or_skip() -> Result<bool, TopologyError> {
+    let reason = std::env::var(REASON).unwrap_or_default();
+    let in_ci = std::env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false");
+    let why = if !reason.trim().is_empty() {
+        format!("{REASON} says: {reason}")
+    } else if find()?.is_some() {
+        return Ok(true);
+    } else if in_ci {
+        return Err(unsupported(format!(
+            "libfaketime (in CI), or a reason in {REASON}"
+        )));
+    } else {
+        "libfaketime is not installed".to_owned()
+    };
+    // Written past the test runner, which would hide it.
+    let _ = writeln!(
+        std::io::stderr(),
+        "SKIPPED, NOT PASSED: a test that sets a server's clock, because {why}"
+    );
+    Ok(false)
 }
 
 /// What a server with an ordinary clock says to [`set`].

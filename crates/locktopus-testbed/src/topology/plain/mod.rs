@@ -8,6 +8,7 @@ mod run_dir;
 mod supervisor;
 mod sweep;
 
+pub use clock::clock_or_skip;
 #[cfg(feature = "pod")]
 pub(crate) use owner::Owner;
 pub(crate) use process::Process;
