@@ -81,6 +81,6 @@ pub use handles::rw_lock::{DowngradeError, RwLock, WriteGuard};
 pub use handles::semaphore::{MAX_TOTAL, Semaphore};
 pub use handles::ticket::LeaseTicket;
 pub use handles::who::Who;
-pub use recipes::job::{CatchUp, Job, OneInstanceJob, ScheduledJob, Tick};
+pub use recipes::job::{CatchUp, Job, ScheduledJob, Tick};
 pub use recipes::leader::{Incumbent, LeaderElection, Leadership};
 pub use tokio_util::sync::CancellationToken;

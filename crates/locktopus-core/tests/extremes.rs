@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{Fate, Scripted};
 use locktopus_core::{
-    CohortSettings, LockRequest, Locktopus, LocktopusBuilder, OneInstanceJob, ValidityMargin,
+    CohortSettings, LockRequest, Locktopus, LocktopusBuilder, ScheduledJob, ValidityMargin,
     WaitStrategy,
 };
 use locktopus_memory::MemoryBackend;
@@ -244,20 +244,20 @@ async fn every_setting_of_a_quorum() {
 
 #[tokio::test(start_paused = true)]
 async fn every_setting_of_a_job() {
-    let settings: Vec<Setter<OneInstanceJob>> = vec![
-        ("at_least", OneInstanceJob::at_least),
-        ("at_most", OneInstanceJob::at_most),
-        ("tolerance", OneInstanceJob::tolerance),
-        ("remember_for", OneInstanceJob::remember_for),
+    let settings: Vec<Setter<ScheduledJob>> = vec![
+        ("at_least", ScheduledJob::at_least),
+        ("at_most", ScheduledJob::at_most),
+        ("tolerance", ScheduledJob::tolerance),
+        ("remember_for", ScheduledJob::remember_for),
     ];
     for duration in extremes() {
         let locks = Locktopus::builder(MemoryBackend::new()).build().unwrap();
-        let every = locks.job("every").every(duration).on_one_instance();
+        let every = locks.job("every").every(duration);
         let _ = timeout(MOMENT, every.run(|_| async {})).await;
         for (what, set) in &settings {
             println!("{what} {duration:?}");
             let job = locks.job(*what).every(Duration::from_secs(3_600));
-            let job = set(job.on_one_instance(), duration);
+            let job = set(job, duration);
             let _ = timeout(MOMENT, job.run(|_| async {})).await;
         }
     }

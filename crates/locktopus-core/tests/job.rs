@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use common::{Fate, Scripted};
 use locktopus_core::{
-    BackendErrorKind, CancellationToken, CatchUp, LockError, Locktopus, OneInstanceJob, Tick,
+    BackendErrorKind, CancellationToken, CatchUp, LockError, Locktopus, ScheduledJob, Tick,
 };
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -27,13 +27,13 @@ fn ago(seconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(millis) - Duration::from_secs(seconds)
 }
 
-fn job(locks: &Locktopus, times: &[SystemTime]) -> OneInstanceJob {
+fn job(locks: &Locktopus, times: &[SystemTime]) -> ScheduledJob {
     let job = locks.job("j").at_times(times.to_vec());
-    job.on_one_instance().tolerance(Duration::from_secs(2))
+    job.tolerance(Duration::from_secs(2))
 }
 
 /// The runs of a job whose times are all over, in order.
-async fn runs(job: OneInstanceJob) -> Vec<Tick> {
+async fn runs(job: ScheduledJob) -> Vec<Tick> {
     let mut runs = Vec::new();
     let all = job.run(|tick| {
         runs.push(tick);
@@ -43,7 +43,7 @@ async fn runs(job: OneInstanceJob) -> Vec<Tick> {
     runs
 }
 
-async fn run_times(job: OneInstanceJob) -> Vec<SystemTime> {
+async fn run_times(job: ScheduledJob) -> Vec<SystemTime> {
     runs(job).await.iter().map(Tick::scheduled_at).collect()
 }
 
@@ -51,7 +51,7 @@ type Running = JoinHandle<Result<(), LockError>>;
 type Ticks = Arc<Mutex<Vec<Tick>>>;
 
 /// Runs it in the background; the first run never ends by itself.
-fn hang(job: OneInstanceJob) -> (Running, Ticks) {
+fn hang(job: ScheduledJob) -> (Running, Ticks) {
     let ticks = Ticks::default();
     let seen = Arc::clone(&ticks);
     let running = tokio::spawn(async move {
@@ -87,7 +87,7 @@ async fn three_instances_begin_each_run_once_and_in_order() {
         .iter()
         .map(|locks| {
             let job = locks.job("j").every(Duration::from_millis(150));
-            let job = job.on_one_instance().cancel_on(stop.clone());
+            let job = job.cancel_on(stop.clone());
             let ticks = Arc::clone(&ticks);
             tokio::spawn(job.run(move |tick| {
                 ticks.lock().unwrap().push(tick);
@@ -296,14 +296,45 @@ async fn shutdown_ends_a_job_that_waits_for_its_time() {
     assert!(matches!(ended, Err(LockError::ShutDown)), "{ended:?}");
 }
 
+/// A library for cron expressions may repeat for ever a time that daylight saving skips.
+#[tokio::test]
+async fn times_that_stop_growing_end_the_job_with_an_error() {
+    let locks = Scripted::new().locks();
+    let soon = SystemTime::now() + Duration::from_millis(50);
+    for (good, forever) in [(ago(5), ago(5)), (ago(4), ago(5)), (ago(5), soon)] {
+        let times = std::iter::once(good).chain(std::iter::repeat(forever));
+        let job = locks.job("j").at_times(times);
+        let ended = timeout(SOON, job.run(|_| std::future::ready(()))).await;
+        let ended = ended.expect("it ends");
+        assert!(matches!(ended, Err(LockError::Option(_))), "{ended:?}");
+    }
+}
+
+/// On one thread: other tasks have turns while old times are skipped, or nobody could cancel the job.
+#[tokio::test]
+async fn a_job_with_endless_old_times_can_be_cancelled() {
+    let stop = CancellationToken::new();
+    let old = (1_u64..).map(|n| SystemTime::UNIX_EPOCH + Duration::from_nanos(n));
+    let job = Scripted::new().locks().job("j").at_times(old);
+    let job = job.cancel_on(stop.clone());
+    let running = tokio::spawn(job.run(|_| std::future::ready(())));
+    tokio::task::yield_now().await;
+    stop.cancel();
+    let ended = timeout(SOON, running).await.unwrap().unwrap();
+    assert!(
+        matches!(ended, Err(LockError::Cancelled { .. })),
+        "{ended:?}"
+    );
+}
+
 #[tokio::test]
 async fn impossible_options_are_refused_before_anything_is_sent() {
     let backend = Scripted::new();
     let locks = backend.locks();
-    let minute = || locks.job("j").every(EARLY).on_one_instance();
+    let minute = || locks.job("j").every(EARLY);
     let often = locks.job("j").every(Duration::from_millis(1));
     let cases = [
-        often.on_one_instance(),
+        often,
         minute().catch_up(CatchUp::All { at_most: 0 }),
         minute().catch_up(CatchUp::All { at_most: 101 }),
         minute().remember_for(Duration::from_secs(1)),

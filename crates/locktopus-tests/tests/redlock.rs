@@ -149,7 +149,7 @@ async fn a_run_of_a_job_is_begun_once_and_any_majority_knows() {
     let name = unique("job");
     let first = SystemTime::now() - Duration::from_secs(30);
     let begun = async |locks: &Locktopus, times: [SystemTime; 2]| {
-        let job = locks.job(&name).at_times(times).on_one_instance();
+        let job = locks.job(&name).at_times(times);
         let mut tokens = Vec::new();
         let all = job
             .catch_up(CatchUp::Once)

@@ -149,6 +149,24 @@ impl LockError {
         matches!(self, Self::WaitTimeout { source: None, .. })
     }
 
+    /// Whether you held the lock and lost it: whatever it protects may be changing under you, so stop.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_memory::MemoryBackend;
+    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// let guard = locks.lock("import").acquire().await?;
+    /// locks.lock("import").force_release("it hangs").await?;
+    /// let error = guard.release().await.expect_err("somebody took it away");
+    /// assert!(error.is_lost() && !error.is_busy());
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Lost { .. })
+    }
+
     /// Whether too few nodes of a quorum agreed. The [source](std::error::Error::source) says what each of them did.
     ///
     /// ```

@@ -63,7 +63,7 @@ pub(crate) fn work() {
             });
             led.await.unwrap()
         } else {
-            let job = locks.job(name).every(PERIOD).on_one_instance();
+            let job = locks.job(name).every(PERIOD);
             let ran = job.renewed_lease(LEASE).run(|tick| async move {
                 let work = Work::begin("run", tick.token(), since_epoch(tick.scheduled_at()));
                 let begun = std::time::Instant::now();

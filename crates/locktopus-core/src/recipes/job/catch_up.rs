@@ -1,7 +1,7 @@
 //! What to do about runs that were missed.
 
 /// What to do about runs that were missed: nobody began them when they were due, or within the
-/// [tolerance](crate::OneInstanceJob::tolerance) after that. Because no instance was there, the backend was away, or
+/// [tolerance](crate::ScheduledJob::tolerance) after that. Because no instance was there, the backend was away, or
 /// an earlier run took too long.
 ///
 /// A run that was begun is not missed, however it ended. In the first life of a job nothing is missed before its first

@@ -28,7 +28,10 @@ const GIVEN_TIMES: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 /// The wall clock is looked at this often, because somebody may set it, or the machine may have been asleep.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// A job that is run by one instance at a time, from [`ScheduledJob::on_one_instance`](crate::ScheduledJob::on_one_instance).
+/// A job that one instance at a time runs when it is due, from [`Job::every`](crate::Job::every) and its siblings.
+///
+/// Each run is done by one of all instances that have a job of this name. Which one is left to chance; one that goes away
+/// is replaced by any other.
 ///
 /// **Each run is begun at most once** by all instances together, as long as the backend keeps its data. A run whose
 /// instance crashes, is cut off, or takes longer than [`at_most`](Self::at_most) was begun, and is not repeated; so let
@@ -48,12 +51,11 @@ const LOOK: Duration = Duration::from_secs(10);
 /// # use std::time::Duration;
 /// # let locks = locktopus::connect("memory:").await?;
 /// use std::time::SystemTime;
-/// use locktopus::{CatchUp, OneInstanceJob};
+/// use locktopus::{CatchUp, ScheduledJob};
 /// # let soon = SystemTime::now() + Duration::from_millis(20);
-/// let job: OneInstanceJob = locks
+/// let job: ScheduledJob = locks
 ///     .job("report")
 ///     .at_times([soon])
-///     .on_one_instance()
 ///     .renewed_lease(Duration::from_secs(20)) // for so long nothing runs after a crash
 ///     .at_least(Duration::from_millis(10))
 ///     .at_most(Duration::from_secs(60))
@@ -67,7 +69,7 @@ const LOOK: Duration = Duration::from_secs(10);
 /// ```
 #[derive(Debug)]
 #[must_use = "a job does nothing until `run` is awaited"]
-pub struct OneInstanceJob {
+pub struct ScheduledJob {
     locks: Locktopus,
     name: String,
     times: Times,
@@ -80,7 +82,7 @@ pub struct OneInstanceJob {
     cancel: Option<CancellationToken>,
 }
 
-impl OneInstanceJob {
+impl ScheduledJob {
     pub(super) fn new(locks: &Locktopus, name: String, times: Times) -> Self {
         Self {
             // A lease that is kept for later would keep others from the next run.
@@ -152,7 +154,7 @@ impl OneInstanceJob {
     /// use std::time::Duration;
     /// use locktopus::{CancellationToken, LockError};
     /// let stop = CancellationToken::new();
-    /// let job = locks.job("report").every(Duration::from_secs(60)).on_one_instance().cancel_on(stop.clone());
+    /// let job = locks.job("report").every(Duration::from_secs(60)).cancel_on(stop.clone());
     /// let running = tokio::spawn(job.run(|_tick| async {}));
     /// stop.cancel();
     /// assert!(matches!(running.await?, Err(LockError::Cancelled { .. })));
@@ -175,7 +177,7 @@ impl OneInstanceJob {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use std::time::{Duration, SystemTime};
     /// let soon = SystemTime::now() + Duration::from_millis(20);
-    /// let job = locks.job("report").at_times([soon]).on_one_instance();
+    /// let job = locks.job("report").at_times([soon]);
     /// job.run(|tick| async move { println!("the report of {:?}", tick.scheduled_at()) }).await?;
     /// # Ok(()) }
     /// ```
@@ -183,7 +185,7 @@ impl OneInstanceJob {
     /// # Errors
     ///
     /// [`LockError::Cancelled`] and [`LockError::ShutDown`] when it was told to end; errors that do not pass by
-    /// themselves: [`LockError::Name`], [`LockError::Option`], and [`LockError::Backend`] for a missing right, a name that is
+    /// themselves: [`LockError::Name`], [`LockError::Option`], also of [given times](crate::Job::at_times) that do not grow, and [`LockError::Backend`] for a missing right, a name that is
     /// in use as another kind, or a backend that keeps no fencing tokens. `Ok` when there are no more
     /// [given times](crate::Job::at_times).
     ///

@@ -21,7 +21,7 @@ mod times;
 use std::time::{Duration, SystemTime};
 
 pub use catch_up::CatchUp;
-pub use instance::OneInstanceJob;
+pub use instance::ScheduledJob;
 pub use tick::Tick;
 
 use self::times::Times;
@@ -44,7 +44,6 @@ impl Locktopus {
     /// let ended = locks
     ///     .job("report")
     ///     .every(Duration::from_secs(15 * 60)) // on the quarter hours, by the clock on the wall
-    ///     .on_one_instance()
     ///     .at_most(Duration::from_secs(10 * 60))
     ///     .catch_up(CatchUp::Once)
     ///     .cancel_on(stop)
@@ -79,7 +78,7 @@ impl Job {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
-    /// let quarter_hours = locks.job("report").every(Duration::from_secs(15 * 60)).on_one_instance();
+    /// let quarter_hours = locks.job("report").every(Duration::from_secs(15 * 60));
     /// # drop(quarter_hours);
     /// # Ok(()) }
     /// ```
@@ -94,7 +93,7 @@ impl Job {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// const HOUR: Duration = Duration::from_secs(60 * 60);
-    /// let at_two_utc = locks.job("backup").every_at(24 * HOUR, 2 * HOUR).on_one_instance();
+    /// let at_two_utc = locks.job("backup").every_at(24 * HOUR, 2 * HOUR);
     /// # drop(at_two_utc);
     /// # Ok(()) }
     /// ```
@@ -102,11 +101,11 @@ impl Job {
         self.scheduled(Times::every(period, offset))
     }
 
-    /// Is due at each of these times, which must come in order, and be the same ones in every instance. The job ends
-    /// when there are no more.
+    /// Is due at each of these times: each later than the one before it, and the same ones in every instance. The job ends
+    /// when there are no more, and with [`LockError::Option`](crate::LockError::Option) when a time is not later.
     ///
     /// For calendars and time zones: most libraries for cron expressions have an iterator. Times that are over when the
-    /// job is started count as missed runs, so begin early enough to [catch up](OneInstanceJob::catch_up).
+    /// job is started count as missed runs, so begin early enough to [catch up](ScheduledJob::catch_up).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -116,7 +115,7 @@ impl Job {
     /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
     /// let soon = SystemTime::now() + Duration::from_millis(20);
     /// let mut runs = 0;
-    /// let job = locks.job("once").at_times([soon]).on_one_instance();
+    /// let job = locks.job("once").at_times([soon]);
     /// job.run(|_| { runs += 1; async {} }).await?;
     /// assert_eq!(runs, 1);
     /// # Ok(()) }
@@ -130,38 +129,6 @@ impl Job {
     }
 
     fn scheduled(self, times: Times) -> ScheduledJob {
-        ScheduledJob {
-            locks: self.locks,
-            name: self.name,
-            times,
-        }
-    }
-}
-
-/// A job that is due at known times, from [`Job::every`] and its siblings.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let locks = locktopus::connect("memory:").await?;
-/// use std::time::Duration;
-/// use locktopus::ScheduledJob;
-/// let hourly: ScheduledJob = locks.job("report").every(Duration::from_secs(3600));
-/// let job = hourly.on_one_instance();
-/// # drop(job);
-/// # Ok(()) }
-/// ```
-#[derive(Debug)]
-#[must_use = "a schedule does nothing until somebody runs it"]
-pub struct ScheduledJob {
-    locks: Locktopus,
-    name: String,
-    times: Times,
-}
-
-impl ScheduledJob {
-    /// Each run is done by one of all instances that have a job of this name. Which one is left to chance; one that
-    /// goes away is replaced by any other.
-    pub fn on_one_instance(self) -> OneInstanceJob {
-        OneInstanceJob::new(&self.locks, self.name, self.times)
+        ScheduledJob::new(&self.locks, self.name, times)
     }
 }

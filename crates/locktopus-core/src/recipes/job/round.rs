@@ -40,6 +40,14 @@ pub(super) struct Runner {
     pub(super) known: bool,
 }
 
+/// What there is to do.
+enum Sight {
+    /// Something is due.
+    Due(Look),
+    /// Nothing, until this time if there are more.
+    Nothing(Option<SystemTime>),
+}
+
 /// What is due, and what that means.
 struct Look {
     due: Due,
@@ -59,9 +67,9 @@ impl Runner {
         Fut: Future<Output = ()>,
     {
         loop {
-            let look = match self.look() {
-                Ok(look) => look,
-                Err(next) => return Ok(next),
+            let look = match self.look().await? {
+                Sight::Due(look) => look,
+                Sight::Nothing(next) => return Ok(next),
             };
             if !self.concerns(&look).await? {
                 self.settled = Some(look.newest);
@@ -86,23 +94,23 @@ impl Runner {
     }
 
     /// What is due and not settled; or else when to look again.
-    fn look(&mut self) -> Result<Look, Option<SystemTime>> {
+    async fn look(&mut self) -> Result<Sight, LockError> {
         let now = SystemTime::now();
-        let mut due = self.times.due(now, self.catch_up.look_back());
+        let mut due = self.times.due(now, self.catch_up.look_back()).await?;
         // Of one that was due before that, nobody knows whether it was missed or begun.
         due.past
             .retain(|run| now.duration_since(*run).unwrap_or_default() < self.remembered);
-        match due.past.first() {
+        Ok(match due.past.first() {
             Some(&newest) if self.settled.is_none_or(|settled| settled < newest) => {
                 let limit = self.in_time_until(newest, due.next);
-                Ok(Look {
+                Sight::Due(Look {
                     newest,
                     missed: limit.is_some_and(|limit| now > limit),
                     due,
                 })
             }
-            _ => Err(due.next),
-        }
+            _ => Sight::Nothing(due.next),
+        })
     }
 
     /// Until when a run may begin and is not missed. `None`: for ever, as no clock shows that time.
@@ -153,7 +161,7 @@ impl Runner {
 
     /// Which run to begin, now that nobody else can.
     async fn choose(&mut self) -> Result<Option<SystemTime>, LockError> {
-        let Ok(look) = self.look() else {
+        let Sight::Due(look) = self.look().await? else {
             return Ok(None);
         };
         if !self.concerns(&look).await? {
@@ -200,9 +208,11 @@ impl Runner {
             return Ok(());
         }
         let lease = guard.lease();
-        let missed = self
-            .look()
-            .is_ok_and(|look| look.missed || run < look.newest);
+        // It was begun, so it is done, whatever is wrong with the times behind it: the next look tells.
+        let missed = matches!(
+            self.look().await,
+            Ok(Sight::Due(look)) if look.missed || run < look.newest
+        );
         let tick = Tick {
             scheduled_at: run,
             missed,

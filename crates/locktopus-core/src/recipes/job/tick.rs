@@ -5,14 +5,14 @@ use std::time::SystemTime;
 use crate::contract::token::FencingToken;
 use crate::handles::lease::Lease;
 
-/// One run of a job. What [`OneInstanceJob::run`](crate::OneInstanceJob::run) gives to the work.
+/// One run of a job. What [`ScheduledJob::run`](crate::ScheduledJob::run) gives to the work.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// use std::time::{Duration, SystemTime};
 /// let soon = SystemTime::now() + Duration::from_millis(20);
-/// let job = locks.job("report").at_times([soon]).on_one_instance();
+/// let job = locks.job("report").at_times([soon]);
 /// job.run(|tick| async move {
 ///     assert_eq!(tick.scheduled_at(), soon);
 ///     assert_eq!((tick.token(), tick.was_missed()), (tick.lease().token(), false));

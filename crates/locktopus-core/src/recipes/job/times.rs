@@ -14,6 +14,9 @@ const SHORTEST: Duration = Duration::from_millis(100);
 /// For longer than this nobody catches up.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
+/// So many times of an iterator are skipped before other tasks get a turn.
+const AT_ONCE: u32 = 1_000;
+
 /// When a job is due.
 pub(super) enum Times {
     /// At multiples of the period since the epoch, and so much later.
@@ -24,6 +27,8 @@ pub(super) enum Times {
         ahead: Mutex<Peekable<Box<dyn Iterator<Item = SystemTime> + Send>>>,
         /// Those that were due already, newest first.
         past: VecDeque<SystemTime>,
+        /// The last one that was taken from the iterator.
+        last: Option<SystemTime>,
     },
 }
 
@@ -46,6 +51,7 @@ impl Times {
         Self::Given {
             ahead: Mutex::new(times.peekable()),
             past: VecDeque::new(),
+            last: None,
         }
     }
 
@@ -67,23 +73,43 @@ impl Times {
         }
     }
 
-    /// What is due at `now`: the newest `most` of them.
-    pub(super) fn due(&mut self, now: SystemTime, most: usize) -> Due {
-        match self {
-            Self::Every { period, offset } => multiples(*period, *offset, now, most),
-            Self::Given { ahead, past } => {
-                let ahead = ahead.get_mut().unwrap_or_else(PoisonError::into_inner);
-                while let Some(time) = ahead.next_if(|time| *time <= now) {
-                    past.push_front(time);
+    /// What is due at `now`: the newest `most` of them. An iterator may have many times to skip, so other tasks get turns
+    /// meanwhile; one that does not grow would be skipped for ever.
+    pub(super) async fn due(&mut self, now: SystemTime, most: usize) -> Result<Due, OptionError> {
+        let (ahead, past, last) = match self {
+            Self::Every { period, offset } => return Ok(multiples(*period, *offset, now, most)),
+            Self::Given { ahead, past, last } => (ahead, past, last),
+        };
+        let ahead = ahead.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for skipped in 1_u32.. {
+            match ahead.peek() {
+                Some(time) if last.is_some_and(|last| *time <= last) => {
+                    return Err(not_growing(*time));
+                }
+                Some(time) if *time <= now => {
+                    *last = Some(*time);
+                    past.push_front(*time);
                     past.truncate(most);
+                    ahead.next();
                 }
-                Due {
-                    past: past.iter().copied().collect(),
-                    next: ahead.peek().copied(),
-                }
+                _ => break,
+            }
+            if skipped % AT_ONCE == 0 {
+                tokio::task::yield_now().await;
             }
         }
+        Ok(Due {
+            past: past.iter().copied().collect(),
+            next: ahead.peek().copied(),
+        })
     }
+}
+
+fn not_growing(time: SystemTime) -> OptionError {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let rule = "each time must be later than the one before it (since 1970-01-01 UTC); some libraries for cron expressions \
+                repeat a time that daylight saving skips";
+    OptionError::new("at_times", since, rule)
 }
 
 fn multiples(period: Duration, offset: Duration, now: SystemTime, most: usize) -> Due {
@@ -125,32 +151,66 @@ mod tests {
         UNIX_EPOCH + Duration::from_millis(millis)
     }
 
-    #[test]
-    fn multiples_since_the_epoch_are_due_newest_first() {
+    #[tokio::test]
+    async fn multiples_since_the_epoch_are_due_newest_first() {
         let mut times = Times::every(Duration::from_secs(1), Duration::from_millis(2_250));
         let due = |past: &[u64], next| Due {
             past: past.iter().copied().map(at).collect(),
             next: Some(at(next)),
         };
-        assert_eq!(times.due(at(100), 3), due(&[], 250));
-        assert_eq!(times.due(at(250), 3), due(&[250], 1_250));
-        assert_eq!(times.due(at(2_249), 3), due(&[1_250, 250], 2_250));
-        assert_eq!(times.due(at(9_999), 2), due(&[9_250, 8_250], 10_250));
+        assert_eq!(times.due(at(100), 3).await.unwrap(), due(&[], 250));
+        assert_eq!(times.due(at(250), 3).await.unwrap(), due(&[250], 1_250));
         assert_eq!(
-            times.due(UNIX_EPOCH - Duration::from_secs(9), 2),
+            times.due(at(2_249), 3).await.unwrap(),
+            due(&[1_250, 250], 2_250)
+        );
+        assert_eq!(
+            times.due(at(9_999), 2).await.unwrap(),
+            due(&[9_250, 8_250], 10_250)
+        );
+        assert_eq!(
+            times
+                .due(UNIX_EPOCH - Duration::from_secs(9), 2)
+                .await
+                .unwrap(),
             due(&[], 250)
         );
     }
 
-    #[test]
-    fn given_times_are_due_when_they_are_over() {
+    #[tokio::test]
+    async fn given_times_are_due_when_they_are_over() {
         let mut times = Times::given([1, 2, 3, 50].map(at).into_iter());
-        let due = times.due(at(0), 2);
+        let due = times.due(at(0), 2).await.unwrap();
         assert_eq!((due.past, due.next), (vec![], Some(at(1))));
-        let due = times.due(at(10), 2);
+        let due = times.due(at(10), 2).await.unwrap();
         assert_eq!((due.past, due.next), (vec![at(3), at(2)], Some(at(50))));
-        let due = times.due(at(50), 2);
+        let due = times.due(at(50), 2).await.unwrap();
         assert_eq!((due.past, due.next), (vec![at(50), at(3)], None));
+    }
+
+    /// Whatever it does instead of growing, at once or behind good times, due or not.
+    #[tokio::test]
+    async fn times_that_do_not_grow_are_an_error() {
+        let stuck: [(&[u64], u64); 5] = [
+            (&[], 5),
+            (&[5], 5),
+            (&[3, 9], 5),
+            (&[3, 90], 90),
+            (&[90], 3),
+        ];
+        for (good, forever) in stuck {
+            let all = good.iter().copied().chain(std::iter::repeat(forever));
+            let mut times = Times::given(all.map(at));
+            let mut found = Ok(());
+            for now in [10, 100] {
+                found = found.and(times.due(at(now), 2).await.map(drop));
+            }
+            let said = found.unwrap_err().to_string();
+            assert!(
+                said.starts_with("at_times = "),
+                "{good:?}, {forever}: {said}"
+            );
+        }
     }
 
     #[test]
