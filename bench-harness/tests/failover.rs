@@ -12,7 +12,7 @@ use bench_harness::failover::plan::{Cell, Choice, Place, PlanFile, Subject, Verb
 use bench_harness::failover::report::{html, terminal};
 use bench_harness::shared::render::table::Style;
 use common::{directory, told};
-use locktopus_testbed::topology::clock_or_skip;
+use locktopus_testbed::topology::{self, ProviderKind, clock_or_skip};
 
 /// Enough for a busy machine; the runs themselves take seconds.
 fn failover(arguments: &[&str]) -> Output {
@@ -233,11 +233,47 @@ fn well_formed(page: &str) {
 fn the_quick_plan_takes_about_thirteen_minutes() {
     let path = format!("{}/failover/quick.toml", env!("CARGO_MANIFEST_DIR"));
     let plan = PlanFile::load(Path::new(&path)).unwrap();
-    let cells = plan.cells(&Choice::default()).unwrap();
+    let cells = plan.cells(&with(ProviderKind::Plain)).unwrap();
     let takes: Duration = cells.iter().map(Cell::estimate).sum();
     let minutes = takes.as_secs_f64() / 60.0;
-    // Twelve and a half where nothing can be isolated, as without containers.
     assert!((12.0..14.5).contains(&minutes), "{minutes}");
+}
+
+fn with(provider: ProviderKind) -> Choice {
+    Choice {
+        provider: Some(provider),
+        ..Choice::default()
+    }
+}
+
+/// Of what somebody types first, nothing is skipped because of the provider: neither by processes nor by containers.
+#[tokio::test]
+async fn the_quick_plan_has_nothing_that_its_provider_cannot_do() {
+    let plan = PlanFile::parse(include_str!("../failover/quick.toml"), "quick").unwrap();
+    let mut caps = topology::caps(ProviderKind::Plain).await.unwrap();
+    for (provider, isolates) in [(ProviderKind::Plain, false), (ProviderKind::Pod, true)] {
+        (caps.peer_partition, caps.client_cut) = (isolates, isolates);
+        caps.set_clock = !isolates;
+        let cells = plan.cells(&with(provider)).unwrap();
+        for cell in &cells {
+            let needs = cell.cannot.as_deref().or(cell.scenario.needs(caps));
+            assert_eq!(needs, None, "{}", cell.describe());
+            let is_far = !cell.scenario.servers.round_trip.is_zero();
+            assert!(!is_far || !isolates, "{}", cell.describe());
+        }
+        let split = |cell: &&Cell| cell.scenario.fault == Verb::IsolatePrimary;
+        assert_eq!(
+            cells.iter().any(|cell| split(&cell)),
+            isolates,
+            "{provider}"
+        );
+    }
+    // Whoever asks for it by name is told what it needs.
+    let asked = Choice {
+        scenarios: vec!["isolate-primary".to_owned()],
+        ..with(ProviderKind::Plain)
+    };
+    assert_eq!(plan.cells(&asked).unwrap().len(), 4);
 }
 
 #[test]
@@ -268,11 +304,11 @@ fn bad_plans_are_told_by_name() {
     let good = include_str!("../failover/broken.toml");
     for (from, to, named) in [
         (
-            "hold = [\"150ms\", \"150ms\"]",
+            "hold = [\"1500ms\", \"1500ms\"]",
             "hold = [\"2s\", \"1s\"]",
             "shortest",
         ),
-        ("lease = \"100ms\"", "lease = \"1ms\"", "20ms"),
+        ("lease = \"1s\"", "lease = \"1ms\"", "20ms"),
         ("modes = [\"plain\"]", "modes = [\"best\"]", "[mode.best]"),
         ("fault = \"restart\"", "fault = \"reboot\"", "reboot"),
         ("fault = \"restart\"", "fault = \"move-slot\"", "standalone"),
@@ -281,13 +317,18 @@ fn bad_plans_are_told_by_name() {
             "clients = [\"memory\"]",
             "memory",
         ),
-        ("lasts = \"2s\"", "lasts = \"2 moons\"", "lasts"),
+        ("lasts = \"6s\"", "lasts = \"2 moons\"", "lasts"),
         (
             "lock_group = [{ name = \"long\", workers",
             "lock_group = [{ name = \"long\", readers = 2.0, workers",
             "readers",
         ),
         ("seed = 7", "sead = 7", "sead"),
+        (
+            "seed = 7",
+            "planted = [\"broken-vow\"]",
+            "broken.toml has no \"broken-vow\"",
+        ),
         ("faults = 2", "faults = 0", "at least 1"),
         ("target = true", "target = false", "target"),
     ] {

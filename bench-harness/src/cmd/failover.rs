@@ -367,6 +367,7 @@ impl FailoverArgs {
             modes: self.mode.clone(),
             clients: self.client.clone(),
             subjects: self.subject.clone(),
+            provider: Some(self.provider),
             failovers: self.failovers,
             deployments: self.deployments,
         }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use locktopus_testbed::topology::ProviderKind;
+
 use super::{Mode, Place, PlanError, PlanFile, Scenario, Subject};
 use crate::shared::locking::Client;
 
@@ -18,6 +20,8 @@ pub struct Choice {
     pub clients: Vec<Client>,
     /// Only these subjects.
     pub subjects: Vec<Subject>,
+    /// What servers are run by, if it is known.
+    pub provider: Option<ProviderKind>,
     /// This number of faults instead, in scenarios that fail over.
     pub failovers: Option<u32>,
     /// This number of deployments side by side instead, in scenarios that fail over.
@@ -143,7 +147,11 @@ impl Choice {
         fn passes<T: PartialEq>(wanted: &[T], value: &T) -> bool {
             wanted.is_empty() || wanted.contains(value)
         }
-        passes(&self.scenarios, &cell.scenario.name)
+        let here = match (cell.scenario.provider, self.provider) {
+            (Some(needed), Some(provider)) => needed == provider || !self.scenarios.is_empty(),
+            _ => true,
+        };
+        here && passes(&self.scenarios, &cell.scenario.name)
             && passes(&self.topologies, &cell.place)
             && passes(&self.modes, &cell.mode_name)
             && passes(&self.clients, &cell.client)

@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use locktopus_testbed::topology::{Caps, Knobs};
-use serde::Deserialize;
+use locktopus_testbed::topology::{Caps, Knobs, ProviderKind};
+use serde::{Deserialize, Deserializer};
 
 use super::lock_group::bounds;
 use super::{LockGroup, Mode, Moment, Place, PlanError, Subject, Verb};
 use crate::shared::locking::Client;
+
+/// Locks that are broken on purpose, each planted so that it cannot be missed.
+const BROKEN: &str = include_str!("../../../failover/broken.toml");
 
 /// A plan as it is written down.
 #[derive(Clone, Debug, Deserialize)]
@@ -18,6 +21,9 @@ pub struct PlanFile {
     /// Seed of every random choice.
     #[serde(default)]
     pub seed: u64,
+    /// Scenarios of `broken.toml`, by name, that are run behind the plan's own: locks that are broken on purpose.
+    #[serde(default)]
+    planted: Vec<String>,
     /// The safety modes by name.
     #[serde(rename = "mode")]
     pub modes: BTreeMap<String, Mode>,
@@ -78,6 +84,9 @@ pub struct Scenario {
     /// What servers are told.
     #[serde(default)]
     pub servers: ServerKnobs,
+    /// The provider that it is for, if only one can do it. With another one it is left out, unless somebody asks for it by name.
+    #[serde(default, deserialize_with = "provider")]
+    pub provider: Option<ProviderKind>,
     /// Whether the plan does without it where it cannot be done, as without containers. Else that is a failure.
     #[serde(default)]
     pub optional: bool,
@@ -143,6 +152,11 @@ impl ServerKnobs {
     }
 }
 
+fn provider<'de, D: Deserializer<'de>>(from: D) -> Result<Option<ProviderKind>, D::Error> {
+    let word = String::deserialize(from)?;
+    word.parse().map(Some).map_err(serde::de::Error::custom)
+}
+
 fn locktopus() -> Vec<Subject> {
     vec![Subject::Locktopus]
 }
@@ -189,7 +203,16 @@ impl PlanFile {
             name: name.to_owned(),
             problem,
         };
-        let file: Self = toml::from_str(text).map_err(|error| bad(error.to_string()))?;
+        let read = |text| toml::from_str::<Self>(text).map_err(|error| bad(error.to_string()));
+        let mut file = read(text)?;
+        if !file.planted.is_empty() {
+            let mut broken = read(BROKEN)?.scenarios;
+            for name in std::mem::take(&mut file.planted) {
+                let found = broken.iter().position(|scenario| scenario.name == name);
+                let found = found.ok_or_else(|| bad(format!("broken.toml has no {name:?}")))?;
+                file.scenarios.push(broken.swap_remove(found));
+            }
+        }
         let mut names = BTreeSet::new();
         for scenario in &file.scenarios {
             if !names.insert(&scenario.name) {

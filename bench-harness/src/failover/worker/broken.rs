@@ -16,7 +16,7 @@ use crate::failover::plan::{Kind, Subject as Whose};
 
 const RETRY: Duration = Duration::from_millis(3);
 /// How late every other reply is looked at, as by a process that was busy.
-const BUSY: Duration = Duration::from_millis(80);
+const BUSY: Duration = Duration::from_millis(500);
 /// What a sound holder leaves off the end of a lease.
 const MARGIN: Duration = Duration::from_millis(8);
 
@@ -49,6 +49,11 @@ pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>,
     let client = locktopus::connect_client(url)
         .await
         .map_err(|error| crate::shared::error_chain::chain(&error))?;
+    if job.subject == Whose::BrokenTokens {
+        begin_high(&*client, job)
+            .await
+            .map_err(|failure| failure.kind)?;
+    }
     Ok(Arc::new(Broken {
         client,
         how: job.subject,
@@ -57,6 +62,20 @@ pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>,
         patience: job.patience,
         grants: AtomicU64::new(0),
     }))
+}
+
+/// Tokens begin so high that those after a restart are smaller, however few there were before it.
+async fn begin_high(client: &dyn RedisClient, job: &Job) -> Result<(), Failure> {
+    let first = HIGHEST.to_string();
+    for worker in &job.workers {
+        let (key, route) = (count_key(&worker.lock), route(&worker.lock));
+        let command: [&[u8]; 4] = [b"SET", key.as_bytes(), first.as_bytes(), b"NX"];
+        client
+            .command(route, &command)
+            .await
+            .map_err(|_| no_answer())?;
+    }
+    Ok(())
 }
 
 #[async_trait]
@@ -185,7 +204,7 @@ impl Broken {
         if matches!(self.how, Whose::BrokenRelease | Whose::BrokenValidity) {
             return Ok(None);
         }
-        let key = format!("{{{lock}}}:count");
+        let key = count_key(lock);
         let command: [&[u8]; 2] = [b"INCR", key.as_bytes()];
         let count = match self.client.command(route(lock), &command).await {
             Ok(Reply::Int(count)) => u64::try_from(count).map_err(|_| ())?,
@@ -199,8 +218,12 @@ impl Broken {
     }
 }
 
-/// Where tokens begin that fall.
+/// Where tokens begin that fall, one after the other or at a restart.
 const HIGHEST: u64 = 1_000_000;
+
+fn count_key(lock: &str) -> String {
+    format!("{{{lock}}}:count")
+}
 
 fn route(lock: &str) -> Route {
     Route::Slot(slot::key_slot(lock.as_bytes()))
