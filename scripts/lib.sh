@@ -29,8 +29,9 @@ ROOT=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 readonly ROOT
 readonly SERVER_IMAGES=(redis:7.0 redis:8.0 valkey/valkey:8.1 valkey/valkey:9.1)
 readonly HELPER_IMAGE=locktopus/nft:1
-# The programs that tests start and a bare Debian lacks, each behind the function that installs it. `lib/NAME` is a folder in
-# /usr/lib. In CI the tests find no other program (see confine_tests in scripts/test).
+# The programs that tests start and a bare Debian lacks, each behind the function that installs it.
+# `lib/NAME` is a folder in /usr/lib. In CI the tests find no other program: see confine_tests in
+# scripts/test.
 # shellcheck disable=SC2034 # for scripts that source this
 readonly TEST_TOOLS=(
     'ensure_rust cargo rustc rustdoc cc gcc ld as ar'
@@ -173,7 +174,7 @@ allow_servers() {
     POLICY_IS_OURS=
 }
 
-# The programs of a Debian on which nothing was installed, one path a line.
+# The programs of a freshly installed Debian, one path a line.
 bare_programs() {
     dpkg-query --show --showformat '${Essential} ${Priority} ${Package}\n' |
         awk '$1 == "yes" || $2 == "required" { print $3 }' | xargs dpkg-query --listfiles |

@@ -246,7 +246,7 @@ fn with(provider: ProviderKind) -> Choice {
     }
 }
 
-/// Of what somebody types first, nothing is skipped because of the provider: neither by processes nor by containers.
+/// The default plan skips nothing because of the provider, with processes and with containers.
 #[tokio::test]
 async fn the_quick_plan_has_nothing_that_its_provider_cannot_do() {
     let plan = PlanFile::parse(include_str!("../failover/quick.toml"), "quick").unwrap();
@@ -268,7 +268,7 @@ async fn the_quick_plan_has_nothing_that_its_provider_cannot_do() {
             "{provider}"
         );
     }
-    // Whoever asks for it by name is told what it needs.
+    // Asked for by name, a cell says what it needs.
     let asked = Choice {
         scenarios: vec!["isolate-primary".to_owned()],
         ..with(ProviderKind::Plain)

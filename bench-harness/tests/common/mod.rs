@@ -68,7 +68,7 @@ pub fn started(harness: &mut Child, word: &str, count: usize) -> Vec<u32> {
     found
 }
 
-/// Ends a process that [`started`] found. Nobody else has its number while its parent has not waited for it.
+/// Kills a process that [`started`] found. Its number stays its own until its parent waits for it.
 pub fn kill(process: u32) {
     let number = process.try_into().ok().and_then(Pid::from_raw);
     kill_process(number.expect("a process number"), Signal::KILL).expect("it can be ended");

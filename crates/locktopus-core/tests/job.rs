@@ -296,7 +296,7 @@ async fn shutdown_ends_a_job_that_waits_for_its_time() {
     assert!(matches!(ended, Err(LockError::ShutDown)), "{ended:?}");
 }
 
-/// A library for cron expressions may repeat for ever a time that daylight saving skips.
+/// Some cron libraries repeat a time for ever if daylight saving skips it.
 #[tokio::test]
 async fn times_that_stop_growing_end_the_job_with_an_error() {
     let locks = Scripted::new().locks();
@@ -310,7 +310,7 @@ async fn times_that_stop_growing_end_the_job_with_an_error() {
     }
 }
 
-/// On one thread: other tasks have turns while old times are skipped, or nobody could cancel the job.
+/// There is one thread, so the job can only be cancelled if it yields while it skips past times.
 #[tokio::test]
 async fn a_job_with_endless_old_times_can_be_cancelled() {
     let stop = CancellationToken::new();

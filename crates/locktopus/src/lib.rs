@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-// The first program that anybody copies compiles without a warning.
+// README's program must compile without a warning.
 #![doc(test(attr(deny(unused_must_use))))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 //!

@@ -17,7 +17,8 @@ use tokio::process::Command;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Both count to `turns` on a server of their own, at the same time: `held` keeps the lock until both are there.
+/// Both count to `turns` on a server of their own, at the same time. `held` takes the lock first, so
+/// that neither counts before both are there.
 async fn count_together(
     recipe: &str,
     mut neighbour: Command,
@@ -31,8 +32,9 @@ async fn count_together(
     let mut neighbour = neighbour.kill_on_drop(true).spawn()?;
     let mut said = BufReader::new(neighbour.stdout.take().ok_or("no pipe")?).lines();
     assert_eq!(said.next_line().await?.as_deref(), Some("connected"));
-    // Neither library knows an order between the two, and a loop that is alone is soon at its end. So it stands still, without
-    // the lock, until the other has had a turn, and then asks far more often than the other has turns left.
+    // Neither library orders the two, and a loop that runs alone soon ends. So the neighbour is
+    // stopped, without the lock, until ours has had a turn. From then on it asks far more often than
+    // ours has turns left.
     let stopped = neighbour
         .id()
         .and_then(|id| Pid::from_raw(id.cast_signed()));

@@ -20,7 +20,7 @@ pub struct Choice {
     pub clients: Vec<Client>,
     /// Only these subjects.
     pub subjects: Vec<Subject>,
-    /// What servers are run by, if it is known.
+    /// How servers are run; `None` keeps the cells for every provider.
     pub provider: Option<ProviderKind>,
     /// This number of faults instead, in scenarios that fail over.
     pub failovers: Option<u32>,

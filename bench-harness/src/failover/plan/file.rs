@@ -11,7 +11,7 @@ use super::lock_group::bounds;
 use super::{LockGroup, Mode, Moment, Place, PlanError, Subject, Verb};
 use crate::shared::locking::Client;
 
-/// Locks that are broken on purpose, each planted so that it cannot be missed.
+/// Locks that are broken on purpose. Each must be caught on any machine, however busy.
 const BROKEN: &str = include_str!("../../../failover/broken.toml");
 
 /// A plan as it is written down.
@@ -21,7 +21,7 @@ pub struct PlanFile {
     /// Seed of every random choice.
     #[serde(default)]
     pub seed: u64,
-    /// Scenarios of `broken.toml`, by name, that are run behind the plan's own: locks that are broken on purpose.
+    /// Names of scenarios of `broken.toml` that run after the plan's own.
     #[serde(default)]
     planted: Vec<String>,
     /// The safety modes by name.
@@ -84,7 +84,8 @@ pub struct Scenario {
     /// What servers are told.
     #[serde(default)]
     pub servers: ServerKnobs,
-    /// The provider that it is for, if only one can do it. With another one it is left out, unless somebody asks for it by name.
+    /// The only provider that can do it, if there is just one. With another provider the plan leaves
+    /// it out, unless it is asked for by name.
     #[serde(default, deserialize_with = "provider")]
     pub provider: Option<ProviderKind>,
     /// Whether the plan does without it where it cannot be done, as without containers. Else that is a failure.

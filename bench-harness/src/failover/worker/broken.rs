@@ -64,7 +64,7 @@ pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>,
     }))
 }
 
-/// Tokens begin so high that those after a restart are smaller, however few there were before it.
+/// Tokens begin high, so those after a restart are smaller, even if there were few before it.
 async fn begin_high(client: &dyn RedisClient, job: &Job) -> Result<(), Failure> {
     let first = HIGHEST.to_string();
     for worker in &job.workers {
@@ -218,7 +218,7 @@ impl Broken {
     }
 }
 
-/// Where tokens begin that fall, one after the other or at a restart.
+/// The first token of locks whose tokens fall, one by one or at a restart.
 const HIGHEST: u64 = 1_000_000;
 
 fn count_key(lock: &str) -> String {

@@ -153,7 +153,7 @@ pub async fn holders_and_waiters_are_known_by_their_label(ctx: Ctx) {
     Rule::Api.ok(guard.release().await, "a release");
     let taken = Rule::Api.ok(waiting.await, "waiting");
     let guard = Rule::Api.ok(taken, "acquiring");
-    // Nobody waits for a label to be announced, so it may follow the grant.
+    // A label is announced in the background, so it may follow the grant.
     until(
         Rule::Inspection,
         limit,

@@ -149,7 +149,7 @@ impl LockError {
         matches!(self, Self::WaitTimeout { source: None, .. })
     }
 
-    /// Whether you held the lock and lost it: whatever it protects may be changing under you, so stop.
+    /// Whether you held the lock and lost it. Another holder may be at work already, so stop.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -158,7 +158,7 @@ impl LockError {
     /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
     /// let guard = locks.lock("import").acquire().await?;
     /// locks.lock("import").force_release("it hangs").await?;
-    /// let error = guard.release().await.expect_err("somebody took it away");
+    /// let error = guard.release().await.expect_err("an operator took it away");
     /// assert!(error.is_lost() && !error.is_busy());
     /// # Ok(()) }
     /// ```

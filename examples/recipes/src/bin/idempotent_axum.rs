@@ -1,4 +1,4 @@
-//! An axum handler under an idempotency key: a request that is sent again gets the first answer, or 409 while that is worked on.
+//! An axum handler under an idempotency key: a retry gets the first answer, or 409 until it is there.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ async fn told_apart(error: LockedError<std::convert::Infallible>) -> (StatusCode
     (status, error.to_string())
 }
 
-/// The lock keeps two from paying at once, the stored answer keeps the second from paying again. Without a key there is neither.
+/// The lock keeps retries from paying at once, the stored answer keeps them from paying later.
 async fn pay(State(answers): State<Answers>, headers: HeaderMap) -> Result<String, StatusCode> {
     let key = key(&headers).ok_or(StatusCode::BAD_REQUEST)?;
     if let Some(first) = answers.lock().await.get(key) {
@@ -98,7 +98,7 @@ mod tests {
         let second = answered(other, Some("2")).await;
         assert!(second.0 == StatusCode::OK && second.1 != first.1);
         assert_eq!(answers.lock().await.len(), 2);
-        // Nobody could tell whether it is the same request.
+        // Without a key a retry looks like a new payment.
         assert_eq!(answered(one, None).await.0, StatusCode::BAD_REQUEST);
     }
 

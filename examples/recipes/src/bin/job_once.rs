@@ -1,5 +1,5 @@
-//! A job that a scheduler starts on every instance of a fleet, and that one of them does. The others skip it, also one whose
-//! clock is so late that the job is done by then.
+//! A job that a scheduler starts on every instance of a fleet. One instance does it, the others skip
+//! it. So does an instance with a late clock that finds the job done.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 async fn nightly(locks: Locktopus, instance: u32) -> Result<(), locktopus::LockError> {
     // The timers of two fire together, and that of the third is late.
     tokio::time::sleep(Duration::from_millis(250) * (instance / 3)).await;
-    // Held for as long as clocks may differ, by nobody once the job is done.
+    // The lock outlasts the job, for as long as clocks may differ.
     let report = locks
         .lock("report:2026-11-22")
         .hold_at_least(Duration::from_secs(60));

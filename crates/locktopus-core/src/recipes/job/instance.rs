@@ -28,10 +28,10 @@ const GIVEN_TIMES: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 /// The wall clock is looked at this often, because somebody may set it, or the machine may have been asleep.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// A job that one instance at a time runs when it is due, from [`Job::every`](crate::Job::every) and its siblings.
+/// A job with a schedule, from [`Job::every`](crate::Job::every) and its siblings.
 ///
-/// Each run is done by one of all instances that have a job of this name. Which one is left to chance; one that goes away
-/// is replaced by any other.
+/// One of all instances that have a job of this name does each run. Chance decides which one; any
+/// other replaces an instance that goes away.
 ///
 /// **Each run is begun at most once** by all instances together, as long as the backend keeps its data. A run whose
 /// instance crashes, is cut off, or takes longer than [`at_most`](Self::at_most) was begun, and is not repeated; so let

@@ -101,8 +101,9 @@ impl Job {
         self.scheduled(Times::every(period, offset))
     }
 
-    /// Is due at each of these times: each later than the one before it, and the same ones in every instance. The job ends
-    /// when there are no more, and with [`LockError::Option`](crate::LockError::Option) when a time is not later.
+    /// Is due at each of these times. Each must be later than the one before it, and every instance
+    /// must have the same ones. The job ends when there are no more. It ends with
+    /// [`LockError::Option`](crate::LockError::Option) at a time that is not later.
     ///
     /// For calendars and time zones: most libraries for cron expressions have an iterator. Times that are over when the
     /// job is started count as missed runs, so begin early enough to [catch up](ScheduledJob::catch_up).

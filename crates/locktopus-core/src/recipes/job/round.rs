@@ -40,7 +40,7 @@ pub(super) struct Runner {
     pub(super) known: bool,
 }
 
-/// What there is to do.
+/// The answer to whether a run is due.
 enum Sight {
     /// Something is due.
     Due(Look),
@@ -208,7 +208,7 @@ impl Runner {
             return Ok(());
         }
         let lease = guard.lease();
-        // It was begun, so it is done, whatever is wrong with the times behind it: the next look tells.
+        // The run has begun, so an error of later times waits for the next round.
         let missed = matches!(
             self.look().await,
             Ok(Sight::Due(look)) if look.missed || run < look.newest

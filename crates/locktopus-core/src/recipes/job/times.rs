@@ -14,7 +14,7 @@ const SHORTEST: Duration = Duration::from_millis(100);
 /// For longer than this nobody catches up.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// So many times of an iterator are skipped before other tasks get a turn.
+/// How many past times of an iterator are skipped before other tasks get a turn.
 const AT_ONCE: u32 = 1_000;
 
 /// When a job is due.
@@ -27,7 +27,7 @@ pub(super) enum Times {
         ahead: Mutex<Peekable<Box<dyn Iterator<Item = SystemTime> + Send>>>,
         /// Those that were due already, newest first.
         past: VecDeque<SystemTime>,
-        /// The last one that was taken from the iterator.
+        /// The newest time that left the iterator.
         last: Option<SystemTime>,
     },
 }
@@ -73,8 +73,8 @@ impl Times {
         }
     }
 
-    /// What is due at `now`: the newest `most` of them. An iterator may have many times to skip, so other tasks get turns
-    /// meanwhile; one that does not grow would be skipped for ever.
+    /// The newest `most` times that are due at `now`. Yields now and then, because an iterator may
+    /// have many past times. Fails if the iterator does not grow, because skipping would never end.
     pub(super) async fn due(&mut self, now: SystemTime, most: usize) -> Result<Due, OptionError> {
         let (ahead, past, last) = match self {
             Self::Every { period, offset } => return Ok(multiples(*period, *offset, now, most)),
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!((due.past, due.next), (vec![at(50), at(3)], None));
     }
 
-    /// Whatever it does instead of growing, at once or behind good times, due or not.
+    /// At once or after good times; due already or not yet.
     #[tokio::test]
     async fn times_that_do_not_grow_are_an_error() {
         let stuck: [(&[u64], u64); 5] = [

@@ -57,12 +57,13 @@ fn find_in(
     Ok(places.into_iter().find(|path| path.is_file()))
 }
 
-/// Whether the calling test can set the clock of a server. If not, says loudly that the test is skipped: because libfaketime
-/// is missing, or because `LOCKTOPUS_SKIP_FAKETIME` gives a reason.
+/// Whether the calling test can set the clock of a server. If not, it says that the test is skipped
+/// and why: libfaketime is missing, or `LOCKTOPUS_SKIP_FAKETIME` gives a reason.
 ///
 /// # Errors
 ///
-/// In CI (the variable `CI` is set) a missing libfaketime without a reason; always a `LOCKTOPUS_FAKETIME` that names no file.
+/// In CI (the variable `CI` is set): libfaketime is missing, and there is no reason. Always:
+/// `LOCKTOPUS_FAKETIME` names no file.
 pub fn clock_or_skip() -> Result<bool, TopologyError> {
     let reason = std::env::var(REASON).unwrap_or_default();
     let in_ci = std::env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false");
