@@ -48,6 +48,7 @@ pub use contract::request::{
     AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, GroupOutcome, Linger,
     MAX_PERMITS, ReleaseOutcome, ReleaseRequest, Sought,
 };
+pub use contract::runtime::{NoRuntime, PerRuntime};
 pub use contract::safety_mode::{Connected, NotReplicated, ReplicaNeed, SafetyMode};
 #[cfg(feature = "simulation")]
 #[doc(hidden)]

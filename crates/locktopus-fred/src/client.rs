@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use locktopus_protocol::{
     Channel, ClientError, Deployment, NodeReply, Pipelined, PushEvent, RedisClient, Reply, Route,
 };
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::cluster::Cluster;
 use crate::connection::dial::Dialer;
@@ -124,6 +124,17 @@ impl RedisClient for FredClient {
 
     fn generation(&self) -> u64 {
         self.dialer.dialled()
+    }
+
+    fn on_this_runtime(&self) -> Option<Arc<dyn RedisClient>> {
+        let (events, receiver) = unbounded_channel();
+        let servers = match &self.servers {
+            Servers::Single(single) => Servers::Single(single.again(events)),
+            Servers::Cluster(cluster) => Servers::Cluster(cluster.again(events)),
+        };
+        let dialer = Arc::clone(&self.dialer);
+        let client = Self::new(self.deployment, servers, dialer, receiver);
+        Some(Arc::new(client))
     }
 
     async fn close(&self) {

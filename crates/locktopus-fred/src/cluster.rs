@@ -42,6 +42,15 @@ impl Cluster {
         (Self { shared }, failure)
     }
 
+    /// The same on this runtime, which asks for the slot table anew.
+    pub(crate) fn again(&self, events: UnboundedSender<PushEvent>) -> Self {
+        let (dialer, seeds) = (Arc::clone(&self.shared.dialer), self.shared.seeds.clone());
+        let shared = Arc::new(Shared::new(dialer, seeds, events));
+        shared.stale.notify_one();
+        tokio::spawn(refresh::run(Arc::clone(&shared)));
+        Self { shared }
+    }
+
     /// Sends one command to the node that `route` names, following refusals that name another node.
     pub(crate) async fn command(
         &self,

@@ -6,6 +6,7 @@ use locktopus_protocol::sentinels::Sentinels;
 use locktopus_protocol::{
     ClientError, ClusterRouter, ConnectOptions, Deployment, HostPort, SentinelTls, Servers,
 };
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::unbounded_channel;
 
 use crate::client::{self, FredClient};
@@ -148,6 +149,7 @@ fn list(addresses: &[HostPort]) -> String {
 }
 
 fn check(options: &ConnectOptions) -> Result<(), ConnectError> {
+    Handle::try_current().map_err(|_| ConnectError::NoRuntime)?;
     let invalid = |option, problem: &str| {
         Err(ConnectError::InvalidOption {
             option,

@@ -57,6 +57,11 @@ impl Single {
         }
     }
 
+    /// The same on this runtime.
+    pub(crate) fn again(&self, events: UnboundedSender<PushEvent>) -> Self {
+        Self::new(&self.dialer, self.target.clone(), events)
+    }
+
     /// Waits for the outcome of the first attempt to connect.
     pub(crate) async fn ready(&self) -> Result<(), ClientError> {
         self.commands.first_conn().await.map(drop)

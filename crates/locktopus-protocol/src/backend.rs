@@ -36,28 +36,32 @@ use locktopus_core::{
     InstanceRecord, LockBackend, LockKind, LockPage, LockState, LockTarget, NameError, NodeProbe,
     ReleaseOutcome, ReleaseRequest, ScanCursor, WakeStream,
 };
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::client::{ChannelFlavour, RedisClient};
 use crate::scripts;
 use crate::wire::other_kind;
-use context::Context;
+use context::{Context, Contexts};
 use identity::ServerProbe;
 
 pub use options::{BackendOptions, PubSubMode};
 
 /// Locks on Redis or Valkey, through any client library.
+///
+/// Each tokio runtime on which it is used has connections of its own, made on first use, unless a multi-threaded one that uses it
+/// too serves it with its own. So it may be used on a runtime after the one that it was made on has ended.
 #[derive(Debug)]
 pub struct RedisBackend {
-    context: Context,
+    contexts: Arc<Contexts>,
 }
 
 impl RedisBackend {
-    /// Puts locks on top of a connected client. Must be called on a tokio runtime.
+    /// Puts locks on top of a connected client.
     ///
     /// # Errors
     ///
-    /// If sharded pub/sub was asked for outside a cluster, or if the safety mode cannot be had.
+    /// If sharded pub/sub was asked for outside a cluster, if the safety mode cannot be had, or outside a tokio runtime.
     ///
     /// # Cancel safety
     ///
@@ -66,14 +70,19 @@ impl RedisBackend {
         client: Arc<dyn RedisClient>,
         options: BackendOptions,
     ) -> Result<Self, BackendError> {
+        // Before anything needs its timers.
+        if Handle::try_current().is_err() {
+            return Err(BackendError::no_runtime(client.name()));
+        }
         let context = Context::new(client, options).await?;
-        Ok(Self { context })
+        let contexts = Arc::new(Contexts::new(context)?);
+        Ok(Self { contexts })
     }
 
     /// The flavour of pub/sub in use.
     #[must_use]
     pub fn channel_flavour(&self) -> ChannelFlavour {
-        self.context.flavour
+        self.contexts.any().flavour
     }
 
     /// Tells a quorum which server this is, and for how long it has been up.
@@ -82,14 +91,14 @@ impl RedisBackend {
     ///
     /// Unless the client is connected to one standalone server.
     pub fn probe(&self) -> Result<Arc<dyn NodeProbe>, BackendError> {
-        Ok(Arc::new(ServerProbe::new(self.context.executor.clone())?))
+        Ok(Arc::new(ServerProbe::new(&self.contexts)?))
     }
 }
 
 #[async_trait]
 impl LockBackend for RedisBackend {
     fn info(&self) -> &BackendInfo {
-        &self.context.info
+        &self.contexts.any().info
     }
 
     fn check(&self, target: &LockTarget) -> Result<(), NameError> {
@@ -97,32 +106,34 @@ impl LockBackend for RedisBackend {
             return Err(NameError::UnsupportedKind {
                 name: target.name().as_str().to_owned(),
                 kind: target.kind().clone(),
-                backend: self.context.info.name,
+                backend: self.contexts.any().info.name,
                 reason: "there are no scripts for it; use a kind that there is on Redis",
             });
         }
         target.check_name()?;
-        if self.context.is_cluster() {
-            let keys = self.context.keys(target);
+        let context = self.contexts.any();
+        if context.is_cluster() {
+            let keys = context.keys(target);
             keys.check_one_slot("a Redis cluster")?;
         }
         Ok(())
     }
 
     fn shard(&self, target: &LockTarget) -> u32 {
-        self.context.shard(target)
+        self.contexts.any().shard(target)
     }
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
-        self.context.attempt(attempt).await
+        self.contexts.here()?.attempt(attempt).await
     }
 
     /// Locks and mutexes of one slot; outside a cluster, all of them.
     fn group(&self, target: &LockTarget) -> Option<u32> {
         let groups = matches!(target.kind(), LockKind::Reentrant | LockKind::Mutex(_));
         groups.then(|| {
-            if self.context.is_cluster() {
-                u32::from(self.context.keys(target).slot())
+            let context = self.contexts.any();
+            if context.is_cluster() {
+                u32::from(context.keys(target).slot())
             } else {
                 0
             }
@@ -130,11 +141,12 @@ impl LockBackend for RedisBackend {
     }
 
     async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
-        group::attempt(&self.context, attempts).await
+        let context = self.contexts.here()?;
+        group::attempt(&context, attempts).await
     }
 
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
-        let (outcome, _told) = self.context.release(request).await?;
+        let (outcome, _told) = self.contexts.here()?.release(request).await?;
         Ok(outcome)
     }
 
@@ -143,7 +155,13 @@ impl LockBackend for RedisBackend {
         batch: &[ExtendRequest],
         deadline: Instant,
     ) -> Vec<Result<ExtendOutcome, BackendError>> {
-        self.context.extend(batch, deadline).await
+        match self.contexts.here() {
+            Ok(context) => context.extend(batch, deadline).await,
+            Err(_) => {
+                let refused = || Err(self.contexts.no_runtime());
+                std::iter::repeat_with(refused).take(batch.len()).collect()
+            }
+        }
     }
 
     async fn inspect(
@@ -151,11 +169,12 @@ impl LockBackend for RedisBackend {
         target: &LockTarget,
         deadline: Instant,
     ) -> Result<LockState, BackendError> {
-        self.context.inspect(target, deadline).await
+        self.contexts.here()?.inspect(target, deadline).await
     }
 
     async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
-        let outcome = counter::run(&self.context, request).await;
+        let context = self.contexts.here()?;
+        let outcome = counter::run(&context, request).await;
         outcome.map_err(|error| other_kind::tell(error, |_| &request.target))
     }
 
@@ -164,7 +183,7 @@ impl LockBackend for RedisBackend {
         target: &LockTarget,
         deadline: Instant,
     ) -> Result<Eviction, BackendError> {
-        self.context.evict(target, deadline).await
+        self.contexts.here()?.evict(target, deadline).await
     }
 
     async fn scan(
@@ -173,22 +192,23 @@ impl LockBackend for RedisBackend {
         cursor: Option<ScanCursor>,
         deadline: Instant,
     ) -> Result<LockPage, BackendError> {
-        scan::page(&self.context, prefix, cursor, deadline).await
+        let context = self.contexts.here()?;
+        scan::page(&context, prefix, cursor, deadline).await
     }
 
     async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
-        self.context.announce(announcement).await
+        self.contexts.here()?.announce(announcement).await
     }
 
     async fn instances(
         &self,
         query: &InstanceQuery,
     ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
-        self.context.instances(query).await
+        self.contexts.here()?.instances(query).await
     }
 
     fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
-        let context = &self.context;
+        let context = self.contexts.here().ok()?;
         // Every first attempt asks, and where nobody waits for anything the names need not be put together.
         if context.hub.is_idle() {
             return None;
@@ -201,16 +221,16 @@ impl LockBackend for RedisBackend {
         target: &LockTarget,
         deadline: Instant,
     ) -> Result<WakeStream, BackendError> {
-        self.context.subscribe(target, deadline).await
+        self.contexts.here()?.subscribe(target, deadline).await
     }
 
     async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError> {
-        self.context.executor.check_open()?;
-        diagnose::run(&self.context, deadline).await
+        let context = self.contexts.here()?;
+        context.executor.check_open()?;
+        diagnose::run(&context, deadline).await
     }
 
     async fn close(&self) {
-        self.context.hub.stop();
-        self.context.executor.close().await;
+        self.contexts.close().await;
     }
 }

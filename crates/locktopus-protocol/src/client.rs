@@ -17,6 +17,7 @@ pub mod slot_map;
 pub mod tls;
 
 use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -129,6 +130,14 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
     /// sent over a new one, so two equal readings around a command mean that it went over a connection that
     /// was there before.
     fn generation(&self) -> u64;
+
+    /// A client for the same servers whose connections and tasks are on the current runtime. `None`, as by default: this one does not
+    /// depend on the runtime that it was made on, or cannot be made again.
+    ///
+    /// Sends nothing and waits for nothing: whoever uses it waits for its connections.
+    fn on_this_runtime(&self) -> Option<Arc<dyn RedisClient>> {
+        None
+    }
 
     /// Closes every connection. Later calls fail with [`ClientError::NotSent`].
     async fn close(&self);

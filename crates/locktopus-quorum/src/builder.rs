@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,9 @@ use super::members::{Members, SPARE};
 use super::node::{Node, Servers};
 use super::proposals::Proposals;
 use locktopus_core::NodeProbe;
-use locktopus_core::{BackendInfo, DynBackend, OptionError, SafetyMode, ValidityMargin};
+use locktopus_core::{
+    BackendInfo, DynBackend, OptionError, PerRuntime, SafetyMode, ValidityMargin,
+};
 
 /// The longest time for an answer that makes sense.
 const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
@@ -253,7 +255,8 @@ impl QuorumBuilder {
             proposals: Proposals::default(),
             tasks: TaskTracker::new(),
             closed: CancellationToken::new(),
-            runtime: OnceLock::new(),
+            runtimes: PerRuntime::new(),
+            unclean: Mutex::default(),
         };
         let members = Arc::new(members);
         Ok(QuorumBackend { info, members })

@@ -202,7 +202,7 @@ struct Ballot {
 }
 
 impl Ballot {
-    fn open(members: &Members, request: &ExtendRequest, deadline: Instant) -> Self {
+    fn open(members: &Arc<Members>, request: &ExtendRequest, deadline: Instant) -> Self {
         let refused = members
             .ready_before(deadline)
             .and_then(|()| super::supported(request.target.kind()))

@@ -1,10 +1,10 @@
 //! The nodes of a quorum together, and what runs in their background.
 
 use std::future::Future;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -14,7 +14,9 @@ use super::claim::{Claim, Ledger};
 use super::node::Node;
 use super::proposals::Proposals;
 use locktopus_core::clock::{self, timer_in};
-use locktopus_core::{BackendError, BackendErrorKind, Executed, ReleaseRequest, ValidityMargin};
+use locktopus_core::{
+    BackendError, BackendErrorKind, Executed, PerRuntime, ReleaseRequest, ValidityMargin, lock,
+};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -37,7 +39,36 @@ pub(super) struct Members {
     pub(super) proposals: Proposals,
     pub(super) tasks: TaskTracker,
     pub(super) closed: CancellationToken,
-    pub(super) runtime: OnceLock<Handle>,
+    /// The runtimes that this quorum is used on.
+    pub(super) runtimes: PerRuntime<Handle>,
+    /// What was being cleaned on a runtime that ended.
+    pub(super) unclean: Mutex<Vec<(Arc<Claim>, usize)>>,
+}
+
+/// A node that is being cleaned.
+struct Cleaning {
+    members: Weak<Members>,
+    claim: Arc<Claim>,
+    node: usize,
+    done: bool,
+}
+
+impl Cleaning {
+    fn done(mut self) {
+        self.done = true;
+    }
+}
+
+impl Drop for Cleaning {
+    fn drop(&mut self) {
+        if self.done {
+            return;
+        }
+        if let Some(members) = self.members.upgrade() {
+            let claim = Arc::clone(&self.claim);
+            lock(&members.unclean).push((claim, self.node));
+        }
+    }
 }
 
 impl Members {
@@ -53,7 +84,7 @@ impl Members {
     }
 
     /// To be asked before anything is sent.
-    pub(super) fn ready(&self) -> Result<(), BackendError> {
+    pub(super) fn ready(self: &Arc<Self>) -> Result<(), BackendError> {
         if self.closed.is_cancelled() {
             let (kind, executed) = (BackendErrorKind::Closed, Executed::No);
             return Err(BackendError::new(
@@ -63,14 +94,19 @@ impl Members {
                 "the quorum was closed",
             ));
         }
-        self.runtime.get_or_init(Handle::current);
+        let here = self.runtimes.here(Handle::clone);
+        here.map_err(|_| BackendError::no_runtime(NAME))?;
+        let unclean = std::mem::take(&mut *lock(&self.unclean));
+        for (claim, node) in unclean {
+            self.clean_later(&claim, node);
+        }
         Ok(())
     }
 
     /// A restarted node waits for the longest lease to pass before it votes, so no lease may be longer.
     /// As [`ready`](Self::ready), for a request that need not be begun any more if its deadline is over: then no node is
     /// asked, and nothing has happened.
-    pub(super) fn ready_before(&self, deadline: Instant) -> Result<(), BackendError> {
+    pub(super) fn ready_before(self: &Arc<Self>, deadline: Instant) -> Result<(), BackendError> {
         self.ready()?;
         if Instant::now() < deadline {
             return Ok(());
@@ -95,8 +131,17 @@ impl Members {
 
     /// Runs something that nobody waits for, until the quorum is closed.
     pub(super) fn background(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
+        let runtimes = self.runtimes.all();
+        let lasting =
+            |runtime: &&Arc<Handle>| runtime.runtime_flavor() != RuntimeFlavor::CurrentThread;
+        let here = || Handle::try_current().ok();
+        let lasting = runtimes
+            .iter()
+            .find(lasting)
+            .map(|runtime| (**runtime).clone());
         // Futures may be dropped outside a runtime.
-        let Some(runtime) = self.runtime.get() else {
+        let any = || runtimes.first().map(|runtime| (**runtime).clone());
+        let Some(runtime) = lasting.or_else(here).or_else(any) else {
             return;
         };
         let closed = self.closed.clone();
@@ -107,7 +152,7 @@ impl Members {
                 () = work => {}
             }
         };
-        self.tasks.spawn_on(until_closed, runtime);
+        self.tasks.spawn_on(until_closed, &runtime);
     }
 
     /// Gives a claim up, and gives back in the background whatever the nodes may hold of it.
@@ -123,8 +168,17 @@ impl Members {
 
     /// Cleans one node in the background. It must have been marked as being cleaned.
     pub(super) fn clean_later(self: &Arc<Self>, claim: &Arc<Claim>, node: usize) {
-        let (members, claim) = (Arc::clone(self), Arc::clone(claim));
-        self.background(async move { members.clean(&claim, node).await });
+        let cleaning = Cleaning {
+            members: Arc::downgrade(self),
+            claim: Arc::clone(claim),
+            node,
+            done: false,
+        };
+        let members = Arc::clone(self);
+        self.background(async move {
+            members.clean(&cleaning.claim, node).await;
+            cleaning.done();
+        });
     }
 
     /// Releases on one node until the answer is definite and nothing can come after it, or the lease has ended.

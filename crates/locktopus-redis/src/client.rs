@@ -106,6 +106,11 @@ impl RedisClient for RedisRsClient {
         self.dialer.dialled() + routed
     }
 
+    fn on_this_runtime(&self) -> Option<Arc<dyn RedisClient>> {
+        let topology = self.topology.again(&self.dialer);
+        Some(Arc::new(Self::new(topology, Arc::clone(&self.dialer))))
+    }
+
     async fn close(&self) {
         self.refresher.abort();
         self.subscriber.close();

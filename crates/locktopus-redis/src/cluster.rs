@@ -97,6 +97,14 @@ impl Cluster {
         }
     }
 
+    /// The same cluster, asked anew which node serves which slots.
+    pub(crate) fn again(&self, dialer: Arc<Dialer>) -> Self {
+        let router = self.router.as_ref().map(Router::again);
+        let again = Self::new(self.seeds.clone(), dialer, router);
+        again.mark_stale();
+        again
+    }
+
     pub(crate) async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
         match &self.router {
             Some(router) => self.routed(router, route, args).await,

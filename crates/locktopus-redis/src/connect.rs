@@ -6,6 +6,7 @@ use locktopus_protocol::sentinels::Sentinels;
 use locktopus_protocol::{
     Budget, ClientError, ClusterRouter, ConnectOptions, HostPort, SentinelTls, Servers, TlsOptions,
 };
+use tokio::runtime::Handle;
 
 use crate::client::RedisRsClient;
 use crate::cluster::{Cluster, Router};
@@ -150,6 +151,7 @@ async fn load(options: Option<&TlsOptions>) -> Result<Option<Tls>, ConnectError>
 }
 
 fn check(options: &ConnectOptions) -> Result<(), ConnectError> {
+    Handle::try_current().map_err(|_| ConnectError::NoRuntime)?;
     match &options.servers {
         Servers::Standalone(_) => Ok(()),
         Servers::Sentinel { sentinels, .. } if sentinels.is_empty() => {

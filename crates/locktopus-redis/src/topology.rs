@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::cluster::{Cluster, Router};
+use crate::connection::dial::Dialer;
 use crate::connection::link::Target;
 use crate::single::Single;
 
@@ -52,6 +53,15 @@ impl Topology {
         match self {
             Self::Single(_) => None,
             Self::Cluster(cluster) => cluster.router(),
+        }
+    }
+
+    /// The same servers, with connections yet to be made.
+    pub(crate) fn again(&self, dialer: &Arc<Dialer>) -> Self {
+        let dialer = Arc::clone(dialer);
+        match self {
+            Self::Single(single) => Self::Single(Single::new(single.target().clone(), dialer)),
+            Self::Cluster(cluster) => Self::Cluster(Box::new(cluster.again(dialer))),
         }
     }
 

@@ -3,7 +3,8 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use locktopus_core::{DynBackend, Locktopus, LocktopusBuilder, Severity};
+use locktopus_core::{BackendError, DynBackend, Locktopus, LocktopusBuilder, Severity};
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::connect_error::ConnectError;
@@ -119,6 +120,7 @@ pub async fn connect_client(
     url: &str,
 ) -> Result<std::sync::Arc<dyn locktopus_protocol::RedisClient>, ConnectError> {
     let url: BackendUrl = url.parse()?;
+    check_runtime(&url)?;
     match &url.place {
         crate::url::Place::Servers {
             tls,
@@ -136,7 +138,17 @@ pub async fn connect_client(
 const LONGEST_ANSWER: Duration = Duration::from_secs(60 * 60);
 
 pub(crate) async fn open(url: &BackendUrl) -> Result<DynBackend, ConnectError> {
+    check_runtime(url)?;
     checked(backend(url).await?, url, &url.options, url.options.timeout).await
+}
+
+/// Nothing can be waited for without timers.
+pub(crate) fn check_runtime(url: &impl Display) -> Result<(), ConnectError> {
+    let no_runtime = |_| ConnectError::Backend {
+        url: url.to_string(),
+        source: BackendError::no_runtime("locktopus"),
+    };
+    Handle::try_current().map(drop).map_err(no_runtime)
 }
 
 /// The backend, once the checks are made that the options of its URL ask for. `answer` is the longest wait for one answer.

@@ -247,6 +247,7 @@ enum AnyUrl {
 }
 
 async fn open(url: &CustomUrl, connector: &dyn Connector) -> Result<DynBackend, ConnectError> {
+    connect::check_runtime(url)?;
     let backend = match connector.connect(url).await {
         Ok(backend) => backend,
         Err(error) => {

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use crate::contract::kind::LockTarget;
+use crate::contract::runtime::NoRuntime;
 
 /// What went wrong in a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,6 +33,8 @@ pub enum BackendErrorKind {
     /// [`NotReplicated`](crate::NotReplicated) with the numbers, unless the server refused to tell. An attempt that may
     /// have taken effect was not surely undone: the release may still arrive, so ask again under another owner.
     NotReplicated,
+    /// It was asked outside a tokio runtime ([`NoRuntime`](crate::NoRuntime)). Nothing was sent.
+    NoRuntime,
 }
 
 /// What a name is in use as, when it was asked for as something else. The source of errors of kind
@@ -127,6 +130,19 @@ impl BackendError {
     pub fn unsupported(backend: &'static str, message: impl Into<String>) -> Self {
         let kind = BackendErrorKind::Unsupported;
         Self::new(backend, kind, Executed::No, message)
+    }
+
+    /// The backend was asked outside a tokio runtime. Nothing was sent.
+    ///
+    /// ```
+    /// use locktopus_core::{BackendError, BackendErrorKind, Executed};
+    /// let error = BackendError::no_runtime("postgres");
+    /// assert_eq!((error.kind(), error.executed()), (BackendErrorKind::NoRuntime, Executed::No));
+    /// ```
+    #[must_use]
+    pub fn no_runtime(backend: &'static str) -> Self {
+        let (kind, message) = (BackendErrorKind::NoRuntime, NoRuntime.to_string());
+        Self::new(backend, kind, Executed::No, message).with_source(NoRuntime)
     }
 
     /// Adds the error this one came from. It is shown by error chains, not by this error's text.

@@ -10,6 +10,7 @@
 //! | `owner`, `mode`, `token` | who holds it, in what way, and with which fencing token |
 //! | `instance`, `label`, `host` | which program stands behind an owner id, for people who look |
 //! | `clock`, `validity` | the clock that counts suspended time, and how long a holder may believe in its lease |
+//! | `runtime` | what each tokio runtime has for itself, for backends with connections or tasks |
 //! | `safety_mode`, `token_retention`, `option_error` | options, and the error of an impossible one |
 //! | `node_probe` | for backends that can be nodes of a quorum: whether a node may have lost its data |
 //! | `forward`, `trivial` | macros that write methods: of wrappers, and of backends that do not have something |
@@ -37,6 +38,7 @@ pub(crate) mod node_probe;
 pub(crate) mod option_error;
 pub(crate) mod owner;
 pub(crate) mod request;
+pub(crate) mod runtime;
 pub(crate) mod safety_mode;
 #[cfg(feature = "simulation")]
 pub(crate) mod simulation;

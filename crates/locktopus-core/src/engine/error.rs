@@ -178,8 +178,33 @@ impl LockError {
     /// ```
     #[must_use]
     pub fn is_no_quorum(&self) -> bool {
+        self.is_of(BackendErrorKind::NoQuorum)
+    }
+
+    /// Whether it was asked outside a tokio runtime, and so nothing was done: see [`NoRuntime`](crate::NoRuntime).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let locks = locktopus::connect("memory:").await?;
+    /// let foreign = std::thread::spawn(move || {
+    ///     use std::task::{Context, Poll, Waker};
+    ///     let acquiring = std::pin::pin!(locks.lock("invoice:42").acquire());
+    ///     match acquiring.poll(&mut Context::from_waker(Waker::noop())) {
+    ///         Poll::Ready(Err(error)) => assert!(error.is_no_runtime()),
+    ///         other => panic!("{other:?}"),
+    ///     }
+    /// });
+    /// foreign.join().unwrap();
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn is_no_runtime(&self) -> bool {
+        self.is_of(BackendErrorKind::NoRuntime)
+    }
+
+    fn is_of(&self, kind: BackendErrorKind) -> bool {
         let source = self.backend_error();
-        source.is_some_and(|source| source.kind() == BackendErrorKind::NoQuorum)
+        source.is_some_and(|source| source.kind() == kind)
     }
 
     /// How many replicas confirmed and how many had to, if it failed because too few did.

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use tokio::runtime::Handle;
-
 use crate::contract::backend::DynBackend;
 use crate::contract::label::Label;
 use crate::contract::name::NameEncoding;
 use crate::contract::option_error::OptionError;
+use crate::contract::runtime;
 use crate::contract::token_retention::TokenRetention;
 use crate::contract::validity::ValidityMargin;
 use crate::engine::acquisition::Engine;
@@ -251,12 +250,15 @@ impl LocktopusBuilder {
         self
     }
 
-    /// Builds it and starts its watchdog.
+    /// Builds it and starts its watchdog on this runtime.
+    ///
+    /// It may be used on other runtimes as well, also after this one has ended: the watchdog runs on each runtime on which you
+    /// acquire a lock or wait for its loss. As long as one of them runs, leases are renewed, losses are told, and dropped guards
+    /// are given back.
     ///
     /// # Errors
     ///
-    /// [`LockError::Option`] for impossible settings, or when called outside a tokio runtime. The runtime
-    /// it is built on must outlive it.
+    /// [`LockError::Option`] for impossible settings, or when called outside a tokio runtime.
     pub fn build(self) -> Result<Locktopus, LockError> {
         let Self {
             backend,
@@ -281,9 +283,9 @@ impl LocktopusBuilder {
             let rule = "must be below 1,000,000 parts per million";
             return Err(OptionError::new("drift_ppm", settings.margin.drift_ppm, rule).into());
         }
-        let runtime = Handle::try_current().map_err(|_| {
-            OptionError::new("runtime", "none", "build must be called on a tokio runtime")
-        })?;
-        Ok(Locktopus::on(Engine::start(backend, settings, runtime)))
+        if let Err(error) = runtime::current() {
+            return Err(OptionError::new("runtime", "none", error.to_string()).into());
+        }
+        Ok(Locktopus::on(Engine::start(backend, settings)))
     }
 }

@@ -81,7 +81,7 @@ impl LockGuard {
     /// ```
     #[must_use]
     pub fn lease(&self) -> Lease {
-        Lease::new(Arc::clone(self.state()))
+        Lease::new(Arc::clone(self.state()), self.services())
     }
 
     pub(crate) fn target(&self) -> &LockTarget {

@@ -1,6 +1,7 @@
 //! What `held_locks` reports: the leases of this process.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -8,7 +9,7 @@ use tokio::time::Instant;
 use crate::contract::kind::LockTarget;
 use crate::contract::safety_mode::SafetyMode;
 use crate::contract::token::FencingToken;
-use crate::engine::holding::watchdog::Watchdog;
+use crate::engine::holding::services::Services;
 use crate::handles::lease::Lease;
 
 /// A lock held by this process. From [`Locktopus::held_locks`](crate::Locktopus::held_locks).
@@ -49,14 +50,14 @@ pub struct HeldLock {
 }
 
 impl HeldLock {
-    pub(crate) fn all(watchdog: &Watchdog) -> Vec<Self> {
-        let leases = watchdog.leases();
+    pub(crate) fn all(services: &Arc<Services>) -> Vec<Self> {
+        let leases = services.watchdog.leases();
         let mut held: Vec<Self> = leases
             .into_iter()
             .filter(|(_, state)| state.is_active())
             .map(|(_, state)| {
                 let (state, holds) = state.in_use();
-                let lease = Lease::new(state.clone());
+                let lease = Lease::new(state.clone(), services);
                 Self {
                     target: state.target.clone(),
                     held_for: lease.held_for(),

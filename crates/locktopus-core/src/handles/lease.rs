@@ -1,7 +1,7 @@
 //! The read-only view of a held lock.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -14,6 +14,7 @@ use crate::contract::safety_mode::SafetyMode;
 use crate::contract::token::FencingToken;
 use crate::engine::error::{LockError, LostCause};
 use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::services::Services;
 use crate::handles::fence::Fence;
 
 /// A read-only view of a held lock, to be passed to whatever works under it.
@@ -38,11 +39,22 @@ use crate::handles::fence::Fence;
 #[derive(Clone)]
 pub struct Lease {
     state: Arc<LeaseState>,
+    /// Gone if the lease has ended.
+    services: Weak<Services>,
 }
 
 impl Lease {
-    pub(crate) fn new(state: Arc<LeaseState>) -> Self {
-        Self { state }
+    pub(crate) fn new(state: Arc<LeaseState>, services: &Arc<Services>) -> Self {
+        let services = Arc::downgrade(services);
+        Self { state, services }
+    }
+
+    /// Lets the watchdog run on this runtime as well: those on which it ran may have ended.
+    fn watch_here(&self) {
+        if let Some(services) = self.services.upgrade() {
+            // Outside a runtime it is told by those that there are.
+            let _ = services.here();
+        }
     }
 
     /// The lock's name, namespace included.
@@ -172,8 +184,9 @@ impl Lease {
 
     /// Waits until the lease ends, however that happens, and says why.
     ///
-    /// Completes at the latest when the local deadline passes, whatever the network does. Returns at once
-    /// if the lease has ended already.
+    /// Completes at the latest when the local deadline passes, whatever the network does and whichever tokio runtime it is
+    /// awaited on. Returns at once if the lease has ended already. Awaited outside tokio, it depends on a runtime
+    /// on which this `Locktopus` was used and which still runs.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -190,12 +203,16 @@ impl Lease {
     ///
     /// Cancel safe.
     pub async fn lost(&self) -> LostCause {
+        self.watch_here();
         self.state.signal().cancelled().await;
         self.state.lost().cloned().unwrap_or(LostCause::Expired)
     }
 
     /// A token that is cancelled when the lease ends, for code that already knows `CancellationToken`s.
     /// Cancelling it has no effect on the lock.
+    ///
+    /// The runtime on which you call this cancels it; if that one ends first, any other one on which this
+    /// `Locktopus` is used.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -209,6 +226,7 @@ impl Lease {
     /// ```
     #[must_use]
     pub fn lost_token(&self) -> CancellationToken {
+        self.watch_here();
         self.state.signal().child_token()
     }
 }

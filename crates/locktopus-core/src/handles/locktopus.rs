@@ -287,7 +287,7 @@ impl Locktopus {
     /// ```
     #[must_use]
     pub fn held_locks(&self) -> Vec<HeldLock> {
-        HeldLock::all(&self.engine.watchdog)
+        HeldLock::all(&self.engine)
     }
 
     /// What is put in front of every lock name. Empty: nothing.

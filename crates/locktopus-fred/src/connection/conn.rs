@@ -59,9 +59,11 @@ impl Conn {
             answered: AtomicU64::new(0),
             subscribed: AtomicBool::new(false),
         };
+        // Also if this task ends together with its runtime.
+        let dead = dead.drop_guard();
         tokio::spawn(async move {
             let _ended = router.await;
-            dead.cancel();
+            drop(dead);
         });
         conn
     }

@@ -35,6 +35,9 @@ pub enum ConnectError {
     /// The TLS settings could not be used.
     #[error("TLS: {0}")]
     Tls(String),
+    /// It was called outside a tokio runtime, which drives the connections.
+    #[error("called outside a tokio runtime, which drives the connections")]
+    NoRuntime,
     /// No server could be reached, or none accepted the login.
     #[error("cannot connect to {target}: {reason}")]
     Unreachable {

@@ -1,12 +1,14 @@
 //! What every operation of a backend needs: the client, its options, and what is known about the servers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use locktopus_core::{
     BackendError, BackendErrorKind, BackendInfo, Executed, LockKind, LockTarget, OwnerId,
-    TokenRetention, WakeStream,
+    PerRuntime, TokenRetention, WakeStream,
 };
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::options::{BackendOptions, PubSubMode};
@@ -35,6 +37,60 @@ pub(crate) struct Context {
     inbox: String,
     pub(super) info: BackendInfo,
     pub(super) safety: Safety,
+    /// Counts the contexts of one backend.
+    number: u64,
+}
+
+/// A context for each runtime that the backend is used on: connections are moved by the tasks of the runtime on which they were
+/// made, and end with it.
+#[derive(Debug)]
+pub(crate) struct Contexts {
+    first: Arc<Context>,
+    all: PerRuntime<Context>,
+    made: AtomicU64,
+}
+
+impl Contexts {
+    /// Begins with the one of the current runtime.
+    pub(super) fn new(first: Context) -> Result<Self, BackendError> {
+        let (all, name) = (PerRuntime::new(), first.info.name);
+        let first = all
+            .here(|_| first)
+            .map_err(|_| BackendError::no_runtime(name))?;
+        let made = AtomicU64::new(1);
+        Ok(Self { first, all, made })
+    }
+
+    pub(super) fn no_runtime(&self) -> BackendError {
+        BackendError::no_runtime(self.first.info.name)
+    }
+
+    /// The one to use on the current runtime.
+    pub(super) fn here(&self) -> Result<Arc<Context>, BackendError> {
+        let first = &self.first;
+        if first.executor.is_closed() {
+            return Ok(Arc::clone(first));
+        }
+        let make = |_: &Handle| first.again(self.made.fetch_add(1, Ordering::Relaxed));
+        self.all.nearby(make).map_err(|_| self.no_runtime())
+    }
+
+    /// For what is the same for all.
+    pub(super) fn any(&self) -> &Context {
+        &self.first
+    }
+
+    pub(super) async fn close(&self) {
+        let mut all = self.all.all();
+        // Its runtime may have ended.
+        if !all.iter().any(|context| Arc::ptr_eq(context, &self.first)) {
+            all.push(Arc::clone(&self.first));
+        }
+        for context in all {
+            context.hub.stop();
+            context.executor.close().await;
+        }
+    }
 }
 
 impl Context {
@@ -73,7 +129,35 @@ impl Context {
             inbox: inbox_name(),
             info,
             safety,
+            number: 0,
         })
+    }
+
+    /// The same on the current runtime, which has connections of its own. Sends nothing.
+    fn again(&self, number: u64) -> Self {
+        let client = self.executor.client();
+        let client = client
+            .on_this_runtime()
+            .unwrap_or_else(|| Arc::clone(client));
+        let executor = self.executor.through(Arc::clone(&client));
+        let call_timeout = self.options.call_timeout;
+        Self {
+            safety: self.safety.again(&executor, call_timeout),
+            hub: Hub::start(client, self.flavour, call_timeout),
+            executor,
+            clock: ServerClock::new(),
+            options: self.options.clone(),
+            flavour: self.flavour,
+            keys: KeyCache::default(),
+            inbox: inbox_name(),
+            info: self.info.clone(),
+            number,
+        }
+    }
+
+    /// Changes whenever a command may go over another connection than the one before.
+    pub(super) fn generation(&self) -> u64 {
+        (self.number << 40) | self.executor.client().generation()
     }
 
     pub(super) fn keys(&self, target: &LockTarget) -> Arc<Keys> {

@@ -1,23 +1,25 @@
 //! The identity of a server (run id, uptime), for quorums: a server that was restarted has forgotten its locks.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use locktopus_core::{BackendError, BackendErrorKind, Executed, NodeIdentity, NodeProbe};
 use tokio::time::Instant;
 
+use super::context::Contexts;
 use crate::client::{Deployment, Reply, Route};
-use crate::execution::executor::Executor;
 
 /// Asks a standalone server for its identity. Made by [`RedisBackend::probe`](crate::RedisBackend::probe).
 #[derive(Debug)]
 pub(crate) struct ServerProbe {
-    executor: Executor,
+    contexts: Arc<Contexts>,
 }
 
 impl ServerProbe {
-    pub(crate) fn new(executor: Executor) -> Result<Self, BackendError> {
+    pub(crate) fn new(contexts: &Arc<Contexts>) -> Result<Self, BackendError> {
+        let executor = &contexts.any().executor;
         let deployment = executor.client().deployment();
         if deployment != Deployment::Standalone {
             let message = format!(
@@ -26,28 +28,33 @@ impl ServerProbe {
             );
             return Err(executor.error(BackendErrorKind::Unsupported, Executed::No, message));
         }
-        Ok(Self { executor })
+        let contexts = Arc::clone(contexts);
+        Ok(Self { contexts })
     }
 }
 
 #[async_trait]
 impl NodeProbe for ServerProbe {
     fn generation(&self) -> u64 {
-        self.executor.client().generation()
+        match self.contexts.here() {
+            Ok(context) => context.generation(),
+            Err(_) => self.contexts.any().generation(),
+        }
     }
 
     async fn identity(&self, deadline: Instant) -> Result<NodeIdentity, BackendError> {
+        let context = self.contexts.here()?;
+        let executor = &context.executor;
         // At once: a node that is far away has the time of one answer.
         let section = |name: &'static [u8]| async move {
             let words: [&[u8]; 2] = [b"INFO", name];
-            let reply = self.executor.ask(Route::Any, &words, deadline).await;
+            let reply = executor.ask(Route::Any, &words, deadline).await;
             reply.map(|reply| fields(&reply))
         };
         let (server, replication) = tokio::try_join!(section(b"server"), section(b"replication"))?;
         let missing = |field: &str| {
             let message = format!("INFO does not tell {field}; may this user ask?");
-            self.executor
-                .error(BackendErrorKind::Protocol, Executed::No, message)
+            executor.error(BackendErrorKind::Protocol, Executed::No, message)
         };
         let run_id = server.get("run_id").ok_or_else(|| missing("run_id"))?;
         let uptime = server.get("uptime_in_seconds");

@@ -1,5 +1,6 @@
 //! The safety mode of a backend: which scripts it runs, and which leases it allows.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus_core::{BackendError, BackendErrorKind, Executed, LockKind, MIN_LEASE, SafetyMode};
@@ -16,7 +17,7 @@ pub(crate) enum Safety {
     /// Nothing more than the server does.
     Plain,
     /// Grants, extensions and counts wait for replicas.
-    Replicated(Replication),
+    Replicated(Arc<Replication>),
     /// Nothing is granted while a lost lease may be running.
     Quarantine(Quarantine),
 }
@@ -45,7 +46,8 @@ impl Safety {
                 ))
             }
             SafetyMode::Replicated { need, timeout } => {
-                Ok(Self::Replicated(Replication::new(need, timeout, cluster)))
+                let replication = Replication::new(need, timeout, cluster);
+                Ok(Self::Replicated(Arc::new(replication)))
             }
             SafetyMode::Quarantine { max_lease } if max_lease < MIN_LEASE => impossible(format!(
                 "a quarantine of {max_lease:?} is not possible: leases last at least {MIN_LEASE:?}"
@@ -58,6 +60,17 @@ impl Safety {
             other => impossible(format!(
                 "safety mode {other} is not one of a single backend"
             )),
+        }
+    }
+
+    /// The same mode by way of another client.
+    pub(crate) fn again(&self, executor: &Executor, call_timeout: Duration) -> Self {
+        match self {
+            Self::Plain => Self::Plain,
+            Self::Replicated(replication) => Self::Replicated(Arc::clone(replication)),
+            Self::Quarantine(quarantine) => {
+                Self::Quarantine(quarantine.again(executor, call_timeout))
+            }
         }
     }
 }

@@ -36,6 +36,18 @@ impl Executor {
         }
     }
 
+    /// The same, by way of another client. Both are closed together.
+    pub(crate) fn through(&self, client: Arc<dyn RedisClient>) -> Self {
+        Self {
+            client,
+            closed: Arc::clone(&self.closed),
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
     pub(crate) fn client(&self) -> &Arc<dyn RedisClient> {
         &self.client
     }
@@ -52,7 +64,7 @@ impl Executor {
 
     /// Refuses requests after the backend was closed.
     pub(crate) fn check_open(&self) -> Result<(), BackendError> {
-        if self.closed.load(Ordering::Acquire) {
+        if self.is_closed() {
             let message = "the backend was closed";
             return Err(self.error(BackendErrorKind::Closed, Executed::No, message));
         }

@@ -61,15 +61,30 @@ impl Quarantine {
             // Servers not seen yet count as new, so nothing is granted too early.
             Err(error) => tracing::debug!(%error, "cannot look whose slots are where yet"),
         }
+        Ok(Self::with(look, max_lease, watched))
+    }
+
+    /// The same, seen by another client on this runtime. It knows nothing yet, so nothing is granted too early.
+    pub(crate) fn again(&self, executor: &Executor, call_timeout: Duration) -> Self {
+        let look = Look {
+            executor: executor.clone(),
+            cluster: self.cluster,
+            limit: call_timeout,
+        };
+        Self::with(look, self.max_lease, Arc::default())
+    }
+
+    fn with(look: Look, max_lease: Duration, watched: Arc<Watched>) -> Self {
+        let cluster = look.cluster;
         let every = (max_lease / 8).clamp(OFTENEST, SELDOMEST);
         let watcher = tokio::spawn(watch(look, Arc::clone(&watched), every)).abort_handle();
-        Ok(Self {
+        Self {
             max_lease,
             longest: max_lease.as_millis().to_string(),
             cluster,
             watched,
             watcher,
-        })
+        }
     }
 
     pub(crate) async fn terms(

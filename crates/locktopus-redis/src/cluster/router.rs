@@ -136,6 +136,10 @@ mod disabled {
             Err(ConnectError::RouterNotBuiltIn)
         }
 
+        pub(crate) fn again(&self) -> Self {
+            match *self {}
+        }
+
         pub(crate) fn sent(&self) -> u64 {
             match *self {}
         }

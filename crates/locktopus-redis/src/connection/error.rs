@@ -64,6 +64,9 @@ pub enum ConnectError {
     /// The TLS settings cannot be used: a certificate or key file, which is named.
     #[error("TLS: {0}")]
     Tls(String),
+    /// It was called outside a tokio runtime, which drives the connections.
+    #[error("called outside a tokio runtime, which drives the connections")]
+    NoRuntime,
     /// No server could be reached, or none that could be used.
     #[error("cannot connect to {target}: {reason}")]
     Unreachable {

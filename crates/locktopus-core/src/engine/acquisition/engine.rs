@@ -3,8 +3,6 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use tokio::runtime::Handle;
-
 use super::cohort::Cohorts;
 use crate::contract::backend::DynBackend;
 use crate::engine::holding::services::Services;
@@ -19,9 +17,9 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn start(backend: DynBackend, settings: Settings, runtime: Handle) -> Arc<Self> {
+    pub(crate) fn start(backend: DynBackend, settings: Settings) -> Arc<Self> {
         Arc::new(Self {
-            services: Services::start(backend, settings, runtime),
+            services: Services::start(backend, settings),
             cohorts: Arc::default(),
         })
     }

@@ -10,15 +10,14 @@
 //! tell.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-use super::shared_lease::SharedLease;
 use crate::contract::clock::BootInstant;
 use crate::contract::sync::lock;
 use crate::contract::wake::WakeStream;
-use crate::engine::holding::services::Services;
 use futures_util::FutureExt as _;
+use tokio_util::sync::CancellationToken;
 
 /// What it takes to keep a lease after its release.
 pub(crate) struct RecallSubscription {
@@ -26,6 +25,24 @@ pub(crate) struct RecallSubscription {
     pub(crate) hints: WakeStream,
     /// For how long.
     pub(crate) keep: Duration,
+}
+
+/// What ends the keeping of a lease.
+pub(super) struct Recall {
+    hints: WakeStream,
+    until: BootInstant,
+}
+
+impl Recall {
+    /// Waits until the lease is not to be kept any more.
+    pub(super) async fn over(mut self, ended: &CancellationToken) {
+        tokio::select! {
+            biased;
+            () = ended.cancelled() => {}
+            () = self.hints.wanted() => {}
+            () = tokio::time::sleep_until(self.until.timer()) => {}
+        }
+    }
 }
 
 /// A shared lease that is kept.
@@ -56,13 +73,8 @@ impl Keeping {
         self.until.get().copied().filter(|_| !over)
     }
 
-    /// Begins with the first release. What comes back must run, for as long as the lease is kept.
-    pub(super) fn begin(
-        &self,
-        shared: &Arc<SharedLease>,
-        services: &Arc<Services>,
-        now: BootInstant,
-    ) -> Option<impl Future<Output = ()> + Send + use<>> {
+    /// Begins with the first release. What comes back ends the keeping, and must run for as long as the lease is kept.
+    pub(super) fn begin(&self, now: BootInstant) -> Option<Recall> {
         let RecallSubscription { mut hints, keep } = lock(&self.subscription).take()?;
         // What was said while the lock was held.
         if hints.wanted().now_or_never().is_some() {
@@ -71,17 +83,7 @@ impl Keeping {
         let until = *self
             .until
             .get_or_init(|| (now + keep).min(self.known_until));
-        let (shared, services) = (Arc::clone(shared), Arc::clone(services));
-        Some(async move {
-            let ended = shared.signal().clone();
-            tokio::select! {
-                biased;
-                () = ended.cancelled() => return,
-                () = hints.wanted() => {}
-                () = tokio::time::sleep_until(until.timer()) => {}
-            }
-            shared.end_keeping(&services);
-        })
+        Some(Recall { hints, until })
     }
 
     /// From now on the lease is not kept. Whoever looks under the local queue's lock after this sees it.

@@ -161,12 +161,25 @@ impl SharedLease {
 
     /// The lease was released for the first time: from now on it may be kept.
     fn begin_keeping(self: &Arc<Self>, services: &Arc<Services>, now: impl Fn() -> BootInstant) {
-        if let Some(keeping) = &self.role().keeping
-            && let Some(watch) = keeping.begin(self, services, now())
-        {
-            // Not in the task tracker: it ends with the lease at the latest, and a shutdown waits for the release it starts.
-            services.runtime.spawn(watch);
-        }
+        let Some(keeping) = &self.role().keeping else {
+            return;
+        };
+        let Some(recall) = keeping.begin(now()) else {
+            return;
+        };
+        // Not in the task tracker: it ends with the lease at the latest, and a shutdown waits for the release it starts.
+        let (lease, recall) = (Arc::downgrade(self), Mutex::new(Some(recall)));
+        services.in_background(None, move |services| {
+            let (lease, recall) = (lease.upgrade(), lock(&recall).take());
+            async move {
+                let Some(lease) = lease else { return };
+                // Begun again, it may have missed that somebody wants the lock.
+                if let Some(recall) = recall {
+                    recall.over(lease.signal()).await;
+                }
+                lease.end_keeping(&services);
+            }
+        });
     }
 
     /// The lease is not kept any longer. If nobody holds it at this moment, it goes back to the backend.

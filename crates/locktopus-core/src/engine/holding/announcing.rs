@@ -1,6 +1,7 @@
 //! Keeps the record of a labelled instance alive at the backend. Nothing about locks depends on it.
 
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -8,7 +9,6 @@ use crate::contract::backend::DynBackend;
 use crate::contract::backend_error::{BackendError, BackendErrorKind};
 use crate::contract::clock::timer_in;
 use crate::contract::instance::{Announcement, InstanceId, InstanceRecord};
-use crate::contract::label::Label;
 use crate::engine::jitter::jitter;
 
 /// For how long a record is kept. Four announcements may be lost before it is gone.
@@ -24,27 +24,31 @@ pub(crate) struct Announcing {
     pub(crate) backend: DynBackend,
     pub(crate) namespace: String,
     pub(crate) instance: InstanceId,
-    pub(crate) label: Label,
+    pub(crate) record: InstanceRecord,
+    /// For how long it stays after the end.
+    pub(crate) left: Duration,
     pub(crate) call_timeout: Duration,
 }
 
 impl Announcing {
     /// Announces until the instance is shut down or gone, and then takes the record back or leaves it for as long as the label
     /// says.
-    pub(crate) async fn run(self, closing: CancellationToken, closed: CancellationToken) {
-        let record = self.label.record().started_at(SystemTime::now());
+    pub(crate) async fn run(
+        self: Arc<Self>,
+        closing: CancellationToken,
+        closed: CancellationToken,
+    ) {
         tokio::select! {
             biased;
             () = closing.cancelled() => {}
             () = closed.cancelled() => {}
             // It is not kept here.
-            () = self.beat(&record) => return,
+            () = self.beat(&self.record) => return,
         }
-        let left = self.label.left();
-        let last = if left.is_zero() {
+        let last = if self.left.is_zero() {
             self.say(None, KEEP).await
         } else {
-            self.say(Some(record), left).await
+            self.say(Some(self.record.clone()), self.left).await
         };
         if let Err(error) = last {
             tracing::debug!(%error, "the record of this instance stays until its time is over");

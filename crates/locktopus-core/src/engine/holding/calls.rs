@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, Timeout, timeout, timeout_at};
 
 use crate::contract::backend::DynBackend;
 use crate::contract::backend_error::{BackendError, BackendErrorKind, Executed};
@@ -19,6 +19,7 @@ use crate::contract::request::{
     AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, GroupOutcome, ReleaseOutcome,
     ReleaseRequest,
 };
+use crate::contract::runtime;
 use crate::contract::wake::WakeStream;
 use crate::engine::holding::services::Services;
 
@@ -34,7 +35,7 @@ impl Services {
     ) -> Result<AttemptOutcome, BackendError> {
         match self.attempting.at_once() {
             Some(_place) => {
-                let answer = timeout_at(attempt.deadline + GRACE, self.backend.attempt(attempt));
+                let answer = self.within(attempt.deadline, self.backend.attempt(attempt))?;
                 answer.await.unwrap_or_else(|_| Err(self.no_answer()))
             }
             // Boxed: it is for those who come in a crowd.
@@ -47,7 +48,7 @@ impl Services {
         attempt: &AcquireAttempt,
     ) -> Result<AttemptOutcome, BackendError> {
         let _place = self.turn_of(attempt).await;
-        let answer = timeout_at(attempt.deadline + GRACE, self.backend.attempt(attempt));
+        let answer = self.within(attempt.deadline, self.backend.attempt(attempt))?;
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
     }
 
@@ -64,7 +65,7 @@ impl Services {
         &self,
         request: &ReleaseRequest,
     ) -> Result<ReleaseOutcome, BackendError> {
-        let answer = timeout_at(request.deadline + GRACE, self.backend.release(request));
+        let answer = self.within(request.deadline, self.backend.release(request))?;
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
     }
 
@@ -74,8 +75,13 @@ impl Services {
         batch: &[ExtendRequest],
         deadline: Instant,
     ) -> Vec<Result<ExtendOutcome, BackendError>> {
-        let answers = timeout_at(deadline + GRACE, self.backend.extend(batch, deadline));
-        let mut answers = answers.await.unwrap_or_default();
+        let mut answers = match self.within(deadline, self.backend.extend(batch, deadline)) {
+            Ok(answers) => answers.await.unwrap_or_default(),
+            Err(_) => {
+                let refused = || Err(BackendError::no_runtime(self.backend.info().name));
+                return std::iter::repeat_with(refused).take(batch.len()).collect();
+            }
+        };
         answers.resize_with(batch.len(), || Err(self.no_answer()));
         answers
     }
@@ -95,7 +101,7 @@ impl Services {
         target: &LockTarget,
         deadline: Instant,
     ) -> Result<LockState, BackendError> {
-        let answer = timeout_at(deadline + GRACE, self.backend.inspect(target, deadline));
+        let answer = self.within(deadline, self.backend.inspect(target, deadline))?;
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
     }
 
@@ -104,7 +110,7 @@ impl Services {
         attempts: &[AcquireAttempt],
         deadline: Instant,
     ) -> Result<GroupOutcome, BackendError> {
-        let answer = timeout_at(deadline + GRACE, self.backend.attempt_all(attempts));
+        let answer = self.within(deadline, self.backend.attempt_all(attempts))?;
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
     }
 
@@ -112,7 +118,7 @@ impl Services {
         &self,
         request: &CounterRequest,
     ) -> Result<CounterOutcome, BackendError> {
-        let answer = timeout_at(request.deadline + GRACE, self.backend.counter(request));
+        let answer = self.within(request.deadline, self.backend.counter(request))?;
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
     }
 
@@ -121,7 +127,7 @@ impl Services {
         target: &LockTarget,
         deadline: Instant,
     ) -> Result<Eviction, BackendError> {
-        let answer = timeout_at(deadline + GRACE, self.backend.evict(target, deadline));
+        let answer = self.within(deadline, self.backend.evict(target, deadline))?;
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
     }
 
@@ -131,10 +137,7 @@ impl Services {
         cursor: Option<ScanCursor>,
         deadline: Instant,
     ) -> Result<LockPage, BackendError> {
-        let answer = timeout_at(
-            deadline + GRACE,
-            self.backend.scan(prefix, cursor, deadline),
-        );
+        let answer = self.within(deadline, self.backend.scan(prefix, cursor, deadline))?;
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
     }
 
@@ -143,7 +146,7 @@ impl Services {
         &self,
         query: &InstanceQuery,
     ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
-        let answer = timeout_at(query.deadline + GRACE, self.backend.instances(query));
+        let answer = self.within(query.deadline, self.backend.instances(query))?;
         let answer = answer.await.unwrap_or_else(|_| Err(self.no_answer()));
         answer.map(|mut records| {
             records.resize(query.instances.len(), None);
@@ -156,8 +159,15 @@ impl Services {
         target: &LockTarget,
         deadline: Instant,
     ) -> Result<WakeStream, BackendError> {
-        let answer = timeout_at(deadline + GRACE, self.backend.subscribe(target, deadline));
+        let answer = self.within(deadline, self.backend.subscribe(target, deadline))?;
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
+    }
+
+    /// A call that ends soon after its deadline.
+    fn within<F: Future>(&self, deadline: Instant, call: F) -> Result<Timeout<F>, BackendError> {
+        let no_runtime = |_| BackendError::no_runtime(self.backend.info().name);
+        runtime::current().map_err(no_runtime)?;
+        Ok(timeout_at(deadline + GRACE, call))
     }
 
     fn no_answer(&self) -> BackendError {
@@ -292,11 +302,7 @@ mod tests {
     fn services(after: Duration) -> Arc<Services> {
         let info = BackendInfo::new("late", "late", false, TIME);
         let backend = Arc::new(Late { info, after });
-        Services::start(
-            backend,
-            Settings::default(),
-            tokio::runtime::Handle::current(),
-        )
+        Services::start(backend, Settings::default())
     }
 
     fn target() -> LockTarget {

@@ -87,8 +87,6 @@ fn perhaps_executed(error: BackendError) -> BackendError {
 mod tests {
     use std::sync::Arc;
 
-    use tokio::runtime::Handle;
-
     use super::*;
     use crate::engine::settings::Settings;
     use crate::test_backend::TestBackend;
@@ -100,7 +98,7 @@ mod tests {
             tolerate_outage: Duration::from_secs(1),
             ..Settings::default()
         };
-        let services = Services::start(Arc::new(TestBackend::new()), settings, Handle::current());
+        let services = Services::start(Arc::new(TestBackend::new()), settings);
         let target = LockTarget::new(LockName::new("n").unwrap(), LockKind::Latch);
         let begun = Instant::now();
         let error = services.count(target, action).await.unwrap_err();

@@ -7,7 +7,8 @@
 //! | `role` | what was granted, and whose it is: a lease, the core of one that is passed on, or a turn of it |
 //! | `lease_in_turns` | a lease that tasks of this process pass to each other, seen from here |
 //! | `announcing` | keeps the record of a labelled instance |
-//! | `services` | what all leases of one `Locktopus` share: backend, settings, runtime, watchdog |
+//! | `services` | what all leases of one `Locktopus` share: backend, settings, watchdog |
+//! | `background` | the runtimes it is used on, and work that moves to another one when its own ends |
 //! | `calls`, `counting` | every call to the backend, bounded in time |
 //! | `limits` | how many of them are under way at once |
 //! | `watchdog` | renews leases and notices when they are lost |
@@ -22,6 +23,7 @@
 //! folder is part of the circle: what is above is reached through the traits `LeaseInTurns` and `ScheduledCheck`.
 
 pub(crate) mod announcing;
+pub(crate) mod background;
 pub(crate) mod calls;
 pub(crate) mod counting;
 pub(crate) mod give_back;

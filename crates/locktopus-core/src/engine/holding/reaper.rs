@@ -60,17 +60,20 @@ impl Services {
     pub(crate) fn reap_then(
         self: &Arc<Self>,
         pending: PendingRelease,
-        settled: impl FnOnce() + Send + 'static,
+        settled: impl Fn() + Send + Sync + 'static,
     ) {
-        let services = Arc::clone(self);
-        let settle = async move {
-            tokio::select! {
-                biased;
-                () = services.closed.cancelled() => {}
-                () = services.give_back(&pending) => settled(),
+        let debt = Arc::new((pending, settled));
+        self.in_background(Some(&self.tasks), move |services| {
+            let debt = Arc::clone(&debt);
+            async move {
+                let (pending, settled) = &*debt;
+                tokio::select! {
+                    biased;
+                    () = services.closed.cancelled() => {}
+                    () = services.give_back(pending) => settled(),
+                }
             }
-        };
-        self.tasks.spawn_on(settle, &self.runtime);
+        });
     }
 
     /// What must be given back when a lease ends without an answered release. Its end is not that of its

@@ -1,17 +1,18 @@
 //! What the leases of one `Locktopus` share: the backend, the settings, and what runs in the background.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::contract::backend::DynBackend;
 use crate::contract::clock::LONGEST;
 use crate::contract::owner::OwnerIds;
+use crate::contract::runtime::PerRuntime;
 use crate::contract::safety_mode::SafetyMode;
 use crate::engine::holding::announcing::Announcing;
+use crate::engine::holding::background::{Home, Jobs};
 use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::limits::{AttemptLimits, ShardLimits};
 use crate::engine::holding::watchdog::{self, Watchdog};
@@ -32,8 +33,10 @@ pub(crate) struct Services {
     /// What owner ids are made by: of this instance alone if it has a label.
     pub(crate) ids: Arc<OwnerIds>,
     pub(crate) watchdog: Arc<Watchdog>,
-    /// Background tasks run here even if a guard is dropped on a thread that knows no runtime.
-    pub(crate) runtime: Handle,
+    /// The runtimes this is used on. On each of them the watchdog looks after all leases.
+    pub(super) homes: PerRuntime<Home>,
+    /// What goes on in the background.
+    pub(super) jobs: Jobs,
     pub(crate) tasks: TaskTracker,
     /// Attempts under way, which may leave something for the reaper.
     pub(crate) attempts: TaskTracker,
@@ -50,7 +53,7 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    pub(crate) fn start(backend: DynBackend, settings: Settings, runtime: Handle) -> Arc<Self> {
+    pub(crate) fn start(backend: DynBackend, settings: Settings) -> Arc<Self> {
         let services = Arc::new(Self {
             watchdog: Arc::default(),
             observer: Observer::new(backend.info().name, settings.names_in_spans),
@@ -60,7 +63,8 @@ impl Services {
             },
             backend,
             settings,
-            runtime,
+            homes: PerRuntime::new(),
+            jobs: Jobs::default(),
             tasks: TaskTracker::new(),
             attempts: TaskTracker::new(),
             announcing: TaskTracker::new(),
@@ -69,31 +73,31 @@ impl Services {
             releases: ShardLimits::default(),
             attempting: AttemptLimits::default(),
         });
-        // Not tracked: it ends when the last handle, guard and request are gone, or on `closed`.
-        let (watchdog, closed) = (Arc::clone(&services.watchdog), services.closed.clone());
-        services
-            .runtime
-            .spawn(watchdog.run(Arc::downgrade(&services), closed));
+        // Outside a runtime nobody can acquire anything, and whoever can begins by saying where.
+        let _ = services.here();
         services.announce();
         services
     }
 
     /// Begins to say what the label says, if there is one and the backend keeps it.
-    fn announce(&self) {
+    fn announce(self: &Arc<Self>) {
         let label = self.settings.label.as_ref();
         let Some(label) = label.filter(|_| self.backend.info().keeps_instances) else {
             return;
         };
-        let announcing = Announcing {
+        let announcing = Arc::new(Announcing {
             backend: Arc::clone(&self.backend),
             namespace: self.settings.namespace.clone(),
             instance: self.ids.instance(),
-            label: label.clone(),
+            record: label.record().started_at(SystemTime::now()),
+            left: label.left(),
             call_timeout: self.call_timeout(),
-        };
+        });
         let (closing, closed) = (self.closing.clone(), self.closed.clone());
-        self.announcing
-            .spawn_on(announcing.run(closing, closed), &self.runtime);
+        // It must not keep the services alive: it ends when they do.
+        self.in_background(Some(&self.announcing), move |_| {
+            Arc::clone(&announcing).run(closing.clone(), closed.clone())
+        });
     }
 
     /// Starts watching a lease; `None`, and the lease has ended, after a shutdown.
@@ -131,7 +135,7 @@ mod tests {
 
     fn of(info: BackendInfo) -> Arc<Services> {
         let backend = Arc::new(TestBackend::with(info));
-        Services::start(backend, Settings::default(), Handle::current())
+        Services::start(backend, Settings::default())
     }
 
     fn first_answer(call_timeout: Duration) -> Duration {

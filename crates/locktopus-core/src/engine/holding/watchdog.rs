@@ -1,4 +1,5 @@
-//! One watchdog for all leases of a `Locktopus`: it renews them and says when they are lost.
+//! One watchdog for all leases of a `Locktopus`: it renews them and says when they are lost. It runs on every runtime that the
+//! `Locktopus` is used on, over one index, so leases are looked after as long as one of them runs.
 //!
 //! Leases are indexed by their next due time: a renewal, a retry, or the end of validity. Leases that are due
 //! together are renewed together, one batch for each shard. Each batch is a task of its own, so a node that does not
@@ -101,7 +102,7 @@ impl Watchdog {
 
     fn look_sooner(&self, Sooner(sooner): Sooner) {
         if sooner {
-            self.sooner.notify_one();
+            self.sooner.notify_waiters();
         }
     }
 
@@ -167,8 +168,11 @@ impl Watchdog {
         lock(&self.watched).len()
     }
 
+    /// Runs once on each runtime that the `Locktopus` is used on. Whichever looks first does what is due.
     pub(crate) async fn run(self: Arc<Self>, services: Weak<Services>, closed: CancellationToken) {
         loop {
+            // From before the look: it hears of what is put in from now on.
+            let sooner = self.sooner.notified();
             let due = lock(&self.watched).look();
             let next = due.next;
             if !due.is_empty() && !self.attend(due, &services) {
@@ -184,7 +188,7 @@ impl Watchdog {
             tokio::select! {
                 biased;
                 () = closed.cancelled() => return,
-                () = self.sooner.notified() => {}
+                () = sooner => {}
                 () = pause => {}
             }
         }
@@ -235,10 +239,9 @@ impl Watchdog {
             }
             let (watchdog, services_) = (Arc::clone(self), Arc::clone(&services));
             let (_, lease) = together;
-            services.tasks.spawn_on(
-                async move { watchdog.renew(&services_, batch, lease).await },
-                &services.runtime,
-            );
+            services
+                .tasks
+                .spawn(async move { watchdog.renew(&services_, batch, lease).await });
         }
         true
     }
@@ -293,7 +296,7 @@ impl Watchdog {
             let Some(entry) = leases.get(slot, state) else {
                 continue;
             };
-            entry.in_flight = false;
+            entry.in_flight = None;
             let deadline = match answer {
                 Ok(ExtendOutcome::Extended) => {
                     let failures = entry.failures.take();
@@ -345,8 +348,6 @@ mod tests {
     use std::pin::Pin;
 
     use futures_util::FutureExt as _;
-
-    use tokio::runtime::Handle;
 
     use super::*;
     use crate::engine::settings::Settings;
@@ -487,7 +488,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_what_was_held_too_long_is_given_back_for_its_holder() {
         let backend = Arc::new(TestBackend::new());
-        let services = Services::start(backend, Settings::default(), Handle::current());
+        let services = Services::start(backend, Settings::default());
         let watchdog = &services.watchdog;
         let (lost, mut too_long) = (grant(LIMIT), grant(LIMIT * 2));
         too_long.hold_until = Some(clock::now() + LIMIT);

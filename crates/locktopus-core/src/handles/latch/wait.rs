@@ -15,7 +15,7 @@ use crate::contract::clock::{timer_after, timer_in};
 use crate::contract::kind::{LockKind, LockTarget};
 use crate::contract::option_error::OptionError;
 use crate::contract::wake::WakeStream;
-use crate::engine::error::LockError;
+use crate::engine::error::{LockError, Phase};
 use crate::engine::jitter::jitter;
 use crate::engine::settings::{WaitStrategy, heartbeat_bounds};
 
@@ -112,6 +112,7 @@ impl LatchWait {
     async fn run(self) -> Result<(), LockError> {
         let latch = &self.latch;
         let target = latch.name.target(&latch.engine, &LockKind::Latch)?;
+        latch.engine.ready_for(&target, Phase::Inspect)?;
         let heartbeat = self.checked_heartbeat()?;
         let started = Instant::now();
         // A look always has a moment for its answer, or a short limit could not find the latch open.

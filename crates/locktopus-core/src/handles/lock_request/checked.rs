@@ -9,7 +9,7 @@ use crate::contract::option_error::OptionError;
 use crate::contract::request::MAX_PERMITS;
 use crate::contract::token_retention::TokenRetention;
 use crate::engine::acquisition::{Plan, Wait, lease_cache_options};
-use crate::engine::error::LockError;
+use crate::engine::error::{LockError, Phase};
 use crate::handles::any_guard::AnyGuard;
 
 impl<G: AnyGuard> LockRequest<G> {
@@ -21,6 +21,8 @@ impl<G: AnyGuard> LockRequest<G> {
         if self.engine.closing.is_cancelled() {
             return Err(LockError::ShutDown);
         }
+        let target = self.target()?;
+        self.engine.ready_for(&target, Phase::Acquire)?;
         let settings = &self.engine.settings;
         let (option, lease) = match (self.fixed_lease, self.renewed_lease) {
             (Some(lease), _) => ("fixed_lease", lease),
@@ -33,7 +35,7 @@ impl<G: AnyGuard> LockRequest<G> {
         }
         let retention = self.token_retention.or(settings.token_retention);
         let mut plan = Plan {
-            target: self.target()?,
+            target,
             lease: settings.check_lease(option, lease)?,
             permits: self.checked_permits()?,
             renewed: self.fixed_lease.is_none(),

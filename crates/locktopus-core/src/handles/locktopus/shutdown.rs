@@ -1,9 +1,11 @@
 //! The end of a `Locktopus`: what it holds is given back, within bounds.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Locktopus;
 use crate::engine::error::LostCause;
+use crate::engine::holding::services::Services;
 
 impl Locktopus {
     /// Ends this `Locktopus` and all its clones.
@@ -29,6 +31,7 @@ impl Locktopus {
     /// Not cancel safe: if the future is dropped, the backend stays open. Calling it again is fine.
     pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
         let services = &self.engine;
+        let here = services.here();
         services.closing.cancel();
         services.cohorts.close();
         for state in services.watchdog.close() {
@@ -37,27 +40,45 @@ impl Locktopus {
                 services.reap(services.pending_release_of(&state));
             }
         }
-        services.attempts.close();
-        services.tasks.close();
-        services.announcing.close();
-        let drained = async {
-            // First the attempts under way: their futures see `closing` and leave what they took to the reaper.
-            services.attempts.wait().await;
-            services.tasks.wait().await;
-            // Not among what could be abandoned: a record that stays ends by itself, and blocks nobody.
-            services.announcing.wait().await;
-        };
-        let drained = tokio::time::timeout(grace, drained).await.is_ok();
-        let abandoned = if drained {
-            0
-        } else {
-            services.attempts.len() + services.tasks.len()
-        };
-        services.closed.cancel();
-        // A backend that hangs must not keep the process from ending.
-        let _ = tokio::time::timeout(services.call_timeout(), services.backend.close()).await;
-        ShutdownReport { abandoned }
+        let drain = drain(Arc::clone(services), grace);
+        match (here, services.home()) {
+            (Ok(here), _) => {
+                services.come_to(&here);
+                drain.await
+            }
+            // There are no timers here.
+            (Err(_), Some(home)) => match home.runtime().spawn(drain).await {
+                Ok(report) => report,
+                Err(_) => ShutdownReport::of(services),
+            },
+            (Err(_), None) => {
+                services.closed.cancel();
+                ShutdownReport::of(services)
+            }
+        }
     }
+}
+
+/// Waits for what is under way, and closes the backend.
+async fn drain(services: Arc<Services>, grace: Duration) -> ShutdownReport {
+    services.attempts.close();
+    services.tasks.close();
+    services.announcing.close();
+    let drained = async {
+        // First the attempts under way: their futures see `closing` and leave what they took to the reaper.
+        services.attempts.wait().await;
+        services.tasks.wait().await;
+        // Not among what could be abandoned: a record that stays ends by itself, and blocks nobody.
+        services.announcing.wait().await;
+    };
+    let report = match tokio::time::timeout(grace, drained).await {
+        Ok(()) => ShutdownReport { abandoned: 0 },
+        Err(_) => ShutdownReport::of(&services),
+    };
+    services.closed.cancel();
+    // A backend that hangs must not keep the process from ending.
+    let _ = tokio::time::timeout(services.call_timeout(), services.backend.close()).await;
+    report
 }
 
 /// How a shutdown ended.
@@ -77,4 +98,13 @@ impl Locktopus {
 pub struct ShutdownReport {
     /// Releases that were not confirmed in time; those locks are free when their leases have ended.
     pub abandoned: usize,
+}
+
+impl ShutdownReport {
+    /// What is under way at this moment.
+    fn of(services: &Services) -> Self {
+        Self {
+            abandoned: services.attempts.len() + services.tasks.len(),
+        }
+    }
 }

@@ -16,7 +16,7 @@ use crate::contract::backend_error::BackendError;
 use crate::contract::kind::LockTarget;
 use crate::contract::owner;
 use crate::engine::acquisition::{self, Wait};
-use crate::engine::error::{LockError, LostCause};
+use crate::engine::error::{LockError, LostCause, Phase};
 use crate::handles::guard::LockGuard;
 
 /// How often a group is tried at once before its locks are waited for one by one.
@@ -37,6 +37,8 @@ pub(super) async fn collect(
     wait: Wait,
     cancel: Option<CancellationToken>,
 ) -> Result<Option<Vec<Taken>>, LockError> {
+    let first = &units[0].members[0];
+    first.engine().ready_for(&first.target, Phase::Acquire)?;
     let members = units.iter().flat_map(|unit| &unit.members);
     let mut cancels: Vec<_> = cancel.into_iter().collect();
     for member in members {

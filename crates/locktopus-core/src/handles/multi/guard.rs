@@ -83,7 +83,7 @@ impl MultiGuard {
     pub(super) fn new(taken: Vec<Taken>) -> Self {
         let mut members = Vec::with_capacity(taken.len());
         let mut guards = Vec::with_capacity(taken.len());
-        let mut runtime = None;
+        let mut first = None;
         for lock in &taken {
             lock.hold_at_least();
         }
@@ -102,7 +102,7 @@ impl MultiGuard {
             };
             members.push(Member { name, lease, state });
             guards.push(guard);
-            runtime.get_or_insert_with(|| services.runtime.clone());
+            first.get_or_insert(services);
         }
         let shared = Arc::new(Shared {
             members,
@@ -110,13 +110,17 @@ impl MultiGuard {
             loss: OnceLock::new(),
             ended: CancellationToken::new(),
         });
-        if let Some(runtime) = runtime {
-            let watched = Arc::clone(&shared);
-            runtime.spawn(async move {
-                tokio::select! {
-                    biased;
-                    () = watched.ended.cancelled() => {}
-                    _ = watched.first_loss() => {}
+        if let Some(services) = first {
+            let watched = Arc::downgrade(&shared);
+            services.in_background(None, move |_| {
+                let watched = watched.upgrade();
+                async move {
+                    let Some(watched) = watched else { return };
+                    tokio::select! {
+                        biased;
+                        () = watched.ended.cancelled() => {}
+                        _ = watched.first_loss() => {}
+                    }
                 }
             });
         }

@@ -11,7 +11,7 @@ use super::tick::Tick;
 use super::times::Times;
 use crate::contract::option_error::OptionError;
 use crate::contract::token_retention::TokenRetention;
-use crate::engine::error::LockError;
+use crate::engine::error::{LockError, Phase};
 use crate::handles::lock_request::LockRequest;
 use crate::handles::locktopus::Locktopus;
 use crate::recipes::pauses::{Pauses, may_pass, unless_cancelled};
@@ -199,6 +199,7 @@ impl ScheduledJob {
         Fut: Future<Output = ()>,
     {
         let target = self.request.target()?;
+        self.locks.engine().ready_for(&target, Phase::Acquire)?;
         let (locks, cancel) = (self.locks.clone(), self.cancel.clone());
         let runner = self.runner()?;
         let ended = unless_cancelled(cancel.as_ref(), go_on(runner, work));

@@ -16,7 +16,7 @@ use std::time::Duration;
 use locktopus_protocol::{
     Budget, ClientError, ConnectOptions, Credentials, HostPort, Reply, Route,
 };
-use redis::cluster::{ClusterClientBuilder, ClusterConfig};
+use redis::cluster::{ClusterClient, ClusterClientBuilder, ClusterConfig};
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{Route as SlotRoute, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
 use redis::{
@@ -58,6 +58,8 @@ pub(crate) struct Router {
     connection: Mutex<Option<ClusterConnection>>,
     /// Counts commands: it is not known when redis-rs dials.
     sent: AtomicU64,
+    /// Makes connections of our own. `None` if a program handed one in.
+    own: Option<(ClusterClient, Budget)>,
 }
 
 impl Router {
@@ -79,11 +81,23 @@ impl Router {
             .tcp_settings(stream::settings())
             .build()
             .map_err(|error| ConnectError::Router(error.category().to_owned()))?;
+        Ok(Self::connected_by(client, budget))
+    }
+
+    /// On this runtime. A connection that a program handed in stays on the runtime on which the program made it.
+    pub(crate) fn again(&self) -> Self {
+        match &self.own {
+            Some((client, budget)) => Self::connected_by(client.clone(), *budget),
+            None => Self::of(lock(&self.connection).clone(), None),
+        }
+    }
+
+    fn connected_by(client: ClusterClient, budget: Budget) -> Self {
         let config = ClusterConfig::new()
             .set_connection_timeout(budget.connection())
             .set_response_timeout(budget.answer() * PATIENCE);
         let connection = client.get_pending_async_connection_with_config(config);
-        Ok(Self::of(connection))
+        Self::of(Some(connection), Some((client, budget)))
     }
 
     /// A connection that a program hands in, if it repeats nothing.
@@ -92,13 +106,14 @@ impl Router {
         budget: Budget,
     ) -> Result<Self, ConnectError> {
         check(connection.clone(), budget.answer_of_anybody()).await?;
-        Ok(Self::of(connection))
+        Ok(Self::of(Some(connection), None))
     }
 
-    fn of(connection: ClusterConnection) -> Self {
+    fn of(connection: Option<ClusterConnection>, own: Option<(ClusterClient, Budget)>) -> Self {
         Self {
-            connection: Mutex::new(Some(connection)),
+            connection: Mutex::new(connection),
             sent: AtomicU64::new(0),
+            own,
         }
     }
 

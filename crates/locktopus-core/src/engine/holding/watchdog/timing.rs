@@ -7,6 +7,9 @@ use crate::contract::clock::BootInstant;
 use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::services::Services;
 
+/// What a call may take longer than its time, and a task that is ready.
+const GRACE: Duration = Duration::from_millis(50);
+
 /// When to renew a lease that was confirmed at `now`. Any fixed origin will do for the grid.
 pub(super) fn renewal(origin: BootInstant, now: BootInstant, lease: Duration) -> BootInstant {
     let period = lease / RENEWALS_PER_LEASE;
@@ -14,6 +17,12 @@ pub(super) fn renewal(origin: BootInstant, now: BootInstant, lease: Duration) ->
     let at = now + period;
     let past = nanos(at.since(origin)) % grid;
     at.before(Duration::from_nanos(past))
+}
+
+/// How long the answer to a renewal may take before the renewal is sent again. Calls end sooner, with an error if with nothing else,
+/// so it is only ever overdue where the task that sent it does not run.
+pub(super) fn answer_within(lease: Duration) -> Duration {
+    lease * 5 / 12 + GRACE
 }
 
 /// As many as there can be in half a millennium.
@@ -36,8 +45,6 @@ pub(super) fn renewal_lease(lease: &LeaseState, now: BootInstant, services: &Ser
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-
-    use tokio::runtime::Handle;
 
     use super::*;
     use crate::contract::clock;
@@ -70,7 +77,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_lease_is_asked_for_that_is_not_longer_than_its_hold_may_be() {
         let backend = Arc::new(TestBackend::new());
-        let services = Services::start(backend, Settings::default(), Handle::current());
+        let services = Services::start(backend, Settings::default());
         let (now, usual) = (clock::now(), SECOND * 30);
         let ms = Duration::from_millis;
         for (left, asked) in [

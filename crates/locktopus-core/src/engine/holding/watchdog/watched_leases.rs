@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use super::due::{Due, Next, Watched};
 use super::timer_index::{Moment, Spot, TimerIndex};
-use super::timing::renewal;
+use super::timing::{answer_within, renewal};
 use super::{LOOK, ScheduledCheck, TICK};
 use crate::contract::clock::{self, BootInstant};
 use crate::engine::holding::lease::LeaseState;
@@ -29,7 +29,9 @@ pub(super) struct Entry {
     pub(super) lease: Arc<LeaseState>,
     spot: Spot,
     pub(super) renew_at: Option<BootInstant>,
-    pub(super) in_flight: bool,
+    /// While a renewal is under way: when its answer is overdue, because the runtime that it was sent on has ended or stands
+    /// still.
+    pub(super) in_flight: Option<BootInstant>,
     /// Renewals that failed since the last one that did not.
     pub(super) failures: Option<Box<Failures>>,
 }
@@ -44,13 +46,11 @@ pub(super) struct Failures {
 }
 
 impl Entry {
-    /// The next instant at which something must be done. While a renewal is under way, that is the deadline, which
-    /// is then `valid_until`.
+    /// The next instant at which something must be done. While a renewal is under way, that is when its answer is overdue or
+    /// the deadline, which is then `valid_until`.
     fn next(&self, valid_until: BootInstant) -> BootInstant {
-        match self.renew_at {
-            Some(at) if !self.in_flight => at.min(valid_until),
-            _ => valid_until,
-        }
+        let at = self.in_flight.or(self.renew_at);
+        at.map_or(valid_until, |at| at.min(valid_until))
     }
 }
 
@@ -120,7 +120,7 @@ impl WatchedLeases {
             lease: Arc::clone(lease),
             spot: self.index.insert(at, slot),
             renew_at,
-            in_flight: false,
+            in_flight: None,
             failures: None,
         });
         (slot, self.is_sooner(at))
@@ -224,8 +224,12 @@ impl WatchedLeases {
             return;
         }
         let valid_until = entry.lease.valid_until();
-        if !entry.in_flight && entry.renew_at.is_some_and(|at| at <= due.now) {
-            entry.in_flight = true;
+        if entry
+            .in_flight
+            .or(entry.renew_at)
+            .is_some_and(|at| at <= due.now)
+        {
+            entry.in_flight = Some(due.now + answer_within(entry.lease.lease()));
             let lease = Arc::clone(&entry.lease);
             due.renew.push(Watched { slot, lease });
         }
@@ -288,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_lease_is_renewed_once_and_then_looked_at_when_it_ends() {
+    async fn a_renewal_is_sent_again_when_its_answer_is_overdue_until_the_lease_ends() {
         let mut watched = watched();
         let (slot, lease) = (watched.leases.vacant_key(), lease());
         assert_eq!(put(&mut watched, &lease), slot);
@@ -302,7 +306,12 @@ mod tests {
         // It is under way.
         let due = watched.look();
         assert_eq!((due.renew.len(), due.next), (0, soon()));
-        advance(16 * SECOND - MS).await;
+        advance(10 * SECOND + 49 * MS).await;
+        assert_eq!(found(&mut watched), (0, 0));
+        // The runtime that sent it may have ended.
+        advance(MS).await;
+        assert_eq!(found(&mut watched), (1, 0));
+        advance(6 * SECOND - 51 * MS).await;
         assert_eq!(found(&mut watched), (0, 0));
         advance(MS).await;
         assert_eq!(found(&mut watched), (0, 1));
@@ -324,7 +333,8 @@ mod tests {
             lease.extended(LEASE, clock::now() + LEASE);
         }
         advance(16 * SECOND).await;
-        assert_eq!(found(&mut watched), (0, 0));
+        // The answer to the other one is overdue.
+        assert_eq!(found(&mut watched), (1, 0));
         advance(8 * SECOND).await;
         assert_eq!(found(&mut watched), (0, 2));
     }

@@ -1,0 +1,265 @@
+//! Work in the background that goes on when the runtime it was on does not.
+//!
+//! Each runtime that uses a `Locktopus` is a [`Home`]: it runs the watchdog, so leases are renewed, and losses told, as long as one
+//! of them runs. A [job](Services::in_background) runs on one home. It begins anew on another one if its own ends, or if nobody drives it
+//! while others do; if there is no other one, as soon as somebody comes.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use slab::Slab;
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use crate::contract::backend_error::BackendError;
+use crate::contract::clock::{self, BootInstant};
+use crate::contract::kind::LockTarget;
+use crate::contract::runtime::{NoRuntime, drives_itself};
+use crate::contract::sync::lock;
+use crate::engine::error::{LockError, Phase};
+use crate::engine::holding::services::Services;
+use crate::engine::holding::watchdog::ScheduledCheck;
+
+/// How long a job may be on a runtime that perhaps nobody drives before another one takes it.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A runtime on which the watchdog runs.
+#[derive(Debug)]
+pub(crate) struct Home {
+    runtime: Handle,
+    drives_itself: bool,
+}
+
+impl Home {
+    pub(crate) fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.runtime.id() == other.runtime.id()
+    }
+}
+
+/// The jobs that are not done.
+#[derive(Debug, Default)]
+pub(super) struct Jobs(Mutex<Slab<Arc<Job>>>);
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Something to be done in the background, which may be begun more than once.
+struct Job {
+    key: usize,
+    begin: Box<dyn Fn(Arc<Services>) -> Work + Send + Sync>,
+    course: Mutex<Course>,
+}
+
+#[derive(Default)]
+struct Course {
+    /// Counts how often it was begun.
+    begun: u32,
+    /// Where it is under way.
+    task: Option<(Arc<Home>, AbortHandle)>,
+    /// Until it is done.
+    tracked: Option<TaskTrackerToken>,
+    done: bool,
+}
+
+impl Services {
+    /// The home that the current runtime is, from now on if it was not: whatever waits for one comes here.
+    ///
+    /// # Errors
+    ///
+    /// [`NoRuntime`] outside a tokio runtime.
+    pub(crate) fn here(self: &Arc<Self>) -> Result<Arc<Home>, NoRuntime> {
+        let mut arrived = false;
+        let home = self.homes.here(|runtime| {
+            arrived = true;
+            let watchdog = Arc::clone(&self.watchdog);
+            runtime.spawn(watchdog.run(Arc::downgrade(self), self.closed.clone()));
+            Home {
+                runtime: runtime.clone(),
+                drives_itself: drives_itself(runtime),
+            }
+        })?;
+        if arrived {
+            self.come_to(&home);
+        }
+        Ok(home)
+    }
+
+    /// As [`here`](Self::here), before anything is sent for a request.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Backend`] outside a tokio runtime.
+    pub(crate) fn ready_for(
+        self: &Arc<Self>,
+        target: &LockTarget,
+        phase: Phase,
+    ) -> Result<(), LockError> {
+        if self.here().is_ok() {
+            return Ok(());
+        }
+        Err(LockError::Backend {
+            target: target.clone(),
+            phase,
+            source: BackendError::no_runtime(self.backend.info().name),
+        })
+    }
+
+    /// Where work goes on the longest: on a runtime with threads of its own, else here, else on any.
+    pub(crate) fn home(self: &Arc<Self>) -> Option<Arc<Home>> {
+        let here = self.here().ok();
+        let homes = self.homes.all();
+        let lasting = homes.iter().find(|home| home.drives_itself).cloned();
+        lasting.or(here).or_else(|| homes.first().cloned())
+    }
+
+    /// Does some work in the background, and lets it be counted by `tracker` until it is done. It must not matter if it is begun
+    /// again half-way.
+    pub(crate) fn in_background<F>(
+        self: &Arc<Self>,
+        tracker: Option<&TaskTracker>,
+        work: impl Fn(Arc<Self>) -> F + Send + Sync + 'static,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let job = {
+            let mut jobs = lock(&self.jobs.0);
+            let place = jobs.vacant_entry();
+            let job = Arc::new(Job {
+                key: place.key(),
+                begin: Box::new(move |services| Box::pin(work(services))),
+                course: Mutex::new(Course {
+                    tracked: tracker.map(TaskTracker::token),
+                    ..Course::default()
+                }),
+            });
+            place.insert(Arc::clone(&job));
+            job
+        };
+        if let Some(home) = self.home() {
+            self.begin(&job, &home);
+        }
+    }
+
+    /// Takes the jobs that no runtime has, and those of runtimes that perhaps nobody drives.
+    pub(crate) fn come_to(self: &Arc<Self>, home: &Arc<Home>) {
+        let jobs: Vec<_> = {
+            let jobs = lock(&self.jobs.0);
+            jobs.iter().map(|(_, job)| Arc::clone(job)).collect()
+        };
+        for job in jobs {
+            if !job.goes_on(home) {
+                self.begin(&job, home);
+            }
+        }
+    }
+
+    fn begin(self: &Arc<Self>, job: &Arc<Job>, home: &Arc<Home>) {
+        let (number, before) = {
+            let mut course = lock(&job.course);
+            if course.done {
+                return;
+            }
+            course.begun += 1;
+            (course.begun, course.task.take())
+        };
+        if let Some((_, task)) = before {
+            task.abort();
+        }
+        let running = Running {
+            services: Arc::downgrade(self),
+            job: Arc::clone(job),
+            number,
+        };
+        let work = (job.begin)(Arc::clone(self));
+        let task = home.runtime.spawn(async move {
+            work.await;
+            running.done();
+        });
+        let mut course = lock(&job.course);
+        // Not if it is done, or was dropped, by now.
+        if course.begun == number && !course.done {
+            course.task = Some((Arc::clone(home), task.abort_handle()));
+            drop(course);
+            if !home.drives_itself && self.homes.all().len() > 1 {
+                self.look_after(job, clock::now() + PATIENCE);
+            }
+        }
+    }
+
+    fn look_after(&self, job: &Arc<Job>, at: BootInstant) {
+        let job: Weak<Job> = Arc::downgrade(job);
+        self.watchdog.schedule_check(job, at);
+    }
+}
+
+impl Job {
+    /// Whether it is done, or certain to go on as long as `here` runs.
+    fn goes_on(&self, here: &Home) -> bool {
+        let course = lock(&self.course);
+        let on = course.task.as_ref().map(|(home, _)| home);
+        course.done || on.is_some_and(|home| home.drives_itself || home.is(here))
+    }
+}
+
+impl ScheduledCheck for Job {
+    /// Called on a home that runs.
+    fn check(self: Arc<Self>, services: &Arc<Services>, now: BootInstant) {
+        let Ok(here) = services.here() else { return };
+        if !self.goes_on(&here) {
+            services.begin(&self, &here);
+        } else if !lock(&self.course).done && !here.drives_itself {
+            services.look_after(&self, now + PATIENCE);
+        }
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").finish_non_exhaustive()
+    }
+}
+
+/// One course of a job. Dropped half-way, its runtime has ended.
+struct Running {
+    services: Weak<Services>,
+    job: Arc<Job>,
+    number: u32,
+}
+
+impl Running {
+    fn done(&self) {
+        let (task, tracked) = {
+            let mut course = lock(&self.job.course);
+            course.done = true;
+            (course.task.take(), course.tracked.take())
+        };
+        if let Some(services) = self.services.upgrade() {
+            lock(&services.jobs.0).try_remove(self.job.key);
+        }
+        drop((task, tracked));
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        {
+            let mut course = lock(&self.job.course);
+            if course.done || course.begun != self.number {
+                return;
+            }
+            course.begun += 1;
+            course.task = None;
+        }
+        if let Some(services) = self.services.upgrade() {
+            services.look_after(&self.job, clock::now());
+        }
+    }
+}
