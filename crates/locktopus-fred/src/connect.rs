@@ -29,6 +29,7 @@ use crate::single::Single;
 /// * [`ConnectError::TlsNotBuilt`] if TLS is asked for in a build without the feature `tls`.
 /// * [`ConnectError::Tls`] if a certificate or key cannot be used.
 /// * [`ConnectError::Unreachable`] if no server answers or accepts the login.
+/// * [`ConnectError::NoRuntime`] outside a tokio runtime.
 ///
 /// # Cancel safety
 ///

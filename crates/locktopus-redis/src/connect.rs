@@ -21,14 +21,13 @@ use crate::topology::Topology;
 /// Connects to the servers that `options` name.
 ///
 /// Returns once the primary was reached and accepted the login; in a cluster, once a node has told
-/// which primaries there are. With [`ConnectOptions::lazy`] also if nobody answers. Must be called inside a tokio runtime, which then drives the
-/// connections.
+/// which primaries there are. With [`ConnectOptions::lazy`] also if nobody answers.
 ///
 /// # Errors
 ///
 /// [`ConnectError::NoServers`], [`ConnectError::ClusterDatabase`], [`ConnectError::TlsNotBuiltIn`] and
 /// [`ConnectError::Tls`] for options that cannot work, [`ConnectError::Unreachable`] if no server
-/// answers as it should.
+/// answers as it should, [`ConnectError::NoRuntime`] outside a tokio runtime.
 ///
 /// # Cancel safety
 ///

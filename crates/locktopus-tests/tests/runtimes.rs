@@ -16,7 +16,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use common::{CLIENTS, SHARDS, SOON, connect, eventually, servers, unique, url, url_for};
-use locktopus::{LockError, LockGuard, Locktopus, LostCause};
+use locktopus::{LockError, LockGuard, Locktopus, LostCause, quorum_of};
 use locktopus_testbed::topology::TopologyKind;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, sleep, timeout};
@@ -356,4 +356,62 @@ fn two_runtimes_use_one_handle_at_the_same_time() {
         assert_eq!(tokens.len(), turns * rounds);
         assert!(tokens.is_sorted(), "{tokens:?}");
     });
+}
+
+/// Nodes are asked on each runtime who they are, and what was given up is cleaned on the next one.
+#[test]
+fn a_quorum_goes_on_where_it_is_used() {
+    let servers_run_on = threads();
+    let place = servers_run_on.block_on(servers(TopologyKind::QUORUM));
+    let clients = CLIENTS.iter().cycle();
+    let nodes = place.nodes().iter().zip(clients);
+    let urls: Vec<_> = nodes
+        .map(|(node, client)| {
+            url(
+                &format!("redis://{}", node.addr()),
+                &format!("client={client}"),
+            )
+        })
+        .collect();
+    let handle = async || {
+        let quorum = quorum_of(&urls, |builder| builder.max_lease(LEASE)).unwrap();
+        let builder = Locktopus::builder(quorum).max_lease(LEASE);
+        let locks = builder.renewed_lease(LEASE).build().unwrap();
+        // Servers that were started a moment ago do not vote yet.
+        eventually("every node votes", LEASE * 3, async || {
+            match locks.mutex(unique("warm")).try_acquire().await {
+                Ok(Some(guard)) => guard.release().await.map_err(|error| error.to_string()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await;
+        locks
+    };
+    for fate in FATES {
+        let first = First::new(fate);
+        let [held, dropped] = ["held", "dropped"].map(unique);
+        let (locks, guard) = first.runtime.block_on(async {
+            let locks = handle().await;
+            let guard = locks.mutex(&held).acquire().await.unwrap();
+            drop(locks.mutex(&dropped).acquire().await.unwrap());
+            (locks, guard)
+        });
+        let _left = first.meet_its_fate();
+        single().block_on(async {
+            let again = locks.mutex(&dropped).wait_at_most(SOON).acquire().await;
+            drop(again.unwrap());
+            is_renewed(&guard).await;
+            assert!(
+                locks.mutex(&held).try_acquire().await.unwrap().is_none(),
+                "{fate:?}"
+            );
+            assert_eq!(locks.shutdown(SOON).await.abandoned, 0, "{fate:?}");
+            let other = handle().await;
+            for name in [&held, &dropped] {
+                let request = other.mutex(name).wait_at_most(LEASE * 2);
+                request.acquire().await.unwrap().release().await.unwrap();
+            }
+        });
+    }
+    servers_run_on.block_on(place.stop()).unwrap();
 }

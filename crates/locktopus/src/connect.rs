@@ -12,6 +12,19 @@ use crate::url::{BackendUrl, Begin, Checks, UrlOptions};
 
 /// Connects to the place that a URL names. [The tables](mod@crate::url) say what may be written.
 ///
+/// # Runtimes
+///
+/// You may use the handle on any tokio runtime, on several at once, and after the one that connected has ended: keep it in a
+/// `static`, share it between `#[tokio::test]`s, connect in one `block_on` and lock in the next. Each runtime that uses it renews
+/// leases, tells losses and gives back dropped guards, for all of them. It also makes its own connections, unless a multi-threaded
+/// runtime that uses the handle has some already, which then serve everybody.
+///
+/// A single-threaded runtime runs only while you are in its `block_on`. While no runtime runs on which you used the handle, nobody
+/// renews leases, and [`ensure_valid`](locktopus_core::Lease::ensure_valid) tells you. [`lost`](locktopus_core::Lease::lost)
+/// and `run` bring their own timer to the runtime where you await them.
+///
+/// Outside tokio every call fails with [`BackendErrorKind::NoRuntime`](locktopus_core::BackendErrorKind::NoRuntime).
+///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let locks = locktopus::connect("memory:").await?;

@@ -96,7 +96,8 @@ use crate::contract::wake::WakeStream;
 ///   is answered counts under that mode; what was granted and does not count is given back before the error is returned,
 ///   or the error says [`Executed::Maybe`](crate::Executed).
 /// * **Units.** Leases are whole milliseconds, at least one.
-/// * **Runtime.** Methods are called on a tokio runtime with time and I/O enabled.
+/// * **Runtime.** Methods are called on a tokio runtime with time and I/O enabled, and not always on the same one. The runtime of
+///   an earlier call may have ended, so keep connections and tasks in a [`PerRuntime`](crate::PerRuntime).
 ///
 /// # Errors
 ///
