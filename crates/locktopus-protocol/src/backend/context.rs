@@ -68,7 +68,7 @@ impl Contexts {
     /// The one to use on the current runtime.
     pub(super) fn here(&self) -> Result<Arc<Context>, BackendError> {
         let first = &self.first;
-        if first.executor.is_closed() {
+        if first.executor.check_open().is_err() {
             return Ok(Arc::clone(first));
         }
         let make = |_: &Handle| first.again(self.made.fetch_add(1, Ordering::Relaxed));

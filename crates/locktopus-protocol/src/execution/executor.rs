@@ -44,10 +44,6 @@ impl Executor {
         }
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
-    }
-
     pub(crate) fn client(&self) -> &Arc<dyn RedisClient> {
         &self.client
     }
@@ -64,7 +60,7 @@ impl Executor {
 
     /// Refuses requests after the backend was closed.
     pub(crate) fn check_open(&self) -> Result<(), BackendError> {
-        if self.is_closed() {
+        if self.closed.load(Ordering::Acquire) {
             let message = "the backend was closed";
             return Err(self.error(BackendErrorKind::Closed, Executed::No, message));
         }
