@@ -93,6 +93,16 @@ impl<T: Send + Sync + 'static> PerRuntime<T> {
     /// As [`here`](Self::here), but what a multi-threaded runtime has serves all the others: it has threads of its own, so
     /// it goes on whoever calls, until it ends. A single-threaded one serves only itself.
     ///
+    /// ```
+    /// # use locktopus_core::PerRuntime;
+    /// let names = PerRuntime::new();
+    /// let threads = tokio::runtime::Runtime::new()?;
+    /// threads.block_on(async { names.nearby(|_| "of the threads") })?;
+    /// let single = tokio::runtime::Builder::new_current_thread().build()?;
+    /// assert!(single.block_on(async { names.nearby(|_| "mine") }).is_ok_and(|name| *name == "of the threads"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`NoRuntime`] outside a tokio runtime.
