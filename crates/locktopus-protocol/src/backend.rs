@@ -49,8 +49,8 @@ pub use options::{BackendOptions, PubSubMode};
 
 /// Locks on Redis or Valkey, through any client library.
 ///
-/// Each tokio runtime on which it is used has connections of its own, made on first use, unless a multi-threaded one that uses it
-/// too serves it with its own. So it may be used on a runtime after the one that it was made on has ended.
+/// Each tokio runtime that uses it makes its own connections on first use, or shares those of a
+/// multi-threaded runtime. So you may use it after the runtime that made it has ended.
 #[derive(Debug)]
 pub struct RedisBackend {
     contexts: Arc<Contexts>,
@@ -61,7 +61,8 @@ impl RedisBackend {
     ///
     /// # Errors
     ///
-    /// If sharded pub/sub was asked for outside a cluster, if the safety mode cannot be had, or outside a tokio runtime.
+    /// If sharded pub/sub was asked for outside a cluster, if the safety mode cannot be had, or
+    /// outside a tokio runtime.
     ///
     /// # Cancel safety
     ///

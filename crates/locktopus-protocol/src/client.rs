@@ -131,10 +131,10 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
     /// was there before.
     fn generation(&self) -> u64;
 
-    /// A client for the same servers whose connections and tasks are on the current runtime. `None`, as by default: this one does not
-    /// depend on the runtime that it was made on, or cannot be made again.
+    /// A client for the same servers, with connections and tasks on the current runtime. The
+    /// default, `None`, is for clients that depend on no runtime or cannot be made again.
     ///
-    /// Sends nothing and waits for nothing: whoever uses it waits for its connections.
+    /// Sends nothing and does not wait. The first command waits for the connection.
     fn on_this_runtime(&self) -> Option<Arc<dyn RedisClient>> {
         None
     }

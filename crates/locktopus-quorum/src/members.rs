@@ -41,7 +41,7 @@ pub(super) struct Members {
     pub(super) closed: CancellationToken,
     /// The runtimes that this quorum is used on.
     pub(super) runtimes: PerRuntime<Handle>,
-    /// What was being cleaned on a runtime that ended.
+    /// Nodes to clean whose task ended with its runtime. The next call starts it again.
     pub(super) unclean: Mutex<Vec<(Arc<Claim>, usize)>>,
 }
 

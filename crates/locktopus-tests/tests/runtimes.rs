@@ -1,6 +1,6 @@
-//! One handle on several tokio runtimes: after the one it was made on has ended, while nobody drives that one, beside others, and
-//! outside tokio. On each runtime a lease is renewed, a loss is told, a dropped guard is given back, and a shutdown leaves
-//! nothing.
+//! One handle on several tokio runtimes. Its first runtime has ended, stands still, or still runs.
+//! The second one renews leases, reports losses and gives dropped guards back, and `shutdown`
+//! leaves nothing. Outside tokio every call fails with an error.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
@@ -24,16 +24,16 @@ use tokio::time::{Instant, sleep, timeout};
 /// Renewed three times in this time. Nothing that is waited for below may come from its end.
 const LEASE: Duration = Duration::from_secs(6);
 
-/// What became of the runtime on which a handle was made.
+/// The fate of the runtime that made the handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// It had threads of its own, and has ended.
     ThreadsEnded,
     /// It had none, and has ended.
     Ended,
-    /// It had none, and nobody drives it any more.
+    /// It had none, and no thread is in its `block_on` any more.
     Undriven,
-    /// It has threads of its own and goes on.
+    /// It has threads of its own and still runs.
     GoesOn,
 }
 
@@ -53,7 +53,7 @@ fn threads() -> Runtime {
     builder.worker_threads(1).enable_all().build().unwrap()
 }
 
-/// A runtime on which things are done once, and then left as a fate wants it.
+/// The runtime that makes the handle.
 struct First {
     fate: Fate,
     runtime: Runtime,
@@ -68,7 +68,7 @@ impl First {
         Self { fate, runtime }
     }
 
-    /// What is left of it, which must be kept.
+    /// Ends the runtime, or returns it to be kept alive.
     fn meet_its_fate(self) -> Option<Runtime> {
         match self.fate {
             Fate::ThreadsEnded | Fate::Ended => {
@@ -80,7 +80,7 @@ impl First {
     }
 }
 
-/// Where locks are, for handles of this process, each of which is another client.
+/// A store of locks; each handle is another client.
 #[derive(Clone)]
 struct Place {
     url: String,
@@ -141,7 +141,7 @@ async fn is_renewed(guard: &LockGuard) {
     .await;
 }
 
-/// Waits until a lock is free for somebody else, long before its lease ends.
+/// Waits until another client gets the lock, long before the lease ends.
 async fn is_free(other: &Locktopus, name: &str) {
     let request = other.lock(name).wait_at_most(SOON);
     let taken = request.acquire().await;
@@ -157,7 +157,7 @@ async fn is_held(other: &Locktopus, name: &str) {
     assert!(taken.is_none(), "{name} has two holders");
 }
 
-/// What lasts as long as it may if nobody gives it back.
+/// Longer than the test: a lock with this lease is free only if it was given back.
 const LONG_LEASE: Duration = Duration::from_secs(600);
 
 #[test]
@@ -170,7 +170,7 @@ fn a_handle_goes_on_where_it_is_used() {
             let locks = place.handle().await;
             let guard = locks.lock(held).acquire().await.unwrap();
             let lost = locks.lock(dropped).fixed_lease(LONG_LEASE).acquire().await;
-            // Given back in the background, for which there is no time here.
+            // The background release has no time to run here.
             drop(lost.unwrap());
             (locks, guard)
         });
@@ -187,7 +187,7 @@ fn a_handle_goes_on_where_it_is_used() {
             for name in [held, next] {
                 is_held(&other, name).await;
             }
-            // A waiter is told by a release on the other handle, and the other way round.
+            // Each handle's release wakes the other one's waiter.
             let waiting = tokio::spawn(other.lock(next).wait_at_most(SOON * 2).acquire());
             sleep(Duration::from_millis(50)).await;
             guard.release().await.unwrap();
@@ -304,7 +304,7 @@ async fn is_renewed_lease(lease: &locktopus::Lease) {
     .await;
 }
 
-/// As a `static` in several tests, each of which has a runtime of its own and leaves in a hurry.
+/// As a `static` that several tests share: each has its own runtime and ends right after dropping its guard.
 #[test]
 fn tests_share_a_handle_one_after_the_other() {
     everywhere(|place, fate| {
@@ -326,7 +326,8 @@ fn tests_share_a_handle_one_after_the_other() {
     });
 }
 
-/// Two runtimes that both run, each on a thread of its own: neither needs the other, and both see each other's locks.
+/// Two runtimes that both run, each on a thread of its own: neither needs the other, and both see
+/// each other's locks.
 #[test]
 fn two_runtimes_use_one_handle_at_the_same_time() {
     everywhere(|place, fate| {
@@ -358,7 +359,7 @@ fn two_runtimes_use_one_handle_at_the_same_time() {
     });
 }
 
-/// Nodes are asked on each runtime who they are, and what was given up is cleaned on the next one.
+/// A quorum identifies its nodes on each runtime, and finishes the cleaning that an earlier runtime left.
 #[test]
 fn a_quorum_goes_on_where_it_is_used() {
     let servers_run_on = threads();

@@ -14,16 +14,19 @@ use crate::url::{BackendUrl, Begin, Checks, UrlOptions};
 ///
 /// # Runtimes
 ///
-/// You may use the handle on any tokio runtime, on several at once, and after the one that connected has ended: keep it in a
-/// `static`, share it between `#[tokio::test]`s, connect in one `block_on` and lock in the next. Each runtime that uses it renews
-/// leases, tells losses and gives back dropped guards, for all of them. It also makes its own connections, unless a multi-threaded
-/// runtime that uses the handle has some already, which then serve everybody.
+/// You may use the handle on any tokio runtime, on several at once, and after the one that
+/// connected has ended. Keep it in a `static`, share it between `#[tokio::test]`s, or connect in
+/// one `block_on` and lock in the next. Each runtime that uses the handle renews all leases,
+/// reports losses and gives back dropped guards. It makes its own connections, or shares those of a
+/// multi-threaded runtime that uses the handle.
 ///
-/// A single-threaded runtime runs only while you are in its `block_on`. While no runtime runs on which you used the handle, nobody
-/// renews leases, and [`ensure_valid`](locktopus_core::Lease::ensure_valid) tells you. [`lost`](locktopus_core::Lease::lost)
-/// and `run` bring their own timer to the runtime where you await them.
+/// A single-threaded runtime runs only inside `block_on`. While no runtime with the handle runs,
+/// leases are not renewed, and [`ensure_valid`](locktopus_core::Lease::ensure_valid) tells you.
+/// [`lost`](locktopus_core::Lease::lost) and `run` bring their own timer to the runtime where you
+/// await them.
 ///
-/// Outside tokio every call fails with [`BackendErrorKind::NoRuntime`](locktopus_core::BackendErrorKind::NoRuntime).
+/// Outside tokio every call fails with
+/// [`BackendErrorKind::NoRuntime`](locktopus_core::BackendErrorKind::NoRuntime).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -155,7 +158,7 @@ pub(crate) async fn open(url: &BackendUrl) -> Result<DynBackend, ConnectError> {
     checked(backend(url).await?, url, &url.options, url.options.timeout).await
 }
 
-/// Nothing can be waited for without timers.
+/// Timers need a runtime.
 pub(crate) fn check_runtime(url: &impl Display) -> Result<(), ConnectError> {
     let no_runtime = |_| ConnectError::Backend {
         url: url.to_string(),

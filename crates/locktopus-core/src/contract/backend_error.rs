@@ -33,7 +33,7 @@ pub enum BackendErrorKind {
     /// [`NotReplicated`](crate::NotReplicated) with the numbers, unless the server refused to tell. An attempt that may
     /// have taken effect was not surely undone: the release may still arrive, so ask again under another owner.
     NotReplicated,
-    /// It was asked outside a tokio runtime ([`NoRuntime`](crate::NoRuntime)). Nothing was sent.
+    /// The caller was outside a tokio runtime ([`NoRuntime`](crate::NoRuntime)). Nothing was sent.
     NoRuntime,
 }
 
@@ -132,7 +132,7 @@ impl BackendError {
         Self::new(backend, kind, Executed::No, message)
     }
 
-    /// The backend was asked outside a tokio runtime. Nothing was sent.
+    /// The error of a call outside a tokio runtime. Nothing was sent.
     ///
     /// ```
     /// use locktopus_core::{BackendError, BackendErrorKind, Executed};

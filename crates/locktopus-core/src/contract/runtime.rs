@@ -1,8 +1,9 @@
-//! The tokio runtimes that something is used on, and what each of them has for itself.
+//! A value for each tokio runtime.
 //!
-//! A handle may be used on several runtimes: on one that ends while the handle lives, on one that nobody drives between two
-//! calls of `block_on`, on one for each worker of a web server. Tasks and connections live on one runtime and stop with it.
-//! So nothing here remembers "the" runtime: what needs one is made where it is used, and is gone when its runtime is.
+//! Programs use one handle on several runtimes. A runtime may end before the handle, stand still
+//! between two calls of `block_on`, or be one of many in a web server. Tasks and connections stop
+//! with their runtime. So Locktopus makes them on the runtime that needs them, and drops them when
+//! it ends.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::contract::sync::lock;
 
-/// There is no tokio runtime where something was called that needs one.
+/// The caller is outside a tokio runtime.
 ///
 /// ```
 /// # use locktopus_core::{NoRuntime, PerRuntime};
@@ -32,8 +33,8 @@ pub(crate) fn current() -> Result<Handle, NoRuntime> {
     Handle::try_current().map_err(|_| NoRuntime)
 }
 
-/// Something that each tokio runtime has for itself, such as connections. It is made on first use and dropped when its
-/// runtime ends.
+/// A value for each tokio runtime, such as its connections. It is made on first use and dropped
+/// when the runtime ends.
 ///
 /// ```
 /// # use locktopus_core::PerRuntime;
@@ -57,7 +58,7 @@ struct Shared<T> {
 
 struct Resident<T> {
     id: Id,
-    /// It has threads of its own, so it runs whatever its owner does.
+    /// It has threads of its own, so it always runs.
     drives_itself: bool,
     value: Arc<T>,
 }
@@ -79,7 +80,7 @@ impl<T: Send + Sync + 'static> PerRuntime<T> {
         }
     }
 
-    /// What the current runtime has, made first if there is nothing.
+    /// The value of the current runtime, made by `make` if there is none.
     ///
     /// `make` runs under a lock and must not call this again.
     ///
@@ -90,8 +91,9 @@ impl<T: Send + Sync + 'static> PerRuntime<T> {
         self.find(|resident, id| resident.id == id, make)
     }
 
-    /// As [`here`](Self::here), but what a multi-threaded runtime has serves all the others: it has threads of its own, so
-    /// it goes on whoever calls, until it ends. A single-threaded one serves only itself.
+    /// As [`here`](Self::here), but a runtime without a value shares that of a multi-threaded one.
+    /// A multi-threaded runtime has threads of its own and always runs. A single-threaded runtime
+    /// never shares its value.
     ///
     /// ```
     /// # use locktopus_core::PerRuntime;
@@ -146,7 +148,7 @@ impl<T: Send + Sync + 'static> PerRuntime<T> {
         Ok(value)
     }
 
-    /// What all runtimes have that have not ended.
+    /// The values of all runtimes that have not ended.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<T>> {
         let residents = lock(&self.shared.residents);
@@ -155,7 +157,7 @@ impl<T: Send + Sync + 'static> PerRuntime<T> {
     }
 }
 
-/// Whether a runtime runs without somebody in `block_on`.
+/// Whether a runtime runs while no thread is in its `block_on`.
 pub(crate) fn drives_itself(runtime: &Handle) -> bool {
     runtime.runtime_flavor() != RuntimeFlavor::CurrentThread
 }
@@ -181,7 +183,7 @@ impl<T> Drop for Departure<T> {
         let at = residents.iter().position(|resident| resident.id == self.id);
         let gone = at.map(|at| residents.swap_remove(at));
         drop(residents);
-        // Outside the lock: it may have much to end.
+        // Outside the lock: its drop may do a lot.
         drop(gone);
     }
 }
@@ -239,7 +241,7 @@ mod tests {
         let of = |runtime: &Runtime| runtime.block_on(async { *all.nearby(&make).unwrap() });
         let (first, second, threads) = (single(), single(), multi());
         assert_eq!((of(&first), of(&second), of(&threads)), (0, 1, 2));
-        // Which has its own already keeps it or shares: newcomers share.
+        // Newcomers share it.
         assert_eq!((of(&single()), of(&multi()), of(&threads)), (2, 2, 2));
         drop(threads);
         assert_eq!((of(&first), of(&second), of(&multi())), (0, 1, 3));

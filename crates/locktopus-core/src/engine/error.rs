@@ -181,7 +181,8 @@ impl LockError {
         self.is_of(BackendErrorKind::NoQuorum)
     }
 
-    /// Whether it was asked outside a tokio runtime, and so nothing was done: see [`NoRuntime`](crate::NoRuntime).
+    /// Whether you called outside a tokio runtime ([`NoRuntime`](crate::NoRuntime)). Nothing was
+    /// sent.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

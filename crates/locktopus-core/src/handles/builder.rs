@@ -252,9 +252,9 @@ impl LocktopusBuilder {
 
     /// Builds it and starts its watchdog on this runtime.
     ///
-    /// It may be used on other runtimes as well, also after this one has ended: the watchdog runs on each runtime on which you
-    /// acquire a lock or wait for its loss. As long as one of them runs, leases are renewed, losses are told, and dropped guards
-    /// are given back.
+    /// You may use it on other runtimes too, also after this one has ended. Each runtime where you
+    /// acquire a lock or await a loss runs the watchdog. While one of them runs, it renews leases,
+    /// reports losses and gives back dropped guards.
     ///
     /// # Errors
     ///

@@ -39,7 +39,7 @@ use crate::handles::fence::Fence;
 #[derive(Clone)]
 pub struct Lease {
     state: Arc<LeaseState>,
-    /// Gone if the lease has ended.
+    /// Dead once every guard and handle is gone.
     services: Weak<Services>,
 }
 
@@ -49,10 +49,10 @@ impl Lease {
         Self { state, services }
     }
 
-    /// Lets the watchdog run on this runtime as well: those on which it ran may have ended.
+    /// Starts the watchdog on this runtime too: the runtimes that ran it may have ended.
     fn watch_here(&self) {
         if let Some(services) = self.services.upgrade() {
-            // Outside a runtime it is told by those that there are.
+            // Outside tokio this fails, and the other runtimes report the loss.
             let _ = services.here();
         }
     }
@@ -184,9 +184,9 @@ impl Lease {
 
     /// Waits until the lease ends, however that happens, and says why.
     ///
-    /// Completes at the latest when the local deadline passes, whatever the network does and whichever tokio runtime it is
-    /// awaited on. Returns at once if the lease has ended already. Awaited outside tokio, it depends on a runtime
-    /// on which this `Locktopus` was used and which still runs.
+    /// Completes at the latest when the local deadline passes, on any tokio runtime and even if the
+    /// network fails. Returns at once if the lease has ended already. Outside tokio it needs
+    /// another runtime that uses this `Locktopus` and still runs.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -211,8 +211,8 @@ impl Lease {
     /// A token that is cancelled when the lease ends, for code that already knows `CancellationToken`s.
     /// Cancelling it has no effect on the lock.
     ///
-    /// The runtime on which you call this cancels it; if that one ends first, any other one on which this
-    /// `Locktopus` is used.
+    /// The runtime where you call this cancels it. If that one ends first, another runtime that
+    /// uses this `Locktopus` does.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

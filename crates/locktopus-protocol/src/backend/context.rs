@@ -41,8 +41,8 @@ pub(crate) struct Context {
     number: u64,
 }
 
-/// A context for each runtime that the backend is used on: connections are moved by the tasks of the runtime on which they were
-/// made, and end with it.
+/// A context for each runtime that uses the backend: connections end with the runtime that made
+/// them.
 #[derive(Debug)]
 pub(crate) struct Contexts {
     first: Arc<Context>,
@@ -75,7 +75,7 @@ impl Contexts {
         self.all.nearby(make).map_err(|_| self.no_runtime())
     }
 
-    /// For what is the same for all.
+    /// For questions that every context answers alike.
     pub(super) fn any(&self) -> &Context {
         &self.first
     }
@@ -133,7 +133,7 @@ impl Context {
         })
     }
 
-    /// The same on the current runtime, which has connections of its own. Sends nothing.
+    /// A copy with connections on the current runtime. Sends nothing.
     fn again(&self, number: u64) -> Self {
         let client = self.executor.client();
         let client = client
@@ -155,7 +155,7 @@ impl Context {
         }
     }
 
-    /// Changes whenever a command may go over another connection than the one before.
+    /// Changes whenever a command may use another connection than before.
     pub(super) fn generation(&self) -> u64 {
         (self.number << 40) | self.executor.client().generation()
     }

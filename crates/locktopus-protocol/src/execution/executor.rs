@@ -36,7 +36,7 @@ impl Executor {
         }
     }
 
-    /// The same, by way of another client. Both are closed together.
+    /// A copy for another client; closing one closes both.
     pub(crate) fn through(&self, client: Arc<dyn RedisClient>) -> Self {
         Self {
             client,

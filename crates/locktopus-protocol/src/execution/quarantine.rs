@@ -64,7 +64,8 @@ impl Quarantine {
         Ok(Self::with(look, max_lease, watched))
     }
 
-    /// The same, seen by another client on this runtime. It knows nothing yet, so nothing is granted too early.
+    /// A copy for another client on this runtime. It has observed nothing yet, so it grants nothing
+    /// too early.
     pub(crate) fn again(&self, executor: &Executor, call_timeout: Duration) -> Self {
         let look = Look {
             executor: executor.clone(),

@@ -1,4 +1,5 @@
-//! Outside tokio: every call says that it needs a runtime, nothing panics, and what was held is given back.
+//! Outside tokio: every call says that it needs a runtime, nothing panics, and what was held is
+//! given back.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -83,7 +84,7 @@ fn another_executor_is_refused_and_does_no_harm() {
         refused("job", block_on(every.run(|_| async {})));
         refused("extend", block_on(guard.extend(LONG_LEASE)));
         guard.ensure_valid().unwrap();
-        // It is told by the runtime that there is.
+        // The runtime reports the loss.
         let lease = guard.lease();
         refused("release", block_on(guard.release()));
         block_on(lease.lost());

@@ -27,14 +27,14 @@ pub(crate) struct RecallSubscription {
     pub(crate) keep: Duration,
 }
 
-/// What ends the keeping of a lease.
+/// Resolves when a kept lease must be given back.
 pub(super) struct Recall {
     hints: WakeStream,
     until: BootInstant,
 }
 
 impl Recall {
-    /// Waits until the lease is not to be kept any more.
+    /// Waits until the lease must be given back, or has ended.
     pub(super) async fn over(mut self, ended: &CancellationToken) {
         tokio::select! {
             biased;
@@ -73,7 +73,8 @@ impl Keeping {
         self.until.get().copied().filter(|_| !over)
     }
 
-    /// Begins with the first release. What comes back ends the keeping, and must run for as long as the lease is kept.
+    /// Starts with the first release. The caller must await the returned `Recall` while the lease
+    /// is kept.
     pub(super) fn begin(&self, now: BootInstant) -> Option<Recall> {
         let RecallSubscription { mut hints, keep } = lock(&self.subscription).take()?;
         // What was said while the lock was held.

@@ -167,13 +167,14 @@ impl SharedLease {
         let Some(recall) = keeping.begin(now()) else {
             return;
         };
-        // Not in the task tracker: it ends with the lease at the latest, and a shutdown waits for the release it starts.
+        // Not in the task tracker: it ends with the lease at the latest, and a shutdown waits for
+        // the release it starts.
         let (lease, recall) = (Arc::downgrade(self), Mutex::new(Some(recall)));
         services.in_background(None, move |services| {
             let (lease, recall) = (lease.upgrade(), lock(&recall).take());
             async move {
                 let Some(lease) = lease else { return };
-                // Begun again, it may have missed that somebody wants the lock.
+                // Started again, it may have missed a request for the lock.
                 if let Some(recall) = recall {
                     recall.over(lease.signal()).await;
                 }

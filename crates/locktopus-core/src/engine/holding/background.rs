@@ -1,8 +1,9 @@
-//! Work in the background that goes on when the runtime it was on does not.
+//! Background work that survives the runtime it started on.
 //!
-//! Each runtime that uses a `Locktopus` is a [`Home`]: it runs the watchdog, so leases are renewed, and losses told, as long as one
-//! of them runs. A [job](Services::in_background) runs on one home. It begins anew on another one if its own ends, or if nobody drives it
-//! while others do; if there is no other one, as soon as somebody comes.
+//! Each runtime that uses a `Locktopus` is a [`Home`] and runs the watchdog. Leases are renewed and
+//! losses told while one home runs. A [job](Services::in_background) runs on one home. If that home
+//! ends or stops being driven, the job starts again on another one, or on the next runtime that
+//! arrives.
 
 use std::fmt;
 use std::future::Future;
@@ -25,10 +26,10 @@ use crate::engine::error::{LockError, Phase};
 use crate::engine::holding::services::Services;
 use crate::engine::holding::watchdog::ScheduledCheck;
 
-/// How long a job may be on a runtime that perhaps nobody drives before another one takes it.
+/// A job moves after this time if its runtime may not be driven and another one is.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A runtime on which the watchdog runs.
+/// A runtime that runs the watchdog.
 #[derive(Debug)]
 pub(crate) struct Home {
     runtime: Handle,
@@ -70,7 +71,7 @@ struct Course {
 }
 
 impl Services {
-    /// The home that the current runtime is, from now on if it was not: whatever waits for one comes here.
+    /// Makes the current runtime a home unless it is one. Jobs without a home then come here.
     ///
     /// # Errors
     ///
@@ -112,7 +113,7 @@ impl Services {
         })
     }
 
-    /// Where work goes on the longest: on a runtime with threads of its own, else here, else on any.
+    /// Prefers a runtime with threads of its own, then this one, then any.
     pub(crate) fn home(self: &Arc<Self>) -> Option<Arc<Home>> {
         let here = self.here().ok();
         let homes = self.homes.all();
@@ -120,7 +121,7 @@ impl Services {
         lasting.or(here).or_else(|| homes.first().cloned())
     }
 
-    /// Does some work in the background, and lets it be counted by `tracker` until it is done. It must not matter if it is begun
+    /// Runs work in the background; `tracker` counts it until it is done. The work may be started
     /// again half-way.
     pub(crate) fn in_background<F>(
         self: &Arc<Self>,
@@ -148,7 +149,7 @@ impl Services {
         }
     }
 
-    /// Takes the jobs that no runtime has, and those of runtimes that perhaps nobody drives.
+    /// Moves jobs here that have no home, or a home that may not be driven.
     pub(crate) fn come_to(self: &Arc<Self>, home: &Arc<Home>) {
         let jobs: Vec<_> = {
             let jobs = lock(&self.jobs.0);

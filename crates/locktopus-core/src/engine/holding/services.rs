@@ -35,7 +35,7 @@ pub(crate) struct Services {
     pub(crate) watchdog: Arc<Watchdog>,
     /// The runtimes this is used on. On each of them the watchdog looks after all leases.
     pub(super) homes: PerRuntime<Home>,
-    /// What goes on in the background.
+    /// Background work under way.
     pub(super) jobs: Jobs,
     pub(crate) tasks: TaskTracker,
     /// Attempts under way, which may leave something for the reaper.
@@ -73,7 +73,7 @@ impl Services {
             releases: ShardLimits::default(),
             attempting: AttemptLimits::default(),
         });
-        // Outside a runtime nobody can acquire anything, and whoever can begins by saying where.
+        // Outside a runtime this fails, and the first acquisition on one repeats it.
         let _ = services.here();
         services.announce();
         services

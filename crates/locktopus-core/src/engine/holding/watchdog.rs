@@ -1,5 +1,6 @@
-//! One watchdog for all leases of a `Locktopus`: it renews them and says when they are lost. It runs on every runtime that the
-//! `Locktopus` is used on, over one index, so leases are looked after as long as one of them runs.
+//! One watchdog for all leases of a `Locktopus`: it renews them and says when they are lost. It
+//! runs on every runtime that the `Locktopus` is used on, over one index, so leases are looked
+//! after as long as one of them runs.
 //!
 //! Leases are indexed by their next due time: a renewal, a retry, or the end of validity. Leases that are due
 //! together are renewed together, one batch for each shard. Each batch is a task of its own, so a node that does not
@@ -168,7 +169,7 @@ impl Watchdog {
         lock(&self.watched).len()
     }
 
-    /// Runs once on each runtime that the `Locktopus` is used on. Whichever looks first does what is due.
+    /// Runs once on each runtime that uses the `Locktopus`. The first to look does what is due.
     pub(crate) async fn run(self: Arc<Self>, services: Weak<Services>, closed: CancellationToken) {
         loop {
             // From before the look: it hears of what is put in from now on.

@@ -65,7 +65,8 @@ async fn drain(services: Arc<Services>, grace: Duration) -> ShutdownReport {
     services.tasks.close();
     services.announcing.close();
     let drained = async {
-        // First the attempts under way: their futures see `closing` and leave what they took to the reaper.
+        // First the attempts under way: their futures see `closing` and leave what they took to the
+        // reaper.
         services.attempts.wait().await;
         services.tasks.wait().await;
         // Not among what could be abandoned: a record that stays ends by itself, and blocks nobody.

@@ -84,7 +84,8 @@ impl Router {
         Ok(Self::connected_by(client, budget))
     }
 
-    /// On this runtime. A connection that a program handed in stays on the runtime on which the program made it.
+    /// A copy on this runtime. A connection that the program handed in stays on the program's
+    /// runtime.
     pub(crate) fn again(&self) -> Self {
         match &self.own {
             Some((client, budget)) => Self::connected_by(client.clone(), *budget),

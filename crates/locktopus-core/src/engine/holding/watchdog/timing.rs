@@ -7,7 +7,7 @@ use crate::contract::clock::BootInstant;
 use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::services::Services;
 
-/// What a call may take longer than its time, and a task that is ready.
+/// Slack for a call past its deadline and for a busy scheduler.
 const GRACE: Duration = Duration::from_millis(50);
 
 /// When to renew a lease that was confirmed at `now`. Any fixed origin will do for the grid.
@@ -19,8 +19,8 @@ pub(super) fn renewal(origin: BootInstant, now: BootInstant, lease: Duration) ->
     at.before(Duration::from_nanos(past))
 }
 
-/// How long the answer to a renewal may take before the renewal is sent again. Calls end sooner, with an error if with nothing else,
-/// so it is only ever overdue where the task that sent it does not run.
+/// The watchdog sends a renewal again if it has no answer after this time. Every call ends sooner,
+/// so an answer is overdue only if the runtime of the call has ended or stands still.
 pub(super) fn answer_within(lease: Duration) -> Duration {
     lease * 5 / 12 + GRACE
 }

@@ -29,8 +29,8 @@ pub(super) struct Entry {
     pub(super) lease: Arc<LeaseState>,
     spot: Spot,
     pub(super) renew_at: Option<BootInstant>,
-    /// While a renewal is under way: when its answer is overdue, because the runtime that it was sent on has ended or stands
-    /// still.
+    /// While a renewal is under way: when its answer is overdue, because the runtime that it was
+    /// sent on has ended or stands still.
     pub(super) in_flight: Option<BootInstant>,
     /// Renewals that failed since the last one that did not.
     pub(super) failures: Option<Box<Failures>>,
@@ -46,8 +46,8 @@ pub(super) struct Failures {
 }
 
 impl Entry {
-    /// The next instant at which something must be done. While a renewal is under way, that is when its answer is overdue or
-    /// the deadline, which is then `valid_until`.
+    /// The next instant at which something must be done. While a renewal is under way, that is when
+    /// its answer is overdue or the deadline, which is then `valid_until`.
     fn next(&self, valid_until: BootInstant) -> BootInstant {
         let at = self.in_flight.or(self.renew_at);
         at.map_or(valid_until, |at| at.min(valid_until))
