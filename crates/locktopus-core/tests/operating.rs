@@ -108,6 +108,88 @@ async fn a_victim_in_this_process_hears_at_once() {
     assert_eq!(here.held_locks().len(), 1);
 }
 
+/// Every error of a victim in another process has the reason.
+#[tokio::test(start_paused = true)]
+async fn a_victim_elsewhere_is_told_the_reason() {
+    let (here, there) = pair();
+    let evicted = |error: LockError| match error {
+        LockError::Lost { cause, .. } => cause,
+        other => panic!("{other}"),
+    };
+    let stuck = "hangs\u{1b} since 3 am";
+    let told = LostCause::Evicted {
+        reason: stuck.replace('\u{1b}', "\u{fffd}"),
+    };
+    let held = [0, 1, 2].map(|n| here.lock(format!("a{n}")));
+    let [released, extended, handed] = held.map(|request| request.acquire());
+    let released = released.await.unwrap();
+    let extended = extended.await.unwrap();
+    let ticket = handed.await.unwrap().into_ticket().unwrap();
+    let readers = [
+        here.rw_lock("rw").read().acquire().await.unwrap(),
+        here.rw_lock("rw").read().acquire().await.unwrap(),
+    ];
+    for name in ["a0", "a1", "a2"] {
+        there.lock(name).force_release(stuck).await.unwrap();
+    }
+    let eviction = there.rw_lock("rw").force_release(stuck).await.unwrap();
+    for owner in eviction.evicted.iter().chain([released.owner()]) {
+        let reason = here.break_reason(owner).await.unwrap();
+        assert_eq!(reason.as_deref(), Some("hangs\u{fffd} since 3 am"));
+    }
+    assert_eq!(evicted(released.release().await.unwrap_err()), told);
+    assert_eq!(evicted(extended.extend(LEASE).await.unwrap_err()), told);
+    let adopted = here.lock("a2").adopt(&ticket).await;
+    assert_eq!(evicted(adopted.map(drop).unwrap_err()), told);
+    for reader in readers {
+        assert_eq!(evicted(reader.release().await.unwrap_err()), told);
+    }
+}
+
+/// `lost` does not wait for the reason.
+#[tokio::test(start_paused = true)]
+async fn a_loss_does_not_wait_for_its_reason() {
+    let (here, there) = pair();
+    let held = here.lock("a").renewed_lease(LEASE).acquire().await.unwrap();
+    there.lock("a").force_release("stuck").await.unwrap();
+    assert_eq!(held.lost().await, LostCause::Missing);
+    let error = held.release().await.unwrap_err();
+    assert!(error.to_string().contains("by force (stuck)"), "{error}");
+}
+
+/// Released and expired locks have no reason, and neither has a lock that was free.
+#[tokio::test(start_paused = true)]
+async fn nobody_else_has_a_reason() {
+    let (here, there) = pair();
+    let held = here.lock("a").acquire().await.unwrap();
+    let owner = held.owner().clone();
+    assert_eq!(there.break_reason(&owner).await.unwrap(), None);
+    there.lock("b").force_release("by mistake").await.unwrap();
+    held.release().await.unwrap();
+    assert_eq!(there.break_reason(&owner).await.unwrap(), None);
+    let short = here.lock("a").fixed_lease(LEASE).acquire().await.unwrap();
+    sleep(LEASE * 2).await;
+    let error = short.release().await.unwrap_err();
+    assert!(!error.to_string().contains("by force"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ticket_says_whether_its_lock_is_held() {
+    let (here, there) = pair();
+    let ticket = here.lock("a").fixed_lease(LEASE).acquire().await.unwrap();
+    let ticket = ticket.into_ticket().unwrap();
+    assert!(there.lock("a").is_held_by(&ticket).await.unwrap());
+    for other in [there.lock("b"), there.mutex("a"), there.fair_lock("a")] {
+        let error = other.is_held_by(&ticket).await.unwrap_err();
+        assert!(matches!(error, LockError::Ticket { .. }), "{error}");
+    }
+    sleep(LEASE * 2).await;
+    assert!(!there.lock("a").is_held_by(&ticket).await.unwrap());
+    let next = there.lock("a").acquire().await.unwrap();
+    assert!(!there.lock("a").is_held_by(&ticket).await.unwrap());
+    next.release().await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_forced_release_is_not_repeated() {
     let (here, _) = pair();

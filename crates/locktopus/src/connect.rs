@@ -181,7 +181,7 @@ pub(crate) async fn checked(
     let diagnosis = match backend.diagnose(deadline).await {
         Ok(diagnosis) => diagnosis,
         Err(error) if options.begin == Begin::Lazy => {
-            tracing::warn!(backend = %url, %error, "the connect-time checks were not made; call diagnose later");
+            tracing::warn!(backend = %url, %error, "the connect-time checks were not made");
             return Ok(backend);
         }
         Err(source) => {
@@ -193,9 +193,12 @@ pub(crate) async fn checked(
         }
     };
     for finding in &diagnosis.findings {
+        let (check, message) = (finding.check, &finding.message);
+        // The level says how bad it is.
         match finding.severity {
-            Severity::Note => tracing::debug!(backend = %url, "{finding}"),
-            Severity::Warning | Severity::Danger => tracing::warn!(backend = %url, "{finding}"),
+            Severity::Note => tracing::debug!(backend = %url, "[{check}] {message}"),
+            Severity::Warning => tracing::warn!(backend = %url, "[{check}] {message}"),
+            Severity::Danger => tracing::error!(backend = %url, "[{check}] {message}"),
         }
     }
     if options.checks == Checks::Refuse && diagnosis.worst() == Some(Severity::Danger) {

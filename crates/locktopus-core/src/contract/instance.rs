@@ -10,7 +10,9 @@ use crate::contract::label::{LONGEST_HOST, LONGEST_LABEL, is_printable};
 /// The first line of a record's text.
 const VERSION: &str = "locktopus-instance1";
 /// A record's text is never longer than this, in bytes. What is longer was not written by this library.
-const LONGEST_TEXT: usize = 2048;
+const LONGEST_TEXT: usize = 4096;
+/// The longest note, in characters.
+const LONGEST_NOTE: usize = 256;
 
 /// Which [`Locktopus`](crate::Locktopus): 48 random bits that its owner ids begin with. Twelve hex digits as text.
 ///
@@ -67,6 +69,7 @@ pub struct InstanceRecord {
     host: Option<String>,
     process: Option<u32>,
     started: Option<SystemTime>,
+    note: Option<String>,
 }
 
 impl InstanceRecord {
@@ -78,6 +81,7 @@ impl InstanceRecord {
             host: None,
             process: None,
             started: None,
+            note: None,
         }
     }
 
@@ -113,6 +117,19 @@ impl InstanceRecord {
         self
     }
 
+    /// Adds a note: why a lock was broken. Keeps the first 256 characters.
+    ///
+    /// ```
+    /// use locktopus_core::InstanceRecord;
+    /// let record = InstanceRecord::new("").with_note("import hangs since 3 am");
+    /// assert_eq!(record.note(), Some("import hangs since 3 am"));
+    /// ```
+    #[must_use]
+    pub fn with_note(mut self, note: &str) -> Self {
+        self.note = Some(printable(note, LONGEST_NOTE));
+        self
+    }
+
     /// What its program calls itself.
     #[must_use]
     pub fn label(&self) -> &str {
@@ -137,6 +154,12 @@ impl InstanceRecord {
         self.started
     }
 
+    /// The note, if there is one.
+    #[must_use]
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
     /// The record as lines of text, for stores that keep text. [`parse`](Self::parse) reads it.
     #[must_use]
     pub fn to_text(&self) -> String {
@@ -150,6 +173,9 @@ impl InstanceRecord {
         if let Some(started) = self.started {
             let since = started.duration_since(UNIX_EPOCH).unwrap_or_default();
             let _ = writeln!(text, "started={}", since.as_secs());
+        }
+        if let Some(note) = &self.note {
+            let _ = writeln!(text, "note={note}");
         }
         text
     }
@@ -174,6 +200,7 @@ impl InstanceRecord {
                     let seconds = value.parse().ok().map(Duration::from_secs);
                     record.started = seconds.and_then(|time| UNIX_EPOCH.checked_add(time));
                 }
+                "note" => record = record.with_note(value),
                 _ => {}
             }
         }
@@ -242,6 +269,7 @@ mod tests {
         let started = UNIX_EPOCH + Duration::from_secs(1_795_375_119);
         let whole = bare.clone().on_host("web-3").as_process(7);
         let whole = whole.started_at(started + Duration::from_millis(9));
+        let whole = whole.with_note("hangs = since 3 am");
         assert_eq!(whole.started(), Some(started));
         for record in [bare, whole] {
             let text = record.to_text();
@@ -280,6 +308,7 @@ mod tests {
         let widest = |count| "\u{10348}".repeat(count);
         let record = InstanceRecord::new(&widest(LONGEST_LABEL)).on_host(&widest(LONGEST_HOST));
         let record = record.as_process(u32::MAX).started_at(SystemTime::now());
+        let record = record.with_note(&widest(LONGEST_NOTE));
         assert!(record.to_text().len() <= LONGEST_TEXT);
         assert_eq!(
             InstanceRecord::parse(record.to_text().as_bytes()),

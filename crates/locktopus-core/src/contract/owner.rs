@@ -82,6 +82,19 @@ impl OwnerId {
         }
         Some(InstanceId::from_bytes(instance))
     }
+
+    /// The record id of the reason why this owner's lock was broken: a hash, so it does not reveal
+    /// the owner id.
+    pub(crate) fn break_note(&self) -> InstanceId {
+        let hash = self
+            .0
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            });
+        let [_, _, bytes @ ..] = hash.to_be_bytes();
+        InstanceId::from_bytes(bytes)
+    }
 }
 
 /// Those of whoever in this process need not be told from the others.

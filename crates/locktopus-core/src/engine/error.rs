@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::contract::backend_error::{BackendError, BackendErrorKind, Executed, OtherKind};
-use crate::contract::kind::LockTarget;
+use crate::contract::kind::{LockKind, LockTarget};
 use crate::contract::name::NameError;
 use crate::contract::option_error::OptionError;
 use crate::contract::safety_mode::NotReplicated;
@@ -43,7 +43,7 @@ pub enum LockError {
     /// The lock did not become free in time. You do not hold it.
     ///
     /// The source, if any, is the backend error that the last attempt ended with.
-    #[error("{target} was not free within {waited:?}; you do not hold it")]
+    #[error("{target} {}", not_in_time(target, *waited))]
     WaitTimeout {
         /// Which lock.
         target: LockTarget,
@@ -57,7 +57,7 @@ pub enum LockError {
     },
 
     /// The caller's cancellation token was triggered. You do not hold the lock.
-    #[error("waiting for {target} was cancelled; you do not hold it")]
+    #[error("waiting for {target} was cancelled{}", not_held(target))]
     Cancelled {
         /// Which lock.
         target: LockTarget,
@@ -114,6 +114,22 @@ pub enum LockError {
         /// Which lock.
         target: LockTarget,
     },
+}
+
+fn not_in_time(target: &LockTarget, waited: Duration) -> String {
+    let what = match target.kind() {
+        LockKind::Latch => "did not open",
+        _ => "was not free",
+    };
+    format!("{what} within {waited:?}{}", not_held(target))
+}
+
+/// The consequence for the caller. Latches have no holders.
+fn not_held(target: &LockTarget) -> &'static str {
+    match target.kind() {
+        LockKind::Latch => "",
+        _ => "; you do not hold it",
+    }
 }
 
 impl LockError {
@@ -327,7 +343,9 @@ pub enum LostCause {
     Released,
     /// You turned the guard into a ticket.
     Transferred,
-    /// It was released by force, in this process.
+    /// It was released by force. If another process did that, [`lost`](crate::LockGuard::lost)
+    /// reports `Missing` or `TakenOver`, because it does not wait for the reason. Errors of
+    /// `release`, `extend` and `adopt` have the reason.
     Evicted {
         /// The reason that was given.
         reason: String,

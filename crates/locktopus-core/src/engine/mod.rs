@@ -3,12 +3,15 @@
 //!
 //! * `holding`: leases that are held. Renewal, loss, release, and every call to the backend.
 //! * `observe`: what is told of both to those who watch, as spans and metrics.
+//! * `break_reason`: stores why a lock was broken, for those who lost it.
 //! * `acquisition`: how a lease is come by, alone or together with others of this process.
 //! * `jitter`: random durations, which all of them use.
 //!
-//! Layers, lowest first: jitter, error, unless_busy, cohort_settings, settings, wait_progress, observe, holding, acquisition.
+//! Layers, lowest first: jitter, error, unless_busy, cohort_settings, settings, wait_progress, observe, holding,
+//! break_reason, acquisition.
 
 pub(crate) mod acquisition;
+mod break_reason;
 pub(crate) mod cohort_settings;
 pub(crate) mod error;
 pub(crate) mod holding;

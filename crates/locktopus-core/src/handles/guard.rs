@@ -293,7 +293,7 @@ impl LockGuard {
         services.watchdog.forget(watch, &core);
         Err(LockError::Lost {
             target: state.target.clone(),
-            cause,
+            cause: services.explain(&state.owner, cause).await,
         })
     }
 

@@ -327,7 +327,7 @@ fn unknown(quoted_name: &str, url: &Redacted) -> UrlError {
     let problem = if url.hides(quoted_name) {
         "behind a password is unknown; if it belongs to the password, write & as %26"
     } else {
-        "is unknown; see the table in locktopus::url"
+        "is unknown; see the table of URL options"
     };
     url.error(format!("option {quoted_name}"), problem)
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 #[cfg(any(feature = "redis", feature = "fred"))]
 use locktopus_protocol::ReadSettings;
@@ -80,6 +81,20 @@ impl FromStr for BackendUrl {
 }
 
 impl BackendUrl {
+    /// The default lease that this URL sets, by `renewed_lease` or by `quarantine_max_lease`.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use locktopus::url::BackendUrl;
+    /// let url: BackendUrl = "redis://localhost?renewed_lease=12s".parse()?;
+    /// assert_eq!(url.renewed_lease(), Some(Duration::from_secs(12)));
+    /// # Ok::<(), locktopus::url::UrlError>(())
+    /// ```
+    #[must_use]
+    pub fn renewed_lease(&self) -> Option<Duration> {
+        self.options.default_lease()
+    }
+
     /// Parses a URL of this crate's own schemes; `others` are named beside them if the scheme is unknown.
     pub(crate) fn parse(text: &str, others: &[&str]) -> Result<Self, UrlError> {
         let redacted = Redacted::new(text);
@@ -176,12 +191,16 @@ fn servers(text: &str, others: &[&str], url: &Redacted) -> Result<Place, UrlErro
             ),
         )
     };
-    let (scheme, rest) = text
-        .split_once("://")
-        .ok_or_else(|| match scheme_alone(text, url) {
+    let (scheme, rest) = text.split_once("://").ok_or_else(|| {
+        if let Some(scheme) = SCHEMES.iter().find(|scheme| is_cut_short(text, scheme)) {
+            let problem = format!("has no two slashes behind its scheme; write {scheme}://");
+            return url.error("the URL", problem);
+        }
+        match scheme_alone(text, url) {
             Some(scheme) => unknown(scheme),
             None => no_scheme(others, url),
-        })?;
+        }
+    })?;
     let base = scheme.replacen("valkey", "redis", 1);
     if matches!(base.as_str(), "redis+unix" | "unix") {
         return socket(rest, url);
@@ -239,6 +258,13 @@ fn servers(text: &str, others: &[&str], url: &Redacted) -> Result<Place, UrlErro
         authority,
         shape,
     })
+}
+
+/// Whether a URL has this scheme without `//`. A host of that name has a port instead.
+fn is_cut_short(text: &str, scheme: &str) -> bool {
+    let rest = text.strip_prefix(scheme);
+    let rest = rest.and_then(|rest| rest.strip_prefix(':'));
+    rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// The unknown scheme of a URL without `//`. None if it may be something else: a host in front of a port, a part of a login.

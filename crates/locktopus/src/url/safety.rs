@@ -34,7 +34,9 @@ impl SafetyOptions {
             "replicated" => Word::Replicated,
             "quarantine" => Word::Quarantine,
             "quorum" => {
-                return Err("needs several servers with a URL each; use locktopus::connect_quorum");
+                return Err(
+                    "needs several servers: give a URL for each of them, without this option",
+                );
             }
             _ => return Err("must be plain, replicated or quarantine"),
         };

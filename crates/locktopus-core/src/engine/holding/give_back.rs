@@ -85,6 +85,7 @@ impl Owed {
             (None, ReleaseOutcome::NotHeld) if may_have_run => return Ok(()),
             (None, ReleaseOutcome::NotHeld) => LostCause::Missing,
         };
+        let cause = self.services.explain(&state.owner, cause).await;
         Err(LockError::Lost {
             target: state.target.clone(),
             cause,

@@ -272,9 +272,17 @@ impl Watchdog {
         let mut extensions = Extensions::default();
         let lost = self.renewed(&batch, answers, valid_until, &mut extensions);
         services.observer.extended(&extensions);
-        for (lost, cause) in lost {
+        for (lost, cause) in &lost {
             tracing::warn!(lock = %lost.target, %cause, "lock lost");
-            lost.end(cause);
+            lost.end(cause.clone());
+        }
+        // Only for the log.
+        let owners: Vec<_> = lost.iter().map(|(lost, _)| &lost.owner).collect();
+        let reasons = services.reasons(&owners).await.unwrap_or_default();
+        for ((lost, _), reason) in lost.iter().zip(reasons) {
+            if let Some(reason) = reason {
+                tracing::warn!(lock = %lost.target, reason, "lock was released by force");
+            }
         }
     }
 

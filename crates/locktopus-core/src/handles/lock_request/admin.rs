@@ -1,11 +1,15 @@
 //! What an operator does to a lock without holding it: look, and take it away.
 
 use super::LockRequest;
+use crate::contract::backend_error::Executed;
 use crate::contract::clock::timer_in;
+use crate::contract::kind::LockTarget;
 use crate::contract::lock_state::{Eviction, LockState};
+use crate::contract::owner::OwnerId;
 use crate::engine::error::{LockError, LostCause, Phase};
 use crate::engine::holding::services::Services;
 use crate::handles::any_guard::AnyGuard;
+use crate::handles::ticket::LeaseTicket;
 
 impl<G: AnyGuard> LockRequest<G> {
     /// Reads the lock's state from the backend: holders and what is left of their leases, the last token, waiters in
@@ -42,13 +46,46 @@ impl<G: AnyGuard> LockRequest<G> {
             })
     }
 
+    /// Returns whether the ticket's owner still holds the lock. Unlike
+    /// [`adopt`](LockRequest::adopt) it does not change the lease.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let guard = locks.lock("upload:7").acquire().await?;
+    /// let ticket = guard.into_ticket().expect("held by this guard alone");
+    /// assert!(locks.lock("upload:7").is_held_by(&ticket).await?);
+    /// locks.lock("upload:7").adopt(&ticket).await?.release().await?;
+    /// assert!(!locks.lock("upload:7").is_held_by(&ticket).await?);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Ticket`] if it is for another lock or for another number of permits;
+    /// [`LockError::Name`] and [`LockError::Backend`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe; reads only.
+    pub async fn is_held_by(self, ticket: &LeaseTicket) -> Result<bool, LockError> {
+        ticket.check(&self.target()?, self.checked_permits()?)?;
+        let holders = self.inspect().await?.holders;
+        Ok(holders.iter().any(|holder| &holder.owner == ticket.owner()))
+    }
+
     /// Takes the lock away from whoever holds it and hands it to the next waiter. For an operator who knows that
     /// the holder is stuck.
     ///
     /// **The victim may go on working.** It learns of its loss with its next renewal, or at once if it is in this
     /// process ([`LostCause::Evicted`]). What it still writes is only kept out where fencing tokens are checked:
-    /// later grants have greater tokens than [`Eviction::fence`]. The reason is logged as a warning, with how many
-    /// holders lost the lock.
+    /// later grants have greater tokens than [`Eviction::fence`].
+    ///
+    /// The reason is logged here as a warning, with the number of holders. The backend keeps its
+    /// first 256 characters for a day, if it keeps records of instances. Victims in other processes
+    /// log it, the error of their release has it, and
+    /// [`Locktopus::break_reason`](crate::Locktopus::break_reason) returns it. On Redis it needs
+    /// the key pattern `locktopus_instance:*`. Everyone who may look at the locks may read it.
     ///
     /// Ends every hold there is: all readers and the writer of a read-write lock, all permits of a semaphore (which
     /// become free again). Waiters keep their places.
@@ -73,32 +110,57 @@ impl<G: AnyGuard> LockRequest<G> {
     ///
     /// # Cancel safety
     ///
-    /// Not cancel safe: the lock may or may not be taken away, and victims in this process may not be told before
-    /// their next renewal.
+    /// Not cancel safe: the lock may or may not be taken away, victims in this process may not be
+    /// told before their next renewal, and the reason may not be kept.
     pub async fn force_release(self, reason: impl Into<String>) -> Result<Eviction, LockError> {
         let reason = reason.into();
         let target = self.target()?;
         if self.engine.closing.is_cancelled() {
             return Err(LockError::ShutDown);
         }
+        // The reason must be there before a victim or a watcher looks for it.
+        let before = self.engine.leave_reason_for_holders(&target, &reason).await;
         let deadline = timer_in(self.engine.call_timeout());
         match self.engine.evict(&target, deadline).await {
             Ok(eviction) => {
                 let victims = eviction.evicted.len();
                 tracing::warn!(lock = %target, reason = ?reason, victims, "lock released by force");
                 self.engine.tell_victims(&eviction, &reason);
+                // Holders since then.
+                let missed = |owner: &&OwnerId| !before.contains(owner);
+                let missed: Vec<_> = eviction.evicted.iter().filter(missed).collect();
+                self.engine.leave_reason(&missed, Some(&reason)).await;
                 Ok(eviction)
             }
-            Err(source) => Err(LockError::Backend {
-                target,
-                phase: Phase::Evict,
-                source,
-            }),
+            Err(source) => {
+                if source.executed() == Executed::No {
+                    let before: Vec<_> = before.iter().collect();
+                    self.engine.leave_reason(&before, None).await;
+                }
+                Err(LockError::Backend {
+                    target,
+                    phase: Phase::Evict,
+                    source,
+                })
+            }
         }
     }
 }
 
 impl Services {
+    /// Stores the reason for the present holders and returns them; none if they cannot be read.
+    async fn leave_reason_for_holders(&self, target: &LockTarget, reason: &str) -> Vec<OwnerId> {
+        if !self.backend.info().keeps_instances {
+            return Vec::new();
+        }
+        let state = self.inspect(target, timer_in(self.call_timeout())).await;
+        let holders = state.map(|state| state.holders).unwrap_or_default();
+        let owners: Vec<_> = holders.into_iter().map(|holder| holder.owner).collect();
+        let all: Vec<_> = owners.iter().collect();
+        self.leave_reason(&all, Some(reason)).await;
+        owners
+    }
+
     /// Ends the leases of this process that an eviction ended on the backend. Owner ids are unique, so the lock need
     /// not be compared.
     fn tell_victims(&self, eviction: &Eviction, reason: &str) {

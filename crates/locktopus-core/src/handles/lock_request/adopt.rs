@@ -89,6 +89,7 @@ impl<G: AnyGuard> LockRequest<G> {
                 });
             }
         };
+        let cause = engine.explain(ticket.owner(), cause).await;
         let target = plan.target;
         Err(LockError::Lost { target, cause })
     }

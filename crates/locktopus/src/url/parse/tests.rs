@@ -159,13 +159,17 @@ fn errors_name_the_input() {
     for (text, named) in [
         ("", "no scheme"),
         ("localhost", "no scheme"),
+        ("redis:/localhost", "two slashes"),
+        ("redis:localhost", "two slashes"),
+        ("rediss:/app:secret@localhost", "two slashes"),
+        ("redis-sentinel:a,b/master", "two slashes"),
+        ("redis:6379", "no scheme"),
         ("localhost:6379", "no scheme"),
         ("app:secret@localhost", "no scheme"),
         (
             "lockfile:/tmp/x",
             "scheme \"lockfile\" is unknown; known are memory, redis,",
         ),
-        ("redis:localhost", "write memory:, redis://HOST"),
         ("memroy:", "scheme \"memroy\" is unknown"),
         ("http://h", "\"http\""),
         ("redis://", "has no host"),

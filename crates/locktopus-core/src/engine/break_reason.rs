@@ -1,0 +1,84 @@
+//! Stores the reason of a forced release for the owners who lose the lock.
+//!
+//! The reason is the note of an instance record. Its id is a hash of the owner id. So backends need
+//! no further method, and users no further right. No lock depends on it.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::timeout_at;
+
+use crate::contract::backend_error::BackendError;
+use crate::contract::clock::timer_in;
+use crate::contract::instance::{Announcement, InstanceQuery, InstanceRecord, MOST_INSTANCES};
+use crate::contract::owner::OwnerId;
+use crate::engine::error::LostCause;
+use crate::engine::holding::calls;
+use crate::engine::holding::services::Services;
+
+/// How long a reason is kept. Owners of long leases ask late.
+const KEEP: Duration = Duration::from_secs(24 * 60 * 60);
+/// Longest time an error is delayed to look up the reason.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+impl Services {
+    /// Stores the reason for these owners, or removes it. Failures are only logged.
+    pub(crate) async fn leave_reason(&self, owners: &[&OwnerId], reason: Option<&str>) {
+        if !self.backend.info().keeps_instances {
+            return;
+        }
+        let record = reason.map(|reason| InstanceRecord::new("").with_note(reason));
+        for some in owners.chunks(MOST_INSTANCES) {
+            let announcements: Vec<_> = some
+                .iter()
+                .map(|owner| Announcement {
+                    namespace: self.settings.namespace.clone(),
+                    instance: owner.break_note(),
+                    record: record.clone(),
+                    keep: KEEP,
+                    deadline: timer_in(self.call_timeout()),
+                })
+                .collect();
+            let told = announcements
+                .iter()
+                .map(|announcement| calls::announce(&self.backend, announcement));
+            for error in join_all(told).await.into_iter().filter_map(Result::err) {
+                tracing::debug!(%error, "the reason of a forced release could not be left");
+            }
+        }
+    }
+
+    /// The stored reasons for at most [`MOST_INSTANCES`] owners, in order.
+    pub(crate) async fn reasons(
+        &self,
+        owners: &[&OwnerId],
+    ) -> Result<Vec<Option<String>>, BackendError> {
+        if !self.backend.info().keeps_instances || owners.is_empty() {
+            return Ok(vec![None; owners.len()]);
+        }
+        let query = InstanceQuery {
+            namespace: self.settings.namespace.clone(),
+            instances: owners.iter().map(|owner| owner.break_note()).collect(),
+            deadline: timer_in(self.call_timeout()),
+        };
+        let records = self.instances(&query).await?;
+        Ok(records
+            .into_iter()
+            .map(|record| record?.note().map(str::to_owned))
+            .collect())
+    }
+
+    /// Looks up the reason if an operator may have broken the lock. Used for errors only:
+    /// [`LockGuard::lost`](crate::LockGuard::lost) is not delayed.
+    pub(crate) async fn explain(&self, owner: &OwnerId, cause: LostCause) -> LostCause {
+        if !matches!(cause, LostCause::Missing | LostCause::TakenOver) {
+            return cause;
+        }
+        let asked = timeout_at(timer_in(PATIENCE), self.reasons(&[owner])).await;
+        let reason = asked.ok().and_then(Result::ok);
+        match reason.and_then(|mut reasons| reasons.pop().flatten()) {
+            Some(reason) => LostCause::Evicted { reason },
+            None => cause,
+        }
+    }
+}
