@@ -41,7 +41,7 @@ struct Globals {
     #[arg(long, global = true, value_enum)]
     format: Option<Format>,
 
-    /// Say nothing but answers and errors; the connect-time checks' warnings and a skipped run are neither
+    /// Print only answers and errors: no warnings, no dangers found at connect, no skipped run
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
 
@@ -115,7 +115,11 @@ impl Cli {
 
 /// The commands that read the configuration.
 fn configured(globals: Globals, command: Command, format: Format) -> u8 {
-    log(command.log_level(&globals));
+    if matches!(command, Command::Run(_) | Command::Leader(_)) {
+        run::terminal::prepare();
+    }
+    let (level, checks) = command.log_levels(&globals);
+    log(level, checks);
     let quiet = globals.quiet;
     let flags = Flags {
         urls: globals.url,
@@ -153,17 +157,16 @@ fn fail_with(format: Format, failure: Failure) -> u8 {
 }
 
 impl Command {
-    fn log_level(&self, globals: &Globals) -> LevelFilter {
+    /// Levels of the log, and of the connect-time checks: dangers only, unless `--verbose`.
+    fn log_levels(&self, globals: &Globals) -> (LevelFilter, LevelFilter) {
         match self {
             // It owns the screen.
-            Self::Top(_) => LevelFilter::OFF,
-            _ if globals.verbose => LevelFilter::DEBUG,
-            _ if globals.quiet => LevelFilter::ERROR,
-            // It shows the findings itself.
-            Self::Doctor(_) => LevelFilter::ERROR,
-            // It says itself what happens to the servers.
-            Self::Failover(_) => LevelFilter::ERROR,
-            _ => LevelFilter::WARN,
+            Self::Top(_) => (LevelFilter::OFF, LevelFilter::OFF),
+            _ if globals.verbose => (LevelFilter::DEBUG, LevelFilter::DEBUG),
+            // The doctor shows the findings itself, and `failover` what happens to the servers.
+            Self::Doctor(_) | Self::Failover(_) => (LevelFilter::ERROR, LevelFilter::OFF),
+            _ if globals.quiet => (LevelFilter::ERROR, LevelFilter::OFF),
+            _ => (LevelFilter::WARN, LevelFilter::ERROR),
         }
     }
 
@@ -171,7 +174,7 @@ impl Command {
         match self {
             Self::Run(args) => return run::run(&args, context).await,
             Self::Leader(args) => return leader::run(args, context).await,
-            Self::Lock(args) => ticket::lock(&args, context).await,
+            Self::Lock(args) => return ticket::lock(&args, context).await,
             Self::Unlock(args) => ticket::unlock(&args, context).await,
             Self::Extend(args) => ticket::extend(&args, context).await,
             Self::Status(args) => return status::run(&args, context).await,

@@ -1,8 +1,11 @@
 //! What went wrong, in words, and the exit code that goes with it.
 
 use std::error::Error;
+use std::time::Duration;
 
-use locktopus::{BackendError, BackendErrorKind, ConnectError, LockError};
+use locktopus::{
+    BackendError, BackendErrorKind, ConnectError, LockError, LockKind, OptionError, OtherKind,
+};
 
 use crate::exit::Exit;
 
@@ -43,8 +46,93 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
+/// Formats a time as users write it, such as `5m`, rounded up to a millisecond.
+pub(crate) fn spell(time: Duration) -> String {
+    let millis = time.as_nanos().div_ceil(1_000_000);
+    let millis = Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX));
+    humantime::format_duration(millis)
+        .to_string()
+        .replace(' ', "")
+}
+
+/// Describes a wrong option by the name of its flag.
+fn in_flags(error: &OptionError) -> String {
+    let flag = match error.option {
+        "fixed_lease" | "renewed_lease" | "extend" => "--lease",
+        "max_hold" => "--max-hold",
+        "hold_at_least" => "--at-least",
+        "wait_at_most" => "--wait",
+        "permits" => "--permits",
+        other => other,
+    };
+    let rule = error.rule.replace(" (max_lease)", "");
+    format!("{flag} {}: {}", spelled(&error.value), spelled(&rule))
+}
+
+/// Rewrites the times in a text: `300s` becomes `5m`.
+fn spelled(text: &str) -> String {
+    let word = |word: &str| {
+        let bare = word.trim_end_matches([',', ';', ':', '.']);
+        let time = time_of(bare).map(spell)?;
+        Some(format!("{time}{}", &word[bare.len()..]))
+    };
+    let words = text.split(' ');
+    let words: Vec<_> = words
+        .map(|old| word(old).unwrap_or_else(|| old.to_owned()))
+        .collect();
+    words.join(" ")
+}
+
+/// Parses the `Debug` format of a duration.
+fn time_of(text: &str) -> Option<Duration> {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let number = text.strip_suffix(unit)?.parse::<f64>().ok()?;
+    let seconds = match unit {
+        "s" => number,
+        "ms" => number / 1e3,
+        "µs" => number / 1e6,
+        "ns" => number / 1e9,
+        _ => return None,
+    };
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// Describes a name in use as another kind, and which `--kind` to give.
+fn as_other_kind(other: &OtherKind) -> String {
+    let (name, asked) = (other.asked.name().as_str(), other.asked.kind().as_str());
+    if other.asked.kind() == &LockKind::Latch {
+        return format!(
+            "{name:?} is in use as {} and not as a latch; nothing was changed. Look at it with locktopus status, or choose \
+             another name",
+            other.found
+        );
+    }
+    let what = match &*other.found {
+        "latch" => "look at it with locktopus latch show, or choose another name".to_owned(),
+        "lock" => "use --kind lock".to_owned(),
+        "fair_lock" => "use --kind fair".to_owned(),
+        "lock or fair_lock" => "use --kind lock or --kind fair, as its holder does".to_owned(),
+        "mutex" => "use --kind mutex, and --profile if another library keeps it".to_owned(),
+        "read_lock" | "write_lock" | "rw_lock" => "use --kind read or --kind write".to_owned(),
+        "semaphore" => "use --kind semaphore".to_owned(),
+        "permit_semaphore" => "use --kind permits".to_owned(),
+        _ => "if it is a lock, say which by --kind, and by --profile if another library keeps it"
+            .to_owned(),
+    };
+    format!(
+        "{name:?} is in use as {} and not as {asked}; nothing was changed. To share it, {what}",
+        other.found
+    )
+}
+
 impl From<LockError> for Failure {
     fn from(error: LockError) -> Self {
+        if let Some(other) = error.other_kind() {
+            return Self::new(Exit::Failed, as_other_kind(other));
+        }
+        if let LockError::Option(error) = &error {
+            return Self::usage(in_flags(error));
+        }
         let exit = match &error {
             LockError::Name(_)
             | LockError::Option(_)
@@ -92,5 +180,44 @@ fn of_backend(error: &BackendError) -> Exit {
         | BackendErrorKind::NotReplicated
         | BackendErrorKind::Protocol => Exit::Unavailable,
         _ => Exit::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_people_write_them() {
+        for (time, text) in [
+            (Duration::from_secs(300), "5m"),
+            (Duration::from_millis(2_999), "2s999ms"),
+            (Duration::from_micros(999_833), "1s"),
+            (Duration::from_millis(250), "250ms"),
+            (Duration::ZERO, "0s"),
+        ] {
+            assert_eq!(spell(time), text);
+            assert_eq!(
+                spelled(&format!("at most {time:?}, or")),
+                format!("at most {text}, or")
+            );
+        }
+        for text in ["2.5", "s", "as", "1.2.3s", "5x", "the 3rd time"] {
+            assert_eq!(spelled(text), text);
+        }
+    }
+
+    #[test]
+    fn options_are_named_as_flags() {
+        let error = OptionError::new(
+            "fixed_lease",
+            Duration::from_secs(300),
+            format!(
+                "a lease must be at most {:?} (max_lease)",
+                Duration::from_secs(60)
+            ),
+        );
+        let text = Failure::from(LockError::from(error)).message;
+        assert_eq!(text, "--lease 5m: a lease must be at most 1m");
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct BreakArgs {
     #[command(flatten)]
     lock: LockArgs,
 
-    /// Why; goes into the log
+    /// Why. The victim, its log and watch show it
     #[arg(long)]
     reason: String,
 }

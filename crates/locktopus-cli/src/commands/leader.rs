@@ -9,17 +9,17 @@ use humantime::parse_duration;
 use super::Context;
 use super::run::{RunArgs, run_again};
 use crate::failure::Failure;
-use crate::locks::LabelArgs;
+use crate::locks::{LabelArgs, NameArg};
 
 /// What the leader runs.
 ///
 /// Waits until this machine leads, and runs the program as long as it does, as `run` would: with its token in
 /// LOCKTOPUS_TOKEN, and ended in time when leadership is lost. Then it campaigns again, until the program ends by itself.
+/// The name is that of a mutex.
 #[derive(Args, Debug)]
 pub(crate) struct LeaderArgs {
-    /// The election's name, without the namespace: the name of a mutex
-    #[arg(long)]
-    name: String,
+    #[command(flatten)]
+    name: NameArg,
 
     /// Length of the lease, which is renewed after a third: how long nobody leads after a leader crashed. Default: what the
     /// URL says, else 30s

@@ -11,6 +11,7 @@ pub(crate) mod list;
 pub(crate) mod pages;
 pub(crate) mod run;
 pub(crate) mod semaphore;
+mod signals;
 pub(crate) mod status;
 pub(crate) mod ticket;
 pub(crate) mod top;

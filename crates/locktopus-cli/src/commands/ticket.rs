@@ -14,12 +14,13 @@ use locktopus::{AnyGuard, LeaseTicket, LockError, LockGuard, LockRequest, Lockto
 use serde::Serialize;
 
 use super::Context;
-use crate::exit::Exit;
+use super::signals::Signals;
+use crate::exit::{Exit, of_signal};
 use crate::failure::Failure;
 use crate::locks::{
     Asked, LabelArgs, Lasting, LockArgs, Terms, acquire, busy, close, connect, connect_as, request,
 };
-use store::TicketArgs;
+use store::{Before, Store, TicketArgs};
 
 /// How long the label of a lock is kept at least: `extend` makes the lock last longer, but not its label.
 const LABEL_LEFT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -48,7 +49,8 @@ pub(crate) struct LockCommand {
     #[command(flatten)]
     label: LabelArgs,
 
-    /// Write the ticket into this new file, which only you can read, instead of to standard output
+    /// Write the ticket into this file, which only you can read, instead of to standard output. An
+    /// old ticket in it is replaced if its lock is no longer held
     #[arg(long, value_name = "FILE")]
     ticket_file: Option<PathBuf>,
 }
@@ -92,45 +94,126 @@ struct Granted {
     ticket: Option<String>,
 }
 
-pub(crate) async fn lock(args: &LockCommand, context: &Context) -> Result<(), Failure> {
+pub(crate) async fn lock(args: &LockCommand, context: &Context) -> Result<u8, Failure> {
+    let mut signals = Signals::new()?;
     let label = args.label.label(&context.config)?;
     // This process is gone before anybody looks.
     let left = args.lease.max(LABEL_LEFT);
     let label = label.map(|label| label.without_process().left_for(left));
-    let file = args.ticket_file.as_deref().map(store::create).transpose()?;
-    let locks = connect_as(&context.config, label).await?;
-    let taken = take(args, &locks).await;
+    let mut file = args.ticket_file.as_deref().map(Store::create).transpose()?;
+    let locks = tokio::select! {
+        locks = connect_as(&context.config, label) => locks?,
+        signal = signals.next_that_ends() => return Ok(of_signal(signal)),
+    };
+    let taken = tokio::select! {
+        taken = async {
+            may_write(file.as_ref(), args, &locks).await?;
+            take(args, &locks).await
+        } => taken.map(Ok),
+        signal = signals.next_that_ends() => Ok(Err(signal)),
+    };
+    // From here on no signal interrupts: the ticket is written, or the lock released.
+    let done = match taken {
+        Ok(Ok(guard)) => hand_out(guard, file.as_mut(), args, &locks, context).await,
+        Ok(Err(signal)) => Ok(of_signal(signal)),
+        Err(failure) => Err(failure),
+    };
     close(locks).await;
-    let granted = taken.and_then(|ticket| {
-        let text = ticket.expose();
-        let ticket_shown = match file {
-            Some(mut file) => {
-                file.write(&text)?;
-                None
-            }
-            None => Some(text),
-        };
-        let granted = Granted {
-            name: args.name.clone(),
-            token: ticket.token().map(locktopus::FencingToken::get),
-            lease_ms: u64::try_from(args.lease.as_millis()).unwrap_or(u64::MAX),
-            ticket: ticket_shown,
-        };
-        context.out.answer(&granted, |granted| {
-            let ticket = granted.ticket.clone();
-            ticket.unwrap_or_else(|| granted.token.unwrap_or_default().to_string())
-        })
-    });
-    if granted.is_err()
-        && let Some(path) = &args.ticket_file
-    {
-        // It is this command's own, and of no use without a ticket in it.
-        let _ = std::fs::remove_file(path);
-    }
-    granted
+    done
 }
 
-async fn take(args: &LockCommand, locks: &Locktopus) -> Result<LeaseTicket, Failure> {
+/// Writes the ticket. If that fails, it releases the lock.
+async fn hand_out(
+    guard: LockGuard,
+    mut file: Option<&mut Store>,
+    args: &LockCommand,
+    locks: &Locktopus,
+    context: &Context,
+) -> Result<u8, Failure> {
+    let ticket = guard.into_ticket().map_err(|_| {
+        let problem = "the lock was lost before its ticket could be written";
+        Failure::new(Exit::Lost, problem)
+    })?;
+    let told = async {
+        // Another holder of a semaphore may have written its ticket during the wait.
+        may_write(file.as_deref(), args, locks).await?;
+        tell(&ticket, file.as_deref_mut(), args, context)
+    };
+    let Err(mut failure) = told.await else {
+        return Ok(Exit::Ok.code());
+    };
+    let released = async {
+        let guard = adopt(locks, &args.name, &args.lock, &ticket, None).await?;
+        guard.release().await.map_err(Failure::from)
+    };
+    if let Err(error) = released.await {
+        let problem = format!(
+            "; the lock stays held until its lease ends: {}",
+            error.message
+        );
+        failure.message.push_str(&problem);
+    }
+    Err(failure)
+}
+
+fn tell(
+    ticket: &LeaseTicket,
+    file: Option<&mut Store>,
+    args: &LockCommand,
+    context: &Context,
+) -> Result<(), Failure> {
+    let text = ticket.expose();
+    let granted = |ticket_shown| Granted {
+        name: args.name.clone(),
+        token: ticket.token().map(locktopus::FencingToken::get),
+        lease_ms: u64::try_from(args.lease.as_millis()).unwrap_or(u64::MAX),
+        ticket: ticket_shown,
+    };
+    let line = |granted: &Granted| {
+        let ticket = granted.ticket.clone();
+        ticket.unwrap_or_else(|| granted.token.unwrap_or_default().to_string())
+    };
+    let Some(file) = file else {
+        return context.out.answer(&granted(Some(text)), line);
+    };
+    file.write(&text)?;
+    context.out.answer(&granted(None), line).inspect_err(|_| {
+        file.remove();
+    })
+}
+
+/// Fails if the file has a ticket in it that is still of use.
+async fn may_write(
+    file: Option<&Store>,
+    args: &LockCommand,
+    locks: &Locktopus,
+) -> Result<(), Failure> {
+    let Some(file) = file else {
+        return Ok(());
+    };
+    let Before::Ticket(before) = file.before()? else {
+        return Ok(());
+    };
+    let asked = request(locks, &args.name, &args.lock, before.permits())?;
+    match asked.ask(HeldBy(&before)).await {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(file.in_use("whose lock is still held")),
+        Err(LockError::Ticket { .. }) => Err(file.in_use("of another lock")),
+        Err(error) => Err(error.into()),
+    }
+}
+
+struct HeldBy<'a>(&'a LeaseTicket);
+
+impl<'a> Asked for HeldBy<'a> {
+    type Output = Pin<Box<dyn Future<Output = Result<bool, LockError>> + Send + 'a>>;
+
+    fn ask<G: AnyGuard + Into<LockGuard>>(self, request: LockRequest<G>) -> Self::Output {
+        Box::pin(request.is_held_by(self.0))
+    }
+}
+
+async fn take(args: &LockCommand, locks: &Locktopus) -> Result<LockGuard, Failure> {
     let terms = Terms {
         lasting: Lasting::Fixed(args.lease),
         max_hold: None,
@@ -138,13 +221,10 @@ async fn take(args: &LockCommand, locks: &Locktopus) -> Result<LeaseTicket, Fail
         wait: args.wait,
     };
     let asked = request(locks, &args.name, &args.lock, args.permits)?;
-    let Some(guard) = acquire(asked, terms).await? else {
-        return Err(busy(locks, &args.name, &args.lock).await);
-    };
-    guard.into_ticket().map_err(|_| {
-        let problem = "the lock was lost before its ticket could be written";
-        Failure::new(Exit::Lost, problem)
-    })
+    match acquire(asked, terms).await? {
+        Some(guard) => Ok(guard),
+        None => Err(busy(locks, &args.name, &args.lock).await),
+    }
 }
 
 pub(crate) async fn unlock(args: &UnlockCommand, context: &Context) -> Result<(), Failure> {
@@ -156,9 +236,14 @@ pub(crate) async fn unlock(args: &UnlockCommand, context: &Context) -> Result<()
     };
     let done = done.await;
     close(locks).await;
-    done?;
-    args.ticket.forget();
-    Ok(())
+    let is_over = match &done {
+        Ok(()) => true,
+        Err(failure) => failure.exit == Exit::Lost,
+    };
+    if is_over {
+        args.ticket.forget();
+    }
+    done
 }
 
 pub(crate) async fn extend(args: &ExtendCommand, context: &Context) -> Result<(), Failure> {

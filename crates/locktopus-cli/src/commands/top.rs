@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `model` | what was seen, and what it says about time |
 //! | `view` | what the user looks at, and what keys do to that |
+//! | `columns` | which columns fit |
 //! | `screen` | how it is drawn |
 
+mod columns;
 mod model;
 mod screen;
 mod view;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use humantime::parse_duration;
+use locktopus::{FencingToken, LockState, Locktopus, OwnerId};
 use serde::Serialize;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -39,6 +40,48 @@ struct Change {
     after: String,
     #[serde(flatten)]
     lock: Shown,
+    /// Why the lock was broken since the last poll.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    broken: Vec<String>,
+}
+
+/// The state at one poll. A line is printed when it changes.
+#[derive(PartialEq)]
+struct Look {
+    owners: Vec<OwnerId>,
+    last_token: Option<FencingToken>,
+    waiters: usize,
+    available: Option<i64>,
+}
+
+impl Look {
+    fn at(state: &LockState) -> Self {
+        Self {
+            owners: state
+                .holders
+                .iter()
+                .map(|holder| holder.owner.clone())
+                .collect(),
+            last_token: state.last_token,
+            waiters: state.waiters.len(),
+            available: state.available,
+        }
+    }
+}
+
+/// The reasons why former holders lost the lock by `break`, without repeats.
+async fn reasons(locks: &Locktopus, before: Option<&Look>, now: &Look) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let before = before.map_or(&[][..], |look| &look.owners);
+    for owner in before.iter().filter(|owner| !now.owners.contains(owner)) {
+        // Without an answer the change is printed without a reason.
+        if let Ok(Some(reason)) = locks.break_reason(owner).await
+            && !reasons.contains(&reason)
+        {
+            reasons.push(reason);
+        }
+    }
+    reasons
 }
 
 pub(crate) async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failure> {
@@ -67,25 +110,17 @@ pub(crate) async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failu
                     "a latch is waited for with locktopus latch wait",
                 ));
             };
-            let owners: Vec<_> = state
-                .holders
-                .iter()
-                .map(|holder| holder.owner.clone())
-                .collect();
-            let now = (
-                owners,
-                state.last_token,
-                state.waiters.len(),
-                state.available,
-            );
+            let now = Look::at(&state);
             let free = state.holders.is_empty();
             if before.as_ref() != Some(&now) {
+                let broken = reasons(&locks, before.as_ref(), &now).await;
                 before = Some(now);
                 let after = started.elapsed();
                 let change = Change {
                     after_ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
                     after: age(after),
                     lock: Shown::new(&args.name, kind.word(), &state, &who),
+                    broken,
                 };
                 context.out.answer(&change, text)?;
             }
@@ -112,8 +147,10 @@ fn text(change: &Change) -> String {
     };
     let token = lock.last_token.map(|token| format!(", token {token}"));
     let available = lock.available.map(|free| format!(", {free} permits free"));
+    let broken = change.broken.iter();
+    let broken: String = broken.map(|why| format!(", broken: {why:?}")).collect();
     format!(
-        "{:>8}  {held}, {} waiting{}{}",
+        "{:>8}  {held}, {} waiting{}{}{broken}",
         change.after,
         lock.waiters.len(),
         token.unwrap_or_default(),

@@ -4,6 +4,7 @@ mod file;
 mod source;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use locktopus::url::BackendUrl;
 
@@ -22,6 +23,9 @@ pub(crate) const FORMAT_VARIABLE: &str = "LOCKTOPUS_FORMAT";
 pub(crate) const LABEL_VARIABLE: &str = "LOCKTOPUS_LABEL";
 /// The variable that says which host is shown beside that.
 pub(crate) const LABEL_HOST_VARIABLE: &str = "LOCKTOPUS_LABEL_HOST";
+
+/// The default lease of the library.
+const USUAL_LEASE: Duration = Duration::from_secs(30);
 
 /// What is set, and where.
 #[derive(Debug)]
@@ -128,6 +132,14 @@ impl Config {
             );
             Failure::new(Exit::Config, problem)
         })
+    }
+
+    /// The default lease. A quorum uses the longest one of its URLs.
+    pub(crate) fn lease(&self) -> Duration {
+        let urls = self.urls.iter().flat_map(|urls| &urls.value);
+        let parsed = urls.filter_map(|url| url.parse::<BackendUrl>().ok());
+        let longest = parsed.filter_map(|url| url.renewed_lease()).max();
+        longest.unwrap_or(USUAL_LEASE)
     }
 
     /// The URLs without what is secret in them. A wrong one says what is wrong, without it too.

@@ -96,6 +96,27 @@ fn flag_then_environment_then_file() {
 }
 
 #[test]
+fn the_configured_lease_is_the_one_that_locks_get() {
+    let lease = |urls: &str| {
+        let around = Around::default().with(URL_VARIABLE, urls);
+        Config::load(Flags::default(), &around)
+            .unwrap()
+            .lease()
+            .as_secs()
+    };
+    assert_eq!(lease("memory:"), 30);
+    assert_eq!(lease("redis://a?renewed_lease=12s"), 12);
+    assert_eq!(
+        lease("redis://a?safety=quarantine&quarantine_max_lease=9s"),
+        9
+    );
+    assert_eq!(
+        lease("redis://a redis://b?renewed_lease=9s redis://c?renewed_lease=8s"),
+        9
+    );
+}
+
+#[test]
 fn several_urls_are_a_quorum() {
     let around = Around::default().with(URL_VARIABLE, "redis://a redis://b  redis://c");
     let config = Config::load(Flags::default(), &around).unwrap();

@@ -211,7 +211,7 @@ impl Shown {
     pub(crate) fn new(name: &str, kind: &'static str, state: &LockState, who: &Who) -> Self {
         Self {
             name: name.to_owned(),
-            kind,
+            kind: half(kind, state),
             held: !state.holders.is_empty(),
             holders: state
                 .holders
@@ -231,6 +231,19 @@ impl Shown {
             last_token: state.last_token.map(locktopus::FencingToken::get),
             available: state.available,
         }
+    }
+}
+
+/// The held half of a read-write lock. Either half shows the holders of both.
+fn half(kind: &'static str, state: &LockState) -> &'static str {
+    let of_rw = [Kind::Read.word(), Kind::Write.word()].contains(&kind);
+    let holds = |mode| state.holders.iter().any(|holder| holder.mode == mode);
+    if of_rw && holds(Mode::Exclusive) {
+        Kind::Write.word()
+    } else if of_rw && holds(Mode::Read) {
+        Kind::Read.word()
+    } else {
+        kind
     }
 }
 

@@ -4,6 +4,7 @@ mod connect;
 mod kind;
 mod label;
 mod look;
+mod name;
 mod person;
 mod profile;
 mod terms;
@@ -14,6 +15,7 @@ pub(crate) use label::LabelArgs;
 #[cfg(test)]
 pub(crate) use look::Waiter;
 pub(crate) use look::{Holder, Seen, Shown, busy, find};
+pub(crate) use name::NameArg;
 #[cfg(test)]
 pub(crate) use person::Person;
 pub(crate) use person::ask;

@@ -13,11 +13,17 @@ async fn status(place: &Place, name: &str, fits: impl Fn(&str) -> bool) -> Strin
     .await
 }
 
-/// The keys of the records that there are.
+/// The keys of instance records, without those that hold the reason of a broken lock.
 async fn records(place: &Place) -> Vec<String> {
     let keys = place.node().command(&["KEYS", "locktopus_instance:*"]);
-    let keys = keys.await.unwrap();
-    keys.items().iter().map(Resp::text).collect()
+    let mut records = Vec::new();
+    for key in keys.await.unwrap().items().iter().map(Resp::text) {
+        let record = place.node().command(&["GET", &key]).await.unwrap();
+        if !record.text().contains("\nnote=") {
+            records.push(key);
+        }
+    }
+    records
 }
 
 /// The label of a program under `run`, in every command that shows holders, until it ends.

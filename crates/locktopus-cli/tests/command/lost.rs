@@ -88,7 +88,7 @@ async fn when_it_is_broken() {
         );
     })
     .await;
-    assert!(err.contains("lost"), "{err}");
+    assert!(err.contains("by force (stuck)"), "{err}");
 }
 
 #[tokio::test]

@@ -191,3 +191,75 @@ async fn what_cannot_end_in_time_is_refused() {
     }
     assert!(!place.room().join("ran").exists());
 }
+
+#[tokio::test]
+async fn the_name_stands_alone_or_behind_an_option() {
+    let place = Place::new().await;
+    for name in [
+        &["a"][..],
+        &["--name", "a"],
+        &["--wait", "5s", "a"],
+        &["a", "--wait", "5s"],
+    ] {
+        let ran = finished(place.script(name, "echo $LOCKTOPUS_NAME")).await;
+        assert_eq!(ran.ok().out, "a\n", "{name:?}");
+    }
+    for wrong in [
+        &["run", "--", "true"][..],
+        &["run", "a", "--name", "b", "--", "true"],
+    ] {
+        let ran = place.ran(wrong).await;
+        assert_eq!(ran.code, 2, "{wrong:?}: {ran:?}");
+    }
+    let leader = place.ran(&["-q", "leader", "a", "--", "true"]).await;
+    assert_eq!(leader.code, 0, "{leader:?}");
+}
+
+/// The options are checked against the configured lease, before connecting.
+#[tokio::test]
+async fn times_are_judged_before_anything_is_sent() {
+    let place = Place::without_servers();
+    let nobody = "redis://127.0.0.1:1?connect_timeout=1s";
+    let code = async |url: &str, options: &[&str]| {
+        let run = [&["--url", url, "run", "a"], options, &["--", "true"]].concat();
+        crate::usual::ended(place.bare(&run)).await.code
+    };
+    let short = format!("{nobody}&renewed_lease=6s");
+    for (url, options, expected) in [
+        (nobody, &["--lease", "2s"][..], 2),
+        (nobody, &["--grace", "10s"], 2),
+        (nobody, &["--max-hold", "5s"], 2),
+        (&*short, &["--grace", "2s"], 2),
+        (&*short, &["--lease", "30s", "--grace", "2s"], 69),
+        (nobody, &["--grace", "9.2s"], 69),
+        (nobody, &["--grace", "200ms", "--max-hold", "2s"], 69),
+    ] {
+        assert_eq!(code(url, options).await, expected, "{options:?}");
+    }
+    let leader = [
+        "--url", nobody, "leader", "a", "--grace", "10s", "--", "true",
+    ];
+    assert_eq!(crate::usual::ended(place.bare(&leader)).await.code, 2);
+}
+
+/// The rest of a lease after a hand-off does not matter.
+#[tokio::test]
+async fn a_lease_that_was_handed_over_is_as_long_as_any() {
+    let place = Place::new().await;
+    let mut holder = place.script(
+        &["a"],
+        "echo $$ >pid; while [ ! -e go ]; do sleep 0.01; done",
+    );
+    place.pid("pid").await;
+    let next = place.script(&["a", "--grace", "9.2s"], "exit 9");
+    crate::usual::eventually("a waiter", async || {
+        let ran = place.ran(&["-q", "--format", "json", "status", "a"]).await;
+        ran.out.contains("\"waiters\":[{").then_some(())
+    })
+    .await;
+    std::fs::write(place.room().join("go"), "").unwrap();
+    assert!(holder.wait().await.unwrap().success());
+    assert_eq!(finished(next).await.code, 9);
+    let held = place.script(&["a", "--grace", "200ms", "--max-hold", "2s"], "exit 9");
+    assert_eq!(finished(held).await.code, 9);
+}

@@ -5,13 +5,19 @@
 
 use std::time::Duration;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, spell};
 
 /// What `KILL` may take until the last process of a group is gone.
 const KILLING: Duration = Duration::from_millis(500);
 
 /// What is given between `TERM` and `KILL` at most, unless somebody says more.
 const USUAL: Duration = Duration::from_secs(5);
+
+/// The usual grace is at most the lease divided by this.
+const USUAL_PART: u32 = 6;
+
+/// The shortest lease that leaves enough for the usual grace and [`KILLING`].
+const SHORTEST: Duration = Duration::from_secs(3);
 
 /// How a program is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,27 +27,43 @@ pub(super) struct Grace {
 }
 
 impl Grace {
-    /// The grace that was asked for, or the usual one, if the lease leaves it.
+    /// The grace given by `asked`, or the usual one. Fails if the lease does not leave room for it.
+    /// Without `lease`, the configured one counts.
     pub(super) fn within(
-        lease: Duration,
+        lease: Option<Duration>,
+        configured: Duration,
         max_hold: Option<Duration>,
         asked: Option<Duration>,
     ) -> Result<Self, Failure> {
+        let length = lease.unwrap_or(configured);
         let grace = Self {
-            polite: asked.unwrap_or_else(|| USUAL.min(lease / 6)),
+            polite: asked.unwrap_or_else(|| USUAL.min(length / USUAL_PART)),
         };
         let needed = grace.needed();
-        if needed > lease / 3 {
-            return Err(Failure::usage(format!(
-                "a program that has {:?} to end, and {KILLING:?} to be killed, needs a lease of {:?} or more, not {lease:.1?}: \
-                 it must be gone while the lease lasts, and renewals need two thirds of it. Set --lease and --grace",
-                grace.polite,
-                needed * 3
-            )));
+        if needed > length / 3 {
+            let lease = match lease {
+                Some(lease) => format!("--lease {}", spell(lease)),
+                None => format!("the lease of {}", spell(configured)),
+            };
+            return Err(Failure::usage(match asked {
+                Some(asked) => format!(
+                    "{lease} is too short for --grace {}: --lease must be at least {}. Ending the program takes --grace and {}, \
+                     and may take a third of the lease",
+                    spell(asked),
+                    spell(needed * 3),
+                    spell(KILLING)
+                ),
+                None => format!(
+                    "{lease} is too short: --lease must be at least {}",
+                    spell(SHORTEST)
+                ),
+            }));
         }
         match max_hold {
             Some(hold) if hold <= needed => Err(Failure::usage(format!(
-                "--max-hold {hold:?} leaves no time to work: ending the program takes up to {needed:?} of it"
+                "--max-hold {} leaves no time to work: ending the program takes up to {} of it",
+                spell(hold),
+                spell(needed)
             ))),
             _ => Ok(grace),
         }
@@ -66,23 +88,59 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
+    fn said(lease: Duration, hold: Option<Duration>, asked: Option<Duration>) -> String {
+        Grace::within(Some(lease), seconds(30), hold, asked)
+            .unwrap_err()
+            .message
+    }
+
     #[test]
     fn ending_fits_into_a_third() {
-        let usual = |lease| Grace::within(lease, None, None).map(|grace| grace.polite);
+        let usual = |lease| {
+            let grace = Grace::within(Some(lease), seconds(30), None, None);
+            grace.map(|grace| grace.polite)
+        };
         assert_eq!(usual(seconds(30)).unwrap(), seconds(5));
         assert_eq!(usual(seconds(600)).unwrap(), seconds(5));
-        assert_eq!(usual(seconds(3)).unwrap(), Duration::from_millis(500));
-        usual(Duration::from_millis(2_900)).unwrap_err();
+        assert_eq!(usual(SHORTEST).unwrap(), Duration::from_millis(500));
+        usual(SHORTEST.saturating_sub(Duration::from_nanos(10))).unwrap_err();
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        let asked = |lease, grace| Grace::within(lease, None, Some(grace));
+        let asked = |lease, grace| Grace::within(Some(lease), seconds(30), None, Some(grace));
         asked(seconds(30), Duration::from_millis(9_500)).unwrap();
         asked(seconds(30), Duration::from_millis(9_501)).unwrap_err();
         asked(Duration::from_millis(1_500), Duration::ZERO).unwrap();
-        let held = |hold| Grace::within(seconds(30), Some(hold), None);
+        let held = |hold| Grace::within(Some(seconds(30)), seconds(30), Some(hold), None);
         held(Duration::from_millis(5_501)).unwrap();
         held(Duration::from_millis(5_500)).unwrap_err();
+    }
+
+    #[test]
+    fn without_a_lease_the_configured_one_counts() {
+        let (hold, grace) = (Some(seconds(2)), Some(Duration::from_millis(200)));
+        Grace::within(None, seconds(30), hold, grace).unwrap();
+        let short = Grace::within(None, seconds(2), hold, grace).unwrap_err();
+        assert!(
+            short
+                .message
+                .starts_with("the lease of 2s is too short for --grace 200ms")
+        );
+    }
+
+    #[test]
+    fn refusals_say_what_would_do() {
+        let short = said(Duration::from_millis(2_999), None, None);
+        assert_eq!(
+            short,
+            "--lease 2s999ms is too short: --lease must be at least 3s"
+        );
+        let graceful = said(seconds(30), None, Some(seconds(10)));
+        assert!(graceful.starts_with(
+            "--lease 30s is too short for --grace 10s: --lease must be at least 31s500ms."
+        ));
+        let held = said(seconds(30), Some(seconds(5)), None);
+        assert!(held.starts_with("--max-hold 5s leaves no time") && held.contains("up to 5s500ms"));
     }
 }

@@ -6,11 +6,13 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use rustix::process::{
-    self, Pid, Signal, WaitOptions, kill_process, kill_process_group, test_kill_process,
-    test_kill_process_group,
+    self, Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group,
+    test_kill_process, test_kill_process_group,
 };
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout_at};
+
+use super::terminal;
 
 /// How often to look whether the last process of a group is gone.
 const LOOK: Duration = Duration::from_millis(5);
@@ -75,7 +77,7 @@ impl Program {
         if !foreground {
             command.process_group(0);
         }
-        let child = command.spawn()?;
+        let child = terminal::unprepared(|| command.spawn())?;
         let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
         Ok(Self {
             child,
@@ -100,6 +102,16 @@ impl Program {
         let status = self.child.wait().await?;
         self.status = Some(status);
         Ok(status)
+    }
+
+    /// The signal that stopped the program since the last call, if one did.
+    pub(super) fn stopped_by(&self) -> Option<Signal> {
+        if self.status.is_some() {
+            return None;
+        }
+        let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        let status = process::waitid(WaitId::Pid(self.group.pid), stopped).ok()??;
+        Signal::from_named_raw(status.stopping_signal()?)
     }
 
     /// Sends a signal to what is left.

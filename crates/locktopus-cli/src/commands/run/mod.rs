@@ -6,7 +6,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `grace` | how long ending takes, and whether the lease leaves that much |
-//! | `signals` | what is sent to this process |
+//! | `terminal` | whom the terminal listens to |
 //! | `group` | the program's processes |
 //! | `supervise` | until the program ends, or has to |
 //! | `guardian` | what is left if this process is killed |
@@ -14,8 +14,8 @@
 mod grace;
 mod group;
 pub(crate) mod guardian;
-mod signals;
 mod supervise;
+pub(crate) mod terminal;
 
 use std::ffi::OsString;
 use std::io;
@@ -23,19 +23,19 @@ use std::time::Duration;
 
 use clap::Args;
 use humantime::parse_duration;
-use locktopus::{Label, LockError, LockGuard, Locktopus};
+use locktopus::{Label, LockError, LockGuard, Locktopus, LostCause};
 use rustix::process::Signal;
 
 use super::Context;
+use super::signals::Signals;
 use crate::exit::{Exit, of_signal};
 use crate::failure::Failure;
 use crate::locks::{
-    Kind, LabelArgs, Lasting, LockArgs, Terms, acquire, busy, close, connect_as, request,
+    Kind, LabelArgs, Lasting, LockArgs, NameArg, Terms, acquire, busy, close, connect_as, request,
 };
 use grace::Grace;
 use group::Program;
 use guardian::Guardian;
-use signals::Signals;
 use supervise::{Ended, supervise};
 
 /// For how long a wait for the lock goes without saying, and how long the next one waits for its turn.
@@ -49,9 +49,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// leaves running in its group when it ends is ended too, before the lock is given back.
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
-    /// The lock's name, without the namespace
-    #[arg(long)]
-    name: String,
+    #[command(flatten)]
+    name: NameArg,
 
     #[command(flatten)]
     lock: LockArgs,
@@ -90,8 +89,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(super) label: LabelArgs,
 
-    /// Leave the program in this process group, so that it can read from the terminal. Then only the program itself is
-    /// ended, not what it started
+    /// Leave the program in this process group. run then ends only the program, not its children
     #[arg(long)]
     foreground: bool,
 
@@ -102,7 +100,7 @@ pub(crate) struct RunArgs {
 
 impl RunArgs {
     /// A program under a mutex, and nothing else said.
-    pub(crate) fn of_a_mutex(name: String, command: Vec<OsString>) -> Self {
+    pub(crate) fn of_a_mutex(name: NameArg, command: Vec<OsString>) -> Self {
         Self {
             name,
             lock: LockArgs {
@@ -128,31 +126,29 @@ impl RunArgs {
         Ok(label.map(|label| label.left_for(self.at_least)))
     }
 
-    /// What is ready before anything is sent.
-    fn prepare(&self) -> Result<Signals, Failure> {
-        if let Some(lease) = self.lease {
-            Grace::within(lease, self.max_hold, self.grace)?;
-        }
-        Signals::new().map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot listen for signals: {error}"))
-        })
+    /// How to end the program. Checks the options before anything is sent.
+    fn checked_grace(&self, context: &Context) -> Result<Grace, Failure> {
+        let configured = context.config.lease();
+        Grace::within(self.lease, configured, self.max_hold, self.grace)
     }
 }
 
 pub(crate) async fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
-    let mut signals = args.prepare()?;
+    let grace = args.checked_grace(context)?;
+    let mut signals = Signals::new()?;
     let locks = connect_as(&context.config, args.label(context)?).await?;
-    let done = under_lock(args, context, &locks, &mut signals).await;
+    let done = under_lock(args, context, &locks, grace, &mut signals).await;
     close(locks).await;
     done
 }
 
 /// Runs it again whenever its lock was lost or could not be had, until it ends by itself.
 pub(crate) async fn run_again(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
-    let mut signals = args.prepare()?;
+    let grace = args.checked_grace(context)?;
+    let mut signals = Signals::new()?;
     let locks = connect_as(&context.config, args.label(context)?).await?;
     let done = loop {
-        match under_lock(args, context, &locks, &mut signals).await {
+        match under_lock(args, context, &locks, grace, &mut signals).await {
             Err(failure) if [Exit::Lost, Exit::Unavailable].contains(&failure.exit) => {
                 context.out.say(&failure.message);
             }
@@ -171,6 +167,7 @@ async fn under_lock(
     args: &RunArgs,
     context: &Context,
     locks: &Locktopus,
+    grace: Grace,
     signals: &mut Signals,
 ) -> Result<u8, Failure> {
     let guard = match take(args, context, locks, signals).await? {
@@ -182,9 +179,7 @@ async fn under_lock(
         Taken::Busy(failure) => return Err(failure),
         Taken::Interrupted(signal) => return Ok(of_signal(signal)),
     };
-    let lease = args.lease.unwrap_or_else(|| guard.remaining());
     let work = async {
-        let grace = Grace::within(lease, args.max_hold, args.grace)?;
         let mut guardian = Guardian::start().map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot start the guardian: {error}"))
         })?;
@@ -236,17 +231,19 @@ async fn take(
             .wait
             .or_else(|| args.skip_if_held.then_some(Duration::ZERO)),
     };
-    let asked = request(locks, &args.name, &args.lock, args.permits)?;
+    let asked = request(locks, args.name.get(), &args.lock, args.permits)?;
     let acquiring = acquire(asked, terms);
     let telling = async {
         tokio::time::sleep(PATIENCE).await;
-        context.out.say(&format!("waiting for {:?}", args.name));
+        context
+            .out
+            .say(&format!("waiting for {:?}", args.name.get()));
         std::future::pending().await
     };
     tokio::select! {
         taken = acquiring => match taken? {
             Some(guard) => Ok(Taken::Lock(guard)),
-            None => Ok(Taken::Busy(busy(locks, &args.name, &args.lock).await)),
+            None => Ok(Taken::Busy(busy(locks, args.name.get(), &args.lock).await)),
         },
         signal = signals.next_that_ends() => Ok(Taken::Interrupted(signal)),
         () = telling => Ok(Taken::Interrupted(Signal::TERM)),
@@ -255,7 +252,7 @@ async fn take(
 
 fn start(args: &RunArgs, guard: &LockGuard) -> Result<Program, Failure> {
     let token = guard.token().map(locktopus::FencingToken::get);
-    Program::start(&args.command, &args.name, token, args.foreground).map_err(|error| {
+    Program::start(&args.command, args.name.get(), token, args.foreground).map_err(|error| {
         let exit = match error.kind() {
             io::ErrorKind::NotFound => Exit::NoProgram,
             _ => Exit::CannotStart,
@@ -269,6 +266,15 @@ fn start(args: &RunArgs, guard: &LockGuard) -> Result<Program, Failure> {
 fn judge(ended: Ended, released: Result<(), LockError>, context: &Context) -> Result<u8, Failure> {
     match ended {
         Ended::Stopped { why, how } => {
+            // The release also asks for the reason, if an operator broke the lock.
+            let why = match released {
+                Err(LockError::Lost { cause, .. })
+                    if matches!(cause, LostCause::Evicted { .. }) =>
+                {
+                    format!("the lock is lost: {cause}")
+                }
+                _ => why,
+            };
             let problem = format!("{why}; the program was stopped ({how})");
             Err(Failure::new(Exit::Lost, problem))
         }

@@ -1,5 +1,6 @@
 //! Until the program ends, or has to.
 
+use std::future::pending;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
@@ -7,11 +8,13 @@ use std::time::Duration;
 
 use locktopus::LockGuard;
 use rustix::process::Signal;
-use tokio::time::{Instant, sleep_until};
+use tokio::signal::unix::{self, SignalKind};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::grace::Grace;
 use super::group::Program;
-use super::signals::Signals;
+use super::terminal::Terminal;
+use crate::commands::signals::{Signals, ends};
 use crate::output::Output;
 
 /// How long the group may take to vanish after `KILL`, beyond what was planned: a machine may be slow.
@@ -25,6 +28,11 @@ pub(super) enum Ended {
     /// Because it lost the lock.
     Stopped { why: String, how: &'static str },
 }
+
+/// How often to check whether the terminal is free. No signal reports that.
+const LOOK: Duration = Duration::from_millis(250);
+
+const NOT_SUSPENDED: &str = "not suspended: the lock would stay held";
 
 /// Why a program has to end.
 enum Event {
@@ -41,8 +49,13 @@ pub(super) async fn supervise(
     signals: &mut Signals,
     out: Output,
 ) -> io::Result<Ended> {
-    match watch(program, guard, grace, max_hold, signals, out).await? {
+    let mut stops = Stops::new(out)?;
+    let ended = watch(program, guard, grace, max_hold, signals, &mut stops).await?;
+    match ended {
         Event::Ended(status) => {
+            if status.signal().is_none() {
+                stops.terminal.keep_mode();
+            }
             if !program.is_gone() {
                 out.say("the program left processes running; they are ended before its lock is given back");
                 stop(program, guard, grace).await?;
@@ -62,9 +75,10 @@ async fn watch(
     grace: Grace,
     max_hold: Option<Duration>,
     signals: &mut Signals,
-    out: Output,
+    stops: &mut Stops,
 ) -> io::Result<Event> {
     loop {
+        stops.attend(program);
         // Renewal moves it. Nothing is done about a lease that is not renewed until ending the program takes what is left.
         let latest = before(guard.valid_until(), grace.needed());
         tokio::select! {
@@ -76,7 +90,8 @@ async fn watch(
                 }
             }
             status = program.wait() => return Ok(Event::Ended(status?)),
-            signal = signals.next() => pass_on(program, signal, out),
+            signal = signals.next() => pass_on(program, signal, stops.out),
+            () = stops.next() => {}
         }
     }
 }
@@ -97,10 +112,79 @@ fn running_out(guard: &LockGuard, grace: Grace, max_hold: Option<Duration>) -> S
 fn pass_on(program: &Program, signal: Signal, out: Output) {
     let from_terminal = [Signal::INT, Signal::QUIT].contains(&signal);
     if signal == Signal::TSTP {
-        out.say("not suspended: nobody would renew the lock");
+        out.say(NOT_SUSPENDED);
     } else if program.group().whole || !from_terminal {
         // In the foreground the terminal tells the program itself.
         program.send(signal);
+        if ends(signal) {
+            // What is stopped hears nothing else.
+            program.send(Signal::CONT);
+        }
+    }
+}
+
+/// Handles a program that the terminal stopped. Meanwhile its lock is renewed.
+struct Stops {
+    terminal: Terminal,
+    /// The program is stopped until it gets the terminal.
+    wants_terminal: bool,
+    told: bool,
+    children: unix::Signal,
+    out: Output,
+}
+
+impl Stops {
+    fn new(out: Output) -> io::Result<Self> {
+        Ok(Self {
+            terminal: Terminal::default(),
+            wants_terminal: false,
+            told: false,
+            children: unix::signal(SignalKind::child())?,
+            out,
+        })
+    }
+
+    /// Waits until it is time to check again.
+    async fn next(&mut self) {
+        let pause = async {
+            if self.wants_terminal {
+                sleep(LOOK).await;
+            } else {
+                pending().await
+            }
+        };
+        tokio::select! {
+            _ = self.children.recv() => {}
+            () = pause => {}
+        }
+    }
+
+    /// Continues the program if the terminal stopped it. A `STOP` signal is left alone.
+    fn attend(&mut self, program: &Program) {
+        let group = program.group();
+        match program.stopped_by() {
+            Some(Signal::TTIN | Signal::TTOU) if group.whole => self.wants_terminal = true,
+            Some(Signal::TSTP) => {
+                if group.whole {
+                    self.out.say(NOT_SUSPENDED);
+                }
+                program.send(Signal::CONT);
+            }
+            _ => {}
+        }
+        if !self.wants_terminal {
+            return;
+        }
+        if self.terminal.give(group.pid) {
+            self.wants_terminal = false;
+            program.send(Signal::CONT);
+        } else if !self.told {
+            self.told = true;
+            self.out.say(
+                "the program is stopped because it wants the terminal, which another process has; \
+                 bring it to the foreground, or end it",
+            );
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where tickets are between two commands.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,9 @@ use crate::failure::Failure;
 
 /// The variable that a ticket is read from.
 const VARIABLE: &str = "LOCKTOPUS_TICKET";
+
+/// Longest ticket file, in bytes.
+const LONGEST: u64 = 64 * 1024;
 
 /// Where the ticket is read from: a file, else the variable `LOCKTOPUS_TICKET`, else standard input.
 #[derive(Args, Debug)]
@@ -31,7 +34,7 @@ impl TicketArgs {
             (None, Ok(text)) => text,
             (None, Err(_)) => {
                 let mut text = String::new();
-                let read = std::io::stdin().take(64 * 1024).read_to_string(&mut text);
+                let read = std::io::stdin().take(LONGEST).read_to_string(&mut text);
                 read.map_err(|error| {
                     let problem = format!("cannot read a ticket from standard input: {error}");
                     Failure::new(Exit::Usage, problem)
@@ -52,25 +55,86 @@ impl TicketArgs {
     }
 }
 
-/// A file that a ticket goes into.
+/// The file for a ticket. It has a temporary name until the ticket is written. Dropping it removes
+/// the temporary file.
 pub(super) struct Store {
     path: PathBuf,
+    draft: PathBuf,
     file: File,
 }
 
-/// Makes the file before the lock is taken, so that a bad path costs no lock.
-pub(super) fn create(path: &Path) -> Result<Store, Failure> {
-    let mut options = OpenOptions::new();
-    let file = options.write(true).create_new(true).mode(0o600).open(path);
-    let file = file.map_err(|error| failed(path, &error))?;
-    let path = path.to_owned();
-    Ok(Store { path, file })
+/// The current content of the ticket file.
+pub(super) enum Before {
+    /// Nothing, or an empty file.
+    Nothing,
+    /// A ticket.
+    Ticket(LeaseTicket),
 }
 
 impl Store {
+    /// Creates the temporary file. Done before the lock is taken, so a bad path costs no lock.
+    pub(super) fn create(path: &Path) -> Result<Self, Failure> {
+        let draft = format!("{}.{}.new", path.display(), std::process::id());
+        let draft = PathBuf::from(draft);
+        // A killed process with the same id may have left it.
+        let _ = std::fs::remove_file(&draft);
+        let mut options = OpenOptions::new();
+        let file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&draft);
+        let file = file.map_err(|error| failed(path, &error))?;
+        let path = path.to_owned();
+        Ok(Self { path, draft, file })
+    }
+
+    /// What the file holds now. Fails if that is not a ticket: writing would destroy it.
+    pub(super) fn before(&self) -> Result<Before, Failure> {
+        let no_ticket = || {
+            let problem = format!("{} is there and holds no ticket", self.path.display());
+            Failure::new(Exit::Failed, problem)
+        };
+        match std::fs::symlink_metadata(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Before::Nothing),
+            Err(error) => return Err(failed(&self.path, &error)),
+            Ok(found) if !found.is_file() || found.len() > LONGEST => return Err(no_ticket()),
+            Ok(_) => {}
+        }
+        let text =
+            std::fs::read_to_string(&self.path).map_err(|error| failed(&self.path, &error))?;
+        if text.trim().is_empty() {
+            return Ok(Before::Nothing);
+        }
+        text.parse().map(Before::Ticket).map_err(|_| no_ticket())
+    }
+
+    /// The error for a ticket that must stay.
+    pub(super) fn in_use(&self, why: &str) -> Failure {
+        let path = self.path.display();
+        let problem =
+            format!("{path} has a ticket in it {why}; unlock it first, or name another file");
+        Failure::new(Exit::Failed, problem)
+    }
+
+    /// Writes the ticket and renames the file.
     pub(super) fn write(&mut self, ticket: &str) -> Result<(), Failure> {
-        let written = writeln!(self.file, "{ticket}").and_then(|()| self.file.sync_all());
+        let written = writeln!(self.file, "{ticket}")
+            .and_then(|()| self.file.sync_all())
+            .and_then(|()| std::fs::rename(&self.draft, &self.path));
         written.map_err(|error| failed(&self.path, &error))
+    }
+
+    /// Removes the written ticket.
+    pub(super) fn remove(&self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // Does nothing if the file was renamed.
+        let _ = std::fs::remove_file(&self.draft);
     }
 }
 

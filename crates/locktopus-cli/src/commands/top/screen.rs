@@ -8,6 +8,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph, Row as Cells, Table, TableState, Wrap};
 
+use super::columns::{Column, columns};
 use super::model::{Model, Row};
 use super::view::{Front, View};
 use crate::commands::status;
@@ -27,7 +28,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, view: &mut View, now: I
     let rows = view.ordered(model);
     let at = view.position(&rows);
     frame.render_stateful_widget(
-        table(&rows, now),
+        table(&rows, list.width, now),
         list,
         &mut TableState::new().with_selected(at),
     );
@@ -64,54 +65,52 @@ fn heading<'a>(model: &Model, view: &View, now: Instant) -> Vec<Line<'a>> {
     vec![Line::from(first).style(bold()), Line::from(second)]
 }
 
-fn table<'a>(rows: &[&Row], now: Instant) -> Table<'a> {
-    let cells = rows.iter().map(|row| {
-        let lock = &row.lock;
-        let holder = lock.holders.first();
-        let others = lock.holders.len().saturating_sub(1);
-        let owner = holder
-            .map(|holder| {
-                holder
-                    .person
-                    .short()
-                    .unwrap_or_else(|| holder.owner.clone())
-            })
-            .unwrap_or_default();
-        let longer = if row.from_the_start { "≥ " } else { "" };
-        let held = age(now.saturating_duration_since(row.since));
-        Cells::new([
-            lock.name.clone(),
-            lock.kind.to_owned(),
-            if others > 0 {
-                format!("{owner} +{others}")
-            } else {
-                owner
-            },
-            format!("{longer}{held}"),
-            holder
-                .map(|holder| holder.remaining.clone())
-                .unwrap_or_default(),
-            lock.waiters.len().to_string(),
-            lock.last_token
-                .map(|token| token.to_string())
-                .unwrap_or_default(),
-        ])
-    });
-    let widths = [
-        Constraint::Fill(1),
-        Constraint::Length(9),
-        Constraint::Length(24),
-        Constraint::Length(9),
-        Constraint::Length(13),
-        Constraint::Length(7),
-        Constraint::Length(16),
-    ];
-    let headings = Cells::new([
-        "NAME", "KIND", "HOLDER", "HELD", "LEASE", "WAITING", "TOKEN",
-    ]);
+fn table<'a>(rows: &[&Row], width: u16, now: Instant) -> Table<'a> {
+    let columns = columns(width);
+    let shown = |row: &&Row| {
+        let cells = columns.iter().map(|(column, _)| cell(row, *column, now));
+        Cells::new(cells.collect::<Vec<_>>())
+    };
+    let cells: Vec<_> = rows.iter().map(shown).collect();
+    let headings = columns.iter().map(|(column, _)| column.heading());
+    let headings = Cells::new(headings.collect::<Vec<_>>());
+    let widths = columns.iter().map(|(_, wide)| Constraint::Length(*wide));
     Table::new(cells, widths)
         .header(headings.style(faint()))
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
+}
+
+fn cell(row: &Row, column: Column, now: Instant) -> String {
+    let lock = &row.lock;
+    let holder = lock.holders.first();
+    match column {
+        Column::Name => lock.name.clone(),
+        Column::Kind => lock.kind.to_owned(),
+        Column::Holder => {
+            let first = holder.map(|holder| {
+                let person = holder.person.short();
+                person.unwrap_or_else(|| holder.owner.clone())
+            });
+            let first = first.unwrap_or_default();
+            match lock.holders.len() {
+                0 | 1 => first,
+                holders => format!("{first} +{}", holders - 1),
+            }
+        }
+        Column::Held => {
+            let longer = if row.from_the_start { "≥ " } else { "" };
+            let held = age(now.saturating_duration_since(row.since));
+            format!("{longer}{held}")
+        }
+        Column::Lease => holder
+            .map(|holder| holder.remaining.clone())
+            .unwrap_or_default(),
+        Column::Waiting => lock.waiters.len().to_string(),
+        Column::Token => lock
+            .last_token
+            .map(|token| token.to_string())
+            .unwrap_or_default(),
+    }
 }
 
 fn detail(frame: &mut Frame<'_>, row: &Row) {
@@ -174,12 +173,28 @@ mod tests {
     use super::*;
 
     fn screen(model: &Model, view: &mut View) -> String {
-        let mut terminal = Terminal::new(TestBackend::new(100, 16)).unwrap();
+        screen_of(100, model, view)
+    }
+
+    fn screen_of(width: u16, model: &Model, view: &mut View) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, 16)).unwrap();
         let now = Instant::now();
         terminal
             .draw(|frame| draw(frame, model, view, now))
             .unwrap();
         terminal.backend().to_string()
+    }
+
+    #[test]
+    fn a_name_is_readable_on_every_screen() {
+        let mut model = Model::new("redis-rs (standalone)", "*");
+        let name = "nightly-report:12345";
+        model.update(Instant::now(), vec![held(name, "owner#0000002a", 2)]);
+        for width in [60, 79, 80, 100, 132] {
+            let shown = screen_of(width, &model, &mut View::default());
+            assert!(shown.contains(name), "{shown}");
+            assert!(shown.contains("owner#0000002a"), "{shown}");
+        }
     }
 
     #[test]

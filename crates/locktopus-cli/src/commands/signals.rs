@@ -1,4 +1,4 @@
-//! What is sent to this process.
+//! The signals sent to this process, for commands that clean up before they exit.
 
 use std::future::poll_fn;
 use std::io;
@@ -6,6 +6,9 @@ use std::task::Poll;
 
 use rustix::process::Signal;
 use tokio::signal::unix::{self, SignalKind};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
 
 /// Those that a program may want to hear of. `KILL` and `STOP` cannot be heard.
 const HEARD: [Signal; 9] = [
@@ -22,13 +25,13 @@ const HEARD: [Signal; 9] = [
 
 /// Every signal that is passed on.
 #[derive(Debug)]
-pub(super) struct Signals {
+pub(in crate::commands) struct Signals {
     heard: Vec<(Signal, unix::Signal)>,
 }
 
 impl Signals {
     /// Hears from now on. What is ignored, as by `nohup`, stays ignored, here and by the program.
-    pub(super) fn new() -> io::Result<Self> {
+    pub(in crate::commands) fn new() -> Result<Self, Failure> {
         let ignored = ignored();
         let heard = HEARD
             .into_iter()
@@ -37,7 +40,9 @@ impl Signals {
                 let kind = SignalKind::from_raw(signal.as_raw());
                 Ok((signal, unix::signal(kind)?))
             });
-        let heard = heard.collect::<io::Result<_>>()?;
+        let heard = heard.collect::<io::Result<_>>().map_err(|error| {
+            Failure::new(Exit::Failed, format!("cannot listen for signals: {error}"))
+        })?;
         Ok(Self { heard })
     }
 
@@ -46,7 +51,7 @@ impl Signals {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub(super) async fn next(&mut self) -> Signal {
+    pub(in crate::commands) async fn next(&mut self) -> Signal {
         poll_fn(|context| {
             for (signal, stream) in &mut self.heard {
                 if let Poll::Ready(Some(())) = stream.poll_recv(context) {
@@ -59,14 +64,19 @@ impl Signals {
     }
 
     /// The next one that asks this process to end.
-    pub(super) async fn next_that_ends(&mut self) -> Signal {
+    pub(in crate::commands) async fn next_that_ends(&mut self) -> Signal {
         loop {
             let signal = self.next().await;
-            if [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].contains(&signal) {
+            if ends(signal) {
                 return signal;
             }
         }
     }
+}
+
+/// Whether a signal asks a process to end.
+pub(in crate::commands) fn ends(signal: Signal) -> bool {
+    [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].contains(&signal)
 }
 
 /// The signals that this process was started to ignore, a bit each. Where that cannot be found out, none.

@@ -1,0 +1,251 @@
+//! The messages of the command: they name flags, and warn only of dangers.
+
+use crate::usual::{Place, ended, finished};
+
+/// A patched old version is not worth a warning. A server that evicts locks is, once.
+#[tokio::test]
+async fn only_dangers_are_told_and_only_once() {
+    let place = Place::new().await;
+    for arguments in [
+        &["status", "a"][..],
+        &["run", "a", "--", "true"],
+        &["leader", "a", "--", "true"],
+        &["lock", "b", "--lease", "1s"],
+        &["latch", "show", "c"],
+        &["semaphore", "show", "d"],
+    ] {
+        let ran = place.ran(arguments).await.ok();
+        assert_eq!(ran.err, "", "{arguments:?}");
+    }
+    let policy = [
+        "CONFIG",
+        "SET",
+        "maxmemory-policy",
+        "allkeys-lru",
+        "maxmemory",
+        "100mb",
+    ];
+    place.node().command(&policy).await.unwrap();
+    let warned = place.ran(&["status", "a"]).await.ok().err;
+    assert_eq!(warned.lines().count(), 1, "{warned}");
+    assert!(
+        warned.trim_start().starts_with("ERROR [eviction] "),
+        "{warned}"
+    );
+    assert!(
+        !warned.contains("danger") && !warned.contains("WARN"),
+        "{warned}"
+    );
+    for quiet in [&["-q", "status", "a"][..], &["-q", "doctor"]] {
+        assert_eq!(place.ran(quiet).await.err, "", "{quiet:?}");
+    }
+    assert_eq!(place.ran(&["doctor"]).await.err, "");
+}
+
+/// The victim, its log, `watch` and the log of `break` show the reason.
+#[tokio::test]
+async fn the_reason_of_a_break_reaches_everybody() {
+    let place = Place::new().await;
+    let holder = [
+        "run",
+        "a",
+        "--lease",
+        "3s",
+        "--",
+        "sh",
+        "-c",
+        "echo $$ >pid; exec sleep 60",
+    ];
+    let holder = place.command(&holder).spawn().unwrap();
+    place.pid("pid").await;
+    let watch = ["-q", "watch", "a", "--interval", "20ms", "--until-free"];
+    let watch = place.command(&watch).spawn().unwrap();
+    let reason = "hangs since 3 am, INC-4711";
+    let json = [
+        "-q",
+        "--format",
+        "json",
+        "watch",
+        "a",
+        "--interval",
+        "20ms",
+        "--until-free",
+    ];
+    let mut json = place.command(&json).spawn().unwrap();
+    let mut lines =
+        tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(json.stdout.take().unwrap()));
+    assert!(
+        lines
+            .next_line()
+            .await
+            .unwrap()
+            .unwrap()
+            .contains("\"held\":true")
+    );
+    let broken = place.ran(&["break", "a", "--reason", reason]).await.ok();
+    assert!(broken.err.contains(reason), "its own log: {broken:?}");
+    let lost = finished(holder).await;
+    assert_eq!(lost.code, 76, "{lost:?}");
+    let told = format!("error: the lock is lost: it was released by force ({reason})");
+    assert!(lost.err.contains(&told), "{lost:?}");
+    let logged = |line: &str| line.contains("WARN") && line.contains(reason);
+    assert!(lost.err.lines().any(logged), "{lost:?}");
+    let change = lines.next_line().await.unwrap().unwrap();
+    assert!(
+        change.contains(&format!("\"broken\":[\"{reason}\"]")),
+        "{change}"
+    );
+    let watched = finished(watch).await.ok().out;
+    let free = watched.lines().last().unwrap();
+    assert!(
+        free.contains("free") && (free.contains(reason) || watched.lines().count() == 1),
+        "{watched}"
+    );
+
+    // Tickets; then a lock that was deleted, not broken.
+    let ticket = place
+        .ran(&["-q", "lock", "t", "--lease", "60s"])
+        .await
+        .ok()
+        .out;
+    place
+        .ran(&["-q", "break", "t", "--reason", "why not"])
+        .await
+        .ok();
+    for command in [
+        &["-q", "extend", "t", "--lease", "9s"][..],
+        &["-q", "unlock", "t"],
+    ] {
+        let mut command = place.command(command);
+        command.env("LOCKTOPUS_TICKET", ticket.trim());
+        let late = ended(command).await;
+        assert_eq!(late.code, 76, "{late:?}");
+        assert!(late.err.contains("by force (why not)"), "{late:?}");
+    }
+    let ticket = place
+        .ran(&["-q", "lock", "t", "--lease", "60s"])
+        .await
+        .ok()
+        .out;
+    place.node().command(&["DEL", "t"]).await.unwrap();
+    let mut unlock = place.command(&["-q", "unlock", "t"]);
+    unlock.env("LOCKTOPUS_TICKET", ticket.trim());
+    let late = ended(unlock).await;
+    assert!(late.err.contains("does not know it any more"), "{late:?}");
+}
+
+#[tokio::test]
+async fn a_read_write_lock_is_named_after_the_half_that_is_held() {
+    let place = Place::new().await;
+    for kind in ["read", "write"] {
+        let lock = ["-q", "lock", kind, "--lease", "60s", "--kind", kind];
+        place.ran(&lock).await.ok();
+        for status in [
+            &["-q", "status", kind][..],
+            &["-q", "status", kind, "--kind", "read"],
+            &["-q", "status", kind, "--kind", "write"],
+        ] {
+            let said = place.ran(status).await.ok().out;
+            let expected = format!("{kind} \"{kind}\" is held");
+            assert!(said.starts_with(&expected), "{status:?}: {said}");
+        }
+        let broken = place
+            .ran(&["-q", "break", kind, "--reason", "x"])
+            .await
+            .ok()
+            .out;
+        assert!(
+            broken.starts_with(&format!("{kind} \"{kind}\" was taken")),
+            "{broken}"
+        );
+    }
+}
+
+/// Errors name flags, no Rust paths, and say what to write instead.
+#[tokio::test]
+async fn mistakes_are_told_in_the_words_of_the_command() {
+    let place = Place::new().await;
+    place
+        .ran(&["-q", "lock", "fair", "--lease", "60s", "--kind", "fair"])
+        .await
+        .ok();
+    place
+        .ran(&["-q", "lock", "mutex", "--lease", "60s", "--kind", "mutex"])
+        .await
+        .ok();
+    place.ran(&["-q", "latch", "set", "latch", "2"]).await.ok();
+    let quarantined = format!("{}&safety=quarantine&quarantine_max_lease=1m", place.url());
+    let url = |url: &'static str| ["--url", url, "status", "a"];
+    for (arguments, said) in [
+        (&["run", "fair", "--", "true"][..], "use --kind fair"),
+        (&["run", "mutex", "--", "true"], "use --kind mutex"),
+        (
+            &["run", "a", "--lease", "2999ms", "--", "true"],
+            "--lease 2s999ms is too short: --lease must be at least 3s",
+        ),
+        (
+            &[
+                "run",
+                "a",
+                "--at-least",
+                "5m",
+                "--kind",
+                "read",
+                "--",
+                "true",
+            ],
+            "--at-least 5m: ",
+        ),
+        (
+            &["--url", &quarantined, "lock", "a", "--lease", "5m"],
+            "--lease 5m: a lease must be at most 1m",
+        ),
+        (&["lock", "a", "--lease", "1us"], "--lease "),
+        (
+            &[
+                "lock",
+                "a",
+                "--lease",
+                "9s",
+                "--kind",
+                "semaphore",
+                "--permits",
+                "0",
+            ],
+            "--permits 0: ",
+        ),
+        (
+            &["latch", "wait", "latch", "--wait", "50ms"],
+            "latch \"latch\" did not open within ",
+        ),
+        (&["latch", "show", "fair"], "not as a latch"),
+        (&url("redis:/localhost"), "two slashes"),
+        (&url("redis:localhost"), "two slashes"),
+        (&url("redis://localhost?colour=blue"), "is unknown"),
+        (&url("redis://localhost?safety=quorum"), "several servers"),
+        (&url("localhost:6379"), "no scheme"),
+    ] {
+        let ran = place.ran(arguments).await;
+        assert_ne!(ran.code, 0, "{arguments:?}: {ran:?}");
+        assert!(
+            ran.err.contains(said),
+            "{arguments:?}: {said:?} is not in {ran:?}"
+        );
+        let rust = [
+            "::",
+            "fixed_lease",
+            "renewed_lease",
+            "hold_at_least",
+            "max_hold",
+            "another name",
+            "do not hold it",
+        ];
+        for wrong in rust {
+            let latch = arguments[0] == "latch";
+            assert!(
+                !ran.err.contains(wrong) || latch && wrong == "another name",
+                "{arguments:?}: {ran:?}"
+            );
+        }
+    }
+}
