@@ -249,7 +249,7 @@ fn errors_name_the_input() {
         ("memory:?client=redis", "memory:"),
         ("memory:?safety=quarantine", "\"safety\""),
         ("redis://h?safety=safe", "safety=\"safe\""),
-        ("redis://h?safety=quorum", "connect_quorum"),
+        ("redis://h?safety=quorum", "several servers"),
         ("redis://h?safety=replicated&replicas=2", "replicas=\"2\""),
         ("redis://h?replicas=one", "safety=replicated"),
         (
