@@ -131,6 +131,12 @@ impl ModelClient {
         *lock(&self.commands)
     }
 
+    /// How many commands each script ran since the last call, whichever client sent it.
+    #[must_use]
+    pub fn take_runs(&self) -> Vec<usize> {
+        std::mem::take(&mut lock(&self.store.runs))
+    }
+
     fn run(&self, args: &[&[u8]]) -> Result<Answer, ClientError> {
         let words: Vec<Vec<u8>> = args.iter().map(|arg| arg.to_vec()).collect();
         let answer = match args[0] {
@@ -158,6 +164,7 @@ impl ModelClient {
             lua.eval(&mut self.server(), &program, keys, arguments)
         })?;
         *lock(&self.commands) = evaluation.commands;
+        lock(&self.store.runs).push(evaluation.commands);
         Ok(evaluation.reply)
     }
 

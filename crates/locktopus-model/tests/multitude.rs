@@ -248,10 +248,17 @@ async fn the_dead_of_a_fair_line_are_removed_by_and_by() {
     assert_eq!(in_line(), Some(2_001 - 2 * 961 - 1));
 }
 
-/// One of ours that was removed from a fair line is put back before the first who came later, if that is one of the first 1,024.
+/// One of ours that was removed from a fair line is put back before the first who came later, if that is one of the first 4,096.
 #[tokio::test(start_paused = true)]
-async fn a_place_is_looked_for_among_a_thousand() {
-    for (later, place) in [(1_000, 1_000), (1_023, 1_023), (1_024, 1_100)] {
+async fn a_place_is_looked_for_among_thousands() {
+    for (later, place) in [
+        (0, 0),
+        (63, 63),
+        (64, 64),
+        (1_000, 1_000),
+        (4_095, 4_095),
+        (4_096, 4_100),
+    ] {
         let lock = Lock::of(LockKind::Fair).await;
         let owner = LockKind::Fair.new_owner();
         lock.take(&LockKind::Fair.new_owner(), MINUTE).await;
@@ -259,9 +266,9 @@ async fn a_place_is_looked_for_among_a_thousand() {
         let names = Keys::of(&lock.target).names;
         let me = String::from_utf8(owner.expose().to_vec()).unwrap();
         command(&lock, &["LREM", &names[2], "0", &me]);
-        for number in 0..1_100 {
+        for number in 0..4_100 {
             let other = format!("11111111-2222-8c70-a705-{number:012}:7");
-            let came = if number == later {
+            let came = if number >= later {
                 "8000000000000000"
             } else {
                 "1"

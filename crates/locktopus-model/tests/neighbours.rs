@@ -69,7 +69,7 @@ const MUTANTS: &[(&str, &[Change])] = &[
     (
         "a waiter whose record is lost queues twice",
         &[(
-            "local ahead = (not new or known ~= 0) and",
+            "local ahead = not aside and (not new or known ~= 0) and",
             "local ahead = not new and",
         )],
     ),

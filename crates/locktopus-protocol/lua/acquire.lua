@@ -28,18 +28,29 @@ if code == 1 then
   extend_hold(owner, lease, mode, permits)
   return granted(tokens > 0 and reserved(tokens, floor) or 0)
 end
-local nobody = tail and not tail[1]
+local nobody = tail and tail[1] == nil
 tail = nil -- Whoever was last may be handed the lock now.
+local queues = ARGV[10] and ARGV[10] ~= ''
+
+-- The head of the line. If this attempt's waiter was set aside, it is back in its place before others are granted anything.
+local function look_at_line()
+  local head, place, more = first(0)
+  if queues and (head or more) and head ~= owner and rejoin(owner) then
+    return first(0)
+  end
+  return head, place, more
+end
+
 if code == 2 then
-  if KEYS[3] and first(0) then
-    hand_off(owner)
+  if KEYS[3] and look_at_line() then
+    hand_off(owner, ARGV[11])
   end
   return wait(remaining, foreign)
 end
 local behind = false
-local head, place, turn, granted_to, mine
+local head, place, more, turn, granted_to, mine
 if KEYS[3] and code == 0 and not nobody then
-  head, place = first(0)
+  head, place, more = look_at_line()
 end
 if head then
   local theirs = queue_of_other_kind(place)
@@ -50,7 +61,7 @@ if head then
   if left then
     return wait(left)
   end
-  turn, granted_to, mine = hand_off(owner)
+  turn, granted_to, mine = hand_off(owner, ARGV[11])
   if turn == 'busy' or granted_to > 0 then
     code, remaining, foreign = status(owner, mode, permits)
     if turn == 'busy' or code == 2 then
@@ -59,8 +70,8 @@ if head then
   end
   behind = turn == 'self' and not exclusive
 end
--- Wherever in the line it stands: a look that met too many dead ones, or deaf ones, did not come to it.
-if turn == 'self' or (head or place) and ARGV[10] and ARGV[10] ~= '' then
+-- Wherever in the line it stands: a look that met too many dead ones did not come to it.
+if turn == 'self' or (head or more) and queues then
   leave(owner, mine or place_of(owner))
 end
 

@@ -12,6 +12,8 @@ end
 if publish ~= '' then
   recall()
 end
+-- Those who held it rely on their tokens for at most what is left of their lease.
+keep_for(redis.call('PTTL', KEYS[1]))
 local owners = clear()
 local fence = 0
 if ARGV[4] == '1' then

@@ -46,8 +46,11 @@ for index, member in ipairs(members) do
   if code == 4 then
     return kind_conflict(nil, index - 1)
   end
-  if code == 0 and KEYS[3] and first(0) then
-    return {0, -1, now, index - 1}
+  if code == 0 and KEYS[3] then
+    local head, _, more = next_waiter(0)
+    if head or more then
+      return {0, -1, now, index - 1}
+    end
   end
   member.mine = code == 1
 end

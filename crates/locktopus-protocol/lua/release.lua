@@ -52,7 +52,7 @@ if KEYS[3] then
   if free and (ARGV[8] == '1' or redis.call('EXISTS', KEYS[3]) == 1) then
     read_clock()
     if released and turn_of_others() then
-      local head, record = first(0)
+      local head, record = next_waiter(0)
       if head then
         open_window()
         say(select(6, parse(record)), '0', head)

@@ -43,7 +43,7 @@ pub const PARTS: [Part; 9] = [
     },
     Part {
         what: "fair locks",
-        commands: "+lpos +lrange +lrem +rpush",
+        commands: "+linsert +lpos +lrange +lrem +rpush",
         places: &["~redisson_lock_queue:", "~redisson_lock_timeout:"],
     },
     Part {
@@ -131,14 +131,14 @@ pub const WATCHERS: &str = "+sentinel|get-master-addr-by-name +sentinel|master +
 pub const WORTH_HAVING: &str = "+info +pubsub|numsub +pubsub|shardnumsub";
 
 /// For waiters of other libraries at the same locks.
-pub const FOR_OTHERS: &str = "+lindex +lpush +linsert";
+pub const FOR_OTHERS: &str = "+lindex +lpush";
 
 /// What scripts ask if they may, and do without otherwise.
 pub const OPTIONAL: [&str; 1] = ["pubsub"];
 
 /// Called only where another library's clients wait: for a fair lock, behind somebody who does not listen; for a
 /// mutex, at a list.
-pub const WITH_OTHERS: [&str; 3] = ["lindex", "linsert", "lpush"];
+pub const WITH_OTHERS: [&str; 2] = ["lindex", "lpush"];
 
 impl Part {
     /// Its rights, one word each.

@@ -17,6 +17,8 @@ type Topic = (bool, Vec<u8>);
 pub(super) struct Store {
     server: Mutex<Server>,
     subscribers: Mutex<Vec<Subscriber>>,
+    /// How many commands each script ran, since somebody asked.
+    pub(super) runs: Mutex<Vec<usize>>,
     /// Since when, and from which clock on, the server's clock goes with that of tokio.
     begun: Option<(Instant, i64)>,
 }

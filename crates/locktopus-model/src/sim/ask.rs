@@ -183,4 +183,6 @@ pub struct Waiter {
     pub mode: Mode,
     /// Where its process listens.
     pub inbox: Vec<u8>,
+    /// It did not listen when it was its turn. It keeps its place, and others are served until it asks again.
+    pub aside: bool,
 }

@@ -21,6 +21,8 @@ const MORE: usize = 4;
 /// For how long a lock is left to those who cannot queue, in microseconds, with what a script takes until it reads the
 /// clock.
 const OPEN: i64 = 31_000;
+/// What is added to the ticket of a waiter that is set aside, or to when that was.
+const ASIDE: f64 = 4e15;
 /// What says of which kind a number is.
 const MARK: usize = 5;
 
@@ -126,41 +128,72 @@ impl Layout {
         reader
     }
 
-    /// Those who have a place in the queue on a server now, in order, the dead included.
+    /// Those who have a place in the queue on a server now, in order, the dead and those who are set aside included.
     #[must_use]
     pub fn waiters(&self, server: &Server) -> Vec<Waiter> {
-        let Some(queue) = self.entry(server, QUEUE) else {
-            return Vec::new();
-        };
+        let queue = self.entry(server, QUEUE);
         let records = self.entry(server, WAITERS).map(|entry| &entry.value);
         let record = |owner: &[u8]| match records {
             Some(Value::Hash(records)) => records.iter().find(|(name, _)| name == owner),
             _ => None,
         };
-        match &queue.value {
-            Value::Sorted(queue) => queue
-                .iter()
-                .filter_map(|(ticket, member)| {
-                    let (place, owner, mut waiter) = in_line(member)?;
-                    let note = record(owner);
-                    let note = note.and_then(|(_, until)| words(until).parse::<i64>().ok());
-                    let note = note.map(|until| until * 1_000);
-                    let ticket = score(*ticket);
-                    // The clock was set back since: the ticket would be alive for as long as that.
-                    let ahead = ticket - server.clock >= place * 125;
-                    waiter.alive_until = match note {
-                        Some(note) if ahead => note,
-                        note => (ticket + place * 1_000).max(note.unwrap_or(0)),
-                    };
-                    Some(waiter)
-                })
-                .collect(),
-            Value::List(queue) => queue
-                .iter()
-                .filter_map(|owner| waiter(text(owner), &words(&record(owner)?.1)))
-                .collect(),
-            _ => Vec::new(),
+        match queue.map(|queue| &queue.value) {
+            Some(Value::Sorted(queue)) => {
+                let mut waiters: Vec<_> = queue
+                    .iter()
+                    .filter_map(|(ticket, member)| {
+                        let (place, owner, mut waiter) = in_line(member)?;
+                        let note = record(owner);
+                        let note = note.and_then(|(_, until)| words(until).parse::<i64>().ok());
+                        let note = note.map(|until| until * 1_000);
+                        waiter.aside = *ticket >= ASIDE;
+                        let ticket = score(if waiter.aside { *ticket - ASIDE } else { *ticket });
+                        // The clock was set back since: the ticket would be alive for as long as that.
+                        let ahead = ticket - server.clock >= place * 125;
+                        waiter.alive_until = match note {
+                            Some(note) if ahead => note,
+                            note => (ticket + place * 1_000).max(note.unwrap_or(0)),
+                        };
+                        Some((ticket, waiter))
+                    })
+                    .collect();
+                waiters.sort_by_key(|(ticket, _)| *ticket);
+                waiters.into_iter().map(|(_, waiter)| waiter).collect()
+            }
+            queue => self.fair_waiters(server, queue),
         }
+    }
+
+    /// Those of a fair lock. Each who is set aside comes before the first in line that arrived later, or of whom no arrival is
+    /// written.
+    fn fair_waiters(&self, server: &Server, queue: Option<&Value>) -> Vec<Waiter> {
+        let value = |place| self.entry(server, place).map(|entry| &entry.value);
+        let Some(Value::Hash(records)) = value(WAITERS) else {
+            return Vec::new();
+        };
+        let field = |name: &[u8]| records.iter().find(|(field, _)| field == name);
+        let record = |owner: &[u8]| waiter(text(owner), &words(&field(owner)?.1));
+        let arrival = |owner: &[u8]| {
+            let (_, note) = field(&[b"#", owner].concat())?;
+            words(note).split(' ').next()?.parse::<i64>().ok()
+        };
+        let mut line: Vec<(&[u8], bool)> = match queue {
+            Some(Value::List(queue)) => queue.iter().map(|owner| (&owner[..], false)).collect(),
+            _ => Vec::new(),
+        };
+        if let (Kind::Fair, Some(Value::Sorted(deadlines))) = (self.kind, value(MORE)) {
+            for (_, owner) in deadlines.iter().filter(|(at, _)| *at >= ASIDE / 2.0) {
+                let own = arrival(owner);
+                let later = |(other, _): &(&[u8], bool)| arrival(other).is_none_or(|it| Some(it) > own);
+                let place = line.iter().position(later).unwrap_or(line.len());
+                line.insert(place, (owner, true));
+            }
+        }
+        let waiters = line.into_iter().filter_map(|(owner, aside)| {
+            let waiter = record(owner)?;
+            Some(Waiter { aside, ..waiter })
+        });
+        waiters.collect()
     }
 
     /// Those in the line of a fair lock of whom nothing else is written, not even a deadline.
@@ -339,6 +372,7 @@ fn asked(record: &str) -> Option<(i64, Waiter, &str)> {
         permits,
         mode,
         inbox: Vec::new(),
+        aside: false,
     };
     Some((first, waiter, parts.next()?))
 }

@@ -1,10 +1,14 @@
--- Looking at the waiting queue of the fair lock. Needs `now`, `parse`. Defines `waiters`.
+-- Looking at the waiting queue of the fair lock. Needs `now`, `parse`, `set_aside_first`. Defines `waiters`.
 
 -- {owner, mode, permits, how long its place is kept in ms (-1: unknown)} of the first thousand, in order, without the
--- native dead.
+-- native dead. Those who are set aside come last.
 local function waiters()
   local found = {}
-  for _, owner in ipairs(redis.call('LRANGE', KEYS[3], 0, 999)) do
+  local owners = redis.call('LRANGE', KEYS[3], 0, 999)
+  for _, owner in ipairs((set_aside_first(1000 - #owners))) do
+    owners[#owners + 1] = owner
+  end
+  for _, owner in ipairs(owners) do
     local record = redis.call('HGET', KEYS[4], owner)
     if record then
       local left = math.floor(tonumber((parse(record))) - now / 1000)

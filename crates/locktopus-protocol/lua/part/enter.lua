@@ -1,12 +1,29 @@
 -- Taking a place in the waiting queue of every kind but the fair lock; what is in it says `queue`. Needs `time`, `now`; KEYS and ARGV
--- of acquire. Defines `look_back`, `tail`, `place_of`, `enter`.
+-- of acquire. Defines `look_back`, `tail`, `place_of`, `rejoin`, `enter`.
 
--- The last in line and its ticket, once that was looked at; empty if nobody is.
+-- As in queue, which comes later.
+local ASIDE = 4e15
+
+-- The greatest ticket of those who are set aside, once that was looked at; 0 if nobody is.
+local aside = 0
+
+-- The last in line and its ticket; empty if nobody is, and false if all who wait are set aside.
+local function last_in_line()
+  local last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')
+  if last[1] and last[2] + 0 >= ASIDE then
+    aside = last[2] - ASIDE
+    last = redis.call('ZRANGE', KEYS[3], '(4e15', '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1, 'WITHSCORES')
+    last[1] = last[1] or false
+  end
+  return last
+end
+
+-- What `last_in_line` said, once it was asked.
 local tail
 
 -- Whether anybody is in line.
 local function look_back()
-  tail = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')
+  tail = last_in_line()
   return tail[1]
 end
 
@@ -29,9 +46,25 @@ local function note(owner, place, ticket)
   end
 end
 
+-- The ticket of the waiter that has this place, nil if nobody has; and whether it was set aside, and stands in line again.
+local function come_back(member)
+  local ticket = redis.call('ZSCORE', KEYS[3], member)
+  if not ticket or ticket + 0 < ASIDE then
+    return ticket, false
+  end
+  ticket = ticket - ASIDE
+  redis.call('ZADD', KEYS[3], ticket, member)
+  return ticket, true
+end
+
+-- Puts the waiter of this attempt back into the line, if it was set aside; whether it was.
+local function rejoin(owner)
+  return select(2, come_back(place_of(owner)))
+end
+
 -- A heartbeat of one that has this place: how many are ahead; nil if there is no such place.
 local function stay(owner, place, member)
-  local ticket = redis.call('ZSCORE', KEYS[3], member)
+  local ticket = come_back(member)
   if not ticket then
     return nil
   end
@@ -48,25 +81,27 @@ local function enter(owner, place, _, newcomer)
   if ahead then
     return ahead
   end
-  local last = (tail or redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES'))[2]
+  local last = (tail or last_in_line())[2]
+  local greatest = math.max(last or 0, aside)
   local ticket = time[1] .. string.sub(time[2] + 1000000, 2)
-  local ahead_of_clock = last and last + 1 > now
+  local ahead_of_clock = greatest + 1 > now
   if ahead_of_clock then
     -- After the clock was set back, newcomers must still queue behind those who wait already.
-    ticket = string.format('%.0f', last + 1)
+    ticket = string.format('%.0f', greatest + 1)
   end
   if redis.call('ZADD', KEYS[3], 'NX', ticket, member) == 0 then
     -- A newcomer's attempt that is executed twice.
+    come_back(member)
     return redis.call('ZRANK', KEYS[3], member)
   end
   if ahead_of_clock then
     note(owner, place, ticket)
   end
   -- Heartbeats keep the queue; of a hot one whose waiters leave before their first, every sixteenth newcomer.
-  if not last then
+  if greatest == 0 then
     redis.call('PEXPIRE', KEYS[3], math.max(60000, 2 * place))
   elseif now % 16 == 0 then
     redis.call('PEXPIRE', KEYS[3], math.max(60000, 2 * place), 'GT')
   end
-  return last and (newcomer and 1 or redis.call('ZCARD', KEYS[3]) - 1) or 0
+  return last and (newcomer and 1 or redis.call('ZRANK', KEYS[3], member)) or 0
 end

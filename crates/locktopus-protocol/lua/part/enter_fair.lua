@@ -1,5 +1,5 @@
 -- Taking a place in the queue of the fair lock. Needs what that queue needs; ARGV of acquire. Defines `enter`; `look_back` and `tail`,
--- which say that somebody may be in line, without a look; `place_of`: places are found by their owner.
+-- which say that somebody may be in line, without a look; `rejoin`; `place_of`: places are found by their owner.
 local function place_of() end
 local tail
 local function look_back()
@@ -10,33 +10,41 @@ end
 -- Redisson's own wait of a waiter, ms. Natives write deadlines as Redisson would, so that its clients leave them alone.
 local REDISSON_WAIT = 300000
 -- How many waiters one look takes in, and how often it looks.
-local LOOK, LOOKS = 64, 16
+local LOOK, LOOKS = 64, 64
+-- Half of what is in the deadline of a waiter that is set aside (see queue_fair).
+local SET_ASIDE = 2e15
 
 -- When somebody arrived, by its note.
 local function arrival(note)
   return tonumber(string.match(note, '^%d+'))
 end
 
--- Puts back one of our waiters that Redisson removed as dead, by a clock that is ahead. Redisson removes only heads, so other
--- libraries' waiters belong behind it, and those of ours that arrived later. Returns how many are ahead.
+-- Puts back one of our waiters that is not in line any more: Redisson removed it as dead, by a clock that is ahead, or it was set
+-- aside. Either happens only to heads, so other libraries' waiters belong behind it, and those of ours that arrived later.
+-- Returns how many are ahead.
 local function put_back(owner)
   local arrived = arrival(redis.call('HGET', KEYS[4], '#' .. owner) or '0')
   local ahead = 0
   for _ = 1, LOOKS do
-    local owners = redis.call('LRANGE', KEYS[3], ahead, ahead + LOOK - 1)
+    local owners, fields = redis.call('LRANGE', KEYS[3], ahead, ahead + LOOK - 1), {}
     if not owners[1] then
       break
     end
-    local fields = {}
-    for i, other in ipairs(owners) do
-      fields[i] = '#' .. other
-    end
-    for i, other in ipairs(redis.call('HMGET', KEYS[4], unpack(fields))) do
-      if not other or arrival(other) > arrived then
-        redis.call('LINSERT', KEYS[3], 'BEFORE', owners[i], owner)
-        return ahead
+    -- Ours stand in the order of their arrival: if the last of these came earlier, all did.
+    local last = redis.call('HGET', KEYS[4], '#' .. owners[#owners])
+    if last and arrival(last) <= arrived then
+      ahead = ahead + #owners
+    else
+      for i, other in ipairs(owners) do
+        fields[i] = '#' .. other
       end
-      ahead = ahead + 1
+      for i, other in ipairs(redis.call('HMGET', KEYS[4], unpack(fields))) do
+        if not other or arrival(other) > arrived then
+          redis.call('LINSERT', KEYS[3], 'BEFORE', owners[i], owner)
+          return ahead + i - 1
+        end
+      end
+      ahead = ahead + #owners
     end
   end
   return redis.call('RPUSH', KEYS[3], owner) - 1
@@ -65,11 +73,26 @@ local function come_back(owner, place, new)
   keep_records(place)
   -- The record of an old one may be lost while its place is not.
   local known = tonumber(redis.call('ZSCORE', KEYS[5], owner) or 0)
-  local ahead = (not new or known ~= 0) and redis.call('LPOS', KEYS[3], owner)
+  local aside = known >= SET_ASIDE
+  if aside then
+    known = 0
+  end
+  local ahead = not aside and (not new or known ~= 0) and redis.call('LPOS', KEYS[3], owner)
   if not ahead then
     ahead = new and redis.call('RPUSH', KEYS[3], owner) - 1 or put_back(owner)
   end
   return ahead, other_ahead(ahead), known
+end
+
+-- Puts a waiter that was set aside back to where it stood; whether it was.
+local function rejoin(owner)
+  if tonumber(redis.call('ZSCORE', KEYS[5], owner) or 0) < SET_ASIDE then
+    return false
+  end
+  -- The deadline that it needs at least; of one that has to wait, `enter` raises it.
+  redis.call('ZADD', KEYS[5], string.format('%.0f', now / 1000 + REDISSON_WAIT), owner)
+  put_back(owner)
+  return true
 end
 
 -- The same for a newcomer, whose place is the last. It asks the one before it, which looked when it came: what a place

@@ -1,7 +1,8 @@
 -- Fast path of the hand-off, before what only other cases need is defined: the head of the queue is alive and listens on
 -- this server, and this release is not for clients that cannot queue (see release). The head is taken out at once, which is
--- one command instead of two; `fast_publish` puts it back if it is not granted the lock here. The members are those of `queue`.
--- Needs `released`, `read_clock`, `channel`. Defines `member`, `ticket`, `head`, `head_place`, `head_lease`, `head_inbox`, `wanted`
+-- one command instead of two; `fast_publish` puts it back if it is not granted the lock here. The members are those of `queue`,
+-- whose ASIDE is written out here.
+-- Needs `released`, `read_clock`, `channel`, `keep`, which it raises. Defines `member`, `ticket`, `head`, `head_place`, `head_lease`, `head_inbox`, `wanted`
 -- (how many tokens); `wanted` is nil if the fast path does not apply.
 local member, ticket, head, head_place, head_lease, head_inbox, wanted
 if released and KEYS[3] and publish ~= '' then
@@ -15,7 +16,7 @@ if released and KEYS[3] and publish ~= '' then
   if member then
     local place, lease, tokens, mode, length, rest = string.match(member, '^(%d+) (%d+) (%d+) %d+ (%a) (%d+) (.*)$')
     head_place = place
-    if mode == ARGV[2] then
+    if mode == ARGV[2] and ticket + 0 < 4e15 then
       head, head_inbox = string.sub(rest, 1, length), string.sub(rest, length + 2)
       local age = now - ticket
       local alive = age < place * 1000
@@ -25,7 +26,7 @@ if released and KEYS[3] and publish ~= '' then
           alive = note * 1000 > now
         end
       end
-      -- One release in sixteen may be for others. Counted before anything is granted or published: see `listens` in hand_off,
+      -- One release in sixteen may be for others. Counted before anything is granted or published: see `count` in next_waiter,
       -- which also handles those who do not listen.
       local turn, counts = now % 16 == 0, nil
       if alive and publish ~= 'publish' then
@@ -39,6 +40,10 @@ if released and KEYS[3] and publish ~= '' then
       end
       if alive and not turn and (not counts or (counts[2] or 0) ~= 0) then
         head_lease, wanted = lease, math.max(1, tonumber(tokens))
+        -- As `keep_for` in token.
+        if keep ~= '0' and 2 * lease > keep + 0 then
+          keep = 2 * lease
+        end
       end
     end
   end

@@ -6,7 +6,8 @@
 -- needs. From its ticket on a waiter is alive for as long as its place; heartbeats are noted only after an eighth of that (see
 -- `enter`), so that who is granted the lock earlier has no note that would have to be removed. Where a ticket is ahead of the
 -- clock by more than that eighth, because the clock was set back, a note counts alone: those who come then have one at once.
--- Defines `first`, `leave`, `give_up`, `parse`, `alive_until`, `wake`, `window`, `open_window`.
+-- Defines `first`, `line_from`, `set_aside`, `leave`, `give_up`, `parse`, `alive_until`, `ticket_of`, `wake`, `window`,
+-- `open_window`.
 
 local function parse(member)
   local place, lease, tokens, permits, mode, length, rest =
@@ -73,8 +74,47 @@ local function give_up(owner, member)
   return true
 end
 
--- The first waiter that is alive, after `skip` of them, with its member. Removes the dead ones before it, up to 64 with
--- every look: a crowd of dead waiters must not make one script slow. If that was not enough: nil, true.
+-- What is added to the ticket of a waiter that is set aside, because nobody listened for it: its place is behind the line until its
+-- next attempt takes the sum off again (see `come_back` in enter). Tickets stay below this until 2096.
+local ASIDE = 4e15
+
+-- The ticket that is in a score, and whether its waiter is set aside.
+local function ticket_of(score)
+  score = tonumber(score)
+  if score >= ASIDE then
+    return score - ASIDE, true
+  end
+  return score, false
+end
+
+-- Removes the dead at the beginning of these members with their scores, up to the first that is alive.
+local function remove_dead(entries)
+  local places, owners = {}, {}
+  for i = 1, #entries / 2 do
+    local place, _, _, _, _, _, owner = parse(entries[2 * i - 1])
+    places[i], owners[i] = place or false, owner or ''
+  end
+  if not owners[1] then
+    return
+  end
+  local notes = redis.call('HMGET', KEYS[4], unpack(owners))
+  local dead = {}
+  for i, place in ipairs(places) do
+    local ticket = ticket_of(entries[2 * i])
+    if alive_until(place, ticket, notes[i]) > now then
+      break
+    end
+    dead[i] = entries[2 * i - 1]
+  end
+  if dead[1] then
+    redis.call('ZREM', KEYS[3], unpack(dead))
+    redis.call('HDEL', KEYS[4], unpack(owners, 1, #dead))
+  end
+end
+
+-- The first waiter in line that is alive, after `skip` of them, with its member. Removes the dead ones before it, up to 64 with
+-- every look: a crowd of dead waiters must not make one script slow. If there is none: nil, nil, and true if that was not enough,
+-- or if some are set aside.
 local function first(skip)
   for _ = 1, 16 do
     local entry = redis.call('ZRANGE', KEYS[3], skip, skip, 'WITHSCORES')
@@ -82,27 +122,40 @@ local function first(skip)
       return nil
     end
     local place, _, _, _, _, _, owner = parse(entry[1])
-    if alive(place, entry[2], owner) then
+    local ticket, aside = ticket_of(entry[2])
+    if alive(place, ticket, owner) then
+      if aside then
+        return nil, nil, true
+      end
       return owner, entry[1]
     end
-    local entries = redis.call('ZRANGE', KEYS[3], skip, skip + 63, 'WITHSCORES')
-    local places, owners = {}, {}
-    for i = 1, #entries / 2 do
-      local its_place, _, _, _, _, _, its_owner = parse(entries[2 * i - 1])
-      places[i], owners[i] = its_place or false, its_owner or ''
-    end
-    local notes = redis.call('HMGET', KEYS[4], unpack(owners))
-    local dead = {}
-    for i, its_place in ipairs(places) do
-      if alive_until(its_place, entries[2 * i], notes[i]) > now then
-        break
-      end
-      dead[i] = entries[2 * i - 1]
-    end
-    redis.call('ZREM', KEYS[3], unpack(dead))
-    redis.call('HDEL', KEYS[4], unpack(owners, 1, #dead))
+    remove_dead(redis.call('ZRANGE', KEYS[3], skip, skip + 63, 'WITHSCORES'))
   end
-  return nil, true
+  return nil, nil, true
+end
+
+-- Up to 64 who stand in line after `skip` of them: the owner, member, inbox and ticket of each.
+local function line_from(skip)
+  local entries, found = redis.call('ZRANGE', KEYS[3], skip, skip + 63, 'WITHSCORES'), {}
+  for i = 1, #entries, 2 do
+    local _, _, _, _, _, inbox, owner = parse(entries[i])
+    local ticket, aside = ticket_of(entries[i + 1])
+    if owner and not aside then
+      found[#found + 1] = {owner, entries[i], inbox, ticket}
+    end
+  end
+  return found
+end
+
+-- Sets waiters of `line_from` aside. Of those who were set aside before, the dead are removed, or they would pile up behind a
+-- line that never ends.
+local function set_aside(waiters)
+  remove_dead(redis.call('ZRANGE', KEYS[3], ASIDE, '+inf', 'BYSCORE', 'LIMIT', 0, 64, 'WITHSCORES'))
+  local words = {}
+  for i, waiter in ipairs(waiters) do
+    words[2 * i - 1], words[2 * i] = waiter[4] + ASIDE, waiter[2]
+  end
+  redis.call('ZADD', KEYS[3], unpack(words))
 end
 
 -- For how long waiters leave the lock to clients that cannot queue, in ms.

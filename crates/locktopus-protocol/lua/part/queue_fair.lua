@@ -2,11 +2,13 @@
 -- Needs `now`, `publish`, `channel`, `native`; KEYS[3] the queue (list of owners), KEYS[4] the native waiters (hash: owner ->
 -- '<alive until, ms> <lease, ms> <tokens> <permits> <mode> <inbox channel>'; '#<owner>' -> when it arrived, in us, and which of another library's waiters was ahead then; '?<owner>' -> '<since when> <looks> <deadline>' of
 -- another library's waiter that has not been listening, '!turn' -> '<since when> <last look> <deadline> <owner>' of the one
--- whose turn it is; all in ms), KEYS[5] deadlines (sorted set: owner -> ms), which Redisson keeps in step with the list.
+-- whose turn it is; all in ms), KEYS[5] deadlines (sorted set: owner -> ms), which Redisson keeps in step with the list. One of
+-- ours that is set aside is not in the list, and its deadline is ASIDE and the server's time in us: Redisson reads the
+-- deadlines of those in the list alone.
 -- Redisson's deadlines come from its clients' clocks and change with every acquisition, so they decide nothing here: a
 -- waiter is alive if it listens to its own channel. But they tell a waiter that still waits from one that waits again:
 -- nobody changes the deadline of the head. Times in the future were noted before the server's clock was set back.
--- Defines `first`, `leave`, `give_up`, `parse`, `wake`, `window`, `open_window`.
+-- Defines `first`, `line_from`, `set_aside`, `leave`, `give_up`, `parse`, `set_aside_first`, `wake`, `window`, `open_window`.
 
 -- How long another library's waiter may be without a subscription ("deaf"), as it queues before it subscribes; and how
 -- often it must have been found so, as it may have been subscribed in between.
@@ -17,6 +19,9 @@ local TURN, NEXT_TURN = 3000, 30000
 local LONG_AGO = 7200000
 -- How many waiters one look takes in at once, and how often: a crowd of dead waiters must not make one script slow.
 local BATCH, BATCHES = 64, 16
+-- Redisson takes its wait off every deadline with each of its grants, so what is set aside may be below this, but never below
+-- half of it.
+local ASIDE = 4e15
 
 local function parse(record)
   return string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%a) (.*)$')
@@ -85,6 +90,54 @@ local function judge(owners)
   return states
 end
 
+-- So many of those who were set aside first, and their records.
+local function set_aside_first(count)
+  local owners = redis.call('ZRANGE', KEYS[5], ASIDE / 2, '+inf', 'BYSCORE', 'LIMIT', 0, count)
+  return owners, owners[1] and redis.call('HMGET', KEYS[4], unpack(owners)) or {}
+end
+
+-- Forgets those who are set aside and dead, up to 64 with every look. True if others may be left.
+local function forget_aside()
+  local owners, records = set_aside_first(BATCH)
+  local left = #owners == BATCH or nil
+  for i, owner in ipairs(owners) do
+    if records[i] and string.match(records[i], '^%d+') * 1000 > now then
+      left = true
+    else
+      redis.call('ZREM', KEYS[5], owner)
+      redis.call('HDEL', KEYS[4], owner, '#' .. owner)
+    end
+  end
+  return left
+end
+
+-- Up to 64 of ours who stand in line from this one on, and not behind another library's: the owner, record and inbox of each.
+local function line_from(_, owner)
+  local at = redis.call('LPOS', KEYS[3], owner)
+  local owners, found = redis.call('LRANGE', KEYS[3], at, at + BATCH - 1), {}
+  for i, record in ipairs(redis.call('HMGET', KEYS[4], unpack(owners))) do
+    if not native(owners[i]) then
+      break
+    end
+    if record then
+      found[#found + 1] = {owners[i], record, (select(6, parse(record)))}
+    end
+  end
+  return found
+end
+
+-- Sets waiters of `line_from` aside. When they arrived stays noted, by which their next attempt puts them back (see `put_back` in
+-- enter_fair). Of those who were set aside before, the dead are forgotten.
+local function set_aside(waiters)
+  forget_aside()
+  local words = {}
+  for i, waiter in ipairs(waiters) do
+    redis.call('LREM', KEYS[3], 1, waiter[1])
+    words[2 * i - 1], words[2 * i] = ASIDE + now, waiter[1]
+  end
+  redis.call('ZADD', KEYS[5], unpack(words))
+end
+
 -- Whether a turn may be noted: not if a look has found none.
 local turn_noted = true
 
@@ -122,18 +175,23 @@ local function look(owners)
   return ready, removed
 end
 
--- Returns a waiter. If it is one of ours and no other library's waiter was passed over for it, their turn is over.
+-- Returns a waiter; of none, true as the third if some are set aside. If it is one of ours and no other library's waiter was
+-- passed over for it, their turn is over.
 local function found(owner, record)
+  if not owner and redis.call('EXISTS', KEYS[4], KEYS[5]) == 0 then
+    return nil
+  end
   if turn_noted and not over and (record or not owner) then
     redis.call('HDEL', KEYS[4], '!turn')
     turn_noted = false
   end
-  return owner, record
+  return owner, record, not owner and forget_aside() or nil
 end
 
 -- The first waiter that can have the lock, after `skip` of them, with its record (none for another library's). Removes
 -- the dead before it, and passes over the deaf. Looks at one more than are skipped, which is usually enough, and only then
--- at many: what a hand-off costs must not grow with the line. If that was not enough: nil, true.
+-- at many: what a hand-off costs must not grow with the line. If there is none: nil, nil, and true if that was not enough,
+-- or if some are set aside.
 local function first(skip)
   local at, passed, batch = 0, over and 1 or 0, math.min(skip + 1, BATCH)
   for _ = 1, BATCHES do
@@ -148,7 +206,8 @@ local function first(skip)
     passed = passed + #ready
     at, batch = at + #owners - removed, BATCH
   end
-  return (found()), true
+  found()
+  return nil, nil, true
 end
 
 -- Since when it is the turn of another library's waiter, in ms; nil if the turn begins now.

@@ -1,6 +1,14 @@
 -- Fencing tokens: max(last + 1, server time in us), so that they grow even where the last one was lost.
 -- Needs `now`, `keep` (how long to keep the last token in ms, '0' = for ever), KEYS[2] the last token given (string).
--- Defines `reserve`, `reserved`.
+-- Defines `keep_for`, `reserve`, `reserved`.
+
+-- Keeps the last token for at least twice this lease, in ms, from the next reservation on: as long as somebody may rely on a
+-- grant, a clock that is set back must not lead to smaller tokens.
+local function keep_for(lease)
+  if keep ~= '0' and 2 * lease > keep + 0 then
+    keep = 2 * lease
+  end
+end
 
 -- Reserves `count` tokens, the first not below `floor`, and returns the first. One command reads the last token
 -- and writes the next one; only if the clock is behind the last token is a second one needed.

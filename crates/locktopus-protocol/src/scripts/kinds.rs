@@ -74,6 +74,7 @@ macro_rules! kind_scripts {
                     $queue,
                     $($guard_queue,)?
                     "part/queue_of_other_kind",
+                    "part/next_waiter",
                     "part/hand_off",
                     "acquire",
                 ]
@@ -96,6 +97,7 @@ macro_rules! kind_scripts {
                     $queue,
                     $($guard_queue,)?
                     $recall,
+                    "part/next_waiter",
                     "part/hand_off",
                     "release",
                 ]
@@ -135,6 +137,7 @@ macro_rules! kind_scripts {
                     $admin,
                     $($($guard,)+ $guard_queue,)?
                     $recall,
+                    "part/next_waiter",
                     "part/hand_off",
                     "evict",
                 ]

@@ -16,7 +16,7 @@ granting_script! {
         "part/kind_conflict",
     ],
     quarantine: ["part/quarantine", "part/quarantine_hold", "part/quarantine_queue"],
-    after: ["part/queue_of_other_kind", "part/hand_off", "counter"],
+    after: ["part/queue_of_other_kind", "part/next_waiter", "part/hand_off", "counter"],
 }
 
 granting_script! {
@@ -33,7 +33,7 @@ granting_script! {
         "part/kind_conflict",
     ],
     quarantine: ["part/quarantine", "part/quarantine_hold", "part/quarantine_queue"],
-    after: ["part/queue_of_other_kind", "part/hand_off", "counter"],
+    after: ["part/queue_of_other_kind", "part/next_waiter", "part/hand_off", "counter"],
 }
 
 /// Changes the count of a latch.
@@ -112,7 +112,7 @@ granting_script! {
         "part/as_mutex",
     ],
     quarantine: ["part/quarantine", "part/quarantine_group"],
-    after: ["group_acquire"],
+    after: ["part/next_waiter", "group_acquire"],
 }
 
 /// Leaves a lock or a fair lock held by nobody for a time.

@@ -28,7 +28,9 @@ impl Witness {
                 remaining_ms,
                 ahead,
             } => {
-                let place = run.after.waiters.iter().position(|it| it.owner == *owner);
+                // Those who are set aside stand in nobody's way.
+                let mut in_line = run.after.waiters.iter().filter(|it| !it.aside);
+                let place = in_line.position(|it| it.owner == *owner);
                 let counted = !matches!(run.call.what, What::Acquire { first: true, .. });
                 let ahead = usize::try_from(*ahead).unwrap_or(0);
                 let most = if counted { usize::MAX } else { 1 };

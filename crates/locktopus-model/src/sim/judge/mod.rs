@@ -296,10 +296,11 @@ impl Before {
         self.waiters.iter().find(|waiter| waiter.owner == *owner)
     }
 
-    /// Whether somebody in the queue is certainly alive and can be told. A script's clock may go on while it runs.
+    /// Whether somebody in the queue is certainly alive and can be told. A script's clock may go on while it runs. Who was set
+    /// aside is told nothing until it asks again.
     fn is_ready(&self, waiter: &Waiter) -> bool {
         let alive = waiter.alive_until > self.micros + SCRIPT;
-        alive && self.listening.contains(&waiter.inbox)
+        alive && !waiter.aside && self.listening.contains(&waiter.inbox)
     }
 
     /// Whether somebody could hold beside those who do.

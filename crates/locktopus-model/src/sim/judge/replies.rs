@@ -20,10 +20,9 @@ impl Judge {
                 ahead,
                 ..
             } => {
-                let place = after
-                    .waiters
-                    .iter()
-                    .position(|waiter| waiter.owner == *owner);
+                // Those who are set aside stand in nobody's way.
+                let mut in_line = after.waiters.iter().filter(|waiter| !waiter.aside);
+                let place = in_line.position(|waiter| waiter.owner == *owner);
                 let counted = !matches!(run.ask, Ask::Acquire { first: true, .. });
                 let ahead = usize::try_from(*ahead).ok();
                 let place = place.map(|place| if counted { place } else { place.min(1) });

@@ -1,6 +1,6 @@
 //! Mistakes in scripts that release: who is given what became free, and who is told.
 
-use super::wrong::{TOKEN_FIRST, Wrong, wrong};
+use super::wrong::{TOKEN_FIRST, UNCOUNTED, Wrong, wrong};
 use crate::sim::kind::Kind;
 
 pub(super) const PATCHES: &[Wrong] = &[
@@ -86,8 +86,8 @@ pub(super) const PATCHES: &[Wrong] = &[
         "a waiter that does not listen is handed the lock, the long way",
         Kind::Fair,
         "_release",
-        "return listeners ~= 0",
-        "return true",
+        "heard[waiter[3]] = listeners ~= 0",
+        "heard[waiter[3]] = true",
     ),
     wrong(
         "a token is published before it is certain",
@@ -122,21 +122,24 @@ pub(super) const PATCHES: &[Wrong] = &[
         "_release",
         TOKEN_FIRST[0],
         TOKEN_FIRST[1],
-    ),
+    )
+    .and(UNCOUNTED),
     wrong(
         "a token is published before it is certain, in the queue of the fair lock",
         Kind::Fair,
         "_release",
         TOKEN_FIRST[0],
         TOKEN_FIRST[1],
-    ),
+    )
+    .and(UNCOUNTED),
     wrong(
         "a token is published before it is certain, with permits",
         Kind::Semaphore,
         "_release",
         TOKEN_FIRST[0],
         TOKEN_FIRST[1],
-    ),
+    )
+    .and(UNCOUNTED),
     wrong(
         "one who was handed the lock keeps its place",
         Kind::Lock,
@@ -162,8 +165,8 @@ pub(super) const PATCHES: &[Wrong] = &[
         "one who was handed the lock keeps its place, the long way",
         Kind::Fair,
         "_release",
-        "        leave(owner, record)\n        take(owner, lease, mode, permits)",
-        "        take(owner, lease, mode, permits)",
+        "      leave(owner, record)\n      take(owner, lease, mode, tonumber(permits))",
+        "      take(owner, lease, mode, tonumber(permits))",
     ),
     wrong(
         "a lock is handed on with the old token",

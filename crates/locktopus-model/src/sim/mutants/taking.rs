@@ -1,6 +1,6 @@
 //! Mistakes in scripts that take, extend, look or clear.
 
-use super::wrong::{TOKEN_FIRST, Wrong, wrong};
+use super::wrong::{TOKEN_FIRST, UNCOUNTED, Wrong, wrong};
 use crate::sim::kind::Kind;
 
 pub(super) const PATCHES: &[Wrong] = &[
@@ -73,7 +73,8 @@ pub(super) const PATCHES: &[Wrong] = &[
         "_acquire",
         TOKEN_FIRST[0],
         TOKEN_FIRST[1],
-    ),
+    )
+    .and(UNCOUNTED),
     wrong(
         "permits that come back are not handed on by one who wants more",
         Kind::Semaphore,
@@ -141,7 +142,7 @@ pub(super) const PATCHES: &[Wrong] = &[
         "a clock that is set back reorders the queue",
         Kind::Lock,
         "_acquire",
-        "local ahead_of_clock = last and last + 1 > now",
+        "local ahead_of_clock = greatest + 1 > now",
         "local ahead_of_clock = false",
     ),
     wrong(

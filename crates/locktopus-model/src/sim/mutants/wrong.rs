@@ -55,9 +55,17 @@ pub(super) const fn mixed(
 
 /// A token is published, and only those who were counted hearing it are given the lock.
 pub(super) const TOKEN_FIRST: [&str; 2] = [
-    "      if listens(inbox, owner) then\n        local token = reserve(math.max(1, tonumber(tokens)), 0)\n        \
-     leave(owner, record)\n        take(owner, lease, mode, permits)\n        say(inbox, string.format('%.0f', token), owner)\n",
-    "      local token = reserve(math.max(1, tonumber(tokens)), 0)\n      \
-     if say(inbox, string.format('%.0f', token), owner) ~= 0 then\n        \
-     leave(owner, record)\n        take(owner, lease, mode, permits)\n",
+    "      leave(owner, record)\n      take(owner, lease, mode, tonumber(permits))\n      \
+     say(to, string.format('%.0f', token), owner)\n      granted = granted + 1\n      \
+     if exclusive then\n        return 'busy', granted\n      end\n",
+    "      if say(to, string.format('%.0f', token), owner) ~= 0 then\n        \
+     leave(owner, record)\n        take(owner, lease, mode, tonumber(permits))\n        granted = granted + 1\n        \
+     if exclusive then\n          return 'busy', granted\n        end\n      \
+     else\n        skip = skip + 1\n      end\n",
 ];
+
+/// Nobody is counted before that.
+pub(super) const UNCOUNTED: &[(&str, &str)] = &[(
+    "    if heard[inbox] then\n      return owner, record",
+    "    if true then\n      return owner, record",
+)];

@@ -1,0 +1,502 @@
+//! Waiters for whom nobody listens, in any number, as a process leaves them that was killed: others are served at once and by a
+//! few scripts. A process that was only cut off for a moment finds its places where they were.
+#![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktopus_core::{
+    AcquireAttempt, AttemptOutcome, CounterAction, CounterRequest, LockBackend as _, LockGuard,
+    LockKind, LockName, LockRequest, LockTarget, Locktopus, OwnerId, ReleaseOutcome,
+    ReleaseRequest, WaitStrategy, WakeStream, WriteGuard,
+};
+use locktopus_model::ModelClient;
+use locktopus_protocol::{BackendOptions, Keys, RedisBackend, RedisClient as _};
+use tokio::time::Instant;
+
+const SECOND: Duration = Duration::from_secs(1);
+/// Longer than any test: what happens within it is no waiter's own look, and no place ends.
+const LONG: Duration = Duration::from_secs(90);
+const LEASE: Duration = Duration::from_secs(90 * 12);
+const PATIENT: WaitStrategy = WaitStrategy::HandOff {
+    heartbeat: LONG,
+    confirm: false,
+};
+/// How many deaf waiters one script sets aside, and what that takes at most.
+const OF_A_SCRIPT: usize = 1_024;
+const COMMANDS: usize = 2 * OF_A_SCRIPT + 400;
+const PERMITS: u32 = 3;
+
+fn kinds() -> [LockKind; 7] {
+    [
+        LockKind::Reentrant,
+        LockKind::Mutex(Arc::default()),
+        LockKind::Fair,
+        LockKind::Read,
+        LockKind::Write,
+        LockKind::Semaphore,
+        LockKind::Permits,
+    ]
+}
+
+/// The kind of a holder that keeps everybody out.
+fn holding(kind: &LockKind) -> LockKind {
+    match kind {
+        LockKind::Read => LockKind::Write,
+        kind => kind.clone(),
+    }
+}
+
+fn is_counted(kind: &LockKind) -> bool {
+    matches!(kind, LockKind::Semaphore | LockKind::Permits)
+}
+
+fn target(name: &str, kind: &LockKind) -> LockTarget {
+    LockTarget::new(LockName::new(name).unwrap(), kind.clone())
+}
+
+/// What a user asks for. The guard of a writer is of a type of its own.
+enum Request {
+    Any(LockRequest),
+    Write(LockRequest<WriteGuard>),
+}
+
+enum Guard {
+    Any(LockGuard),
+    Write(WriteGuard),
+}
+
+impl Request {
+    fn new(locks: &Locktopus, name: &str, kind: &LockKind) -> Self {
+        let request = match kind {
+            LockKind::Reentrant => locks.lock(name),
+            LockKind::Mutex(_) => locks.mutex(name),
+            LockKind::Fair => locks.fair_lock(name),
+            LockKind::Read => locks.rw_lock(name).read(),
+            LockKind::Write => {
+                let request = locks.rw_lock(name).write();
+                return Self::Write(request.strategy(PATIENT).fixed_lease(LEASE));
+            }
+            LockKind::Semaphore => locks.semaphore(name).permits(1),
+            _ => locks.permit_semaphore(name).permits(1),
+        };
+        Self::Any(request.strategy(PATIENT).fixed_lease(LEASE))
+    }
+
+    async fn acquire(self) -> Guard {
+        match self {
+            Self::Any(request) => Guard::Any(request.acquire().await.unwrap()),
+            Self::Write(request) => Guard::Write(request.acquire().await.unwrap()),
+        }
+    }
+
+    async fn try_acquire(self) -> Option<Guard> {
+        match self {
+            Self::Any(request) => request.try_acquire().await.unwrap().map(Guard::Any),
+            Self::Write(request) => request.try_acquire().await.unwrap().map(Guard::Write),
+        }
+    }
+}
+
+impl Guard {
+    async fn release(self) {
+        match self {
+            Self::Any(guard) => guard.release().await.unwrap(),
+            Self::Write(guard) => guard.release().await.unwrap(),
+        };
+    }
+}
+
+/// One process, as far as the server can tell.
+#[derive(Clone)]
+struct Process {
+    client: Arc<ModelClient>,
+    backend: Arc<RedisBackend>,
+}
+
+impl Process {
+    async fn first() -> Self {
+        Self::of(ModelClient::timed()).await
+    }
+
+    async fn another(&self) -> Self {
+        Self::of(self.client.another()).await
+    }
+
+    async fn of(client: ModelClient) -> Self {
+        let client = Arc::new(client);
+        let options = BackendOptions::default();
+        let backend = RedisBackend::new(Arc::clone(&client) as _, options).await;
+        Self {
+            client,
+            backend: Arc::new(backend.unwrap()),
+        }
+    }
+
+    fn locks(&self) -> Locktopus {
+        Locktopus::builder_dyn(Arc::clone(&self.backend) as _)
+            .build()
+            .unwrap()
+    }
+
+    async fn attempt(&self, target: &LockTarget, owner: &OwnerId, permits: u32) -> AttemptOutcome {
+        let deadline = Instant::now() + SECOND;
+        let attempt = AcquireAttempt {
+            permits: if is_counted(target.kind()) {
+                permits
+            } else {
+                1
+            },
+            ..AcquireAttempt::new(target.clone(), owner.clone(), LEASE, deadline)
+        };
+        self.backend.attempt(&attempt).await.unwrap()
+    }
+
+    /// Takes all of it.
+    async fn hold(&self, name: &str, kind: &LockKind) -> (LockTarget, OwnerId) {
+        let target = target(name, &holding(kind));
+        if is_counted(kind) {
+            let request = CounterRequest {
+                target: target.clone(),
+                operation: OwnerId::generate(),
+                action: CounterAction::Initialise(PERMITS.into()),
+                deadline: Instant::now() + SECOND,
+            };
+            let _ = self.backend.counter(&request).await.unwrap();
+        }
+        let owner = target.kind().new_owner();
+        let granted = self.attempt(&target, &owner, PERMITS).await;
+        assert!(matches!(granted, AttemptOutcome::Granted { .. }));
+        (target, owner)
+    }
+
+    async fn release(&self, (target, owner): &(LockTarget, OwnerId), permits: u32) {
+        let counted = is_counted(target.kind());
+        let deadline = Instant::now() + SECOND;
+        let request = ReleaseRequest {
+            permits: if counted { permits } else { 1 },
+            ..ReleaseRequest::new(target.clone(), owner.clone(), deadline)
+        };
+        let released = self.backend.release(&request).await.unwrap();
+        assert_eq!(released, ReleaseOutcome::Released);
+    }
+
+    /// Takes a place, or looks again.
+    async fn look(
+        &self,
+        target: &LockTarget,
+        owner: &OwnerId,
+        permits: u32,
+        place: Duration,
+    ) -> AttemptOutcome {
+        let deadline = Instant::now() + SECOND;
+        let attempt = AcquireAttempt {
+            permits,
+            place: Some(place),
+            ..AcquireAttempt::new(target.clone(), owner.clone(), LEASE, deadline)
+        };
+        self.backend.attempt(&attempt).await.unwrap()
+    }
+
+    /// Takes a place.
+    async fn wait(&self, target: &LockTarget, permits: u32, place: Duration) -> OwnerId {
+        let owner = target.kind().new_owner();
+        let queued = self.look(target, &owner, permits, place).await;
+        assert!(
+            matches!(queued, AttemptOutcome::Queued { .. }),
+            "{queued:?}"
+        );
+        owner
+    }
+
+    async fn listen(&self, target: &LockTarget) -> WakeStream {
+        let deadline = Instant::now() + SECOND;
+        self.backend.subscribe(target, deadline).await.unwrap()
+    }
+
+    fn count(&self, command: &str, target: &LockTarget, key: usize) -> usize {
+        let key = Keys::of(target).names[key].clone();
+        let words = [command, &key].map(|word| word.as_bytes().to_vec());
+        let reply = self.client.server().command(&words).unwrap();
+        usize::try_from(reply.as_int().unwrap()).unwrap()
+    }
+
+    /// How many stand in line.
+    fn in_line(&self, target: &LockTarget) -> usize {
+        let fair = *target.kind() == LockKind::Fair;
+        self.count(if fair { "LLEN" } else { "ZCARD" }, target, 2)
+    }
+
+    async fn waiters(&self, target: &LockTarget) -> Vec<OwnerId> {
+        let deadline = Instant::now() + SECOND;
+        let state = self.backend.inspect(target, deadline).await.unwrap();
+        let waiters = state.waiters.into_iter().map(|waiter| waiter.owner);
+        waiters.collect()
+    }
+}
+
+/// Whoever waits behind so many is served by the release, and nobody asks again and again.
+async fn is_served(here: &Process, dead: &[Process], kind: &LockKind, many: usize) {
+    let name = format!("{}-{:?}-{many}-{}", kind.as_str(), kind.mode(), dead.len());
+    let what = format!("{} behind {many} of {}", kind.as_str(), dead.len());
+    let held = here.hold(&name, kind).await;
+    let waits_for = target(&name, kind);
+    for at in 0..many {
+        dead[at % dead.len()].wait(&waits_for, 1, LONG * 10).await;
+    }
+    let [living, third] = [here.another().await.locks(), here.another().await.locks()];
+    let waiting = tokio::spawn(Request::new(&living, &name, kind).acquire());
+    // It subscribes and looks.
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(here.in_line(&waits_for), many + 1, "{what}");
+    let _ = here.client.take_runs();
+    let begun = Instant::now();
+    here.release(&held, PERMITS).await;
+    let served = tokio::time::timeout(LONG / 2, waiting).await;
+    let guard = served
+        .unwrap_or_else(|_| panic!("{what}: waits although it is free"))
+        .unwrap();
+    let took = begun.elapsed();
+    tokio::time::sleep(SECOND * 5).await;
+    let runs = here.client.take_runs();
+    assert!(took < SECOND / 10, "{what}: after {took:?}");
+    assert!(runs.len() <= 2 + many / OF_A_SCRIPT, "{what}: {runs:?}");
+    assert!(
+        runs.iter().all(|commands| *commands < COMMANDS),
+        "{what}: {runs:?}"
+    );
+
+    // The dead have been passed for all who come later.
+    guard.release().await;
+    let _ = here.client.take_runs();
+    let guard = Request::new(&third, &name, kind).try_acquire().await;
+    let guard = guard.unwrap_or_else(|| panic!("{what}: nobody holds it"));
+    let runs = here.client.take_runs();
+    assert!(runs.len() == 1 && runs[0] < 50, "{what}: {runs:?}");
+    guard.release().await;
+    for locks in [living, third] {
+        let _ = locks.shutdown(SECOND).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_number_of_deaf_waiters_of_one_process_is_passed_at_once() {
+    let here = Process::first().await;
+    let dead = [here.another().await];
+    for kind in kinds() {
+        for many in [0, 1, 63, 64, 65, 1_024, 1_025, 2_000] {
+            is_served(&here, &dead, &kind, many).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn deaf_waiters_of_as_many_processes_are_passed_at_once() {
+    let here = Process::first().await;
+    let mut dead = Vec::new();
+    for _ in 0..2_000 {
+        dead.push(here.another().await);
+    }
+    for kind in kinds() {
+        for many in [65, 2_000] {
+            is_served(&here, &dead[..many], &kind, many).await;
+        }
+    }
+}
+
+/// Nobody releases what a holder left that died: whoever tries finds it free behind the deaf.
+#[tokio::test(start_paused = true)]
+async fn what_ended_by_itself_can_be_tried_for_behind_the_deaf() {
+    for kind in kinds() {
+        for (many, tries) in [(1, 1), (64, 1), (65, 1), (1_000, 1), (2_000, 2)] {
+            let here = Process::first().await;
+            let dead = here.another().await;
+            here.hold("left", &kind).await;
+            let target = target("left", &kind);
+            for _ in 0..many {
+                dead.wait(&target, 1, LEASE * 2).await;
+            }
+            tokio::time::sleep(LEASE + SECOND).await;
+            let locks = here.another().await.locks();
+            for attempt in 1..=tries {
+                let tried = Request::new(&locks, "left", &kind).try_acquire().await;
+                assert_eq!(
+                    tried.is_some(),
+                    attempt == tries,
+                    "{kind:?} behind {many}, try {attempt}"
+                );
+            }
+        }
+    }
+}
+
+/// Several at once are no exception.
+#[tokio::test(start_paused = true)]
+async fn a_group_is_taken_behind_the_deaf() {
+    let here = Process::first().await;
+    let dead = here.another().await;
+    for name in ["{g}:1", "{g}:2"] {
+        here.hold(name, &LockKind::Reentrant).await;
+        for _ in 0..70 {
+            dead.wait(&target(name, &LockKind::Reentrant), 1, LEASE * 2)
+                .await;
+        }
+    }
+    tokio::time::sleep(LEASE + SECOND).await;
+    let locks = here.locks();
+    let both = locks.multi(["{g}:1", "{g}:2"]).try_acquire().await.unwrap();
+    assert!(both.is_some());
+}
+
+/// A deaf waiter that wants more than is free, or wants it alone, is in nobody's way.
+#[tokio::test(start_paused = true)]
+async fn a_deaf_waiter_that_does_not_fit_keeps_nobody_out() {
+    for (kind, big, wants) in [
+        (LockKind::Semaphore, LockKind::Semaphore, PERMITS),
+        (LockKind::Permits, LockKind::Permits, PERMITS),
+        (LockKind::Read, LockKind::Write, 1),
+    ] {
+        let here = Process::first().await;
+        let (dead, locks) = (here.another().await, here.another().await.locks());
+        let held = here.hold("some", &kind).await;
+        here.release(&held, PERMITS).await;
+        let (small, big) = (target("some", &kind), target("some", &big));
+        // One of them holds a part, and there is room for more.
+        let holder = small.kind().new_owner();
+        let _ = here.attempt(&small, &holder, 1).await;
+        dead.wait(&big, wants, LONG * 10).await;
+        let begun = Instant::now();
+        let guard = Request::new(&locks, "some", &kind).acquire().await;
+        assert!(
+            begun.elapsed() < SECOND / 10,
+            "{kind:?}: {:?}",
+            begun.elapsed()
+        );
+
+        // The same of one that dies while somebody waits behind it.
+        let dying = here.another().await;
+        let _heard = dying.listen(&big).await;
+        dying.wait(&big, wants, LONG * 10).await;
+        let waiting = tokio::spawn(Request::new(&locks, "some", &kind).acquire());
+        tokio::time::sleep(SECOND).await;
+        assert!(!waiting.is_finished(), "{kind:?}: it overtook a living one");
+        dying.client.close().await;
+        let begun = Instant::now();
+        guard.release().await;
+        waiting.await.unwrap().release().await;
+        assert!(
+            begun.elapsed() < SECOND / 10,
+            "{kind:?}: {:?}",
+            begun.elapsed()
+        );
+    }
+}
+
+/// Whoever was set aside stands where it stood once it asks again, whether anything is free then or not.
+#[tokio::test(start_paused = true)]
+async fn whoever_was_cut_off_for_a_moment_has_its_place() {
+    for kind in kinds().map(|kind| holding(&kind)) {
+        for many in [1, 2, 70, 130] {
+            let here = Process::first().await;
+            let (cut, next) = (here.another().await, here.another().await);
+            let held = here.hold("it", &kind).await;
+            let it = held.0.clone();
+            let mut line = Vec::new();
+            for _ in 0..many {
+                line.push(cut.wait(&it, PERMITS, LONG * 10).await);
+            }
+            let _heard = next.listen(&it).await;
+            let second = next.wait(&it, PERMITS, LONG * 10).await;
+            let last = next.wait(&it, PERMITS, LONG * 10).await;
+            here.release(&held, PERMITS).await;
+            // They were passed over, and are all there.
+            let deadline = Instant::now() + SECOND;
+            let state = here.backend.inspect(&it, deadline).await.unwrap();
+            assert_eq!(state.holders[0].owner, second, "{kind:?} {many}");
+            assert_eq!(state.waiters.len(), many + 1, "{kind:?} {many}");
+            // They listen again, and ask in any order.
+            let _heard_again = cut.listen(&it).await;
+            for owner in line.iter().rev() {
+                let queued = cut.look(&it, owner, PERMITS, LONG * 10).await;
+                let ahead = matches!(queued, AttemptOutcome::Queued { ahead: 0, .. });
+                assert!(ahead, "{kind:?} {many}: {queued:?}");
+            }
+            let mut expected = line.clone();
+            expected.push(last);
+            assert_eq!(here.waiters(&it).await, expected, "{kind:?} {many}");
+            next.release(&(it.clone(), second), PERMITS).await;
+            let deadline = Instant::now() + SECOND;
+            let state = here.backend.inspect(&it, deadline).await.unwrap();
+            assert_eq!(state.holders[0].owner, line[0], "{kind:?} {many}");
+        }
+    }
+}
+
+/// One that was set aside and finds the lock free has it, before those who came later.
+#[tokio::test(start_paused = true)]
+async fn whoever_was_cut_off_takes_what_is_free() {
+    let place = LEASE * 4;
+    for kind in kinds().map(|kind| holding(&kind)) {
+        let here = Process::first().await;
+        let (cut, next) = (here.another().await, here.another().await);
+        let held = here.hold("it", &kind).await;
+        let it = held.0.clone();
+        let first = cut.wait(&it, PERMITS, place).await;
+        here.release(&held, PERMITS).await;
+        let other = it.kind().new_owner();
+        let taken = here.attempt(&it, &other, PERMITS).await;
+        assert!(matches!(taken, AttemptOutcome::Granted { .. }), "{kind:?}");
+        let _heard = next.listen(&it).await;
+        let second = next.wait(&it, PERMITS, place).await;
+        tokio::time::sleep(LEASE + SECOND).await;
+        let looked = cut.look(&it, &first, PERMITS, place).await;
+        assert!(
+            matches!(looked, AttemptOutcome::Granted { .. }),
+            "{kind:?}: {looked:?}"
+        );
+        assert_eq!(here.waiters(&it).await, [second], "{kind:?}");
+    }
+}
+
+/// Those who never come back are forgotten, also where the line is never empty.
+#[tokio::test(start_paused = true)]
+async fn the_dead_do_not_pile_up_behind_the_line() {
+    for kind in kinds().map(|kind| holding(&kind)) {
+        let here = Process::first().await;
+        let (dead, next) = (here.another().await, here.another().await);
+        let mut held = here.hold("it", &kind).await;
+        let it = held.0.clone();
+        let _heard = next.listen(&it).await;
+        let mut most = 0;
+        for _ in 0..20 {
+            for _ in 0..50 {
+                dead.wait(&it, PERMITS, SECOND * 4).await;
+            }
+            let owner = next.wait(&it, PERMITS, LONG * 100).await;
+            let other = next.wait(&it, PERMITS, LONG * 100).await;
+            here.release(&held, PERMITS).await;
+            let fair = *it.kind() == LockKind::Fair;
+            most = most.max(here.count("ZCARD", &it, if fair { 4 } else { 2 }));
+            here.release(&(it.clone(), owner), PERMITS).await;
+            held = (it.clone(), other);
+            tokio::time::sleep(SECOND * 5).await;
+        }
+        assert!(most < 200, "{kind:?}: {most}");
+        here.release(&held, PERMITS).await;
+        // Whoever takes it then finds nobody, and leaves nothing.
+        for _ in 0..4 {
+            let owner = it.kind().new_owner();
+            let _ = here.attempt(&it, &owner, PERMITS).await;
+            here.release(&(it.clone(), owner), PERMITS).await;
+        }
+        let keys = if *it.kind() == LockKind::Fair {
+            2..5
+        } else {
+            2..4
+        };
+        for place in keys {
+            let left = here.count("EXISTS", &it, place);
+            assert_eq!(left, 0, "{kind:?}: key {place}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+-- Finds the first waiter that can be told. Waiters that do not listen are set aside: they keep their places but stand in
+-- nobody's way, and their next attempt puts them back into the line.
+-- Needs `publish`; `first`, `parse`, `line_from`, `set_aside` of the queue. Defines `say`, `next_waiter`.
+
+-- Publishes a message about a waiter to its process: a token is a grant, 0 asks the waiter to check for itself.
+local function say(inbox, word, owner)
+  return redis.pcall(publish, inbox, word .. ' ' .. owner)
+end
+
+-- Whether somebody listens to an inbox on this server, for each inbox that this script asked about. All waiters of a process
+-- share one.
+local heard = {}
+
+-- Asks about the inboxes of these waiters.
+--
+-- Listeners are counted before anything is published: messages also reach this server's replicas, and a client that is
+-- subscribed there would rely on a grant that is not made because it was not counted.
+local function count(waiters)
+  local inboxes = {}
+  for i, waiter in ipairs(waiters) do
+    inboxes[i] = waiter[3]
+  end
+  local counts = redis.pcall('PUBSUB', publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', unpack(inboxes))
+  for i, waiter in ipairs(waiters) do
+    -- Without the right to ask, count the receivers of a message without meaning.
+    local listeners = counts[2 * i] or say(waiter[3], '?', waiter[1])
+    heard[waiter[3]] = listeners ~= 0
+  end
+end
+
+-- How often one script may set waiters aside, up to 64 each time: a crowd of deaf waiters must not make it slow.
+local batches = 16
+
+-- Sets this waiter aside, which does not listen, and those behind it that do not either. Each is told ('d'): if it hears that,
+-- it is subscribed on the wrong server.
+local function pass_over(skip, owner, self)
+  local waiters, unknown, asked = line_from(skip, owner), {}, {}
+  for _, waiter in ipairs(waiters) do
+    local inbox = waiter[3]
+    if heard[inbox] == nil and not asked[inbox] then
+      asked[inbox] = true
+      unknown[#unknown + 1] = waiter
+    end
+  end
+  if unknown[1] then
+    count(unknown)
+  end
+  local deaf = {}
+  for _, waiter in ipairs(waiters) do
+    if not heard[waiter[3]] and waiter[1] ~= self then
+      deaf[#deaf + 1] = waiter
+      say(waiter[3], 'd', waiter[1])
+    end
+  end
+  set_aside(deaf)
+end
+
+-- The first waiter after `skip` of them that listens or is `self`, with its record; or another library's waiter, which has no
+-- record. If there is none: nil, nil, and 'more' if this script has set aside as many as it may.
+-- A publish command in lower case means that listeners on other nodes receive it and cannot be counted.
+local function next_waiter(skip, self)
+  while true do
+    local owner, record = first(skip)
+    if not record or owner == self or publish == 'publish' then
+      return owner, record
+    end
+    local inbox = select(6, parse(record))
+    if heard[inbox] == nil then
+      count({{owner, record, inbox}})
+    end
+    if heard[inbox] then
+      return owner, record
+    end
+    if batches == 0 then
+      return nil, nil, 'more'
+    end
+    batches = batches - 1
+    pass_over(skip, owner, self)
+  end
+end
