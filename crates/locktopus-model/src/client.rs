@@ -131,7 +131,7 @@ impl ModelClient {
         *lock(&self.commands)
     }
 
-    /// How many commands each script ran since the last call, whichever client sent it.
+    /// How many commands each script ran since the last call, for the scripts of all clients.
     #[must_use]
     pub fn take_runs(&self) -> Vec<usize> {
         std::mem::take(&mut lock(&self.store.runs))

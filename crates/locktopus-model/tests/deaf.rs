@@ -1,5 +1,6 @@
-//! Waiters for whom nobody listens, in any number, as a process leaves them that was killed: others are served at once and by a
-//! few scripts. A process that was only cut off for a moment finds its places where they were.
+//! Deaf waiters in any number, as a killed process leaves them. A few scripts pass them, and the live
+//! waiters behind them are served at once. A process that was cut off for a moment finds its places
+//! where they were.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use std::sync::Arc;
@@ -235,7 +236,7 @@ impl Process {
     }
 }
 
-/// Whoever waits behind so many is served by the release, and nobody asks again and again.
+/// The release serves the waiter behind so many, which does not ask again and again.
 async fn is_served(here: &Process, dead: &[Process], kind: &LockKind, many: usize) {
     let name = format!("{}-{:?}-{many}-{}", kind.as_str(), kind.mode(), dead.len());
     let what = format!("{} behind {many} of {}", kind.as_str(), dead.len());
@@ -304,7 +305,7 @@ async fn deaf_waiters_of_as_many_processes_are_passed_at_once() {
     }
 }
 
-/// Nobody releases what a holder left that died: whoever tries finds it free behind the deaf.
+/// A holder died and released nothing. A try finds the lock free behind the deaf.
 #[tokio::test(start_paused = true)]
 async fn what_ended_by_itself_can_be_tried_for_behind_the_deaf() {
     for kind in kinds() {
@@ -348,7 +349,7 @@ async fn a_group_is_taken_behind_the_deaf() {
     assert!(both.is_some());
 }
 
-/// A deaf waiter that wants more than is free, or wants it alone, is in nobody's way.
+/// A deaf waiter that wants more than is free, or wants it alone, does not block others.
 #[tokio::test(start_paused = true)]
 async fn a_deaf_waiter_that_does_not_fit_keeps_nobody_out() {
     for (kind, big, wants) in [
@@ -373,7 +374,7 @@ async fn a_deaf_waiter_that_does_not_fit_keeps_nobody_out() {
             begun.elapsed()
         );
 
-        // The same of one that dies while somebody waits behind it.
+        // The same if it dies while another waits behind it.
         let dying = here.another().await;
         let _heard = dying.listen(&big).await;
         dying.wait(&big, wants, LONG * 10).await;
@@ -392,7 +393,7 @@ async fn a_deaf_waiter_that_does_not_fit_keeps_nobody_out() {
     }
 }
 
-/// Whoever was set aside stands where it stood once it asks again, whether anything is free then or not.
+/// A waiter that was set aside stands where it stood as soon as it asks again.
 #[tokio::test(start_paused = true)]
 async fn whoever_was_cut_off_for_a_moment_has_its_place() {
     for kind in kinds().map(|kind| holding(&kind)) {
@@ -432,7 +433,7 @@ async fn whoever_was_cut_off_for_a_moment_has_its_place() {
     }
 }
 
-/// One that was set aside and finds the lock free has it, before those who came later.
+/// A waiter that was set aside and finds the lock free gets it before later ones.
 #[tokio::test(start_paused = true)]
 async fn whoever_was_cut_off_takes_what_is_free() {
     let place = LEASE * 4;
@@ -483,7 +484,7 @@ async fn the_dead_do_not_pile_up_behind_the_line() {
         }
         assert!(most < 200, "{kind:?}: {most}");
         here.release(&held, PERMITS).await;
-        // Whoever takes it then finds nobody, and leaves nothing.
+        // The next holders find no waiter and leave nothing.
         for _ in 0..4 {
             let owner = it.kind().new_owner();
             let _ = here.attempt(&it, &owner, PERMITS).await;

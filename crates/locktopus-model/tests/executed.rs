@@ -190,8 +190,8 @@ async fn no_pipeline_breaks_unnoticed() {
     );
 }
 
-/// A grant that is given back leaves a token that nobody has. A waiter that was set aside has its place: its ticket is the same but
-/// for the first digit.
+/// A grant that is given back leaves an unused token. A waiter that was set aside has its place: its
+/// ticket differs in the first digit only.
 fn but_tokens(bench: &Bench) -> String {
     let picture = picture(&bench.client.server());
     let lines = picture.lines().filter(|line| !line.contains("_token:"));

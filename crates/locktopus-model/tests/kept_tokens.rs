@@ -1,5 +1,5 @@
-//! How long the last token is kept after each way in which a lock can be granted: at least twice the lease of whoever got it,
-//! whatever the one asked for whose script granted it.
+//! Every script that grants a lock keeps the last token for at least twice the lease of the new
+//! holder, also if the request that ran the script asked for less.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use std::sync::Arc;
@@ -39,7 +39,7 @@ struct Lock {
 }
 
 impl Lock {
-    /// A lock, held by the owner that is given back, to whose waiters somebody listens.
+    /// A lock, its holder, and a subscription for its waiters.
     async fn held(kind: &LockKind, lease: Duration) -> (Self, OwnerId, WakeStream) {
         let client = Arc::new(ModelClient::default());
         client.server().script_time = ScriptTime::Frozen;
@@ -145,7 +145,7 @@ fn holding(kind: &LockKind) -> LockKind {
 #[tokio::test(start_paused = true)]
 async fn a_release_keeps_the_token_for_the_next_holder() {
     for kind in kinds() {
-        // The clock decides for whom a release is, so that both ways are gone.
+        // One release in sixteen, by the clock, takes another way.
         for tick in 0..3 {
             let (lock, owner, _heard) = Lock::held(&kind, SECOND).await;
             lock.pass(Duration::from_micros(5 + tick));
@@ -214,7 +214,7 @@ async fn an_eviction_keeps_the_token_for_the_next_holder() {
     }
 }
 
-/// Whoever held it may go on with its token until its lease would have ended.
+/// The evicted holder may use its token until its lease would have ended.
 #[tokio::test(start_paused = true)]
 async fn an_eviction_keeps_its_own_token_for_the_one_that_is_evicted() {
     for kind in kinds().into_iter().filter(LockKind::has_tokens) {

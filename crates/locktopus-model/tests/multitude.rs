@@ -248,7 +248,8 @@ async fn the_dead_of_a_fair_line_are_removed_by_and_by() {
     assert_eq!(in_line(), Some(2_001 - 2 * 961 - 1));
 }
 
-/// One of ours that was removed from a fair line is put back before the first who came later, if that is one of the first 4,096.
+/// A waiter that was removed from a fair line is put back before the first that came later, if that
+/// is one of the first 4,096.
 #[tokio::test(start_paused = true)]
 async fn a_place_is_looked_for_among_thousands() {
     for (later, place) in [

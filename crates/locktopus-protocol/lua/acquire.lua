@@ -32,7 +32,7 @@ local nobody = tail and tail[1] == nil
 tail = nil -- Whoever was last may be handed the lock now.
 local queues = ARGV[10] and ARGV[10] ~= ''
 
--- The head of the line. If this attempt's waiter was set aside, it is back in its place before others are granted anything.
+-- The head of the line. Puts this attempt's waiter back into its place first, if it was set aside.
 local function look_at_line()
   local head, place, more = first(0)
   if queues and (head or more) and head ~= owner and rejoin(owner) then

@@ -12,7 +12,7 @@ end
 if publish ~= '' then
   recall()
 end
--- Those who held it rely on their tokens for at most what is left of their lease.
+-- The evicted holders may use their tokens for the rest of their lease.
 keep_for(redis.call('PTTL', KEYS[1]))
 local owners = clear()
 local fence = 0

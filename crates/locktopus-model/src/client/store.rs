@@ -17,7 +17,7 @@ type Topic = (bool, Vec<u8>);
 pub(super) struct Store {
     server: Mutex<Server>,
     subscribers: Mutex<Vec<Subscriber>>,
-    /// How many commands each script ran, since somebody asked.
+    /// How many commands each script ran since the last question.
     pub(super) runs: Mutex<Vec<usize>>,
     /// Since when, and from which clock on, the server's clock goes with that of tokio.
     begun: Option<(Instant, i64)>,

@@ -183,6 +183,7 @@ pub struct Waiter {
     pub mode: Mode,
     /// Where its process listens.
     pub inbox: Vec<u8>,
-    /// It did not listen when it was its turn. It keeps its place, and others are served until it asks again.
+    /// It did not listen when its turn came. It keeps its place; others are served until it asks
+    /// again.
     pub aside: bool,
 }

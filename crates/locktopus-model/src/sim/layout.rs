@@ -128,7 +128,8 @@ impl Layout {
         reader
     }
 
-    /// Those who have a place in the queue on a server now, in order, the dead and those who are set aside included.
+    /// The waiters with a place in the queue on a server now, in order, including the dead and those
+    /// set aside.
     #[must_use]
     pub fn waiters(&self, server: &Server) -> Vec<Waiter> {
         let queue = self.entry(server, QUEUE);
@@ -147,7 +148,11 @@ impl Layout {
                         let note = note.and_then(|(_, until)| words(until).parse::<i64>().ok());
                         let note = note.map(|until| until * 1_000);
                         waiter.aside = *ticket >= ASIDE;
-                        let ticket = score(if waiter.aside { *ticket - ASIDE } else { *ticket });
+                        let ticket = score(if waiter.aside {
+                            *ticket - ASIDE
+                        } else {
+                            *ticket
+                        });
                         // The clock was set back since: the ticket would be alive for as long as that.
                         let ahead = ticket - server.clock >= place * 125;
                         waiter.alive_until = match note {
@@ -164,8 +169,8 @@ impl Layout {
         }
     }
 
-    /// Those of a fair lock. Each who is set aside comes before the first in line that arrived later, or of whom no arrival is
-    /// written.
+    /// The waiters of a fair lock. One that is set aside comes before the first in line that arrived
+    /// later, or that has no time of arrival.
     fn fair_waiters(&self, server: &Server, queue: Option<&Value>) -> Vec<Waiter> {
         let value = |place| self.entry(server, place).map(|entry| &entry.value);
         let Some(Value::Hash(records)) = value(WAITERS) else {
@@ -184,7 +189,8 @@ impl Layout {
         if let (Kind::Fair, Some(Value::Sorted(deadlines))) = (self.kind, value(MORE)) {
             for (_, owner) in deadlines.iter().filter(|(at, _)| *at >= ASIDE / 2.0) {
                 let own = arrival(owner);
-                let later = |(other, _): &(&[u8], bool)| arrival(other).is_none_or(|it| Some(it) > own);
+                let later =
+                    |(other, _): &(&[u8], bool)| arrival(other).is_none_or(|it| Some(it) > own);
                 let place = line.iter().position(later).unwrap_or(line.len());
                 line.insert(place, (owner, true));
             }

@@ -4,10 +4,10 @@
 -- As in queue, which comes later.
 local ASIDE = 4e15
 
--- The greatest ticket of those who are set aside, once that was looked at; 0 if nobody is.
+-- The greatest ticket of the waiters that are set aside, as far as this script has looked; 0 if none.
 local aside = 0
 
--- The last in line and its ticket; empty if nobody is, and false if all who wait are set aside.
+-- The last in line and its ticket. Empty if there is no waiter, and false if all are set aside.
 local function last_in_line()
   local last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')
   if last[1] and last[2] + 0 >= ASIDE then
@@ -18,7 +18,7 @@ local function last_in_line()
   return last
 end
 
--- What `last_in_line` said, once it was asked.
+-- The answer of `last_in_line` to `look_back`.
 local tail
 
 -- Whether anybody is in line.
@@ -46,7 +46,8 @@ local function note(owner, place, ticket)
   end
 end
 
--- The ticket of the waiter that has this place, nil if nobody has; and whether it was set aside, and stands in line again.
+-- Puts a waiter back into the line if it was set aside. Returns its ticket (nil if it has no place), and
+-- whether it was set aside.
 local function come_back(member)
   local ticket = redis.call('ZSCORE', KEYS[3], member)
   if not ticket or ticket + 0 < ASIDE then
@@ -57,7 +58,7 @@ local function come_back(member)
   return ticket, true
 end
 
--- Puts the waiter of this attempt back into the line, if it was set aside; whether it was.
+-- The same for the waiter of this attempt. Returns only whether it was set aside.
 local function rejoin(owner)
   return select(2, come_back(place_of(owner)))
 end

@@ -19,7 +19,7 @@ local function hand_off(self, inbox)
   while skip < 64 and granted < 64 do
     local owner, record, more = next_waiter(skip, self)
     if more then
-      -- Somebody has to go on: whoever looks, or else any waiter.
+      -- The waiter that looks goes on from here, or else any waiter that hears the channel.
       if inbox and inbox ~= '' then
         say(inbox, '0', self)
       elseif channel and channel ~= '' then
@@ -56,7 +56,8 @@ local function hand_off(self, inbox)
       end
     end
   end
-  -- Enough for one script. The next waiter is asked to check, which goes on from here, unless that would only be repeated.
+  -- Enough for one script. The next waiter checks and goes on from here; but not if this script granted
+  -- nothing, because its check would end the same way.
   local owner, record = next_waiter(skip, self)
   if record and granted > 0 then
     say(select(6, parse(record)), '0', owner)

@@ -74,8 +74,8 @@ local function give_up(owner, member)
   return true
 end
 
--- What is added to the ticket of a waiter that is set aside, because nobody listened for it: its place is behind the line until its
--- next attempt takes the sum off again (see `come_back` in enter). Tickets stay below this until 2096.
+-- Added to the ticket of a deaf waiter that is set aside: it stands behind the line until its next attempt
+-- subtracts it again (see `come_back` in enter). Tickets stay below this until 2096.
 local ASIDE = 4e15
 
 -- The ticket that is in a score, and whether its waiter is set aside.
@@ -112,9 +112,9 @@ local function remove_dead(entries)
   end
 end
 
--- The first waiter in line that is alive, after `skip` of them, with its member. Removes the dead ones before it, up to 64 with
--- every look: a crowd of dead waiters must not make one script slow. If there is none: nil, nil, and true if that was not enough,
--- or if some are set aside.
+-- The first waiter in line that is alive, after `skip` of them, with its member. Removes the dead ones before
+-- it, up to 64 with every look: a crowd of dead waiters must not make one script slow. If there is none: nil,
+-- nil, and true if that was not enough, or if some are set aside.
 local function first(skip)
   for _ = 1, 16 do
     local entry = redis.call('ZRANGE', KEYS[3], skip, skip, 'WITHSCORES')
@@ -147,8 +147,8 @@ local function line_from(skip)
   return found
 end
 
--- Sets waiters of `line_from` aside. Of those who were set aside before, the dead are removed, or they would pile up behind a
--- line that never ends.
+-- Sets waiters of `line_from` aside. Removes dead ones that were set aside before, which would otherwise pile
+-- up behind a line that never ends.
 local function set_aside(waiters)
   remove_dead(redis.call('ZRANGE', KEYS[3], ASIDE, '+inf', 'BYSCORE', 'LIMIT', 0, 64, 'WITHSCORES'))
   local words = {}

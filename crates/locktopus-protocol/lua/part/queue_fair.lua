@@ -90,13 +90,13 @@ local function judge(owners)
   return states
 end
 
--- So many of those who were set aside first, and their records.
+-- The waiters that were set aside first, up to `count`, and their records.
 local function set_aside_first(count)
   local owners = redis.call('ZRANGE', KEYS[5], ASIDE / 2, '+inf', 'BYSCORE', 'LIMIT', 0, count)
   return owners, owners[1] and redis.call('HMGET', KEYS[4], unpack(owners)) or {}
 end
 
--- Forgets those who are set aside and dead, up to 64 with every look. True if others may be left.
+-- Forgets the dead among the waiters that are set aside, up to 64 with every look. True if others may be left.
 local function forget_aside()
   local owners, records = set_aside_first(BATCH)
   local left = #owners == BATCH or nil
@@ -111,7 +111,8 @@ local function forget_aside()
   return left
 end
 
--- Up to 64 of ours who stand in line from this one on, and not behind another library's: the owner, record and inbox of each.
+-- Up to 64 of our waiters, from this one on and up to the first of another library: the owner, record and inbox
+-- of each.
 local function line_from(_, owner)
   local at = redis.call('LPOS', KEYS[3], owner)
   local owners, found = redis.call('LRANGE', KEYS[3], at, at + BATCH - 1), {}
@@ -126,8 +127,8 @@ local function line_from(_, owner)
   return found
 end
 
--- Sets waiters of `line_from` aside. When they arrived stays noted, by which their next attempt puts them back (see `put_back` in
--- enter_fair). Of those who were set aside before, the dead are forgotten.
+-- Sets waiters of `line_from` aside. By the note of their arrival their next attempt puts them back (see
+-- `put_back` in enter_fair). Forgets dead ones that were set aside before.
 local function set_aside(waiters)
   forget_aside()
   local words = {}

@@ -2,8 +2,8 @@
 -- Needs `now`, `keep` (how long to keep the last token in ms, '0' = for ever), KEYS[2] the last token given (string).
 -- Defines `keep_for`, `reserve`, `reserved`.
 
--- Keeps the last token for at least twice this lease, in ms, from the next reservation on: as long as somebody may rely on a
--- grant, a clock that is set back must not lead to smaller tokens.
+-- From the next reservation on, keeps the last token for at least twice this lease, in ms: a clock that is set
+-- back must not lead to smaller tokens while a holder relies on its grant.
 local function keep_for(lease)
   if keep ~= '0' and 2 * lease > keep + 0 then
     keep = 2 * lease

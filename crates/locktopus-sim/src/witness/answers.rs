@@ -28,7 +28,7 @@ impl Witness {
                 remaining_ms,
                 ahead,
             } => {
-                // Those who are set aside stand in nobody's way.
+                // Waiters that are set aside are ahead of no other.
                 let mut in_line = run.after.waiters.iter().filter(|it| !it.aside);
                 let place = in_line.position(|it| it.owner == *owner);
                 let counted = !matches!(run.call.what, What::Acquire { first: true, .. });

@@ -296,8 +296,8 @@ impl Before {
         self.waiters.iter().find(|waiter| waiter.owner == *owner)
     }
 
-    /// Whether somebody in the queue is certainly alive and can be told. A script's clock may go on while it runs. Who was set
-    /// aside is told nothing until it asks again.
+    /// Whether this waiter is certainly alive and listens. A script's clock may go on while it runs.
+    /// A waiter that is set aside hears nothing until it asks again.
     fn is_ready(&self, waiter: &Waiter) -> bool {
         let alive = waiter.alive_until > self.micros + SCRIPT;
         alive && !waiter.aside && self.listening.contains(&waiter.inbox)

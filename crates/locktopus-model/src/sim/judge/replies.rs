@@ -20,7 +20,7 @@ impl Judge {
                 ahead,
                 ..
             } => {
-                // Those who are set aside stand in nobody's way.
+                // Waiters that are set aside are ahead of no other.
                 let mut in_line = after.waiters.iter().filter(|waiter| !waiter.aside);
                 let place = in_line.position(|waiter| waiter.owner == *owner);
                 let counted = !matches!(run.ask, Ask::Acquire { first: true, .. });

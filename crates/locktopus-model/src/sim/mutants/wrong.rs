@@ -64,7 +64,7 @@ pub(super) const TOKEN_FIRST: [&str; 2] = [
      else\n        skip = skip + 1\n      end\n",
 ];
 
-/// Nobody is counted before that.
+/// Listeners are not counted before that.
 pub(super) const UNCOUNTED: &[(&str, &str)] = &[(
     "    if heard[inbox] then\n      return owner, record",
     "    if true then\n      return owner, record",
