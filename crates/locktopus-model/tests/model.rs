@@ -17,7 +17,7 @@ const FEW: u64 = 200;
 /// Each kind runs by itself, with others who take it for another kind, and with failovers.
 const TESTS: u64 = 3 * Kind::ALL.len() as u64;
 /// Schedules in which each mutant must be noticed.
-const MUTANT_SCHEDULES: u64 = 3_000;
+const MUTANT_SCHEDULES: u64 = 12_000;
 
 fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
