@@ -77,10 +77,7 @@ fn another_executor_is_refused_and_does_no_harm() {
         refused("inspect", block_on(locks.lock(&name).inspect()));
         refused("force", block_on(locks.lock(&name).force_release("test")));
         refused("leader", block_on(locks.leader("a").campaign()));
-        let every = locks
-            .job("a")
-            .every(Duration::from_secs(60))
-            .on_one_instance();
+        let every = locks.job("a").every(Duration::from_secs(60));
         refused("job", block_on(every.run(|_| async {})));
         refused("extend", block_on(guard.extend(LONG_LEASE)));
         guard.ensure_valid().unwrap();
