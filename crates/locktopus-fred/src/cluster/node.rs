@@ -11,6 +11,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::connection::dial::{Dialer, Target};
 use crate::connection::link::Link;
+use crate::connection::reply;
 use crate::connection::request::Request;
 
 /// A primary. Its connections are independent of every other node's.
@@ -80,8 +81,9 @@ impl Node {
             )
         });
         let conn = link.conn().await?;
-        let asking = conn.send(Request::of("ASKING", Vec::new()));
-        let mut pair = Box::pin(join(asking, conn.send(request)));
+        let mut room = conn.room(2).await?;
+        let asking = conn.send_in(room.split(1), Request::of("ASKING", Vec::new()));
+        let mut pair = Box::pin(join(asking, conn.send_in(Some(room), request)));
         let begun = poll_fn(|context| {
             let _turn = turns.lock().unwrap_or_else(PoisonError::into_inner);
             // Both are queued when they are polled for the first time.
@@ -91,7 +93,8 @@ impl Node {
             Poll::Ready(answers) => answers,
             Poll::Pending => pair.await,
         };
-        match asked {
+        let answer = answer.and_then(reply::from_frame);
+        match asked.and_then(reply::from_frame) {
             // Then the command was refused as well: the slot is not this node's yet.
             Err(refusal @ ClientError::Rejected { .. }) => Err(refusal),
             Ok(_) | Err(_) => answer,
