@@ -14,6 +14,7 @@
 mod joining;
 mod keeper;
 mod misplaced_subscriptions;
+mod refusals;
 mod topic;
 mod topics;
 mod waiter_channels;
@@ -33,6 +34,7 @@ use crate::client::{Channel, ChannelFlavour, ClientError, PushEvent, RedisClient
 
 use joining::Joining;
 use misplaced_subscriptions::MisplacedReports;
+use refusals::Refusals;
 use topic::{Placement, Topic};
 use topics::Topics;
 use waiter_channels::WaiterChannels;
@@ -57,6 +59,7 @@ struct Shared {
     /// The channels of single waiters.
     waiter_channels: WaiterChannels,
     misplaced_reports: MisplacedReports,
+    refusals: Refusals,
     /// How many disruptions there were, counted from 1.
     generation: AtomicU64,
     /// Notified at a disruption, and when the first topic appears so that an idle hub sleeps.
@@ -79,6 +82,7 @@ impl Hub {
             joining: Joining::default(),
             waiter_channels: WaiterChannels::default(),
             misplaced_reports: MisplacedReports::default(),
+            refusals: Refusals::default(),
             generation: AtomicU64::new(1),
             keeper: Notify::new(),
         });
@@ -97,6 +101,13 @@ impl Hub {
         channels: LockChannels,
         deadline: Instant,
     ) -> Result<WakeStream, ClientError> {
+        let refused = self
+            .shared
+            .refusals
+            .standing(channels.name(), Instant::now());
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
         let topic = self.shared.topic(channels);
         // Joined before the subscription is confirmed: a message that comes in between is not lost.
         let stream = topic.group.join(());

@@ -153,7 +153,7 @@ impl WaitStrategy {
     /// What a waiter does that cannot be woken.
     pub(crate) const POLL: Self = Self::Poll {
         min: Duration::from_millis(5),
-        max: Duration::from_millis(100),
+        max: Duration::from_millis(50),
     };
 
     pub(crate) fn check(self) -> Result<Self, OptionError> {

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::topic::Topic;
 use super::{Shared, lock};
@@ -85,6 +86,8 @@ impl Shared {
                 true => Ok(()),
                 false => self.subscribe_to(std::slice::from_ref(topic)).await,
             };
+            let name = topic.channels.name();
+            self.refusals.note(name, &outcome, Instant::now());
             topic.joiners.tell(&outcome);
         });
         join_all(each).await;
@@ -163,7 +166,7 @@ mod tests {
     use async_trait::async_trait;
     use bytes::Bytes;
     use tokio::sync::mpsc::UnboundedReceiver;
-    use tokio::time::{Instant, sleep};
+    use tokio::time::sleep;
 
     use super::*;
     use crate::client::{

@@ -104,11 +104,11 @@ impl Acquisition<'_> {
                 jitter(heartbeat * 3 / 4, heartbeat * 5 / 4)
             }
             WaitStrategy::Poll { min, max } => {
-                let top = min
-                    .saturating_mul(2_u32.saturating_pow(self.pauses.min(16)))
-                    .min(max);
+                let doubled = min.saturating_mul(2_u32.saturating_pow(self.pauses.min(16)));
                 self.pauses += 1;
-                jitter(min / 2, top)
+                // A waiter that cannot listen keeps its chance however long it has waited.
+                let by_choice = matches!(self.plan.strategy, WaitStrategy::Poll { .. });
+                jitter(min / 2, if by_choice { doubled.min(max) } else { max })
             }
         };
         // A place in the queue is lost without heartbeats, and a grant with its lease if nobody looks.
