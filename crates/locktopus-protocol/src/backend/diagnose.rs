@@ -2,6 +2,7 @@
 
 mod ask;
 mod clocks;
+mod deployment;
 mod info;
 mod neighbours;
 mod probe;
@@ -15,6 +16,7 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use super::safety::Safety;
+use crate::client::role::ROLE_QUESTION;
 use ask::ask_all;
 
 pub(super) async fn run(context: &Context, deadline: Instant) -> Result<Diagnosis, BackendError> {
@@ -22,10 +24,12 @@ pub(super) async fn run(context: &Context, deadline: Instant) -> Result<Diagnosi
     let mut diagnosis = Diagnosis::default();
     let quarantine = matches!(context.safety, Safety::Quarantine(_));
     // Concurrently: a server that hangs delays each question.
+    let hello = [ROLE_QUESTION.as_bytes()];
     let before = SystemTime::now();
-    let (infos, times) = tokio::join!(
+    let (infos, times, hellos) = tokio::join!(
         ask_all(executor, &[b"INFO"], deadline),
-        ask_all(executor, &[b"TIME"], deadline)
+        ask_all(executor, &[b"TIME"], deadline),
+        ask_all(executor, &hello, deadline)
     );
     let asked = SystemTime::now();
     let seen = info::check(executor, infos?, quarantine, &mut diagnosis)?;
@@ -37,9 +41,10 @@ pub(super) async fn run(context: &Context, deadline: Instant) -> Result<Diagnosi
         diagnosis.findings.extend(neighbours);
     }
     clocks::check(times?, before..asked, &mut diagnosis);
+    deployment::check(executor, hellos?, &mut diagnosis);
     let found = |check| diagnosis.findings.iter().any(|found| found.check == check);
     // A replica refuses every lock, and would be asked again until the deadline.
-    if !found("role") {
+    if !found("role") && !found(deployment::DEPLOYMENT) {
         let some_away = found(info::UNREACHABLE);
         probe::check(context, some_away, deadline, &mut diagnosis).await;
     }

@@ -1,5 +1,7 @@
 //! How a script is sent, and what becomes of it while its slot migrates.
 
+use crate::client::Deployment;
+
 /// Which of a client's connections to a node.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Way {
@@ -26,3 +28,8 @@ pub(super) const TOGETHER: (Way, Apart) = (Way::Usual, Apart::Tells);
 #[derive(Debug, thiserror::Error)]
 #[error("its keys are on two nodes, as their slot is being moved")]
 pub(crate) struct HalfMoved;
+
+/// Whether a refusal names another node to a client that knows only one server. It will not pass.
+pub(super) fn names_a_node(code: &str, deployment: Deployment) -> bool {
+    matches!(code, "MOVED" | "ASK") && deployment == Deployment::Standalone
+}

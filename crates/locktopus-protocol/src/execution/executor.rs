@@ -14,7 +14,7 @@ use locktopus_core::{BackendError, BackendErrorKind, Executed};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::client::{ClientError, RedisClient, Reply, Route};
-use crate::execution::course::{Apart, HalfMoved, IN_LINE, TOGETHER, USUAL, Way};
+use crate::execution::course::{Apart, HalfMoved, IN_LINE, TOGETHER, USUAL, Way, names_a_node};
 use crate::scripts::Script;
 use crate::wire::other_kind;
 
@@ -228,6 +228,9 @@ impl Executor {
             }
             "OOM" => "; the server is out of memory",
             "NOHISTORY" => ", by which a failover is known; grant +info to this user",
+            "MOVED" | "ASK" | "CROSSSLOT" => {
+                "; this server is a node of a cluster, which redis:// does not follow: write redis-cluster://"
+            }
             "OTHERLEASE" => {
                 "; use the same, or stop all of them and delete the keys locktopus_history*"
             }
@@ -329,7 +332,9 @@ impl Patience {
                 let kind = BackendErrorKind::Unavailable;
                 return Err(executor.error(kind, Executed::Maybe, message));
             }
-            ClientError::Rejected { code, message } if !is_passing(&code) => {
+            ClientError::Rejected { code, message }
+                if !is_passing(&code) || names_a_node(&code, executor.client.deployment()) =>
+            {
                 return Err(executor.refused(&code, &message));
             }
             refusal @ (ClientError::Rejected { .. } | ClientError::NotSent(_)) => {
@@ -371,7 +376,10 @@ const UNTOUCHED: &str = "nothing was written: ";
 /// before the first write of one script and after that of another.
 fn was_refused(code: &str, message: &str) -> bool {
     // The server looks at these before a script's first write, and never again.
-    let by_server = matches!(code, "OOM" | "NOAUTH" | "WRONGPASS");
+    let by_server = matches!(
+        code,
+        "OOM" | "NOAUTH" | "WRONGPASS" | "MOVED" | "ASK" | "CROSSSLOT"
+    );
     // Our scripts' own answer, before their first write, when the lock's key is in use as something else. The server's
     // WRONGTYPE says less: a key beside the lock may be found to be something else after a write.
     by_server || code == other_kind::CODE || message.starts_with(UNTOUCHED)

@@ -17,6 +17,7 @@ struct Scripted {
     sent: Mutex<Vec<Vec<u8>>>,
     last: Mutex<Vec<Vec<u8>>>,
     timeouts: AtomicUsize,
+    single: bool,
 }
 
 #[async_trait]
@@ -25,7 +26,10 @@ impl RedisClient for Scripted {
         "scripted"
     }
     fn deployment(&self) -> Deployment {
-        Deployment::Standalone
+        match self.single {
+            true => Deployment::Standalone,
+            false => Deployment::Cluster,
+        }
     }
     async fn command(&self, _route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
         self.sent.lock().unwrap().push(args[0].to_vec());
@@ -80,8 +84,16 @@ impl RedisClient for Scripted {
 async fn run(
     answers: impl IntoIterator<Item = Result<Reply, ClientError>>,
 ) -> (Result<Reply, BackendError>, Arc<Scripted>) {
+    run_on(false, answers).await
+}
+
+async fn run_on(
+    single: bool,
+    answers: impl IntoIterator<Item = Result<Reply, ClientError>>,
+) -> (Result<Reply, BackendError>, Arc<Scripted>) {
     let client = Arc::new(Scripted {
         answers: Mutex::new(answers.into_iter().collect()),
+        single,
         ..Scripted::default()
     });
     let executor = Executor::new(Arc::clone(&client) as Arc<dyn RedisClient>);
@@ -113,6 +125,20 @@ async fn an_unknown_script_is_sent_once_more_in_full() {
     .await;
     assert_eq!(answer.unwrap(), Reply::Int(1));
     assert_eq!(commands(&client), ["EVALSHA", "EVAL"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_single_server_that_names_another_one_is_a_node_of_a_cluster() {
+    for line in ["MOVED 1 h:1", "ASK 1 h:1", "CROSSSLOT Keys in request"] {
+        let (answer, client) = run_on(true, [Err(ClientError::rejected(line))]).await;
+        let error = answer.unwrap_err();
+        assert_eq!(error.executed(), Executed::No, "{error}");
+        assert!(
+            error.message().contains("write redis-cluster://"),
+            "{error}"
+        );
+        assert_eq!(commands(&client), ["EVALSHA"]);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,42 @@
+//! Whether the servers are what the URL calls them.
+
+use locktopus_core::{Diagnosis, Severity};
+
+use super::ask::{Answers, finding};
+use crate::client::{Deployment, Reply};
+use crate::execution::executor::Executor;
+
+/// The check that fails where a server is something else.
+pub(super) const DEPLOYMENT: &str = "deployment";
+
+/// Reads the answers to `HELLO`, which every user may ask for.
+pub(super) fn check(executor: &Executor, answers: Answers, out: &mut Diagnosis) {
+    if executor.client().deployment() != Deployment::Standalone {
+        return;
+    }
+    for (node, answer) in answers {
+        let message = match answer.as_ref().ok().and_then(mode) {
+            Some(b"cluster") => format!(
+                "{node}: the server is a node of a cluster, which redis:// does not follow: it refuses every lock of another \
+                 node's slots, and all of them after a failover; write redis-cluster:// in place of redis://"
+            ),
+            Some(b"sentinel") => format!(
+                "{node}: the server is a sentinel, which keeps no locks; write redis-sentinel://HOST,HOST/MASTER"
+            ),
+            _ => continue,
+        };
+        let found = finding(Severity::Danger, DEPLOYMENT, message);
+        out.findings.push(found);
+    }
+}
+
+fn mode(hello: &Reply) -> Option<&[u8]> {
+    let Reply::Array(fields) = hello else {
+        return None;
+    };
+    let is_mode = |field: &&[Reply]| matches!(&field[0], Reply::Bytes(name) if name == "mode");
+    match &fields.chunks_exact(2).find(is_mode)?[1] {
+        Reply::Bytes(mode) => Some(mode),
+        Reply::Nil | Reply::Int(_) | Reply::Array(_) => None,
+    }
+}
