@@ -41,6 +41,7 @@ chapters! {
     leader_and_job: "kinds/leader-and-job.md",
     leases: "leases.md",
     waiting: "waiting.md",
+    operating: "operating.md",
     faq: "faq.md",
     testing_your_code: "testing-your-code.md",
     redisson: "from/redisson.md",

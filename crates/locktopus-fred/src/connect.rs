@@ -157,6 +157,10 @@ fn check(options: &ConnectOptions) -> Result<(), ConnectError> {
             problem: problem.to_owned(),
         })
     };
+    let name = options.client_name.as_deref().unwrap_or_default();
+    if let Err(problem) = ConnectOptions::check_client_name(name) {
+        return invalid("client_name", problem);
+    }
     match &options.servers {
         Servers::Sentinel { sentinels, .. } if sentinels.is_empty() => {
             invalid("servers", "no sentinel is given: name at least one")

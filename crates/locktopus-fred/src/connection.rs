@@ -1,5 +1,6 @@
 //! One connection to one server: how it is made, kept and replaced, and what is sent over it.
 
+pub(crate) mod address;
 pub(crate) mod conn;
 pub(crate) mod dial;
 pub(crate) mod error;

@@ -6,6 +6,7 @@
 
 pub mod backoff;
 pub(crate) mod budget;
+pub(crate) mod credentials;
 pub mod options;
 #[cfg(feature = "tls")]
 pub(crate) mod prepared_tls;

@@ -27,6 +27,7 @@ mod wire;
 
 pub use backend::{BackendOptions, PubSubMode, RedisBackend};
 pub use client::budget::Budget;
+pub use client::credentials::{CredentialsError, CredentialsProvider, Login, ProvideCredentials};
 pub use client::options::{
     ClientIdentity, ClusterRouter, ConnectOptions, Credentials, HostPort, ReadSettings, Secret,
     SentinelTls, Servers, SettingsError, TlsOptions,

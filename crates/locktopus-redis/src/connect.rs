@@ -25,9 +25,10 @@ use crate::topology::Topology;
 ///
 /// # Errors
 ///
-/// [`ConnectError::NoServers`], [`ConnectError::ClusterDatabase`], [`ConnectError::TlsNotBuiltIn`] and
-/// [`ConnectError::Tls`] for options that cannot work, [`ConnectError::Unreachable`] if no server
-/// answers as it should, [`ConnectError::NoRuntime`] outside a tokio runtime.
+/// [`ConnectError::NoServers`], [`ConnectError::ClusterDatabase`], [`ConnectError::ClientName`],
+/// [`ConnectError::TlsNotBuiltIn`] and [`ConnectError::Tls`] for options that cannot work,
+/// [`ConnectError::Unreachable`] if no server answers as it should, [`ConnectError::NoRuntime`]
+/// outside a tokio runtime.
 ///
 /// # Cancel safety
 ///
@@ -151,6 +152,8 @@ async fn load(options: Option<&TlsOptions>) -> Result<Option<Tls>, ConnectError>
 
 fn check(options: &ConnectOptions) -> Result<(), ConnectError> {
     Handle::try_current().map_err(|_| ConnectError::NoRuntime)?;
+    let name = options.client_name.as_deref().unwrap_or_default();
+    ConnectOptions::check_client_name(name).map_err(ConnectError::ClientName)?;
     match &options.servers {
         Servers::Standalone(_) => Ok(()),
         Servers::Sentinel { sentinels, .. } if sentinels.is_empty() => {

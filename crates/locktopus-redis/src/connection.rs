@@ -3,6 +3,7 @@
 pub(crate) mod dial;
 pub(crate) mod duplex;
 pub(crate) mod error;
+pub(crate) mod greeting;
 pub(crate) mod health;
 pub(crate) mod keepalive;
 pub(crate) mod link;

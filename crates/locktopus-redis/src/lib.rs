@@ -35,6 +35,8 @@ mod cluster;
 mod connect;
 mod connection;
 mod settings;
+#[cfg(test)]
+mod several_addresses;
 mod single;
 mod subscriptions;
 mod topology;

@@ -6,14 +6,16 @@
 use std::fmt;
 
 use locktopus_core::{DynBackend, Locktopus, LocktopusBuilder};
-use locktopus_protocol::{HostPort, ReadSettings, Servers, SettingsError};
+use locktopus_protocol::{
+    CredentialsProvider, HostPort, ProvideCredentials, ReadSettings, Servers, SettingsError,
+};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::connect;
 use crate::connect_error::ConnectError;
 #[cfg(feature = "cluster-async")]
 use crate::url::HandedIn;
-use crate::url::{Authority, BackendUrl, ClientChoice, Place};
+use crate::url::{Authority, BackendUrl, ClientChoice, Place, Providers};
 
 /// What may stand in a path as it is.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
@@ -50,6 +52,7 @@ pub struct ClientSettings {
     read: Result<ReadSettings, SettingsError>,
     client: ClientChoice,
     options: String,
+    providers: Providers,
     #[cfg(feature = "cluster-async")]
     router: Option<HandedIn>,
 }
@@ -60,6 +63,7 @@ impl ClientSettings {
             read,
             client,
             options: String::new(),
+            providers: Providers::default(),
             #[cfg(feature = "cluster-async")]
             router: None,
         }
@@ -81,6 +85,39 @@ impl ClientSettings {
         for part in ["&", options] {
             self.options.push_str(part);
         }
+        self
+    }
+
+    /// Asks `provider` for user and password before each login, in place of the client's own. See
+    /// [`BackendUrl::credentials`].
+    ///
+    /// ```
+    /// use locktopus::redis::redis::Client;
+    /// use locktopus::url::Credentials;
+    ///
+    /// let client = Client::open("redis://db:6379").expect("a URL");
+    /// let settings = locktopus::redis::from_client(&client)
+    ///     .credentials(|| async { Ok(Credentials::new("app", "a token that expires")) });
+    /// # drop(settings);
+    /// ```
+    pub fn credentials(mut self, provider: impl ProvideCredentials) -> Self {
+        self.providers.servers = Some(CredentialsProvider::new(provider));
+        self
+    }
+
+    /// As [`credentials`](Self::credentials), for the logins at the sentinels.
+    ///
+    /// ```
+    /// use locktopus::redis::redis::RedisConnectionInfo;
+    /// use locktopus::url::Credentials;
+    ///
+    /// let login = RedisConnectionInfo::default();
+    /// let settings = locktopus::redis::from_sentinels(["redis://a:26379"], "mymaster", None, &login)
+    ///     .sentinel_credentials(|| async { Ok(Credentials::new("watcher", "a token that expires")) });
+    /// # drop(settings);
+    /// ```
+    pub fn sentinel_credentials(mut self, provider: impl ProvideCredentials) -> Self {
+        self.providers.sentinels = Some(CredentialsProvider::new(provider));
         self
     }
 
@@ -226,6 +263,12 @@ impl ClientSettings {
             url.connection = self.router;
         }
         url.read = Some(Box::new(read));
+        if let Some(provider) = self.providers.servers {
+            url = url.ask_for_credentials(provider)?;
+        }
+        if let Some(provider) = self.providers.sentinels {
+            url = url.ask_for_sentinel_credentials(provider)?;
+        }
         Ok(url)
     }
 }

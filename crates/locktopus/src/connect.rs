@@ -8,9 +8,10 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::connect_error::ConnectError;
-use crate::url::{BackendUrl, Begin, Checks, UrlOptions};
+use crate::url::{BackendUrl, Begin, Checks, IntoBackendUrl, UrlOptions};
 
-/// Connects to the place that a URL names. [The tables](mod@crate::url) say what may be written.
+/// Connects to the place that a URL names. [The tables](mod@crate::url) say what may be written;
+/// [`BackendUrl::credentials`] is for passwords that expire.
 ///
 /// # Runtimes
 ///
@@ -44,7 +45,7 @@ use crate::url::{BackendUrl, Begin, Checks, UrlOptions};
 ///
 /// Cancel safe: no lock but the probe of the connect-time checks is taken, and that one lapses after twice the
 /// option `timeout`.
-pub async fn connect(url: &str) -> Result<Locktopus, ConnectError> {
+pub async fn connect(url: impl IntoBackendUrl) -> Result<Locktopus, ConnectError> {
     connect_with(url, |builder| builder).await
 }
 
@@ -66,10 +67,10 @@ pub async fn connect(url: &str) -> Result<Locktopus, ConnectError> {
 ///
 /// As [`connect`].
 pub async fn connect_with(
-    url: &str,
+    url: impl IntoBackendUrl,
     configure: impl FnOnce(LocktopusBuilder) -> LocktopusBuilder,
 ) -> Result<Locktopus, ConnectError> {
-    let url: BackendUrl = url.parse()?;
+    let url = url.into_backend_url()?;
     build(open(&url).await?, &url.options, configure)
 }
 
@@ -109,8 +110,8 @@ pub(crate) fn build(
 /// # Cancel safety
 ///
 /// As [`connect`].
-pub async fn connect_backend(url: &str) -> Result<DynBackend, ConnectError> {
-    open(&url.parse()?).await
+pub async fn connect_backend(url: impl IntoBackendUrl) -> Result<DynBackend, ConnectError> {
+    open(&url.into_backend_url()?).await
 }
 
 /// Connects and gives the bare client, for tools that send commands of their own beside the locks
@@ -133,9 +134,9 @@ pub async fn connect_backend(url: &str) -> Result<DynBackend, ConnectError> {
 /// Cancel safe: nothing is written.
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub async fn connect_client(
-    url: &str,
+    url: impl IntoBackendUrl,
 ) -> Result<std::sync::Arc<dyn locktopus_protocol::RedisClient>, ConnectError> {
-    let url: BackendUrl = url.parse()?;
+    let url = url.into_backend_url()?;
     check_runtime(&url)?;
     match &url.place {
         crate::url::Place::Servers {

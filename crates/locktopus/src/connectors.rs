@@ -210,10 +210,12 @@ impl Connectors {
     }
 
     fn parse(&self, text: &str) -> Result<AnyUrl, ConnectError> {
-        let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
-        match self.of(scheme) {
+        let (scheme, rest) = text.split_once(':').unwrap_or(("", ""));
+        // Connectors offer schemes in lower case. Capitals mean the same.
+        let scheme = scheme.to_ascii_lowercase();
+        match self.of(&scheme) {
             Some(connector) => {
-                let url = CustomUrl::parse(text, scheme)?;
+                let url = CustomUrl::parse(&format!("{scheme}:{rest}"), &scheme)?;
                 Ok(AnyUrl::Custom(Box::new(url), Arc::clone(connector)))
             }
             None => Ok(AnyUrl::Own(Box::new(BackendUrl::parse(

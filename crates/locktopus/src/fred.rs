@@ -12,8 +12,8 @@ use fred::types::config::Config;
 pub use crate::client_settings::ClientSettings;
 use crate::url::ClientChoice;
 
-/// The servers of a configuration: one, those of sentinels, or of a cluster. What a credential provider would say cannot be
-/// taken.
+/// The servers of a configuration: one, those of sentinels, or of a cluster. A credential provider of fred's cannot be taken:
+/// give one to [`ClientSettings::credentials`].
 ///
 /// ```
 /// use locktopus::fred::fred::types::config::Config;

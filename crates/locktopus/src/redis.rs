@@ -14,7 +14,7 @@ use crate::url::ClientChoice;
 ///
 /// Certificates that were given to `build_with_tls` cannot be read back: they are asked for again, as the options `ca`, `cert`
 /// and `key` or by [`ClientSettings::rustls`](crate::ClientSettings). Nor can a credentials provider, which is a setting of
-/// connections, not of clients.
+/// connections, not of clients: give it to [`ClientSettings::credentials`].
 ///
 /// ```
 /// use locktopus::redis::redis::Client;

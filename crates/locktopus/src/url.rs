@@ -11,7 +11,7 @@
 //! | `redis+unix://[USER:PASSWORD@]/PATH` or `unix://` | one server on this machine, by its socket |
 //! | `rediss://`, `rediss-sentinel://`, `rediss-cluster://` | the same with TLS (feature `tls`) |
 //!
-//! `valkey` may be written for `redis`. A port that is left out is 6379, for sentinels 26379. Special
+//! `valkey` may be written for `redis`, and a scheme in capitals. A port that is left out is 6379, for sentinels 26379. Special
 //! characters in users, passwords, names and options are percent-encoded: `/` is `%2F`, `?` is `%3F`, `@` is `%40`, `&` is
 //! `%26`. A `+` is a `+`. An `@` behind the address is refused: it would be the end of a password that was not encoded.
 //! Options follow behind `?`, joined by `&`:
@@ -35,7 +35,7 @@
 //! | `replicas` | `one`, `majority`, `all` | `majority` | with `safety=replicated`: how many replicas must confirm a grant; the primary counts towards the majority |
 //! | `replication_timeout` | duration | `500ms`, at most half of `timeout` | with `safety=replicated`: how long to wait for the replicas; shorter than `timeout` |
 //! | `quarantine_max_lease` | duration | `30s` | with `safety=quarantine`: the longest lease there is, and for how long nothing is granted after a failover; must be the same for all who share the servers. `renewed_lease` is then at most this |
-//! | `client_name` | text | none | shown by `CLIENT LIST` |
+//! | `client_name` | visible ASCII characters without spaces | none | shown by `CLIENT LIST` |
 //! | `sentinel_user`, `sentinel_password` | text | none | login for the sentinels |
 //! | `ca` | path | system's | PEM file with the authorities to trust |
 //! | `cert`, `key` | paths | none | PEM files with a client certificate and its key |
@@ -51,6 +51,9 @@
 //!
 //! Durations are written like `250ms`, `5s`, `2m`, `7d`. Timeouts are at most an hour, leases and retentions ten years.
 //!
+//! For a password that expires, leave the login out and give a provider:
+//! [`BackendUrl::credentials`].
+//!
 //! Other schemes are offered by crates of others: [`Connectors`](crate::Connectors). Of the options such a URL has here only
 //! `namespace`, `names`, `renewed_lease`, `label`, `label_host` and `checks`; all others are for the connector.
 //!
@@ -60,6 +63,7 @@
 mod authority;
 mod custom;
 mod encryption;
+mod login;
 mod options;
 mod parse;
 #[cfg(test)]
@@ -67,16 +71,22 @@ pub(crate) mod properties;
 mod redacted;
 mod rule;
 mod safety;
+mod scheme;
 
 pub use custom::CustomUrl;
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub(crate) use encryption::{SentinelTlsSettings, TlsSettings};
+#[cfg(any(feature = "redis", feature = "fred"))]
+pub use locktopus_protocol::{Credentials, CredentialsError, ProvideCredentials, Secret};
+pub use login::IntoBackendUrl;
 pub use options::{Checks, ClientChoice};
 pub use parse::BackendUrl;
 pub use redacted::UrlError;
 
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub(crate) use authority::Authority;
+#[cfg(any(feature = "redis", feature = "fred"))]
+pub(crate) use login::Providers;
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub(crate) use options::PubSub;
 #[cfg(any(feature = "redis", feature = "fred"))]

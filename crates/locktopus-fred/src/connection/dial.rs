@@ -12,12 +12,14 @@ use fred::types::RespVersion;
 use fred::types::config::{Config, ConnectionConfig, PerformanceConfig, ServerConfig, TcpConfig};
 use locktopus_protocol::sentinels::Sentinels;
 use locktopus_protocol::{
-    Budget, ClientError, ConnectOptions, Credentials, HostPort, SecretFilter,
+    Budget, ClientError, ConnectOptions, Credentials, HostPort, Login, SecretFilter, Servers,
 };
 use socket2::TcpKeepalive;
 use tokio::task::JoinError;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::connection::address::{self, Address};
 use crate::connection::conn::Conn;
 use crate::connection::error;
 use crate::connection::request::Request;
@@ -58,6 +60,7 @@ pub(crate) enum Purpose {
 /// The settings that all connections of a client share.
 pub(crate) struct Dialer {
     options: ConnectOptions,
+    login: Login,
     budget: Budget,
     secret_filter: SecretFilter,
     dialled: AtomicU64,
@@ -76,21 +79,22 @@ impl fmt::Debug for Dialer {
 impl Dialer {
     /// For the servers that hold the data.
     pub(crate) fn for_data(options: &ConnectOptions, tls: Option<Tls>) -> Self {
-        Self::new(options.clone(), tls)
+        Self::new(options.clone(), Login::for_data(options), tls)
     }
 
     /// For the sentinels, which have users of their own and no databases.
     pub(crate) fn for_sentinels(options: &ConnectOptions, tls: Option<Tls>) -> Self {
+        let login = Login::for_sentinels(options);
         let options = ConnectOptions {
-            credentials: options.sentinel_credentials.clone(),
             database: 0,
             ..options.clone()
         };
-        Self::new(options, tls)
+        Self::new(options, login, tls)
     }
 
-    fn new(options: ConnectOptions, tls: Option<Tls>) -> Self {
+    fn new(options: ConnectOptions, login: Login, tls: Option<Tls>) -> Self {
         Self {
+            login,
             budget: Budget::of(&options),
             secret_filter: SecretFilter::of(&options),
             options,
@@ -116,22 +120,13 @@ impl Dialer {
 
     /// Connects. The error is one line for humans, without secrets.
     pub(crate) async fn dial(&self, target: &Target, purpose: Purpose) -> Result<Conn, String> {
-        self.dialled.fetch_add(1, Ordering::SeqCst);
-        let (limit, outcome) = match target {
-            Target::Node(node) => {
-                let limit = self.budget.connection();
-                let shaken = tokio::time::timeout(limit, self.handshake(node, purpose));
-                (limit, shaken.await)
-            }
+        match target {
+            Target::Node(node) => self.reach(node, purpose).await,
             Target::Primary(sentinels) => {
                 let limit = self.budget.primary_of_sentinels();
                 let found = tokio::time::timeout(limit, self.primary(sentinels, purpose));
-                (limit, found.await)
+                found.await.unwrap_or_else(|_elapsed| Err(no_answer(limit)))
             }
-        };
-        match outcome {
-            Ok(outcome) => outcome.map_err(|why| self.secret_filter.conceal(&why)),
-            Err(_elapsed) => Err(format!("no answer within {} ms", limit.as_millis())),
         }
     }
 
@@ -142,7 +137,7 @@ impl Dialer {
             other => other.to_string(),
         })?;
         let server = named.server();
-        let conn = self.handshake(server, purpose).await;
+        let conn = self.reach(server, purpose).await;
         let conn = conn.map_err(|why| format!("{server}: {why}"))?;
         // A sentinel that was cut off may name a server that is a replica by now.
         match conn.is_replica().await {
@@ -152,9 +147,67 @@ impl Dialer {
         }
     }
 
-    async fn handshake(&self, node: &HostPort, purpose: Purpose) -> Result<Conn, String> {
+    /// A connection to one server. If its name has several addresses, to the one of the primary.
+    async fn reach(&self, node: &HostPort, purpose: Purpose) -> Result<Conn, String> {
+        let deadline = Instant::now() + self.budget.connection();
+        let addresses = timeout_at(deadline, address::all(node)).await;
+        let addresses = addresses.map_err(|_elapsed| no_answer(self.budget.connection()))??;
+        let choose = self.wants_primary() && addresses.len() > 1;
+        let mut problems = Vec::new();
+        for address in addresses {
+            match self.connect_to(node, &address, choose, purpose).await {
+                Ok(conn) => return Ok(conn),
+                Err(why) if choose => problems.push(format!("{address}: {why}")),
+                Err(why) => problems.push(why),
+            }
+        }
+        Err(problems.join("; "))
+    }
+
+    /// Sentinels and slot maps name single servers and say which of them are primaries.
+    fn wants_primary(&self) -> bool {
+        matches!(self.options.servers, Servers::Standalone(_))
+    }
+
+    async fn connect_to(
+        &self,
+        node: &HostPort,
+        address: &Address,
+        choose: bool,
+        purpose: Purpose,
+    ) -> Result<Conn, String> {
+        let limit = self.budget.connection();
+        let deadline = Instant::now() + limit;
+        self.dialled.fetch_add(1, Ordering::SeqCst);
+        let credentials = self.login.next(deadline).await;
+        let credentials = credentials.map_err(|why| self.secret_filter.conceal(&why))?;
+        let connecting = async {
+            let config = self.config(node, address, credentials.as_ref());
+            let conn = self.handshake(node, config, purpose).await?;
+            // Subscriptions on a replica do not count, and another address may lead to the primary.
+            let must_be_primary = choose || purpose == Purpose::Messages;
+            if must_be_primary && conn.is_replica().await.map_err(|e| e.to_string())? {
+                return Err("the server is a replica".to_owned());
+            }
+            Ok(conn)
+        };
+        match timeout_at(deadline, connecting).await {
+            Ok(outcome) => {
+                let filter = self.secret_filter.and(credentials.as_ref());
+                outcome.map_err(|why| filter.conceal(&why))
+            }
+            Err(_elapsed) => Err(no_answer(limit)),
+        }
+    }
+
+    async fn handshake(
+        &self,
+        node: &HostPort,
+        config: Config,
+        purpose: Purpose,
+    ) -> Result<Conn, String> {
         let client = Client::new(
-            self.config(node),
+            config,
             Some(self.performance(purpose)),
             Some(self.connection()),
             None,
@@ -168,9 +221,6 @@ impl Dialer {
         }
         let conn = Conn::new(client, router.detach(), node.to_string());
         self.prepare(&conn).await?;
-        if purpose == Purpose::Messages && conn.is_replica().await.map_err(|e| e.to_string())? {
-            return Err("the server is a replica".to_owned());
-        }
         Ok(conn)
     }
 
@@ -193,13 +243,18 @@ impl Dialer {
         Ok(())
     }
 
-    fn config(&self, node: &HostPort) -> Config {
-        let (username, password) = login(self.options.credentials.as_ref());
+    fn config(
+        &self,
+        node: &HostPort,
+        address: &Address,
+        credentials: Option<&Credentials>,
+    ) -> Config {
+        let (username, password) = login(credentials);
         let (username, password) = (username.map(inline), password.map(inline));
         let mut config = Config {
             fail_fast: true,
             version: RespVersion::RESP3,
-            server: self.server_config(node),
+            server: self.server_config(node, address),
             username,
             password,
             ..Config::default()
@@ -208,12 +263,12 @@ impl Dialer {
         config
     }
 
-    fn server_config(&self, node: &HostPort) -> ServerConfig {
-        match node.socket_path() {
+    fn server_config(&self, node: &HostPort, address: &Address) -> ServerConfig {
+        match address {
             #[cfg(unix)]
-            Some(path) => ServerConfig::Unix { path: path.into() },
-            _ => ServerConfig::Centralized {
-                server: tls::server(self.tls.as_ref(), node),
+            Address::Socket(path) => ServerConfig::Unix { path: path.into() },
+            Address::Tcp(address) => ServerConfig::Centralized {
+                server: tls::server(self.tls.as_ref(), node, *address),
             },
         }
     }
@@ -258,6 +313,10 @@ fn tcp() -> TcpConfig {
         user_timeout: Some(SILENCE * 2),
         ..TcpConfig::default()
     }
+}
+
+fn no_answer(limit: Duration) -> String {
+    format!("no answer within {} ms", limit.as_millis())
 }
 
 fn ending(ended: Result<Result<(), fred::error::Error>, JoinError>) -> String {

@@ -1,5 +1,7 @@
 //! TLS settings in fred's terms; without the feature `tls`, the refusal to connect.
 
+use std::net::SocketAddr;
+
 use fred::types::config::{Config, Server};
 use locktopus_protocol::{HostPort, TlsOptions};
 
@@ -19,11 +21,14 @@ pub(crate) async fn load(options: Option<&TlsOptions>) -> Result<Option<Tls>, Co
     }
 }
 
-/// The address of a server, with the name that its certificate must be for.
-pub(crate) fn server(tls: Option<&Tls>, node: &HostPort) -> Server {
+/// An address of a server, with the name that its certificate must be for.
+pub(crate) fn server(tls: Option<&Tls>, node: &HostPort, address: SocketAddr) -> Server {
+    // With brackets around an IPv6 address: fred puts the port behind it and reads the whole.
+    let shown = address.to_string();
+    let host = shown.rsplit_once(':').map_or(&*shown, |(host, _)| host);
     match tls {
-        Some(tls) => tls.server(node),
-        None => Server::new(node.host.as_str(), node.port),
+        Some(tls) => Server::new_with_tls(host, address.port(), Some(tls.name_of(node))),
+        None => Server::new(host, address.port()),
     }
 }
 
@@ -36,7 +41,7 @@ pub(crate) fn encrypt(config: &mut Config, tls: Option<&Tls>) {
 
 #[cfg(feature = "tls")]
 mod enabled {
-    use fred::types::config::{Config, Server, TlsConfig};
+    use fred::types::config::{Config, TlsConfig};
     use locktopus_protocol::{HostPort, TlsOptions};
 
     use crate::connection::error::ConnectError;
@@ -60,8 +65,10 @@ mod enabled {
             })
         }
 
-        pub(super) fn server(&self, node: &HostPort) -> Server {
-            Server::new_with_tls(node.host.as_str(), node.port, self.server_name.clone())
+        pub(super) fn name_of(&self, node: &HostPort) -> String {
+            self.server_name
+                .clone()
+                .unwrap_or_else(|| node.host.clone())
         }
 
         pub(super) fn encrypt(&self, config: &mut Config) {
@@ -72,7 +79,7 @@ mod enabled {
 
 #[cfg(not(feature = "tls"))]
 mod disabled {
-    use fred::types::config::{Config, Server};
+    use fred::types::config::Config;
     use locktopus_protocol::{HostPort, TlsOptions};
 
     use crate::connection::error::ConnectError;
@@ -87,12 +94,34 @@ mod disabled {
             Err(ConnectError::TlsNotBuilt)
         }
 
-        pub(super) fn server(&self, _: &HostPort) -> Server {
+        pub(super) fn name_of(&self, _: &HostPort) -> String {
             match *self {}
         }
 
         pub(super) fn encrypt(&self, _: &mut Config) {
             match *self {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::ToSocketAddrs as _;
+
+    use super::*;
+
+    /// fred puts host and port together and has the system read them.
+    #[test]
+    fn fred_reads_every_address_as_it_is() {
+        let node = HostPort {
+            host: "several.example".to_owned(),
+            port: 6379,
+        };
+        for address in ["127.0.0.1:7", "[::1]:7", "[fe80::1%2]:7"] {
+            let address: SocketAddr = address.parse().unwrap();
+            let server = server(None, &node, address);
+            let read = format!("{}:{}", server.host, server.port).to_socket_addrs();
+            assert_eq!(read.unwrap().collect::<Vec<_>>(), [address]);
         }
     }
 }

@@ -6,7 +6,7 @@
 //! | step | limit |
 //! |---|---|
 //! | one answer: to a command, a question of the client's own (`ROLE`, `CLUSTER SLOTS`, a sentinel's), a subscription, a `PING` on a connection in doubt | `command_timeout` |
-//! | one connection: TCP, TLS, login, database, client name | `connect_timeout` |
+//! | one connection: credentials from their provider, TCP, TLS, login, database, client name; of a name with several addresses, to each of them | `connect_timeout` |
 //! | the primary through sentinels, who are all asked at once: two connections, two answers | the sum |
 //! | the slot map of one cluster node: one connection, one answer | the sum |
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::client::credentials::CredentialsProvider;
+
 /// A connection takes several exchanges and the computing of two handshakes, however impatient the calls are.
 const SHORTEST_CONNECT: Duration = Duration::from_secs(1);
 
@@ -16,8 +18,12 @@ pub struct ConnectOptions {
     pub servers: Servers,
     /// Login for the data nodes.
     pub credentials: Option<Credentials>,
+    /// Asked for the login of each connection to a data node, in place of `credentials`.
+    pub credentials_provider: Option<CredentialsProvider>,
     /// Login for the sentinels, which have users of their own.
     pub sentinel_credentials: Option<Credentials>,
+    /// Asked for the login of each connection to a sentinel, in place of `sentinel_credentials`.
+    pub sentinel_credentials_provider: Option<CredentialsProvider>,
     /// Logical database; must be 0 in a cluster.
     pub database: u32,
     /// TLS settings; `None` means plain TCP. Redirects and sentinel answers never fall back to plain TCP.
@@ -26,12 +32,13 @@ pub struct ConnectOptions {
     pub sentinel_tls: SentinelTls,
     /// Who decides which node of a cluster a command goes to.
     pub cluster_router: ClusterRouter,
-    /// Longest time for one connection: TCP and TLS handshake, login, database and client name. What other steps may
-    /// take follows from it and from `command_timeout`: see [`Budget`](crate::Budget).
+    /// Longest time for one connection: credentials from their provider, TCP and TLS handshake, login,
+    /// database and client name. What other steps may take follows from it and from `command_timeout`: see [`Budget`](crate::Budget).
     pub connect_timeout: Duration,
     /// Longest time for one command. The backend enforces it; clients set theirs a little longer.
     pub command_timeout: Duration,
-    /// `CLIENT SETNAME` value, so that an operator can tell who is connected.
+    /// `CLIENT SETNAME` value, so that an operator can tell who is connected. See
+    /// [`check_client_name`](Self::check_client_name).
     pub client_name: Option<String>,
     /// Come up although no server answers. Until one does, commands fail as not sent.
     pub lazy: bool,
@@ -45,7 +52,9 @@ impl ConnectOptions {
         Self {
             servers,
             credentials: None,
+            credentials_provider: None,
             sentinel_credentials: None,
+            sentinel_credentials_provider: None,
             database: 0,
             tls: None,
             sentinel_tls: SentinelTls::AsServers,
@@ -61,6 +70,26 @@ impl ConnectOptions {
     #[must_use]
     pub fn usual_connect_timeout(command_timeout: Duration) -> Duration {
         command_timeout.max(SHORTEST_CONNECT)
+    }
+
+    /// Checks a [`client_name`](Self::client_name): servers accept visible ASCII without spaces.
+    ///
+    /// ```
+    /// use locktopus_protocol::ConnectOptions;
+    ///
+    /// assert!(ConnectOptions::check_client_name("billing-7").is_ok());
+    /// assert!(ConnectOptions::check_client_name("billing 7").is_err());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The rule that the name breaks.
+    pub fn check_client_name(name: &str) -> Result<(), &'static str> {
+        if name.bytes().all(|byte| byte.is_ascii_graphic()) {
+            Ok(())
+        } else {
+            Err("must be visible ASCII characters without spaces, as CLIENT SETNAME wants it")
+        }
     }
 }
 
@@ -127,18 +156,55 @@ pub struct Credentials {
     pub password: Secret,
 }
 
+impl Credentials {
+    /// A user with a password.
+    ///
+    /// ```
+    /// use locktopus_protocol::Credentials;
+    ///
+    /// let login = Credentials::new("app", "s3cret");
+    /// assert!(!format!("{login:?}").contains("s3cret"));
+    /// ```
+    #[must_use]
+    pub fn new(username: impl Into<String>, password: impl Into<String>) -> Self {
+        Self {
+            username: Some(username.into()),
+            password: Secret::new(password),
+        }
+    }
+}
+
 /// A string that never shows itself in `Debug` output.
+///
+/// ```
+/// use locktopus_protocol::Secret;
+///
+/// assert_eq!(format!("{:?}", Secret::new("s3cret")), "***");
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
     /// Wraps a secret.
+    ///
+    /// ```
+    /// use locktopus_protocol::{Credentials, Secret};
+    ///
+    /// let default_user = Credentials { username: None, password: Secret::new("s3cret") };
+    /// # drop(default_user);
+    /// ```
     #[must_use]
     pub fn new(value: impl Into<String>) -> Self {
         Self(value.into())
     }
 
     /// The secret itself, for handing it to a client library.
+    ///
+    /// ```
+    /// use locktopus_protocol::Secret;
+    ///
+    /// assert_eq!(Secret::new("s3cret").expose(), "s3cret");
+    /// ```
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0

@@ -20,7 +20,7 @@ pub struct SecretFilter {
 }
 
 impl SecretFilter {
-    /// For the logins of these options.
+    /// For the fixed logins of these options.
     #[must_use]
     pub fn of(options: &ConnectOptions) -> Self {
         let logins = [&options.credentials, &options.sentinel_credentials];
@@ -33,6 +33,16 @@ impl SecretFilter {
                 .filter(|secret| secret.expose().chars().count() >= SHORTEST)
                 .collect(),
         }
+    }
+
+    /// The same, and for the credentials that a provider gave for one login.
+    #[must_use]
+    pub fn and(&self, credentials: Option<&Credentials>) -> Self {
+        let mut all = self.clone();
+        let more = credentials.map(|credentials| credentials.password.clone());
+        let more = more.filter(|secret| secret.expose().chars().count() >= SHORTEST);
+        all.secrets.extend(more);
+        all
     }
 
     /// The same text without passwords, nor arguments of commands.
@@ -86,5 +96,8 @@ mod tests {
             assert_eq!(secret_filter.conceal(said), told);
         }
         assert!(!format!("{secret_filter:?} {options:?}").contains("s3cret"));
+        let provided = secret_filter.and(Some(&Credentials::new("app", "a-token")));
+        let said = "no such user app with s3cret or a-token";
+        assert_eq!(provided.conceal(said), "no such user app with *** or ***");
     }
 }

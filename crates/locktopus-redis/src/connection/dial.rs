@@ -4,24 +4,34 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use locktopus_protocol::{Budget, ClientError, ConnectOptions, Credentials, SecretFilter};
+use locktopus_protocol::{
+    Budget, ClientError, ConnectOptions, Credentials, HostPort, Login, ROLE_QUESTION, SecretFilter,
+    Servers, says_replica,
+};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, ProtocolVersion, PushInfo, RedisConnectionInfo};
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
+use crate::connection::duplex::Stream;
 use crate::connection::error::not_connected;
-use crate::connection::health::Health;
-use crate::connection::stream;
+use crate::connection::greeting::{Greeted, Greeting};
+use crate::connection::health::{Health, Listener};
+use crate::connection::reply::reply_of;
+use crate::connection::send::Live;
+use crate::connection::stream::{self, Address};
 use crate::connection::tls::Tls;
 
 /// Commands that may wait for the writing task. Small, so that a stuck socket is felt early; large
 /// enough for every task of a busy process to be pipelined.
 const QUEUED_COMMANDS: usize = 256;
 
-/// Makes connections with one login.
+/// Makes connections that log in the same way.
 pub(crate) struct Dialer {
-    login: RedisConnectionInfo,
+    login: Login,
+    database: u32,
+    /// Whether one name stands for a primary, wherever that is.
+    wants_primary: bool,
     secret_filter: SecretFilter,
     tls: Option<Tls>,
     client_name: Option<String>,
@@ -32,18 +42,24 @@ pub(crate) struct Dialer {
 impl Dialer {
     /// For the servers that hold the data.
     pub(crate) fn for_data(options: &ConnectOptions, tls: Option<Tls>) -> Self {
-        let login = login(options.credentials.as_ref()).set_db(i64::from(options.database));
-        Self::new(options, login, tls)
+        Self {
+            database: options.database,
+            // Sentinels and slot maps name single servers and say which of them are primaries.
+            wants_primary: matches!(options.servers, Servers::Standalone(_)),
+            ..Self::new(options, Login::for_data(options), tls)
+        }
     }
 
-    /// For the sentinels, which have users of their own.
+    /// For the sentinels, which have users of their own and no databases.
     pub(crate) fn for_sentinels(options: &ConnectOptions, tls: Option<Tls>) -> Self {
-        Self::new(options, login(options.sentinel_credentials.as_ref()), tls)
+        Self::new(options, Login::for_sentinels(options), tls)
     }
 
-    fn new(options: &ConnectOptions, login: RedisConnectionInfo, tls: Option<Tls>) -> Self {
+    fn new(options: &ConnectOptions, login: Login, tls: Option<Tls>) -> Self {
         Self {
             login,
+            database: 0,
+            wants_primary: false,
             secret_filter: SecretFilter::of(options),
             tls,
             client_name: options.client_name.clone(),
@@ -62,31 +78,104 @@ impl Dialer {
         self.budget
     }
 
-    /// Connects and logs in. `health` hears of everything that the server sends unasked.
+    /// Connects and logs in. `listener` hears of everything that the server sends unasked.
+    ///
+    /// If the name has several addresses, it connects to the one of the primary.
     pub(crate) async fn dial(
         &self,
-        health: &Arc<Health>,
-    ) -> Result<(MultiplexedConnection, Driver), ClientError> {
-        let server = health.server();
-        self.dialled.fetch_add(1, Ordering::SeqCst);
-        let limit = self.budget.connection();
-        match timeout(limit, Box::pin(self.attempt(health))).await {
-            Ok(Ok(connection)) => Ok(connection),
-            Ok(Err(error)) => Err(not_connected(
-                &self.secret_filter.conceal(&error.to_string()),
-                server,
-            )),
-            Err(_) => Err(ClientError::NotSent(format!(
-                "cannot connect to {server}: not connected within {limit:?}"
-            ))),
+        server: &HostPort,
+        listener: Option<&Arc<dyn Listener>>,
+    ) -> Result<Live, ClientError> {
+        let mut deadline = self.deadline();
+        let mut left = self
+            .in_time(deadline, server, stream::addresses(server))
+            .await?;
+        let choose = self.wants_primary && left.len() > 1;
+        loop {
+            let health = Health::new(server.clone(), listener.map(Arc::clone));
+            let outcome = self.attempt(deadline, &left, choose, &health).await;
+            let (live, replica) = outcome.inspect_err(|_| {
+                // It was never in use, so its end is no news.
+                health.retire();
+            })?;
+            let Some(replica) = replica else {
+                return Ok(live);
+            };
+            live.health().retire();
+            tracing::debug!(%server, address = %replica, "an address that leads to a replica");
+            left.retain(|address| *address != replica);
+            if left.is_empty() {
+                let why = "each of its addresses leads to a replica";
+                return Err(not_connected(why, server));
+            }
+            deadline = self.deadline();
         }
     }
 
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.budget.connection()
+    }
+
+    /// Connects to the address that answers first. Names that address if it leads to a replica and
+    /// there is a choice.
     async fn attempt(
         &self,
+        deadline: Instant,
+        addresses: &[Address],
+        choose: bool,
+        health: &Arc<Health>,
+    ) -> Result<(Live, Option<Address>), ClientError> {
+        let server = health.server();
+        self.dialled.fetch_add(1, Ordering::SeqCst);
+        let credentials = self.login.next(deadline).await;
+        let credentials =
+            credentials.map_err(|why| not_connected(&self.secret_filter.conceal(&why), server))?;
+        let greeting = Greeting::default();
+        let attempt = Box::pin(async {
+            let (stream, address) = stream::open(server, addresses, self.tls.as_ref()).await?;
+            let info = self.info(credentials.as_ref());
+            let stream = Box::new(Greeted::new(stream, greeting.clone()));
+            let (mut connection, driver) = self.log_in(&info, stream, health).await?;
+            let is_replica = choose && is_replica(&mut connection).await?;
+            let live = Live::new((connection, driver), Arc::clone(health));
+            Ok((live, is_replica.then_some(address)))
+        });
+        let outcome = self.in_time(deadline, server, attempt).await;
+        outcome.map_err(|error| match error {
+            ClientError::NotSent(why) => {
+                // It says more than that the connection broke.
+                let why = greeting.refusal().map_or(why, |refusal| {
+                    format!("cannot connect to {server}: {refusal}")
+                });
+                let filter = self.secret_filter.and(credentials.as_ref());
+                ClientError::NotSent(filter.conceal(&why))
+            }
+            other => other,
+        })
+    }
+
+    async fn in_time<T>(
+        &self,
+        deadline: Instant,
+        server: &HostPort,
+        step: impl Future<Output = redis::RedisResult<T>>,
+    ) -> Result<T, ClientError> {
+        match timeout_at(deadline, step).await {
+            Ok(outcome) => outcome.map_err(|error| not_connected(&error.to_string(), server)),
+            Err(_) => {
+                let limit = self.budget.connection();
+                let why = format!("not connected within {limit:?}");
+                Err(not_connected(&why, server))
+            }
+        }
+    }
+
+    async fn log_in(
+        &self,
+        login: &RedisConnectionInfo,
+        stream: Stream,
         health: &Arc<Health>,
     ) -> redis::RedisResult<(MultiplexedConnection, Driver)> {
-        let stream = stream::open(health.server(), self.tls.as_ref()).await?;
         let listener = Arc::clone(health);
         // The callers' timeouts are the only ones: an inner one would end a command that the caller
         // still waits for.
@@ -99,7 +188,7 @@ impl Dialer {
                 Ok::<(), std::convert::Infallible>(())
             });
         let (mut connection, driving) =
-            MultiplexedConnection::new_with_config(&self.login, stream, config).await?;
+            MultiplexedConnection::new_with_config(login, stream, config).await?;
         let driver = Driver(tokio::spawn(driving).abort_handle());
         if let Some(name) = &self.client_name {
             let mut command = redis::cmd("CLIENT");
@@ -110,18 +199,27 @@ impl Dialer {
         }
         Ok((connection, driver))
     }
+
+    fn info(&self, credentials: Option<&Credentials>) -> RedisConnectionInfo {
+        // Everything received out of turn (closed connections, messages) needs RESP3.
+        let mut info = RedisConnectionInfo::default()
+            .set_protocol(ProtocolVersion::RESP3)
+            .set_db(i64::from(self.database));
+        if let Some(Credentials { username, password }) = credentials {
+            if let Some(username) = username {
+                info = info.set_username(username);
+            }
+            info = info.set_password(password.expose());
+        }
+        info
+    }
 }
 
-fn login(credentials: Option<&Credentials>) -> RedisConnectionInfo {
-    // Everything received out of turn (closed connections, messages) needs RESP3.
-    let mut info = RedisConnectionInfo::default().set_protocol(ProtocolVersion::RESP3);
-    if let Some(Credentials { username, password }) = credentials {
-        if let Some(username) = username {
-            info = info.set_username(username);
-        }
-        info = info.set_password(password.expose());
-    }
-    info
+/// Whether the server says that it is a replica.
+async fn is_replica(connection: &mut MultiplexedConnection) -> redis::RedisResult<bool> {
+    let question = redis::cmd(ROLE_QUESTION);
+    let role = connection.send_packed_command(&question).await?;
+    Ok(reply_of(role).is_ok_and(|role| says_replica(&role)))
 }
 
 /// The task that moves the bytes of a connection. It ends, and the connection with it, when this is dropped, whatever is

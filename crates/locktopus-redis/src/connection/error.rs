@@ -35,6 +35,9 @@ pub enum ConnectError {
         /// The database in the options.
         given: u32,
     },
+    /// Servers do not accept this name of a client.
+    #[error("client_name {0}")]
+    ClientName(&'static str),
     /// The options ask for TLS, which this build leaves out.
     #[error(
         "the connection options ask for TLS, but locktopus-redis was built without it: \

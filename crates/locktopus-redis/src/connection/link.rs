@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::connection::dial::Dialer;
-use crate::connection::health::{Health, Listener};
+use crate::connection::health::Listener;
 use crate::connection::keepalive;
 use crate::connection::send::Live;
 use crate::connection::sentinel;
@@ -213,10 +213,10 @@ impl Link {
 
     async fn dial(&self) -> Result<Live, ClientError> {
         let live = match &self.target {
-            Target::Server(server) => self.dial_server(server.clone()).await?,
+            Target::Server(server) => self.dial_server(server).await?,
             Target::Primary(sentinels) => {
                 let named = sentinels.primary().await?;
-                let live = self.dial_server(named.server().clone()).await?;
+                let live = self.dial_server(named.server()).await?;
                 sentinel::follow(sentinels, named, live, self.dialer.budget().answer()).await?
             }
         };
@@ -234,16 +234,8 @@ impl Link {
         Ok(live)
     }
 
-    async fn dial_server(&self, server: HostPort) -> Result<Live, ClientError> {
-        let health = Health::new(server, self.listener.clone());
-        match self.dialer.dial(&health).await {
-            Ok(connection) => Ok(Live::new(connection, health)),
-            Err(error) => {
-                // It was never in use, so nobody needs to hear of its end.
-                health.retire();
-                Err(error)
-            }
-        }
+    async fn dial_server(&self, server: &HostPort) -> Result<Live, ClientError> {
+        self.dialer.dial(server, self.listener.as_ref()).await
     }
 }
 

@@ -23,9 +23,8 @@ pub(crate) struct SentinelConnections(pub(crate) Dialer);
 impl SentinelDialer for SentinelConnections {
     async fn dial(&self, sentinel: &HostPort) -> Result<Box<dyn SentinelLine>, ClientError> {
         let arrivals = Arc::new(Arrivals::default());
-        let listener = Arc::clone(&arrivals);
-        let health = Health::new(sentinel.clone(), Some(listener));
-        let live = Live::new(self.0.dial(&health).await?, health);
+        let listener: Arc<dyn Listener> = Arc::clone(&arrivals) as _;
+        let live = self.0.dial(sentinel, Some(&listener)).await?;
         Ok(Box::new(Line { live, arrivals }))
     }
 }

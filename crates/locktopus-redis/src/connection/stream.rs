@@ -3,7 +3,9 @@
 //! redis-rs could open a connection by itself, but takes the cryptography for it from the process-wide default, which a
 //! library must not set.
 
+use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::future::select_ok;
@@ -17,29 +19,64 @@ use crate::connection::tls::Tls;
 /// How long a peer may be silent before the kernel asks whether it is still there.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// Connects to whichever address of the server answers first.
-pub(crate) async fn open(server: &HostPort, tls: Option<&Tls>) -> io::Result<Stream> {
-    if let Some(path) = server.socket_path() {
-        return socket(path).await;
+/// One of the places that a server's name leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Address {
+    Tcp(SocketAddr),
+    /// The unix socket that the name is the path of.
+    Socket,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Socket => f.write_str("the unix socket"),
+        }
     }
-    let addresses = lookup_host((server.host.as_str(), server.port)).await?;
-    let attempts: Vec<_> = addresses
-        .map(|address| {
-            Box::pin(async move {
-                let stream = TcpStream::connect(address).await?;
-                configure(&stream)?;
-                match tls {
-                    None => Ok(Box::new(stream) as Stream),
-                    Some(tls) => tls.wrap(&server.host, stream).await,
-                }
-            })
-        })
-        .collect();
-    if attempts.is_empty() {
+}
+
+/// Looks up a name. There is at least one address.
+pub(crate) async fn addresses(server: &HostPort) -> redis::RedisResult<Vec<Address>> {
+    if server.socket_path().is_some() {
+        return Ok(vec![Address::Socket]);
+    }
+    #[cfg(test)]
+    if let Some(known) = names::addresses(&server.host) {
+        return Ok(known);
+    }
+    let found = lookup_host((server.host.as_str(), server.port)).await?;
+    let mut addresses: Vec<_> = found.map(Address::Tcp).collect();
+    addresses.dedup();
+    if addresses.is_empty() {
         let message = "the name has no address";
-        return Err(io::Error::new(io::ErrorKind::NotFound, message));
+        return Err(io::Error::new(io::ErrorKind::NotFound, message).into());
     }
-    select_ok(attempts).await.map(|(stream, _others)| stream)
+    Ok(addresses)
+}
+
+/// Connects to the first of these addresses that answers.
+pub(crate) async fn open(
+    server: &HostPort,
+    addresses: &[Address],
+    tls: Option<&Tls>,
+) -> io::Result<(Stream, Address)> {
+    let attempts = addresses.iter().map(|address| {
+        Box::pin(async move { Ok((connect(server, address, tls).await?, *address)) })
+    });
+    select_ok(attempts).await.map(|(opened, _others)| opened)
+}
+
+async fn connect(server: &HostPort, address: &Address, tls: Option<&Tls>) -> io::Result<Stream> {
+    let stream = match address {
+        Address::Tcp(address) => TcpStream::connect(address).await?,
+        Address::Socket => return socket(server.socket_path().unwrap_or_default()).await,
+    };
+    configure(&stream)?;
+    match tls {
+        None => Ok(Box::new(stream)),
+        Some(tls) => tls.wrap(&server.host, stream).await,
+    }
 }
 
 #[cfg(unix)]
@@ -76,4 +113,29 @@ fn configure(stream: &TcpStream) -> io::Result<()> {
     #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
     socket.set_tcp_user_timeout(Some(SILENCE * 2))?;
     Ok(())
+}
+
+/// Names that only tests know.
+#[cfg(test)]
+pub(crate) mod names {
+    use std::collections::HashMap;
+    use std::net::SocketAddr;
+    use std::sync::Mutex;
+
+    use super::Address;
+    use crate::connection::sync::lock;
+
+    static NAMES: Mutex<Option<HashMap<String, Vec<Address>>>> = Mutex::new(None);
+
+    pub(crate) fn set(host: &str, addresses: &[SocketAddr]) {
+        let addresses = addresses.iter().copied().map(Address::Tcp).collect();
+        let mut names = lock(&NAMES);
+        names
+            .get_or_insert_default()
+            .insert(host.to_owned(), addresses);
+    }
+
+    pub(super) fn addresses(host: &str) -> Option<Vec<Address>> {
+        lock(&NAMES).as_ref()?.get(host).cloned()
+    }
 }

@@ -11,6 +11,7 @@ use super::counted::{Latch, RwLock, Semaphore};
 use super::error::BlockingError;
 use super::request::LockRequest;
 use super::runtime::Background;
+use crate::url::IntoBackendUrl;
 
 /// Connects to the place that a URL names, as [`crate::connect`] does, and starts the background thread.
 ///
@@ -25,7 +26,7 @@ use super::runtime::Background;
 /// # Errors
 ///
 /// [`BlockingError::Connect`], [`BlockingError::Thread`], [`BlockingError::InsideRuntime`].
-pub fn connect(url: &str) -> Result<Locktopus, BlockingError> {
+pub fn connect(url: impl IntoBackendUrl) -> Result<Locktopus, BlockingError> {
     connect_with(url, |builder| builder)
 }
 
@@ -44,7 +45,7 @@ pub fn connect(url: &str) -> Result<Locktopus, BlockingError> {
 ///
 /// As [`connect`].
 pub fn connect_with(
-    url: &str,
+    url: impl IntoBackendUrl,
     configure: impl FnOnce(LocktopusBuilder) -> LocktopusBuilder,
 ) -> Result<Locktopus, BlockingError> {
     let background = Background::start()?;

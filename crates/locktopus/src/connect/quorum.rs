@@ -7,7 +7,7 @@ use locktopus_quorum::{QuorumBackend, QuorumBuilder};
 
 use super::deferred::Deferred;
 use crate::connect_error::ConnectError;
-use crate::url::BackendUrl;
+use crate::url::IntoBackendUrl;
 
 /// RedLock over independent servers: a lock is held once a majority of them has granted it.
 ///
@@ -40,7 +40,9 @@ use crate::url::BackendUrl;
 /// # Cancel safety
 ///
 /// Cancel safe: nothing is written.
-pub async fn connect_quorum(urls: &[impl AsRef<str> + Sync]) -> Result<Locktopus, ConnectError> {
+pub async fn connect_quorum(
+    urls: impl IntoIterator<Item = impl IntoBackendUrl>,
+) -> Result<Locktopus, ConnectError> {
     connect_quorum_with(urls, |builder| builder).await
 }
 
@@ -61,13 +63,14 @@ pub async fn connect_quorum(urls: &[impl AsRef<str> + Sync]) -> Result<Locktopus
 ///
 /// Cancel safe: nothing is written.
 pub async fn connect_quorum_with(
-    urls: &[impl AsRef<str> + Sync],
+    urls: impl IntoIterator<Item = impl IntoBackendUrl>,
     configure: impl FnOnce(LocktopusBuilder) -> LocktopusBuilder,
 ) -> Result<Locktopus, ConnectError> {
+    let urls = urls.into_iter().map(IntoBackendUrl::into_backend_url);
+    let urls: Vec<_> = urls.collect::<Result<_, _>>()?;
     let (mut namespace, mut names) = (String::new(), NameEncoding::default());
     let (mut longest, mut label) = (None, None);
     for (at, url) in urls.iter().enumerate() {
-        let url: BackendUrl = url.as_ref().parse()?;
         if at > 0 && url.options.namespace != namespace {
             return Err(ConnectError::NodesDiffer {
                 url: url.to_string(),
@@ -87,7 +90,7 @@ pub async fn connect_quorum_with(
             });
         }
         label = url.options.label();
-        (namespace, names) = (url.options.namespace, url.options.names);
+        (namespace, names) = (url.options.namespace.clone(), url.options.names);
         longest = longest.max(url.options.renewed_lease);
     }
     let quorum = quorum_of(urls, |builder| builder)?;
@@ -116,12 +119,12 @@ pub async fn connect_quorum_with(
 ///
 /// [`ConnectError`]; nothing is sent.
 pub fn quorum_of(
-    urls: &[impl AsRef<str>],
+    urls: impl IntoIterator<Item = impl IntoBackendUrl>,
     configure: impl FnOnce(QuorumBuilder) -> QuorumBuilder,
 ) -> Result<QuorumBackend, ConnectError> {
     let mut builder = QuorumBackend::builder();
     for url in urls {
-        let url: BackendUrl = url.as_ref().parse()?;
+        let url = url.into_backend_url()?;
         let label = url.to_string();
         let node = Arc::new(Deferred::new(url)?);
         let (backend, probe): (DynBackend, Arc<dyn NodeProbe>) = (Arc::clone(&node) as _, node);

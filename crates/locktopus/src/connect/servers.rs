@@ -117,6 +117,8 @@ pub(crate) fn connect_options(
     ConnectOptions {
         credentials: login(&authority.username, &authority.password)
             .or_else(|| read_login(|read| &read.credentials)),
+        credentials_provider: url.providers.servers.clone(),
+        sentinel_credentials_provider: url.providers.sentinels.clone(),
         sentinel_credentials: login(&options.sentinel_user, &options.sentinel_password)
             .or_else(|| read_login(|read| &read.sentinel_credentials)),
         database,

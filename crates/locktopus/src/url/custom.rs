@@ -74,13 +74,13 @@ impl CustomUrl {
         })
     }
 
-    /// The scheme, without the colon.
+    /// The scheme, without the colon, in lower case.
     #[must_use]
     pub fn scheme(&self) -> &str {
         &self.scheme
     }
 
-    /// The URL as it was written, **with its secrets**, without the options `namespace`, `names`,
+    /// The URL as it was written except for its scheme, **with its secrets**, without the options `namespace`, `names`,
     /// `renewed_lease`, `label`, `label_host` and `checks`.
     #[must_use]
     pub fn expose(&self) -> &str {

@@ -293,7 +293,10 @@ impl UrlOptions {
             "quarantine_max_lease" => safety
                 .set_max_lease(duration(LONGEST_LEASE)?)
                 .map_err(choose)?,
-            "client_name" => self.client_name = text(),
+            "client_name" => {
+                check_client_name(value).map_err(choose)?;
+                self.client_name = text();
+            }
             "sentinel_user" => self.sentinel_user = text(),
             "sentinel_password" => self.sentinel_password = text(),
             "db" => {
@@ -306,6 +309,15 @@ impl UrlOptions {
             _ => return Err(unknown(quoted_name, url)),
         }
         Ok(())
+    }
+}
+
+/// Checks a name by the rule of `CLIENT SETNAME`.
+fn check_client_name(name: &str) -> Result<(), &'static str> {
+    if name.bytes().all(|byte| byte.is_ascii_graphic()) {
+        Ok(())
+    } else {
+        Err("must be visible ASCII characters without spaces, as CLIENT SETNAME wants it")
     }
 }
 
@@ -339,6 +351,30 @@ mod tests {
 
     fn parse(text: &str) -> BackendUrl {
         text.parse().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_client_name_that_servers_refuse_is_an_error() {
+        let name = |text: &str| format!("redis://h?client_name={text}").parse::<BackendUrl>();
+        assert_eq!(
+            name("billing%2F7").unwrap().options.client_name.as_deref(),
+            Some("billing/7")
+        );
+        for bad in [
+            "billing 7",
+            "billing%207",
+            "a%0Ab",
+            "%09",
+            "b%C3%BCro",
+            "%7F",
+        ] {
+            let error = name(bad).unwrap_err().to_string();
+            assert!(
+                error.contains("client_name=") && error.contains("without spaces"),
+                "{error}"
+            );
+            assert!(!error.contains(char::is_control), "{error:?}");
+        }
     }
 
     #[test]

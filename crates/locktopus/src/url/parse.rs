@@ -8,8 +8,11 @@ use std::time::Duration;
 use locktopus_protocol::ReadSettings;
 
 use super::authority::Authority;
+#[cfg(any(feature = "redis", feature = "fred"))]
+use super::login::Providers;
 use super::options::{ClientChoice, Routing, UrlOptions};
 use super::redacted::{Redacted, SCHEMES, UrlError, decode};
+use super::scheme::with_small_scheme;
 
 /// A checked backend URL. See the [module's tables](super) for what may be written.
 ///
@@ -30,6 +33,9 @@ pub struct BackendUrl {
     /// What a client of the program's own has that cannot be said in a URL.
     #[cfg(any(feature = "redis", feature = "fred"))]
     pub(crate) read: Option<Box<ReadSettings>>,
+    /// The providers of credentials.
+    #[cfg(any(feature = "redis", feature = "fred"))]
+    pub(crate) providers: Providers,
     /// What a program has handed in to be used for a cluster.
     #[cfg(feature = "cluster-async")]
     pub(crate) connection: Option<HandedIn>,
@@ -97,6 +103,7 @@ impl BackendUrl {
 
     /// Parses a URL of this crate's own schemes; `others` are named beside them if the scheme is unknown.
     pub(crate) fn parse(text: &str, others: &[&str]) -> Result<Self, UrlError> {
+        let text = &*with_small_scheme(text);
         let redacted = Redacted::new(text);
         let (rest, query) = text.split_once('?').unwrap_or((text, ""));
         let memory = rest.strip_prefix("memory:");
@@ -112,6 +119,8 @@ impl BackendUrl {
             options,
             #[cfg(any(feature = "redis", feature = "fred"))]
             read: None,
+            #[cfg(any(feature = "redis", feature = "fred"))]
+            providers: Providers::default(),
             #[cfg(feature = "cluster-async")]
             connection: None,
             redacted,
@@ -119,6 +128,12 @@ impl BackendUrl {
         url.check()?;
         url.place_database();
         Ok(url)
+    }
+
+    /// An error about this URL.
+    #[cfg(any(feature = "redis", feature = "fred"))]
+    pub(super) fn error(&self, part: &str, problem: &str) -> UrlError {
+        self.redacted.error(part, problem)
     }
 
     fn check(&self) -> Result<(), UrlError> {

@@ -72,6 +72,10 @@ impl Router {
         if options.tls.is_some() {
             return Err(ConnectError::RouterTls);
         }
+        if options.credentials_provider.is_some() {
+            let problem = "logs in by itself and cannot ask a credentials provider: hand in a connection that you have configured";
+            return Err(ConnectError::Router(problem.to_owned()));
+        }
         let nodes = seeds
             .iter()
             .map(|seed| node(seed, options.credentials.as_ref()));

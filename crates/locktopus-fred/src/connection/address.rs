@@ -1,0 +1,71 @@
+//! The addresses that a server's name leads to. fred would take the first one that accepts.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use locktopus_protocol::HostPort;
+use tokio::net::lookup_host;
+
+/// One place that a name leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Address {
+    Tcp(SocketAddr),
+    /// The path of a unix socket.
+    #[cfg(unix)]
+    Socket(String),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            #[cfg(unix)]
+            Self::Socket(path) => f.write_str(path),
+        }
+    }
+}
+
+/// Looks up a name. There is at least one address; the error is one line for people.
+pub(crate) async fn all(node: &HostPort) -> Result<Vec<Address>, String> {
+    #[cfg(unix)]
+    if let Some(path) = node.socket_path() {
+        return Ok(vec![Address::Socket(path.to_owned())]);
+    }
+    #[cfg(test)]
+    if let Some(known) = names::addresses(&node.host) {
+        return Ok(known);
+    }
+    let found = lookup_host((node.host.as_str(), node.port)).await;
+    let found = found.map_err(|error| error.to_string())?;
+    let mut addresses: Vec<_> = found.map(Address::Tcp).collect();
+    addresses.dedup();
+    if addresses.is_empty() {
+        return Err("the name has no address".to_owned());
+    }
+    Ok(addresses)
+}
+
+/// Names that only tests know.
+#[cfg(test)]
+pub(crate) mod names {
+    use std::collections::HashMap;
+    use std::net::SocketAddr;
+    use std::sync::{Mutex, PoisonError};
+
+    use super::Address;
+
+    static NAMES: Mutex<Option<HashMap<String, Vec<Address>>>> = Mutex::new(None);
+
+    pub(crate) fn set(host: &str, addresses: &[SocketAddr]) {
+        let addresses = addresses.iter().copied().map(Address::Tcp).collect();
+        let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+        names
+            .get_or_insert_default()
+            .insert(host.to_owned(), addresses);
+    }
+
+    pub(super) fn addresses(host: &str) -> Option<Vec<Address>> {
+        let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+        names.as_ref()?.get(host).cloned()
+    }
+}

@@ -1,0 +1,94 @@
+//! A name with several addresses, of which one leads to the primary and the other to its replica.
+
+use std::time::Duration;
+
+use locktopus_protocol::{
+    Channel, ChannelFlavour, ClientError, ConnectOptions, HostPort, RedisClient, Reply, Route,
+    Servers,
+};
+use locktopus_testbed::topology::{Node, ProviderKind, Role, Spec, TopologyKind, start};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::connection::stream::names;
+
+/// Longest wait for what must happen at all.
+const LONG: Duration = Duration::from_secs(20);
+
+async fn follow(replica: &Node, primary: &Node) {
+    let (ip, port) = (primary.addr().ip().to_string(), primary.addr().port());
+    let follow = ["REPLICAOF", &ip, &port.to_string()];
+    replica.command(&follow).await.unwrap();
+    let deadline = Instant::now() + LONG;
+    while !matches!(replica.role().await.unwrap(), Role::Replica { .. }) {
+        assert!(Instant::now() < deadline, "it does not follow");
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Repeats what fails as not sent or refused, as the layer above does.
+async fn set(client: &dyn RedisClient) -> Reply {
+    let deadline = Instant::now() + LONG;
+    loop {
+        let call = client.command(Route::Any, &[b"SET", b"k", b"1"]);
+        match timeout(LONG, call).await.expect("an answer") {
+            Ok(reply) => return reply,
+            Err(ClientError::Rejected { code, .. }) if code != "READONLY" => panic!("{code}"),
+            Err(error) if Instant::now() > deadline => panic!("{error}"),
+            Err(_) => sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+/// Until every subscription is where a primary counts it.
+async fn subscribed_on(client: &dyn RedisClient, node: &Node) {
+    let deadline = Instant::now() + LONG;
+    loop {
+        let channel = Channel {
+            name: "c".into(),
+            flavour: ChannelFlavour::Plain,
+        };
+        let outcome = client.subscribe(&[channel]).await;
+        let count = node.command(&["PUBSUB", "NUMSUB", "c"]).await.unwrap();
+        if outcome.is_ok() && format!("{count:?}").contains("Int(1)") {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{outcome:?} {count:?}");
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_one_that_leads_to_the_primary_is_found_and_found_again() {
+    let spec = Spec::new(TopologyKind::Quorum { nodes: 2 });
+    let place = start(ProviderKind::Plain, &spec).await.unwrap();
+    let (a, b) = (&place.nodes()[0], &place.nodes()[1]);
+    let host = "several.example";
+    let mut options = ConnectOptions::new(Servers::Standalone(HostPort {
+        host: host.to_owned(),
+        port: 6379,
+    }));
+    options.connect_timeout = LONG;
+    follow(b, a).await;
+    for addresses in [[a.addr(), b.addr()], [b.addr(), a.addr()]] {
+        names::set(host, &addresses);
+        let client = crate::connect(&options).await.unwrap();
+        let at_once = client.command(Route::Any, &[b"SET", b"k", b"1"]).await;
+        assert!(at_once.is_ok(), "{at_once:?}");
+        let pipelined = client.pipeline(Route::Any, &[&[b"SET", b"k", b"1"]]).await;
+        assert!(pipelined.unwrap().replies[0].is_ok());
+        subscribed_on(&client, a).await;
+
+        b.command(&["REPLICAOF", "NO", "ONE"]).await.unwrap();
+        follow(a, b).await;
+        set(&client).await;
+        subscribed_on(&client, b).await;
+
+        a.command(&["REPLICAOF", "NO", "ONE"]).await.unwrap();
+        follow(b, a).await;
+        set(&client).await;
+        client.close().await;
+    }
+    names::set(host, &[b.addr(), b.addr()]);
+    let nobody = crate::connect(&options).await.unwrap_err().to_string();
+    assert!(nobody.contains("replica"), "{nobody}");
+}
