@@ -1,6 +1,6 @@
 //! How a script is sent, and what becomes of it while its slot migrates.
 
-use crate::client::Deployment;
+use crate::client::{ClientError, Deployment};
 
 /// Which of a client's connections to a node.
 #[derive(Debug, Clone, Copy)]
@@ -32,4 +32,9 @@ pub(crate) struct HalfMoved;
 /// Whether a refusal names another node to a client that knows only one server. It will not pass.
 pub(super) fn names_a_node(code: &str, deployment: Deployment) -> bool {
     matches!(code, "MOVED" | "ASK") && deployment == Deployment::Standalone
+}
+
+/// Whether a slot migrates, and some of the keys of a script with it.
+pub(super) fn is_half_moved(error: &ClientError) -> bool {
+    matches!(error, ClientError::Rejected { code, .. } if code == "TRYAGAIN")
 }

@@ -14,7 +14,9 @@ use locktopus_core::{BackendError, BackendErrorKind, Executed};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::client::{ClientError, RedisClient, Reply, Route};
-use crate::execution::course::{Apart, HalfMoved, IN_LINE, TOGETHER, USUAL, Way, names_a_node};
+use crate::execution::course::{
+    Apart, HalfMoved, IN_LINE, TOGETHER, USUAL, Way, is_half_moved, names_a_node,
+};
 use crate::scripts::Script;
 use crate::wire::other_kind;
 
@@ -297,11 +299,6 @@ pub(crate) fn missing() -> Result<Reply, ClientError> {
 /// Whether the server does not know a script by its digest.
 pub(crate) fn is_unknown_script(error: &ClientError) -> bool {
     matches!(error, ClientError::Rejected { code, .. } if code == "NOSCRIPT")
-}
-
-/// Whether a slot migrates, and some of the keys of a script with it.
-fn is_half_moved(error: &ClientError) -> bool {
-    matches!(error, ClientError::Rejected { code, .. } if code == "TRYAGAIN")
 }
 
 /// How one request is repeated after transient refusals.
