@@ -29,6 +29,10 @@ pub(super) const TOGETHER: (Way, Apart) = (Way::Usual, Apart::Tells);
 #[error("its keys are on two nodes, as their slot is being moved")]
 pub(crate) struct HalfMoved;
 
+/// What to do about a server that names another one, if no cluster was asked for.
+pub(super) const ONE_NODE: &str =
+    "; this server is a node of a cluster, which redis:// does not follow: write redis-cluster://";
+
 /// Whether a refusal names another node to a client that knows only one server. It will not pass.
 pub(super) fn names_a_node(code: &str, deployment: Deployment) -> bool {
     matches!(code, "MOVED" | "ASK") && deployment == Deployment::Standalone

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::client::{ClientError, RedisClient, Reply, Route};
 use crate::execution::course::{
-    Apart, HalfMoved, IN_LINE, TOGETHER, USUAL, Way, is_half_moved, names_a_node,
+    Apart, HalfMoved, IN_LINE, ONE_NODE, TOGETHER, USUAL, Way, is_half_moved, names_a_node,
 };
 use crate::scripts::Script;
 use crate::wire::other_kind;
@@ -212,17 +212,15 @@ impl Executor {
         // Redis 7.0 says ERR where later servers say NOPERM.
         let denied_inside = code == "ERR" && message.contains("The user executing the script");
         let kind = match code {
-            "NOAUTH" | "NOPERM" | "WRONGPASS" => BackendErrorKind::Denied,
+            "NOAUTH" | "NOPERM" | "WRONGPASS" | "NOHISTORY" => BackendErrorKind::Denied,
             _ if denied_inside => BackendErrorKind::Denied,
-            "NOHISTORY" => BackendErrorKind::Denied,
             "BADTOKEN" => BackendErrorKind::Protocol,
             other_kind::CODE => BackendErrorKind::OtherKind,
             _ => BackendErrorKind::Refused,
         };
-        let executed = if was_refused(code, message) {
-            Executed::No
-        } else {
-            Executed::Maybe
+        let executed = match was_refused(code, message) {
+            true => Executed::No,
+            false => Executed::Maybe,
         };
         let hint = match code {
             "WRONGTYPE" => {
@@ -230,9 +228,7 @@ impl Executor {
             }
             "OOM" => "; the server is out of memory",
             "NOHISTORY" => ", by which a failover is known; grant +info to this user",
-            "MOVED" | "ASK" | "CROSSSLOT" => {
-                "; this server is a node of a cluster, which redis:// does not follow: write redis-cluster://"
-            }
+            "MOVED" | "ASK" | "CROSSSLOT" => ONE_NODE,
             "OTHERLEASE" => {
                 "; use the same, or stop all of them and delete the keys locktopus_history*"
             }
