@@ -7,6 +7,7 @@ use locktopus_protocol::{
     Channel, ClientError, Deployment, NodeReply, Pipelined, PushEvent, RedisClient, Reply, Route,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::watch;
 
 use crate::cluster::Cluster;
 use crate::connection::dial::Dialer;
@@ -135,6 +136,10 @@ impl RedisClient for FredClient {
         let dialer = Arc::clone(&self.dialer);
         let client = Self::new(self.deployment, servers, dialer, receiver);
         Some(Arc::new(client))
+    }
+
+    fn server_changes(&self) -> watch::Receiver<u64> {
+        self.dialer.changes()
     }
 
     async fn close(&self) {

@@ -5,6 +5,7 @@
 //! | `context`, `options` | what all operations need: the client, the options, what is known about the servers |
 //! | `acquire`, `group` | an attempt to take a lock, or several locks by one script |
 //! | `release`, `extend` | ending leases and extending them |
+//! | `repeat` | releases that are sent again after another server has taken over |
 //! | `counter` | the number in a semaphore or a latch |
 //! | `admin`, `scan` | inspection and eviction; lists of locks |
 //! | `instances` | what instances say about themselves |
@@ -24,6 +25,7 @@ mod identity;
 mod instances;
 mod options;
 mod release;
+mod repeat;
 mod safety;
 mod scan;
 
@@ -147,7 +149,10 @@ impl LockBackend for RedisBackend {
     }
 
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
-        let (outcome, _told) = self.contexts.here()?.release(request).await?;
+        let context = self.contexts.here()?;
+        let changes = context.repeats.changes();
+        let (outcome, _told) = context.release(request).await?;
+        context.keep(request, changes);
         Ok(outcome)
     }
 

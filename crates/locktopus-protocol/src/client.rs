@@ -23,6 +23,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
 
 /// A Redis client library, reduced to what a lock needs.
 ///
@@ -138,6 +139,16 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
     /// Sends nothing and does not wait. The first command waits for the connection.
     fn on_this_runtime(&self) -> Option<Arc<dyn RedisClient>> {
         None
+    }
+
+    /// Counts possible changes of the server: a connection was lost or given up, or a slot moved.
+    ///
+    /// The next server may lack the last writes of the one before. So
+    /// [`RedisBackend`](crate::RedisBackend) repeats the releases of the last seconds after a change.
+    /// By default the count never grows. Then a lock whose release is lost in a failover stays held
+    /// until its lease ends.
+    fn server_changes(&self) -> watch::Receiver<u64> {
+        watch::Sender::new(0).subscribe()
     }
 
     /// Closes every connection. Later calls fail with [`ClientError::NotSent`].

@@ -34,8 +34,12 @@ use crate::client::{Channel, ChannelFlavour, ClientError, PushEvent, RedisClient
 
 use joining::Joining;
 use misplaced_subscriptions::MisplacedReports;
+<<<<<<< HEAD
 use refusals::Refusals;
 use topic::{Placement, Topic};
+=======
+use topic::{Heard, Topic};
+>>>>>>> 70d9a21 (Late attempts take nothing for long, and releases survive a failover)
 use topics::Topics;
 use waiter_channels::WaiterChannels;
 
@@ -59,7 +63,12 @@ struct Shared {
     /// The channels of single waiters.
     waiter_channels: WaiterChannels,
     misplaced_reports: MisplacedReports,
+<<<<<<< HEAD
     refusals: Refusals,
+=======
+    /// Sends the owner ids of grants without a waiter.
+    unclaimed: mpsc::Sender<Bytes>,
+>>>>>>> 70d9a21 (Late attempts take nothing for long, and releases survive a failover)
     /// How many disruptions there were, counted from 1.
     generation: AtomicU64,
     /// Notified at a disruption, and when the first topic appears so that an idle hub sleeps.
@@ -67,11 +76,13 @@ struct Shared {
 }
 
 impl Hub {
-    /// Starts the hub. Must be called on a runtime.
+    /// Starts the hub. Must be called on a runtime. It sends the owner ids of grants without a waiter
+    /// to `unclaimed`.
     pub(crate) fn start(
         client: Arc<dyn RedisClient>,
         flavour: ChannelFlavour,
         call_timeout: Duration,
+        unclaimed: mpsc::Sender<Bytes>,
     ) -> Self {
         let events = client.take_events();
         let shared = Arc::new(Shared {
@@ -82,7 +93,11 @@ impl Hub {
             joining: Joining::default(),
             waiter_channels: WaiterChannels::default(),
             misplaced_reports: MisplacedReports::default(),
+<<<<<<< HEAD
             refusals: Refusals::default(),
+=======
+            unclaimed,
+>>>>>>> 70d9a21 (Late attempts take nothing for long, and releases survive a failover)
             generation: AtomicU64::new(1),
             keeper: Notify::new(),
         });
@@ -212,19 +227,16 @@ impl Shared {
                         topic.hear(&channel, &payload);
                     }
                     match topic {
-                        Some(topic) => {
-                            let placed = topic.hear(&channel, &payload);
-                            if placed == Placement::WrongServer
-                                && self.misplaced_reports.due(Instant::now())
-                            {
-                                tracing::debug!(
-                                    client = self.client.name(),
-                                    "not counted on the primary, subscribing anew"
-                                );
-                                self.client.subscription_misplaced(&channel);
-                            }
+                        Some(topic) => match topic.hear(&channel, &payload) {
+                            Heard::Nothing => {}
+                            Heard::Unclaimed => self.is_unclaimed(&payload),
+                            Heard::WrongServer => self.is_misplaced(&channel),
+                        },
+                        None => {
+                            self.waiter_channels.hear(&channel);
+                            // The last waiter may have left just now.
+                            self.is_unclaimed(&payload);
                         }
-                        None => self.waiter_channels.hear(&channel),
                     }
                 }
                 PushEvent::Disrupted { reason } => {
@@ -237,6 +249,25 @@ impl Shared {
                     self.keeper.notify_one();
                 }
             }
+        }
+    }
+
+    /// Reports a message without a waiter, if it is a grant.
+    fn is_unclaimed(&self, payload: &Bytes) {
+        if let Some((_, owner)) = topic::grant(payload) {
+            // If the channel is full, the lease ends by itself.
+            let _full = self.unclaimed.try_send(payload.slice_ref(owner));
+        }
+    }
+
+    /// A message says that the server counted no subscriber.
+    fn is_misplaced(&self, channel: &Bytes) {
+        if self.misplaced_reports.due(Instant::now()) {
+            tracing::debug!(
+                client = self.client.name(),
+                "not counted on the primary, subscribing anew"
+            );
+            self.client.subscription_misplaced(channel);
         }
     }
 }

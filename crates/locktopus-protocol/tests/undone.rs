@@ -39,8 +39,11 @@ impl RedisClient for Unconfirming {
     fn deployment(&self) -> Deployment {
         Deployment::Standalone
     }
-    async fn command(&self, _: Route, _: &[&[u8]]) -> Result<Reply, ClientError> {
-        std::future::pending().await
+    async fn command(&self, _: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
+        match args {
+            [b"TIME"] => Ok(Reply::Array([NOW / 1_000_000, 0].map(Reply::Int).to_vec())),
+            _ => std::future::pending().await,
+        }
     }
     async fn pipeline(&self, _: Route, commands: &[&[&[u8]]]) -> Result<Pipelined, ClientError> {
         let replies = match commands {

@@ -7,6 +7,7 @@ use locktopus_protocol::{
     Channel, ClientError, Deployment, NodeReply, Pipelined, PushEvent, RedisClient, Reply, Route,
 };
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::cluster::Router;
@@ -109,6 +110,10 @@ impl RedisClient for RedisRsClient {
     fn on_this_runtime(&self) -> Option<Arc<dyn RedisClient>> {
         let topology = self.topology.again(&self.dialer);
         Some(Arc::new(Self::new(topology, Arc::clone(&self.dialer))))
+    }
+
+    fn server_changes(&self) -> watch::Receiver<u64> {
+        self.dialer.changes()
     }
 
     async fn close(&self) {

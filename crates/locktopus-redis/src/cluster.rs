@@ -272,7 +272,10 @@ impl Cluster {
                 || extra_nodes.contains_key(server)
         });
         lock(&self.blocking_links).retain(|server, _| map.primaries().contains(server));
-        *lock(&self.table) = Arc::new(Table { map, links });
+        let before = std::mem::replace(&mut *lock(&self.table), Arc::new(Table { map, links }));
+        if before.map != self.table().map {
+            self.dialer.note_change();
+        }
         self.disturbances.send_modify(|count| *count += 1);
     }
 

@@ -10,7 +10,7 @@ use locktopus_protocol::{
     Reply, Route,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use crate::event::{ASKING, BLOCKING, Call, Event, LISTENING};
@@ -30,6 +30,7 @@ pub(crate) struct SimClient {
     shards: Mutex<BTreeMap<u16, usize>>,
     deployment: Deployment,
     events: Mutex<Option<UnboundedReceiver<PushEvent>>>,
+    changes: watch::Receiver<u64>,
 }
 
 /// How often it goes where it is sent, before it says so.
@@ -50,13 +51,15 @@ impl SimClient {
         deployment: Deployment,
     ) -> Self {
         let (sender, receiver) = unbounded_channel();
+        let (changed, changes) = watch::channel(0);
         let links = {
             let mut world = lock(world);
             let shards = match deployment {
                 Deployment::Cluster => 0..world.primaries.len(),
                 _ => group..group + 1,
             };
-            let links = shards.map(|shard| world.join(process, shard, sender.clone()));
+            let links =
+                shards.map(|shard| world.join(process, shard, sender.clone(), changed.clone()));
             links.collect()
         };
         Self {
@@ -66,6 +69,7 @@ impl SimClient {
             shards: Mutex::default(),
             deployment,
             events: Mutex::new(Some(receiver)),
+            changes,
         }
     }
 
@@ -232,7 +236,7 @@ impl SimClient {
         let mut world = lock(&self.world);
         let to = &mut world.links[link];
         to.epochs[LISTENING] += 1;
-        to.generation += 1;
+        to.note_change();
         // Nobody listens once the backend is gone.
         let _ = to.events.send(PushEvent::Disrupted { reason });
         world.stop_listening(link);
@@ -342,6 +346,11 @@ impl RedisClient for SimClient {
         let world = lock(&self.world);
         let links = self.links.iter().map(|link| world.links[*link].generation);
         links.sum()
+    }
+
+    /// As adapters count it: whenever a connection is lost, given up, or led elsewhere.
+    fn server_changes(&self) -> watch::Receiver<u64> {
+        self.changes.clone()
     }
 
     async fn close(&self) {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use locktopus_protocol::{Channel, ChannelFlavour, PushEvent};
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
 
 use crate::event::{Answers, Delivery};
 
@@ -44,12 +45,19 @@ pub(crate) struct Link {
     pub(crate) topics: BTreeSet<Topic>,
     pub(crate) listens_at: usize,
     pub(crate) events: UnboundedSender<PushEvent>,
+    /// Counts the moments after which another server may answer its client.
+    pub(crate) changes: watch::Sender<u64>,
     /// What will reach the process, by when and in which order.
     pub(crate) inbox: BTreeMap<(u64, u64), Delivery>,
 }
 
 impl Link {
-    pub(crate) fn new(process: usize, group: usize, events: UnboundedSender<PushEvent>) -> Self {
+    pub(crate) fn new(
+        process: usize,
+        group: usize,
+        events: UnboundedSender<PushEvent>,
+        changes: watch::Sender<u64>,
+    ) -> Self {
         Self {
             process,
             group,
@@ -65,8 +73,15 @@ impl Link {
             topics: BTreeSet::new(),
             listens_at: 0,
             events,
+            changes,
             inbox: BTreeMap::new(),
         }
+    }
+
+    /// A connection was lost or given up.
+    pub(crate) fn note_change(&mut self) {
+        self.generation += 1;
+        self.changes.send_modify(|count| *count += 1);
     }
 
     /// When something that takes so long arrives, on a connection that keeps its order.

@@ -208,7 +208,7 @@ fn deliver(world: &mut World, link: usize, delivery: Delivery, now: u64) {
                 return;
             }
             to.to = None;
-            to.generation += 1;
+            to.note_change();
             to.forget_calls(&[ASKING, BLOCKING, LISTENING]);
             let reason = "the connection was lost";
             // As above.

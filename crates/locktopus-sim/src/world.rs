@@ -7,6 +7,7 @@ use locktopus_model::Rng;
 use locktopus_model::redis::Role;
 use locktopus_protocol::{ClientError, PushEvent, Reply};
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
 
 use crate::event::{Answers, BLOCKING, Call, Delivery, Event, LISTENING, Request};
 use crate::flaw::Flaw;
@@ -160,8 +161,9 @@ impl World {
         process: usize,
         group: usize,
         events: UnboundedSender<PushEvent>,
+        changes: watch::Sender<u64>,
     ) -> usize {
-        self.links.push(Link::new(process, group, events));
+        self.links.push(Link::new(process, group, events, changes));
         let link = self.links.len() - 1;
         self.links[link].to = Some(self.primaries[group]);
         self.links[link].listens_at = self.primaries[group];
@@ -311,7 +313,7 @@ impl World {
     pub(crate) fn replace(&mut self, link: usize, connection: usize) {
         let link = &mut self.links[link];
         link.epochs[connection] += 1;
-        link.generation += 1;
+        link.note_change();
         link.forget_calls(&[connection]);
     }
 

@@ -198,7 +198,7 @@ fn neighbours_are_in_clusters_too() {
 
 #[test]
 fn keys_that_do_not_move_with_their_slot_are_noticed() {
-    noticed(Flaw::LeavesKeysBehind, "one holder at a time", 116);
+    noticed(Flaw::LeavesKeysBehind, "one holder at a time", 452);
 }
 
 #[test]

@@ -6,6 +6,8 @@
     reason = "helpers of tests are tests too, and cases share a thread"
 )]
 
+#[path = "failover/busy.rs"]
+mod busy;
 mod common;
 #[path = "failover/crash.rs"]
 mod crash;
@@ -17,6 +19,8 @@ mod frozen;
 mod full;
 #[path = "failover/holder.rs"]
 mod holder;
+#[path = "failover/late.rs"]
+mod late;
 #[path = "failover/prober.rs"]
 mod prober;
 #[path = "failover/queue.rs"]
@@ -42,6 +46,21 @@ async fn a_cluster_promotes_a_replica() {
     crash::of_a_primary(TopologyKind::CLUSTER).await;
 }
 
+const WATCHED: TopologyKind = TopologyKind::Sentinel {
+    replicas: 1,
+    sentinels: 3,
+};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn busy_locks_outlive_an_order_to_the_sentinels() {
+    on_servers_each(WATCHED, "busy", busy::locks_change_hands).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn busy_locks_outlive_a_takeover() {
+    on_servers_each(TopologyKind::CLUSTER, "busy", busy::locks_change_hands).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_frozen_server() {
     on_a_server_each("frozen", frozen::and_thawed).await;
@@ -50,6 +69,11 @@ async fn a_frozen_server() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_attempt_takes_nothing() {
     on_a_server_each("late attempt", frozen::late_attempt).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn attempts_that_outlive_their_connection() {
+    on_a_server_each("late attempts", late::attempts).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -73,14 +97,21 @@ async fn a_full_server() {
     on_a_server_each("full, but read", full::can_be_read).await;
 }
 
-/// One server for each client, because these faults hit everybody on it.
 async fn on_a_server_each<F>(what: &str, case: fn(At) -> F)
+where
+    F: Future<Output = String> + 'static,
+{
+    on_servers_each(TopologyKind::Standalone, what, case).await;
+}
+
+/// Servers of its own for each client, because these faults hit everybody on them.
+async fn on_servers_each<F>(kind: TopologyKind, what: &str, case: fn(At) -> F)
 where
     F: Future<Output = String> + 'static,
 {
     let mut cases = Cases::new();
     for client in CLIENTS {
-        let place = Arc::new(servers(TopologyKind::Standalone).await);
+        let place = Arc::new(servers(kind).await);
         cases.add(format!("{client} {what}"), case((place, client)));
     }
     cases.all_pass().await;

@@ -32,7 +32,8 @@ pub struct AcquireAttempt {
     pub owner: OwnerId,
     /// How long the backend keeps the lock after it executed the attempt. Whole milliseconds.
     pub lease: Duration,
-    /// When the caller stops waiting for the answer.
+    /// When the caller stops waiting for the answer. The backend must refuse an attempt that arrives
+    /// more than a quarter of a second later, because no release follows then.
     pub deadline: Instant,
     /// How many permits of a semaphore. 1 for every other kind.
     pub permits: u32,
@@ -136,6 +137,9 @@ pub struct ReleaseRequest {
     /// What the attempts of this owner asked for, if they asked for a place in the queue: a backend may find the place sooner
     /// by it. `None` is always right; what no attempt asked for is not.
     pub sought: Option<Sought>,
+    /// No attempt follows under this owner id. So the backend may repeat the release by itself, after
+    /// a failover that may have lost it. `false` is always right.
+    pub last: bool,
 }
 
 /// What attempts asked for that may have left a place in the queue. The same for every attempt of one owner.
@@ -195,6 +199,7 @@ impl ReleaseRequest {
             token_retention: None,
             linger: None,
             sought: None,
+            last: false,
         }
     }
 }

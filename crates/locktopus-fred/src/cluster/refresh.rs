@@ -127,5 +127,9 @@ fn adopt(shared: &Shared, ranges: &[SlotRange]) -> bool {
             reason: "a hash slot moved",
         });
     }
-    !map.agrees_with(&before)
+    let news = !map.agrees_with(&before);
+    if news {
+        shared.dialer.note_change();
+    }
+    news
 }

@@ -80,6 +80,7 @@ impl Shared {
     /// Applies a MOVED answer at once and has the rest of the table refreshed.
     pub(super) fn moved(&self, to: &Redirect) -> Arc<Node> {
         self.update(|map| map.with_moved(to, |address| self.make(address)));
+        self.dialer.note_change();
         self.stale.notify_one();
         self.node(&to.node)
     }

@@ -15,6 +15,7 @@ use locktopus_protocol::{
     Budget, ClientError, ConnectOptions, Credentials, HostPort, Login, SecretFilter, Servers,
 };
 use socket2::TcpKeepalive;
+use tokio::sync::watch;
 use tokio::task::JoinError;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
@@ -64,6 +65,8 @@ pub(crate) struct Dialer {
     budget: Budget,
     secret_filter: SecretFilter,
     dialled: AtomicU64,
+    /// Counts the moments after which another server may answer.
+    changes: watch::Sender<u64>,
     tls: Option<Tls>,
 }
 
@@ -99,6 +102,7 @@ impl Dialer {
             secret_filter: SecretFilter::of(&options),
             options,
             dialled: AtomicU64::new(0),
+            changes: watch::Sender::new(0),
             tls,
         }
     }
@@ -111,6 +115,16 @@ impl Dialer {
     /// How many connections it has begun to make.
     pub(crate) fn dialled(&self) -> u64 {
         self.dialled.load(Ordering::SeqCst)
+    }
+
+    /// Counts the moments after which another server may answer than before.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Another server may answer from now on.
+    pub(crate) fn note_change(&self) {
+        self.changes.send_modify(|count| *count += 1);
     }
 
     /// Time limits of the steps that this crate starts by itself; it has no others.

@@ -229,6 +229,7 @@ impl Keeper {
             state.conn = None;
             state.why = format!("{}: {}", self.target, conn.verdict());
         });
+        self.dialer.note_change();
         let lost = conn.subscribed.load(Ordering::SeqCst);
         if lost {
             self.disrupted("subscription connection lost");

@@ -20,6 +20,7 @@ impl Context {
         attempt: &AcquireAttempt,
     ) -> Result<AttemptOutcome, BackendError> {
         let keys = self.keys(&attempt.target);
+        self.know_time(keys.slot(), attempt.deadline).await?;
         loop {
             let acquired = self.try_once(attempt, &keys).await?;
             match acquired.outcome {

@@ -12,13 +12,14 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::options::{BackendOptions, PubSubMode};
+use super::repeat::Repeats;
 use super::safety::Safety;
 use crate::client::{ChannelFlavour, ClientError, Deployment, RedisClient, Route};
 use crate::execution::executor::Executor;
 use crate::hub::{Hub, LockChannels};
 use crate::layout::keys::{KeyCache, Keys};
 use crate::scripts::{self, KindScripts, Script};
-use crate::wire::reply::Decoder;
+use crate::wire::reply::{self, Decoder};
 use crate::wire::server_clock::ServerClock;
 
 /// Bound for the call timeout: an hour.
@@ -37,6 +38,7 @@ pub(crate) struct Context {
     inbox: String,
     pub(super) info: BackendInfo,
     pub(super) safety: Safety,
+    pub(super) repeats: Repeats,
     /// Counts the contexts of one backend.
     number: u64,
 }
@@ -118,19 +120,55 @@ impl Context {
         .with_instances()
         .with_linger(Duration::MAX)
         .with_safety(options.safety);
-        let hub = Hub::start(client, flavour, options.call_timeout);
-        Ok(Self {
+        let several = client.deployment() == Deployment::Cluster;
+        let (repeats, unclaimed) = Repeats::new(client.server_changes());
+        let hub = Hub::start(client, flavour, options.call_timeout, unclaimed);
+        let context = Self {
             executor,
             hub,
-            clock: ServerClock::new(),
+            clock: ServerClock::new(several),
             options,
             flavour,
             keys: KeyCache::default(),
             inbox: inbox_name(),
             info,
             safety,
+            repeats,
             number: 0,
-        })
+        };
+        // If it fails here, the first attempt asks again.
+        let deadline = Instant::now() + context.options.call_timeout;
+        let _untold = context.ask_time(0, deadline).await;
+        Ok(context)
+    }
+
+    /// Asks for the server's time if it is unknown. Without an estimate an attempt has no limit, and
+    /// takes the lock whenever it arrives.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer. A server that refuses `TIME` gets attempts without a limit.
+    pub(super) async fn know_time(&self, slot: u16, deadline: Instant) -> Result<(), BackendError> {
+        if !self.clock.is_unknown() {
+            return Ok(());
+        }
+        match Box::pin(self.ask_time(slot, deadline)).await {
+            Err(error) if error.is_transient() => {
+                let (kind, message) = (error.kind(), error.message());
+                Err(self.executor.error(kind, Executed::No, message))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    async fn ask_time(&self, slot: u16, deadline: Instant) -> Result<(), BackendError> {
+        let sent = self.clock.stamp();
+        let question = self.executor.ask(Route::Slot(slot), &[b"TIME"], deadline);
+        let answer = question.await?;
+        if let Some(time) = reply::time(&answer) {
+            self.clock.observe(slot, sent, time);
+        }
+        Ok(())
     }
 
     /// A copy with connections on the current runtime. Sends nothing.
@@ -141,16 +179,18 @@ impl Context {
             .unwrap_or_else(|| Arc::clone(client));
         let executor = self.executor.through(Arc::clone(&client));
         let call_timeout = self.options.call_timeout;
+        let (repeats, unclaimed) = Repeats::new(client.server_changes());
         Self {
             safety: self.safety.again(&executor, call_timeout),
-            hub: Hub::start(client, self.flavour, call_timeout),
+            hub: Hub::start(client, self.flavour, call_timeout, unclaimed),
             executor,
-            clock: ServerClock::new(),
+            clock: ServerClock::new(self.is_cluster()),
             options: self.options.clone(),
             flavour: self.flavour,
             keys: KeyCache::default(),
             inbox: inbox_name(),
             info: self.info.clone(),
+            repeats,
             number,
         }
     }

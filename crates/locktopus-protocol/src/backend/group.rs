@@ -20,6 +20,8 @@ pub(crate) async fn attempt(
         .iter()
         .map(|attempt| attempt.deadline)
         .fold(first.deadline, Instant::min);
+    let slot = context.keys(&first.target).slot();
+    context.know_time(slot, deadline).await?;
     loop {
         if let Some(outcome) = try_once(context, attempts, deadline).await? {
             return Ok(outcome);

@@ -232,10 +232,12 @@ mod tests {
 
     fn hub() -> (Arc<Confirming>, Hub) {
         let client = Arc::<Confirming>::default();
+        let (unclaimed, _) = tokio::sync::mpsc::channel(1);
         let hub = Hub::start(
             Arc::<Confirming>::clone(&client),
             ChannelFlavour::Plain,
             ROUND_TRIP * 100,
+            unclaimed,
         );
         (client, hub)
     }

@@ -50,13 +50,22 @@ impl LockChannels {
     }
 }
 
-/// Whether this process is subscribed on the right server, as far as a message tells.
+/// What the hub must do about a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Placement {
-    /// It is, or the message does not tell.
-    Right,
-    /// It is not subscribed on the server whose script published: that server counted no subscriber.
+pub(super) enum Heard {
+    Nothing,
+    /// Give the grant back: no waiter has this owner id.
+    Unclaimed,
+    /// Subscribe anew: the server that published counted no subscriber.
     WrongServer,
+}
+
+/// The token and the owner of a grant, if a message is one.
+pub(super) fn grant(payload: &[u8]) -> Option<(FencingToken, &[u8])> {
+    let space = payload.iter().position(|byte| *byte == b' ')?;
+    let token = std::str::from_utf8(&payload[..space]).ok()?;
+    let token = FencingToken::new(token.parse().ok()?)?;
+    Some((token, &payload[space + 1..]))
 }
 
 /// One lock that is listened to.
@@ -84,40 +93,34 @@ impl Topic {
     }
 
     /// A message on one of its channels.
-    pub(super) fn hear(&self, channel: &Bytes, payload: &[u8]) -> Placement {
+    pub(super) fn hear(&self, channel: &Bytes, payload: &[u8]) -> Heard {
         if self.channels.inbox.as_ref() != Some(channel) {
             if self.channels.wakes_all {
                 self.group.wake_all();
             } else {
                 self.group.wake_one();
             }
-            return Placement::Right;
+            return Heard::Nothing;
         }
         // `<token> <owner>`. Token 0: check again. `w`: recall, another process wants the lock. `d`: passed over, because the
         // server counted no subscriber. `?`: no meaning. Anything else was not published by our scripts.
-        let Some(space) = payload.iter().position(|byte| *byte == b' ') else {
-            return Placement::Right;
-        };
-        let (token, owner) = (&payload[..space], &payload[space + 1..]);
-        match token {
-            b"w" => {
-                self.group.want(owner);
-                return Placement::Right;
-            }
-            b"d" => {
-                self.group.nudge(owner);
-                return Placement::WrongServer;
-            }
-            _ => {}
+        if let Some((token, owner)) = grant(payload) {
+            return match self.group.grant(owner, token) {
+                true => Heard::Nothing,
+                false => Heard::Unclaimed,
+            };
         }
-        let token = std::str::from_utf8(token)
-            .ok()
-            .and_then(|token| token.parse().ok());
-        match token.map(FencingToken::new) {
-            Some(Some(token)) => self.group.grant(owner, token),
-            Some(None) => self.group.nudge(owner),
-            None => false,
+        let space = payload.iter().position(|byte| *byte == b' ');
+        let (word, rest) = payload.split_at(space.unwrap_or(0));
+        let owner = rest.get(1..).unwrap_or_default();
+        match word {
+            b"w" => self.group.want(owner),
+            b"d" | b"0" => self.group.nudge(owner),
+            _ => false,
         };
-        Placement::Right
+        match word {
+            b"d" => Heard::WrongServer,
+            _ => Heard::Nothing,
+        }
     }
 }

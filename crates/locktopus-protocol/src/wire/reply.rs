@@ -325,6 +325,24 @@ fn held_for(
     Some(Duration::from_micros(micros))
 }
 
+/// Decodes the answer to `TIME`, in microseconds.
+pub(crate) fn time(reply: &Reply) -> Option<i64> {
+    let number = |reply: &Reply| match reply {
+        Reply::Int(number) => Some(*number),
+        Reply::Bytes(digits) => std::str::from_utf8(digits).ok()?.parse().ok(),
+        Reply::Nil | Reply::Array(_) => None,
+    };
+    let Reply::Array(parts) = reply else {
+        return None;
+    };
+    let [seconds, micros] = parts.as_slice() else {
+        return None;
+    };
+    number(seconds)?
+        .checked_mul(1_000_000)?
+        .checked_add(number(micros)?)
+}
+
 fn millis(value: i64) -> Option<Duration> {
     u64::try_from(value).ok().map(Duration::from_millis)
 }
@@ -401,6 +419,19 @@ mod tests {
         ] {
             assert!(DECODER.released(&reply).is_err(), "{reply:?}");
         }
+    }
+
+    #[test]
+    fn a_time_is_two_numbers() {
+        let words = |words: &[&'static str]| {
+            let words = words.iter().map(|word| Reply::Bytes((*word).into()));
+            time(&Reply::Array(words.collect()))
+        };
+        assert_eq!(words(&["3", "000007"]), Some(3_000_007));
+        assert_eq!(time(&array(&[3, 7])), Some(3_000_007));
+        assert_eq!(time(&array(&[i64::MAX, 7])), None);
+        let nonsense = [words(&["3"]), words(&["3", "x"]), time(&Reply::Nil)];
+        assert_eq!(nonsense, [None; 3]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use locktopus_protocol::{
 };
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, ProtocolVersion, PushInfo, RedisConnectionInfo};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
@@ -37,6 +38,8 @@ pub(crate) struct Dialer {
     client_name: Option<String>,
     budget: Budget,
     dialled: AtomicU64,
+    /// Counts the moments after which another server may answer.
+    changes: watch::Sender<u64>,
 }
 
 impl Dialer {
@@ -65,12 +68,23 @@ impl Dialer {
             client_name: options.client_name.clone(),
             budget: Budget::of(options),
             dialled: AtomicU64::new(0),
+            changes: watch::Sender::new(0),
         }
     }
 
     /// How many connections it has begun to make.
     pub(crate) fn dialled(&self) -> u64 {
         self.dialled.load(Ordering::SeqCst)
+    }
+
+    /// Counts the moments after which another server may answer than before.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Another server may answer from now on.
+    pub(crate) fn note_change(&self) {
+        self.changes.send_modify(|count| *count += 1);
     }
 
     /// Time limits of the steps that this crate starts by itself; it has no others.

@@ -209,6 +209,7 @@ impl Link {
     /// Closes a connection that is dead: the server must not go on sending to it until somebody needs another one.
     fn let_go(&self) {
         lock(&self.current).note_loss();
+        self.dialer.note_change();
     }
 
     async fn dial(&self) -> Result<Live, ClientError> {

@@ -283,6 +283,7 @@ impl Cohort {
                 retention: services.settings.token_retention,
                 linger_until: None,
                 sought: None,
+                last: true,
             });
         }
         self.tidy();

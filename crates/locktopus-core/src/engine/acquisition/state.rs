@@ -121,6 +121,7 @@ impl AcquisitionState {
             retention: self.terms.retention,
             linger_until: None,
             sought: self.terms.sought(),
+            last: true,
         });
     }
 }

@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::contract::backend_error::BackendError;
 use crate::contract::clock::{self, BootInstant, timer_in};
-use crate::contract::kind::LockTarget;
+use crate::contract::kind::{LockKind, LockTarget};
 use crate::contract::owner::{OwnerId, OwnerIds};
 use crate::contract::request::{ReleaseOutcome, ReleaseRequest, Sought};
 use crate::contract::token_retention::TokenRetention;
@@ -17,6 +17,8 @@ use crate::engine::holding::services::Services;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How long after its deadline an attempt may still take effect. Backends refuse later ones.
+const LATENESS: Duration = Duration::from_millis(250);
 
 /// Something to give back.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ pub(crate) struct PendingRelease {
     pub(crate) linger_until: Option<BootInstant>,
     /// What attempts asked for that may have left a place in the queue, if that is known.
     pub(crate) sought: Option<Sought>,
+    /// No attempt follows under this owner id.
+    pub(crate) last: bool,
 }
 
 impl PendingRelease {
@@ -46,6 +50,7 @@ impl PendingRelease {
             token_retention: self.retention,
             linger: linger::left(self.target.kind(), self.linger_until, ids),
             sought: self.sought,
+            last: self.last,
         }
     }
 }
@@ -89,6 +94,8 @@ impl Services {
             retention: state.retention,
             linger_until: state.linger_until(),
             sought: None,
+            // A writer may read again under its id.
+            last: *state.target.kind() != LockKind::Read || state.shared_owner().is_none(),
         }
     }
 
@@ -103,8 +110,9 @@ impl Services {
         };
         let mut given_back = self.give_back_until(pending, limit()).await;
         if given_back && pending.late_attempt {
-            // Whatever this release found, an attempt that was on its way may have come after it.
-            tokio::time::sleep(patience).await;
+            // An attempt that was on its way may have come after this release. If its caller gave up at
+            // once, its deadline is a whole call away.
+            tokio::time::sleep(patience + LATENESS).await;
             given_back = self.give_back_until(pending, limit()).await;
         }
         if !given_back {

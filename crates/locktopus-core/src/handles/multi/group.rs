@@ -132,6 +132,7 @@ impl Drop for GroupAttempt<'_> {
                 retention: plan.retention,
                 linger_until: None,
                 sought: None,
+                last: true,
             });
         }
     }

@@ -168,6 +168,8 @@ impl Drop for Unsettled<'_> {
             let pending = PendingRelease {
                 linger_until: None,
                 sought: None,
+                // The writer may read again.
+                last: false,
                 target: self.target.clone(),
                 owner: self.owner.clone(),
                 permits: 1,

@@ -139,8 +139,8 @@ pub(super) struct Process {
     /// Calls whose time is over; only a flawed client looks at their answers.
     overdue: BTreeMap<u64, Call>,
     serial: u64,
-    /// Server time minus own time in microseconds, once known.
-    clock: Option<Micros>,
+    /// Between what server time minus own time is, in microseconds, once known.
+    clock: Option<(Micros, Micros)>,
     hub: Hub,
     tasks: Vec<Task>,
     leases: BTreeMap<u64, Lease>,
@@ -228,8 +228,12 @@ impl Process {
             return; // a second copy, or too late
         };
         if let Some(micros) = micros {
-            // Counted from the sending, the guess errs towards a later limit, never towards refusing.
-            self.clock = Some(micros - known.sent);
+            let (least, most) = (micros - self.now, micros - known.sent);
+            let both = self
+                .clock
+                .map(|known| (known.0.max(least), known.1.min(most)));
+            // A contradiction: another server answered, or a clock was set.
+            self.clock = both.filter(|both| both.0 <= both.1).or(Some((least, most)));
         }
         match known.purpose {
             Purpose::Attempt(task) => self.attempt_answered(task, &known, answer),
@@ -305,7 +309,7 @@ impl Process {
     /// The latest server time in microseconds at which a request may run; 0 if unknown.
     fn not_after(&self, deadline: Micros) -> i64 {
         match self.clock {
-            Some(offset) => deadline + offset + SLACK,
+            Some((least, _)) => deadline + least + SLACK,
             _ => 0,
         }
     }

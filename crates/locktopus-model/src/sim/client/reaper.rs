@@ -6,6 +6,8 @@ use crate::sim::rules::{Flaw, MS, Micros};
 
 const FIRST_PAUSE: Micros = 20 * MS;
 const LONGEST_PAUSE: Micros = 1_000 * MS;
+/// How long after its deadline an attempt may still take effect.
+const LATENESS: Micros = 250 * MS;
 
 /// Something to give back.
 #[derive(Debug)]
@@ -120,7 +122,7 @@ impl Process {
         if !matches!(answer, Answer::Released(_)) {
             return self.reap_failed(id);
         }
-        let at = self.now + self.rules.call_timeout;
+        let at = self.now + self.rules.call_timeout + LATENESS;
         let Some(debt) = self.debts.get_mut(&id) else {
             return;
         };
