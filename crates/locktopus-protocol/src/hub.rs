@@ -34,12 +34,8 @@ use crate::client::{Channel, ChannelFlavour, ClientError, PushEvent, RedisClient
 
 use joining::Joining;
 use misplaced_subscriptions::MisplacedReports;
-<<<<<<< HEAD
 use refusals::Refusals;
-use topic::{Placement, Topic};
-=======
 use topic::{Heard, Topic};
->>>>>>> 70d9a21 (Late attempts take nothing for long, and releases survive a failover)
 use topics::Topics;
 use waiter_channels::WaiterChannels;
 
@@ -63,12 +59,9 @@ struct Shared {
     /// The channels of single waiters.
     waiter_channels: WaiterChannels,
     misplaced_reports: MisplacedReports,
-<<<<<<< HEAD
     refusals: Refusals,
-=======
     /// Sends the owner ids of grants without a waiter.
     unclaimed: mpsc::Sender<Bytes>,
->>>>>>> 70d9a21 (Late attempts take nothing for long, and releases survive a failover)
     /// How many disruptions there were, counted from 1.
     generation: AtomicU64,
     /// Notified at a disruption, and when the first topic appears so that an idle hub sleeps.
@@ -93,11 +86,8 @@ impl Hub {
             joining: Joining::default(),
             waiter_channels: WaiterChannels::default(),
             misplaced_reports: MisplacedReports::default(),
-<<<<<<< HEAD
             refusals: Refusals::default(),
-=======
             unclaimed,
->>>>>>> 70d9a21 (Late attempts take nothing for long, and releases survive a failover)
             generation: AtomicU64::new(1),
             keeper: Notify::new(),
         });
