@@ -424,7 +424,7 @@ mod tests {
     #[test]
     fn options_are_checked_like_those_of_a_url() {
         for (options, named) in [
-            ("timeout=soon", "timeout=\"soon\""),
+            ("timeout=soon", "option \"timeout\" must be a duration"),
             ("?ca=/x.pem", "rediss scheme"),
             ("sentinel_password=hunter3", "without sentinels"),
             ("db=3", "for unix sockets only"),

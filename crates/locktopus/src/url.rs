@@ -13,7 +13,9 @@
 //!
 //! `valkey` may be written for `redis`, and a scheme in capitals. A port that is left out is 6379, for sentinels 26379. Special
 //! characters in users, passwords, names and options are percent-encoded: `/` is `%2F`, `?` is `%3F`, `@` is `%40`, `&` is
-//! `%26`. A `+` is a `+`. An `@` behind the address is refused: it would be the end of a password that was not encoded.
+//! `%26`, `=` is `%3D`, `#` is `%23`, `,` is `%2C`, `;` is `%3B`. A `+` is a `+`. An `@` behind the address is
+//! refused: it would be the end of a password that was not encoded. A raw `,`, `;`, `#` or second `=` in a
+//! name or a value is refused too, except in passwords: other libraries write a password behind one.
 //! Options follow behind `?`, joined by `&`:
 //!
 //! | option | values | default | meaning |
@@ -57,8 +59,9 @@
 //! Other schemes are offered by crates of others: [`Connectors`](crate::Connectors). Of the options such a URL has here only
 //! `namespace`, `names`, `renewed_lease`, `label`, `label_host` and `checks`; all others are for the connector.
 //!
-//! Messages show a URL without its login, and its options up to the first that is a secret or unknown. So write
-//! `sentinel_password` last if messages are to show the others.
+//! Messages show a URL without its login and without `sentinel_password`. They show a wrong URL only up to
+//! its first wrong part, then `***`: a password may stand anywhere behind that. They show nothing of other
+//! libraries' connection strings (`host:6380,password=...`).
 
 mod authority;
 mod custom;
@@ -68,10 +71,10 @@ mod options;
 mod parse;
 #[cfg(test)]
 pub(crate) mod properties;
-mod redacted;
 mod rule;
 mod safety;
 mod scheme;
+mod shown;
 
 pub use custom::CustomUrl;
 #[cfg(any(feature = "redis", feature = "fred"))]
@@ -81,7 +84,7 @@ pub use locktopus_protocol::{Credentials, CredentialsError, ProvideCredentials, 
 pub use login::IntoBackendUrl;
 pub use options::{Checks, ClientChoice};
 pub use parse::BackendUrl;
-pub use redacted::UrlError;
+pub use shown::UrlError;
 
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub(crate) use authority::Authority;
@@ -97,4 +100,4 @@ pub(crate) use parse::HandedIn;
 pub(crate) use parse::Place;
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub(crate) use parse::Shape;
-pub(crate) use redacted::SCHEMES;
+pub(crate) use shown::SCHEMES;

@@ -10,7 +10,11 @@ pub use revision::STATUS_OF_WHAT_IS_BUILT;
 
 use std::time::SystemTime;
 
+use locktopus::url::BackendUrl;
+
 use super::{Harness, Run};
+
+const URL_FLAG: &str = "--url";
 
 /// This build of the harness.
 #[must_use]
@@ -35,22 +39,29 @@ pub fn run(scenario: &str, seed: u64, rounds: u32) -> Run {
         id: format!("{scenario}-{stamp}"),
         started_at,
         seed,
-        command_line: std::env::args().skip(1).map(|text| redact(&text)).collect(),
+        command_line: redacted(std::env::args().skip(1)),
         scenario: scenario.to_owned(),
         rounds,
     }
 }
 
-/// Reports are published: user and password of a URL stay out of them.
-fn redact(argument: &str) -> String {
-    let Some((scheme, rest)) = argument.split_once("://") else {
-        return argument.to_owned();
+/// Reports are published: of the URLs they have what messages show.
+fn redacted(arguments: impl Iterator<Item = String>) -> Vec<String> {
+    let mut is_url = false;
+    let redact = |argument: String| {
+        let was_url = std::mem::replace(&mut is_url, argument == URL_FLAG);
+        match argument.split_once('=') {
+            Some((URL_FLAG, url)) => format!("{URL_FLAG}={}", shown(url)),
+            _ if was_url || argument.contains("://") => shown(&argument),
+            _ => argument,
+        }
     };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-    match authority.rsplit_once('@') {
-        Some((secret, _)) => format!("{scheme}://***{}", &rest[secret.len()..]),
-        None => argument.to_owned(),
-    }
+    arguments.map(redact).collect()
+}
+
+fn shown(url: &str) -> String {
+    let parsed = url.parse::<BackendUrl>();
+    parsed.map_or_else(|error| error.url, |url| url.to_string())
 }
 
 #[cfg(test)]
@@ -70,17 +81,34 @@ mod tests {
 
     #[test]
     fn credentials_stay_out_of_reports() {
-        let cases = [
+        let kept = |given: &[&str]| redacted(given.iter().map(ToString::to_string)).join(" ");
+        for (given, expected) in [
             (
-                "--url=redis://me:s3cret@host:1/0",
+                &["--url=redis://me:s3cret@host:1/0"][..],
                 "--url=redis://***@host:1/0",
             ),
-            ("redis://:p@ss@host", "redis://***@host"),
-            ("redis://host/?a=b@c", "redis://host/?a=b@c"),
-            ("--rounds", "--rounds"),
-        ];
-        for (given, kept) in cases {
-            assert_eq!(redact(given), kept);
+            (
+                &["--url", "redis://:p@s3cret@host", "--rounds", "3"],
+                "--url redis://***@host --rounds 3",
+            ),
+            (
+                &["redis://host/0?client=fred"],
+                "redis://host/0?client=fred",
+            ),
+            (&["--url=h:6380,password=s3cret,ssl=True"], "--url=***"),
+            (&["--url", "h:6380,password=s3cret"], "--url ***"),
+            (&["--url", "redis://h,password=s3cret"], "--url redis://***"),
+            (
+                &["--url=redis-sentinel://h/mymaster;password=s3cret"],
+                "--url=redis-sentinel://h***",
+            ),
+            (&["--url", "redis://h/0#s3cret"], "--url redis://h***"),
+            (
+                &["--url=redis://h?namespace=a:&pass=s3cret"],
+                "--url=redis://h?namespace=a:***",
+            ),
+        ] {
+            assert_eq!(kept(given), expected);
         }
     }
 

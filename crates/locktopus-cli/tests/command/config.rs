@@ -86,6 +86,39 @@ async fn a_refused_login_and_a_missing_right_differ_and_show_nothing() {
     assert!(!format!("{refused:?}{denied:?}").contains("s3cret"));
 }
 
+/// Connection strings of other libraries, wherever a URL may stand.
+#[tokio::test]
+async fn no_key_of_a_foreign_connection_string_is_shown() {
+    for text in [
+        "h:6380,password=s3cret,ssl=True,abortConnect=False",
+        "redis://h:6380,password=s3cret",
+        "redis-sentinel://h/mymaster;password=s3cret",
+        "redis://h:6379/0#s3cret",
+        "redis://h?s3cret",
+        "redis://h?namespace=app;password=s3cret",
+        "memory:h;AccountKey=s3cret",
+        "Endpoint=sb://h/;SharedAccessKeyName=Root;SharedAccessKey=s3cret",
+        "jdbc:redis://h:6379/0?user=u&password=s3cret",
+        "host=h port=6379 password=s3cret",
+    ] {
+        let place = Place::without_servers();
+        for arguments in [&["config"][..], &["list"], &["doctor"], &["status", "a"]] {
+            let with_flag = [&["--url", text], arguments].concat();
+            let by_flag = ended(place.bare(&with_flag)).await;
+            let mut by_variable = place.bare(arguments);
+            by_variable.env("LOCKTOPUS_URL", text);
+            let by_variable = ended(by_variable).await;
+            let file = format!("url = {text:?}");
+            std::fs::write(place.room().join("locktopus.toml"), file).unwrap();
+            let by_file = ended(place.bare(arguments)).await;
+            for ran in [by_flag, by_variable, by_file] {
+                assert_ne!(ran.code == 0, arguments[0] != "config", "{ran:?}");
+                assert!(!format!("{ran:?}").contains("s3cret"), "{ran:?}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn no_colours_where_nobody_sees_them() {
     let place = Place::without_servers();

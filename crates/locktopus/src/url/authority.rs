@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use super::redacted::{Redacted, UrlError, decode};
+use super::shown::{Fault, decode};
 
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Authority {
@@ -12,12 +12,9 @@ pub(crate) struct Authority {
 }
 
 impl Authority {
-    pub(crate) fn parse(text: &str, default_port: u16, url: &Redacted) -> Result<Self, UrlError> {
-        let ((username, password), hosts) = login(text, url)?;
-        let hosts = hosts
-            .split(',')
-            .map(|host| host_port(host, default_port, url))
-            .collect::<Result<_, _>>()?;
+    pub(super) fn parse(text: &str, default_port: u16) -> Result<Self, Fault> {
+        let ((username, password), hosts) = login(text)?;
+        let hosts = addresses(hosts, default_port)?;
         Ok(Self {
             username,
             password,
@@ -26,11 +23,11 @@ impl Authority {
     }
 
     /// `text` is what stands in front of the path: nothing, or a login with `@`.
-    pub(crate) fn of_socket(text: &str, path: String, url: &Redacted) -> Result<Self, UrlError> {
-        let ((username, password), host) = login(text, url)?;
+    pub(super) fn of_socket(text: &str, path: String) -> Result<Self, Fault> {
+        let ((username, password), host) = login(text)?;
         if !host.is_empty() {
             let problem = "stands where a unix socket has none; write redis+unix:///PATH";
-            return Err(url.error(format!("host {}", url.quote_address(host)), problem));
+            return Err(Fault::new("a host", problem));
         }
         Ok(Self {
             username,
@@ -43,7 +40,7 @@ impl Authority {
 type Login = (Option<String>, Option<String>);
 
 /// The login in front of the last `@`, and what is behind it.
-fn login<'a>(text: &'a str, url: &Redacted) -> Result<(Login, &'a str), UrlError> {
+fn login(text: &str) -> Result<(Login, &str), Fault> {
     // The last `@`, because a password may contain one.
     let Some((login, hosts)) = text.rsplit_once('@') else {
         return Ok(((None, None), text));
@@ -51,13 +48,13 @@ fn login<'a>(text: &'a str, url: &Redacted) -> Result<(Login, &'a str), UrlError
     let (user, password) = login
         .split_once(':')
         .map_or((login, None), |(user, password)| (user, Some(password)));
-    let user = decode(user, "user name", url)?;
+    let user = decode(user, "user name")?;
     let password = password
-        .map(|password| decode(password, "password", url))
+        .map(|password| decode(password, "password"))
         .transpose()?;
     let username = (!user.is_empty()).then_some(user);
     if username.is_some() && password.is_none() {
-        return Err(url.error(
+        return Err(Fault::new(
             "the user name",
             "has no password; write USER:PASSWORD@HOST, or leave it out",
         ));
@@ -65,44 +62,56 @@ fn login<'a>(text: &'a str, url: &Redacted) -> Result<(Login, &'a str), UrlError
     Ok(((username, password), hosts))
 }
 
-fn host_port(text: &str, default_port: u16, url: &Redacted) -> Result<(String, u16), UrlError> {
-    let bad = |problem: &str| url.error(format!("address {}", url.quote_address(text)), problem);
+/// `HOST:PORT,HOST:PORT`.
+pub(super) fn addresses(text: &str, default_port: u16) -> Result<Vec<(String, u16)>, Fault> {
+    let of = text.split(',').count();
+    let address = |(at, address)| {
+        host_port(address, default_port).map_err(|problem| match of {
+            1 => Fault::new("the address", problem),
+            _ => Fault::new(format!("address {} of {of}", at + 1), problem),
+        })
+    };
+    text.split(',').enumerate().map(address).collect()
+}
+
+/// An address, or what is wrong with it.
+fn host_port(text: &str, default_port: u16) -> Result<(String, u16), &'static str> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
-            let (host, rest) = rest
-                .split_once(']')
-                .ok_or_else(|| bad("lacks the closing bracket"))?;
+            let (host, rest) = rest.split_once(']').ok_or("lacks the closing bracket")?;
             host.parse::<Ipv6Addr>()
-                .map_err(|_| bad("is not an IPv6 address in brackets"))?;
+                .map_err(|_| "is not an IPv6 address in brackets")?;
             match rest.strip_prefix(':') {
                 Some(port) => (host, Some(port)),
                 None if rest.is_empty() => (host, None),
-                None => return Err(bad("has something other than :PORT behind the bracket")),
+                None => return Err("has something other than :PORT behind the bracket"),
             }
         }
         None => match text.split_once(':') {
             Some((_, port)) if port.contains(':') => {
-                return Err(bad("needs brackets around an IPv6 address"));
+                return Err("needs brackets around an IPv6 address");
             }
             Some((host, port)) => (host, Some(port)),
             None => (text, None),
         },
     };
     if host.is_empty() {
-        return Err(bad("has no host"));
+        return Err("has no host");
     }
-    if let Some(odd) = host
+    if !host
         .chars()
-        .find(|c| !(c.is_alphanumeric() || "-._:".contains(*c)))
+        .all(|c| c.is_alphanumeric() || "-._:".contains(c))
     {
-        let odd = url.quote(&odd.to_string());
-        return Err(bad(&format!("has {odd} in its host name")));
+        return Err(
+            "has a character in it that no host name has; options are written behind ? and joined by &, and a password \
+             is written redis://USER:PASSWORD@HOST",
+        );
     }
     let port = match port {
         None => default_port,
         Some(port) => match port.parse() {
             Ok(port) if port != 0 => port,
-            _ => return Err(bad("has a port that is not a number from 1 to 65535")),
+            _ => return Err("has a port that is not a number from 1 to 65535"),
         },
     };
     Ok((host.to_owned(), port))

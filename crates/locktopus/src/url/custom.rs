@@ -3,14 +3,15 @@
 use std::error::Error;
 use std::fmt;
 
+use super::authority::addresses;
 use super::options::{FOR_ANY_BACKEND, UrlOptions};
 use super::parse::address_and_path;
-use super::redacted::{Redacted, UrlError, decode};
+use super::shown::{Fault, HIDDEN, Shown, UrlError, decode, is_legible};
 
 /// A URL whose scheme is offered by a [`Connector`](crate::Connector).
 ///
-/// `Debug` and `Display` show it as messages show any URL: without its login, and its options up to the first that is not
-/// known to be harmless. [`expose`](Self::expose) gives the text with its secrets.
+/// `Debug` and `Display` show it as messages show any URL: without its login, and without the
+/// connector's own options. [`expose`](Self::expose) gives the text with its secrets.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -38,7 +39,7 @@ pub struct CustomUrl {
     scheme: String,
     exposed: String,
     pub(crate) options: UrlOptions,
-    redacted: Redacted,
+    shown: Shown,
     /// Longest first, so that none is left in pieces by a shorter one.
     secrets: Vec<String>,
 }
@@ -46,12 +47,20 @@ pub struct CustomUrl {
 impl CustomUrl {
     /// `text` begins with `scheme` and a colon.
     pub(crate) fn parse(text: &str, scheme: &str) -> Result<Self, UrlError> {
+        let mut shown = Shown::default();
+        match Self::read(text, scheme, &mut shown) {
+            Ok(url) => Ok(Self { shown, ..url }),
+            Err(fault) => Err(shown.error(fault)),
+        }
+    }
+
+    fn read(text: &str, scheme: &str, shown: &mut Shown) -> Result<Self, Fault> {
         let rest = &text[scheme.len() + ":".len()..];
         let rest = rest.strip_prefix("//").unwrap_or(rest);
-        let start = &text[..text.len() - rest.len()];
-        let redacted = Redacted::with_start(text, start);
-        let (address, _) = address_and_path(rest, &redacted)?;
+        shown.add(&text[..text.len() - rest.len()]);
         let (place, query) = text.split_once('?').unwrap_or((text, ""));
+        let (address, path) = address_and_path(rest)?;
+        show_place(address, path, shown);
         let (ours, theirs): (Vec<_>, Vec<_>) = query
             .split('&')
             .filter(|option| !option.is_empty())
@@ -59,18 +68,19 @@ impl CustomUrl {
                 let name = option.split_once('=').map_or(*option, |(name, _)| name);
                 FOR_ANY_BACKEND.contains(&name)
             });
-        let options = UrlOptions::parse(&ours.join("&"), true, &redacted)?;
-        let exposed = if theirs.is_empty() {
-            place.to_owned()
-        } else {
-            format!("{place}?{}", theirs.join("&"))
-        };
+        let options = UrlOptions::parse(&ours.join("&"), true, shown)?;
+        let mut exposed = place.to_owned();
+        if !theirs.is_empty() {
+            exposed = format!("{place}?{}", theirs.join("&"));
+            shown.add(if ours.is_empty() { "?" } else { "&" });
+            shown.add(HIDDEN);
+        }
         Ok(Self {
             scheme: scheme.to_owned(),
             exposed,
             options,
-            secrets: secrets(text, address, &theirs, &redacted),
-            redacted,
+            secrets: secrets(text, address, &theirs, shown),
+            shown: Shown::default(),
         })
     }
 
@@ -91,7 +101,8 @@ impl CustomUrl {
     /// of the URL is taken out of both.
     #[must_use]
     pub fn error(&self, part: &str, problem: &str) -> UrlError {
-        self.redacted.error(self.scrub(part), self.scrub(problem))
+        let fault = Fault::new(self.scrub(part), self.scrub(problem));
+        self.shown.error(fault)
     }
 
     fn scrub(&self, text: &str) -> String {
@@ -119,37 +130,44 @@ impl CustomUrl {
     }
 }
 
+/// Shows the addresses and the path of a connector's URL, as far as they look like that.
+fn show_place(address: &str, path: &str, shown: &mut Shown) {
+    let hosts = address.rsplit_once('@').map_or(address, |(_, hosts)| hosts);
+    if !hosts.is_empty() && addresses(hosts, 1).is_err() {
+        shown.add(HIDDEN);
+        return;
+    }
+    shown.add_authority(address);
+    if !path.is_empty() {
+        let path = if is_legible(path) { path } else { HIDDEN };
+        shown.add(&format!("/{path}"));
+    }
+}
+
 /// The pieces of a URL that no message shows, as they were written, as they were meant, and as `Debug` writes them.
-fn secrets(text: &str, address: &str, options: &[&str], redacted: &Redacted) -> Vec<String> {
-    let mut pieces = vec![text];
-    let hosts = match address.rsplit_once('@') {
-        Some((login, hosts)) => {
-            pieces.push(login);
-            pieces.extend(login.split_once(':').map(|(_, password)| password));
-            hosts
-        }
-        None => address,
-    };
-    // A port that is not a number may be a password whose `@HOST` was forgotten.
-    pieces.extend(
-        hosts
-            .split(',')
-            .filter_map(|host| Some(host.split_once(':')?.1)),
-    );
+fn secrets(text: &str, address: &str, options: &[&str], shown: &Shown) -> Vec<String> {
+    let mut pieces = vec![text, address];
+    if let Some((login, _)) = address.rsplit_once('@') {
+        pieces.push(login);
+        pieces.extend(login.split_once(':').map(|(_, password)| password));
+    }
+    let place = text.split('?').next().unwrap_or(text);
+    // Connection strings of other libraries begin or end a password at one of these.
+    pieces.extend(place.split([',', ';', '#', '/', '@']));
     pieces.extend(options);
-    pieces.extend(
-        options
-            .iter()
-            .filter_map(|option| Some(option.split_once('=')?.1)),
-    );
+    let values: Vec<_> = pieces
+        .iter()
+        .filter_map(|piece| Some(piece.split_once(['=', ':'])?.1))
+        .collect();
+    pieces.extend(values);
     let mut secrets: Vec<String> = pieces
         .into_iter()
         .flat_map(|piece| {
-            let meant = decode(piece, "", redacted).unwrap_or_default();
+            let meant = decode(piece, "").unwrap_or_default();
             let debug = meant.escape_debug().to_string();
             [piece.to_owned(), meant, debug]
         })
-        .filter(|piece| !piece.is_empty() && !redacted.as_str().contains(piece))
+        .filter(|piece| !piece.is_empty() && !shown.as_str().contains(piece))
         .collect();
     secrets.sort_unstable_by_key(|piece| std::cmp::Reverse(piece.len()));
     secrets.dedup();
@@ -158,12 +176,12 @@ fn secrets(text: &str, address: &str, options: &[&str], redacted: &Redacted) -> 
 
 impl fmt::Display for CustomUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.redacted.as_str())
+        f.write_str(self.shown.as_str())
     }
 }
 
 impl fmt::Debug for CustomUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CustomUrl({})", self.redacted.as_str())
+        write!(f, "CustomUrl({})", self.shown.as_str())
     }
 }

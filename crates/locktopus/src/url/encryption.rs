@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::redacted::{Redacted, UrlError};
 use super::rule::Rule;
+use super::shown::Fault;
 
 /// What the URL says about TLS with some of the servers.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -43,12 +43,12 @@ impl TlsSettings {
     }
 
     /// `prefix` is what stands in front of the names of these options.
-    pub(super) fn check(&self, prefix: &str, url: &Redacted) -> Result<(), UrlError> {
+    pub(super) fn check(&self, prefix: &str) -> Result<(), Fault> {
         if self.cert.is_some() == self.key.is_some() {
             return Ok(());
         }
         let both = format!("options \"{prefix}cert\" and \"{prefix}key\"");
-        Err(url.error(both, "must be given together"))
+        Err(Fault::new(both, "must be given together"))
     }
 }
 
@@ -79,11 +79,11 @@ impl SentinelTlsSettings {
         self.wanted.is_some() || self.own.says_anything()
     }
 
-    pub(super) fn check(&self, url: &Redacted) -> Result<(), UrlError> {
-        self.own.check("sentinel_", url)?;
+    pub(super) fn check(&self) -> Result<(), Fault> {
+        self.own.check("sentinel_")?;
         if self.wanted == Some(false) && self.own.says_anything() {
             let problem = "leaves the other TLS options for sentinels without meaning";
-            return Err(url.error("option sentinel_tls=off", problem));
+            return Err(Fault::new("option sentinel_tls=off", problem));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::options::Routing;
 use super::parse::BackendUrl;
 #[cfg(any(feature = "redis", feature = "fred"))]
 use super::parse::{Place, Shape};
-use super::redacted::UrlError;
+use super::shown::UrlError;
 
 /// A URL as text, or a [`BackendUrl`] with more than text can say.
 ///

@@ -1,12 +1,13 @@
 //! The options behind the `?` of a backend URL.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use locktopus_core::{Label, NameEncoding, SafetyMode, TokenRetention};
 
 use super::encryption::{SentinelTlsSettings, TlsSettings};
-use super::redacted::{Redacted, UrlError, decode};
 use super::safety::SafetyOptions;
+use super::shown::{Fault, HIDDEN, Shown, decode, legible};
 
 /// Which client library talks to the servers.
 ///
@@ -131,6 +132,45 @@ pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 /// Bound for leases; what a `Locktopus` allows is usually less (`max_lease`).
 pub(super) const LONGEST_LEASE: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
+/// The option whose value no message shows.
+const SECRET_OPTION: &str = "sentinel_password";
+
+/// All options.
+const OPTIONS: [&str; 32] = [
+    "client",
+    "connect",
+    "timeout",
+    "connect_timeout",
+    "pubsub",
+    "checks",
+    "router",
+    "namespace",
+    "names",
+    "renewed_lease",
+    "label",
+    "label_host",
+    "token_retention",
+    "safety",
+    "replicas",
+    "replication_timeout",
+    "quarantine_max_lease",
+    "client_name",
+    "sentinel_user",
+    SECRET_OPTION,
+    "ca",
+    "cert",
+    "key",
+    "tls_server_name",
+    "danger_accept_invalid_certs",
+    "sentinel_tls",
+    "sentinel_ca",
+    "sentinel_cert",
+    "sentinel_key",
+    "sentinel_tls_server_name",
+    "sentinel_danger_accept_invalid_certs",
+    "db",
+];
+
 /// Options that concern a `Locktopus` on any backend. A `memory:` URL has no others, and a connector is not shown them.
 pub(super) const FOR_ANY_BACKEND: [&str; 6] = [
     "namespace",
@@ -162,77 +202,82 @@ impl UrlOptions {
         })
     }
 
-    fn check_label(&self, url: &Redacted) -> Result<(), UrlError> {
+    fn check_label(&self) -> Result<(), Fault> {
         match self.label() {
-            Some(label) => label.check().map_err(|error| {
-                let value = match error.option {
-                    "label" => &self.label,
-                    _ => &self.label_host,
-                };
-                let quoted = url.quote(value.as_deref().unwrap_or_default());
-                url.error(format!("option {}={quoted}", error.option), &error.rule)
-            }),
-            None if self.label_host.is_some() => {
-                Err(url.error("option label_host", "means nothing without label"))
-            }
+            Some(label) => label
+                .check()
+                .map_err(|error| Fault::new(format!("option {}", error.option), &error.rule)),
+            None if self.label_host.is_some() => Err(Fault::new(
+                "option label_host",
+                "means nothing without label",
+            )),
             None => Ok(()),
         }
     }
 
-    pub(crate) fn parse(query: &str, memory: bool, url: &Redacted) -> Result<Self, UrlError> {
+    pub(crate) fn parse(query: &str, memory: bool, shown: &mut Shown) -> Result<Self, Fault> {
         let mut options = Self::default();
         let mut safety = SafetyOptions::default();
         let mut seen = Vec::new();
         for option in query.split('&').filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            let quoted = url.quote(name);
-            let name = decode(name, "name of an option", url)?;
-            if memory && !FOR_ANY_BACKEND.contains(&&*name) {
-                return Err(url.error(
-                    format!("option {quoted}"),
-                    "means nothing for a memory: URL",
-                ));
+            let name = decode(name, "name of an option")?;
+            let known = OPTIONS.iter().find(|known| **known == name);
+            let name = *known.ok_or_else(|| unknown(&name, &seen))?;
+            let refuse = |problem: &str| Fault::new(format!("option {name:?}"), problem);
+            if memory && !FOR_ANY_BACKEND.contains(&name) {
+                return Err(refuse("means nothing for a memory: URL"));
             }
             if seen.contains(&name) {
-                return Err(url.error(format!("option {quoted}"), "is given twice"));
+                return Err(refuse("is given twice"));
             }
-            options.set(&mut safety, (&name, &quoted), value, url)?;
+            let is_secret = name == SECRET_OPTION;
+            if !is_secret {
+                legible(value, format!("option {name:?}"))?;
+            }
+            let decoded = decode(value, "value of an option")?;
+            options
+                .set(&mut safety, name, &decoded)
+                .map_err(|rule| refuse(&rule))?;
+            let joint = if seen.is_empty() { '?' } else { '&' };
+            let value = if is_secret { HIDDEN } else { value };
+            shown.add(&format!("{joint}{name}={value}"));
             seen.push(name);
         }
-        options.check_label(url)?;
-        options.tls.check("", url)?;
-        options.sentinel_tls.check(url)?;
+        shown.finish();
+        options.check_label()?;
+        options.tls.check("")?;
+        options.sentinel_tls.check()?;
         if options.begin == Begin::Lazy && options.checks == Checks::Refuse {
             let problem = "exclude each other: what does not answer cannot be checked";
-            return Err(url.error("options connect=lazy and checks=refuse", problem));
+            return Err(Fault::new(
+                "options connect=lazy and checks=refuse",
+                problem,
+            ));
         }
-        options.safety = safety.mode(options.timeout, options.renewed_lease, url)?;
+        options.safety = safety.mode(options.timeout, options.renewed_lease)?;
         Ok(options)
     }
 
+    /// Takes an option that is one, or says which rule its value breaks.
     fn set(
         &mut self,
         safety: &mut SafetyOptions,
-        (name, quoted_name): (&str, &str),
+        name: &str,
         value: &str,
-        url: &Redacted,
-    ) -> Result<(), UrlError> {
-        let quoted = url.quote(value);
-        let value = decode(value, "value of an option", url)?;
-        let value = value.as_str();
-        let choose = |problem: &str| url.error(format!("option {name}={quoted}"), problem);
-        let duration = |longest| duration_up_to(longest, value).map_err(|rule| choose(&rule));
+    ) -> Result<(), Cow<'static, str>> {
+        let duration = |longest| duration_up_to(longest, value);
         let text = || Some(value.to_owned());
         let encryption = self.tls.set(name, value);
         if let Some(taken) = encryption.or_else(|| self.sentinel_tls.set(name, value)) {
-            return taken.map_err(choose);
+            return Ok(taken?);
         }
         match name {
             "client" => {
                 self.client = Some(match value {
                     "redis" | "redis-rs" => ClientChoice::Redis,
                     "fred" => ClientChoice::Fred,
-                    _ => return Err(choose("must be redis or fred")),
+                    _ => return Err("must be redis or fred".into()),
                 });
             }
             "timeout" => self.timeout = duration(LONGEST_WAIT)?,
@@ -242,7 +287,7 @@ impl UrlOptions {
                     "auto" => PubSub::Auto,
                     "plain" => PubSub::Plain,
                     "sharded" => PubSub::Sharded,
-                    _ => return Err(choose("must be auto, plain or sharded")),
+                    _ => return Err("must be auto, plain or sharded".into()),
                 };
             }
             "checks" => {
@@ -250,21 +295,21 @@ impl UrlOptions {
                     "off" => Checks::Off,
                     "warn" => Checks::Warn,
                     "refuse" => Checks::Refuse,
-                    _ => return Err(choose("must be off, warn or refuse")),
+                    _ => return Err("must be off, warn or refuse".into()),
                 };
             }
             "connect" => {
                 self.begin = match value {
                     "now" => Begin::Now,
                     "lazy" => Begin::Lazy,
-                    _ => return Err(choose("must be now or lazy")),
+                    _ => return Err("must be now or lazy".into()),
                 };
             }
             "router" => {
                 self.router = match value {
                     "own" => Routing::Own,
                     "client" => Routing::Client,
-                    _ => return Err(choose("must be own or client")),
+                    _ => return Err("must be own or client".into()),
                 };
             }
             "namespace" => value.clone_into(&mut self.namespace),
@@ -272,7 +317,7 @@ impl UrlOptions {
                 self.names = match value {
                     "plain" => NameEncoding::Plain,
                     "escaped" => NameEncoding::Escaped,
-                    _ => return Err(choose("must be plain or escaped")),
+                    _ => return Err("must be plain or escaped".into()),
                 };
             }
             "renewed_lease" => self.renewed_lease = Some(duration(LONGEST_LEASE)?),
@@ -283,30 +328,20 @@ impl UrlOptions {
             }
             "token_retention" => {
                 let keep = TokenRetention::For(duration(TokenRetention::LONGEST)?);
-                self.token_retention = keep.check().map_err(|error| choose(&error.rule))?;
+                self.token_retention = keep.check().map_err(|error| error.rule)?;
             }
-            "safety" => safety.choose_mode(value).map_err(choose)?,
-            "replicas" => safety.choose_replicas(value).map_err(choose)?,
-            "replication_timeout" => safety
-                .set_replication_timeout(duration(LONGEST_WAIT)?)
-                .map_err(choose)?,
-            "quarantine_max_lease" => safety
-                .set_max_lease(duration(LONGEST_LEASE)?)
-                .map_err(choose)?,
+            "safety" => safety.choose_mode(value)?,
+            "replicas" => safety.choose_replicas(value)?,
+            "replication_timeout" => safety.set_replication_timeout(duration(LONGEST_WAIT)?)?,
+            "quarantine_max_lease" => safety.set_max_lease(duration(LONGEST_LEASE)?)?,
             "client_name" => {
-                check_client_name(value).map_err(choose)?;
+                check_client_name(value)?;
                 self.client_name = text();
             }
             "sentinel_user" => self.sentinel_user = text(),
             "sentinel_password" => self.sentinel_password = text(),
-            "db" => {
-                self.db = Some(
-                    value
-                        .parse()
-                        .map_err(|_| choose("must be a number from 0"))?,
-                )
-            }
-            _ => return Err(unknown(quoted_name, url)),
+            "db" => self.db = Some(value.parse().map_err(|_| "must be a number from 0")?),
+            _ => return Err("is unknown".into()),
         }
         Ok(())
     }
@@ -322,26 +357,50 @@ fn check_client_name(name: &str) -> Result<(), &'static str> {
 }
 
 /// A duration that can be counted with, or the rule it breaks.
-fn duration_up_to(longest: Duration, value: &str) -> Result<Duration, String> {
+fn duration_up_to(longest: Duration, value: &str) -> Result<Duration, Cow<'static, str>> {
     // What the parser says may quote the value.
     match humantime::parse_duration(value) {
-        Ok(duration) if duration.is_zero() => Err("must be longer than zero".to_owned()),
+        Ok(duration) if duration.is_zero() => Err("must be longer than zero".into()),
         Ok(duration) if duration <= longest => Ok(duration),
-        Ok(_) | Err(humantime::DurationError::NumberOverflow) => Err(format!(
-            "must be at most {}",
-            humantime::format_duration(longest)
-        )),
-        Err(_) => Err("must be a duration such as 250ms, 5s or 2m".to_owned()),
+        Ok(_) | Err(humantime::DurationError::NumberOverflow) => {
+            Err(format!("must be at most {}", humantime::format_duration(longest)).into())
+        }
+        Err(_) => Err("must be a duration such as 250ms, 5s or 2m".into()),
     }
 }
 
-fn unknown(quoted_name: &str, url: &Redacted) -> UrlError {
-    let problem = if url.hides(quoted_name) {
-        "behind a password is unknown; if it belongs to the password, write & as %26"
+/// The error of an unknown option behind these. It names a similar known option, and never the
+/// text itself, which may be a piece of a password.
+fn unknown(name: &str, before: &[&str]) -> Fault {
+    let name = name.to_ascii_lowercase();
+    let begins = |known: &str| name.len() > 3 && known.starts_with(&name);
+    let alike = |known: &&&str| begins(known) || edits(&name, known) * 3 <= known.len();
+    let nearest = OPTIONS.iter().filter(alike);
+    let nearest = nearest.min_by_key(|known| (!begins(known), edits(&name, known)));
+    let meant = nearest.map(|known| format!(". Did you mean {known:?}?"));
+    let meant = meant.unwrap_or_default();
+    let hint = if before.contains(&SECRET_OPTION) {
+        "if it belongs to the password, write & as %26"
     } else {
-        "is unknown; see the table of URL options"
+        "see the table of URL options"
     };
-    url.error(format!("option {quoted_name}"), problem)
+    let part = format!("option number {}", before.len() + 1);
+    Fault::new(part, format!("is unknown; {hint}{meant}"))
+}
+
+/// How many letters must be changed, added or left out to make one word of the other.
+fn edits(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = at + 1;
+        for (column, wanted) in other.bytes().enumerate() {
+            let changed = diagonal + usize::from(letter != wanted);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use super::authority::Authority;
 #[cfg(any(feature = "redis", feature = "fred"))]
 use super::login::Providers;
 use super::options::{ClientChoice, Routing, UrlOptions};
-use super::redacted::{Redacted, SCHEMES, UrlError, decode};
 use super::scheme::with_small_scheme;
+use super::shown::{Fault, SCHEMES, Shown, UrlError, decode, legible};
 
 /// A checked backend URL. See the [module's tables](super) for what may be written.
 ///
@@ -23,7 +23,7 @@ use super::scheme::with_small_scheme;
 /// let url: BackendUrl = "redis-sentinel://app:s3cret@a:26379,b:26379/mymaster?client=fred".parse()?;
 /// assert!(!format!("{url:?}").contains("s3cret"));
 /// let error = "redis://localhost:port".parse::<BackendUrl>().unwrap_err();
-/// assert!(error.to_string().contains("\"localhost:***\" has a port that is not a number"));
+/// assert!(error.to_string().contains("the address has a port that is not a number"));
 /// # Ok::<(), locktopus::url::UrlError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct BackendUrl {
     /// What a program has handed in to be used for a cluster.
     #[cfg(feature = "cluster-async")]
     pub(crate) connection: Option<HandedIn>,
-    redacted: Redacted,
+    shown: Shown,
 }
 
 /// A connection of the program's own. Only itself is the same.
@@ -103,122 +103,118 @@ impl BackendUrl {
 
     /// Parses a URL of this crate's own schemes; `others` are named beside them if the scheme is unknown.
     pub(crate) fn parse(text: &str, others: &[&str]) -> Result<Self, UrlError> {
-        let text = &*with_small_scheme(text);
-        let redacted = Redacted::new(text);
-        let (rest, query) = text.split_once('?').unwrap_or((text, ""));
-        let memory = rest.strip_prefix("memory:");
-        let place = match memory {
-            Some(name) => Place::Memory {
-                name: (!name.is_empty()).then(|| name.to_owned()),
-            },
-            None => servers(text, others, &redacted)?,
-        };
-        let options = UrlOptions::parse(query, memory.is_some(), &redacted)?;
-        let mut url = Self {
-            place,
-            options,
-            #[cfg(any(feature = "redis", feature = "fred"))]
-            read: None,
-            #[cfg(any(feature = "redis", feature = "fred"))]
-            providers: Providers::default(),
-            #[cfg(feature = "cluster-async")]
-            connection: None,
-            redacted,
-        };
-        url.check()?;
-        url.place_database();
-        Ok(url)
+        let mut shown = Shown::default();
+        match read(&with_small_scheme(text), others, &mut shown) {
+            Ok((place, options)) => Ok(Self {
+                place,
+                options,
+                #[cfg(any(feature = "redis", feature = "fred"))]
+                read: None,
+                #[cfg(any(feature = "redis", feature = "fred"))]
+                providers: Providers::default(),
+                #[cfg(feature = "cluster-async")]
+                connection: None,
+                shown,
+            }),
+            Err(fault) => Err(shown.error(fault)),
+        }
     }
 
     /// An error about this URL.
     #[cfg(any(feature = "redis", feature = "fred"))]
     pub(super) fn error(&self, part: &str, problem: &str) -> UrlError {
-        self.redacted.error(part, problem)
-    }
-
-    fn check(&self) -> Result<(), UrlError> {
-        let Place::Servers {
-            tls,
-            authority,
-            shape,
-        } = &self.place
-        else {
-            return Ok(());
-        };
-        let (options, error) = (&self.options, |part: &str, problem: &str| {
-            Err(self.redacted.error(part, problem))
-        });
-        if !tls && options.tls.says_anything() {
-            return error(
-                "a TLS option",
-                "needs a rediss scheme, or it would be ignored",
-            );
-        }
-        let has_sentinels = matches!(shape, Shape::Sentinel { .. });
-        if options.sentinel_tls.differ() && !has_sentinels {
-            return error(
-                "a TLS option for sentinels",
-                "means nothing without sentinels",
-            );
-        }
-        let is_socket = matches!(&authority.hosts[..], [(path, 0)] if path.starts_with('/'));
-        if options.db.is_some() && !is_socket {
-            let problem =
-                "is for unix sockets only; elsewhere the database is the path: redis://HOST/3";
-            return error("option \"db\"", problem);
-        }
-        if options.router == Routing::Client {
-            if *shape != Shape::Cluster {
-                return error("option router=client", "means nothing without a cluster");
-            }
-            if options.client == Some(ClientChoice::Fred) {
-                let problem = "is not possible with client=fred, whose router writes commands late; use client=redis";
-                return error("option router=client", problem);
-            }
-        }
-        let sentinel_login = options.sentinel_user.is_some() || options.sentinel_password.is_some();
-        if sentinel_login && !has_sentinels {
-            return error("a sentinel login", "means nothing without sentinels");
-        }
-        if options.sentinel_user.is_some() && options.sentinel_password.is_none() {
-            return error("option \"sentinel_user\"", "needs sentinel_password");
-        }
-        Ok(())
-    }
-
-    /// The database of a unix socket is an option, but belongs to the place.
-    fn place_database(&mut self) {
-        if let (Some(db), Place::Servers { shape, .. }) = (self.options.db, &mut self.place)
-            && let Shape::Standalone { database } = shape
-        {
-            *database = db;
-        }
+        self.shown.error(Fault::new(part, problem))
     }
 }
 
-fn servers(text: &str, others: &[&str], url: &Redacted) -> Result<Place, UrlError> {
-    let unknown = |scheme: &str| {
-        url.error(
-            format!("scheme {}", url.quote(scheme)),
-            format!(
-                "is unknown; known are memory, {}",
-                [&SCHEMES[..], others].concat().join(", ")
-            ),
-        )
+fn read(text: &str, others: &[&str], shown: &mut Shown) -> Result<(Place, UrlOptions), Fault> {
+    let (rest, query) = text.split_once('?').unwrap_or((text, ""));
+    let memory = rest.strip_prefix("memory:");
+    let mut place = match memory {
+        Some(name) => {
+            shown.add("memory:");
+            if text.contains('@') {
+                let problem = "has an @ in it, but no login; write @ as %40";
+                return Err(Fault::new("a memory: URL", problem));
+            }
+            legible(name, "the name")?;
+            shown.add(name);
+            Place::Memory {
+                name: (!name.is_empty()).then(|| name.to_owned()),
+            }
+        }
+        None => servers(text, others, shown)?,
     };
-    let (scheme, rest) = text.split_once("://").ok_or_else(|| {
-        if let Some(scheme) = SCHEMES.iter().find(|scheme| is_cut_short(text, scheme)) {
-            let problem = format!("has no two slashes behind its scheme; write {scheme}://");
-            return url.error("the URL", problem);
+    let options = UrlOptions::parse(query, memory.is_some(), shown)?;
+    check(&place, &options)?;
+    // The database of a unix socket is an option, but belongs to the place.
+    if let (Some(db), Place::Servers { shape, .. }) = (options.db, &mut place)
+        && let Shape::Standalone { database } = shape
+    {
+        *database = db;
+    }
+    Ok((place, options))
+}
+
+/// Whether the options go with the place.
+fn check(place: &Place, options: &UrlOptions) -> Result<(), Fault> {
+    let Place::Servers {
+        tls,
+        authority,
+        shape,
+    } = place
+    else {
+        return Ok(());
+    };
+    let error = |part: &str, problem: &str| Err(Fault::new(part, problem));
+    if !tls && options.tls.says_anything() {
+        return error(
+            "a TLS option",
+            "needs a rediss scheme, or it would be ignored",
+        );
+    }
+    let has_sentinels = matches!(shape, Shape::Sentinel { .. });
+    if options.sentinel_tls.differ() && !has_sentinels {
+        return error(
+            "a TLS option for sentinels",
+            "means nothing without sentinels",
+        );
+    }
+    let is_socket = matches!(&authority.hosts[..], [(path, 0)] if path.starts_with('/'));
+    if options.db.is_some() && !is_socket {
+        let problem =
+            "is for unix sockets only; elsewhere the database is the path: redis://HOST/3";
+        return error("option \"db\"", problem);
+    }
+    if options.router == Routing::Client {
+        if *shape != Shape::Cluster {
+            return error("option router=client", "means nothing without a cluster");
         }
-        match scheme_alone(text, url) {
-            Some(scheme) => unknown(scheme),
-            None => no_scheme(others, url),
+        if options.client == Some(ClientChoice::Fred) {
+            let problem = "is not possible with client=fred, whose router writes commands late; use client=redis";
+            return error("option router=client", problem);
         }
-    })?;
+    }
+    let sentinel_login = options.sentinel_user.is_some() || options.sentinel_password.is_some();
+    if sentinel_login && !has_sentinels {
+        return error("a sentinel login", "means nothing without sentinels");
+    }
+    if options.sentinel_user.is_some() && options.sentinel_password.is_none() {
+        return error("option \"sentinel_user\"", "needs sentinel_password");
+    }
+    Ok(())
+}
+
+fn servers(text: &str, others: &[&str], shown: &mut Shown) -> Result<Place, Fault> {
+    let known = text.split_once("://");
+    let known = known.filter(|(scheme, _)| SCHEMES.contains(scheme));
+    let (scheme, rest) = known.ok_or_else(|| no_scheme(text, others))?;
+    shown.add(scheme);
+    shown.add("://");
+    let (address, path) = address_and_path(rest)?;
     let base = scheme.replacen("valkey", "redis", 1);
     if matches!(base.as_str(), "redis+unix" | "unix") {
-        return socket(rest, url);
+        return socket(address, path, shown);
     }
     let (base, tls) = match base.strip_prefix("rediss") {
         Some(shape) => (format!("redis{shape}"), true),
@@ -229,50 +225,65 @@ fn servers(text: &str, others: &[&str], url: &Redacted) -> Result<Place, UrlErro
     } else {
         6_379
     };
-    // An unknown scheme is the first thing to say.
-    if !matches!(base.as_str(), "redis" | "redis-sentinel" | "redis-cluster") {
-        return Err(unknown(scheme));
+    let authority = Authority::parse(address, default_port)?;
+    if base == "redis" && authority.hosts.len() > 1 {
+        let hint = "names several servers; write redis-sentinel:// or redis-cluster://";
+        return Err(Fault::new("a redis:// URL", hint));
     }
-    let (authority, path) = address_and_path(rest, url)?;
-    let authority = Authority::parse(authority, default_port, url)?;
-    let shape = match base.as_str() {
-        "redis" => {
-            if authority.hosts.len() > 1 {
-                let hint = "names several servers; write redis-sentinel:// or redis-cluster://";
-                return Err(url.error("a redis:// URL", hint));
-            }
-            Shape::Standalone {
-                database: database(path, url)?,
-            }
-        }
-        "redis-sentinel" => {
-            let (master, db) = path.split_once('/').unwrap_or((path, ""));
-            let master_name = decode(master, "name of the primary", url)?;
-            if master_name.is_empty() {
-                let hint =
-                    "lacks the name of the primary; write redis-sentinel://HOST,HOST/mymaster";
-                return Err(url.error("a redis-sentinel:// URL", hint));
-            }
-            Shape::Sentinel {
-                master_name,
-                database: database(db, url)?,
-            }
-        }
-        _ => {
-            if database(path, url)? != 0 {
-                return Err(url.error(
-                    format!("path {}", url.quote(path)),
-                    "names a database, but a cluster has only database 0",
-                ));
-            }
-            Shape::Cluster
-        }
-    };
+    shown.add_authority(address);
+    let shape = shape(&base, path)?;
+    if !path.is_empty() {
+        shown.add(&format!("/{path}"));
+    }
     Ok(Place::Servers {
         tls,
         authority,
         shape,
     })
+}
+
+/// The deployment, from the path behind the addresses.
+fn shape(base: &str, path: &str) -> Result<Shape, Fault> {
+    match base {
+        "redis" => Ok(Shape::Standalone {
+            database: database(path)?,
+        }),
+        "redis-sentinel" => {
+            let (master, db) = path.split_once('/').unwrap_or((path, ""));
+            legible(master, "the name of the primary")?;
+            let master_name = decode(master, "name of the primary")?;
+            if master_name.is_empty() {
+                let hint =
+                    "lacks the name of the primary; write redis-sentinel://HOST,HOST/mymaster";
+                return Err(Fault::new("a redis-sentinel:// URL", hint));
+            }
+            Ok(Shape::Sentinel {
+                master_name,
+                database: database(db)?,
+            })
+        }
+        _ => match database(path)? {
+            0 => Ok(Shape::Cluster),
+            _ => Err(Fault::new(
+                "the path",
+                "names a database, but a cluster has only database 0",
+            )),
+        },
+    }
+}
+
+/// The error of a text that begins with no scheme, or with an unknown one.
+fn no_scheme(text: &str, others: &[&str]) -> Fault {
+    if let Some(scheme) = SCHEMES.iter().find(|scheme| is_cut_short(text, scheme)) {
+        let problem = format!("has no two slashes behind its scheme; write {scheme}://");
+        return Fault::new("the URL", problem);
+    }
+    let problem = format!(
+        "has no scheme that is known; write memory:, redis://HOST, redis-sentinel://HOST,HOST/MASTER or \
+         redis-cluster://HOST,HOST. Known are memory, {}",
+        [&SCHEMES[..], others].concat().join(", ")
+    );
+    Fault::new("the URL", problem)
 }
 
 /// Whether a URL has this scheme without `//`. A host of that name has a port instead.
@@ -282,38 +293,20 @@ fn is_cut_short(text: &str, scheme: &str) -> bool {
     rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// The unknown scheme of a URL without `//`. None if it may be something else: a host in front of a port, a part of a login.
-fn scheme_alone<'a>(text: &'a str, url: &Redacted) -> Option<&'a str> {
-    let (scheme, rest) = text.split_once(':')?;
-    let is_known = SCHEMES.contains(&scheme);
-    let is_one = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
-    let is_host = rest.starts_with(|c: char| c.is_ascii_digit());
-    (is_one && !is_known && !is_host && !url.hides(&url.quote(scheme))).then_some(scheme)
-}
-
-fn no_scheme(others: &[&str], url: &Redacted) -> UrlError {
-    let others: String = others.iter().map(|scheme| format!(", {scheme}:")).collect();
-    let problem = format!(
-        "has no scheme; write memory:, redis://HOST, redis-sentinel://HOST,HOST/MASTER or \
-         redis-cluster://HOST,HOST{others}"
-    );
-    url.error("the URL", problem)
-}
-
 /// `[USER:PASSWORD@]/PATH`, behind the scheme of a unix socket.
-fn socket(rest: &str, url: &Redacted) -> Result<Place, UrlError> {
-    let (login, path) = address_and_path(rest, url)?;
-    let path = decode(path, "path of the socket", url)?;
-    if path.is_empty() || path.contains('\0') {
+fn socket(login: &str, path: &str, shown: &mut Shown) -> Result<Place, Fault> {
+    legible(path, "the path of the socket")?;
+    let decoded = decode(path, "path of the socket")?;
+    if decoded.is_empty() || decoded.contains('\0') {
         let hint = "needs the absolute path of the socket; write redis+unix:///PATH";
-        return Err(url.error("a URL of a unix socket", hint));
+        return Err(Fault::new("a URL of a unix socket", hint));
     }
+    let authority = Authority::of_socket(login, format!("/{decoded}"))?;
+    shown.add_authority(login);
+    shown.add(&format!("/{path}"));
     Ok(Place::Servers {
         tls: false,
-        authority: Authority::of_socket(login, format!("/{path}"), url)?,
+        authority,
         shape: Shape::Standalone { database: 0 },
     })
 }
@@ -322,13 +315,10 @@ fn socket(rest: &str, url: &Redacted) -> Result<Place, UrlError> {
 ///
 /// A password with a raw `/` or `?` in it would end the address in its middle, and its rest would be taken for a path
 /// or an option. That shows in an `@` where none belongs.
-pub(super) fn address_and_path<'a>(
-    rest: &'a str,
-    url: &Redacted,
-) -> Result<(&'a str, &'a str), UrlError> {
+pub(super) fn address_and_path(rest: &str) -> Result<(&str, &str), Fault> {
     let (address, behind) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     if behind.contains('@') {
-        return Err(url.error(
+        return Err(Fault::new(
             "the login",
             "has a / or ? in it, or there is an @ behind the address; in a password write / as %2F, ? as %3F \
              and @ as %40, and elsewhere @ as %40",
@@ -338,24 +328,24 @@ pub(super) fn address_and_path<'a>(
     Ok((address, path.strip_prefix('/').unwrap_or(path)))
 }
 
-fn database(path: &str, url: &Redacted) -> Result<u32, UrlError> {
+fn database(path: &str) -> Result<u32, Fault> {
     match path.strip_suffix('/').unwrap_or(path) {
         "" => Ok(0),
         number => number
             .parse()
-            .map_err(|_| url.error(format!("database {}", url.quote(number)), "is not a number")),
+            .map_err(|_| Fault::new("the database", "is not a number")),
     }
 }
 
 impl fmt::Display for BackendUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.redacted.as_str())
+        f.write_str(self.shown.as_str())
     }
 }
 
 impl fmt::Debug for BackendUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BackendUrl({})", self.redacted.as_str())
+        write!(f, "BackendUrl({})", self.shown.as_str())
     }
 }
 

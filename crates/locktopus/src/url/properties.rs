@@ -3,6 +3,8 @@
 //! The generators make what people write and mistype: passwords of any characters wherever one can stand, in URLs that
 //! are right, wrong in one place, or not URLs at all.
 
+mod foreign;
+
 use std::fmt::Write as _;
 use std::time::Duration;
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use locktopus_core::{MIN_LEASE, ReplicaNeed, SafetyMode};
 
-use super::redacted::{Redacted, UrlError};
 use super::rule::Rule;
+use super::shown::Fault;
 
 const REPLICATION_TIMEOUT: Duration = Duration::from_millis(500);
 const QUARANTINE: Duration = Duration::from_secs(30);
@@ -74,11 +74,10 @@ impl SafetyOptions {
         self,
         timeout: Duration,
         renewed_lease: Option<Duration>,
-        url: &Redacted,
-    ) -> Result<SafetyMode, UrlError> {
+    ) -> Result<SafetyMode, Fault> {
         let only_for = |given: bool, option: &str, mode: &str| {
             let error = || {
-                url.error(
+                Fault::new(
                     format!("option {option:?}"),
                     format!("means nothing without safety={mode}"),
                 )
@@ -102,19 +101,21 @@ impl SafetyOptions {
         }
         match self.mode {
             Word::Plain => Ok(SafetyMode::Plain),
-            Word::Replicated => self.replicated(timeout, url),
-            Word::Quarantine => self.quarantine(renewed_lease, url),
+            Word::Replicated => self.replicated(timeout),
+            Word::Quarantine => self.quarantine(renewed_lease),
         }
     }
 
-    fn replicated(self, timeout: Duration, url: &Redacted) -> Result<SafetyMode, UrlError> {
+    fn replicated(self, timeout: Duration) -> Result<SafetyMode, Fault> {
         // Without the option, a short timeout must not need another option to be correct.
         let default = REPLICATION_TIMEOUT.min(timeout / 2);
         let wait = self.replication_timeout.unwrap_or(default);
         if wait >= timeout {
-            return Err(url.error(
+            return Err(Fault::new(
                 format!("option replication_timeout={wait:?}"),
-                format!("must be shorter than the option timeout ({timeout:?}), which counts for the whole answer"),
+                format!(
+                    "must be shorter than the option timeout ({timeout:?}), which counts for the whole answer"
+                ),
             ));
         }
         Ok(SafetyMode::Replicated {
@@ -123,14 +124,10 @@ impl SafetyOptions {
         })
     }
 
-    fn quarantine(
-        self,
-        renewed_lease: Option<Duration>,
-        url: &Redacted,
-    ) -> Result<SafetyMode, UrlError> {
+    fn quarantine(self, renewed_lease: Option<Duration>) -> Result<SafetyMode, Fault> {
         let max_lease = self.max_lease.unwrap_or(QUARANTINE);
         if let Some(lease) = renewed_lease.filter(|lease| *lease > max_lease) {
-            return Err(url.error(
+            return Err(Fault::new(
                 format!("option renewed_lease={lease:?}"),
                 format!("is a longer lease than quarantine_max_lease={max_lease:?} allows"),
             ));

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::redacted::SCHEMES;
+use super::shown::SCHEMES;
 
 /// The same URL with its scheme in lower case, if the scheme is one of this crate.
 pub(super) fn with_small_scheme(text: &str) -> Cow<'_, str> {

@@ -1,0 +1,137 @@
+//! What messages show of a backend URL: the parts that were understood, and nothing else.
+//!
+//! A password can stand anywhere in a wrong URL. Connection strings of other libraries have it in
+//! their middle, behind a `,`, a `;` or a `#`. So nothing here looks for one. The parser
+//! [adds](Shown::add) each part once it has understood it. The rest is [`HIDDEN`]. An error
+//! ([`Fault`]) quotes only words of ours and values that the parser understood.
+
+use percent_encoding::percent_decode_str;
+
+/// What stands for something that is not shown.
+pub(super) const HIDDEN: &str = "***";
+
+/// The schemes of this crate, besides `memory`.
+pub(crate) const SCHEMES: [&str; 15] = [
+    "redis",
+    "rediss",
+    "valkey",
+    "valkeys",
+    "redis-sentinel",
+    "rediss-sentinel",
+    "valkey-sentinel",
+    "valkeys-sentinel",
+    "redis-cluster",
+    "rediss-cluster",
+    "valkey-cluster",
+    "valkeys-cluster",
+    "redis+unix",
+    "valkey+unix",
+    "unix",
+];
+
+/// Which part of a URL is wrong, and what is wrong with it. Neither has text of the URL in it that was not understood.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    part: String,
+    problem: String,
+}
+
+impl Fault {
+    pub(super) fn new(part: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self {
+            part: part.into(),
+            problem: problem.into(),
+        }
+    }
+}
+
+/// A URL as far as it was understood, without its login and its secrets.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub(crate) struct Shown {
+    text: String,
+    /// Whether nothing is missing at the end.
+    whole: bool,
+}
+
+impl Shown {
+    /// Adds a part that was understood and is no secret.
+    pub(super) fn add(&mut self, part: &str) {
+        self.text.push_str(part);
+    }
+
+    /// Adds a login with `@`, which is hidden, and the addresses behind it.
+    pub(super) fn add_authority(&mut self, text: &str) {
+        match text.rsplit_once('@') {
+            Some((_, hosts)) => self.add(&format!("{HIDDEN}@{hosts}")),
+            None => self.add(text),
+        }
+    }
+
+    /// Everything was understood.
+    pub(super) fn finish(&mut self) {
+        self.whole = true;
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn error(&self, fault: Fault) -> UrlError {
+        let hides = self.whole || self.text.ends_with(HIDDEN);
+        let rest = if hides { "" } else { HIDDEN };
+        UrlError {
+            url: format!("{}{rest}", self.text),
+            part: fault.part,
+            problem: fault.problem,
+        }
+    }
+}
+
+/// A backend URL that cannot be used. Nothing was connected.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// use locktopus::{ConnectError, url::UrlError};
+/// match locktopus::connect("memory:?renewed_lease=soon").await {
+///     Err(ConnectError::Url(UrlError { part, problem, .. })) => println!("{part} {problem}"),
+///     other => panic!("{other:?}"),
+/// }
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("bad backend URL {url:?}: {part} {problem}")]
+#[non_exhaustive]
+pub struct UrlError {
+    /// The URL as far as it was understood, without login and secrets; the rest is `***`.
+    pub url: String,
+    /// Which part of it is wrong.
+    pub part: String,
+    /// What is wrong with it, and what to write instead.
+    pub problem: String,
+}
+
+/// Whether a text can be a name or a value as it is written. Other libraries put a password behind one of these signs.
+pub(super) fn is_legible(text: &str) -> bool {
+    !text.contains(|c: char| c.is_control() || ",;#=@".contains(c))
+}
+
+/// Refuses a part that has a sign in it behind which other libraries put a password.
+pub(super) fn legible(text: &str, part: impl Into<String>) -> Result<(), Fault> {
+    if is_legible(text) {
+        return Ok(());
+    }
+    let problem = "has one of , ; # = @ or a control character in it; if that is meant, write %2C %3B %23 %3D %40. Options \
+                   are written behind ? and joined by &, and a password is written redis://USER:PASSWORD@HOST";
+    Err(Fault::new(part, problem))
+}
+
+/// Undoes percent-encoding. A `+` stays a `+`. The value itself never goes into an error: it may be a password.
+pub(super) fn decode(text: &str, what: &str) -> Result<String, Fault> {
+    percent_decode_str(text)
+        .decode_utf8()
+        .map(std::borrow::Cow::into_owned)
+        .map_err(|_| Fault::new(format!("the {what}"), "is not UTF-8 when percent-decoded"))
+}
+
+#[cfg(test)]
+mod tests;
