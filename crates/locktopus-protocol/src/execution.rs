@@ -3,4 +3,5 @@
 pub(crate) mod course;
 pub(crate) mod executor;
 pub(crate) mod quarantine;
+pub(crate) mod refusals;
 pub(crate) mod replication;

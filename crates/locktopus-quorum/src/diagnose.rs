@@ -32,7 +32,10 @@ pub(super) async fn diagnose(
         diagnosis.primaries.extend(named);
         let named = nodes.iter().map(|text| format!("{}: {text}", node.label));
         diagnosis.nodes.extend(named);
-        let named = findings.into_iter().map(|finding| {
+        // A node with a probe that was restarted does not vote before what it forgot is over.
+        let forgets = |finding: &Finding| finding.check == "persistence" && node.probe.is_some();
+        let named = findings.into_iter().filter(|finding| !forgets(finding));
+        let named = named.map(|finding| {
             let message = format!("{}: {}", node.label, finding.message);
             Finding::new(finding.severity, finding.check, message)
         });

@@ -9,6 +9,8 @@
 #[path = "checks/absent.rs"]
 mod absent;
 mod common;
+#[path = "checks/refused.rs"]
+mod refused;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -212,6 +214,35 @@ async fn servers_come_later() {
                 absent::begins_without(kind, client),
             );
         }
+    }
+    cases.all_pass().await;
+}
+
+/// A refusal is an answer: by a user's rights, a server or a proxy.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_single_refusal() {
+    let place = Arc::new(servers(TopologyKind::Standalone).await);
+    let mut cases = Cases::at_once(8);
+    for client in CLIENTS {
+        let usual = refused::COMMANDS.map(|command| (command, ""));
+        for (command, options) in usual.into_iter().chain(refused::OF_MODES) {
+            let name = |how: &str| format!("{client} {command} {how} {options}");
+            let absent = refused::absent(command, client, options);
+            cases.add(name("absent"), absent);
+            let denied = refused::denied(Arc::clone(&place), command, client, options);
+            cases.add(name("denied"), denied);
+        }
+    }
+    cases.all_pass().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_missing_right() {
+    let place = Arc::new(servers(TopologyKind::Standalone).await);
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let case = refused::all_that_is_missing_is_listed(Arc::clone(&place), client);
+        cases.add(format!("{client} missing rights"), case);
     }
     cases.all_pass().await;
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::locks::{close, connect};
+use crate::locks::{close, connect_to};
 use crate::output::{Style, coloured};
 use answers::Answers;
 
@@ -34,7 +34,8 @@ struct Report {
     safety: String,
     namespace: String,
     nodes: Vec<String>,
-    answers: Answers,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answers: Option<Answers>,
     findings: Vec<Shown>,
 }
 
@@ -61,7 +62,10 @@ impl Shown {
 
 /// 1 if locks can be lost silently here.
 pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Failure> {
-    let locks = connect(&context.config).await?;
+    // `diagnose` below makes the checks. The doctor lists all findings, with `checks=refuse` too.
+    let urls = &context.config.urls()?.value;
+    let unchecked: Vec<_> = urls.iter().map(|url| unchecked(url)).collect();
+    let locks = connect_to(&unchecked).await?;
     let namespace = locks.namespace().to_owned();
     if args.acl {
         close(locks).await;
@@ -70,7 +74,7 @@ pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Fail
     }
     let examined = async {
         let diagnosis = locks.diagnose().await?;
-        Ok::<_, Failure>((diagnosis, Answers::measure(&locks).await?))
+        Ok::<_, Failure>((diagnosis, Answers::measure(&locks).await))
     };
     let examined = examined.await;
     let info = locks.backend();
@@ -78,7 +82,17 @@ pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Fail
     close(locks).await;
     let (diagnosis, answers) = examined?;
     let mut findings = findings(&diagnosis);
-    findings.extend(answers.finding());
+    let answers = match answers {
+        Ok(answers) => {
+            findings.extend(answers.finding());
+            Some(answers)
+        }
+        Err(Failure { message, .. }) => {
+            let message = format!("how fast the servers answer could not be measured: {message}");
+            findings.push(Shown::new(Severity::Note, "unchecked", &message));
+            None
+        }
+    };
     let danger = diagnosis.worst() == Some(Severity::Danger);
     let report = Report {
         backend,
@@ -97,6 +111,16 @@ fn findings(diagnosis: &Diagnosis) -> Vec<Shown> {
     findings
         .map(|finding| Shown::new(finding.severity, finding.check, &finding.message))
         .collect()
+}
+
+/// A URL without its option `checks`, and with one that makes none.
+fn unchecked(url: &str) -> String {
+    let (place, options) = url.split_once('?').unwrap_or((url, ""));
+    let kept = options
+        .split('&')
+        .filter(|option| !option.is_empty() && option.split('=').next() != Some("checks"));
+    let options: Vec<_> = kept.chain(["checks=off"]).collect();
+    format!("{place}?{}", options.join("&"))
 }
 
 /// The page for another namespace. Without one, names may begin with anything.
@@ -118,7 +142,9 @@ fn text(report: &Report) -> String {
     for node in &report.nodes {
         lines.push(format!("node       {node}"));
     }
-    lines.push(format!("answers    {}", report.answers));
+    if let Some(answers) = &report.answers {
+        lines.push(format!("answers    {answers}"));
+    }
     lines.push(String::new());
     for finding in &report.findings {
         let style = match finding.severity {

@@ -7,6 +7,7 @@
 )]
 
 mod config;
+mod doctor;
 mod failover;
 mod killed;
 mod labels;

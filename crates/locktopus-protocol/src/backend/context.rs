@@ -335,10 +335,13 @@ async fn flavour(
                 .client()
                 .command(Route::Any, &[b"PUBSUB", b"SHARDNUMSUB"]);
             match tokio::time::timeout(options.call_timeout, probe).await {
-                Ok(Err(ClientError::Rejected { code, .. })) if code != "NOPERM" => {
+                // It knows PUBSUB, and not this question.
+                Ok(Err(ClientError::Rejected { message, .. }))
+                    if message.to_ascii_lowercase().contains("unknown subcommand") =>
+                {
                     Ok(ChannelFlavour::Plain)
                 }
-                // The question is forbidden or unanswered: every supported server has sharded pub/sub.
+                // Refused or unanswered: every supported server has sharded pub/sub.
                 Ok(Ok(_) | Err(_)) | Err(_) => Ok(ChannelFlavour::Sharded),
             }
         }

@@ -6,6 +6,7 @@ mod deployment;
 mod info;
 mod neighbours;
 mod probe;
+mod rights;
 mod token_keys;
 mod version;
 
@@ -46,7 +47,10 @@ pub(super) async fn run(context: &Context, deadline: Instant) -> Result<Diagnosi
     // A replica refuses every lock, and would be asked again until the deadline.
     if !found("role") && !found(deployment::DEPLOYMENT) {
         let some_away = found(info::UNREACHABLE);
-        probe::check(context, some_away, deadline, &mut diagnosis).await;
+        let refused = probe::check(context, some_away, deadline, &mut diagnosis).await;
+        if let Some(target) = refused {
+            rights::check(context, &target, deadline, &mut diagnosis).await;
+        }
     }
     diagnosis
         .findings

@@ -17,6 +17,7 @@ use crate::client::{ClientError, RedisClient, Reply, Route};
 use crate::execution::course::{
     Apart, HalfMoved, IN_LINE, ONE_NODE, TOGETHER, USUAL, Way, is_half_moved, names_a_node,
 };
+use crate::execution::refusals::{is_passing, refuses_scripts, was_refused};
 use crate::scripts::Script;
 use crate::wire::other_kind;
 
@@ -223,6 +224,9 @@ impl Executor {
             false => Executed::Maybe,
         };
         let hint = match code {
+            _ if refuses_scripts(message) => {
+                "; locks are scripts: this server, proxy or user has to allow EVALSHA and EVAL"
+            }
             "WRONGTYPE" => {
                 "; a key that this lock needs beside its own is in use for something else"
             }
@@ -360,40 +364,6 @@ fn explained(refusal: &ClientError) -> String {
         ClientError::NotSent(_) | ClientError::MaybeExecuted(_) => "",
     };
     format!("{refusal}{hint}")
-}
-
-/// How the errors begin with which our scripts refuse something before their first write.
-const UNTOUCHED: &str = "nothing was written: ";
-
-/// Whether an error proves that nothing was written. Any other may have stopped a script half-way: the same command fails
-/// before the first write of one script and after that of another.
-fn was_refused(code: &str, message: &str) -> bool {
-    // The server looks at these before a script's first write, and never again.
-    let by_server = matches!(
-        code,
-        "OOM" | "NOAUTH" | "WRONGPASS" | "MOVED" | "ASK" | "CROSSSLOT"
-    );
-    // Our scripts' own answer, before their first write, when the lock's key is in use as something else. The server's
-    // WRONGTYPE says less: a key beside the lock may be found to be something else after a write.
-    by_server || code == other_kind::CODE || message.starts_with(UNTOUCHED)
-}
-
-/// Transient refusals. The node did not run the script: servers look at these, too, before the first
-/// write of a script, and never again.
-pub(crate) fn is_passing(code: &str) -> bool {
-    matches!(
-        code,
-        "MOVED"
-            | "ASK"
-            | "TRYAGAIN"
-            | "CLUSTERDOWN"
-            | "LOADING"
-            | "READONLY"
-            | "MASTERDOWN"
-            | "NOREPLICAS"
-            | "BUSY"
-            | "MISCONF"
-    )
 }
 
 #[cfg(test)]

@@ -12,9 +12,8 @@ use locktopus_core::{BackendError, BackendErrorKind, Executed, NotReplicated, Re
 use tokio::time::{Instant, timeout_at};
 
 use crate::client::{ClientError, Pipelined, Reply, Route};
-use crate::execution::executor::{
-    Executor, Patience, is_passing, is_unknown_script, missing, script_command,
-};
+use crate::execution::executor::{Executor, Patience, is_unknown_script, missing, script_command};
+use crate::execution::refusals::is_passing;
 use crate::layout::slot;
 use crate::scripts::{Script, WAIT_OFFSET};
 

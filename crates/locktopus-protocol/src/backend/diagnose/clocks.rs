@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime};
 use locktopus_core::{Diagnosis, Severity};
 
 use super::ask::{Answers, finding};
-use crate::client::Reply;
+use super::info::UNCHECKED;
+use crate::client::{ClientError, Reply};
 
 /// A difference to the server's clock up to this is not reported.
 const TOLERANCE: Duration = Duration::from_secs(2);
@@ -15,6 +16,13 @@ const TOLERANCE: Duration = Duration::from_secs(2);
 pub(super) fn check(answers: Answers, asked: Range<SystemTime>, out: &mut Diagnosis) {
     let (before, after) = (asked.start, asked.end);
     for (node, reply) in answers {
+        if let Err(error @ ClientError::Rejected { .. }) = &reply {
+            let error: String = error.to_string().chars().take(100).collect();
+            let message =
+                format!("{node}: TIME is refused ({error}), so its clock could not be checked");
+            out.findings
+                .push(finding(Severity::Note, UNCHECKED, message));
+        }
         let Some(server) = reply.ok().as_ref().and_then(server_time) else {
             continue;
         };

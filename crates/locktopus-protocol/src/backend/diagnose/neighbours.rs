@@ -8,8 +8,9 @@ use locktopus_core::{BackendError, Finding, Severity};
 use tokio::time::{Instant, timeout_at};
 
 use super::ask::{ask_all, finding};
+use super::info::UNCHECKED;
 use crate::backend::context::Context;
-use crate::client::{Reply, Route};
+use crate::client::{ClientError, Reply, Route};
 use crate::layout::slot::key_slot;
 
 /// The check that this is.
@@ -23,7 +24,7 @@ const READERS_EXPIRY: &[u8] = b":rwlock_timeout:";
 /// What the names of keys beside a lock begin with.
 const BESIDE: [&[u8]; 2] = [b"redisson_", b"locktopus_"];
 
-/// Samples every primary. Reports nothing to users without the right to `SCAN`. `evicting` are the servers that forget keys
+/// Samples every primary. `evicting` are the servers that forget keys
 /// when they are full.
 pub(super) async fn check(
     context: &Context,
@@ -35,6 +36,13 @@ pub(super) async fn check(
     let namespace = context.options.probe_prefix.as_str();
     let mut found = Vec::new();
     for (node, answer) in &answers {
+        if let Err(error @ ClientError::Rejected { .. }) = answer {
+            let error: String = error.to_string().chars().take(100).collect();
+            let message = format!(
+                "{node}: SCAN is refused ({error}), so it could not be checked whether other keys are in the database"
+            );
+            found.push(finding(Severity::Note, UNCHECKED, message));
+        }
         let Ok(Reply::Array(parts)) = answer else {
             continue;
         };

@@ -21,25 +21,25 @@ const PROBE_ANSWERS: u32 = 2;
 const SHORT_LIFE: Duration = Duration::from_millis(1);
 /// So many of one batch that scripts extend them until an instant, which takes a right of its own.
 const EXTENDED_TOGETHER: usize = 8;
+/// The name of the probe, behind the namespace.
+pub(super) const NAME: &str = "locktopus:probe";
 /// How many names there are for the probe: enough for one on every primary of most clusters.
 const PROBES: u8 = 32;
 
 /// Acquires, extends, waits for and releases a lock that nobody else uses. So missing rights show up at connect instead of
-/// at the first wait or the first lost release.
+/// at the first wait or the first lost release. The lock, if anything was refused.
 pub(super) async fn check(
     context: &Context,
     some_away: bool,
     deadline: Instant,
     out: &mut Diagnosis,
-) {
+) -> Option<LockTarget> {
     let target = if some_away {
         probe_within_reach(context, deadline).await
     } else {
         probe(context, 0)
     };
-    let Some(target) = target else {
-        return;
-    };
+    let target = target?;
     let owner = target.kind().new_owner();
     let lease = probe_lease(&context.info);
     let attempt = AcquireAttempt::new(target.clone(), owner.clone(), lease, deadline);
@@ -93,17 +93,24 @@ pub(super) async fn check(
             ),
         ));
     }
-    out.findings.extend(
-        failed
-            .into_iter()
-            .map(|(what, error)| failure(what, &target, &error)),
-    );
+    let failures = failed.iter();
+    let failures: Vec<_> = failures
+        .map(|(what, error)| failure(what, &target, error))
+        .collect();
+    let is_bad = |found: &Finding| found.severity == Severity::Danger;
+    let refused = !told || failures.iter().any(is_bad);
+    out.findings.extend(failures);
+    refused.then_some(target)
 }
 
 fn failure(what: &str, target: &LockTarget, error: &BackendError) -> Finding {
     let (severity, check) = match error.kind() {
         BackendErrorKind::Denied => (Severity::Danger, "permission"),
         BackendErrorKind::NotReplicated => (Severity::Danger, "replication"),
+        // A full server gets room again. A command that is missing stays missing.
+        BackendErrorKind::Refused if !error.message().starts_with("OOM") => {
+            (Severity::Danger, "probe")
+        }
         _ => (Severity::Warning, "probe"),
     };
     finding(
@@ -168,8 +175,8 @@ fn probe_lease(info: &BackendInfo) -> Duration {
 /// A few names shared by all clients, because each name leaves a token key. Number 0 is the default.
 fn probe(context: &Context, number: u8) -> Option<LockTarget> {
     let name = match number {
-        0 => "locktopus:probe".to_owned(),
-        number => format!("locktopus:probe:{number}"),
+        0 => NAME.to_owned(),
+        number => format!("{NAME}:{number}"),
     };
     let name = LockName::in_namespace(&context.options.probe_prefix, &name).ok()?;
     Some(LockTarget::new(name, LockKind::Reentrant))

@@ -212,7 +212,58 @@ async fn final_refusals_are_reported_at_once() {
             BackendErrorKind::Refused,
             Executed::No,
         ),
+        // No script began.
+        (
+            "ERR unknown command 'EVALSHA', with args beginning with: 'd1' '4' ",
+            BackendErrorKind::Refused,
+            Executed::No,
+        ),
+        (
+            "ERR unknown command `evalsha`",
+            BackendErrorKind::Refused,
+            Executed::No,
+        ),
+        (
+            "ERR unknown command 'EVAL', with args beginning with: '-- A script: ...' ",
+            BackendErrorKind::Refused,
+            Executed::No,
+        ),
+        (
+            "ERR command 'EVAL' is not allowed",
+            BackendErrorKind::Refused,
+            Executed::No,
+        ),
+        (
+            "NOPERM this user has no permissions to run the 'evalsha' command",
+            BackendErrorKind::Denied,
+            Executed::No,
+        ),
+        (
+            "NOPERM User app has no permissions to run the 'eval' command",
+            BackendErrorKind::Denied,
+            Executed::No,
+        ),
+        (
+            "NOPERM this user has no permissions to access one of the keys used as arguments",
+            BackendErrorKind::Denied,
+            Executed::No,
+        ),
+        (
+            "NOPERM No permissions to access a key",
+            BackendErrorKind::Denied,
+            Executed::No,
+        ),
         // A script may have been stopped half-way by these.
+        (
+            "NOPERM ACL failure in script: No permissions to access a key script: d1, on @user_script:3.",
+            BackendErrorKind::Denied,
+            Executed::Maybe,
+        ),
+        (
+            "ERR Unknown Redis command called from script script: d1, on @user_script:3.",
+            BackendErrorKind::Refused,
+            Executed::Maybe,
+        ),
         ("BADTOKEN x", BackendErrorKind::Protocol, Executed::Maybe),
         ("NOPERM x", BackendErrorKind::Denied, Executed::Maybe),
         ("ERR x", BackendErrorKind::Refused, Executed::Maybe),

@@ -1,0 +1,69 @@
+//! What the doctor lists: all of it, whatever is refused.
+
+use crate::usual::{Place, ended};
+
+/// Runs the doctor as a user with these rights.
+async fn doctor(place: &Place, rights: &[&str]) -> crate::usual::Ran {
+    let user = [&["ACL", "SETUSER", "few", "reset", "on", ">s3cret"], rights].concat();
+    place.node().command(&user).await.unwrap();
+    let url = place.url().replacen("://", "://few:s3cret@", 1);
+    let joint = if url.contains('?') { '&' } else { '?' };
+    let url = format!("{url}{joint}checks=refuse");
+    ended(place.bare(&["--url", &url, "doctor"])).await
+}
+
+#[tokio::test]
+async fn a_refused_info_is_not_a_silent_server() {
+    let place = Place::new().await;
+    let ran = doctor(&place, &["~*", "&*", "+@all", "-info"]).await.ok();
+    let said = format!("{ran:?}");
+    assert!(ran.out.contains("note [permission]"), "{said}");
+    assert!(ran.out.contains("could not be checked"), "{said}");
+    assert!(!said.contains("does not answer"), "{said}");
+}
+
+#[tokio::test]
+async fn all_that_is_missing_is_listed_at_once() {
+    let place = Place::new().await;
+    let missing = ["-info", "-hset", "-zadd", "-publish", "-persist"];
+    let rights = [&["~*", "&*", "+@all"], &missing[..]].concat();
+    let ran = doctor(&place, &rights).await;
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let lists = |what: &str| ran.out.lines().any(|line| line.contains(what));
+    assert!(lists("lacks, for locks: +hset +zadd +publish"), "{ran:?}");
+    assert!(lists("lacks, for guarded writes: +persist"), "{ran:?}");
+    assert!(lists("INFO is refused"), "{ran:?}");
+    assert!(lists("locktopus doctor --acl"), "{ran:?}");
+    // No lock can be looked at either, and the list is whole all the same.
+    let ran = doctor(&place, &["~*", "&*", "+@all", "-evalsha", "-info"]).await;
+    assert_eq!(ran.code, 1, "{ran:?}");
+    for what in ["+evalsha", "INFO is refused", "could not be measured"] {
+        assert!(ran.out.contains(what), "{what}: {ran:?}");
+    }
+}
+
+#[tokio::test]
+async fn missing_persistence_is_found() {
+    let place = Place::new().await;
+    let forgetful = place.ran(&["doctor"]).await.ok();
+    assert!(
+        forgetful.out.contains("warning [persistence]"),
+        "{forgetful:?}"
+    );
+    assert!(forgetful.out.contains("appendonly"), "{forgetful:?}");
+    let with_quarantine = format!("{}&safety=quarantine", place.url());
+    let url = if place.url().contains('?') {
+        with_quarantine
+    } else {
+        with_quarantine.replacen('&', "?", 1)
+    };
+    let quarantined = ended(place.bare(&["--url", &url, "doctor"])).await.ok();
+    assert!(
+        !quarantined.out.contains("[persistence]"),
+        "{quarantined:?}"
+    );
+    let words = ["CONFIG", "SET", "appendonly", "yes"];
+    place.node().command(&words).await.unwrap();
+    let lasting = place.ran(&["doctor"]).await.ok();
+    assert!(!lasting.out.contains("[persistence]"), "{lasting:?}");
+}

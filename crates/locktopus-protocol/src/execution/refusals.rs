@@ -1,0 +1,57 @@
+//! What a server's refusal proves.
+
+use crate::wire::other_kind;
+
+/// How the errors begin with which our scripts refuse something before their first write.
+const UNTOUCHED: &str = "nothing was written: ";
+
+/// Whether an error proves that nothing was written. Any other may have stopped a script half-way: the same command fails
+/// before the first write of one script and after that of another.
+pub(super) fn was_refused(code: &str, message: &str) -> bool {
+    // The server looks at these before a script's first write, and never again.
+    let by_server = matches!(
+        code,
+        "OOM" | "NOAUTH" | "WRONGPASS" | "MOVED" | "ASK" | "CROSSSLOT"
+    );
+    // A command that is refused by its name, or for the keys it names, did not begin.
+    let never_began =
+        refuses_scripts(message) || KEYS_REFUSED.iter().any(|text| message.starts_with(text));
+    // Our scripts' own answer, before their first write, when the lock's key is in use as something else. The server's
+    // WRONGTYPE says less: a key beside the lock may be found to be something else after a write.
+    by_server || never_began || code == other_kind::CODE || message.starts_with(UNTOUCHED)
+}
+
+/// How servers refuse a user the keys of a command. Of a command within a script they say it in
+/// other words.
+const KEYS_REFUSED: [&str; 2] = [
+    "this user has no permissions to access one of the keys",
+    "No permissions to access a key",
+];
+
+/// Whether a server, or a proxy before it, refused the command that runs scripts. No script can
+/// call that command, and an error from within a script names the script.
+pub(super) fn refuses_scripts(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    // Servers repeat the arguments of a command that they do not have: here, a script.
+    let (said, _) = message.split_once("with args").unwrap_or((&message, ""));
+    let names = ["evalsha", "'eval'", "`eval`", "\"eval\""];
+    names.iter().any(|name| said.contains(name)) && !said.contains("script:")
+}
+
+/// Transient refusals. The node did not run the script: servers look at these, too, before the first
+/// write of a script, and never again.
+pub(crate) fn is_passing(code: &str) -> bool {
+    matches!(
+        code,
+        "MOVED"
+            | "ASK"
+            | "TRYAGAIN"
+            | "CLUSTERDOWN"
+            | "LOADING"
+            | "READONLY"
+            | "MASTERDOWN"
+            | "NOREPLICAS"
+            | "BUSY"
+            | "MISCONF"
+    )
+}
