@@ -102,7 +102,7 @@ async fn no_key_of_a_foreign_connection_string_is_shown() {
         "host=h port=6379 password=s3cret",
     ] {
         let place = Place::without_servers();
-        for arguments in [&["config"][..], &["list"], &["doctor"], &["status", "a"]] {
+        for arguments in [&["config"][..], &["ls"], &["doctor"], &["status", "a"]] {
             let with_flag = [&["--url", text], arguments].concat();
             let by_flag = ended(place.bare(&with_flag)).await;
             let mut by_variable = place.bare(arguments);
