@@ -52,7 +52,13 @@ const QUARANTINE: &[&str] = &["info"];
 const OTHERS: &[(&str, &[&str])] = &[
     (
         "fair locks",
-        &["lpos K 1", "lrange K 0 0", "lrem K 0 1", "rpush K 1"],
+        &[
+            "linsert K before 1 1",
+            "lpos K 1",
+            "lrange K 0 0",
+            "lrem K 0 1",
+            "rpush K 1",
+        ],
     ),
     ("read-write locks", &["hlen K", "hsetnx K 1 1"]),
     ("semaphores", &["incrby K 1", "decrby K 1"]),
