@@ -67,6 +67,7 @@ mod authority;
 mod custom;
 mod encryption;
 mod login;
+mod option_names;
 mod options;
 mod parse;
 #[cfg(test)]

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::lock;
 use crate::client::ClientError;
-use crate::execution::executor::is_passing;
+use crate::execution::refusals::is_passing;
 
 /// How long a first refusal stands. Each one right after another doubles that.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);

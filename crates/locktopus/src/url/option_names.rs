@@ -1,0 +1,76 @@
+//! The names of the options, and the error of a name that is none of them.
+
+use super::shown::Fault;
+
+/// The option whose value no message shows.
+pub(super) const SECRET_OPTION: &str = "sentinel_password";
+
+/// All options.
+pub(super) const OPTIONS: [&str; 32] = [
+    "client",
+    "connect",
+    "timeout",
+    "connect_timeout",
+    "pubsub",
+    "checks",
+    "router",
+    "namespace",
+    "names",
+    "renewed_lease",
+    "label",
+    "label_host",
+    "token_retention",
+    "safety",
+    "replicas",
+    "replication_timeout",
+    "quarantine_max_lease",
+    "client_name",
+    "sentinel_user",
+    SECRET_OPTION,
+    "ca",
+    "cert",
+    "key",
+    "tls_server_name",
+    "danger_accept_invalid_certs",
+    "sentinel_tls",
+    "sentinel_ca",
+    "sentinel_cert",
+    "sentinel_key",
+    "sentinel_tls_server_name",
+    "sentinel_danger_accept_invalid_certs",
+    "db",
+];
+
+/// The error of an unknown option behind these. It names a similar known option, and never the
+/// text itself, which may be a piece of a password.
+pub(super) fn unknown(name: &str, before: &[&str]) -> Fault {
+    let name = name.to_ascii_lowercase();
+    let begins = |known: &str| name.len() > 3 && known.starts_with(&name);
+    let alike = |known: &&&str| begins(known) || edits(&name, known) * 3 <= known.len();
+    let nearest = OPTIONS.iter().filter(alike);
+    let nearest = nearest.min_by_key(|known| (!begins(known), edits(&name, known)));
+    let meant = nearest.map(|known| format!(". Did you mean {known:?}?"));
+    let meant = meant.unwrap_or_default();
+    let hint = if before.contains(&SECRET_OPTION) {
+        "if it belongs to the password, write & as %26"
+    } else {
+        "see the table of URL options"
+    };
+    let part = format!("option number {}", before.len() + 1);
+    Fault::new(part, format!("is unknown; {hint}{meant}"))
+}
+
+/// How many letters must be changed, added or left out to make one word of the other.
+fn edits(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = at + 1;
+        for (column, wanted) in other.bytes().enumerate() {
+            let changed = diagonal + usize::from(letter != wanted);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
+}
