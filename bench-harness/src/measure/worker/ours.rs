@@ -52,7 +52,7 @@ async fn open(job: &Job) -> Result<Locktopus, String> {
         .map_err(|error| chain(&error));
     }
     let urls: Vec<&String> = std::iter::once(&job.url).chain(&job.more_urls).collect();
-    let quorum = locktopus::quorum_of(&urls, |builder| builder.max_lease(QUORUM_LEASE))
+    let quorum = locktopus::quorum_of(urls, |builder| builder.max_lease(QUORUM_LEASE))
         .map_err(|error| chain(&error))?;
     Locktopus::builder(quorum)
         .renewed_lease(QUORUM_LEASE)

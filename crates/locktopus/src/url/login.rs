@@ -40,19 +40,12 @@ pub trait IntoBackendUrl: sealed::Sealed {
 mod sealed {
     pub trait Sealed {}
     impl<T: AsRef<str> + ?Sized> Sealed for &T {}
-    impl Sealed for String {}
     impl Sealed for super::BackendUrl {}
 }
 
 impl<T: AsRef<str> + ?Sized> IntoBackendUrl for &T {
     fn into_backend_url(self) -> Result<BackendUrl, UrlError> {
         self.as_ref().parse()
-    }
-}
-
-impl IntoBackendUrl for String {
-    fn into_backend_url(self) -> Result<BackendUrl, UrlError> {
-        self.parse()
     }
 }
 
