@@ -125,6 +125,8 @@ async fn waiters_that_are_gone() {
         for client in CLIENTS {
             let at = || (Arc::clone(&place), client);
             cases.add(format!("{kind} {client} dead"), crashed::dead(at()));
+            let crowd = crashed::with_a_crowd(at());
+            cases.add(format!("{kind} {client} dead crowd"), crowd);
             cases.add(format!("{kind} {client} frozen"), crashed::frozen(at()));
         }
         cases.all_pass().await;

@@ -33,9 +33,10 @@ pub(crate) async fn of(what: &str, locks: &Locktopus, url: &str) -> Done {
             .map(drop)
         }
         "fair locks" => {
-            join(both_names(|name| async {
-                let request = locks.fair_lock(name);
+            join(both_names(|name| async move {
+                let request = locks.fair_lock(&name);
                 kept(&request).await?;
+                cut_off(&request, &name, url).await?;
                 one_at_a_time(request, true).await
             }))
             .await
@@ -160,6 +161,38 @@ async fn passed_by(locks: &Locktopus, name: String, url: &str) -> Done {
         sleep(LIFE).await;
     }
     Ok(guard.back().await?)
+}
+
+/// A deaf waiter is set aside by the release. When it asks again, it stands before a later one.
+async fn cut_off(request: &LockRequest, name: &str, url: &str) -> Done {
+    let guard = request.clone().acquire().await?;
+    let backend = locktopus::connect_backend(&format!("{url}&checks=off")).await?;
+    let target = LockTarget::new(LockName::new(format!("app:{name}"))?, LockKind::Fair);
+    let (owner, deadline) = (target.kind().new_owner(), Instant::now() + SOON);
+    let attempt = AcquireAttempt {
+        place: Some(SOON),
+        ..AcquireAttempt::new(target, owner, SOON, deadline)
+    };
+    assert!(matches!(
+        backend.attempt(&attempt).await?,
+        AttemptOutcome::Queued { .. }
+    ));
+    let later = || async {
+        let request = request.clone().strategy(HANDED);
+        let held = request.clone().fixed_lease(HANDED_LEASE).acquire().await?;
+        if request.inspect().await?.waiters.len() == 2 {
+            let queued = backend.attempt(&attempt).await?;
+            assert!(matches!(queued, AttemptOutcome::Queued { ahead: 0, .. }));
+        }
+        Done::Ok(held.back().await?)
+    };
+    let holder = async {
+        until_waiting(request, 3).await?;
+        Done::Ok(guard.back().await?)
+    };
+    let done = tokio::try_join!(holder, later(), later()).map(drop);
+    backend.close().await;
+    done
 }
 
 /// A waiter keeps its place by asking again.

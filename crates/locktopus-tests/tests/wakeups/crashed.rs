@@ -60,6 +60,67 @@ pub(crate) async fn dead(at: At) -> String {
     format!("the second was served after {took:.2?}")
 }
 
+/// How many wait in the process that dies: more than one batch of a script.
+const CROWD: usize = 150;
+
+/// A process dies with a crowd of waiters, and the next one behind them is served by the release.
+pub(crate) async fn with_a_crowd(at: At) -> String {
+    let (place, client) = &at;
+    let (holders, others) = (locks(place, client).await, locks(place, client).await);
+    let name = unique("crowd");
+    let guard = holders.fair_lock(&name).acquire().await.unwrap();
+    let (url, dying) = (url_for(place, client), name.clone());
+    let (stop, stopped) = oneshot::channel::<()>();
+    let process = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let locks = connect(&url).await;
+            for _ in 0..CROWD {
+                let request = locks.fair_lock(&dying).strategy(HANDED);
+                tokio::spawn(request.fixed_lease(HANDED_LEASE).acquire());
+            }
+            stopped.await.unwrap();
+        });
+        runtime.shutdown_background();
+    });
+    let in_line = async |many: usize| {
+        eventually("a line", SOON, async || {
+            let state = holders.fair_lock(&name).inspect().await.unwrap();
+            let waiters = state.waiters.len();
+            (waiters == many).then_some(()).ok_or(waiters)
+        })
+        .await;
+    };
+    in_line(CROWD).await;
+    let request = others.fair_lock(&name).strategy(HANDED);
+    let next = tokio::spawn(request.fixed_lease(HANDED_LEASE).acquire());
+    in_line(CROWD + 1).await;
+    stop.send(()).unwrap();
+    process.join().unwrap();
+    let node = place.primary_for(&name).await.unwrap();
+    let inbox = format!("locktopus_inbox:{{{name}}}:*");
+    let sharded = place.nodes().len() > 1;
+    let listed = if sharded { "SHARDCHANNELS" } else { "CHANNELS" };
+    eventually("one inbox left", SOON, async || {
+        let inboxes = node.command(&["PUBSUB", listed, &inbox]).await.unwrap();
+        (inboxes.items().len() == 1).then_some(()).ok_or(inboxes)
+    })
+    .await;
+    let released = Instant::now();
+    guard.release().await.unwrap();
+    let guard = timeout(SOON, next).await.expect("the next is served");
+    let took = released.elapsed();
+    guard.unwrap().unwrap().release().await.unwrap();
+    let once = holders.fair_lock(&name).try_acquire().await.unwrap();
+    once.expect("free").release().await.unwrap();
+    close(holders).await;
+    close(others).await;
+    format!("served after {took:.2?} behind {CROWD} dead")
+}
+
 /// Its connections stay, so it could be handed the lock and never use it; but it does not report any more.
 pub(crate) async fn frozen(at: At) -> String {
     let (place, client) = &at;
