@@ -41,7 +41,7 @@ pub use contract::lock_state::{
 pub use contract::mode::Mode;
 pub use contract::mutex_profile::{MutexProfile, Notification, ValueEncoding};
 pub use contract::name::{LockName, MAX_NAME_BYTES, NameEncoding, NameError, RawName};
-pub use contract::node_probe::{NodeIdentity, NodeProbe};
+pub use contract::node_probe::{NodeIdentity, NodeProbe, Sighting};
 pub use contract::option_error::OptionError;
 pub use contract::owner::{OwnerId, process_uuid};
 pub use contract::request::{

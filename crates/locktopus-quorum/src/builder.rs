@@ -15,6 +15,7 @@ use super::eligibility::Eligibility;
 use super::members::{Members, SPARE};
 use super::node::{Node, Servers};
 use super::proposals::Proposals;
+use super::witnesses::Witnesses;
 use locktopus_core::NodeProbe;
 use locktopus_core::{
     BackendInfo, DynBackend, OptionError, PerRuntime, SafetyMode, ValidityMargin,
@@ -231,6 +232,10 @@ impl QuorumBuilder {
             .any(|(_, backend, _)| backend.info().keeps_instances);
         let info = if keeps { info.with_instances() } else { info };
         let servers = Servers::default();
+        let probes = nodes.iter().enumerate();
+        let probes =
+            probes.filter_map(|(index, (_, _, probe))| Some((index, Arc::clone(probe.as_ref()?))));
+        let witnesses: Witnesses = probes.collect();
         let node = |(index, (label, backend, probe)): (usize, Named)| {
             Arc::new(Node {
                 label: label.into(),
@@ -240,6 +245,7 @@ impl QuorumBuilder {
                 max_lease,
                 recheck: probe_every,
                 servers: Arc::clone(&servers),
+                witnesses: Arc::clone(&witnesses),
                 eligibility: Mutex::new(Eligibility::default()),
                 asking: Arc::default(),
                 timeout: node_timeout,

@@ -8,6 +8,11 @@ use super::members::Members;
 use super::node::Node;
 use locktopus_core::{BackendError, Diagnosis, Finding, Primary, Severity};
 
+/// The limit of what the nodes know about each other.
+const UPTIME: &str = "a restarted node votes again after the longest lease, by its own clock and by when the other nodes \
+                      were first told of it; if all nodes lose their data while their clocks are wrong, nobody can tell: \
+                      set the clocks (NTP) before the servers start";
+
 /// The findings of all nodes, and those about them together.
 pub(super) async fn diagnose(
     members: &Arc<Members>,
@@ -43,6 +48,11 @@ pub(super) async fn diagnose(
         places.push((&node.label, nodes));
     }
     diagnosis.findings.extend(same_servers(&members.nodes));
+    if members.nodes.iter().any(|node| node.probe.is_some()) {
+        diagnosis
+            .findings
+            .push(Finding::new(Severity::Note, "uptime", UPTIME));
+    }
     // Nodes in this process all look the same.
     let known = |(_, nodes): &&(&str, Vec<String>)| nodes.iter().any(|n| n.contains(':'));
     let places: Vec<_> = places.iter().filter(known).collect();
@@ -72,16 +82,24 @@ async fn look(node: &Arc<Node>, deadline: Instant) -> Diagnosis {
             primaries: vec![Primary::silent(&*node.label)],
         },
     };
-    let finding = if node.probe.is_none() {
-        Some((
+    let finding = match &node.probe {
+        None => Some((
             Severity::Note,
             "no probe: this node is assumed never to lose a lock, also not by a restart".to_owned(),
-        ))
-    } else {
-        let identified = node.identify(deadline).await;
-        identified
-            .err()
-            .map(|abstention| (Severity::Warning, abstention.to_string()))
+        )),
+        Some(probe) => match node.identify(deadline).await {
+            Err(abstention) => Some((Severity::Warning, abstention.to_string())),
+            Ok(()) => {
+                let told = probe.recall(&node.label, deadline).await;
+                told.err().map(|error| {
+                    let message = format!(
+                        "it cannot say what it was told about the other nodes, so their clocks alone say for how long \
+                         they have been up ({error}); on Redis, grant ~locktopus_history* with +hget and +hset"
+                    );
+                    (Severity::Warning, message)
+                })
+            }
+        },
     };
     diagnosis
         .findings

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `builder`, `members` | the nodes, and what runs in their background |
 //! | `node`, `eligibility` | one node, and whether its answers count |
+//! | `witnesses` | the age of a node's server, by the notes that the other nodes keep |
 //! | `claim`, `mark` | what the nodes may hold for one owner, and who gives it back |
 //! | `attempt`, `votes` | the round that takes a lock, and what the votes come to |
 //! | `proposals` | the token that a round proposes, so that the nodes agree on it at once |
@@ -29,6 +30,7 @@ mod proposals;
 mod release;
 mod views;
 mod votes;
+mod witnesses;
 
 use std::fmt;
 use std::sync::Arc;

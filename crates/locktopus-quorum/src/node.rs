@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::abstention::Abstention;
 use super::eligibility::{Eligibility, Judgement};
+use super::witnesses::{self, Witnesses};
 use locktopus_core::{BackendError, DynBackend, clock, lock};
 use locktopus_core::{NodeIdentity, NodeProbe};
 
@@ -34,6 +35,8 @@ pub(super) struct Node {
     /// An identity older than this is read again.
     pub(super) recheck: Duration,
     pub(super) servers: Servers,
+    /// The probes of the nodes that keep notes about its server.
+    pub(super) witnesses: Witnesses,
     pub(super) eligibility: Mutex<Eligibility>,
     /// One question at a time; the others wait for its answer.
     pub(super) asking: Arc<tokio::sync::Mutex<()>>,
@@ -148,12 +151,27 @@ impl Node {
             };
             // Otherwise nobody knows on which of the two connections this was the answer.
             if probe.generation() == before {
+                let identity = self.with_its_age(identity, deadline).await;
                 let twin = self.twin(&identity.run_id);
                 lock(&self.eligibility).learn(before, identity, twin, clock::now(), self.max_lease);
                 break;
             }
         }
         Ok(())
+    }
+
+    /// With the age that the other nodes know of, if this client sees the server for the first time.
+    /// They have half of the time that is left: one that hangs must not keep this node from voting.
+    async fn with_its_age(&self, mut identity: NodeIdentity, deadline: Instant) -> NodeIdentity {
+        let is_known = self
+            .identity()
+            .is_some_and(|known| known.run_id == identity.run_id);
+        if !is_known {
+            let half = deadline.saturating_duration_since(Instant::now()) / 2;
+            let (node, deadline) = ((self.index, &*self.label), Instant::now() + half);
+            identity.uptime = witnesses::age(&self.witnesses, node, &identity, deadline).await;
+        }
+        identity
     }
 
     /// The other node behind which this server was seen first.

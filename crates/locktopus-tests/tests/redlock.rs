@@ -3,15 +3,16 @@
 
 mod common;
 
+use std::io::Write as _;
 use std::time::{Duration, SystemTime};
 
 use locktopus::{
     BackendErrorKind, CatchUp, LockBackend as _, LockError, Locktopus, MutexProfile, quorum_of,
 };
-use locktopus_testbed::topology::{Deployment, Resp, TopologyKind};
+use locktopus_testbed::topology::{Deployment, Knobs, Resp, TopologyKind};
 use tokio::time::Instant;
 
-use crate::common::{CLIENTS, SOON, close, eventually, servers, unique, url};
+use crate::common::{CLIENTS, SOON, close, eventually, servers, servers_with, unique, url};
 
 const LEASE: Duration = Duration::from_secs(2);
 
@@ -43,13 +44,24 @@ fn locks(place: &Deployment) -> Locktopus {
 }
 
 /// Servers that were started a moment ago do not vote yet.
-async fn until_all_vote(locks: &Locktopus) {
-    eventually("every node votes", SOON * 2, async || {
+async fn until_granted(locks: &Locktopus) {
+    eventually("a majority votes", SOON * 2, async || {
         let guard = locks.mutex(unique("warm")).try_acquire().await;
         match guard {
             Ok(Some(guard)) => guard.release().await.map_err(|error| error.to_string()),
             other => Err(format!("{other:?}")),
         }
+    })
+    .await;
+}
+
+async fn until_all_vote(locks: &Locktopus) {
+    until_granted(locks).await;
+    eventually("every node votes", SOON, async || {
+        let diagnosis = locks.diagnose().await.map_err(|error| error.to_string())?;
+        let mut findings = diagnosis.findings.into_iter();
+        let not_yet = findings.find(|finding| finding.check == "rejoin");
+        not_yet.map_or(Ok(()), |finding| Err(finding.to_string()))
     })
     .await;
 }
@@ -193,7 +205,7 @@ async fn a_program_starts_while_a_minority_is_down() {
     let place = servers(TopologyKind::Quorum { nodes: 3 }).await;
     place.nodes()[0].crash().await.unwrap();
     let locks = locks(&place);
-    until_all_vote(&locks).await;
+    until_granted(&locks).await;
     let guard = locks.mutex(unique("late")).acquire().await.unwrap();
     place.nodes()[0].start().await.unwrap();
     guard.release().await.unwrap();
@@ -252,4 +264,70 @@ async fn other_kinds_and_other_deployments_are_refused() {
             .unwrap_err();
     assert!(error.to_string().contains("standalone"), "{error}");
     close(locks).await;
+}
+
+/// Three of five servers lose their data while their clocks are an hour behind. The clocks are set
+/// right soon, and the servers say that they have been up for an hour.
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_started_with_a_wrong_clock_do_not_vote_early() {
+    const HELD: Duration = Duration::from_secs(8);
+    let knobs = Knobs {
+        settable_clock: true,
+        ..Knobs::default()
+    };
+    let place = servers_with(TopologyKind::QUORUM, knobs).await;
+    if !place.caps().set_clock {
+        // Written past the test runner, which would hide it.
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED, NOT PASSED: a quorum with wrong clocks, because libfaketime is not installed"
+        );
+        return;
+    }
+    let fresh = || {
+        let quorum = quorum_of(&urls(&place), |builder| builder.max_lease(HELD)).unwrap();
+        Locktopus::builder(quorum)
+            .renewed_lease(LEASE)
+            .max_lease(HELD)
+            .build()
+            .unwrap()
+    };
+    let holder = fresh();
+    until_all_vote(&holder).await;
+    let name = unique("clocks");
+    let request = holder.mutex(&name).fixed_lease(HELD);
+    let held = request.acquire().await.unwrap();
+    let until = Instant::now() + held.remaining();
+    for node in &place.nodes()[..3] {
+        node.crash().await.unwrap();
+        node.start().await.unwrap();
+    }
+    for node in &place.nodes()[..3] {
+        node.set_clock_ahead(Duration::from_secs(3600)).unwrap();
+        let info = node.command(&["INFO", "server"]).await.unwrap().text();
+        let up = info
+            .lines()
+            .find_map(|line| line.strip_prefix("uptime_in_seconds:"))
+            .unwrap();
+        assert!(up.trim().parse::<u64>().unwrap() >= 3600, "{up}");
+    }
+    assert!(Instant::now() < until, "the machine is too slow for this");
+    let others = [fresh(), fresh()];
+    let granted = eventually("a grant to somebody else", HELD * 2 + SOON, async || {
+        for other in &others {
+            if let Ok(Some(guard)) = other.mutex(&name).try_acquire().await {
+                let at = Instant::now();
+                guard.release().await.unwrap();
+                return Ok(at);
+            }
+        }
+        Err("not yet")
+    })
+    .await;
+    assert!(granted >= until, "granted {:?} early", until - granted);
+    drop(held);
+    let _ = holder.shutdown(Duration::ZERO).await;
+    for other in others {
+        close(other).await;
+    }
 }

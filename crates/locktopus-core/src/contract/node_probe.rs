@@ -22,6 +22,9 @@ use crate::contract::backend_error::BackendError;
 ///   reconnects unseen must count its connections for this.
 /// * [`identity`](Self::identity) asks over the connection that carries the node's calls.
 /// * The node is one server without automatic failover: a promoted replica is old but has lost data.
+/// * [`recall`](Self::recall) and [`note`](Self::note) keep what the quorum's clients saw of the other nodes. A server's
+///   uptime is the difference of two readings of its clock, and a clock that was wrong when the server started makes it
+///   too long. The other nodes know better when they were first told of it. A probe that keeps nothing leaves both out.
 ///
 /// # Example
 ///
@@ -62,6 +65,73 @@ pub trait NodeProbe: fmt::Debug + Send + Sync + 'static {
     ///
     /// May be dropped at any time: it only asks.
     async fn identity(&self, deadline: Instant) -> Result<NodeIdentity, BackendError>;
+
+    /// Asks this server for the last [`note`](Self::note) about the node with this label.
+    ///
+    /// `None` if there is none, or if this probe keeps none, as by default.
+    ///
+    /// # Errors
+    ///
+    /// If it does not say before the deadline.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time: it only asks.
+    async fn recall(
+        &self,
+        label: &str,
+        deadline: Instant,
+    ) -> Result<Option<Sighting>, BackendError> {
+        let _ = (label, deadline);
+        Ok(None)
+    }
+
+    /// Tells this server which server is behind the node with this label.
+    ///
+    /// # Errors
+    ///
+    /// If it does not confirm before the deadline.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time. The server then has the note, or has it not.
+    async fn note(
+        &self,
+        label: &str,
+        sighting: &Sighting,
+        deadline: Instant,
+    ) -> Result<(), BackendError> {
+        let _ = (label, sighting, deadline);
+        Ok(())
+    }
+}
+
+/// A note that one server keeps about another one.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_core::Sighting;
+/// let seen = Sighting::new("4f2a", Duration::from_secs(60)); // first seen a minute ago
+/// assert_eq!(seen.run_id, "4f2a");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sighting {
+    /// [`NodeIdentity::run_id`] of the server that was seen.
+    pub run_id: String,
+    /// How long ago a client first saw it, by the clock of the server that keeps the note.
+    pub age: Duration,
+}
+
+impl Sighting {
+    /// A server that was first seen this long ago.
+    #[must_use]
+    pub fn new(run_id: impl Into<String>, age: Duration) -> Self {
+        Self {
+            run_id: run_id.into(),
+            age,
+        }
+    }
 }
 
 /// Who a server is.

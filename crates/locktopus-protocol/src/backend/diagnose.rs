@@ -1,7 +1,7 @@
 //! Connect-time checks: what silently breaks locks on a Redis or Valkey server.
 
 mod ask;
-mod clocks;
+pub(super) mod clocks;
 mod deployment;
 mod info;
 mod neighbours;

@@ -2,14 +2,20 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use locktopus_core::{BackendError, BackendErrorKind, Executed, NodeIdentity, NodeProbe};
+use locktopus_core::{BackendError, BackendErrorKind, Executed, NodeIdentity, NodeProbe, Sighting};
 use tokio::time::Instant;
 
 use super::context::Contexts;
+use super::diagnose::clocks::server_time;
 use crate::client::{Deployment, Reply, Route};
+use crate::execution::executor::Executor;
+
+/// The notes about other nodes: a hash from a node's label to the milliseconds since 1970 when a
+/// client first saw the run id, and the run id.
+const RUNS: &[u8] = b"locktopus_history_runs";
 
 /// Asks a standalone server for its identity. Made by [`RedisBackend::probe`](crate::RedisBackend::probe).
 #[derive(Debug)]
@@ -31,6 +37,16 @@ impl ServerProbe {
         let contexts = Arc::clone(contexts);
         Ok(Self { contexts })
     }
+}
+
+/// The server's clock, since 1970.
+async fn now(executor: &Executor, deadline: Instant) -> Result<Duration, BackendError> {
+    let reply = executor.ask(Route::Any, &[b"TIME"], deadline).await?;
+    let time = server_time(&reply).and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    time.ok_or_else(|| {
+        let message = "TIME gave an answer that makes no sense";
+        executor.error(BackendErrorKind::Protocol, Executed::No, message)
+    })
 }
 
 #[async_trait]
@@ -67,6 +83,41 @@ impl NodeProbe for ServerProbe {
             Some(id) => identity.with_replication_id(id.as_str()),
             None => identity,
         })
+    }
+
+    async fn recall(
+        &self,
+        label: &str,
+        deadline: Instant,
+    ) -> Result<Option<Sighting>, BackendError> {
+        let question: [&[u8]; 3] = [b"HGET", RUNS, label.as_bytes()];
+        let executor = &self.contexts.here()?.executor;
+        let told = executor.ask(Route::Any, &question, deadline);
+        let (now, told) = tokio::try_join!(now(executor, deadline), told)?;
+        let Reply::Bytes(text) = told else {
+            return Ok(None);
+        };
+        let text = String::from_utf8_lossy(&text);
+        let seen = text.split_once(' ').and_then(|(at, run_id)| {
+            // A note from the future is worth nothing: the clock was set back since.
+            let age = now.checked_sub(Duration::from_millis(at.parse().ok()?))?;
+            Some(Sighting::new(run_id, age))
+        });
+        Ok(seen)
+    }
+
+    async fn note(
+        &self,
+        label: &str,
+        sighting: &Sighting,
+        deadline: Instant,
+    ) -> Result<(), BackendError> {
+        let executor = &self.contexts.here()?.executor;
+        let at = now(executor, deadline).await?.saturating_sub(sighting.age);
+        let text = format!("{} {}", at.as_millis(), sighting.run_id);
+        let words: [&[u8]; 4] = [b"HSET", RUNS, label.as_bytes(), text.as_bytes()];
+        let told = executor.ask(Route::Any, &words, deadline).await;
+        told.map(drop)
     }
 }
 

@@ -11,7 +11,7 @@ use locktopus_core::{
     CancellationToken, CounterOutcome, CounterRequest, Diagnosis, Eviction, Executed,
     ExtendOutcome, ExtendRequest, GroupOutcome, InstanceQuery, InstanceRecord, LockBackend,
     LockPage, LockState, LockTarget, NameError, NodeIdentity, NodeProbe, ReleaseOutcome,
-    ReleaseRequest, SafetyMode, ScanCursor, WakeStream,
+    ReleaseRequest, SafetyMode, ScanCursor, Sighting, WakeStream,
 };
 use locktopus_protocol::RedisBackend;
 use locktopus_protocol::backoff::Redial;
@@ -302,6 +302,14 @@ impl LockBackend for Deferred {
     }
 }
 
+/// The address in a node's label, which is its URL as messages show it. Programs may differ in
+/// options and logins.
+fn place(label: &str) -> &str {
+    let place = label.split_once('?').map_or(label, |(place, _)| place);
+    let place = place.split_once("://").map_or(place, |(_, rest)| rest);
+    place.rsplit_once('@').map_or(place, |(_, rest)| rest)
+}
+
 #[async_trait]
 impl NodeProbe for Deferred {
     /// 0 until there is a connection.
@@ -313,6 +321,25 @@ impl NodeProbe for Deferred {
     async fn identity(&self, deadline: Instant) -> Result<NodeIdentity, BackendError> {
         let inner = self.inner(deadline).await?;
         inner.probe.identity(deadline).await
+    }
+
+    async fn recall(
+        &self,
+        label: &str,
+        deadline: Instant,
+    ) -> Result<Option<Sighting>, BackendError> {
+        let inner = self.inner(deadline).await?;
+        inner.probe.recall(place(label), deadline).await
+    }
+
+    async fn note(
+        &self,
+        label: &str,
+        sighting: &Sighting,
+        deadline: Instant,
+    ) -> Result<(), BackendError> {
+        let inner = self.inner(deadline).await?;
+        inner.probe.note(place(label), sighting, deadline).await
     }
 }
 
@@ -326,6 +353,17 @@ mod tests {
     use super::*;
 
     /// However many ask, a node that is away is dialled seldom, and everybody hears at once why it is away.
+    #[test]
+    fn programs_that_differ_in_options_mean_the_same_node() {
+        for label in [
+            "redis://h:1",
+            "redis://***@h:1?client=fred",
+            "rediss://h:1?label=a",
+        ] {
+            assert_eq!(place(label), "h:1");
+        }
+    }
+
     #[tokio::test]
     async fn a_node_that_is_away_is_dialled_by_the_rule_for_all() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -41,7 +41,7 @@ pub(super) fn check(answers: Answers, asked: Range<SystemTime>, out: &mut Diagno
     }
 }
 
-fn server_time(reply: &Reply) -> Option<SystemTime> {
+pub(crate) fn server_time(reply: &Reply) -> Option<SystemTime> {
     let Reply::Array(items) = reply else {
         return None;
     };

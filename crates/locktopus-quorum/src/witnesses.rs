@@ -1,0 +1,60 @@
+//! For how long a server has been up, by what the other nodes were told.
+//!
+//! A server computes its uptime from its clock. If the clock was wrong when the server started and was set right later,
+//! the uptime is too long, and the node would vote before the leases that it forgot are over. So each client notes on
+//! the other nodes which server it saw behind a node. The age of a server counts from the first such note too.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use locktopus_core::{BackendError, NodeIdentity, NodeProbe, Sighting};
+use tokio::time::{Instant, timeout_at};
+
+/// The probes of all nodes that have one, by the nodes' indices.
+pub(super) type Witnesses = Arc<[(usize, Arc<dyn NodeProbe>)]>;
+
+/// The age of the server behind the node with this index and label, and notes it where it is not known.
+pub(super) async fn age(
+    witnesses: &Witnesses,
+    (index, label): (usize, &str),
+    identity: &NodeIdentity,
+    deadline: Instant,
+) -> Duration {
+    let others = witnesses.iter().filter(|(other, _)| *other != index);
+    let others: Vec<_> = others.map(|(_, probe)| probe).collect();
+    let asked = others.iter().map(|probe| recall(probe, label, deadline));
+    let told: Vec<_> = join_all(asked).await;
+    let sightings: Vec<_> = told.iter().flatten().flatten().collect();
+    let same = |sighting: &&Sighting| sighting.run_id == identity.run_id;
+    let since = sightings.iter().copied().filter(same).map(|seen| seen.age);
+    let age = match since.min() {
+        Some(since) => since.min(identity.uptime),
+        // There was another server before, and nobody has seen this one.
+        None if !sightings.is_empty() => Duration::ZERO,
+        // Nobody has ever seen a server behind this node.
+        None => identity.uptime,
+    };
+    let sighting = Sighting::new(identity.run_id.as_str(), age);
+    let uninformed = others.iter().zip(&told).filter(|(_, told)| match told {
+        Ok(told) => told.as_ref().is_none_or(|told| !same(&told)),
+        Err(_) => false,
+    });
+    let notes =
+        uninformed.map(|(probe, _)| timeout_at(deadline, probe.note(label, &sighting, deadline)));
+    for noted in join_all(notes).await {
+        if let Ok(Err(error)) = noted {
+            tracing::debug!(node = label, %error, "a node was not told which server this is");
+        }
+    }
+    age
+}
+
+async fn recall(
+    probe: &Arc<dyn NodeProbe>,
+    label: &str,
+    deadline: Instant,
+) -> Result<Option<Sighting>, Option<BackendError>> {
+    let told = timeout_at(deadline, probe.recall(label, deadline)).await;
+    told.map_err(|_| None)?.map_err(Some)
+}
