@@ -92,21 +92,22 @@ impl<T> Awaited<T> {
     }
 }
 
-/// As tokio's, for one who waits.
+/// As tokio's: how often it was notified. Who asked before that hears of it, also if it was not polled yet.
 #[derive(Debug)]
-pub(crate) struct Notify(Awaited<bool>);
+pub(crate) struct Notify(Awaited<u32>);
 
 impl Notify {
     pub(crate) fn new() -> Self {
-        Self(Awaited::new(false))
+        Self(Awaited::new(0))
     }
 
-    pub(crate) fn notify_one(&self) {
-        self.0.change(|permit| *permit = true);
+    pub(crate) fn notify_waiters(&self) {
+        self.0.change(|times| *times += 1);
     }
 
-    pub(crate) async fn notified(&self) {
-        self.0.until(std::mem::take).await;
+    pub(crate) fn notified(&self) -> impl Future<Output = ()> + '_ {
+        let before = self.0.see(|times| *times);
+        self.0.until(move |times| *times != before)
     }
 }
 

@@ -4,7 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::time::Duration;
 
-use locktopus_core::{BackendError, ExtendOutcome, ExtendRequest, LockTarget, ReleaseOutcome};
+use locktopus_core::{
+    BackendError, ExtendOutcome, ExtendRequest, LockTarget, LostCause, OwnerId, ReleaseOutcome,
+};
 use tokio::time::Instant;
 
 use super::lease::LeaseState;
@@ -21,7 +23,6 @@ pub(crate) struct Services {
     pub(crate) observer: Observer,
     pub(crate) ids: (),
     pub(crate) watchdog: Arc<Watchdog>,
-    pub(crate) runtime: (),
     pub(crate) tasks: Tasks,
     pub(crate) attempts: TaskTracker,
     pub(crate) announcing: TaskTracker,
@@ -49,7 +50,6 @@ impl Services {
             observer: Observer,
             ids: (),
             watchdog: Arc::default(),
-            runtime: (),
             tasks: Tasks {
                 tracker: TaskTracker::new(),
                 waiting: RefCell::default(),
@@ -81,6 +81,29 @@ impl Services {
         Ok(ReleaseOutcome::Released)
     }
 
+    /// Nothing is released by force.
+    pub(crate) async fn explain(&self, _: &OwnerId, cause: LostCause) -> LostCause {
+        cause
+    }
+
+    pub(crate) async fn reasons(
+        &self,
+        owners: &[&OwnerId],
+    ) -> Result<Vec<Option<String>>, BackendError> {
+        Ok(vec![None; owners.len()])
+    }
+
+    /// There is one runtime, which is always here.
+    pub(crate) fn here(&self) -> Result<Home, ()> {
+        Ok(Home)
+    }
+
+    pub(crate) fn home(&self) -> Option<Home> {
+        Some(Home)
+    }
+
+    pub(crate) fn come_to(&self, _: &Home) {}
+
     pub(crate) fn pending_release_of(&self, _: &LeaseState) -> PendingRelease {
         PendingRelease
     }
@@ -105,6 +128,19 @@ impl Services {
     }
 }
 
+/// Where background work runs.
+pub(crate) struct Home;
+
+impl Home {
+    pub(crate) fn runtime(&self) -> &Self {
+        self
+    }
+
+    pub(crate) async fn spawn<T>(&self, task: impl Future<Output = T>) -> Result<T, ()> {
+        Ok(task.await)
+    }
+}
+
 /// Tasks in the background, which are run when a test says so.
 pub(crate) struct Tasks {
     tracker: TaskTracker,
@@ -112,7 +148,7 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    pub(crate) fn spawn_on(&self, task: impl Future<Output = ()> + 'static, (): &()) {
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + 'static) {
         let task: Task = Box::pin(task);
         let token = self.tracker.token();
         self.waiting.borrow_mut().push((task, token));
