@@ -3,8 +3,9 @@
 use crate::violation::Violation;
 use crate::world::World;
 
-/// How long after the end is looked, in µs: all leases, places in queues and notes are over by then.
-const LATER: u64 = 3_600_000_000;
+/// How long after the end the servers are searched, in µs. All leases, places in queues and notes are over by then, the reasons of
+/// forced releases last: they are kept for a day.
+const LATER: u64 = 25 * 3_600_000_000;
 
 /// What stays by design: tokens, records of histories, the numbers of semaphores and latches; and of those who died, what is
 /// kept without an end as Redisson does: the next who asks removes it.
@@ -29,7 +30,7 @@ pub(crate) fn leftovers(world: &mut World) -> Vec<Violation> {
         for (key, value) in node.server.picture() {
             let number_of_permits = !value.starts_with('[') && value.ends_with("None");
             if !STAYS.iter().any(|stays| key.contains(stays)) && !number_of_permits {
-                let what = format!("n{number} still has {key} = {value} an hour later");
+                let what = format!("n{number} still has {key} = {value} a day later");
                 found.push(Violation::new(world.now, "nothing is left", what));
             }
         }
