@@ -94,7 +94,7 @@ async fn look(node: &Arc<Node>, deadline: Instant) -> Diagnosis {
                 told.err().map(|error| {
                     let message = format!(
                         "it cannot say what it was told about the other nodes, so their clocks alone say for how long \
-                         they have been up ({error}); on Redis, grant ~locktopus_history* with +hget and +hset"
+                         they have been up ({error}); grant ~locktopus_history* with +hget and +hset"
                     );
                     (Severity::Warning, message)
                 })
