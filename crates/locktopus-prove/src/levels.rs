@@ -411,10 +411,10 @@ mod tests {
         // Cargo says that all is well with a target in which no test is left.
         let precise = named("precise").unwrap();
         let none = "test result: ok. 0 passed; 0 failed; 3 ignored\n";
-        assert_eq!(precise.read(&tests.repeat(8), true).unwrap().cases, 96);
+        assert_eq!(precise.read(&tests.repeat(10), true).unwrap().cases, 120);
         assert!(
             precise
-                .read(&[&tests.repeat(7), none].concat(), true)
+                .read(&[&tests.repeat(9), none].concat(), true)
                 .is_err()
         );
 

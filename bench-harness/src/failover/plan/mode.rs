@@ -43,7 +43,8 @@ impl Mode {
         self.url("redis://127.0.0.1:6379", "")
             .parse::<locktopus::url::BackendUrl>()
             .err()
-            .map(|error| error.to_string())
+            // The error says which option it is by its number alone: URLs have secrets, plans have none.
+            .map(|error| format!("{}: {error}", self.options))
     }
 }
 
