@@ -185,7 +185,7 @@ fn a_line_that_lost_its_records_has_places_twice() {
     }
     let forgets_places = Flaw::Script(Patch {
         script: "fair_lock_acquire",
-        from: "local ahead = (not new or known ~= 0) and redis.call('LPOS', KEYS[3], owner)",
+        from: "local ahead = not aside and (not new or known ~= 0) and redis.call('LPOS', KEYS[3], owner)",
         to: "local ahead = false",
         more: &[],
     });

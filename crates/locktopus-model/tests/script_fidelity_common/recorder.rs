@@ -140,6 +140,14 @@ impl Recording {
                 Reply::Int(1),
                 Reply::Array(vec![Reply::Array(Vec::new()); REPLICAS]),
             ]),
+            // The time that scripts are told, and not that of a server.
+            b"TIME" => {
+                let now = [recorder.clock / 1_000_000, recorder.clock % 1_000_000];
+                Reply::Array(
+                    now.map(|part| Reply::Bulk(part.to_string().into_bytes()))
+                        .to_vec(),
+                )
+            }
             // Looked at, and not the same on another server.
             b"INFO" | b"SCAN" | b"PUBSUB" => recorder.modelled.server.command(&words()).unwrap(),
             b"CLUSTER" => Reply::Error("ERR This instance has cluster support disabled".to_owned()),
