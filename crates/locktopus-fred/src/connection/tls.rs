@@ -27,7 +27,7 @@ pub(crate) fn server(tls: Option<&Tls>, node: &HostPort, address: SocketAddr) ->
     let shown = address.to_string();
     let host = shown.rsplit_once(':').map_or(&*shown, |(host, _)| host);
     match tls {
-        Some(tls) => Server::new_with_tls(host, address.port(), Some(tls.name_of(node))),
+        Some(tls) => tls.server(node, host, address.port()),
         None => Server::new(host, address.port()),
     }
 }
@@ -41,7 +41,7 @@ pub(crate) fn encrypt(config: &mut Config, tls: Option<&Tls>) {
 
 #[cfg(feature = "tls")]
 mod enabled {
-    use fred::types::config::{Config, TlsConfig};
+    use fred::types::config::{Config, Server, TlsConfig};
     use locktopus_protocol::{HostPort, TlsOptions};
 
     use crate::connection::error::ConnectError;
@@ -65,10 +65,9 @@ mod enabled {
             })
         }
 
-        pub(super) fn name_of(&self, node: &HostPort) -> String {
-            self.server_name
-                .clone()
-                .unwrap_or_else(|| node.host.clone())
+        pub(super) fn server(&self, node: &HostPort, host: &str, port: u16) -> Server {
+            let name = self.server_name.as_ref().unwrap_or(&node.host);
+            Server::new_with_tls(host, port, Some(name.clone()))
         }
 
         pub(super) fn encrypt(&self, config: &mut Config) {
@@ -79,7 +78,7 @@ mod enabled {
 
 #[cfg(not(feature = "tls"))]
 mod disabled {
-    use fred::types::config::Config;
+    use fred::types::config::{Config, Server};
     use locktopus_protocol::{HostPort, TlsOptions};
 
     use crate::connection::error::ConnectError;
@@ -94,7 +93,7 @@ mod disabled {
             Err(ConnectError::TlsNotBuilt)
         }
 
-        pub(super) fn name_of(&self, _: &HostPort) -> String {
+        pub(super) fn server(&self, _: &HostPort, _: &str, _: u16) -> Server {
             match *self {}
         }
 
