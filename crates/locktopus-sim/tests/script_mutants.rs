@@ -13,7 +13,7 @@ const SCHEDULES: u64 = 1_000;
 const SEEN: &[(&str, u64)] = &[
     ("a cancelled attempt that was granted is left alone", 0),
     ("a cancelled place is kept", 0),
-    ("a clock that is set back reorders the queue", 388),
+    ("a clock that is set back reorders the queue", 3_996),
     ("a head that is passed over is taken out of the line", 1),
     ("a line that is put back is there for ever", 2),
     ("a lock has no expiry", 0),
@@ -75,7 +75,7 @@ const SEEN: &[(&str, u64)] = &[
     ),
     (
         "permits that come back are not handed on by one who wants more",
-        1559,
+        1_559,
     ),
     ("the clock is read again", 1),
     ("the holder is told that somebody holds the lock", 0),
