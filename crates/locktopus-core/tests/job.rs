@@ -117,7 +117,7 @@ async fn what_was_missed_is_skipped_run_once_or_all() {
     for policy in [CatchUp::Skip, CatchUp::Once, all] {
         assert_eq!(run_times(job(&locks, &first).catch_up(policy)).await, []);
     }
-    let missed = [ago(40), ago(39), ago(38), ago(37)];
+    let missed = [ago(39), ago(38), ago(37), ago(36)];
     let missed = |count: usize| [&first, &missed[..count]].concat();
     assert_eq!(run_times(job(&locks, &missed(2))).await, []);
     let times = missed(3);
