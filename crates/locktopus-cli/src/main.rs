@@ -12,6 +12,7 @@
 //! | `locks` | from arguments to a lock |
 //! | `commands` | one file for each command |
 //! | `cli` | the command line |
+//! | `usage` | errors of the command line |
 
 #[cfg(not(unix))]
 compile_error!("locktopus-cli stops process groups, so it needs a Unix");
@@ -23,11 +24,16 @@ mod exit;
 mod failure;
 mod locks;
 mod output;
+mod usage;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 fn main() -> ExitCode {
-    ExitCode::from(cli::Cli::parse().run())
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => usage::without_secrets(error).exit(),
+    };
+    ExitCode::from(cli.run())
 }

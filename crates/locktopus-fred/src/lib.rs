@@ -36,10 +36,14 @@ mod connect;
 mod connection;
 mod settings;
 #[cfg(test)]
+#[path = "../../locktopus-protocol/client-tests/several_addresses.rs"]
 mod several_addresses;
 mod single;
 
 pub use client::FredClient;
+#[cfg(test)]
+use connection::address::names;
+
 pub use connect::connect;
 pub use connection::error::ConnectError;
 pub use fred;

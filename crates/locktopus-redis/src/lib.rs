@@ -36,12 +36,16 @@ mod connect;
 mod connection;
 mod settings;
 #[cfg(test)]
+#[path = "../../locktopus-protocol/client-tests/several_addresses.rs"]
 mod several_addresses;
 mod single;
 mod subscriptions;
 mod topology;
 
 pub use client::RedisRsClient;
+#[cfg(test)]
+use connection::stream::names;
+
 pub use connect::connect;
 #[cfg(feature = "cluster-async")]
 pub use connect::connect_through;

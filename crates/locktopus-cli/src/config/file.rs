@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::Surroundings;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::Format;
+use crate::output::{Format, typed_path};
 
 /// What there may be in a file.
 const KEYS: [&str; 4] = ["url", "format", "label", "label_host"];
@@ -84,7 +84,7 @@ fn is_absent(error: &io::Error) -> bool {
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(
         Exit::Config,
-        format!("cannot read {}: {error}", path.display()),
+        format!("cannot read {}: {error}", typed_path(path)),
     )
 }
 

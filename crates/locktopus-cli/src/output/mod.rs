@@ -14,7 +14,7 @@ use crate::failure::Failure;
 
 pub(crate) use log::log;
 pub(crate) use table::Table;
-pub(crate) use words::{age, owner_tag, visible};
+pub(crate) use words::{age, owner_tag, typed_path, visible};
 
 /// How answers are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]

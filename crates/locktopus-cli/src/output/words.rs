@@ -1,6 +1,7 @@
 //! How things are written that every command shows.
 
 use std::borrow::Cow;
+use std::path::Path;
 use std::time::Duration;
 
 use locktopus::OwnerId;
@@ -41,6 +42,16 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(shown)
+}
+
+/// A path from the command line. Hidden if it may be a connection string with a password.
+pub(crate) fn typed_path(path: &Path) -> String {
+    let text = path.display().to_string();
+    let foreign = |c: char| matches!(c, ',' | ';' | '=' | '@' | '#' | '?' | '&');
+    if text.contains(foreign) || text.contains("://") {
+        return "***".to_owned();
+    }
+    text
 }
 
 #[cfg(test)]

@@ -119,6 +119,45 @@ async fn no_key_of_a_foreign_connection_string_is_shown() {
     }
 }
 
+/// The same where something else belongs.
+#[tokio::test]
+async fn no_key_is_shown_where_no_url_belongs() {
+    let place = Place::without_servers();
+    for text in [
+        "h:6380,password=S3cretS3cret,ssl=True",
+        "redis://app:S3cretS3cret@h:6379/0",
+        "Endpoint=sb://h/;SharedAccessKey=S3cretS3cret",
+        "S3cretS3cretS3cretS3cretS3cretS3cret+4Q=",
+        "host=h password=S3cretS3cret",
+    ] {
+        let option = format!("--{text}");
+        for arguments in [
+            &[text][..],
+            &[text, "ls"],
+            &["latch", text],
+            &["help", text],
+            &["ls", "a", text],
+            &["--format", text, "ls"],
+            &["--format", "json", text],
+            &["--config", text, "ls"],
+            &["status", "a", "--kind", text],
+            &["status", "a", "--profile", text],
+            &["run", "a", "--lease", text, "--", "true"],
+            &["run", "a", "--permits", text, "--", "true"],
+            &["semaphore", "init", "a", text],
+            &["completions", text],
+            &["failover", "watch", "--names", text],
+            &["ls", &option],
+        ] {
+            let ran = ended(place.bare(arguments)).await;
+            assert!([2, 78].contains(&ran.code), "{arguments:?}: {ran:?}");
+            assert!(!format!("{ran:?}").contains("S3cret"), "{ran:?}");
+        }
+    }
+    let ran = ended(place.bare(&["statsu", "a"])).await;
+    assert!(ran.err.contains("'statsu'"), "{ran:?}");
+}
+
 #[tokio::test]
 async fn no_colours_where_nobody_sees_them() {
     let place = Place::without_servers();

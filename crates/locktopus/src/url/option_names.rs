@@ -2,8 +2,14 @@
 
 use super::shown::Fault;
 
-/// The option whose value no message shows.
+/// The option that is a password.
 pub(super) const SECRET_OPTION: &str = "sentinel_password";
+
+/// Whether no message shows the value of this option. A `key` is the path of a file here, and a
+/// password elsewhere.
+pub(super) fn is_hidden(name: &str) -> bool {
+    [SECRET_OPTION, "key", "sentinel_key"].contains(&name)
+}
 
 /// All options.
 pub(super) const OPTIONS: [&str; 32] = [

@@ -6,7 +6,7 @@ use std::time::Duration;
 use locktopus_core::{Label, NameEncoding, SafetyMode, TokenRetention};
 
 use super::encryption::{SentinelTlsSettings, TlsSettings};
-use super::option_names::{OPTIONS, SECRET_OPTION, unknown};
+use super::option_names::{OPTIONS, SECRET_OPTION, is_hidden, unknown};
 use super::safety::SafetyOptions;
 use super::shown::{Fault, HIDDEN, Shown, decode, legible};
 
@@ -193,8 +193,7 @@ impl UrlOptions {
             if seen.contains(&name) {
                 return Err(refuse("is given twice"));
             }
-            let is_secret = name == SECRET_OPTION;
-            if !is_secret {
+            if name != SECRET_OPTION {
                 legible(value, format!("option {name:?}"))?;
             }
             let decoded = decode(value, "value of an option")?;
@@ -202,7 +201,7 @@ impl UrlOptions {
                 .set(&mut safety, name, &decoded)
                 .map_err(|rule| refuse(&rule))?;
             let joint = if seen.is_empty() { '?' } else { '&' };
-            let value = if is_secret { HIDDEN } else { value };
+            let value = if is_hidden(name) { HIDDEN } else { value };
             shown.add(&format!("{joint}{name}={value}"));
             seen.push(name);
         }

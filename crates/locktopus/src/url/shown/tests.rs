@@ -19,6 +19,10 @@ fn a_url_is_shown_without_its_secrets() {
             "redis-sentinel://a/m?sentinel_password=s3cret&timeout=2s",
             "redis-sentinel://a/m?sentinel_password=***&timeout=2s",
         ),
+        (
+            "rediss-sentinel://h/m?cert=/c.pem&key=s3cret&sentinel_cert=/c.pem&sentinel_key=s3cret",
+            "rediss-sentinel://h/m?cert=/c.pem&key=***&sentinel_cert=/c.pem&sentinel_key=***",
+        ),
         ("unix://:s3cret@/run/s?&db=3&", "unix://***@/run/s?db=3"),
         ("memory:a:b?namespace=x:", "memory:a:b?namespace=x:"),
     ] {
@@ -43,6 +47,7 @@ fn signs_of_other_connection_strings_must_be_encoded() {
         "redis://h/0#KEY",
         "redis://h#KEY",
         "redis://h:6380,password=KEY",
+        "redis://h?key=KEY",
     ] {
         let error = text.parse::<BackendUrl>().unwrap_err();
         assert!(!format!("{error} {error:?}").contains("KEY"), "{error}");

@@ -1,4 +1,6 @@
 //! A name with several addresses, of which one leads to the primary and the other to its replica.
+//!
+//! A test of every client: each includes this file with its own [`names`], which resolve the host.
 
 use std::time::Duration;
 
@@ -9,7 +11,7 @@ use locktopus_protocol::{
 use locktopus_testbed::topology::{Node, ProviderKind, Role, Spec, TopologyKind, start};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::connection::address::names;
+use super::names;
 
 /// Longest wait for what must happen at all.
 const LONG: Duration = Duration::from_secs(20);
