@@ -60,10 +60,10 @@
 //! `namespace`, `names`, `renewed_lease`, `label`, `label_host` and `checks`; all others are for the connector.
 //!
 //! Messages show a URL without its login and without the values of `sentinel_password`, `key` and
-//! Messages show a URL without its login and without the values of `sentinel_password`, `key` and
 //! `sentinel_key`. They show a wrong URL only up to its first wrong part, then `***`: a password
 //! may stand anywhere behind that. They show nothing of other libraries' connection strings
 //! (`host:6380,password=...`).
+
 mod authority;
 mod custom;
 mod encryption;
