@@ -59,9 +59,11 @@ async fn subscribe_and_ping(
     pipeline.last().await
 }
 
-/// The ways in which a server refuses SUBSCRIBE.
+/// Whether this is a server's refusal: its lines begin with a word in capitals (`ERR`, `NOPERM`), and
+/// fred's own errors do not.
 fn is_denial(line: &str) -> bool {
-    matches!(line.split(' ').next(), Some("NOPERM" | "NOAUTH"))
+    let code = line.split(' ').next().unwrap_or_default();
+    code.len() > 1 && code.bytes().all(|byte| byte.is_ascii_uppercase())
 }
 
 /// SSUBSCRIBE, confirmed by the server; one outcome per channel.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus::{
-    BackendErrorKind, ConnectError, Executed, LockError, LockGuard, Locktopus, SafetyMode,
+    BackendError, BackendErrorKind, ConnectError, Executed, LockError, LockGuard, Locktopus,
+    SafetyMode,
 };
 use locktopus_testbed::topology::{Deployment, Knobs, TopologyKind};
 use tokio::time::Instant;
@@ -59,6 +60,14 @@ pub(crate) async fn vouch(place: &Deployment, max_lease: Duration) {
     Raw::to(node).await.say(&record).await;
 }
 
+/// Every other error is a failure of the test.
+fn unless_transient<T>(ended: Result<T, LockError>) -> Result<T, BackendError> {
+    match ended {
+        Err(LockError::Backend { source, .. }) if source.is_transient() => Err(source),
+        ended => Ok(ended.unwrap()),
+    }
+}
+
 /// Waits until a lock that nobody holds is granted. It must not be before what the server may have forgotten is over,
 /// counted from `since`, which is before anybody asked this server.
 async fn held_back(
@@ -69,10 +78,7 @@ async fn held_back(
 ) -> LockGuard {
     // Servers that give each other up for a moment, on a machine that stood still, are no reason to grant it earlier.
     let granted = eventually("a grant", LONG, async || {
-        match locks.lock(name).acquire().await {
-            Err(LockError::Backend { source, .. }) if source.is_transient() => Err(source),
-            ended => Ok(ended.unwrap()),
-        }
+        unless_transient(locks.lock(name).acquire().await)
     });
     let guard = granted.await;
     let waited = since.elapsed();
@@ -193,8 +199,9 @@ pub(crate) async fn of_a_promoted_replica(client: &'static str) -> String {
     let (kept, lost) = (unique("kept"), unique("lost"));
     let guard = keep(&place, &locks, &kept).await;
     let old = place.primary().await.unwrap();
-    old.crash().await.unwrap();
+    // A busy machine may replace it before this program goes on.
     let crashed = Instant::now();
+    old.crash().await.unwrap();
     place.wait_writable(&kept, LONG).await.unwrap();
 
     let other = held_back(&others, &lost, crashed, FAILOVER_LEASE);
@@ -232,7 +239,12 @@ pub(crate) async fn of_a_promoted_replica(client: &'static str) -> String {
 /// A slot of a cluster is held back when it is used for the first time, when it was moved, and when its primary was
 /// replaced.
 pub(crate) async fn of_a_promoted_shard(client: &'static str) -> String {
-    let place = Arc::new(servers(TopologyKind::CLUSTER).await);
+    // Shards must not be replaced because the machine stood still for a second.
+    let knobs = Knobs {
+        node_timeout_ms: 3_000,
+        ..Knobs::default()
+    };
+    let place = Arc::new(servers_with(TopologyKind::CLUSTER, knobs).await);
     let at = (Arc::clone(&place), client);
     let begun = Instant::now();
     let locks = locks(&at, FAILOVER_LEASE).await;
@@ -241,7 +253,11 @@ pub(crate) async fn of_a_promoted_shard(client: &'static str) -> String {
     first.release().await.unwrap();
     // The client has watched this slot for as long, although nobody used it.
     let unused = unique_of(3, 0, "unused");
-    let watched = async || locks.lock(&unused).try_acquire().await.unwrap().ok_or(());
+    let watched = async || match unless_transient(locks.lock(&unused).try_acquire().await) {
+        Ok(Some(guard)) => Ok(guard),
+        Ok(None) => Err(None),
+        Err(error) => Err(Some(error)),
+    };
     let guard = eventually("vouched for", LONG, watched).await;
     guard.release().await.unwrap();
 
@@ -249,8 +265,8 @@ pub(crate) async fn of_a_promoted_shard(client: &'static str) -> String {
     let victim = place.primary().await.unwrap();
     let elsewhere = moved::slot_with(&place, &name).await;
     assert_ne!(victim.name(), elsewhere.name());
-    victim.crash().await.unwrap();
     let crashed = Instant::now();
+    victim.crash().await.unwrap();
     place.wait_writable(&unused, LONG).await.unwrap();
     let (moved, promoted) = tokio::join!(
         held_back(&locks, &name, moved_away, FAILOVER_LEASE),
