@@ -40,13 +40,15 @@ readonly TEST_TOOLS=(
     'ensure_redis_cli redis-cli valkey-cli'
     'ensure_engine docker'
     'ensure_jdk java javac mvn'
-    'ensure_postgres lib/postgresql'
     'ensure_clock_library lib/faketime'
     'ensure_redis_py python3'
     'ensure_pip python3'
     'ensure_node node npm'
     'ensure_go go'
 )
+# The same for the tests of examples/recipes, which run at night.
+# shellcheck disable=SC2034 # .ci/check-decisions reads it
+readonly RECIPE_TOOLS=('ensure_postgres lib/postgresql')
 
 SERVER=
 WHY=
@@ -347,7 +349,7 @@ ensure_pip() {
     }
 }
 
-# What is installed with pip or npm and built with Go is pinned in crates/locktopus-tests/neighbours.
+# What is installed with pip or npm and built with Go is pinned in testing/suite/neighbours.
 ensure_node() {
     have node && have npm && return
     install_packages nodejs npm || return
@@ -367,7 +369,7 @@ ensure_go() {
     }
     # What go.mod asks for. Debian 12's own is older, and would fail with an error about its syntax.
     local needed found
-    needed=$(sed -n 's/^go //p' "$ROOT/crates/locktopus-tests/neighbours/go/go.mod")
+    needed=$(sed -n 's/^go //p' "$ROOT/testing/suite/neighbours/go/go.mod")
     found=$(go env GOVERSION)
     printf '%s\n' "$needed" "${found#go}" | sort --check=quiet --version-sort || {
         WHY="Go $needed or newer is needed, and this is ${found#go}"
@@ -427,7 +429,7 @@ ensure_clock_library() {
     }
 }
 
-# In the folders that crates/locktopus-testbed/src/topology/plain/clock.rs looks into.
+# In the folders that testing/servers/src/topology/plain/clock.rs looks into.
 has_clock_library() {
     local library
     for library in "${LOCKTOPUS_FAKETIME:-}" /usr/lib/*/faketime/libfaketime.so.1 \

@@ -258,7 +258,8 @@ async fn leases_of_years_do_not_stop_the_watchdog() {
 fn a_lock_acquired_on_a_short_lived_runtime_is_renewed() {
     let main = tokio::runtime::Runtime::new().unwrap();
     let script = Scripted::new();
-    let lease = Duration::from_millis(300);
+    // Long enough for a machine that is overloaded: this test does not run in paused time.
+    let lease = Duration::from_secs(2);
     let locks = {
         let _runtime = main.enter();
         script.locks()
@@ -272,13 +273,12 @@ fn a_lock_acquired_on_a_short_lived_runtime_is_renewed() {
         .unwrap();
     drop(other);
     main.block_on(async {
-        let end = Instant::now() + lease * 3;
-        while Instant::now() < end {
+        let end = Instant::now() + lease;
+        while Instant::now() < end || script.calls("extend").len() < 3 {
             guard.ensure_valid().unwrap();
             sleep(lease / 20).await;
         }
     });
-    assert!(script.calls("extend").len() >= 3);
 }
 
 /// The place of a released lease is given to the next one, while the answer to the renewal of the first is

@@ -1,4 +1,4 @@
-//! Lock kinds, and what backends need to know of each. CONTRIBUTING, "A new kind of lock", lists the other places that a
+//! Lock kinds, and what backends need to know of each. docs/new-kind.md lists the other places that a
 //! new one is added to.
 
 use std::borrow::Cow;

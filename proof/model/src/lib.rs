@@ -1,0 +1,20 @@
+//! The real scripts, in an embedded Lua, on a modelled server with a virtual clock.
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | `redis` | the modelled server: commands, keys, expiry, a clock that tests move |
+//! | `lua` | lock scripts, run in Lua 5.1 on such a server |
+//! | `layout` | what the keys of a lock say: who holds it, who waits for it |
+//! | `transcripts` | sequences of calls that are written down with what came of them, and what plays them |
+//! | `client` | a client of a modelled server, to run a whole backend on one |
+//! | `rng` | random numbers that a seed determines |
+
+mod client;
+pub mod layout;
+pub mod lua;
+pub mod redis;
+mod rng;
+pub mod transcripts;
+
+pub use client::{ModelClient, Pass, was_here};
+pub use rng::Rng;

@@ -1,0 +1,105 @@
+//! Makes the text of the core's leases ready for loom: `tests/leases` compiles what is shipped, with the atomics, mutexes and signals
+//! that it imports replaced by some of which every interleaving is tried.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// What is compiled, from the sources of the core.
+const FILES: [&str; 14] = [
+    "engine/holding/give_back.rs",
+    "engine/holding/grant.rs",
+    "engine/holding/held.rs",
+    "engine/holding/lease.rs",
+    "engine/holding/lease_in_turns.rs",
+    "engine/holding/role.rs",
+    "engine/holding/shared_owner.rs",
+    "engine/holding/term.rs",
+    "engine/holding/watchdog.rs",
+    "engine/holding/watchdog/due.rs",
+    "engine/holding/watchdog/timer_index.rs",
+    "engine/holding/watchdog/timing.rs",
+    "engine/holding/watchdog/watched_leases.rs",
+    "handles/locktopus/shutdown.rs",
+];
+
+/// What is replaced, in this order.
+const REPLACED: [(&str, &str); 7] = [
+    ("std::sync::atomic::", "loom::sync::atomic::"),
+    ("std::sync::", "crate::sync::"),
+    ("tokio::sync::Notify", "crate::sync::Notify"),
+    ("tokio_util::sync::", "crate::sync::"),
+    ("tokio_util::task::task_tracker::", "crate::sync::"),
+    ("tokio::time::sleep", "crate::time::sleep"),
+    ("tokio::time::timeout", "crate::time::timeout"),
+];
+
+/// One look, and what follows from it, which only the watchdog itself does.
+const LOOK_ONCE: &str = "
+impl Watchdog {
+    pub(crate) fn look_once(self: &Arc<Self>, services: &Arc<Services>) {
+        let due = lock(&self.watched).look();
+        self.attend(due, &Arc::downgrade(services));
+    }
+}
+";
+
+fn main() {
+    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo says it"));
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo says it"));
+    let mut replaced = BTreeSet::new();
+    println!("cargo::rerun-if-changed=build.rs");
+    for file in FILES {
+        let path = here.join("../../crates/locktopus-core/src").join(file);
+        println!("cargo::rerun-if-changed={}", path.display());
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let mut text = without_tests_and_heading(&text);
+        for (from, to) in REPLACED {
+            if text.contains(from) {
+                replaced.insert(from);
+                text = text.replace(from, to);
+            }
+        }
+        if file.ends_with("/watchdog.rs") {
+            text = with_modules(&text) + LOOK_ONCE;
+        }
+        let name = Path::new(file).file_name().expect("a file");
+        fs::write(out.join(name), text).unwrap_or_else(|error| panic!("{file}: {error}"));
+    }
+    for (from, _) in REPLACED {
+        // What is imported in another way would be compiled as it is, and no interleaving of it tried.
+        assert!(replaced.contains(from), "nothing imports {from} any more");
+    }
+}
+
+/// Documentation of a file cannot be in the middle of another.
+fn without_tests_and_heading(text: &str) -> String {
+    let end = text.find("#[cfg(test)]\nmod tests {");
+    let lines = text[..end.unwrap_or(text.len())].lines();
+    let mut kept = String::new();
+    for line in lines.filter(|line| !line.starts_with("//!")) {
+        kept.push_str(line);
+        kept.push('\n');
+    }
+    kept
+}
+
+/// A file that is included has no folder for its modules.
+fn with_modules(text: &str) -> String {
+    let mut kept = String::new();
+    for line in text.lines() {
+        let name = line
+            .strip_prefix("mod ")
+            .and_then(|rest| rest.strip_suffix(';'));
+        match name {
+            Some(name) => kept.push_str(&format!(
+                "mod {name} {{ include!(concat!(env!(\"OUT_DIR\"), \"/{name}.rs\")); }}\n"
+            )),
+            None => {
+                kept.push_str(line);
+                kept.push('\n');
+            }
+        }
+    }
+    kept
+}

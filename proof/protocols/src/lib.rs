@@ -1,0 +1,19 @@
+//! The protocols of Locktopus as small models whose every state is visited.
+//!
+//! | module | why it exists |
+//! |---|---|
+//! | `hand_off` | a release hands the lock to the next waiter, with subscriptions anywhere |
+//! | `quarantine` | nothing is granted after a failover until forgotten leases are over |
+//! | `quorum` | a majority of independent nodes agrees |
+//! | `explore` | visits every state of a model, by the crate `stateright` |
+//! | `catalogue` | which models are visited, how far, and which rules are left out |
+//! | `page` | the tables in proof/protocols/README.md |
+//!
+//! Layers, lowest first: explore, hand_off|quarantine|quorum, catalogue, page.
+
+pub mod catalogue;
+pub mod explore;
+pub mod hand_off;
+pub mod page;
+pub mod quarantine;
+pub mod quorum;

@@ -1,0 +1,185 @@
+//! Whether answers, messages and tokens are true.
+
+use locktopus_model::layout::{Mode, Owner, owner_of};
+use locktopus_model::redis::Published;
+
+use super::seen::SCRIPT;
+use super::{Answer, Run, What, Witness};
+
+impl Witness {
+    /// Whether an answer says what is.
+    pub(super) fn answers(&mut self, run: &Run<'_>) {
+        let Some(owner) = &run.call.owner else {
+            return;
+        };
+        let (holds, waits) = (
+            run.after.holder(owner, run.call.mode).is_some(),
+            run.after.waiter(owner).is_some(),
+        );
+        let is_true = match &run.answer {
+            Answer::Granted { .. } => holds,
+            Answer::Held { remaining_ms } => {
+                // An attempt that wants no place may come late on a connection that was given up. Its owner may have queued since by
+                // another one, and keeps that place.
+                let kept = !run.call.queues && run.before.waiter(owner) == run.after.waiter(owner);
+                !holds && (!waits || kept) && is_left(run, *remaining_ms)
+            }
+            Answer::Queued {
+                remaining_ms,
+                ahead,
+            } => {
+                // Waiters that are set aside are ahead of no other.
+                let mut in_line = run.after.waiters.iter().filter(|it| !it.aside);
+                let place = in_line.position(|it| it.owner == *owner);
+                let counted = !matches!(run.call.what, What::Acquire { first: true, .. });
+                let ahead = usize::try_from(*ahead).unwrap_or(0);
+                let most = if counted { usize::MAX } else { 1 };
+                let right = place.is_some_and(|place| match run.fair {
+                    // Those of another library stand there too.
+                    true => place.min(most) <= ahead,
+                    false => place.min(most) == ahead.min(most),
+                });
+                !holds && waits && right && is_left(run, *remaining_ms)
+            }
+            Answer::Extended => {
+                let end = run.after.holder(owner, run.call.mode);
+                let end = end.and_then(|holder| holder.expires_at);
+                // Leases that are written down are rounded to a millisecond.
+                let wanted = match run.call.what {
+                    What::Extend { lease_ms } => run.before.micros + lease_ms * 1_000 - 1_000,
+                    _ => i64::MAX,
+                };
+                end.is_some_and(|end| end >= wanted)
+            }
+            Answer::Missing => !holds,
+            Answer::TakenOver => !holds,
+            // What is over may be given back as long as nobody has noticed.
+            Answer::Released(true) => run.before.holders.iter().any(|it| it.owner == *owner),
+            // What ends while the script runs is over.
+            Answer::Released(false) => {
+                run.before
+                    .holder(owner, run.call.mode)
+                    .is_none_or(|holder| {
+                        let end = holder.expires_at;
+                        end.is_some_and(|end| end <= run.before.micros + SCRIPT)
+                    })
+            }
+            _ => true,
+        };
+        self.check(is_true, run.now, "answers are true", || {
+            format!(
+                "{} of {owner}: {:?}, but {:?}",
+                run.script, run.answer, run.after
+            )
+        });
+        if let (What::Release, Answer::Released(_)) = (&run.call.what, &run.answer) {
+            let rest = if holds { "holds" } else { "waits" };
+            // It had a place that its hold did not take: see `places`.
+            let came_so = self.is_torn(&run.call.lock)
+                && run.before.holds(owner)
+                && run.before.waiter(owner).is_some();
+            self.check(
+                !holds && (!waits || came_so),
+                run.now,
+                "a release is final",
+                || format!("after its release, {owner} {rest}"),
+            );
+        }
+    }
+
+    /// Whether new holders have new tokens, and are told the truth.
+    pub(super) fn tokens(&mut self, run: &Run<'_>, published: &[Published]) {
+        // Also of what nobody hears here: those who listen to a replica do.
+        for said in published {
+            let Some((token, owner)) = granted(said) else {
+                continue;
+            };
+            let waited = run.before.waiter(&owner);
+            let new = run.after.holds(&owner) && !run.before.holds(&owner);
+            self.check(new, run.now, "what is published is true", || {
+                format!("{} tells {owner} that it was granted the lock", run.script)
+            });
+            self.check(
+                said.receivers > 0,
+                run.now,
+                "what is published is true",
+                || format!("{owner} was granted the lock, and nobody listens who could tell it"),
+            );
+            let count = waited.map_or(1, |waiter| waiter.tokens.max(1));
+            if waited.is_none_or(|waiter| waiter.mode.has_tokens() && waiter.tokens > 0) {
+                self.token(run, &owner, token, count);
+            }
+        }
+        let (
+            What::Acquire {
+                tokens: count @ 1..,
+                floor,
+                ..
+            },
+            Answer::Granted { token },
+            Some(owner),
+        ) = (&run.call.what, &run.answer, &run.call.owner)
+        else {
+            return;
+        };
+        if run.before.holder(owner, run.call.mode).is_none() {
+            self.token(run, owner, *token, *count);
+            return;
+        }
+        // Who asks again is told the same, unless it wants a greater one by now, as a quorum does. Whoever wants fewer, as a quorum that
+        // wins a node back, is told the last of them.
+        let given = self.granted.get(&grant_of(run, owner)).copied();
+        if let Some((given, reserved)) = given.filter(|(given, _)| floor <= given) {
+            let same = *count <= reserved && token + count == given + reserved;
+            // The token was lost on its way to another server: a new one, which is greater.
+            let anew = self.is_torn(&run.call.lock) && *token > given;
+            self.check(same || anew, run.now, "tokens are those granted", || {
+                format!(
+                    "{owner} is told of {count} tokens from {token}, but was granted {reserved} from {given}"
+                )
+            });
+        } else {
+            self.granted.insert(grant_of(run, owner), (*token, *count));
+        }
+    }
+
+    fn token(&mut self, run: &Run<'_>, owner: &Owner, token: i64, count: i64) {
+        let lock = (run.node, run.call.lock.clone());
+        let top = self.tops.get(&lock).copied().unwrap_or(0);
+        self.check(
+            token > top,
+            run.now,
+            "every grant has a greater token",
+            || format!("{owner} is granted token {token} after {top}"),
+        );
+        self.tops.insert(lock, token + count - 1);
+        self.granted.insert(grant_of(run, owner), (token, count));
+    }
+}
+
+fn grant_of(run: &Run<'_>, owner: &Owner) -> (usize, Vec<u8>, String) {
+    (run.node, run.call.lock.clone(), owner.to_string())
+}
+
+/// `<token> <owner>`, where the token says that the lock was granted.
+fn granted(said: &Published) -> Option<(i64, Owner)> {
+    let space = said.message.iter().position(|byte| *byte == b' ')?;
+    let (token, owner) = said.message.split_at(space);
+    let token = std::str::from_utf8(token).ok()?.parse().ok();
+    let token = token.filter(|token| *token > 0)?;
+    Some((token, owner_of(&owner[1..])))
+}
+
+/// Whether somebody is in the way for as long as an answer says. For kinds that several can hold at once the answer is
+/// about whoever ends first, or last.
+fn is_left(run: &Run<'_>, remaining_ms: Option<i64>) -> bool {
+    let alone = run.call.mode == Mode::Exclusive && !run.quarantined && run.call.place.is_none();
+    let Some(remaining) = remaining_ms.filter(|_| alone && !run.after.open && !run.before.open)
+    else {
+        return true;
+    };
+    // Some end while the script runs.
+    let holders = run.before.holders.iter().chain(&run.after.holders);
+    let mut ends = holders.filter_map(|it| it.expires_at);
+    ends.any(|at| (at - run.after.micros).abs_diff(remaining * 1_000) <= SCRIPT.unsigned_abs())
+}

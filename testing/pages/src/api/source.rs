@@ -1,0 +1,146 @@
+//! The modules of crates, parsed.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fmt, fs};
+
+use syn::{Attribute, Item, ItemMod, Meta};
+
+use super::attributes::conditions as conditions_of;
+
+/// A path of modules from the root of a crate, which is the first part of it.
+pub(super) type ModulePath = Vec<String>;
+
+/// One module, without those inside it.
+pub(super) struct Module {
+    /// The file it stands in, from the root of the repository.
+    pub(super) file: PathBuf,
+    /// The features it is there with, its own and those of the modules around it.
+    pub(super) conditions: String,
+    pub(super) items: Vec<Item>,
+}
+
+/// The folder of a crate: of its own name in `crates`, or without `locktopus-` in `testing`.
+fn folder(root: &Path, name: &str) -> PathBuf {
+    let product = Path::new("crates").join(name);
+    let testing = Path::new("testing").join(name.trim_start_matches("locktopus-"));
+    match root.join(&product).is_dir() {
+        true => product,
+        false => testing,
+    }
+}
+
+/// The modules of some crates of this repository, whichever features they are for; those of unit tests are left out.
+#[derive(Default)]
+pub struct Sources {
+    pub(super) modules: BTreeMap<ModulePath, Module>,
+}
+
+impl Sources {
+    /// Reads crates by their names.
+    ///
+    /// # Errors
+    ///
+    /// Which file cannot be read or parsed, and why.
+    pub fn read(root: &Path, crates: &[&str]) -> Result<Self, String> {
+        let mut sources = Self::default();
+        for name in crates {
+            let file = folder(root, name).join("src/lib.rs");
+            let items = parse(root, &file)?;
+            let path = vec![name.replace('-', "_")];
+            sources.add(root, path, file, String::new(), items)?;
+        }
+        Ok(sources)
+    }
+
+    /// A crate in one file.
+    #[cfg(test)]
+    pub(super) fn of_text(name: &str, text: &str) -> Self {
+        let items = syn::parse_file(text).expect("Rust").items;
+        let mut sources = Self::default();
+        sources
+            .add(
+                Path::new(""),
+                vec![name.to_owned()],
+                "lib.rs".into(),
+                String::new(),
+                items,
+            )
+            .expect("no module in another file");
+        sources
+    }
+
+    fn add(
+        &mut self,
+        root: &Path,
+        path: ModulePath,
+        file: PathBuf,
+        conditions: String,
+        items: Vec<Item>,
+    ) -> Result<(), String> {
+        for item in &items {
+            let Item::Mod(module) = item else { continue };
+            if is_for_tests(&module.attrs) {
+                continue;
+            }
+            let mut inner = path.clone();
+            inner.push(module.ident.to_string());
+            let under = format!("{conditions}{}", conditions_of(&module.attrs));
+            match &module.content {
+                Some((_, items)) => self.add(root, inner, file.clone(), under, items.clone())?,
+                None => {
+                    let file = file_of(root, &file, module)?;
+                    let items = parse(root, &file)?;
+                    self.add(root, inner, file, under, items)?;
+                }
+            }
+        }
+        let module = Module {
+            file,
+            conditions,
+            items,
+        };
+        self.modules.insert(path, module);
+        Ok(())
+    }
+}
+
+/// Names of modules: syntax trees have no `Debug`.
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.modules.keys()).finish()
+    }
+}
+
+/// The file of a module that another file declares.
+fn file_of(root: &Path, parent: &Path, module: &ItemMod) -> Result<PathBuf, String> {
+    let folder = match parent.file_stem().and_then(|stem| stem.to_str()) {
+        Some("lib" | "mod") | None => parent.with_file_name(""),
+        Some(_) => parent.with_extension(""),
+    };
+    let name = module.ident.to_string();
+    [
+        folder.join(format!("{name}.rs")),
+        folder.join(&name).join("mod.rs"),
+    ]
+    .into_iter()
+    .find(|file| root.join(file).is_file())
+    .ok_or_else(|| format!("{}: no file of module {name}", parent.display()))
+}
+
+fn parse(root: &Path, file: &Path) -> Result<Vec<Item>, String> {
+    let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let text = fs::read_to_string(root.join(file)).map_err(|error| wrong(&error))?;
+    Ok(syn::parse_file(&text).map_err(|error| wrong(&error))?.items)
+}
+
+/// Whether it has `#[cfg(test)]` or the like.
+fn is_for_tests(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| match &attribute.meta {
+        Meta::List(list) if list.path.is_ident("cfg") => {
+            let condition = list.tokens.to_string();
+            condition.starts_with("test") || condition.starts_with("all (test")
+        }
+        _ => false,
+    })
+}
