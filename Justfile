@@ -28,9 +28,9 @@ test:
 test-quick:
     scripts/test --quick
 
-# Every test, with 10^6 random schedules of the protocol model instead of 10^5.
-test-model SCHEDULES='1000000':
-    scripts/test --model {{SCHEDULES}}
+# Proof: `just prove --help` lists the levels.
+prove *OPTIONS:
+    proof/run {{OPTIONS}}
 
 # Many locks for a long time, with restarts, and nothing left at the end; `just soak --minutes 60` before a release.
 soak *OPTIONS:
@@ -38,8 +38,8 @@ soak *OPTIONS:
 
 # MultiLock at length, on real servers and in memory: random subsets for 10^5 rounds.
 multi-lock ROUNDS='100000':
-    LOCKTOPUS_ROUNDS={{ROUNDS}} cargo test --package locktopus-tests --all-features --test multi_lock -- --nocapture
-    LOCKTOPUS_ROUNDS={{ROUNDS}} cargo test --package locktopus-quorum --test multi -- --nocapture random_subsets
+    LOCKTOPUS_ROUNDS={{ROUNDS}} cargo test --package locktopus-tests --all-features --test servers -- multi_lock --nocapture
+    LOCKTOPUS_ROUNDS={{ROUNDS}} cargo test --package locktopus-quorum --test all -- multi::random_subsets --nocapture
 
 # What CI runs.
 check:

@@ -5,7 +5,9 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
+#[path = "servers/common/mod.rs"]
 mod common;
+#[path = "servers/conformance/mod.rs"]
 mod conformance;
 
 use std::io::Write as _;

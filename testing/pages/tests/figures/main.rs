@@ -1,4 +1,6 @@
 //! What the README and the book say of speed and safety, held against what is kept of the measurements.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
 //!
 //! The sources are `docs/performance.json` and the generated part of `docs/safety.md`; both are written anew by the programs
 //! that measure. A number that is quoted is then written anew too, by `LOCKTOPUS_FIGURES=accept cargo test --workspace
@@ -159,7 +161,7 @@ fn numbers_that_are_quoted_are_those_that_were_measured() {
     }
     assert!(
         stale.is_empty(),
-        "{}\nto renew numbers: LOCKTOPUS_FIGURES=accept cargo test --workspace --all-features --test figures",
+        "{}\nto renew numbers: LOCKTOPUS_FIGURES=accept cargo test --package locktopus-book --test figures",
         stale.join("\n")
     );
 }

@@ -1,0 +1,38 @@
+//! What needs no server, in one program: linking one for each file took most of the time of a build.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod acquiring;
+mod busy;
+mod cohort;
+mod common;
+mod crowds;
+mod extremes;
+mod fair;
+mod hold_at_least;
+mod job;
+mod labels;
+mod latch;
+mod leader;
+mod lease_cache;
+mod limits;
+mod lost_halves;
+mod markers;
+mod max_hold;
+mod names;
+mod object_store;
+mod observed_metrics;
+mod observed_spans;
+mod operating;
+mod operating_log;
+mod owners;
+mod releasing;
+mod rw_lock;
+mod safety;
+mod scopes;
+mod secrets;
+mod semaphore;
+mod shared_owners;
+mod strategies;
+mod unpolled;
+mod watchdog;
+mod while_held;

@@ -1,0 +1,245 @@
+//! From options to a connection: logins, TLS, limits, and how a client ends.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::common;
+
+use std::time::{Duration, Instant};
+
+use common::{address, bytes, call, client, connections, eventually, options, read_int, servers};
+use locktopus_fred::{ConnectError, connect};
+use locktopus_protocol::{
+    ConnectOptions, Credentials, HostPort, RedisClient, Reply, Route, Secret, Servers, TlsOptions,
+};
+use locktopus_testbed::topology::{Knobs, Spec, TopologyKind};
+use tokio::time::timeout;
+
+#[tokio::test]
+async fn a_dead_address_is_reported_in_time() {
+    let nobody = HostPort {
+        host: "127.0.0.1".into(),
+        port: 1,
+    };
+    let sentinels = vec![nobody.clone(), nobody.clone()];
+    let all = [
+        Servers::Standalone(nobody.clone()),
+        Servers::Sentinel {
+            sentinels,
+            master_name: "mymaster".into(),
+        },
+        Servers::Cluster(vec![nobody]),
+    ];
+    for servers in all {
+        let begin = Instant::now();
+        let failure = connect(&ConnectOptions::new(servers)).await.unwrap_err();
+        assert!(
+            matches!(failure, ConnectError::Unreachable { .. }),
+            "{failure}"
+        );
+        assert!(failure.to_string().contains("127.0.0.1:1"), "{failure}");
+        assert!(begin.elapsed() < Duration::from_secs(2), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn a_silent_server_is_reported_in_time() {
+    let servers = servers(TopologyKind::Standalone).await;
+    servers.nodes()[0].freeze().await.unwrap();
+    let begin = Instant::now();
+    let failure = connect(&options(&servers)).await.unwrap_err();
+    assert!(
+        failure.to_string().contains("no answer within 1000 ms"),
+        "{failure}"
+    );
+    assert!(begin.elapsed() < Duration::from_secs(2));
+    servers.nodes()[0].thaw().await.unwrap();
+}
+
+#[tokio::test]
+async fn logins_and_databases() {
+    let rules = "app on >hunter2 ~* &* +@all -client|setname";
+    let knobs = Knobs {
+        users: vec![rules.into()],
+        ..Knobs::default()
+    };
+    let servers = common::start(Spec::new(TopologyKind::Standalone).with_knobs(knobs)).await;
+    let mut options = options(&servers);
+    options.database = 3;
+    options.client_name = Some("locktopus-test".into());
+    let named = connect(&options).await.unwrap();
+    let info = call(&named, "k", &["CLIENT", "INFO"]).await.unwrap();
+    let Reply::Bytes(info) = info else {
+        panic!("{info:?}")
+    };
+    let info = String::from_utf8(info.to_vec()).unwrap();
+    assert!(
+        info.contains("name=locktopus-test") && info.contains(" db=3 "),
+        "{info}"
+    );
+
+    let login = |password: &str| {
+        Some(Credentials {
+            username: Some("app".into()),
+            password: Secret::new(password),
+        })
+    };
+    options.credentials = login("hunter2");
+    let app = connect(&options).await.unwrap();
+    assert_eq!(call(&app, "k", &["ACL", "WHOAMI"]).await, Ok(bytes("app")));
+    assert!(!format!("{app:?}").contains("hunter2"));
+
+    options.credentials = login("hunter3");
+    let failure = connect(&options).await.unwrap_err().to_string();
+    assert!(
+        failure.contains("WRONGPASS") && !failure.contains("hunter3"),
+        "{failure}"
+    );
+}
+
+#[tokio::test]
+async fn sentinels_have_logins_of_their_own() {
+    let servers = servers(TopologyKind::SENTINEL).await;
+    for sentinel in servers.sentinels() {
+        let user = ["ACL", "SETUSER", "watcher", "on", ">hunter4", "+@all"];
+        sentinel.command(&user).await.unwrap();
+    }
+    let mut options = options(&servers);
+    let login = |password: &str| {
+        Some(Credentials {
+            username: Some("watcher".into()),
+            password: Secret::new(password),
+        })
+    };
+    options.sentinel_credentials = login("hunter4");
+    let client = connect(&options).await.unwrap();
+    assert_eq!(
+        call(&client, "k", &["SET", "k", "1"]).await,
+        Ok(bytes("OK"))
+    );
+    options.sentinel_credentials = login("hunter5");
+    let failure = connect(&options).await.unwrap_err().to_string();
+    assert!(!failure.contains("hunter"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_dropped_client_leaves_no_connection() {
+    let servers = servers(TopologyKind::CLUSTER).await;
+    let client = client(&servers).await;
+    let flavour = locktopus_protocol::ChannelFlavour::Plain;
+    let channel = locktopus_protocol::Channel {
+        name: "c".into(),
+        flavour,
+    };
+    client.subscribe(&[channel]).await.unwrap();
+    for key in ["{a}k", "{b}k", "{c}k"] {
+        call(&client, key, &["GET", key]).await.unwrap();
+    }
+    let open = async || {
+        let mut open = 0;
+        for node in servers.nodes() {
+            open += connections(node, "normal").await.len();
+            open += connections(node, "pubsub").await.len();
+        }
+        open
+    };
+    assert!(open().await >= 4);
+    drop(client);
+    eventually("all connections are closed", async || open().await == 0).await;
+}
+
+#[cfg(not(feature = "tls"))]
+#[tokio::test]
+async fn tls_names_its_feature() {
+    let nobody = HostPort {
+        host: "127.0.0.1".into(),
+        port: 1,
+    };
+    let mut options = ConnectOptions::new(Servers::Standalone(nobody));
+    options.tls = Some(TlsOptions::default());
+    let failure = connect(&options).await.unwrap_err();
+    assert!(failure.to_string().contains("`tls`"), "{failure}");
+}
+
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn tls_with_a_private_authority() {
+    let servers = servers(TopologyKind::Tls).await;
+    let files = servers.tls().unwrap();
+    let mut options = options(&servers);
+    let trusting = TlsOptions {
+        ca_file: Some(files.ca.clone()),
+        ..TlsOptions::default()
+    };
+    let careless = TlsOptions {
+        danger_accept_invalid_certs: true,
+        ..TlsOptions::default()
+    };
+    for tls in [trusting, careless] {
+        options.tls = Some(tls);
+        let client = connect(&options).await.unwrap();
+        assert_eq!(
+            call(&client, "k", &["SET", "k", "5"]).await,
+            Ok(bytes("OK"))
+        );
+        assert_eq!(read_int(&client, "k").await, 5);
+    }
+    options.tls = Some(TlsOptions::default());
+    assert!(connect(&options).await.is_err());
+    options.tls = None;
+    assert!(connect(&options).await.is_err());
+}
+
+/// However long or short things may take by the options: an answer or an error, and no panic.
+#[tokio::test]
+async fn no_duration_is_too_long_or_too_short() {
+    let deployment = servers(TopologyKind::Sentinel {
+        replicas: 0,
+        sentinels: 1,
+    })
+    .await;
+    let by_sentinel = options(&deployment);
+    let direct = ConnectOptions {
+        servers: Servers::Standalone(address(&deployment.nodes()[0])),
+        ..by_sentinel.clone()
+    };
+    let cluster = ConnectOptions {
+        servers: Servers::Cluster(vec![address(&deployment.nodes()[0])]),
+        ..by_sentinel.clone()
+    };
+    let second = Duration::from_secs(1);
+    let mut all = vec![
+        Duration::ZERO,
+        Duration::from_nanos(1),
+        Duration::from_secs(10),
+        Duration::from_secs(u64::MAX / 4),
+        Duration::from_secs(u64::MAX),
+        Duration::MAX,
+    ];
+    // And some of every size in between.
+    all.extend(
+        (0..60)
+            .step_by(6)
+            .map(|bits| Duration::from_secs(0x9e37_79b9_7f4a_7c15 >> bits)),
+    );
+    for (at, connect_timeout) in all.iter().enumerate() {
+        let command_timeout = all[all.len() - 1 - at];
+        for options in [&by_sentinel, &direct, &cluster] {
+            let options = ConnectOptions {
+                connect_timeout: *connect_timeout,
+                command_timeout,
+                ..options.clone()
+            };
+            let connected = locktopus_fred::connect(&options).await;
+            let possible = !matches!(options.servers, Servers::Cluster(_));
+            if *connect_timeout > second && command_timeout > second {
+                let what = (connect_timeout, command_timeout);
+                assert_eq!(connected.is_ok(), possible, "{what:?}: {connected:?}");
+            }
+            if let Ok(client) = connected {
+                client.timed_out(Route::Any);
+                let _ = timeout(second, client.command(Route::Any, &[b"PING"])).await;
+                let _ = timeout(second, client.pipeline(Route::Any, &[&[b"PING"]])).await;
+                client.close().await;
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! What starts servers, in one program: linking one for each file took most of the time of a build.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod commands;
+mod common;
+mod connecting;
+mod failover;
+mod lost_reply;
+mod pubsub;

@@ -1,0 +1,848 @@
+//! RedLock at its limits: for whom it waits and for how long, what may be configured, and what it says of its nodes.
+
+use crate::quorum_common;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use locktopus_core::{
+    AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, ExtendOutcome,
+    ExtendRequest, FencingToken, Finding, InstanceId, InstanceQuery, InstanceRecord, Linger,
+    LockBackend, LockKind, LockName, LockTarget, MutexProfile, NodeIdentity, NodeProbe, OwnerId,
+    ReleaseOutcome, ReleaseRequest, Severity, ValidityMargin,
+};
+use locktopus_quorum::{QuorumBackend, QuorumBuilder};
+use quorum_common::{Peer, cut, holders, mutex, peer, peers, probed, trusted, until};
+use tokio::time::{Instant, sleep};
+
+const SECOND: Duration = Duration::from_secs(1);
+const LEASE: Duration = Duration::from_secs(10);
+const MS: Duration = Duration::from_millis(1);
+
+fn soon() -> Instant {
+    Instant::now() + SECOND
+}
+
+fn attempt(target: &LockTarget, owner: &OwnerId) -> AcquireAttempt {
+    AcquireAttempt::new(target.clone(), owner.clone(), LEASE, soon())
+}
+
+async fn try_once(quorum: &QuorumBackend) -> Result<AttemptOutcome, BackendErrorKind> {
+    let attempt = attempt(&mutex("job"), &OwnerId::generate());
+    let outcome = quorum.attempt(&attempt).await;
+    outcome.map_err(|error| error.kind())
+}
+
+fn is_granted(outcome: &Result<AttemptOutcome, BackendErrorKind>) -> bool {
+    matches!(outcome, Ok(AttemptOutcome::Granted { .. }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_answered_the_last_time_gets_all_its_time() {
+    let peers = peers(3, 50);
+    let quorum = trusted(&peers).node_timeout(SECOND).build().unwrap();
+    peers[1].kill();
+    peers[2].far(300 * MS);
+    assert!(is_granted(&try_once(&quorum).await));
+}
+
+/// Only a silent node is missing: it gets as long again as the others took, and some more.
+#[tokio::test(start_paused = true)]
+async fn a_silent_node_gets_as_long_again_as_the_others_took() {
+    for (far, granted) in [(400 * MS, true), (500 * MS, false)] {
+        let peers = peers(3, 51);
+        let quorum = trusted(&peers).node_timeout(SECOND).build().unwrap();
+        peers[2].kill();
+        let other = attempt(&mutex("other"), &OwnerId::generate());
+        let _ = quorum.attempt(&other).await.unwrap();
+        until("nobody asks it any more", || quorum.background_tasks() == 0).await;
+        peers[2].revive();
+        peers[2].far(far);
+        peers[1].kill();
+        peers[0].far(200 * MS);
+        assert_eq!(is_granted(&try_once(&quorum).await), granted, "{far:?}");
+    }
+}
+
+/// At the very end of its validity a grant is not given out any more.
+#[tokio::test(start_paused = true)]
+async fn a_grant_that_comes_when_its_validity_ends_comes_too_late() {
+    let margin = ValidityMargin {
+        drift_ppm: 0,
+        clock_step: 28 * MS,
+    };
+    for (far, granted) in [(8 * MS, true), (10 * MS, false)] {
+        let peers = peers(3, 52);
+        let builder = trusted(&peers).node_timeout(SECOND);
+        let quorum = builder.validity_margin(margin).build().unwrap();
+        for peer in &peers {
+            peer.far(far);
+        }
+        let begun = Instant::now();
+        // Without a token there is one round.
+        let kind = LockKind::Mutex(Arc::new(MutexProfile::single_key()));
+        let target = LockTarget::new(LockName::new("job").unwrap(), kind);
+        let attempt = AcquireAttempt {
+            lease: 40 * MS,
+            ..attempt(&target, &OwnerId::generate())
+        };
+        let outcome = quorum.attempt(&attempt).await;
+        if granted {
+            assert!(matches!(outcome, Ok(AttemptOutcome::Granted { .. })));
+            assert_eq!(begun.elapsed(), far);
+        } else {
+            assert_eq!(outcome.unwrap_err().kind(), BackendErrorKind::Timeout);
+        }
+    }
+}
+
+/// The same owner finds nodes that are being cleaned of its last round, and waits for them.
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_comes_again_waits_until_its_leavings_are_gone() {
+    let peers = peers(3, 53);
+    let quorum = trusted(&peers).build().unwrap();
+    for peer in &peers {
+        peer.far(20 * MS);
+    }
+    let again = attempt(&mutex("job"), &OwnerId::generate());
+    assert!(cut(1, quorum.attempt(&again)).await.is_none());
+    let outcome = quorum.attempt(&again).await.unwrap();
+    assert!(matches!(outcome, AttemptOutcome::Granted { .. }));
+    until("stragglers", || quorum.background_tasks() == 0).await;
+    assert_eq!(holders(&peers), 3);
+}
+
+/// An attempt without an answer may be carried out until its deadline, as the server's clock has it. Only what is released after
+/// that is released for good.
+#[tokio::test(start_paused = true)]
+async fn the_last_release_waits_until_no_attempt_can_arrive() {
+    let peers = peers(3, 54);
+    let quorum = trusted(&peers).build().unwrap();
+    let (target, owner) = (mutex("job"), OwnerId::generate());
+    peers[2].freeze(true);
+    let begun = Instant::now();
+    let _ = quorum.attempt(&attempt(&target, &owner)).await.unwrap();
+    let release = ReleaseRequest::new(target.clone(), owner.clone(), soon());
+    let released = quorum.release(&release).await.unwrap();
+    assert_eq!(released, ReleaseOutcome::Released);
+    sleep(150 * MS).await;
+    peers[2].freeze(false);
+    until("given back", || quorum.background_tasks() == 0).await;
+    let (timeout, took) = (100 * MS, begun.elapsed());
+    assert!(took >= 2 * timeout && took < 4 * timeout, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_be_configured_may_be_at_its_limits() {
+    type Setter = fn(QuorumBuilder, Duration) -> QuorumBuilder;
+    let (hour, year) = (3_600 * SECOND, 365 * 24 * 3_600 * SECOND);
+    let nodes = || trusted(&peers(3, 55));
+    let ways: [(&str, Setter, Duration); 3] = [
+        ("node_timeout", QuorumBuilder::node_timeout, hour),
+        ("max_lease", QuorumBuilder::max_lease, year),
+        ("probe_every", QuorumBuilder::probe_every, year),
+    ];
+    for (option, set, most) in ways {
+        // Of a lease of 1 ms the margin leaves nothing.
+        let least = if option == "max_lease" { 10 * MS } else { MS };
+        for time in [least, most] {
+            assert!(set(nodes(), time).build().is_ok(), "{option} {time:?}");
+        }
+        for time in [MS - Duration::from_nanos(1), most + MS] {
+            let error = set(nodes(), time).build().unwrap_err();
+            assert_eq!(error.option, option, "{time:?}");
+        }
+    }
+    let quorum = nodes().node_timeout(300 * MS).build().unwrap();
+    let info = quorum.info();
+    let described = "quorum of 3 (a: peer (test), b: peer (test), c: peer (test))";
+    assert_eq!(info.description, described);
+    // Two calls, and something to spare.
+    assert_eq!(info.call_timeout, 650 * MS);
+    assert!(!info.keeps_instances);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probed_node_is_asked_again_as_often_as_is_configured() {
+    let peers = peers(3, 56);
+    let quorum = probed(&peers).probe_every(10 * SECOND).build().unwrap();
+    for (pause, asked) in [(SECOND, 1), (10 * SECOND, 1), (MS, 2)] {
+        assert!(is_granted(&try_once(&quorum).await));
+        until("stragglers", || quorum.background_tasks() == 0).await;
+        for peer in &peers {
+            assert_eq!(peer.calls("identity"), asked);
+            peer.store.clear();
+        }
+        sleep(pause).await;
+    }
+}
+
+/// A majority decides without those that do not answer, and one lock that is refused keeps nobody else's waiting.
+#[tokio::test(start_paused = true)]
+async fn an_extension_is_decided_by_a_majority_and_told_as_each_node_tells_it() {
+    let peers = peers(5, 57);
+    let quorum = trusted(&peers).build().unwrap();
+    let (target, owner) = (mutex("job"), OwnerId::generate());
+    let _ = quorum.attempt(&attempt(&target, &owner)).await.unwrap();
+    until("stragglers", || quorum.background_tasks() == 0).await;
+    peers[4].freeze(true);
+    let begun = Instant::now();
+    let extend = ExtendRequest::new(target.clone(), owner.clone(), LEASE);
+    let mut refused = extend.clone();
+    refused.lease = 3_600 * SECOND;
+    let answers = quorum.extend(&[extend.clone(), refused], soon()).await;
+    assert_eq!(answers[0].as_ref().unwrap(), &ExtendOutcome::Extended);
+    assert!(answers[1].is_err());
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+
+    // Two have it, one lost it, one gave it to somebody else, and one does not answer.
+    assert!(peers[2].store.forget(&target) && peers[3].store.forget(&target));
+    let other = attempt(&target, &OwnerId::generate());
+    let _ = peers[3].store.attempt(&other).await.unwrap();
+    let until = Instant::now() + 50 * MS;
+    let mut answers = quorum.extend(&[extend], until).await;
+    let error = answers.remove(0).unwrap_err();
+    assert_eq!(error.kind(), BackendErrorKind::NoQuorum);
+    for part in [
+        "the extension needs 3 of 5 nodes",
+        "a: extended; b: extended; c: not held there; d: held by somebody else; e: no answer in time",
+    ] {
+        assert!(error.message().contains(part), "{error}");
+    }
+    peers[4].freeze(false);
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_all_have_answered_nothing_goes_on() {
+    let peers = peers(3, 58);
+    let quorum = trusted(&peers).build().unwrap();
+    for peer in &peers {
+        peer.far(40 * MS);
+    }
+    let begun = Instant::now();
+    let _ = quorum.inspect(&mutex("job"), soon()).await.unwrap();
+    assert_eq!(begun.elapsed(), 40 * MS);
+    assert_eq!(quorum.background_tasks(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_may_answer_until_its_time_is_over_and_a_moment_longer() {
+    for (far, granted) in [(108 * MS, true), (112 * MS, false)] {
+        for builder in [trusted, probed] {
+            let peers = peers(3, 62);
+            let quorum = builder(&peers).build().unwrap();
+            for peer in &peers {
+                peer.far(far);
+            }
+            assert_eq!(is_granted(&try_once(&quorum).await), granted, "{far:?}");
+        }
+    }
+}
+
+/// For a lease of 400 ms it has 100 ms, whatever else it may take.
+#[tokio::test(start_paused = true)]
+async fn a_node_may_take_a_quarter_of_the_lease() {
+    for (far, granted) in [(108 * MS, true), (112 * MS, false)] {
+        let peers = peers(3, 66);
+        let quorum = trusted(&peers).node_timeout(SECOND).build().unwrap();
+        for peer in &peers {
+            peer.far(far);
+        }
+        let kind = LockKind::Mutex(Arc::new(MutexProfile::single_key()));
+        let target = LockTarget::new(LockName::new("job").unwrap(), kind);
+        let attempt = AcquireAttempt {
+            lease: 400 * MS,
+            ..attempt(&target, &OwnerId::generate())
+        };
+        assert_eq!(quorum.attempt(&attempt).await.is_ok(), granted, "{far:?}");
+    }
+}
+
+/// Who says in the last moment who it is can still be asked.
+#[tokio::test(start_paused = true)]
+async fn a_node_may_say_who_it_is_until_the_deadline() {
+    let peers = peers(3, 67);
+    let nodes = ["a", "b", "c"].into_iter().zip(&peers);
+    let builder = nodes.fold(QuorumBackend::builder(), |builder, (label, peer)| {
+        let says = Says(NodeIdentity::new(label, 3_600 * SECOND), 995 * MS);
+        builder.probed_node(label, Arc::new(peer.clone()), Arc::new(says))
+    });
+    let quorum = builder.node_timeout(2 * SECOND).build().unwrap();
+    assert!(is_granted(&try_once(&quorum).await));
+}
+
+/// Which server is behind a node may change, and be behind another one then.
+#[derive(Debug, Clone)]
+struct Moves(Arc<Mutex<(u64, &'static str)>>);
+
+#[async_trait::async_trait]
+impl NodeProbe for Moves {
+    fn generation(&self) -> u64 {
+        self.0.lock().unwrap().0
+    }
+
+    async fn identity(&self, _deadline: Instant) -> Result<NodeIdentity, BackendError> {
+        let server = self.0.lock().unwrap().1;
+        Ok(NodeIdentity::new(server, 3_600 * SECOND))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_behind_another_node_now_votes_there() {
+    let peers = peers(3, 68);
+    let probes = ["x", "y", "z"].map(|server| Moves(Arc::new(Mutex::new((1, server)))));
+    let nodes = ["a", "b", "c"].into_iter().zip(peers.iter().zip(&probes));
+    let builder = nodes.fold(
+        QuorumBackend::builder(),
+        |builder, (label, (peer, probe))| {
+            builder.probed_node(label, Arc::new(peer.clone()), Arc::new(probe.clone()))
+        },
+    );
+    let quorum = builder.build().unwrap();
+    assert!(is_granted(&try_once(&quorum).await));
+    for (probe, server) in probes.iter().zip(["new", "y", "x"]) {
+        *probe.0.lock().unwrap() = (2, server);
+    }
+    // They are asked who they are, and are too young to vote.
+    let diagnosis = quorum.diagnose(soon()).await.unwrap();
+    assert!(diagnosis.findings.len() >= 2, "{diagnosis:?}");
+    sleep(61 * SECOND).await;
+    peers[1].kill();
+    assert!(is_granted(&try_once(&quorum).await));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_call_failed_is_asked_again_who_it_is() {
+    let peers = peers(3, 69);
+    let quorum = probed(&peers).build().unwrap();
+    for (lost, asked) in [(0, 1), (1000, 1), (0, 2)] {
+        peers[2].lose(lost);
+        let attempt = attempt(&mutex(&format!("job-{asked}-{lost}")), &OwnerId::generate());
+        let _ = quorum.attempt(&attempt).await.unwrap();
+        until("stragglers", || quorum.background_tasks() == 0).await;
+        assert_eq!(peers[2].calls("identity"), asked, "{lost}");
+    }
+    // One of several answers is enough.
+    let failing = FailsToExtend {
+        peer: peers[2].clone(),
+    };
+    let quorum = QuorumBackend::builder()
+        .probed_node("a", Arc::new(peers[0].clone()), Arc::new(peers[0].clone()))
+        .probed_node("b", Arc::new(peers[1].clone()), Arc::new(peers[1].clone()))
+        .probed_node("c", Arc::new(failing), Arc::new(peers[2].clone()))
+        .build()
+        .unwrap();
+    for asked in [3, 4] {
+        let extend = ExtendRequest::new(mutex("job"), OwnerId::generate(), LEASE);
+        let _ = quorum.extend(&[extend], soon()).await;
+        until("stragglers", || quorum.background_tasks() == 0).await;
+        assert_eq!(peers[2].calls("identity"), asked);
+    }
+}
+
+/// Answers in time that an extension failed.
+#[derive(Debug)]
+struct FailsToExtend {
+    peer: Peer,
+}
+
+#[async_trait::async_trait]
+impl LockBackend for FailsToExtend {
+    async fn extend(
+        &self,
+        batch: &[ExtendRequest],
+        deadline: Instant,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        self.peer.lose(1000);
+        let answers = self.peer.extend(batch, deadline).await;
+        self.peer.lose(0);
+        answers
+    }
+
+    locktopus_core::forward_backend!(peer: info check shard group attempt attempt_all release inspect counter
+        evict scan announce instances listen subscribe diagnose close);
+}
+
+/// A place in a queue, and whether a lease is to be called back.
+type Asked = (Option<Duration>, bool);
+
+/// Notes what its attempts ask for beside the lock.
+#[derive(Debug)]
+struct Notes {
+    peer: Peer,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+#[async_trait::async_trait]
+impl LockBackend for Notes {
+    async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
+        let asked = (attempt.place, attempt.recall);
+        self.asked.lock().unwrap().push(asked);
+        self.peer.attempt(attempt).await
+    }
+
+    locktopus_core::forward_backend!(peer: info check shard group attempt_all release extend inspect counter
+        evict scan announce instances listen subscribe diagnose close);
+}
+
+/// There is no order between nodes: nobody stands in a queue of one of them, or has a lease called back there.
+#[tokio::test(start_paused = true)]
+async fn nobody_queues_at_a_node() {
+    let peers = peers(3, 70);
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let nodes = ["a", "b", "c"].into_iter().zip(&peers);
+    let builder = nodes.fold(QuorumBackend::builder(), |builder, (label, peer)| {
+        let (peer, asked) = (peer.clone(), Arc::clone(&asked));
+        builder.node(label, Arc::new(Notes { peer, asked }))
+    });
+    let attempt = AcquireAttempt {
+        place: Some(SECOND),
+        recall: true,
+        ..attempt(&mutex("job"), &OwnerId::generate())
+    };
+    let _ = builder.build().unwrap().attempt(&attempt).await.unwrap();
+    let asked = asked.lock().unwrap().clone();
+    assert!(
+        asked.len() >= 3 && asked.iter().all(|asked| *asked == (None, false)),
+        "{asked:?}"
+    );
+}
+
+/// A node that knows nothing of it is told the token that the lock has, or the next holder's could be a smaller one. The node was
+/// down, for what a node forgets here is its locks and not how far it has counted.
+#[tokio::test(start_paused = true)]
+async fn what_is_put_back_has_the_token_that_was_given_out() {
+    let peers = peers(3, 71);
+    let quorum = trusted(&peers).build().unwrap();
+    let (target, owner) = (mutex("job"), OwnerId::generate());
+    // Ahead of all clocks: those of the nodes count microseconds since 1970.
+    let far_ahead = FencingToken::new(1 << 52);
+    assert!(far_ahead.is_some());
+    let attempt = AcquireAttempt {
+        floor: far_ahead,
+        ..attempt(&target, &owner)
+    };
+    peers[2].kill();
+    let outcome = quorum.attempt(&attempt).await.unwrap();
+    assert!(matches!(outcome, AttemptOutcome::Granted { token } if token >= far_ahead));
+    until("stragglers", || quorum.background_tasks() == 0).await;
+    assert_eq!(holders(&peers), 2);
+    peers[2].revive();
+    let extend = ExtendRequest::new(target.clone(), owner, LEASE);
+    let _ = quorum.extend(&[extend], soon()).await;
+    until("put back", || holders(&peers) == 3).await;
+    let state = peers[2].store.inspect(&target, soon()).await.unwrap();
+    assert!(state.last_token >= far_ahead, "{:?}", state.last_token);
+}
+
+/// A node that was told again is no shorter in its memory than the others: jobs read from tokens which of their runs were begun.
+#[tokio::test(start_paused = true)]
+async fn what_is_put_back_is_remembered_as_long_as_was_asked_for() {
+    let peers = peers(3, 72);
+    let quorum = trusted(&peers).build().unwrap();
+    let (target, owner) = (mutex("job"), OwnerId::generate());
+    let keep = 100 * LEASE;
+    let attempt = AcquireAttempt {
+        token_retention: Some(keep.into()),
+        ..attempt(&target, &owner)
+    };
+    let outcome = quorum.attempt(&attempt).await.unwrap();
+    let AttemptOutcome::Granted { token } = outcome else {
+        panic!("{outcome:?}");
+    };
+    until("stragglers", || quorum.background_tasks() == 0).await;
+    peers[2].store.clear();
+    let extend = ExtendRequest::new(target.clone(), owner.clone(), LEASE);
+    let _ = quorum.extend(&[extend], soon()).await;
+    until("put back", || holders(&peers) == 3).await;
+    let put_back = Instant::now();
+    let release = ReleaseRequest::new(target.clone(), owner, soon());
+    let released = quorum.release(&release).await.unwrap();
+    assert_eq!(released, ReleaseOutcome::Released);
+    until("given back", || holders(&peers) == 0).await;
+    let remembered = async || {
+        let state = peers[2].store.inspect(&target, soon()).await.unwrap();
+        state.last_token
+    };
+    assert!(token.is_some() && remembered().await >= token);
+    sleep(keep - put_back.elapsed() + SECOND).await;
+    assert_eq!(remembered().await, None);
+}
+
+/// A release counts if a majority says that it gave it back, or does not deny it; what each said is told if not.
+#[tokio::test(start_paused = true)]
+async fn a_release_is_told_as_each_node_tells_it() {
+    let peers = peers(5, 63);
+    let quorum = trusted(&peers).build().unwrap();
+    let (target, owner) = (mutex("job"), OwnerId::generate());
+    let release = || ReleaseRequest::new(target.clone(), owner.clone(), Instant::now() + 90 * MS);
+    let _ = quorum.attempt(&attempt(&target, &owner)).await.unwrap();
+    until("stragglers", || quorum.background_tasks() == 0).await;
+    for peer in &peers {
+        peer.far(40 * MS);
+    }
+    assert_eq!(
+        quorum.release(&release()).await.unwrap(),
+        ReleaseOutcome::Released
+    );
+
+    let _ = quorum.attempt(&attempt(&target, &owner)).await.unwrap();
+    until("stragglers", || quorum.background_tasks() == 0).await;
+    assert!(peers[1].store.forget(&target));
+    peers[2].kill();
+    peers[3].kill();
+    peers[4].freeze(true);
+    let error = quorum.release(&release()).await.unwrap_err();
+    assert_eq!(error.kind(), BackendErrorKind::NoQuorum);
+    let told = error.message();
+    for part in [
+        "the release needs 3 of 5 nodes; a: released; b: not held; c: ",
+        "e: no answer in time",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
+    assert_eq!(told.matches("it is down").count(), 2, "{told}");
+}
+
+/// A node that is down is asked less and less often to give back, and no more when the lease is over.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_down_is_not_asked_without_end() {
+    let peers = peers(3, 64);
+    let quorum = trusted(&peers).build().unwrap();
+    let (target, owner) = (mutex("job"), OwnerId::generate());
+    let _ = quorum.attempt(&attempt(&target, &owner)).await.unwrap();
+    until("stragglers", || quorum.background_tasks() == 0).await;
+    peers[2].kill();
+    let begun = Instant::now();
+    let release = ReleaseRequest::new(target.clone(), owner.clone(), soon());
+    let _ = quorum.release(&release).await.unwrap();
+    until("given up", || quorum.background_tasks() == 0).await;
+    let (took, asked) = (begun.elapsed(), peers[2].calls("release"));
+    // The attempt could have been carried out until its deadline.
+    assert!(took >= LEASE && took <= LEASE + 2 * SECOND, "{took:?}");
+    // After 20, 40, 80, 160, 320 and 640 ms, and then every second.
+    assert!((15..=19).contains(&asked), "{asked}");
+}
+
+/// What is on its way is waited for before it is given back, so that one release is enough.
+#[tokio::test(start_paused = true)]
+async fn a_release_follows_the_attempt_that_is_on_its_way() {
+    let peers = peers(3, 65);
+    let quorum = trusted(&peers).build().unwrap();
+    for peer in &peers {
+        peer.far(40 * MS);
+    }
+    let dropped = attempt(&mutex("job"), &OwnerId::generate());
+    assert!(cut(1, quorum.attempt(&dropped)).await.is_none());
+    sleep(35 * MS).await;
+    assert_eq!(
+        peers
+            .iter()
+            .map(|peer| peer.calls("release"))
+            .sum::<usize>(),
+        0
+    );
+    until("given back", || quorum.background_tasks() == 0).await;
+    assert_eq!(
+        peers
+            .iter()
+            .map(|peer| peer.calls("release"))
+            .sum::<usize>(),
+        3
+    );
+    assert_eq!(holders(&peers), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quorum_says_what_it_is() {
+    let peers = peers(5, 60);
+    let quorum = trusted(&peers).build().unwrap();
+    assert_eq!(quorum.majority(), 3);
+    // The number of the shard is that of a node.
+    assert_eq!(quorum.shard(&mutex("seven.7")), 7);
+    let shown = format!("{quorum:?}");
+    for part in ["QuorumBackend", "label: \"e\"", "max_lease: 60s"] {
+        assert!(shown.contains(part), "{shown}");
+    }
+    for (kind, why) in [
+        (LockKind::Reentrant, "plain mutexes"),
+        (LockKind::Fair, "arrival order"),
+        (LockKind::Read, "readers and writers"),
+        (LockKind::Write, "readers and writers"),
+        (LockKind::Semaphore, "several permits"),
+        (LockKind::Permits, "several permits"),
+        (LockKind::Latch, "a count"),
+    ] {
+        let target = LockTarget::new(LockName::new("job").unwrap(), kind);
+        let refused = quorum.check(&target).unwrap_err().to_string();
+        assert!(refused.contains(why), "{refused}");
+    }
+    assert!(quorum.check(&mutex("job")).is_ok());
+}
+
+/// What is being given back gets a moment. After that nobody is asked.
+#[tokio::test(start_paused = true)]
+async fn a_closed_quorum_asks_nobody() {
+    let peers = peers(3, 61);
+    let quorum = trusted(&peers).build().unwrap();
+    for peer in &peers {
+        peer.far(20 * MS);
+    }
+    let dropped = attempt(&mutex("job"), &OwnerId::generate());
+    assert!(cut(1, quorum.attempt(&dropped)).await.is_none());
+    let begun = Instant::now();
+    quorum.close().await;
+    assert!(begun.elapsed() >= 40 * MS, "{:?}", begun.elapsed());
+    let asked = peers[0].calls("attempt");
+    assert_eq!(try_once(&quorum).await, Err(BackendErrorKind::Closed));
+    assert_eq!(peers[0].calls("attempt"), asked);
+    for peer in &peers {
+        assert_eq!(peer.calls("release"), 1);
+        let error = peer.store.attempt(&dropped).await.unwrap_err();
+        assert_eq!(error.kind(), BackendErrorKind::Closed);
+    }
+}
+
+/// A probe that says what it is told to, after so long.
+#[derive(Debug)]
+struct Says(NodeIdentity, Duration);
+
+#[async_trait::async_trait]
+impl NodeProbe for Says {
+    fn generation(&self) -> u64 {
+        1
+    }
+
+    async fn identity(&self, _deadline: Instant) -> Result<NodeIdentity, BackendError> {
+        sleep(self.1).await;
+        Ok(self.0.clone())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_fail_together_are_told() {
+    // The first two have one address; the third has the data of the fourth, and the fifth is the second.
+    let peers = [peer(1), peer(1), peer(2), peer(3), peer(4)];
+    let up = |run: &str| NodeIdentity::new(run, 3_600 * SECOND);
+    let identities = [
+        up("1"),
+        up("2"),
+        up("3").with_replication_id("x"),
+        up("4").with_replication_id("x"),
+        up("2").with_replication_id("y"),
+    ];
+    let nodes = ["a", "b", "c", "d", "e"].into_iter().zip(&peers);
+    let builder = nodes.zip(identities).fold(
+        QuorumBackend::builder(),
+        |builder, ((label, peer), says)| {
+            builder.probed_node(
+                label,
+                Arc::new(peer.clone()),
+                Arc::new(Says(says, Duration::ZERO)),
+            )
+        },
+    );
+    let diagnosis = builder.build().unwrap().diagnose(soon()).await.unwrap();
+    let mut found: Vec<&str> = diagnosis
+        .findings
+        .iter()
+        .filter(|finding| finding.check == "independent")
+        .map(|finding: &Finding| finding.message.split(';').next().unwrap())
+        .collect();
+    found.sort_unstable();
+    let expected = [
+        "a and b have the same address",
+        "b and e are the same server",
+        "c and d are replicas of each other",
+    ];
+    assert_eq!(found, expected);
+    assert!(
+        diagnosis
+            .findings
+            .iter()
+            .any(|finding| finding.severity == Severity::Warning),
+        "the last one votes already: {:?}",
+        diagnosis.findings
+    );
+    assert_eq!(diagnosis.findings[0].severity, Severity::Danger);
+}
+
+fn keeping() -> (Vec<Peer>, QuorumBackend) {
+    let peers: Vec<_> = peers(3, 59)
+        .into_iter()
+        .map(Peer::keeping_instances)
+        .collect();
+    let quorum = trusted(&peers).build().unwrap();
+    assert!(quorum.info().keeps_instances);
+    (peers, quorum)
+}
+
+fn announcement(instance: InstanceId, record: Option<&str>) -> Announcement {
+    Announcement {
+        namespace: "ns".to_owned(),
+        instance,
+        record: record.map(InstanceRecord::new),
+        keep: 60 * SECOND,
+        deadline: soon(),
+    }
+}
+
+fn query(instances: &[InstanceId]) -> InstanceQuery {
+    InstanceQuery {
+        namespace: "ns".to_owned(),
+        instances: instances.to_vec(),
+        deadline: soon(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_instance_says_is_kept_by_every_node_and_taken_back_from_every_node() {
+    let (peers, quorum) = keeping();
+    let [known, unknown] = [1, 2].map(|n| InstanceId::from_bytes([n; 6]));
+    for (far, peer) in (1..).zip(&peers) {
+        peer.far(far * 20 * MS);
+    }
+    let begun = Instant::now();
+    quorum
+        .announce(&announcement(known, Some("web")))
+        .await
+        .unwrap();
+    assert_eq!(begun.elapsed(), 20 * MS, "one that has it is enough");
+    until("the others are told", || quorum.background_tasks() == 0).await;
+    for peer in &peers {
+        let told = peer.store.instances(&query(&[known])).await.unwrap();
+        assert_eq!(told, [Some(InstanceRecord::new("web"))]);
+    }
+    let begun = Instant::now();
+    let told = quorum.instances(&query(&[known])).await.unwrap();
+    assert_eq!(told, [Some(InstanceRecord::new("web"))]);
+    assert_eq!(begun.elapsed(), 20 * MS, "nobody else is asked");
+    let told = quorum.instances(&query(&[unknown, known])).await.unwrap();
+    assert_eq!(told, [None, Some(InstanceRecord::new("web"))]);
+
+    let begun = Instant::now();
+    quorum.announce(&announcement(known, None)).await.unwrap();
+    assert_eq!(begun.elapsed(), 60 * MS, "it is to be gone");
+    for peer in &peers {
+        let told = peer.store.instances(&query(&[known])).await.unwrap();
+        assert_eq!(told, [None]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_no_node_answers_nobody_knows_an_instance() {
+    let (peers, quorum) = keeping();
+    let instance = InstanceId::from_bytes([1; 6]);
+    for peer in &peers {
+        peer.kill();
+    }
+    let error = quorum.announce(&announcement(instance, Some("web"))).await;
+    assert_eq!(error.unwrap_err().kind(), BackendErrorKind::Unavailable);
+    let error = quorum.instances(&query(&[instance])).await;
+    assert_eq!(error.unwrap_err().kind(), BackendErrorKind::Unavailable);
+    for peer in &peers {
+        peer.revive();
+        peer.freeze(true);
+    }
+    let begun = Instant::now();
+    let error = quorum.announce(&announcement(instance, Some("web"))).await;
+    assert_eq!(error.unwrap_err().kind(), BackendErrorKind::Timeout);
+    // A node has the timeout of its calls, whatever the deadline of the whole.
+    assert_eq!(begun.elapsed(), 100 * MS);
+    let begun = Instant::now();
+    let error = quorum.instances(&query(&[instance])).await;
+    assert_eq!(error.unwrap_err().kind(), BackendErrorKind::Timeout);
+    assert_eq!(begun.elapsed(), 100 * MS);
+}
+
+/// By when its calls are to be answered, counted from when they were made.
+#[derive(Debug)]
+struct Timed {
+    peer: Peer,
+    told: Arc<Mutex<Vec<(&'static str, Duration)>>>,
+}
+
+impl Timed {
+    fn note(&self, call: &'static str, deadline: Instant) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        self.told.lock().unwrap().push((call, left));
+    }
+}
+
+#[async_trait::async_trait]
+impl LockBackend for Timed {
+    async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
+        self.note("release", request.deadline);
+        self.peer.release(request).await
+    }
+
+    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
+        self.note("announce", announcement.deadline);
+        self.peer.announce(announcement).await
+    }
+
+    async fn instances(
+        &self,
+        query: &InstanceQuery,
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+        self.note("instances", query.deadline);
+        self.peer.instances(query).await
+    }
+
+    locktopus_core::forward_backend!(peer: info check shard group attempt attempt_all extend inspect counter
+        evict scan listen subscribe diagnose close);
+}
+
+/// A server that waits for what is in its way must not wait for longer than anybody waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_node_is_told_its_own_deadline_and_not_that_of_the_whole() {
+    let (peers, _) = keeping();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let nodes = ["a", "b", "c"].into_iter().zip(&peers);
+    let builder = nodes.fold(QuorumBackend::builder(), |builder, (label, peer)| {
+        let (peer, told) = (peer.clone(), Arc::clone(&told));
+        builder.node(label, Arc::new(Timed { peer, told }))
+    });
+    let quorum = builder.node_timeout(70 * MS).build().unwrap();
+    let instance = InstanceId::from_bytes([1; 6]);
+    let says = announcement(instance, Some("web"));
+    quorum.announce(&says).await.unwrap();
+    let known = quorum.instances(&query(&[instance])).await.unwrap();
+    assert_eq!(known, [says.record]);
+    let release = ReleaseRequest::new(mutex("job"), OwnerId::generate(), soon());
+    let released = quorum.release(&release).await.unwrap();
+    assert_eq!(released, ReleaseOutcome::NotHeld);
+    until("stragglers", || quorum.background_tasks() == 0).await;
+    let told = told.lock().unwrap().clone();
+    for call in ["announce", "instances", "release"] {
+        let calls: Vec<_> = told.iter().filter(|(made, _)| *made == call).collect();
+        assert!(!calls.is_empty(), "{call}: {told:?}");
+        assert!(calls.iter().all(|(_, left)| *left == 70 * MS), "{told:?}");
+    }
+}
+
+/// A node that was down when the lock was given back is told later, and leaves it to nobody for as long as the others do.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_cleaned_later_leaves_the_lock_held_as_well() {
+    let peers = peers(3, 72);
+    let quorum = trusted(&peers).build().unwrap();
+    let (target, owner, heir) = (mutex("job"), OwnerId::generate(), OwnerId::generate());
+    let _ = quorum.attempt(&attempt(&target, &owner)).await.unwrap();
+    until("stragglers", || quorum.background_tasks() == 0).await;
+    peers[2].kill();
+    let mut release = ReleaseRequest::new(target.clone(), owner, soon());
+    release.linger = Some(Linger {
+        heir: heir.clone(),
+        time: 5 * SECOND,
+    });
+    let released = quorum.release(&release).await.unwrap();
+    assert_eq!(released, ReleaseOutcome::Released);
+    sleep(100 * MS).await;
+    peers[2].revive();
+    until("given back", || quorum.background_tasks() == 0).await;
+    for peer in &peers {
+        let state = peer.store.inspect(&target, soon()).await.unwrap();
+        let owners: Vec<_> = state.holders.iter().map(|holder| &holder.owner).collect();
+        assert_eq!(owners, [&heir]);
+    }
+}

@@ -1,0 +1,249 @@
+//! Servers whose clocks are wrong or set, and that tell what they were told of each other.
+#![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
+
+use crate::quorum_common;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use locktopus_core::{BackendError, Locktopus, NodeIdentity, NodeProbe, Sighting};
+use locktopus_quorum::QuorumBackend;
+use quorum_common::{Peer, peers};
+use tokio::time::{Instant, sleep};
+
+const MAX_LEASE: Duration = Duration::from_secs(60);
+const HOUR: i64 = 3600;
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// A server with a clock of its own, and the memory of what it was told.
+#[derive(Debug, Clone)]
+struct Server {
+    peer: Peer,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    begun: Instant,
+    /// By how many seconds the clock is ahead.
+    ahead: i64,
+    /// What the clock showed when the server was started.
+    started: i64,
+    told: HashMap<String, (i64, String)>,
+}
+
+impl State {
+    /// Far enough from zero for any time that is set.
+    fn clock(&self) -> i64 {
+        1_000_000_000 + self.begun.elapsed().as_millis() as i64 / 1_000 + self.ahead
+    }
+}
+
+impl Server {
+    fn of(peer: Peer) -> Self {
+        let begun = Instant::now();
+        let state = State {
+            begun,
+            ahead: 0,
+            started: 0,
+            told: HashMap::new(),
+        };
+        Self {
+            peer,
+            state: Arc::new(Mutex::new(state)),
+        }
+    }
+
+    fn restart_empty(&self) {
+        self.peer.restart_empty();
+        let mut state = self.state.lock().unwrap();
+        state.started = state.clock();
+        state.told.clear();
+    }
+
+    fn set_clock(&self, seconds: i64) {
+        self.state.lock().unwrap().ahead += seconds;
+    }
+}
+
+#[async_trait]
+impl NodeProbe for Server {
+    fn generation(&self) -> u64 {
+        self.peer.generation()
+    }
+
+    async fn identity(&self, deadline: Instant) -> Result<NodeIdentity, BackendError> {
+        let exact = self.peer.identity(deadline).await?;
+        let state = self.state.lock().unwrap();
+        // Whole seconds, perhaps rounded up.
+        let up = u64::try_from(state.clock() - state.started - 1).unwrap_or(0);
+        Ok(NodeIdentity::new(exact.run_id, Duration::from_secs(up)))
+    }
+
+    async fn recall(
+        &self,
+        label: &str,
+        deadline: Instant,
+    ) -> Result<Option<Sighting>, BackendError> {
+        // Fails while the server is away.
+        self.peer.identity(deadline).await?;
+        let state = self.state.lock().unwrap();
+        let seen = state.told.get(label).and_then(|(at, run_id)| {
+            let age = u64::try_from(state.clock() - at).ok()?;
+            Some(Sighting::new(run_id.as_str(), Duration::from_secs(age)))
+        });
+        Ok(seen)
+    }
+
+    async fn note(
+        &self,
+        label: &str,
+        sighting: &Sighting,
+        deadline: Instant,
+    ) -> Result<(), BackendError> {
+        self.peer.identity(deadline).await?;
+        let mut state = self.state.lock().unwrap();
+        let at = state.clock() - sighting.age.as_secs() as i64;
+        let seen = (at, sighting.run_id.clone());
+        state.told.insert(label.to_owned(), seen);
+        Ok(())
+    }
+}
+
+fn servers(count: usize) -> Vec<Server> {
+    peers(count, 1).into_iter().map(Server::of).collect()
+}
+
+/// A program that has just begun.
+fn fresh(servers: &[Server]) -> Locktopus {
+    let nodes = servers.iter().zip(["a", "b", "c", "d", "e"]);
+    let quorum = nodes.fold(QuorumBackend::builder(), |builder, (server, label)| {
+        let backend = Arc::new(server.peer.clone());
+        builder.probed_node(label, backend, Arc::new(server.clone()))
+    });
+    let quorum = quorum.max_lease(MAX_LEASE).build().unwrap();
+    let locks = Locktopus::builder(quorum).renewed_lease(MAX_LEASE / 2);
+    locks.build().unwrap()
+}
+
+async fn works_at_once(locks: &Locktopus, what: &str) {
+    let began = Instant::now();
+    let granted = locks.mutex("other").try_acquire().await;
+    let guard = granted.unwrap_or_else(|error| panic!("{what}: {error}"));
+    guard
+        .expect("nobody else wants it")
+        .release()
+        .await
+        .unwrap();
+    assert!(began.elapsed() < MOMENT * 10, "{what}");
+}
+
+/// The sets of so many of the servers.
+fn subsets(count: usize, of: usize) -> impl Iterator<Item = Vec<usize>> {
+    let all = (0..1_usize << of).filter(move |set| set.count_ones() as usize == count);
+    all.map(move |set| (0..of).filter(|at| set >> at & 1 == 1).collect())
+}
+
+/// A majority is restarted without its data and with a clock that is behind, which is set right soon. Whoever comes new, and
+/// whatever others saw meanwhile, nobody is granted what is held.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_behind_at_a_restart_makes_no_server_old() {
+    for count in [3, 5] {
+        for restarted in (count / 2 + 1..count).flat_map(|some| subsets(some, count)) {
+            for seen_between in [false, true] {
+                let what = format!("{restarted:?} of {count}, seen between: {seen_between}");
+                let servers = servers(count);
+                let holder = fresh(&servers);
+                let request = holder.mutex("job").fixed_lease(MAX_LEASE);
+                let held = request.acquire().await.unwrap();
+                let until = Instant::now() + held.remaining();
+                let bystander = fresh(&servers);
+                for at in &restarted {
+                    servers[*at].set_clock(-HOUR);
+                    servers[*at].restart_empty();
+                }
+                sleep(MOMENT * 10).await;
+                if seen_between {
+                    let _ = bystander.mutex("job").try_acquire().await;
+                    let _ = fresh(&servers).mutex("job").try_acquire().await;
+                    sleep(MOMENT * 100).await;
+                }
+                for at in &restarted {
+                    servers[*at].set_clock(HOUR);
+                }
+                let others = [fresh(&servers), bystander];
+                let granted = loop {
+                    let mut granted = false;
+                    for other in others.iter().chain([&fresh(&servers)]) {
+                        let outcome = other.mutex("job").try_acquire().await;
+                        granted |= matches!(outcome, Ok(Some(_)));
+                    }
+                    if granted {
+                        break Instant::now();
+                    }
+                    assert!(Instant::now() < until + MAX_LEASE * 2, "{what}: never");
+                    sleep(MOMENT * 5).await;
+                };
+                assert!(
+                    granted >= until,
+                    "{what}: granted {:?} early",
+                    until - granted
+                );
+            }
+        }
+    }
+}
+
+/// What is noted costs nobody anything while a majority keeps running, whatever the others do.
+#[tokio::test(start_paused = true)]
+async fn a_new_program_waits_for_no_server_that_others_know() {
+    for count in [3, 5] {
+        for restarted in (0..=count / 2).flat_map(|some| subsets(some, count)) {
+            let servers = servers(count);
+            works_at_once(&fresh(&servers), "the first of all").await;
+            for at in &restarted {
+                servers[*at].restart_empty();
+            }
+            for round in 0..3 {
+                let what = format!("{restarted:?} of {count}, round {round}");
+                works_at_once(&fresh(&servers), &what).await;
+            }
+            for at in &restarted {
+                servers[*at].peer.kill();
+            }
+            works_at_once(&fresh(&servers), &format!("{restarted:?} away")).await;
+        }
+    }
+}
+
+/// One clock that is set, or wrong all the time, keeps nobody out.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_keeps_no_new_program_out() {
+    for set in 0..3 {
+        for seconds in [-24 * HOUR, -HOUR, -1, 1, HOUR, 24 * HOUR] {
+            let servers = servers(3);
+            works_at_once(&fresh(&servers), "the first of all").await;
+            servers[set].set_clock(seconds);
+            for round in 0..3 {
+                let what = format!("{set} set by {seconds} s, round {round}");
+                works_at_once(&fresh(&servers), &what).await;
+                sleep(MOMENT * 20).await;
+            }
+        }
+    }
+}
+
+/// A node that hangs keeps no other from voting.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_hangs_keeps_no_other_from_voting() {
+    let servers = servers(3);
+    works_at_once(&fresh(&servers), "the first of all").await;
+    servers[0].peer.freeze(true);
+    let locks = fresh(&servers);
+    let began = Instant::now();
+    let guard = locks.mutex("job").acquire().await.unwrap();
+    assert!(began.elapsed() < MOMENT * 20, "{:?}", began.elapsed());
+    guard.release().await.unwrap();
+}

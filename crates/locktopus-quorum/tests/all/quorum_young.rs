@@ -1,0 +1,172 @@
+//! Young nodes of a quorum, that tell their uptime in whole seconds as servers do, and are asked again who they are.
+#![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
+
+use crate::quorum_common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use locktopus_core::{BackendError, Locktopus, NodeIdentity, NodeProbe};
+use locktopus_quorum::{QuorumBackend, QuorumBuilder};
+use quorum_common::{Peer, locks, peers};
+use tokio::time::{Instant, sleep};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A server that tells its uptime as Redis does: the difference of two readings of a clock of whole seconds, of which the backend
+/// takes a second away.
+#[derive(Debug)]
+struct WholeSeconds {
+    peer: Peer,
+    /// What the server's clock showed at `begun`.
+    phase: Duration,
+    begun: Instant,
+}
+
+#[async_trait]
+impl NodeProbe for WholeSeconds {
+    fn generation(&self) -> u64 {
+        self.peer.generation()
+    }
+
+    async fn identity(&self, deadline: Instant) -> Result<NodeIdentity, BackendError> {
+        let exact = self.peer.identity(deadline).await?;
+        // Far enough from zero for any uptime of these tests.
+        let clock = SECOND * 1_000_000_000 + self.begun.elapsed() + self.phase;
+        let up = clock.as_secs() - (clock - exact.uptime).as_secs();
+        let up = Duration::from_secs(up.saturating_sub(1));
+        Ok(NodeIdentity::new(exact.run_id, up))
+    }
+}
+
+/// The nodes, whose clocks begin their seconds at the same moment.
+fn whole_seconds(peers: &[Peer], phase: Duration) -> QuorumBuilder {
+    let begun = Instant::now();
+    let nodes = peers.iter().zip(["a", "b", "c"]);
+    nodes.fold(QuorumBackend::builder(), |builder, (peer, label)| {
+        let probe = WholeSeconds {
+            peer: peer.clone(),
+            phase,
+            begun,
+        };
+        builder.probed_node(label, Arc::new(peer.clone()), Arc::new(probe))
+    })
+}
+
+/// The connection breaks and is there again at once; the server has noticed nothing.
+fn blip(peer: &Peer) {
+    peer.kill();
+    peer.revive();
+}
+
+/// Two of three nodes are there, so that both must vote, and one of them began a while ago. It is asked again and again who it is.
+async fn kept_for(max_lease: Duration, lease: Duration, phase: Duration) {
+    let peers = peers(3, 1);
+    let quorum = whole_seconds(&peers, phase).max_lease(max_lease);
+    let locks = Locktopus::builder(quorum.build().unwrap()).renewed_lease(lease);
+    let locks = locks.build().unwrap();
+    peers[2].kill();
+    peers[0].restart_empty();
+    let began = Instant::now();
+    let guard = loop {
+        if let Ok(Some(guard)) = locks.mutex("job").try_acquire().await {
+            break guard;
+        }
+        sleep(Duration::from_millis(20)).await;
+    };
+    let after = began.elapsed();
+    assert!(after >= max_lease, "it voted after {after:?}");
+    assert!(after <= max_lease + 2 * SECOND, "it voted after {after:?}");
+    let end = Instant::now() + 2 * lease + SECOND;
+    while Instant::now() < end {
+        blip(&peers[0]);
+        sleep(lease / 7).await;
+        guard.ensure_valid().unwrap_or_else(|lost| {
+            let (up, begun) = (began.elapsed(), after);
+            panic!("max_lease {max_lease:?}, phase {phase:?}: voted after {begun:?}, lost after {up:?}: {lost}")
+        });
+    }
+    guard.release().await.unwrap();
+}
+
+/// Rounding may cost it a second. A lock whose lease is longer than that is kept, wherever in its second the node is asked.
+#[tokio::test(start_paused = true)]
+async fn being_asked_again_and_again_who_it_is_costs_no_lock() {
+    for max_lease in [5, 20].map(Duration::from_secs) {
+        for quarter in 0..4 {
+            let phase = Duration::from_millis(250 * quarter + 37);
+            kept_for(max_lease, 4 * SECOND, phase).await;
+        }
+    }
+}
+
+/// Its uptime is told in whole seconds, and so is the longest lease: once it votes it goes on, wherever in its second it is asked.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_votes_goes_on_voting_however_often_it_is_asked_who_it_is() {
+    for max_lease in [1, 2, 5].map(Duration::from_secs) {
+        for tenth in 0..10 {
+            let phase = Duration::from_millis(100 * tenth + 37);
+            kept_for(max_lease, max_lease * 3 / 5, phase).await;
+        }
+    }
+}
+
+/// A longest lease of whole seconds and a part of one: between two whole seconds an uptime that is rounded down is shorter than it,
+/// whatever was known before.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_votes_goes_on_voting_whatever_part_of_a_second_the_longest_lease_has() {
+    for millis in [400, 900, 1_500, 2_900] {
+        for tenth in 0..10 {
+            let phase = Duration::from_millis(100 * tenth + 37);
+            let max_lease = Duration::from_millis(millis);
+            kept_for(max_lease, Duration::from_millis(300), phase).await;
+        }
+    }
+}
+
+/// A server that is connected to when it is asked something, so that the question itself makes the connection over which it is answered.
+#[derive(Debug)]
+struct Dialled {
+    peer: Peer,
+    /// The connection of the peer that the last question found, and how many were made.
+    known: AtomicU64,
+    made: AtomicU64,
+}
+
+#[async_trait]
+impl NodeProbe for Dialled {
+    fn generation(&self) -> u64 {
+        self.made.load(Ordering::SeqCst)
+    }
+
+    async fn identity(&self, deadline: Instant) -> Result<NodeIdentity, BackendError> {
+        let there = self.peer.generation();
+        if self.known.swap(there, Ordering::SeqCst) != there {
+            self.made.fetch_add(1, Ordering::SeqCst);
+        }
+        self.peer.identity(deadline).await
+    }
+}
+
+fn dialled(peers: &[Peer]) -> QuorumBuilder {
+    let nodes = peers.iter().zip(["a", "b", "c"]);
+    nodes.fold(QuorumBackend::builder(), |builder, (peer, label)| {
+        let probe = Dialled {
+            peer: peer.clone(),
+            known: AtomicU64::new(0),
+            made: AtomicU64::new(0),
+        };
+        builder.probed_node(label, Arc::new(peer.clone()), Arc::new(probe))
+    })
+}
+
+/// Every server is there and free. That nobody was connected to before is no reason to be refused.
+#[tokio::test(start_paused = true)]
+async fn the_first_attempt_of_a_client_is_granted() {
+    let peers = peers(3, 2);
+    let locks = locks(dialled(&peers).build().unwrap());
+    let guard = locks.mutex("job").try_acquire().await.unwrap().unwrap();
+    guard.release().await.unwrap();
+}

@@ -1,0 +1,365 @@
+//! A command is written once, whatever becomes of its answer, and the client recovers afterwards.
+
+use crate::common;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use common::*;
+use locktopus_protocol::backoff::SETTLED;
+use locktopus_protocol::slot::key_slot;
+use locktopus_protocol::{ClientError, ConnectOptions, RedisClient, Reply, Route, Servers};
+use locktopus_redis::RedisRsClient;
+use locktopus_testbed::topology::TopologyKind;
+use tokio::time::{Instant, sleep, timeout};
+
+const COUNT: &str = "redis.call('RPUSH', KEYS[2], ARGV[1]); return redis.call('INCR', KEYS[1])";
+
+/// The server runs the script and the connection is cut before the answer is written.
+async fn lost_reply(kind: TopologyKind) {
+    let servers = servers(kind).await;
+    let client = client(&servers).await;
+    let node = servers.primary_for("{k}").await.unwrap();
+    // Its connection is open already, so that the server reads both commands in one round and cuts
+    // the connection before it writes the answer.
+    let killer = common::client(&servers).await;
+    let (_, killers_addr) = connection(&killer).await;
+    // After the killer's: the connection that was read last before a stop is read first after it.
+    let (id, addr) = connection(&client).await;
+    node.freeze().await.unwrap();
+    let (answer, killed, ()) = tokio::join!(
+        async {
+            let args: [&[u8]; 6] = [b"EVAL", COUNT.as_bytes(), b"2", b"{k}:n", b"{k}:l", b"x"];
+            client.command(Route::Slot(key_slot(b"k")), &args).await
+        },
+        async {
+            node.wait_unread(addr, COUNT.len()).await.unwrap();
+            let args: [&[u8]; 4] = [b"CLIENT", b"KILL", b"ID", id.as_bytes()];
+            killer.command(Route::Slot(key_slot(b"k")), &args).await
+        },
+        async {
+            let kill = "CLIENTKILLID".len() + id.len();
+            node.wait_unread(killers_addr, kill).await.unwrap();
+            node.thaw().await.unwrap();
+        },
+    );
+    killed.unwrap();
+    assert!(
+        matches!(answer, Err(ClientError::MaybeExecuted(_))),
+        "{answer:?}"
+    );
+    // Any repetition would come with the new connection, and before what is sent over it later.
+    let count = eventually("reading", async || {
+        call(&client, "k", &["GET", "{k}:n"]).await
+    })
+    .await;
+    assert_eq!(count, bytes("1"));
+    assert_ne!(connection(&client).await.0, id);
+    let length = call(&client, "k", &["LLEN", "{k}:l"]).await;
+    assert_eq!(length, Ok(Reply::Int(1)));
+}
+
+/// The number of the connection over which commands go, and its address on the client's side.
+async fn connection(client: &RedisRsClient) -> (String, SocketAddr) {
+    let Ok(Reply::Bytes(info)) = call(client, "k", &["CLIENT", "INFO"]).await else {
+        panic!("no connection")
+    };
+    let info = String::from_utf8(info.to_vec()).unwrap();
+    let field = |name: &str| {
+        let mut words = info.split_whitespace();
+        words.find_map(|word| word.strip_prefix(name)).unwrap()
+    };
+    (field("id=").to_owned(), field("addr=").parse().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_reply_standalone() {
+    lost_reply(TopologyKind::Standalone).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_reply_sentinel() {
+    lost_reply(WATCHED).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_reply_cluster() {
+    lost_reply(SHARDS).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frozen_server_is_used_again_after_the_thaw() {
+    let servers = servers(TopologyKind::Standalone).await;
+    let client = client(&servers).await;
+    call(&client, "k", &["SET", "k", "1"]).await.unwrap();
+    servers.nodes()[0].freeze().await.unwrap();
+    for _ in 0..3 {
+        call(&client, "k", &["GET", "k"]).await.unwrap_err();
+    }
+    servers.nodes()[0].thaw().await.unwrap();
+    let since = Instant::now();
+    eventually("a command", async || {
+        call(&client, "k", &["GET", "k"]).await
+    })
+    .await;
+    assert!(
+        since.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        since.elapsed()
+    );
+}
+
+/// Callers of a frozen node wait; callers of the other nodes do not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frozen_node_does_not_delay_other_slots() {
+    let servers = servers(SHARDS).await;
+    let client = client(&servers).await;
+    let frozen = servers.primary_for("a").await.unwrap();
+    let keys = ["b", "c", "d", "e", "f", "g", "h"];
+    let mut alive = Vec::new();
+    for key in keys {
+        if servers.primary_for(key).await.unwrap().name() != frozen.name() {
+            alive.push(key);
+        }
+    }
+    assert!(!alive.is_empty());
+    call(&client, "a", &["GET", "a"]).await.unwrap();
+    frozen.freeze().await.unwrap();
+    // Shorter than the time after which the cluster as a whole refuses service.
+    let until = Instant::now() + Duration::from_millis(900);
+    let (failures, slowest) = tokio::join!(
+        async {
+            let mut failures = 0;
+            while Instant::now() < until {
+                failures += usize::from(call(&client, "a", &["GET", "a"]).await.is_err());
+            }
+            failures
+        },
+        async {
+            let mut slowest = Duration::ZERO;
+            while Instant::now() < until {
+                for key in &alive {
+                    let since = Instant::now();
+                    let answer = call(&client, key, &["GET", key]).await;
+                    slowest = slowest.max(since.elapsed());
+                    if Instant::now() < until {
+                        assert_eq!(answer, Ok(Reply::Nil), "{key}");
+                    }
+                }
+            }
+            slowest
+        }
+    );
+    frozen.thaw().await.unwrap();
+    assert!(failures > 0);
+    assert!(slowest < Duration::from_millis(300), "{slowest:?}");
+    eventually("the thawed node", async || {
+        call(&client, "a", &["GET", "a"]).await
+    })
+    .await;
+}
+
+async fn down_and_back(kind: TopologyKind) {
+    let servers = servers(kind).await;
+    let client = client(&servers).await;
+    call(&client, "k", &["GET", "k"]).await.unwrap();
+    let node = servers.primary_for("k").await.unwrap();
+    node.crash().await.unwrap();
+    let until = Instant::now() + Duration::from_secs(3);
+    let mut last = Ok(Reply::Nil);
+    while Instant::now() < until {
+        last = call(&client, "k", &["GET", "k"]).await;
+        sleep(Duration::from_millis(50)).await;
+    }
+    // Refused connections are certain not to have carried anything.
+    assert!(matches!(last, Err(ClientError::NotSent(_))), "{last:?}");
+    node.start().await.unwrap();
+    eventually("a command", async || {
+        call(&client, "k", &["GET", "k"]).await
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_away_is_used_again_standalone() {
+    down_and_back(TopologyKind::Standalone).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_away_is_used_again_cluster() {
+    down_and_back(SHARDS).await;
+}
+
+/// A connection that died while nobody used it costs no caller an error.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_lost_in_silence_is_replaced_before_the_next_command() {
+    let servers = servers(TopologyKind::Standalone).await;
+    let client = client(&servers).await;
+    let node = &servers.nodes()[0];
+    for _ in 0..4 {
+        // Replacing connections that do not last is not hurried.
+        sleep(SETTLED).await;
+        let Ok(Reply::Int(id)) = call(&client, "k", &["CLIENT", "ID"]).await else {
+            panic!("no id")
+        };
+        node.command(&["CLIENT", "KILL", "ID", &id.to_string()])
+            .await
+            .unwrap();
+        // For the loopback to deliver the end of the connection.
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Many callers of a dead server share one attempt to connect, and all hear of its outcome.
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_share_an_attempt_to_connect() {
+    let servers = servers(TopologyKind::Standalone).await;
+    let client = client(&servers).await;
+    let node = &servers.nodes()[0];
+    let accepted = async || -> u64 {
+        node.info("stats", "total_connections_received")
+            .await
+            .unwrap()
+            .unwrap()
+            .parse()
+            .unwrap()
+    };
+    node.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
+        .await
+        .unwrap();
+    sleep(Duration::from_millis(50)).await;
+    let before = accepted().await;
+    let calls = (0..64).map(|_| call(&client, "k", &["PING"]));
+    for answer in futures_util::future::join_all(calls).await {
+        assert_eq!(answer, Ok(bytes("PONG")));
+    }
+    // One is the connection that asks.
+    assert_eq!(accepted().await - before, 2);
+    assert!(client.take_events().is_some());
+    assert!(client.take_events().is_none());
+}
+
+/// Of several commands sent at once each has its answer, and one that blocks delays no other command.
+#[tokio::test(flavor = "multi_thread")]
+async fn pipelines_block_only_each_other() {
+    let servers = servers(TopologyKind::Standalone).await;
+    let client = client(&servers).await;
+    let commands: [&[&[u8]]; 3] = [
+        &[b"SET", b"begun", b"1"],
+        &[b"BLPOP", b"list", b"0"],
+        &[b"HGET", b"begun", b"f"],
+    ];
+    let pipeline = client.pipeline(Route::Slot(0), &commands);
+    tokio::pin!(pipeline);
+    let usual = async {
+        eventually("a beginning", async || {
+            match call(&client, "begun", &["GET", "begun"]).await {
+                Ok(Reply::Nil) => Err(ClientError::NotSent("not yet".to_owned())),
+                other => other,
+            }
+        })
+        .await;
+    };
+    tokio::select! {
+        answers = &mut pipeline => panic!("not blocked: {answers:?}"),
+        () = usual => {}
+    }
+    let push = call(&client, "list", &["RPUSH", "list", "x"]);
+    let (answers, pushed) = tokio::join!(pipeline, push);
+    assert_eq!(pushed, Ok(Reply::Int(1)));
+    let answers = answers.unwrap();
+    assert_eq!(answers.node, servers.nodes()[0].addr().to_string());
+    let [set, popped, refused] = answers.replies.try_into().unwrap();
+    assert_eq!(set, Ok(bytes("OK")));
+    assert_eq!(popped, Ok(Reply::Array(vec![bytes("list"), bytes("x")])));
+    assert!(
+        matches!(&refused, Err(ClientError::Rejected { code, .. }) if code == "WRONGTYPE"),
+        "{refused:?}"
+    );
+}
+
+/// They go to the node of their slot, and a refusal of another one is an answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn pipelines_on_a_cluster() {
+    let servers = servers(SHARDS).await;
+    let client = client(&servers).await;
+    for key in ["{a}k", "{b}k", "{c}k", "{d}k"] {
+        let set: &[&[u8]] = &[b"SET", key.as_bytes(), b"1"];
+        let get: &[&[u8]] = &[b"GET", key.as_bytes()];
+        let answers = client
+            .pipeline(Route::Slot(key_slot(key.as_bytes())), &[set, get])
+            .await
+            .unwrap();
+        let owner = servers.primary_for(key).await.unwrap();
+        assert_eq!(answers.node, owner.addr().to_string());
+        assert_eq!(answers.replies, [Ok(bytes("OK")), Ok(bytes("1"))]);
+    }
+    // Slots 0 and 16383 are on different nodes.
+    let away: &[&[u8]] = &[b"GET", b"{a}k"];
+    let mut moved = 0;
+    for slot in [0, 16_383] {
+        let answers = client.pipeline(Route::Slot(slot), &[away]).await.unwrap();
+        match &answers.replies[0] {
+            Ok(_) => {}
+            Err(ClientError::Rejected { code, .. }) if code == "MOVED" => moved += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(moved >= 1);
+}
+
+/// However long or short things may take by the options: an answer or an error, and no panic.
+#[tokio::test]
+async fn no_duration_is_too_long_or_too_short() {
+    let deployment = servers(TopologyKind::Sentinel {
+        replicas: 0,
+        sentinels: 1,
+    })
+    .await;
+    let by_sentinel = options(&deployment);
+    let direct = ConnectOptions {
+        servers: Servers::Standalone(address(&deployment.nodes()[0])),
+        ..by_sentinel.clone()
+    };
+    let cluster = ConnectOptions {
+        servers: Servers::Cluster(vec![address(&deployment.nodes()[0])]),
+        ..by_sentinel.clone()
+    };
+    let second = Duration::from_secs(1);
+    let mut all = vec![
+        Duration::ZERO,
+        Duration::from_nanos(1),
+        Duration::from_secs(10),
+        Duration::from_secs(u64::MAX / 4),
+        Duration::from_secs(u64::MAX),
+        Duration::MAX,
+    ];
+    // And some of every size in between.
+    all.extend(
+        (0..60)
+            .step_by(6)
+            .map(|bits| Duration::from_secs(0x9e37_79b9_7f4a_7c15 >> bits)),
+    );
+    for (at, connect_timeout) in all.iter().enumerate() {
+        let command_timeout = all[all.len() - 1 - at];
+        for options in [&by_sentinel, &direct, &cluster] {
+            let options = ConnectOptions {
+                connect_timeout: *connect_timeout,
+                command_timeout,
+                ..options.clone()
+            };
+            let connected = locktopus_redis::connect(&options).await;
+            let possible = !matches!(options.servers, Servers::Cluster(_));
+            if *connect_timeout > second && command_timeout > second {
+                let what = (connect_timeout, command_timeout);
+                assert_eq!(connected.is_ok(), possible, "{what:?}: {connected:?}");
+            }
+            if let Ok(client) = connected {
+                client.timed_out(Route::Any);
+                let _ = timeout(second, client.command(Route::Any, &[b"PING"])).await;
+                let _ = timeout(second, client.pipeline(Route::Any, &[&[b"PING"]])).await;
+                client.close().await;
+            }
+        }
+    }
+}

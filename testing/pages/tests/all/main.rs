@@ -1,0 +1,8 @@
+//! What needs no server, in one program: linking one for each file took most of the time of a build.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod api;
+mod growth;
+mod pages;
+mod preprocessor;
+mod public_api;

@@ -1,0 +1,70 @@
+//! Both clients: logins that change, servers that refuse, requests that are dropped.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::future_not_send,
+    reason = "helpers of tests are tests too, and cases share a thread"
+)]
+
+#[path = "clients/cluster_node.rs"]
+mod cluster_node;
+use crate::common;
+#[path = "clients/deaf.rs"]
+mod deaf;
+#[path = "clients/dropped.rs"]
+mod dropped;
+#[path = "clients/full.rs"]
+mod full;
+#[path = "clients/rotated.rs"]
+mod rotated;
+
+use std::sync::Arc;
+
+use common::{CLIENTS, Cases, ONE_SENTINEL, SHARDS, servers};
+use locktopus_testbed::topology::TopologyKind;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn passwords_are_rotated_while_locks_are_held() {
+    let mut cases = Cases::new();
+    for kind in [TopologyKind::Standalone, ONE_SENTINEL, SHARDS] {
+        for client in CLIENTS {
+            let name = format!("{kind} {client}");
+            cases.add(name, rotated::locks_outlive_passwords(kind, client));
+        }
+    }
+    cases.all_pass().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_of_a_cluster_is_no_single_server() {
+    let place = Arc::new(servers(SHARDS).await);
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let case = cluster_node::is_found_and_final(Arc::clone(&place), client);
+        cases.add(client, case);
+    }
+    cases.all_pass().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_with_too_many_clients_says_so() {
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        cases.add(client, full::says_so(client));
+    }
+    cases.all_pass().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_not_subscribe_polls_in_turn() {
+    for client in CLIENTS {
+        println!("{client}: {}", deaf::polls_in_turn(client).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn futures_that_are_dropped_leave_no_backlog() {
+    for client in CLIENTS {
+        println!("{client}: {}", dropped::leave_no_backlog(client).await);
+    }
+}

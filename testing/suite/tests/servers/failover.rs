@@ -1,0 +1,118 @@
+//! Servers die, freeze, restart, fill up and forget, while locks are held and waited for.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::future_not_send,
+    reason = "helpers of tests are tests too, and cases share a thread"
+)]
+
+#[path = "failover/busy.rs"]
+mod busy;
+use crate::common;
+#[path = "failover/crash.rs"]
+mod crash;
+#[path = "failover/forgetful.rs"]
+mod forgetful;
+#[path = "failover/frozen.rs"]
+mod frozen;
+#[path = "failover/full.rs"]
+mod full;
+#[path = "failover/holder.rs"]
+mod holder;
+#[path = "failover/late.rs"]
+mod late;
+#[path = "failover/prober.rs"]
+mod prober;
+#[path = "failover/queue.rs"]
+mod queue;
+#[path = "failover/restart.rs"]
+mod restart;
+
+use std::sync::Arc;
+
+use common::{CLIENTS, Cases, servers};
+use locktopus_testbed::topology::{Deployment, TopologyKind};
+
+/// Servers and the client to use on them.
+type At = (Arc<Deployment>, &'static str);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sentinels_promote_a_replica() {
+    crash::of_a_primary(TopologyKind::SENTINEL).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_promotes_a_replica() {
+    crash::of_a_primary(TopologyKind::CLUSTER).await;
+}
+
+const WATCHED: TopologyKind = TopologyKind::Sentinel {
+    replicas: 1,
+    sentinels: 3,
+};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn busy_locks_outlive_an_order_to_the_sentinels() {
+    on_servers_each(WATCHED, "busy", busy::locks_change_hands).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn busy_locks_outlive_a_takeover() {
+    on_servers_each(TopologyKind::CLUSTER, "busy", busy::locks_change_hands).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frozen_server() {
+    on_a_server_each("frozen", frozen::and_thawed).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_late_attempt_takes_nothing() {
+    on_a_server_each("late attempt", frozen::late_attempt).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn attempts_that_outlive_their_connection() {
+    on_a_server_each("late attempts", late::attempts).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restarted_server() {
+    on_a_server_each("restart", restart::while_waiting).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scripts_flushed() {
+    on_a_server_each("scripts flushed", forgetful::scripts).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_flushed() {
+    on_a_server_each("everything flushed", forgetful::everything).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_server() {
+    on_a_server_each("full", full::of_data).await;
+    on_a_server_each("full, but read", full::can_be_read).await;
+}
+
+async fn on_a_server_each<F>(what: &str, case: fn(At) -> F)
+where
+    F: Future<Output = String> + 'static,
+{
+    on_servers_each(TopologyKind::Standalone, what, case).await;
+}
+
+/// Servers of its own for each client, because these faults hit everybody on them.
+async fn on_servers_each<F>(kind: TopologyKind, what: &str, case: fn(At) -> F)
+where
+    F: Future<Output = String> + 'static,
+{
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let place = Arc::new(servers(kind).await);
+        cases.add(format!("{client} {what}"), case((place, client)));
+    }
+    cases.all_pass().await;
+}

@@ -1,0 +1,117 @@
+//! Guarded writes on real servers: what a holder writes after it was overtaken does not arrive.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::future_not_send,
+    reason = "helpers of tests are tests too, and cases share a thread"
+)]
+
+use crate::common;
+#[path = "guarded/holders.rs"]
+mod holders;
+#[path = "guarded/keys.rs"]
+mod keys;
+#[path = "guarded/trouble.rs"]
+mod trouble;
+
+use std::sync::Arc;
+
+use common::raw::Raw;
+use common::{CLIENTS, Cases, SHARDS, servers, url_for};
+use locktopus::{
+    Fence, FencingToken, GuardedOutcome, GuardedWriter, HolderMark, LockKind, LockName, LockTarget,
+};
+use locktopus_protocol::RedisClient;
+use locktopus_testbed::topology::{Deployment, TopologyKind};
+
+/// Servers and the client to use on them.
+type At = (Arc<Deployment>, &'static str);
+
+/// Starts every case for every client.
+async fn everything_on(kind: TopologyKind) {
+    let place = Arc::new(servers(kind).await);
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let name = |case: &str| format!("{kind} {client} {case}");
+        let at = || (Arc::clone(&place), client);
+        cases.add(name("an overtaken holder"), holders::overtaken(at()));
+        cases.add(name("one token twice"), holders::shared_token(at()));
+        cases.add(name("a crowd"), holders::crowd(at()));
+        cases.add(name("another lock"), keys::other_lock(at()));
+        cases.add(name("how long things live"), keys::lifetimes(at()));
+        cases.add(name("any bytes, odd braces"), keys::odd(at()));
+        cases.add(name("what is no fence"), trouble::no_fence(at()));
+    }
+    cases.all_pass().await;
+    // Servers are ended by the last user's drop.
+    drop(place);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn standalone() {
+    everything_on(TopologyKind::Standalone).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cluster() {
+    everything_on(SHARDS).await;
+}
+
+/// One after the other, on servers of their own: they hurt everybody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_trouble() {
+    let place = Arc::new(servers(TopologyKind::Standalone).await);
+    for client in CLIENTS {
+        let mut cases = Cases::new();
+        let at = (Arc::clone(&place), client);
+        cases.add(
+            format!("{client} in trouble"),
+            trouble::forgetful_and_frozen(at),
+        );
+        cases.all_pass().await;
+    }
+}
+
+/// A client and a writer that uses it.
+async fn writer((place, client): &At) -> (Arc<dyn RedisClient>, GuardedWriter) {
+    let client = locktopus::connect_client(&url_for(place, client))
+        .await
+        .unwrap();
+    (Arc::clone(&client), GuardedWriter::new(client))
+}
+
+/// A fence that no server gave.
+fn fence(lock: &str, token: u64) -> Fence {
+    let target = LockTarget::new(LockName::new(lock).unwrap(), LockKind::Reentrant);
+    Fence::new(&target, FencingToken::new(token).unwrap())
+}
+
+/// A bare connection to the server that has a key.
+async fn raw(place: &Deployment, key: &str) -> Raw {
+    Raw::to(place.primary_for(key).await.unwrap()).await
+}
+
+/// The hash beside a key without braces: lock, token, mark.
+async fn stored(raw: &mut Raw, key: &str) -> [String; 3] {
+    let fields = ["lock", "token", "holder"];
+    let values = raw
+        .say(
+            &[
+                &["HMGET", &format!("locktopus_fence:{{{key}}}")],
+                &fields[..],
+            ]
+            .concat(),
+        )
+        .await;
+    std::array::from_fn(|at| values.list()[at].text())
+}
+
+fn mark_of(fence: &Fence) -> String {
+    fence
+        .holder()
+        .map_or_else(String::new, |mark: HolderMark| mark.to_string())
+}
+
+fn is_written(outcome: &GuardedOutcome) -> bool {
+    *outcome == GuardedOutcome::Written
+}

@@ -1,0 +1,331 @@
+//! RedLock on five real servers, which different client libraries speak to.
+#![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
+
+use std::io::Write as _;
+use std::time::{Duration, SystemTime};
+
+use locktopus::{
+    BackendErrorKind, CatchUp, LockBackend as _, LockError, Locktopus, MutexProfile, quorum_of,
+};
+use locktopus_testbed::topology::{Deployment, Knobs, Resp, TopologyKind};
+use tokio::time::Instant;
+
+use crate::common::{CLIENTS, SOON, close, eventually, servers, servers_with, unique, url};
+
+const LEASE: Duration = Duration::from_secs(2);
+
+/// One URL for each node, clients in turn.
+fn urls(place: &Deployment) -> Vec<String> {
+    place
+        .nodes()
+        .iter()
+        .enumerate()
+        .map(|(at, node)| {
+            let client = CLIENTS[at % CLIENTS.len()];
+            url(
+                &format!("redis://{}", node.addr()),
+                &format!("client={client}"),
+            )
+        })
+        .collect()
+}
+
+/// Locks whose longest lease is two seconds, so that a restarted node is back soon.
+fn locks(place: &Deployment) -> Locktopus {
+    let quorum = quorum_of(&urls(place), |builder| builder.max_lease(LEASE)).unwrap();
+    Locktopus::builder(quorum)
+        .renewed_lease(LEASE)
+        .max_lease(LEASE)
+        .tolerate_outage(Duration::from_secs(1))
+        .build()
+        .unwrap()
+}
+
+/// Servers that were started a moment ago do not vote yet.
+async fn until_granted(locks: &Locktopus) {
+    eventually("a majority votes", SOON * 2, async || {
+        let guard = locks.mutex(unique("warm")).try_acquire().await;
+        match guard {
+            Ok(Some(guard)) => guard.release().await.map_err(|error| error.to_string()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+async fn until_all_vote(locks: &Locktopus) {
+    until_granted(locks).await;
+    eventually("every node votes", SOON, async || {
+        let diagnosis = locks.diagnose().await.map_err(|error| error.to_string())?;
+        let mut findings = diagnosis.findings.into_iter();
+        let not_yet = findings.find(|finding| finding.check == "rejoin");
+        not_yet.map_or(Ok(()), |finding| Err(finding.to_string()))
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_of_five_may_die_and_three_may_not() {
+    let place = servers(TopologyKind::QUORUM).await;
+    let (a, b) = (locks(&place), locks(&place));
+    until_all_vote(&a).await;
+    until_all_vote(&b).await;
+    let name = unique("redlock");
+    let guard = a.mutex(&name).acquire().await.unwrap();
+    let first = guard.token().expect("written back to a majority");
+    assert!(b.mutex(&name).try_acquire().await.unwrap().is_none());
+
+    for node in &place.nodes()[..2] {
+        node.crash().await.unwrap();
+    }
+    // Renewed by the three that are left, for longer than its lease.
+    let until = Instant::now() + LEASE + LEASE / 2;
+    let mut refused = 0;
+    while Instant::now() < until || refused == 0 {
+        guard.ensure_valid().unwrap();
+        match b.mutex(&name).try_acquire().await {
+            Ok(None) => refused += 1,
+            // All of the three must answer in time, and on a busy machine one may not.
+            Err(LockError::Backend { source, .. })
+                if source.kind() == BackendErrorKind::NoQuorum => {}
+            other => panic!("{other:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    guard.release().await.unwrap();
+    let guard = b.mutex(&name).wait_at_most(SOON).acquire().await.unwrap();
+    assert!(guard.token().unwrap() > first, "tokens grow");
+
+    place.nodes()[2].crash().await.unwrap();
+    let lost = tokio::time::timeout(LEASE + SOON, guard.lost()).await;
+    assert!(lost.is_ok(), "two of five cannot renew");
+    drop(guard);
+    let refused = a.mutex(unique("none")).try_acquire().await.unwrap_err();
+    let LockError::Backend { source, .. } = &refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(source.kind(), BackendErrorKind::NoQuorum, "{refused:?}");
+    for node in place.nodes() {
+        let address = node.addr().to_string();
+        assert!(
+            source.message().contains(&address),
+            "{address} is missing in {}",
+            source.message()
+        );
+    }
+    // What cannot be released lapses; the servers are gone.
+    let _ = a.shutdown(Duration::ZERO).await;
+    let _ = b.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_node_does_not_vote_until_every_lease_it_forgot_is_over() {
+    let place = servers(TopologyKind::Quorum { nodes: 3 }).await;
+    let (a, b) = (locks(&place), locks(&place));
+    until_all_vote(&a).await;
+    until_all_vote(&b).await;
+    let name = unique("amnesia");
+    // Held by two of three.
+    place.nodes()[2].crash().await.unwrap();
+    let guard = a.mutex(&name).fixed_lease(LEASE).acquire().await.unwrap();
+    let granted = Instant::now();
+    // The third is back and knows nothing; one of the two restarts and knows nothing either.
+    place.nodes()[2].start().await.unwrap();
+    place.nodes()[1].crash().await.unwrap();
+    place.nodes()[1].start().await.unwrap();
+    while guard.ensure_valid().is_ok() {
+        let second = b.mutex(&name).try_acquire().await;
+        assert!(
+            !matches!(second, Ok(Some(_))) || guard.ensure_valid().is_err(),
+            "granted twice {:?} after the first grant",
+            granted.elapsed()
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let again = b.mutex(&name).wait_at_most(SOON * 2).acquire().await;
+    again.unwrap().release().await.unwrap();
+    drop(guard);
+    close(a).await;
+    close(b).await;
+}
+
+/// A job's runs are begun once, by tokens that a majority keeps. That of the run is on two servers after the third died.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_of_a_job_is_begun_once_and_any_majority_knows() {
+    let place = servers(TopologyKind::Quorum { nodes: 3 }).await;
+    let (a, b) = (locks(&place), locks(&place));
+    until_all_vote(&a).await;
+    until_all_vote(&b).await;
+    let name = unique("job");
+    let first = SystemTime::now() - Duration::from_secs(30);
+    let begun = async |locks: &Locktopus, times: [SystemTime; 2]| {
+        let job = locks.job(&name).at_times(times);
+        let mut tokens = Vec::new();
+        let all = job
+            .catch_up(CatchUp::Once)
+            .tolerance(SOON * 10)
+            .run(|tick| {
+                tokens.push(tick.token().unwrap());
+                std::future::ready(())
+            });
+        tokio::time::timeout(SOON, all).await.unwrap().unwrap();
+        tokens
+    };
+    let one = begun(&a, [first - LEASE, first]).await;
+    assert_eq!(one.len(), 1);
+    assert_eq!(begun(&b, [first - LEASE, first]).await, []);
+    place.nodes()[0].crash().await.unwrap();
+    assert_eq!(begun(&b, [first - LEASE, first]).await, []);
+    let next = begun(&b, [first, first + LEASE]).await;
+    assert!(next.len() == 1 && next > one, "{next:?} after {one:?}");
+    assert_eq!(begun(&a, [first, first + LEASE]).await, []);
+    close(b).await;
+    close(a).await;
+}
+
+/// Every server is there and the lock is free: that nobody was connected to before is no reason to be refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_attempt_of_a_program_is_granted() {
+    let place = servers(TopologyKind::Quorum { nodes: 3 }).await;
+    let first = locks(&place);
+    until_all_vote(&first).await;
+    // Uptimes are rounded down, by up to two seconds.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let fresh = locks(&place);
+    let guard = fresh.mutex(unique("fresh")).try_acquire().await.unwrap();
+    guard.unwrap().release().await.unwrap();
+    close(first).await;
+    close(fresh).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_starts_while_a_minority_is_down() {
+    let place = servers(TopologyKind::Quorum { nodes: 3 }).await;
+    place.nodes()[0].crash().await.unwrap();
+    let locks = locks(&place);
+    until_granted(&locks).await;
+    let guard = locks.mutex(unique("late")).acquire().await.unwrap();
+    place.nodes()[0].start().await.unwrap();
+    guard.release().await.unwrap();
+    close(locks).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_look_as_to_other_redlocks() {
+    let place = servers(TopologyKind::Quorum { nodes: 3 }).await;
+    let locks = locks(&place);
+    until_all_vote(&locks).await;
+    let name = unique("shared");
+    let guard = locks
+        .mutex_as(&name, MutexProfile::single_key())
+        .acquire()
+        .await
+        .unwrap();
+    // A majority is granted at once; what was sent to the others may still be on its way, or be too late.
+    let mut holders = 0;
+    for node in place.nodes() {
+        let value = node.command(&["GET", &name]).await.unwrap();
+        if value == Resp::Nil {
+            continue;
+        }
+        holders += 1;
+        assert_eq!(value.text().as_bytes(), guard.owner().expose());
+        let left = node.command(&["PTTL", &name]).await.unwrap().text();
+        assert!(left.parse::<i64>().unwrap() > 0, "{left}");
+    }
+    assert!(holders >= 2, "{holders} of 3 have it");
+    guard.release().await.unwrap();
+    eventually("released everywhere", SOON, async || {
+        for node in place.nodes() {
+            let there = node.command(&["EXISTS", &name]).await.unwrap().text();
+            if there != "0" {
+                return Err(there);
+            }
+        }
+        Ok(())
+    })
+    .await;
+    close(locks).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_kinds_and_other_deployments_are_refused() {
+    let place = servers(TopologyKind::Quorum { nodes: 3 }).await;
+    let quorum = quorum_of(&urls(&place), |builder| builder).unwrap();
+    assert!(!quorum.info().supports_queue);
+    let locks = Locktopus::builder(quorum).build().unwrap();
+    let error = locks.fair_lock("f").try_acquire().await.unwrap_err();
+    assert!(error.to_string().contains("quorum"), "{error}");
+    let error =
+        locktopus::connect_quorum(&["redis-cluster://127.0.0.1:1", "redis://b", "redis://c"])
+            .await
+            .unwrap_err();
+    assert!(error.to_string().contains("standalone"), "{error}");
+    close(locks).await;
+}
+
+/// Three of five servers lose their data while their clocks are an hour behind. The clocks are set
+/// right soon, and the servers say that they have been up for an hour.
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_started_with_a_wrong_clock_do_not_vote_early() {
+    const HELD: Duration = Duration::from_secs(8);
+    let knobs = Knobs {
+        settable_clock: true,
+        ..Knobs::default()
+    };
+    let place = servers_with(TopologyKind::QUORUM, knobs).await;
+    if !place.caps().set_clock {
+        // Written past the test runner, which would hide it.
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED, NOT PASSED: a quorum with wrong clocks, because libfaketime is not installed"
+        );
+        return;
+    }
+    let fresh = || {
+        let quorum = quorum_of(&urls(&place), |builder| builder.max_lease(HELD)).unwrap();
+        Locktopus::builder(quorum)
+            .renewed_lease(LEASE)
+            .max_lease(HELD)
+            .build()
+            .unwrap()
+    };
+    let holder = fresh();
+    until_all_vote(&holder).await;
+    let name = unique("clocks");
+    let request = holder.mutex(&name).fixed_lease(HELD);
+    let held = request.acquire().await.unwrap();
+    let until = Instant::now() + held.remaining();
+    for node in &place.nodes()[..3] {
+        node.crash().await.unwrap();
+        node.start().await.unwrap();
+    }
+    for node in &place.nodes()[..3] {
+        node.set_clock_ahead(Duration::from_secs(3600)).unwrap();
+        let info = node.command(&["INFO", "server"]).await.unwrap().text();
+        let up = info
+            .lines()
+            .find_map(|line| line.strip_prefix("uptime_in_seconds:"))
+            .unwrap();
+        assert!(up.trim().parse::<u64>().unwrap() >= 3600, "{up}");
+    }
+    assert!(Instant::now() < until, "the machine is too slow for this");
+    let others = [fresh(), fresh()];
+    let granted = eventually("a grant to somebody else", HELD * 2 + SOON, async || {
+        for other in &others {
+            if let Ok(Some(guard)) = other.mutex(&name).try_acquire().await {
+                let at = Instant::now();
+                guard.release().await.unwrap();
+                return Ok(at);
+            }
+        }
+        Err("not yet")
+    })
+    .await;
+    assert!(granted >= until, "granted {:?} early", until - granted);
+    drop(held);
+    let _ = holder.shutdown(Duration::ZERO).await;
+    for other in others {
+        close(other).await;
+    }
+}

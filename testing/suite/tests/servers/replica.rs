@@ -1,0 +1,115 @@
+//! Subscriptions that ended up on a replica: nobody is told of a grant that was not made, and nobody stays there.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::future_not_send,
+    reason = "helpers of tests are tests too, and cases share a thread"
+)]
+
+use crate::common;
+#[path = "replica/demoted.rs"]
+mod demoted;
+#[path = "replica/in_order.rs"]
+mod in_order;
+#[path = "replica/misled.rs"]
+mod misled;
+#[path = "replica/told.rs"]
+mod told;
+
+use std::sync::Arc;
+
+use common::{CLIENTS, Cases, servers};
+use locktopus_testbed::topology::{Deployment, Node, TopologyKind};
+
+/// A primary and a replica, and nobody who would make the one the other.
+const WITH_A_REPLICA: TopologyKind = TopologyKind::Sentinel {
+    replicas: 1,
+    sentinels: 1,
+};
+
+/// Each of a few primaries with a replica.
+const SHARDS_WITH_REPLICAS: TopologyKind = TopologyKind::Cluster {
+    primaries: 3,
+    replicas_each: 1,
+};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_token_is_published_that_is_not_a_grant() {
+    for kind in [WITH_A_REPLICA, SHARDS_WITH_REPLICAS] {
+        let place = Arc::new(servers(kind).await);
+        let mut cases = Cases::new();
+        cases.add(
+            format!("{kind} plain"),
+            told::by_every_script(Arc::clone(&place), ""),
+        );
+        cases.all_pass().await;
+    }
+    let place = Arc::new(servers(WITH_A_REPLICA).await);
+    told::vouch(&place).await;
+    let mut cases = Cases::new();
+    cases.add(
+        "quarantine",
+        told::by_every_script(Arc::clone(&place), told::QUARANTINE),
+    );
+    cases.all_pass().await;
+}
+
+/// Kills every subscription connection on the servers, so it has them to itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_that_leads_to_a_replica() {
+    for (what, options) in [("plain", ""), ("quarantine", told::QUARANTINE)] {
+        for client in CLIENTS {
+            let place = Arc::new(servers(WITH_A_REPLICA).await);
+            told::vouch(&place).await;
+            let mut cases = Cases::new();
+            let case = misled::by_its_address(Arc::clone(&place), client, options);
+            cases.add(format!("{client} {what}"), case);
+            cases.all_pass().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiter_that_was_passed_over_subscribes_anew() {
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let place = Arc::new(servers(TopologyKind::Standalone).await);
+        cases.add(client, misled::told_so(place, client));
+    }
+    cases.all_pass().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_becomes_a_replica() {
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        cases.add(
+            format!("{client} behind one address"),
+            demoted::behind_one_address(client),
+        );
+    }
+    cases.all_pass().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn orderly_failovers_grant_nothing_twice() {
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        cases.add(
+            format!("{client} failovers"),
+            in_order::of_a_cluster(client),
+        );
+    }
+    cases.all_pass().await;
+}
+
+/// The replica of a primary.
+async fn replica_of<'a>(place: &'a Deployment, primary: &Node) -> &'a Node {
+    for node in place.nodes() {
+        let port = node.info("replication", "master_port").await.unwrap();
+        if port == Some(primary.addr().port().to_string()) {
+            return node;
+        }
+    }
+    panic!("{} has no replica", primary.name());
+}

@@ -1,0 +1,94 @@
+//! A primary that becomes a replica and goes on answering, behind an address that leads to the new primary from then on.
+
+use std::time::Duration;
+
+use locktopus_testbed::topology::{Node, Role, TopologyKind, Vip};
+use tokio::time::Instant;
+
+use crate::common::{LONG, close, eventually, servers};
+use crate::replica::misled::{connect, handed, inboxes, listens_once};
+
+/// Servers that nobody watches.
+const SERVERS: TopologyKind = TopologyKind::Quorum { nodes: 2 };
+
+/// Longest time in which a subscription may stay where it is.
+const NOTICED: Duration = Duration::from_secs(5);
+
+pub(crate) async fn behind_one_address(client: &'static str) -> String {
+    let place = servers(SERVERS).await;
+    let (old, new) = (&place.nodes()[0], &place.nodes()[1]);
+    follow(new, old).await;
+    let vip = Vip::start(old.addr()).await.unwrap();
+    let locks = connect(vip.addr(), client, "").await;
+    listens_once(&locks, old).await;
+
+    // They change places in order, and no connection is closed.
+    new.command(&["REPLICAOF", "NO", "ONE"]).await.unwrap();
+    vip.point_at(new.addr());
+    follow(old, new).await;
+    let begun = Instant::now();
+
+    // Writes are refused by the old one, which is why commands go to the new one from then on; subscriptions follow them.
+    locks
+        .lock("any")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    let direct = connect(new.addr(), client, "").await;
+    handed(&direct, &locks, new).await;
+    let found = begun.elapsed();
+    assert!(found < NOTICED + LONG / 4, "after {found:?}");
+    assert_eq!(
+        inboxes(old).await,
+        0,
+        "somebody still listens to the old one"
+    );
+    assert_eq!(
+        vip.connections_to(old.addr()),
+        0,
+        "a connection to the old one is left"
+    );
+
+    // Back again, and nobody says anything: it is noticed all the same.
+    old.command(&["REPLICAOF", "NO", "ONE"]).await.unwrap();
+    vip.point_at(old.addr());
+    follow(new, old).await;
+    let begun = Instant::now();
+    eventually(
+        "the connection for messages to be given up",
+        LONG,
+        async || {
+            // That for commands stays until something is refused.
+            match vip.connections_to(new.addr()) {
+                0 | 1 => Ok(()),
+                more => Err(more),
+            }
+        },
+    )
+    .await;
+    let idle = begun.elapsed();
+    close(direct).await;
+    close(locks).await;
+    place.stop().await.unwrap();
+    format!("found after {found:.1?}, and without any command after {idle:.1?}")
+}
+
+async fn follow(replica: &Node, primary: &Node) {
+    let port = primary.addr().port().to_string();
+    replica
+        .command(&["REPLICAOF", "127.0.0.1", &port])
+        .await
+        .unwrap();
+    eventually(
+        "a replica that is up to date",
+        LONG,
+        async || match replica.role().await.unwrap() {
+            Role::Replica { linked: true } => Ok(()),
+            other => Err(other),
+        },
+    )
+    .await;
+}

@@ -1,0 +1,149 @@
+//! The safety modes: what they refuse, what they hold back, and that locks are locks under each of them.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::future_not_send,
+    reason = "helpers of tests are tests too, and cases share a thread"
+)]
+
+use crate::common;
+use crate::conformance;
+#[path = "safety/held_back.rs"]
+mod held_back;
+#[path = "safety/moved.rs"]
+mod moved;
+#[path = "safety/quarantine.rs"]
+mod quarantine;
+#[path = "safety/replicated.rs"]
+mod replicated;
+
+use std::sync::Arc;
+
+use common::{CLIENTS, Cases, servers};
+use conformance::{ONE, passes_with};
+use locktopus::{ConnectError, SafetyMode};
+use locktopus_testbed::topology::TopologyKind;
+use tokio::sync::RwLock;
+
+const WITH_A_REPLICA: TopologyKind = TopologyKind::Sentinel {
+    replicas: 1,
+    sentinels: 1,
+};
+
+/// A primary with two replicas, and nobody who would replace it.
+const WITH_REPLICAS: TopologyKind = TopologyKind::Sentinel {
+    replicas: 2,
+    sentinels: 1,
+};
+
+/// The conformance suite measures leases and wants the machine for itself; the others mostly wait.
+static MACHINE: RwLock<()> = RwLock::const_new(());
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicated_locks_are_locks() {
+    let _alone = MACHINE.write().await;
+    let place = Arc::new(servers(WITH_A_REPLICA).await);
+    for clients in ONE {
+        passes_with(replicated::EASY, &place, clients).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicated_on_every_shard() {
+    let _beside_others = MACHINE.read().await;
+    let place = Arc::new(servers(TopologyKind::CLUSTER).await);
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let at = (Arc::clone(&place), client);
+        cases.add(format!("{client} shards"), replicated::on_every_shard(at));
+    }
+    cases.all_pass().await;
+}
+
+/// In turn: freezing replicas hits every client of these servers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_replicas_do_not_confirm_is_not_granted() {
+    let _beside_others = MACHINE.read().await;
+    let place = Arc::new(servers(WITH_REPLICAS).await);
+    for client in CLIENTS {
+        let mut cases = Cases::new();
+        let at = (Arc::clone(&place), client);
+        cases.add(
+            format!("{client} replicas missing"),
+            replicated::replicas_missing(at),
+        );
+        cases.all_pass().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quarantined_locks_are_locks() {
+    let _alone = MACHINE.write().await;
+    for clients in ONE {
+        let place = Arc::new(servers(TopologyKind::Standalone).await);
+        quarantine::vouch(&place, quarantine::SUITE_LEASE).await;
+        passes_with(quarantine::SUITE, &place, clients).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quarantine_holds_everything_back() {
+    let _beside_others = MACHINE.read().await;
+    let place = Arc::new(servers(TopologyKind::Standalone).await);
+    let mut cases = Cases::new();
+    cases.add("every script", held_back::by_every_script(place));
+    cases.all_pass().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restart_begins_a_quarantine() {
+    let _beside_others = MACHINE.read().await;
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let place = Arc::new(servers(TopologyKind::Standalone).await);
+        let case = quarantine::of_a_restarted_server((place, client));
+        cases.add(format!("{client} restart"), case);
+    }
+    cases.all_pass().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failover_begins_a_quarantine() {
+    let _beside_others = MACHINE.read().await;
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let case = quarantine::of_a_promoted_replica(client);
+        cases.add(format!("{client} promotion"), case);
+    }
+    cases.all_pass().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failover_in_a_cluster_begins_a_quarantine() {
+    let _beside_others = MACHINE.read().await;
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let case = quarantine::of_a_promoted_shard(client);
+        cases.add(format!("{client} promotion of a shard"), case);
+    }
+    cases.all_pass().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quarantine_needs_to_know_the_history() {
+    let _beside_others = MACHINE.read().await;
+    quarantine::without_info().await;
+}
+
+#[tokio::test]
+async fn a_node_of_a_quorum_has_no_mode_of_its_own() {
+    let nodes = [1, 2, 3].map(|port| format!("redis://127.0.0.1:{port}?safety=replicated"));
+    let error = locktopus::connect_quorum(&nodes).await.unwrap_err();
+    let ConnectError::NodeWithMode { mode, .. } = &error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(*mode, "replicated");
+    let nodes = [1, 2, 3].map(|port| format!("redis://127.0.0.1:{port}"));
+    let locks = locktopus::connect_quorum(&nodes).await.unwrap();
+    assert_eq!(locks.backend().safety, SafetyMode::Quorum);
+}

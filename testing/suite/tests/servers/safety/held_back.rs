@@ -1,0 +1,249 @@
+//! Every script that could give something to somebody, while a quarantine lasts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktopus::{
+    AcquireAttempt, AttemptOutcome, CounterAction, CounterOutcome, CounterRequest, DynBackend,
+    GroupOutcome, LockKind, LockName, LockTarget, MutexProfile, OwnerId, ReleaseOutcome,
+    ReleaseRequest, WakeStream,
+};
+use locktopus_protocol::scripts;
+use locktopus_testbed::topology::Deployment;
+use tokio::time::Instant;
+
+use crate::common::raw::Raw;
+use crate::common::{SOON, unique, url_for};
+use crate::safety::quarantine::vouch;
+
+const LEASE: Duration = Duration::from_secs(30);
+
+/// Scripts that give nothing to anybody, whatever the server may have forgotten: they extend what is held, look, write
+/// what is guarded by tokens, or count for those who wait for a number.
+const GIVE_NOTHING: [&str; 8] = [
+    "_extend",
+    "_linger",
+    "_inspect",
+    "_read",
+    "guarded_write",
+    "classify",
+    "wait_offset",
+    "latch",
+];
+
+/// A server with a quarantine that outlasts the test: one that has been there before, and one that goes by the record.
+struct Held {
+    before: DynBackend,
+    guarded: DynBackend,
+}
+
+pub(crate) async fn by_every_script(place: Arc<Deployment>) -> String {
+    let url = format!("{}&timeout=5s", url_for(&place, "redis"));
+    let guarded = format!("{url}&safety=quarantine&quarantine_max_lease=30s");
+    let held = Held {
+        before: locktopus::connect_backend(&url).await.unwrap(),
+        guarded: locktopus::connect_backend(&guarded).await.unwrap(),
+    };
+    let mutex = |profile| LockKind::Mutex(Arc::new(profile));
+    for kind in [
+        LockKind::Reentrant,
+        LockKind::Mutex(Arc::default()),
+        mutex(MutexProfile::redis_py()),
+        mutex(MutexProfile::python_redis_lock()),
+        LockKind::Fair,
+        LockKind::Read,
+        LockKind::Write,
+        LockKind::Semaphore,
+        LockKind::Permits,
+    ] {
+        held.what_is_free(&kind).await;
+        held.what_becomes_free(&kind).await;
+    }
+    held.together().await;
+    let mut drained = Vec::new();
+    for kind in [LockKind::Semaphore, LockKind::Permits] {
+        held.numbers(&kind).await;
+        drained.push(held.drained(&kind).await);
+    }
+
+    every_script_was_tried(&place).await;
+    // Otherwise nothing of this says anything about the quarantine.
+    vouch(&place, LEASE).await;
+    for semaphore in drained {
+        let taken = held
+            .count(&held.guarded, &semaphore, CounterAction::Drain)
+            .await;
+        assert_eq!((taken.value, taken.changed), (Some(3), true));
+    }
+    held.before.close().await;
+    held.guarded.close().await;
+    "nothing was given".to_owned()
+}
+
+/// Of those that hand something over there is one for the quarantine, which the server knows by now.
+async fn every_script_was_tried(place: &Deployment) {
+    let mut raw = Raw::to(&place.nodes()[0]).await;
+    for script in scripts::all() {
+        let known = raw.say(&["SCRIPT", "EXISTS", script.digest()]).await;
+        let tried = known.list()[0].int() == 1;
+        let guarded = script.name.starts_with("quarantined_");
+        let twin = format!("quarantined_{}", script.name);
+        if GIVE_NOTHING.iter().any(|end| script.name.ends_with(end)) {
+            continue;
+        }
+        assert!(tried || !guarded, "{} was not tried", script.name);
+        let has_twin = scripts::all().any(|other| other.name == twin);
+        assert!(guarded || has_twin, "{} is not held back", script.name);
+    }
+}
+
+impl Held {
+    fn target(kind: &LockKind, what: &str) -> LockTarget {
+        LockTarget::new(LockName::new(unique(what)).unwrap(), kind.clone())
+    }
+
+    async fn attempt(backend: &DynBackend, target: &LockTarget, owner: &OwnerId) -> AttemptOutcome {
+        let deadline = Instant::now() + SOON;
+        let attempt = AcquireAttempt {
+            place: target.kind().hands_off().then_some(LEASE),
+            ..AcquireAttempt::new(target.clone(), owner.clone(), LEASE, deadline)
+        };
+        backend.attempt(&attempt).await.unwrap()
+    }
+
+    async fn count(
+        &self,
+        backend: &DynBackend,
+        target: &LockTarget,
+        action: CounterAction,
+    ) -> CounterOutcome {
+        let request = CounterRequest {
+            target: target.clone(),
+            operation: OwnerId::generate(),
+            action,
+            deadline: Instant::now() + SOON,
+        };
+        backend.counter(&request).await.unwrap()
+    }
+
+    async fn initialise(&self, target: &LockTarget, permits: u64) {
+        let action = CounterAction::Initialise(permits);
+        assert!(self.count(&self.before, target, action).await.changed);
+    }
+
+    fn is_counted(kind: &LockKind) -> bool {
+        matches!(kind, LockKind::Semaphore | LockKind::Permits)
+    }
+
+    /// One who waits under the rules of the quarantine, and listens where it can be told.
+    async fn waiter(&self, target: &LockTarget) -> (OwnerId, Option<WakeStream>) {
+        let owner = target.kind().new_owner();
+        let listens = match target.kind().hands_off() {
+            true => Some(
+                self.guarded
+                    .subscribe(target, Instant::now() + SOON)
+                    .await
+                    .unwrap(),
+            ),
+            false => None,
+        };
+        let outcome = Self::attempt(&self.guarded, target, &owner).await;
+        assert!(!granted(&outcome), "{target} was granted: {outcome:?}");
+        (owner, listens)
+    }
+
+    async fn nobody_holds(&self, target: &LockTarget, what: &str) {
+        let state = self
+            .guarded
+            .inspect(target, Instant::now() + SOON)
+            .await
+            .unwrap();
+        assert!(state.holders.is_empty(), "{target} after {what}: {state:?}");
+    }
+
+    async fn what_is_free(&self, kind: &LockKind) {
+        let target = Self::target(kind, "free");
+        if Self::is_counted(kind) {
+            self.initialise(&target, 3).await;
+        }
+        let _waiter = self.waiter(&target).await;
+        self.nobody_holds(&target, "an attempt").await;
+    }
+
+    async fn what_becomes_free(&self, kind: &LockKind) {
+        for evicted in [false, true] {
+            let target = Self::target(kind, "freed");
+            if Self::is_counted(kind) {
+                self.initialise(&target, 1).await;
+            }
+            let holder = kind.new_owner();
+            let outcome = Self::attempt(&self.before, &target, &holder).await;
+            assert!(granted(&outcome), "{target}: {outcome:?}");
+            let _waiter = self.waiter(&target).await;
+            let deadline = Instant::now() + SOON;
+            if evicted {
+                let eviction = self.guarded.evict(&target, deadline).await.unwrap();
+                assert_eq!(eviction.evicted.len(), 1, "{target}");
+                self.nobody_holds(&target, "an eviction").await;
+            } else {
+                let request = ReleaseRequest::new(target.clone(), holder, deadline);
+                let outcome = self.guarded.release(&request).await.unwrap();
+                assert_eq!(outcome, ReleaseOutcome::Released, "{target}");
+                self.nobody_holds(&target, "a release").await;
+            }
+        }
+    }
+
+    async fn together(&self) {
+        let kinds = [LockKind::Reentrant, LockKind::Mutex(Arc::default())];
+        let deadline = Instant::now() + SOON;
+        let attempts = kinds.map(|kind| {
+            let target = Self::target(&kind, "together");
+            AcquireAttempt::new(target, kind.new_owner(), LEASE, deadline)
+        });
+        let outcome = self.guarded.attempt_all(&attempts).await.unwrap();
+        assert!(matches!(outcome, GroupOutcome::Held { .. }), "{outcome:?}");
+        for attempt in &attempts {
+            self.nobody_holds(&attempt.target, "an attempt at several")
+                .await;
+        }
+    }
+
+    /// More permits are not handed to those who wait for some.
+    async fn numbers(&self, kind: &LockKind) {
+        for action in [
+            CounterAction::Initialise(2),
+            CounterAction::Resize(2),
+            CounterAction::Add(2),
+        ] {
+            let target = Self::target(kind, "number");
+            let _waiter = self.waiter(&target).await;
+            let outcome = self.count(&self.guarded, &target, action).await;
+            assert_eq!(
+                (outcome.value, outcome.changed),
+                (Some(2), true),
+                "{action:?}"
+            );
+            self.nobody_holds(&target, "more permits").await;
+        }
+    }
+
+    /// Permits that are free are not to be had by taking all of them either. Returns the semaphore.
+    async fn drained(&self, kind: &LockKind) -> LockTarget {
+        let target = Self::target(kind, "drained");
+        self.initialise(&target, 3).await;
+        let taken = self
+            .count(&self.guarded, &target, CounterAction::Drain)
+            .await;
+        assert_eq!((taken.value, taken.changed), (Some(0), false), "{target}");
+        let left = self
+            .count(&self.guarded, &target, CounterAction::Read)
+            .await;
+        assert_eq!(left.value, Some(3), "{target}");
+        target
+    }
+}
+
+fn granted(outcome: &AttemptOutcome) -> bool {
+    matches!(outcome, AttemptOutcome::Granted { .. })
+}

@@ -1,0 +1,137 @@
+//! Encryption, users with few rights, and passwords that show up nowhere.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::future_not_send,
+    reason = "helpers of tests are tests too, and cases share a thread"
+)]
+
+#[path = "security/acl.rs"]
+mod acl;
+use crate::common;
+use crate::conformance;
+#[path = "security/listed.rs"]
+mod listed;
+#[path = "security/minimal.rs"]
+mod minimal;
+#[path = "security/modes.rs"]
+mod modes;
+#[path = "security/odd.rs"]
+mod odd;
+#[path = "security/operations.rs"]
+mod operations;
+#[path = "security/secrets.rs"]
+mod secrets;
+#[path = "security/tls.rs"]
+mod tls;
+
+use std::sync::Arc;
+
+use common::{CLIENTS, Cases, ONE_SENTINEL, SHARDS, servers, servers_with};
+use locktopus_testbed::rights;
+use locktopus_testbed::topology::{Deployment, Knobs, TopologyKind};
+
+/// Servers and the client to use on them.
+type At = (Arc<Deployment>, &'static str);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn encryption() {
+    let place = Arc::new(servers(TopologyKind::Tls).await);
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let at = || (Arc::clone(&place), client);
+        cases.add(
+            format!("{client} right authority"),
+            tls::right_authority(at()),
+        );
+        cases.add(
+            format!("{client} wrong authority"),
+            tls::wrong_authority(at()),
+        );
+        cases.add(format!("{client} wrong name"), tls::wrong_name(at()));
+        cases.add(format!("{client} danger"), tls::danger(at()));
+        cases.add(format!("{client} plain text"), tls::plain_text(at()));
+    }
+    cases.all_pass().await;
+}
+
+/// Servers that know the users of these tests.
+async fn servers_with_users(kind: TopologyKind) -> Arc<Deployment> {
+    let knobs = Knobs {
+        users: acl::users(kind),
+        sentinel_users: acl::sentinel_users(),
+        ..Knobs::default()
+    };
+    Arc::new(servers_with(kind, knobs).await)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_database_needs_a_right() {
+    let place = servers_with_users(TopologyKind::Standalone).await;
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let at = (Arc::clone(&place), client);
+        cases.add(format!("{client} database"), acl::another_database(at));
+    }
+    cases.all_pass().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn users_of_sentinels_need_one_right() {
+    let place = servers_with_users(ONE_SENTINEL).await;
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let at = (Arc::clone(&place), client);
+        cases.add(format!("{client} sentinels"), acl::sentinels_have_users(at));
+    }
+    cases.all_pass().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn users_with_few_rights() {
+    for kind in [TopologyKind::Standalone, ONE_SENTINEL, SHARDS] {
+        let place = servers_with_users(kind).await;
+        let mut cases = Cases::new();
+        for client in CLIENTS {
+            let at = || (Arc::clone(&place), client);
+            let name = |what: &str| format!("{kind} {client} {what}");
+            cases.add(name("recipe suffices"), acl::recipe_suffices(at()));
+            cases.add(name("foreign keys"), acl::foreign_keys_are_denied(at()));
+            cases.add(name("missing rights"), acl::missing_rights_are_found(at()));
+        }
+        cases.all_pass().await;
+        let mut cases = Cases::new();
+        for part in &rights::PARTS {
+            cases.add(
+                format!("{kind} nothing to spare for {}", part.what),
+                minimal::nothing_to_spare(Arc::clone(&place), part),
+            );
+        }
+        cases.all_pass().await;
+        conformance::passes_as("suite:secret@", &place, conformance::BOTH).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn safety_modes_need_a_few_rights_more() {
+    let with_a_replica = TopologyKind::Sentinel {
+        replicas: 1,
+        sentinels: 1,
+    };
+    let mut cases = Cases::new();
+    for (kind, mode) in [
+        (with_a_replica, rights::REPLICATED),
+        (TopologyKind::Standalone, rights::QUARANTINE),
+    ] {
+        let place = Arc::new(servers(kind).await);
+        let case = modes::just_enough(place, mode);
+        cases.add(format!("{kind} {}", mode.options), case);
+    }
+    cases.all_pass().await;
+}
+
+/// One test, because what is logged belongs to the whole process.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn passwords_stay_secret() {
+    secrets::never_shown().await;
+}

@@ -1,0 +1,219 @@
+//! Waiters are served although messages and subscriptions get lost.
+//!
+//! Every waiter here has a heartbeat longer than the test, so being served proves that the subscription
+//! was repaired and the waiter told to look.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::future_not_send,
+    reason = "helpers of tests are tests too, and cases share a thread"
+)]
+
+use crate::common;
+#[path = "wakeups/crashed.rs"]
+mod crashed;
+#[path = "wakeups/crowd.rs"]
+mod crowd;
+#[path = "wakeups/handed.rs"]
+mod handed;
+#[path = "wakeups/killed.rs"]
+mod killed;
+#[path = "wakeups/moved.rs"]
+mod moved;
+#[path = "wakeups/moving.rs"]
+mod moving;
+#[path = "wakeups/others.rs"]
+mod others;
+#[path = "wakeups/paused.rs"]
+mod paused;
+
+use std::sync::Arc;
+
+use common::raw::Raw;
+use common::{CLIENTS, Cases, SHARDS, SOON, eventually, servers, servers_with};
+use locktopus::Locktopus;
+use locktopus_testbed::topology::{Deployment, Knobs, TopologyKind};
+
+/// Kills every subscription connection on the servers, so it has them to itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn subscriptions_killed() {
+    for kind in [TopologyKind::Standalone, SHARDS] {
+        let place = Arc::new(servers(kind).await);
+        for client in CLIENTS {
+            let mut cases = Cases::new();
+            let at = (Arc::clone(&place), client);
+            cases.add(format!("{kind} {client} killed"), killed::all(at));
+            cases.all_pass().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slots_moved() {
+    let place = Arc::new(servers(SHARDS).await);
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let at = || (Arc::clone(&place), client);
+        cases.add(format!("{client} slot moved"), moved::then_released(at()));
+        cases.add(
+            format!("{client} released half-way"),
+            moved::released_half_way(at()),
+        );
+        cases.add(
+            format!("{client} slot moved with a queue"),
+            moved::with_its_queue(at()),
+        );
+        cases.add(
+            format!("{client} handed over half-way"),
+            moved::with_its_queue_half_way(at()),
+        );
+    }
+    cases.all_pass().await;
+}
+
+/// A slot goes to a node that has none, as when a cluster grows, and takes its time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slots_moving_to_a_new_node() {
+    let mut places = Vec::new();
+    for _ in CLIENTS {
+        let knobs = Knobs {
+            full_coverage: false,
+            ..Knobs::default()
+        };
+        let place = Arc::new(servers_with(SHARDS, knobs).await);
+        moving::empty_the_last(&place).await;
+        places.push(place);
+    }
+    let each = || places.iter().map(Arc::clone).zip(CLIENTS);
+    let mut cases = Cases::new();
+    for at in each() {
+        let name = format!("{} held while its slot moves", at.1);
+        cases.add(name, moving::is_held_throughout(at));
+    }
+    cases.all_pass().await;
+    // It has one by now, and must be unknown again.
+    for place in &places {
+        moving::empty_the_last(place).await;
+    }
+    let mut cases = Cases::new();
+    for at in each() {
+        let name = format!("{} a crowd sent on", at.1);
+        cases.add(name, moving::needs_few_connections(at));
+    }
+    cases.all_pass().await;
+}
+
+/// Watches every command on the servers, so it has them to itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handed_over() {
+    for kind in [TopologyKind::Standalone, SHARDS] {
+        let place = Arc::new(servers(kind).await);
+        for clients in [["redis", "redis"], ["fred", "fred"], CLIENTS] {
+            let mut cases = Cases::new();
+            let what = format!("{kind} {} hand-offs", clients.join(" and "));
+            cases.add(what, handed::cost(Arc::clone(&place), clients));
+            cases.all_pass().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiters_that_are_gone() {
+    for kind in [TopologyKind::Standalone, SHARDS] {
+        let place = Arc::new(servers(kind).await);
+        let mut cases = Cases::new();
+        for client in CLIENTS {
+            let at = || (Arc::clone(&place), client);
+            cases.add(format!("{kind} {client} dead"), crashed::dead(at()));
+            let crowd = crashed::with_a_crowd(at());
+            cases.add(format!("{kind} {client} dead crowd"), crowd);
+            cases.add(format!("{kind} {client} frozen"), crashed::frozen(at()));
+        }
+        cases.all_pass().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers() {
+    for kind in [TopologyKind::Standalone, SHARDS] {
+        let place = Arc::new(servers(kind).await);
+        let mut cases = Cases::new();
+        for client in CLIENTS {
+            let at = (Arc::clone(&place), client);
+            cases.add(
+                format!("{kind} {client} strangers"),
+                others::get_their_turn(at),
+            );
+        }
+        cases.all_pass().await;
+    }
+}
+
+/// What happens to the servers happens to everybody on them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_pause_and_forget() {
+    for kind in [TopologyKind::Standalone, SHARDS] {
+        let place = Arc::new(servers(kind).await);
+        for client in CLIENTS {
+            for (what, fault) in paused::FAULTS {
+                let mut cases = Cases::new();
+                let at = (Arc::clone(&place), client);
+                cases.add(
+                    format!("{kind} {client} {what}"),
+                    paused::while_waiting(at, fault),
+                );
+                cases.all_pass().await;
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crowds() {
+    for kind in [TopologyKind::Standalone, SHARDS] {
+        let place = Arc::new(servers(kind).await);
+        let mut cases = Cases::new();
+        for clients in [&["redis"][..], &["fred"], &CLIENTS] {
+            let what = format!("{kind} {} crowd", clients.join(" and "));
+            cases.add(what, crowd::on_one_lock(Arc::clone(&place), clients));
+        }
+        cases.all_pass().await;
+    }
+}
+
+/// Servers and the client to use on them.
+type At = (Arc<Deployment>, &'static str);
+
+/// How many subscriptions of these channels there are on all nodes together.
+async fn subscriptions(place: &Deployment, channels: &[String]) -> i64 {
+    let sharded = matches!(place.kind(), TopologyKind::Cluster { .. });
+    let count = if sharded { "SHARDNUMSUB" } else { "NUMSUB" };
+    let mut sum = 0;
+    for node in place.nodes() {
+        let mut raw = Raw::to(node).await;
+        for channel in channels {
+            // One at a time: a node refuses a question about several slots.
+            match raw.say(&["PUBSUB", count, channel]).await.list() {
+                [_, number] => sum += number.int(),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    sum
+}
+
+fn channel(name: &str) -> String {
+    format!("redisson_lock__channel:{{{name}}}")
+}
+
+/// Returns once so many stand in the queue of a lock.
+async fn waiting(locks: &Locktopus, name: &str, count: usize) {
+    eventually("waiters in the queue", SOON, async || {
+        let state = locks.lock(name).inspect().await.unwrap();
+        match state.waiters.len() {
+            there if there == count => Ok(()),
+            other => Err(other),
+        }
+    })
+    .await;
+}

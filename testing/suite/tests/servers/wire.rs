@@ -1,0 +1,68 @@
+//! What locks look like to other programs on the same servers, byte for byte, and what theirs do to ours.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::future_not_send,
+    reason = "helpers of tests are tests too, and cases share a thread"
+)]
+
+use crate::common;
+#[path = "wire/foreign.rs"]
+mod foreign;
+#[path = "wire/layout.rs"]
+mod layout;
+#[path = "wire/libraries.rs"]
+mod libraries;
+#[path = "wire/mutex.rs"]
+mod mutex;
+#[path = "wire/names.rs"]
+mod names;
+#[path = "wire/notifications.rs"]
+mod notifications;
+#[path = "wire/peers.rs"]
+mod peers;
+#[path = "wire/types.rs"]
+mod types;
+
+use std::sync::Arc;
+
+use common::{CLIENTS, Cases, SHARDS, servers};
+use locktopus_testbed::topology::{Deployment, TopologyKind};
+
+/// Starts every case for every client.
+async fn everything_on(kind: TopologyKind) {
+    let place = Arc::new(servers(kind).await);
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let name = |case: &str| format!("{kind} {client} {case}");
+        let at = || (Arc::clone(&place), client);
+        cases.add(name("layout of a lock"), layout::lock(at()));
+        cases.add(name("layout of a mutex"), layout::mutex(at()));
+        cases.add(name("held by Redisson"), foreign::holder(at()));
+        cases.add(name("taken from us"), foreign::thief(at()));
+        cases.add(name("mutexes of other libraries"), mutex::profiles(at()));
+        cases.add(name("libraries"), libraries::all(at()));
+        cases.add(name("bare DEL"), libraries::bare_delete(at()));
+        cases.add(name("python-redis-lock"), notifications::python(at()));
+        cases.add(name("Spring"), notifications::spring(at()));
+        cases.add(name("kinds mixed"), types::mixed(at()));
+        cases.add(name("foreign types"), types::foreign(at()));
+        cases.add(name("odd names"), names::odd(at()));
+    }
+    cases.all_pass().await;
+    // Servers are ended by the last user's drop.
+    drop(place);
+}
+
+/// Servers and the client to use on them.
+type At = (Arc<Deployment>, &'static str);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn standalone() {
+    everything_on(TopologyKind::Standalone).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cluster() {
+    everything_on(SHARDS).await;
+}

@@ -1,0 +1,143 @@
+//! Redisson's objects and ours on the same names, in both roles: they hold and we wait, we hold and they wait. Theirs are
+//! played by raw commands, as their protocol has them; each case also listens to every channel and checks that only
+//! numbers are said on those that Redisson reads.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::future_not_send,
+    reason = "helpers of tests are tests too, and cases share a thread"
+)]
+
+use crate::common;
+#[path = "wire_objects/ear.rs"]
+mod ear;
+#[path = "wire_objects/fair.rs"]
+mod fair;
+#[path = "wire_objects/fair_trouble.rs"]
+mod fair_trouble;
+#[path = "wire_objects/java.rs"]
+mod java;
+#[path = "wire_objects/latch.rs"]
+mod latch;
+#[path = "wire_objects/lock.rs"]
+mod lock;
+#[path = "wire_objects/permits.rs"]
+mod permits;
+#[path = "wire_objects/read_write.rs"]
+mod read_write;
+#[path = "wire_objects/semaphore.rs"]
+mod semaphore;
+#[path = "wire_objects/turns.rs"]
+mod turns;
+
+use std::sync::Arc;
+
+use common::{CLIENTS, Cases, SHARDS, connect, servers, url_for};
+use locktopus::{CohortSettings, Locktopus};
+use locktopus_testbed::topology::{Deployment, TopologyKind};
+
+/// Servers, the client to use on them, and the flavour of pub/sub that everybody uses.
+#[derive(Clone)]
+struct At {
+    place: Arc<Deployment>,
+    client: &'static str,
+    pubsub: &'static str,
+}
+
+impl At {
+    /// With time for a busy machine: nothing here is about outages.
+    fn url(&self) -> String {
+        common::url(
+            &url_for(&self.place, self.client),
+            &format!("pubsub={}&timeout=5s", self.pubsub),
+        )
+    }
+
+    async fn locks(&self) -> Locktopus {
+        connect(&self.url()).await
+    }
+
+    /// Whose tasks pass no lock to each other.
+    async fn locks_apart(&self) -> Locktopus {
+        let apart = CohortSettings {
+            turns: 1,
+            ..CohortSettings::default()
+        };
+        let url = self.url();
+        let connected = locktopus::connect_with(&url, |builder| builder.cohort(apart));
+        connected.await.unwrap()
+    }
+
+    /// Redisson's rule: sharded in a cluster, unless told otherwise.
+    fn is_sharded(&self) -> bool {
+        matches!(self.place.kind(), TopologyKind::Cluster { .. }) && self.pubsub == "auto"
+    }
+
+    /// Plain messages in a cluster reach listeners of all nodes, whom no node can count.
+    fn is_uncounted(&self) -> bool {
+        matches!(self.place.kind(), TopologyKind::Cluster { .. }) && self.pubsub == "plain"
+    }
+}
+
+/// Starts every case for every client.
+async fn everything_on(kind: TopologyKind, pubsub: &'static str) {
+    let place = Arc::new(servers(kind).await);
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let at = At {
+            place: Arc::clone(&place),
+            client,
+            pubsub,
+        };
+        macro_rules! case {
+            ($($case:path),+ $(,)?) => {
+                $(cases.add(format!("{kind} {client} {pubsub} {}", stringify!($case)), $case(at.clone()));)+
+            };
+        }
+        case!(
+            lock::they_hold,
+            lock::we_hold,
+            lock::tokens_are_shared,
+            lock::spin_locks_ring_no_bell,
+            turns::others_get_theirs,
+            turns::none_without_others,
+            fair::they_hold,
+            fair::in_order,
+            fair::we_hold,
+            fair::expired_under_them,
+            fair::channels_are_given_back,
+            fair::list_and_deadlines_agree,
+            fair_trouble::head_without_a_deadline,
+            fair_trouble::many_dead_heads,
+            fair_trouble::clocks_apart,
+            fair_trouble::order_outlasts_a_fast_clock,
+            fair_trouble::who_spins_is_not_overtaken,
+            fair_trouble::called_but_not_coming,
+            read_write::they_read,
+            read_write::dead_readers,
+            read_write::they_write,
+            read_write::we_hold,
+            semaphore::both_ways,
+            semaphore::crashed_holders_come_back,
+            permits::both_ways,
+            latch::both_ways,
+        );
+    }
+    cases.all_pass().await;
+    drop(place);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn standalone() {
+    everything_on(TopologyKind::Standalone, "auto").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cluster_sharded() {
+    everything_on(SHARDS, "auto").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cluster_plain() {
+    everything_on(SHARDS, "plain").await;
+}
