@@ -43,7 +43,7 @@ pub enum LockError {
     /// The lock did not become free in time. You do not hold it.
     ///
     /// The source, if any, is the backend error that the last attempt ended with.
-    #[error("{target} {}", not_in_time(target, *waited))]
+    #[error("{target} {}", not_in_time(target, *waited, source.is_some()))]
     WaitTimeout {
         /// Which lock.
         target: LockTarget,
@@ -116,11 +116,15 @@ pub enum LockError {
     },
 }
 
-fn not_in_time(target: &LockTarget, waited: Duration) -> String {
-    let what = match target.kind() {
-        LockKind::Latch => "did not open",
-        _ => "was not free",
+/// Nobody knows whether a lock is free whose backend failed.
+fn not_in_time(target: &LockTarget, waited: Duration, failed: bool) -> String {
+    let what = match (target.kind(), failed) {
+        (LockKind::Latch, false) => "did not open",
+        (LockKind::Latch, true) => "could not be asked",
+        (_, false) => "was not free",
+        (_, true) => "could not be taken",
     };
+    let waited = Duration::from_millis(u64::try_from(waited.as_millis()).unwrap_or(u64::MAX));
     format!("{what} within {waited:?}{}", not_held(target))
 }
 

@@ -53,6 +53,11 @@ async fn failures_are_not_busy() {
     let silent = request(&locks).acquire().await.unwrap_err();
     assert!(matches!(silent, LockError::WaitTimeout { .. }), "{silent}");
     assert!(!silent.is_busy(), "{silent}");
+    let said = silent.to_string();
+    assert!(
+        said.starts_with("lock \"a\" could not be taken within "),
+        "{said}"
+    );
     let failed = request(&locks).acquire().await.unless_busy();
     assert!(failed.is_err());
     drop(held);
