@@ -2,6 +2,7 @@
 
 mod wrong;
 
+use std::mem::discriminant;
 use std::time::Duration;
 
 use locktopus_core::{ReplicaNeed, SafetyMode};
@@ -240,9 +241,16 @@ fn locks(rng: &mut Rng, quorum: bool, focus: Option<Focus>) -> Vec<Lock> {
             name: NAMES[if mixed { first } else { first + place }].to_owned(),
             kind: match focus {
                 _ if quorum => Kind::Mutex,
-                // Another kind comes second.
-                Some(focus) if !(focus.mixed && place == 1) => *rng.pick(focus.kinds),
-                _ => *rng.pick(&kinds),
+                // Another kind comes second, and not the same with another number.
+                Some(focus) if focus.mixed && place == 1 => loop {
+                    let kind = *rng.pick(&kinds);
+                    let same = |it: &Kind| discriminant(it) == discriminant(&kind);
+                    if !focus.kinds.iter().any(same) {
+                        break kind;
+                    }
+                },
+                Some(focus) => *rng.pick(focus.kinds),
+                None => *rng.pick(&kinds),
             },
         };
         if !locks.contains(&lock) {

@@ -91,6 +91,27 @@ const SEEN: &[(&str, u64)] = &[
         216,
     ),
     ("with a heartbeat a waiter goes to the end of the line", 3),
+    ("tokens are reserved one by one, the long way", 8),
+    ("tokens are reserved one by one", 94),
+    ("nobody is asked for a lease that is kept", 82),
+    (
+        "the first to wait does not ask for a lease that is kept",
+        689,
+    ),
+    (
+        "the holder of a mutex is not told, but the note is gone",
+        82,
+    ),
+    ("where a holder listens is noted for ever", 0),
+    ("tokens are counted", 206),
+    ("a read-write lock is taken on a lock that is held", 21),
+    ("a fair lock waits for a lock", 17),
+    ("a read-write lock that is held is shown as a lock", 65),
+    ("a number is given to a mutex that is held", 4),
+    ("a latch is set on a mutex that is held", 12),
+    ("a mutex waits for a semaphore", 0),
+    ("permits with ids are taken from a semaphore", 3_662),
+    ("the kind of a number is not read", 4),
 ];
 
 fn kinds(kind: Modelled) -> &'static [Kind] {
