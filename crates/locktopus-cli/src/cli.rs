@@ -13,6 +13,7 @@ use crate::config::{Config, Flags, Process};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::output::{Format, Output, log};
+use crate::usage;
 
 /// Runs programs under distributed locks, looks at locks, breaks them.
 ///
@@ -98,7 +99,10 @@ enum Command {
 impl Cli {
     /// Does what the command line says, and reports failures on standard error.
     pub(crate) fn run(self) -> u8 {
-        let format = self.globals.format.unwrap_or_default();
+        let format = self
+            .globals
+            .format
+            .unwrap_or_else(usage::format_of_environment);
         match self.command {
             Command::RunGuardian => run::guardian::serve(),
             Command::Completions(args) => pages::completions(&args, Self::command()),

@@ -31,9 +31,8 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
-    let cli = match cli::Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => usage::without_secrets(error).exit(),
-    };
-    ExitCode::from(cli.run())
+    ExitCode::from(match cli::Cli::try_parse() {
+        Ok(cli) => cli.run(),
+        Err(error) => usage::report(error),
+    })
 }

@@ -2,16 +2,77 @@
 //!
 //! A connection string may be typed anywhere, and the parser repeats what it does not understand.
 
-use clap::error::{ContextKind, ContextValue};
+use std::ffi::OsStr;
+
+use clap::ValueEnum as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::config::FORMAT_VARIABLE;
+use crate::failure::Failure;
+use crate::output::{Format, Output};
 
 /// Longer than every option and subcommand, and shorter than most keys.
 const LONGEST: usize = 24;
 
+/// Prints what the parser says, and returns the exit code. Help is no error.
+pub(crate) fn report(error: clap::Error) -> u8 {
+    let format = format_before_parsing();
+    if !error.use_stderr() || format == Format::Text {
+        let code = u8::try_from(error.exit_code()).unwrap_or(u8::MAX);
+        let _closed = without_secrets(error).print();
+        return code;
+    }
+    let message = match error.kind() {
+        // The parser says the whole help.
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            "the command line is not complete; see --help".to_owned()
+        }
+        _ => in_one_line(&without_secrets(error).render().to_string()),
+    };
+    let failure = Failure::usage(message);
+    Output::new(format, false).fail(&failure);
+    failure.exit.code()
+}
+
+/// The parser's error without its usage.
+fn in_one_line(said: &str) -> String {
+    let said = said.split("\n\nUsage:").next().unwrap_or_default();
+    let said = said
+        .split("\n\nFor more information")
+        .next()
+        .unwrap_or_default();
+    let words: Vec<_> = said.split_whitespace().skip(1).collect();
+    words.join(" ")
+}
+
+/// What `--format` or the variable says, of a command line or a configuration that cannot be read.
+fn format_before_parsing() -> Format {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let own = arguments
+        .split(|word| word == "--")
+        .next()
+        .unwrap_or_default();
+    let asked = own
+        .windows(2)
+        .any(|pair| pair[0] == "--format" && pair[1] == "json")
+        || own.iter().any(|word| word == OsStr::new("--format=json"));
+    if asked {
+        return Format::Json;
+    }
+    format_of_environment()
+}
+
+/// What the variable says; text if it says nothing, or nothing that makes sense.
+pub(crate) fn format_of_environment() -> Format {
+    let text = std::env::var(FORMAT_VARIABLE).unwrap_or_default();
+    Format::from_str(&text, true).unwrap_or_default()
+}
+
 /// Replaces what the parser would repeat, unless it is as plain as a misspelt word, number or time.
-pub(crate) fn without_secrets(mut error: clap::Error) -> clap::Error {
+fn without_secrets(mut error: clap::Error) -> clap::Error {
     let mut repeated = vec![ContextKind::InvalidSubcommand, ContextKind::InvalidValue];
     // With other errors this is one of our own options.
-    if error.kind() == clap::error::ErrorKind::UnknownArgument {
+    if error.kind() == ErrorKind::UnknownArgument {
         repeated.push(ContextKind::InvalidArg);
     }
     for kind in repeated {

@@ -27,7 +27,8 @@ use crate::url::{BackendUrl, Begin, Checks, IntoBackendUrl, UrlOptions};
 /// await them.
 ///
 /// Outside tokio every call fails with
-/// [`BackendErrorKind::NoRuntime`](locktopus_core::BackendErrorKind::NoRuntime).
+/// [`BackendErrorKind::NoRuntime`](locktopus_core::BackendErrorKind::NoRuntime). Enable the runtime's
+/// timers and IO (`enable_all`): without them tokio panics.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

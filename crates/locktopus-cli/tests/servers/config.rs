@@ -158,6 +158,40 @@ async fn no_key_is_shown_where_no_url_belongs() {
     assert!(ran.err.contains("'statsu'"), "{ran:?}");
 }
 
+/// Whatever is wrong, and however JSON was asked for.
+#[tokio::test]
+async fn every_error_is_a_line_of_json_where_that_was_asked_for() {
+    let place = Place::without_servers();
+    for (arguments, code) in [
+        (&["statsu"][..], 2),
+        (&["ls", "a", "b"], 2),
+        (&["lock", "a"], 2),
+        (&["latch"], 2),
+        (&["run", "a", "--lease", "soon", "--", "true"], 2),
+        (&["status", "a"], 78),
+        (&["--config", "absent.toml", "ls"], 78),
+        (&["--url", "nonsense://x", "ls"], 78),
+        (&["--url", "memory:", "status", ""], 2),
+    ] {
+        let by_flag = place.bare(&[&["--format", "json"], arguments].concat());
+        let in_one = place.bare(&[&["--format=json"], arguments].concat());
+        let mut by_variable = place.bare(arguments);
+        by_variable.env("LOCKTOPUS_FORMAT", "json");
+        for command in [by_flag, in_one, by_variable] {
+            let ran = ended(command).await;
+            let begins = format!("{{\"error\":{{\"code\":{code},\"kind\":");
+            assert!(
+                ran.code == code && ran.err.starts_with(&begins) && ran.err.lines().count() == 1,
+                "{arguments:?}: {ran:?}"
+            );
+        }
+    }
+    // What stands behind `--` is another's.
+    let foreign = ["run", "--", "true", "--format", "json"];
+    let ran = ended(place.bare(&foreign)).await;
+    assert!(ran.code == 2 && ran.err.starts_with("error: "), "{ran:?}");
+}
+
 #[tokio::test]
 async fn no_colours_where_nobody_sees_them() {
     let place = Place::without_servers();
