@@ -11,6 +11,9 @@ use crate::contract::option_error::OptionError;
 /// keep it for longer than clocks may be wrong, and no longer where names are used once, such as one for each request:
 /// every name costs memory until its key is gone.
 ///
+/// Renewals and `extend` do not prolong it. If clocks may be set back by hours, keep it for longer
+/// than you hold locks.
+///
 /// [`Forever`](Self::Forever) is for names that Java services lock with `RFencedLock`, which counts from 1 when the key is
 /// gone.
 ///
