@@ -126,7 +126,6 @@ pub async fn run(args: &SoakArgs) -> Result<Exit, CommandError> {
         save(&directory.join("soak.json"), &text)?;
     }
     let failed = soak::failed(&checks);
-    // `scripts/prove` reads this line.
     super::print(&format!(
         "soak: {} acquisitions, {} of {} checks failed\n",
         seen.granted,

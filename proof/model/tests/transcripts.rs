@@ -4,7 +4,7 @@
 //! Nobody says here what is right: the other tests do. These say that nothing changed, to the last digit, and where it did
 //! a reader of the change sees from what to what. After a change of a script that is meant, `LOCKTOPUS_TRANSCRIPTS=write`
 //! writes down what comes of the same calls now. `LOCKTOPUS_TRANSCRIPTS=grow:FOLDER` adds courses that notice the mutants that
-//! `scripts/mutants --export FOLDER` put there; `LOCKTOPUS_TRANSCRIPTS_SEED`, `_POOL`,
+//! `proof/run scripts --export FOLDER` put there; `LOCKTOPUS_TRANSCRIPTS_SEED`, `_POOL`,
 //! `_TRIES` and `_VARIATIONS` make it try others, and more.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 

@@ -17,7 +17,7 @@ const SCENES: u64 = 16;
 /// And so many states that are put together.
 const STATES: u64 = 64;
 
-/// A mutant, as `scripts/mutants --export` writes it: the first line of its file says what it is.
+/// A mutant, as `proof/run scripts --export` writes it: the first line of its file says what it is.
 struct Mutant {
     what: String,
     /// The file that it is of.
