@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use locktopus::{
     BackendError, BackendErrorKind, ConnectError, LockError, LockKind, OptionError, OtherKind,
+    TooFewPermits,
 };
 
 use crate::exit::Exit;
@@ -148,8 +149,27 @@ impl From<LockError> for Failure {
             LockError::Lost { .. } => Exit::Lost,
             _ => Exit::Failed,
         };
-        Self::of(exit, &error)
+        match error.too_few_permits() {
+            Some(too_few) => Self::new(exit, too_few_permits(too_few)),
+            None => Self::of(exit, &error),
+        }
     }
+}
+
+/// What the library says about missing permits, in the words of the command.
+fn too_few_permits(error: &TooFewPermits) -> String {
+    let (name, kind) = (error.target.name().as_str(), error.target.kind());
+    let with_ids = match kind {
+        LockKind::Permits => "--with-ids ",
+        _ => "",
+    };
+    let next = match error.total {
+        None => format!("set it: locktopus semaphore init {with_ids}NAME PERMITS"),
+        Some(_) => format!(
+            "ask for fewer, or raise the number: locktopus semaphore resize {with_ids}NAME PERMITS"
+        ),
+    };
+    format!("{} {name:?}: {error}; {next}", kind.as_str())
 }
 
 impl From<BackendError> for Failure {

@@ -24,7 +24,9 @@ mod recipes;
 mod test_backend;
 
 pub use contract::backend::{BackendInfo, DynBackend, LockBackend};
-pub use contract::backend_error::{BackendError, BackendErrorKind, Executed, OtherKind};
+pub use contract::backend_error::{
+    BackendError, BackendErrorKind, Executed, OtherKind, TooFewPermits,
+};
 pub use contract::clock;
 pub use contract::counter::{CounterAction, CounterOutcome, CounterRequest};
 pub use contract::diagnosis::{Diagnosis, Finding, Primary, Severity};

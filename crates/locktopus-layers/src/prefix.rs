@@ -7,8 +7,8 @@ use locktopus_core::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, CounterOutcome,
     CounterRequest, DynBackend, Eviction, Executed, ExtendOutcome, ExtendRequest, FoundLock,
     GroupOutcome, InstanceQuery, InstanceRecord, LockBackend, LockName, LockPage, LockState,
-    LockTarget, NameError, OtherKind, ReleaseOutcome, ReleaseRequest, ScanCursor, WakeStream,
-    forward_backend,
+    LockTarget, NameError, OtherKind, ReleaseOutcome, ReleaseRequest, ScanCursor, TooFewPermits,
+    WakeStream, forward_backend,
 };
 use tokio::time::Instant;
 
@@ -74,11 +74,15 @@ impl Prefix {
 
 /// Where the error names a target as the backend knows it, names it as the caller does.
 fn as_asked(error: BackendError, asked: &LockTarget) -> BackendError {
-    let other = error
-        .source()
-        .and_then(|source| source.downcast_ref::<OtherKind>());
-    match other {
-        Some(other) => BackendError::other_kind(error.backend(), asked, other.found.clone()),
+    let name = error.backend();
+    let Some(source) = error.source() else {
+        return error;
+    };
+    if let Some(other) = source.downcast_ref::<OtherKind>() {
+        return BackendError::other_kind(name, asked, other.found.clone());
+    }
+    match source.downcast_ref::<TooFewPermits>() {
+        Some(few) => BackendError::too_few_permits(name, asked, few.asked, few.total),
         None => error,
     }
 }
@@ -114,14 +118,14 @@ impl LockBackend for Prefix {
             .collect::<Result<_, _>>()?;
         let answer = self.inner.attempt_all(&placed).await;
         answer.map_err(|error| {
-            let other = error
-                .source()
-                .and_then(|source| source.downcast_ref::<OtherKind>());
-            let index = other.and_then(|other| {
-                placed
-                    .iter()
-                    .position(|placed| placed.target == other.asked)
+            let source = error.source();
+            let named = source.and_then(|source| {
+                let other = source.downcast_ref().map(|other: &OtherKind| &other.asked);
+                let few = || source.downcast_ref().map(|few: &TooFewPermits| &few.target);
+                other.or_else(few)
             });
+            let index =
+                named.and_then(|named| placed.iter().position(|placed| placed.target == *named));
             match index {
                 Some(index) => as_asked(error, &attempts[index].target),
                 None => error,

@@ -1,12 +1,14 @@
 //! The embedded backend: locks of one process, for tests and for programs that do not need more.
 //!
-//! This file answers the contract for what `backend` is, in the words of `answers`; `kinds` says which locks there are; `table`
-//! has the state: who holds what, who waits, and who can have it next.
+//! This file answers the contract for what `backend` is, in the words of `answers`; `kinds` says
+//! which locks there are; `table` has the state: who holds what, who waits, and who can have it
+//! next, and `numbers` what is inside a semaphore or a latch.
 
 mod answers;
 mod backend;
 mod instances;
 mod kinds;
+mod numbers;
 mod pages;
 mod table;
 mod tokens;
@@ -59,11 +61,16 @@ impl LockBackend for MemoryBackend {
             holder.expires = holder.expires.max(Instant::now() + attempt.lease);
             return Ok(granted(target, holder.token));
         }
+        if let Err(too_few) = entry.check_total(attempt) {
+            // What came back by itself is for others, who may have enough.
+            table.tell(target)?;
+            return Err(too_few);
+        }
         // Waiters ahead may be grantable now: their heartbeat was late, or a lease has just run out. What they leave is for this
         // one.
         table.hand_on(target, Some(&attempt.owner))?;
         let entry = table.entry(target)?;
-        if entry.ahead(&attempt.owner) == 0 && entry.admits(attempt) {
+        if entry.is_next(&attempt.owner) && entry.admits(attempt) {
             let _ = entry.leave(&attempt.owner);
             let token = table.grant(attempt)?;
             if let Some(holder) = table
@@ -107,8 +114,11 @@ impl LockBackend for MemoryBackend {
             kinds::refuse_latch(&attempt.target)?;
             let entry = table.entry(&attempt.target)?;
             let mode = attempt.target.kind().mode();
-            let free = entry.holding(&attempt.owner, mode).is_some()
-                || (entry.queue.is_empty() && entry.admits(attempt));
+            let holds = entry.holding(&attempt.owner, mode).is_some();
+            if !holds {
+                entry.check_total(attempt)?;
+            }
+            let free = holds || (entry.queue.is_empty() && entry.admits(attempt));
             if !free {
                 let remaining = entry.remaining();
                 table.ask_back(&attempt.target)?;
@@ -225,7 +235,7 @@ impl LockBackend for MemoryBackend {
             {
                 group.wake_all();
             }
-        } else if outcome.changed && !matches!(request.action, CounterAction::Delete) {
+        } else if numbers::may_free(request.action, outcome) {
             table.freed(target)?;
         } else if !matches!(request.action, CounterAction::Read) {
             table.tell(target)?;

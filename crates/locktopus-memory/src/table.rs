@@ -8,16 +8,13 @@ use tokio::time::Instant;
 
 use super::NAME;
 use locktopus_core::{
-    AcquireAttempt, BackendError, CounterAction, CounterOutcome, FencingToken, LockKind,
-    LockTarget, Mode, OwnerId, ReleaseRequest, WakeGroup,
+    AcquireAttempt, BackendError, CounterOutcome, FencingToken, LockKind, LockTarget, Mode,
+    OwnerId, ReleaseRequest, WakeGroup,
 };
 
 use crate::instances::Instances;
 use crate::kinds::family;
 use crate::tokens::Tokens;
-
-/// How many operations on one number are remembered, so that a repetition is recognised.
-const REMEMBERED: usize = 128;
 
 #[derive(Debug)]
 pub(super) struct Table {
@@ -37,7 +34,9 @@ pub(super) struct Entry {
     pub(super) queue: VecDeque<Place>,
     /// What is free of a semaphore, or the count of a latch.
     pub(super) number: Option<i64>,
-    operations: VecDeque<(OwnerId, CounterOutcome)>,
+    /// How many permits were drained, and not put back.
+    pub(super) drained: i64,
+    pub(super) operations: VecDeque<(OwnerId, CounterOutcome)>,
     /// Permits came back by themselves, and nobody has been told.
     came_back: bool,
 }
@@ -97,6 +96,7 @@ impl Table {
             holders: Vec::new(),
             queue: VecDeque::new(),
             number: None,
+            drained: 0,
             operations: VecDeque::new(),
             came_back: false,
         });
@@ -207,13 +207,16 @@ impl Table {
         let mut handed = false;
         loop {
             let entry = self.entry(target)?;
-            let Some(place) = entry.queue.front() else {
+            // A waiter for more permits than there are gets an error when it looks.
+            let mut places = entry.queue.iter().enumerate();
+            let Some((index, place)) = places.find(|(_, place)| entry.has_enough(&place.attempt))
+            else {
                 break;
             };
             if before == Some(&place.attempt.owner) || !entry.admits(&place.attempt) {
                 break;
             }
-            let Some(Place { attempt, .. }) = entry.queue.pop_front() else {
+            let Some(Place { attempt, .. }) = entry.queue.remove(index) else {
                 break;
             };
             let token = self.grant(&attempt)?;
@@ -295,6 +298,12 @@ impl Entry {
         place.unwrap_or(self.queue.len())
     }
 
+    /// Whether all who wait ahead of an owner wait for more permits than there are.
+    pub(super) fn is_next(&self, owner: &OwnerId) -> bool {
+        let mut ahead = self.queue.iter().take(self.ahead(owner));
+        ahead.all(|place| !self.has_enough(&place.attempt))
+    }
+
     /// Gives up a place; false if there was none.
     pub(super) fn leave(&mut self, owner: &OwnerId) -> bool {
         let before = self.queue.len();
@@ -342,56 +351,6 @@ impl Entry {
     pub(super) fn remaining(&self) -> Option<Duration> {
         let first = self.holders.iter().map(|holder| holder.expires).min()?;
         Some(first.saturating_duration_since(Instant::now()))
-    }
-
-    /// Changes the number inside, once for each operation.
-    pub(super) fn count(&mut self, operation: &OwnerId, action: CounterAction) -> CounterOutcome {
-        let done = self.operations.iter().find(|(id, _)| id == operation);
-        // Reading is no operation, whatever id it comes with.
-        if let Some((_, outcome)) = done.filter(|_| action != CounterAction::Read) {
-            return *outcome;
-        }
-        let held: i64 = self.holders.iter().map(|h| i64::from(h.permits)).sum();
-        let before = self.number;
-        let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-        let mut answer = None;
-        // Where the number is gone those who held permits still do: what they hold is not free again, and comes back.
-        match action {
-            CounterAction::Read => {}
-            CounterAction::Initialise(value) => {
-                self.number = before.or_else(|| Some(signed(value).saturating_sub(held)));
-            }
-            CounterAction::Resize(total) => self.number = Some(signed(total).saturating_sub(held)),
-            CounterAction::Add(more) => {
-                self.number = Some(before.unwrap_or(-held).saturating_add(more));
-            }
-            CounterAction::Drain => {
-                let free = before.unwrap_or(0).max(0);
-                self.number = before.map(|value| value.saturating_sub(free));
-                answer = Some(free);
-            }
-            CounterAction::CountDown => {
-                self.number = before.map(|count| count - 1).filter(|count| *count > 0);
-            }
-            CounterAction::Delete => {
-                self.number = None;
-                self.holders.clear();
-            }
-        }
-        let outcome = CounterOutcome {
-            value: answer.or(self.number).or(match action {
-                CounterAction::CountDown => Some(0),
-                _ => None,
-            }),
-            changed: self.number != before,
-        };
-        if action != CounterAction::Read {
-            self.operations.push_back((operation.clone(), outcome));
-            if self.operations.len() > REMEMBERED {
-                self.operations.pop_front();
-            }
-        }
-        outcome
     }
 }
 

@@ -17,6 +17,7 @@
 --       3 queued, value as for 0; how many are ahead; the last token given; 1 if another library's client holds
 --         it, or is ahead (fair lock). With ARGV[14] just 1 if anybody is ahead, then value = -1, and no token
 --       error WRONGKIND: the name is in use as another kind, and nothing was done
+--       error TOOFEW <permits in all, -1 = no number>: the attempt asks for more permits than there are
 --
 -- Whatever can be refused is refused before the lock is written, so an error leaves no lock behind.
 -- A plain number where possible: before a server sends a table, it looks up a dozen field names in it.
@@ -41,7 +42,7 @@ local function look_at_line()
   return head, place, more
 end
 
-if code == 2 then
+if code == 2 or code == 5 then
   if KEYS[3] and look_at_line() then
     hand_off(owner, ARGV[11])
   end

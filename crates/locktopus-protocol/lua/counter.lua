@@ -26,30 +26,38 @@ local action, number = ARGV[1], tonumber(ARGV[2])
 local before = tonumber(redis.call('GET', KEYS[1]) or '')
 local after, answer = before, nil
 -- If the number is gone, its holders keep their permits: those are not free, and return when they are released.
-if action == 'init' then
-  after = before or number - held()
-elseif action == 'resize' then
-  after = number - held()
+if action == 'resize' or not before and (action == 'init' or action == 'add') then
+  after, all, drained = number - held(), number, 0
 elseif action == 'add' then
-  after = (before or -held()) + number
+  after = before + number
+  if all then
+    -- What was drained comes back first.
+    local back = math.min(drained, math.max(0, number))
+    all, drained = all + number - back, drained - back
+  end
 elseif action == 'drain' then
   answer = math.max(0, before or 0)
   if answer > 0 and status('', 'p', answer) ~= 0 then
     answer = 0 -- Under quarantine nothing can be drained.
   end
   after = before and before - answer
+  if KIND == 'permit_semaphore' then
+    all = all or before and before + held() -- All of its holders are on record, whoever set the number.
+  end
+  drained = (drained or 0) + answer
 elseif action == 'delete' then
   after = nil
 end
 
 local changed = after ~= before
-if changed and after then
+if after and (changed or action == 'resize') then
   redis.call('SET', KEYS[1], string.format('%.0f', after), 'KEEPTTL')
   local ttl = redis.call('PTTL', KEYS[1])
+  local mark = all and string.format('%s %.0f %.0f', KIND, all, drained) or KIND
   if ttl > 0 then
-    redis.call('SET', KEYS[6], KIND, 'PX', ttl)
+    redis.call('SET', KEYS[6], mark, 'PX', ttl)
   else
-    redis.call('SET', KEYS[6], KIND)
+    redis.call('SET', KEYS[6], mark)
   end
   used = 'ours'
 elseif action == 'delete' then
@@ -58,7 +66,8 @@ end
 answer = answer or after
 redis.call('SET', KEYS[8], string.format('%s %d', answer and string.format('%.0f', answer) or '', changed and 1 or 0),
   'PX', ARGV[5])
-if (changed or came_back) and after and after > 0 then
+-- A smaller total may leave what is free to those behind a waiter that wants more.
+if (changed or came_back or action == 'resize') and after and after > 0 then
   if first(0) then
     hand_off(nil)
   end

@@ -144,9 +144,10 @@ mod tests {
             let letter = std::str::from_utf8(letter(&kind).unwrap()).unwrap();
             let source = of(&kind).unwrap().acquire.source;
             // The last line that says so counts: the fair lock changes what the lock says.
-            let said = source
-                .lines()
-                .rfind(|line| line.contains("letters") && line.contains(" = "));
+            let said = source.lines().rfind(|line| {
+                let assigned = line.split_once(" = ");
+                assigned.is_some_and(|(names, _)| names.contains("letters"))
+            });
             let letters = said.and_then(|line| line.rsplit('\'').nth(1));
             assert!(
                 letters.is_some_and(|all| all.contains(letter)),

@@ -4,3 +4,4 @@ pub(crate) mod numbers;
 pub(crate) mod other_kind;
 pub(crate) mod reply;
 pub(crate) mod server_clock;
+pub(crate) mod too_few;

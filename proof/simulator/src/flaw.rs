@@ -75,8 +75,8 @@ impl Flaw {
             ),
             Self::GivesTooMany => (
                 "permit_semaphore_acquire",
-                "if value >= permits then",
-                "if value >= permits - 1 then",
+                "if free and free >= permits then",
+                "if free and free >= permits - 1 then",
             ),
             _ => return source.into(),
         };

@@ -1,4 +1,5 @@
-//! Gives semaphores their number anew where servers may forget it, as an application has to: until then those who wait wait.
+//! Gives semaphores their number anew where servers may forget it, as an application has to: until then those who ask
+//! are told that there is none.
 
 use std::sync::Arc;
 use std::time::Duration;

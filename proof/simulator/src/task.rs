@@ -44,6 +44,11 @@ impl Task {
                     self.log.count("in use as another kind");
                     continue;
                 }
+                // Somebody took permits away, or the server lost their number: the witness looks whether that is true.
+                if error.too_few_permits().is_some() {
+                    self.log.count("too few permits");
+                    continue;
+                }
                 let now = self.pace.now();
                 self.log.count("failed acts");
                 let failed = Failed {

@@ -48,7 +48,7 @@ pub const PARTS: [Part; 9] = [
     },
     Part {
         what: "read-write locks",
-        commands: "+hlen +hsetnx",
+        commands: "+hlen +hsetnx +pexpiretime",
         places: &["~{app:*", "&redisson_rwlock:"],
     },
     Part {

@@ -73,9 +73,14 @@ impl Which {
 
 pub(crate) async fn run(command: SemaphoreCommand, context: &Context) -> Result<(), Failure> {
     let locks = connect(&context.config).await?;
+    let initialises = matches!(command, SemaphoreCommand::Init { .. });
     let free = change(command, &locks).await;
     close(locks).await;
-    context.out.answer(&free?, |free| match free.available {
+    let free = free?;
+    if initialises && !free.changed {
+        context.out.say("nothing was changed: the number of permits was set before; `semaphore resize` changes it");
+    }
+    context.out.answer(&free, |free| match free.available {
         Some(available) => available.to_string(),
         None => "nobody has said how many permits there are".to_owned(),
     })

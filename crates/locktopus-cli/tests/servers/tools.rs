@@ -127,6 +127,22 @@ async fn permits_are_shared_out() {
         .ran(&["-q", "semaphore", "init", "workers", "2"])
         .await
         .ok();
+    let again = place.ran(&["semaphore", "init", "workers", "9"]).await.ok();
+    assert_eq!(again.out, "2\n");
+    assert!(again.err.contains("nothing was changed"), "{again:?}");
+    for (name, permits, said) in [
+        ("workers", "3", "2 permits in all, and 3"),
+        ("nobody", "1", "never set, or was lost"),
+    ] {
+        let asked = ["--name", name, "--kind", "semaphore", "--permits", permits];
+        let refused = [&["run"][..], &asked, &["--", "true"]].concat();
+        let refused = place.ran(&refused).await;
+        assert!(refused.code != 0 && refused.code != 75, "{refused:?}");
+        assert!(
+            refused.err.contains(said) && refused.err.contains("locktopus semaphore"),
+            "{refused:?}"
+        );
+    }
     let two = ["--name", "workers", "--kind", "semaphore", "--permits", "2"];
     let holder = place.script(&two, "echo $$ >pid; exec sleep 60");
     place.pid("pid").await;

@@ -78,6 +78,13 @@ use crate::contract::wake::WakeStream;
 ///   attempt, a group, an operation on the number, an eviction and an inspection as another kind are errors of kind
 ///   [`OtherKind`](crate::BackendErrorKind::OtherKind) and change nothing. A release and an extension are answered as
 ///   for an owner that holds nothing, because that is what ends the hold of one whose name was taken for something else.
+/// * **Permits.** An attempt is an error of kind
+///   [`TooFewPermits`](crate::BackendErrorKind::TooFewPermits) if the semaphore has no number of
+///   permits, or if it asks for more than there are: free, held and
+///   [drained](crate::CounterAction::Drain). It takes nothing and gets no place in the queue. A
+///   waiter for more permits than there are now gets this error at its next attempt, and holds up
+///   no waiter behind it. If another library set the number, a backend may not know how many there
+///   are; then the attempt waits.
 /// * **Recall.** A grant that answers an attempt with [`recall`](AcquireAttempt::recall) makes its owner one who is
 ///   told: the next attempt of another owner, alone or in a group, that finds this hold in the way, or an eviction
 ///   of it, sends [`Wake::Wanted`](crate::Wake::Wanted) to the stream that [claims](WakeStream::claim) the owner. Once

@@ -21,6 +21,9 @@ pub enum BackendErrorKind {
     /// The name is in use as another kind of lock, or for something else. The [source](Error::source) is an
     /// [`OtherKind`] that says what is there.
     OtherKind,
+    /// The request asks for more permits than the semaphore has, or the semaphore has no number of
+    /// permits. The [source](Error::source) is a [`TooFewPermits`].
+    TooFewPermits,
     /// The answer makes no sense. Other software may be writing these keys.
     Protocol,
     /// The backend cannot do this at all.
@@ -48,6 +51,38 @@ pub struct OtherKind {
     pub found: String,
     /// What was asked for.
     pub asked: LockTarget,
+}
+
+/// How many permits a semaphore has, when a request asks for more. The source of errors of kind
+/// [`TooFewPermits`](BackendErrorKind::TooFewPermits).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub struct TooFewPermits {
+    /// The semaphore.
+    pub target: LockTarget,
+    /// The number of permits in the request.
+    pub asked: u32,
+    /// All permits, free, held and drained. `None` if the number was never set, or the server lost
+    /// it.
+    pub total: Option<u64>,
+}
+
+impl fmt::Display for TooFewPermits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.total {
+            Some(1) => write!(
+                f,
+                "there is 1 permit in all, and {} were asked for",
+                self.asked
+            ),
+            Some(total) => write!(
+                f,
+                "there are {total} permits in all, and {} were asked for",
+                self.asked
+            ),
+            None => f.write_str("its number of permits was never set, or was lost"),
+        }
+    }
 }
 
 /// Whether the request may have taken effect.
@@ -123,6 +158,44 @@ impl BackendError {
         );
         let kind = BackendErrorKind::OtherKind;
         Self::new(backend, kind, Executed::No, message).with_source(OtherKind { found, asked })
+    }
+
+    /// The semaphore has only `total` permits, fewer than the request asks for. `None`: its number
+    /// was never set, or was lost. The backend took no permit.
+    ///
+    /// ```
+    /// use locktopus_core::{BackendError, BackendErrorKind, LockKind, LockName, LockTarget, TooFewPermits};
+    /// let workers = LockTarget::new(LockName::new("workers")?, LockKind::Semaphore);
+    /// let error = BackendError::too_few_permits("mine", &workers, 5, Some(3));
+    /// assert_eq!(error.kind(), BackendErrorKind::TooFewPermits);
+    /// let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<TooFewPermits>());
+    /// assert_eq!(source.and_then(|too_few| too_few.total), Some(3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn too_few_permits(
+        backend: &'static str,
+        target: &LockTarget,
+        asked: u32,
+        total: Option<u64>,
+    ) -> Self {
+        let target = target.clone();
+        let too_few = TooFewPermits {
+            target,
+            asked,
+            total,
+        };
+        let next = match total {
+            Some(_) => "ask for fewer, or raise the number (`resize`)",
+            None => "set it first (`initialise`)",
+        };
+        let message = format!(
+            "{} {:?}: {too_few}; no permit was taken; {next}",
+            too_few.target.kind().as_str(),
+            too_few.target.name().as_str(),
+        );
+        let kind = BackendErrorKind::TooFewPermits;
+        Self::new(backend, kind, Executed::No, message).with_source(too_few)
     }
 
     /// The backend does not have what was asked for. Nothing was done.

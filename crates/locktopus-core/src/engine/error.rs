@@ -261,7 +261,7 @@ impl LockError {
         std::error::Error::source(self.backend_error()?)?.downcast_ref()
     }
 
-    fn backend_error(&self) -> Option<&BackendError> {
+    pub(crate) fn backend_error(&self) -> Option<&BackendError> {
         match self {
             Self::Backend { source, .. } => Some(source),
             Self::WaitTimeout { source, .. } => source.as_ref(),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::contract::backend_error::TooFewPermits;
 use crate::contract::counter::{CounterAction, CounterOutcome};
 use crate::contract::kind::LockKind;
 use crate::contract::lock_state::LockState;
@@ -18,9 +19,10 @@ pub const MAX_TOTAL: u32 = i32::MAX as u32;
 /// [`Locktopus::permit_semaphore`](crate::Locktopus::permit_semaphore); on Redis they are Redisson's `RSemaphore` and
 /// `RPermitExpirableSemaphore`.
 ///
-/// Somebody must say how many permits there are, by [`initialise`](Self::initialise) or [`resize`](Self::resize);
-/// until then there are none and requests wait. So does a request for more permits than there are in all, because
-/// there may be more one day: bound it with [`wait_at_most`](LockRequest::wait_at_most).
+/// Set the number of permits first, by [`initialise`](Self::initialise) or
+/// [`resize`](Self::resize). Until then requests fail at once. So does a request for more permits
+/// than there are in all, free, held and drained ([`LockError::too_few_permits`]). To make requests
+/// wait, [`drain`](Self::drain) the semaphore.
 ///
 /// Permits are held by a lease, like locks, in both kinds: renewed by the watchdog for as long as the guard lives, or
 /// [for a fixed time](LockRequest::fixed_lease). Those of a crashed holder come back when its lease ends, by the backend's
@@ -103,7 +105,8 @@ impl Semaphore {
         Ok(self.count(CounterAction::Read).await?.value)
     }
 
-    /// Sets the number of permits unless it was set before; says whether it did. If the number was lost while permits are
+    /// Sets the number of permits unless it was set before. Returns false if it changed nothing,
+    /// because there is a number. If the number was lost while permits are
     /// held (somebody deleted the key), those are part of the new number.
     ///
     /// ```
@@ -183,8 +186,9 @@ impl Semaphore {
         Ok(outcome.value.unwrap_or_default())
     }
 
-    /// Takes all free permits out of the semaphore and returns how many, [`u32::MAX`] if more. They belong to nobody and do not come back by
-    /// themselves; [`add`](Self::add) puts them back. None while a quarantine
+    /// Takes all free permits out of the semaphore and returns how many, [`u32::MAX`] if more. They
+    /// belong to nobody and do not come back by themselves; [`add`](Self::add) puts them back, and
+    /// requests wait until then. None while a quarantine
     /// ([`SafetyMode::Quarantine`](crate::SafetyMode::Quarantine)) holds free permits back.
     ///
     /// ```
@@ -211,9 +215,10 @@ impl Semaphore {
         Ok(u32::try_from(taken).unwrap_or(u32::MAX))
     }
 
-    /// Forgets the number of permits, and who holds them; says whether there was one. Requests wait then, as at the
-    /// beginning. Whoever holds permits is told with the next renewal that they are lost, and giving them back changes
-    /// nothing: so wait for that before you initialise it again, if no more than so many may be at work.
+    /// Forgets the number of permits, and who holds them; says whether there was one. Requests fail
+    /// then, and so do waiters at their next heartbeat. Whoever holds permits is told with the next
+    /// renewal that they are lost, and giving them back changes nothing: so wait for that before
+    /// you initialise it again, if no more than so many may be at work.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -280,5 +285,21 @@ impl fmt::Debug for Semaphore {
             .field("name", &self.name)
             .field("kind", &self.kind.as_str())
             .finish_non_exhaustive()
+    }
+}
+
+impl LockError {
+    /// How many permits the semaphore has, if the request asked for more.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let error = locks.semaphore("workers").permits(1).acquire().await.unwrap_err();
+    /// assert_eq!(error.too_few_permits().map(|too_few| too_few.total), Some(None)); // never set
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn too_few_permits(&self) -> Option<&TooFewPermits> {
+        std::error::Error::source(self.backend_error()?)?.downcast_ref()
     }
 }

@@ -104,6 +104,7 @@ mod tests {
             (BackendErrorKind::Refused, true),
             (BackendErrorKind::Denied, false),
             (BackendErrorKind::OtherKind, false),
+            (BackendErrorKind::TooFewPermits, false),
             (BackendErrorKind::Unsupported, false),
             (BackendErrorKind::Closed, false),
         ] {

@@ -107,6 +107,7 @@ async fn everything(what: &str, script: &Scripted, locks: &Locktopus, duration: 
         let other = script.other();
         let held = match state {
             "held" => {
+                let _ = other.permit_semaphore("f").initialise(2).await;
                 let mut held = Vec::new();
                 for request in kinds(&other) {
                     held.extend(request.try_acquire().await.unwrap());

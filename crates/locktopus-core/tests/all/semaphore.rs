@@ -25,7 +25,6 @@ fn locks() -> Locktopus {
 async fn permits_are_shared_out_and_come_back() {
     for semaphore in both(&locks()) {
         assert_eq!(semaphore.available().await.unwrap(), None);
-        assert!(semaphore.permits(1).try_acquire().await.unwrap().is_none());
         assert!(semaphore.initialise(5).await.unwrap());
         assert!(!semaphore.initialise(9).await.unwrap(), "only once");
         let two = semaphore.permits(2).acquire().await.unwrap();
@@ -153,13 +152,45 @@ async fn resizing_adding_and_draining() {
 #[tokio::test(start_paused = true)]
 async fn waiters_go_when_there_are_enough() {
     for semaphore in both(&locks()) {
+        semaphore.initialise(6).await.unwrap();
+        assert_eq!(semaphore.drain().await.unwrap(), 6);
         let waiting = [(); 3].map(|()| tokio::spawn(semaphore.permits(2).acquire()));
         sleep(SECOND).await;
-        semaphore.initialise(6).await.unwrap();
+        semaphore.add(6).await.unwrap();
         for task in waiting {
             let guard = timeout(SECOND / 10, task).await.expect("all at once");
             std::mem::drop(guard.unwrap().unwrap());
         }
+    }
+}
+
+/// At its next heartbeat a waiter learns that there are too few permits, and leaves the queue.
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_what_is_gone_ends() {
+    for semaphore in both(&locks()) {
+        semaphore.initialise(3).await.unwrap();
+        let all = semaphore.permits(3).acquire().await.unwrap();
+        let big = tokio::spawn(semaphore.permits(3).acquire());
+        sleep(SECOND / 10).await;
+        let small = tokio::spawn(semaphore.permits(1).acquire());
+        sleep(SECOND / 10).await;
+        semaphore.resize(2).await.unwrap();
+        let told = timeout(3 * SECOND, big).await.expect("a heartbeat");
+        let error = told.unwrap().unwrap_err();
+        let told = error.too_few_permits().unwrap();
+        assert_eq!((told.asked, told.total), (3, Some(2)));
+        assert!(!error.is_busy());
+        all.release().await.unwrap();
+        let one = timeout(SECOND, small).await.expect("nobody is ahead");
+        let waiting = tokio::spawn(semaphore.permits(2).acquire());
+        sleep(SECOND / 10).await;
+        assert!(semaphore.delete().await.unwrap());
+        let told = timeout(3 * SECOND, waiting).await.expect("a heartbeat");
+        let error = told.unwrap().unwrap_err();
+        let told = error.too_few_permits().unwrap();
+        assert_eq!(told.total, None);
+        assert!(told.to_string().contains("never set"), "{told}");
+        drop(one);
     }
 }
 

@@ -15,11 +15,6 @@ local function holders()
   return found
 end
 
--- How many permits are held.
-local function held()
-  return redis.call('ZCARD', KEYS[5])
-end
-
 -- Takes back every permit and returns the ids.
 local function clear()
   local ids = redis.call('ZRANGE', KEYS[5], 0, -1)

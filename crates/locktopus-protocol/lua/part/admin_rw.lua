@@ -1,14 +1,19 @@
--- Looking at and clearing holds kept as Redisson keeps its RReadWriteLock. Defines `holders`, `clear`, `available`.
+-- Looking at and clearing holds kept as Redisson keeps its RReadWriteLock. Needs `now`, `own_end`,
+-- `timeout_key`. Defines `holders`, `clear`, `available`.
 
--- {owner, mode, holds, remaining lease in ms (-1: no expiry)} of everybody who holds it. Readers whose own expiry has
--- passed are left out.
+-- {owner, mode, holds, remaining lease in ms (-1: no expiry)} of everybody who holds it. Holds
+-- whose own end has passed are left out.
 local function holders()
   local found = {}
   local fields = redis.call('HGETALL', KEYS[1])
   for i = 1, #fields, 2 do
     local writer = string.match(fields[i], '^(.*):write$')
     if writer then
-      found[#found + 1] = {writer, 'w', tonumber(fields[i + 1]) or 0, redis.call('PTTL', KEYS[1])}
+      local ends = own_end(fields[i + 1])
+      local left = ends and ends - math.floor(now / 1000) or redis.call('PTTL', KEYS[1])
+      if not ends or left >= 0 then
+        found[#found + 1] = {writer, 'w', tonumber(string.match(fields[i + 1], '^%d+')) or 0, left}
+      end
     elseif fields[i] ~= 'mode' then
       local left = -2
       for hold = 1, tonumber(fields[i + 1]) or 0 do

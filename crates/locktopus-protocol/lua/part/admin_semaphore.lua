@@ -13,15 +13,6 @@ local function holders()
   return found
 end
 
--- How many permits are held by those who are known.
-local function held()
-  local permits = 0
-  for _, entry in ipairs(redis.call('ZRANGE', KEYS[5], 0, -1)) do
-    permits = permits + tonumber(string.match(entry, '^%d+'))
-  end
-  return permits
-end
-
 -- Takes back every permit and returns the owners.
 local function clear()
   local owners = {}

@@ -9,9 +9,10 @@
 -- Returns 'empty' if no (other) waiter is left, 'self' if `self` is next, 'busy' if another waiter got everything or waits
 -- for more than is free; how many were granted; and the record of `self`, if it is next.
 --
--- A waiter that does not listen (its connection is gone, perhaps its process) is passed over, also one that waits for more
--- than is free: see `next_waiter`. Another library's waiter (of a fair lock) is never granted anything: it is woken, and the
--- lock is left free for it.
+-- A waiter that does not listen (its connection is gone, perhaps its process) is passed over, also
+-- one that waits for more than is free: see `next_waiter`. So is one that waits for more permits
+-- than there are in all. Another library's waiter (of a fair lock) is never granted anything: it is
+-- woken, and the lock is left free for it.
 --
 -- A token is published last, when its waiter is the holder already.
 local function hand_off(self, inbox)
@@ -34,15 +35,18 @@ local function hand_off(self, inbox)
       return 'self', granted, record
     end
     local _, lease, tokens, permits, mode, to = parse(record or '')
+    local of_kind = record and string.find(letters, mode, 1, true)
+    local code = of_kind and not exclusive and status(owner, mode, tonumber(permits)) or 0
     if not record then
       if wake(owner, self) then
         return 'busy', granted
       end
       skip = skip + 1
-    elseif not string.find(letters, mode, 1, true) then
-      -- It waits for another kind of this name, and gets an error when it checks.
+    elseif not of_kind or code == 5 then
+      -- It waits for another kind of this name or for more permits than there are, and gets an
+      -- error when it checks.
       skip = skip + 1
-    elseif not exclusive and status(owner, mode, tonumber(permits)) ~= 0 then
+    elseif code ~= 0 then
       return 'busy', granted
     else
       keep_for(lease)

@@ -1,9 +1,13 @@
--- Holds kept as Redisson keeps its RReadWriteLock: KEYS[1] is a hash with the field `mode` (read or write), a field
--- '<owner>' for each reader and '<owner>:write' for the writer. Each reader has its own expiry, in a key of its own:
--- KEYS[5] .. ':<owner>:rwlock_timeout:1'. The hash lives as long as the longest of them. No further fields: other
--- clients count them.
--- Needs `wrong_type`. Defines `exclusive`, `turns`, `letters`, `came_back` (never), `status`, `other`, `take`,
--- `extend_hold`, `drop`, `announcement`.
+-- Holds kept as Redisson keeps its RReadWriteLock: KEYS[1] is a hash with the field `mode` (read or
+-- write), a field '<owner>' for each reader and '<owner>:write' for the writer. The values are hold
+-- counts. Each reader has its own expiry, in a key of its own: KEYS[5] ..
+-- ':<owner>:rwlock_timeout:1'. The hash lives as long as the longest hold. No further fields: other
+-- clients count them. A writer's lease ends with the hash, unless it reads as well: from then on
+-- its field is '1 <server time in ms>', until when it may write. In this mode the hash has no
+-- fields of anybody else, and others skip a value that is no number.
+-- Needs `wrong_type`, `now`; `drop` also `read_clock`. Defines `exclusive`, `turns`, `letters`,
+-- `came_back` (this script ended a writer whose reading goes on), `status`, `other`, `take`,
+-- `extend_hold`, `drop`, `announcement`, and `own_end`, `timeout_key`.
 local exclusive, turns, came_back, letters = false, true, false, 'rw'
 
 local function timeout_key(owner, hold)
@@ -30,6 +34,45 @@ local function other()
   return select(2, held_in())
 end
 
+-- Until when a writer may write, in ms of the server's clock, from its field; nil if that is how
+-- long the hash lives.
+local function own_end(value)
+  return tonumber(string.match(value, '^%d+ (%d+)$'))
+end
+
+local function is_over(ends)
+  return ends ~= nil and ends < math.floor(now / 1000)
+end
+
+-- Ends the writing of an owner. What it reads goes on until its own end.
+local function stop_writing(owner)
+  redis.call('HDEL', KEYS[1], owner .. ':write')
+  local left = redis.call('PTTL', timeout_key(owner))
+  if left == -2 then
+    redis.call('DEL', KEYS[1])
+    return
+  end
+  redis.call('HSET', KEYS[1], 'mode', 'read')
+  if left >= 0 then
+    redis.call('PEXPIRE', KEYS[1], left)
+  end
+end
+
+-- The owner that writes, whether it reads as well, and the end of its writing if it has one of its own.
+local function writer()
+  local fields, owner, ends = redis.call('HGETALL', KEYS[1])
+  for i = 1, #fields, 2 do
+    local writes = string.match(fields[i], '^(.*):write$')
+    if writes then
+      owner, ends = writes, own_end(fields[i + 1])
+    end
+  end
+  return owner, #fields > 4, ends
+end
+
+-- The writer that `status` found to be about to read.
+local joins
+
 -- 0 free, 1 held by this owner in this mode, 2 held by others, 3 free for this owner whoever waits (a writer may read
 -- what it writes), 4 in use as something else; the remaining lease in ms (-1: no expiry).
 local function status(owner, mode)
@@ -38,13 +81,28 @@ local function status(owner, mode)
     return used and 4 or 0
   end
   if now_in == 'write' then
-    if redis.call('HEXISTS', KEYS[1], owner .. ':write') == 1 then
-      return (mode == 'w' or redis.call('HEXISTS', KEYS[1], owner) == 1) and 1 or 3
+    local writes, reads, ends = writer()
+    if is_over(ends) then
+      stop_writing(writes)
+      came_back = true
+      return status(owner, mode)
+    end
+    if writes == owner then
+      joins = owner
+      return (mode == 'w' or reads) and 1 or 3
+    end
+    if ends and mode == 'r' then
+      return 2, ends - math.floor(now / 1000)
     end
   elseif mode == 'r' then
     return redis.call('HEXISTS', KEYS[1], owner)
   end
   return 2, redis.call('PTTL', KEYS[1])
+end
+
+-- Lets an owner write until then.
+local function write_until(owner, ends)
+  redis.call('HSET', KEYS[1], owner .. ':write', string.format('1 %.0f', ends))
 end
 
 local function take(owner, lease, mode)
@@ -53,7 +111,13 @@ local function take(owner, lease, mode)
     redis.call('PEXPIRE', KEYS[1], lease)
     return
   end
-  redis.call('HSETNX', KEYS[1], 'mode', 'read')
+  if joins == owner then
+    -- Not from PTTL: on some servers the clock has gone on since `now`, and the write lease would be cut short.
+    local ends = redis.call('PEXPIRETIME', KEYS[1])
+    write_until(owner, ends < 0 and math.floor(now / 1000) + lease or ends)
+  else
+    redis.call('HSETNX', KEYS[1], 'mode', 'read')
+  end
   redis.call('HSET', KEYS[1], owner, 1)
   redis.call('SET', timeout_key(owner), 1, 'PX', lease)
   lengthen(KEYS[1], lease)
@@ -63,15 +127,26 @@ local function extend_hold(owner, lease, mode)
   if mode == 'r' then
     redis.call('SET', timeout_key(owner), 1, 'KEEPTTL')
     lengthen(timeout_key(owner), lease)
+  else
+    local ends, longer = own_end(redis.call('HGET', KEYS[1], owner .. ':write')), math.floor(now / 1000) + lease
+    if ends and ends < longer then
+      write_until(owner, longer)
+    end
   end
   lengthen(KEYS[1], lease)
 end
 
--- The longest expiry of the readers that are left, in ms; 0 if all of them are dead.
-local function longest_reader()
+-- For how long the longest of the holds that are left still lasts, in ms; 0 if all of them are over.
+local function longest_left()
   local longest = 0
   local fields = redis.call('HGETALL', KEYS[1])
   for i = 1, #fields, 2 do
+    if string.find(fields[i], ':write$') then
+      read_clock()
+      local ends = own_end(fields[i + 1])
+      came_back = is_over(ends)
+      longest = math.max(longest, ends and ends - math.floor(now / 1000) or redis.call('PTTL', KEYS[1]))
+    end
     for hold = 1, fields[i] ~= 'mode' and tonumber(fields[i + 1]) or 0 do
       longest = math.max(longest, redis.call('PTTL', timeout_key(fields[i], hold)))
     end
@@ -88,10 +163,10 @@ local function drop_reader(owner)
   redis.call('DEL', timeout_key(owner))
   if redis.call('HLEN', KEYS[1]) == 1 then
     redis.call('DEL', KEYS[1])
-  elseif redis.call('HGET', KEYS[1], 'mode') == 'read' and (own < 0 or own + 5 >= redis.call('PTTL', KEYS[1])) then
+  elseif own < 0 or own + 5 >= redis.call('PTTL', KEYS[1]) then
     -- This reader's expiry may have been the longest, so another one's counts now. Looked up only then: it takes a
     -- command for every reader.
-    local longest = longest_reader()
+    local longest = longest_left()
     if longest > 0 then
       redis.call('PEXPIRE', KEYS[1], longest)
     else
@@ -106,23 +181,24 @@ local function drop(owner, mode)
   if mode == 'r' then
     return drop_reader(owner)
   end
-  local dropped = redis.pcall('HDEL', KEYS[1], owner .. ':write')
-  if wrong_type(dropped) or dropped == 0 then
+  local writes = redis.pcall('HGET', KEYS[1], owner .. ':write')
+  if wrong_type(writes) or not writes then
     return false
   end
-  if redis.call('HLEN', KEYS[1]) == 1 then
-    redis.call('DEL', KEYS[1])
-  else
-    redis.call('HSET', KEYS[1], 'mode', 'read')
+  local ends = own_end(writes)
+  if ends then
+    read_clock()
   end
-  return true
+  stop_writing(owner)
+  came_back = is_over(ends)
+  return not came_back
 end
 
 -- '1' lets all waiters of other clients look, '0' one. What a writer leaves is for all readers; what a reader leaves, if
 -- it was the last one, is for one writer.
 local function announcement(_, mode)
   local now_in = held_in()
-  if mode == 'r' then
+  if mode == 'r' and not came_back then
     return not now_in and '0' or nil
   end
   return now_in ~= 'write' and '1' or nil

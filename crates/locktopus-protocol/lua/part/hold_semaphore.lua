@@ -3,14 +3,16 @@
 -- a crashed holder come back.
 -- KEYS[6] says which kind the number belongs to, KEYS[7] where the other kind of permits keeps its holders.
 -- Needs `counted_as`. Defines `exclusive`, `turns`, `came_back` (this script took back expired permits), `letters`,
--- `status`, `other`, `give`, `take`, `extend_hold`, `drop`, `announcement`.
+-- `status`, `other`, `give`, `take`, `extend_hold`, `drop`, `announcement`, `held`.
 local exclusive, turns, came_back, letters = false, 'counted', false, 's'
 
--- What the name is in use as: see `counted_as`. Looked up once in a script.
+-- What the name is in use as: see `counted_as`. Looked up once in a script, with how many permits there are.
 local KIND = 'semaphore'
-local used
+local used, all, drained
 local function used_as()
-  used = used or counted_as(KIND, KEYS[6], KEYS[7])
+  if not used then
+    used, all, drained = counted_as(KIND, KEYS[6], KEYS[7])
+  end
   return used
 end
 
@@ -65,8 +67,26 @@ local function first_end()
   return entry[2] and math.max(0, math.ceil(entry[2] - now / 1000)) or -1
 end
 
--- 0 enough are free, 1 held by this owner, 2 too few are free, 4 in use as something else; the time until the first lease
--- ends in ms (-1: none does).
+-- How many permits are held by those who are known.
+local function held()
+  local permits = 0
+  for _, entry in ipairs(redis.call('ZRANGE', KEYS[5], 0, -1)) do
+    permits = permits + tonumber(string.match(entry, '^%d+'))
+  end
+  return permits
+end
+
+-- How many permits there are, if so many were asked for and they are fewer. Those that another library gave or holds are not
+-- known here: without a number of ours, nothing is.
+local function too_few(free, permits)
+  if all and permits > all then
+    local most = math.max(0, all, free + held() + drained)
+    return permits > most and most
+  end
+end
+
+-- 0 enough are free, 1 held by this owner, 2 too few are free, 4 in use as something else, 5 more than there are; the
+-- time until the first lease ends in ms (-1: none does), or with 5 how many there are (-1: nobody has said).
 local function status(owner, _, permits)
   if other() then
     return 4
@@ -75,9 +95,13 @@ local function status(owner, _, permits)
   if redis.call('ZSCORE', KEYS[5], member(owner, permits)) then
     return 1
   end
-  local value = tonumber(redis.call('GET', KEYS[1]) or -1) or -1
-  if value >= permits then
+  local free = tonumber(redis.call('GET', KEYS[1]) or '')
+  if free and free >= permits then
     return 0
+  end
+  local most = not free and -1 or too_few(free, permits)
+  if most then
+    return 5, most
   end
   return 2, first_end()
 end

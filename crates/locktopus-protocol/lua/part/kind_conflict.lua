@@ -10,7 +10,7 @@ local function kind_conflict(kind_key, index, word)
     word = kind_key and 'a semaphore whose number is gone' or 'nothing'
   elseif not wrong_type(text) then
     if #text < 18 and string.find(text, '^%-?%d+$') then
-      word = kind_key and redis.call('GET', kind_key) or 'a number (semaphore, permit_semaphore or latch)'
+      word = kind_key and string.match(redis.call('GET', kind_key) or '', '^%S+') or 'a number (semaphore, permit_semaphore or latch)'
     else
       word = string.sub(text, 15, 23) == '8c70-a705' and 'mutex' or 'a text'
     end

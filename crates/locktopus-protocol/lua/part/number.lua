@@ -1,4 +1,5 @@
--- Keeping apart the kinds that are one number: a key beside it says which kind it is. Redisson writes none; then
+-- Keeping apart the kinds that are one number: a key beside it says which kind it is, and of a semaphore how many permits there
+-- are and how many of them were drained: '<kind> <all> <drained>'. Redisson writes none; then
 -- the holders of permits tell, and what cannot be told is assumed to be of the requested kind.
 -- Needs `wrong_type`, `now`. Defines `counted_as`.
 
@@ -8,7 +9,8 @@ local function counts_holders(key)
   return not wrong_type(found) and found[1] ~= nil
 end
 
--- 'ours' if KEYS[1] is a number of this kind, 'other' if the name is in use as something else, 'none' if it is free.
+-- 'ours' if KEYS[1] is a number of this kind, 'other' if the name is in use as something else, 'none' if it is free. Then how
+-- many permits there are and how many of them were drained, if that was written.
 -- `kind_key` says which kind the number is, the others are where other kinds keep their holders.
 local function counted_as(kind, kind_key, ...)
   local value = redis.pcall('GET', KEYS[1])
@@ -17,7 +19,8 @@ local function counted_as(kind, kind_key, ...)
   end
   local said = value and redis.call('GET', kind_key)
   if said then
-    return said == kind and 'ours' or 'other'
+    local word, all, drained = string.match(said, '^(%S+) ?(%-?%d*) ?(%d*)$')
+    return word == kind and 'ours' or 'other', tonumber(all), tonumber(drained)
   end
   for _, key in ipairs({...}) do
     if counts_holders(key) then

@@ -11,7 +11,14 @@ if late then
   return {2, 0, now}
 end
 
+-- Only whoever is next needs to know when the lease in the way ends.
+local code, remaining, foreign
+
 local function wait(remaining, foreign)
+  if code == 5 then
+    -- Nobody waits for what there is not.
+    return redis.error_reply('TOOFEW ' .. string.format('%.0f', remaining))
+  end
   if not ARGV[10] or ARGV[10] == '' then
     return {0, remaining, now}
   end
@@ -24,10 +31,9 @@ local function wait(remaining, foreign)
   return {3, remaining, now, ahead, last, math.max(foreign or 0, others or 0)}
 end
 
--- Only whoever is next needs to know when the lease in the way ends.
-local code, remaining, foreign = status(owner, mode, permits, newcomer and KEYS[3] and look_back())
+code, remaining, foreign = status(owner, mode, permits, newcomer and KEYS[3] and look_back())
 -- Expired permits may be too few for this one and enough for waiters ahead.
-if code == 2 and not came_back then
+if (code == 2 or code == 5) and not came_back then
   local answer = wait(remaining, foreign)
   -- Whoever was first to wait has sent the recall; if those ahead were passed over since, their heartbeats and this owner's
   -- send another.

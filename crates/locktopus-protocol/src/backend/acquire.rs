@@ -10,8 +10,8 @@ use super::context::{Context, whole_millis};
 use crate::execution::replication::Confirmed;
 use crate::layout::keys::Keys;
 use crate::wire::numbers::Numbers;
-use crate::wire::other_kind;
 use crate::wire::reply::Acquired;
+use crate::wire::{other_kind, too_few};
 
 impl Context {
     /// Sends the attempt, and again if the server refused it because this process had estimated the server's clock wrongly.
@@ -125,7 +125,8 @@ impl Context {
         let Confirmed { reply, unconfirmed } = self
             .run_confirmed(script, slot, &keys.scripts(), &args, attempt.deadline)
             .await
-            .map_err(|error| other_kind::tell(error, |_| &attempt.target))?;
+            .map_err(|error| other_kind::tell(error, |_| &attempt.target))
+            .map_err(|error| too_few::tell(error, attempt))?;
         let acquired = self.decoder(script).acquired(&reply, tokens > 0)?;
         keys.note_wait(matches!(
             acquired.outcome,

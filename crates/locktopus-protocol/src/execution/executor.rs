@@ -19,7 +19,7 @@ use crate::execution::course::{
 };
 use crate::execution::refusals::{is_passing, refuses_scripts, was_refused};
 use crate::scripts::Script;
-use crate::wire::other_kind;
+use crate::wire::{other_kind, too_few};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
@@ -217,6 +217,7 @@ impl Executor {
             _ if denied_inside => BackendErrorKind::Denied,
             "BADTOKEN" => BackendErrorKind::Protocol,
             other_kind::CODE => BackendErrorKind::OtherKind,
+            too_few::CODE => BackendErrorKind::TooFewPermits,
             _ => BackendErrorKind::Refused,
         };
         let executed = match was_refused(code, message) {

@@ -1,6 +1,6 @@
 //! What a server's refusal proves.
 
-use crate::wire::other_kind;
+use crate::wire::{other_kind, too_few};
 
 /// How the errors begin with which our scripts refuse something before their first write.
 const UNTOUCHED: &str = "nothing was written: ";
@@ -18,7 +18,8 @@ pub(super) fn was_refused(code: &str, message: &str) -> bool {
         refuses_scripts(message) || KEYS_REFUSED.iter().any(|text| message.starts_with(text));
     // Our scripts' own answer, before their first write, when the lock's key is in use as something else. The server's
     // WRONGTYPE says less: a key beside the lock may be found to be something else after a write.
-    by_server || never_began || code == other_kind::CODE || message.starts_with(UNTOUCHED)
+    let by_script = [other_kind::CODE, too_few::CODE].contains(&code);
+    by_server || never_began || by_script || message.starts_with(UNTOUCHED)
 }
 
 /// How servers refuse a user the keys of a command. Of a command within a script they say it in

@@ -72,10 +72,11 @@ impl Server {
 
 fn answer(input: &mut Input<'_>) -> Result<Reply, String> {
     // An error is an answer only as a whole.
-    const ERRORS: [&str; 7] = [
+    const ERRORS: [&str; 8] = [
         "",
         "NOSCRIPT ",
         "WRONGKIND ",
+        "TOOFEW ",
         "OOM ",
         "BUSY ",
         "MOVED ",

@@ -74,10 +74,11 @@ impl Layout {
             }
             (Kind::Mutex, Value::Text(owner)) => vec![whole(owner)],
             (Kind::ReadWrite, Value::Hash(fields)) => {
-                let names = fields.iter().map(|(name, _)| words(name));
-                let names = names.filter(|name| name != "mode");
-                names
-                    .map(|name| self.reader_or_writer(server, entry, &name))
+                let fields = fields.iter().filter(|(name, _)| name != b"mode");
+                fields
+                    .map(|(name, value)| {
+                        self.reader_or_writer(server, entry, (&words(name), &words(value)))
+                    })
                     .collect()
             }
             (Kind::Semaphore, Value::Sorted(members)) => members
@@ -89,9 +90,20 @@ impl Layout {
         }
     }
 
-    fn reader_or_writer(&self, server: &Server, lock: &Entry, name: &str) -> Holder {
+    /// One field of a read-write lock. The value of a writer that also reads is `1 <when it must
+    /// stop writing, ms>`.
+    fn reader_or_writer(
+        &self,
+        server: &Server,
+        lock: &Entry,
+        (name, value): (&str, &str),
+    ) -> Holder {
         if let Some(owner) = name.strip_suffix(":write") {
-            return holder(owner.into(), Mode::Write, expiry(lock));
+            let own = value.split_once(' ').and_then(|(_, ms)| ms.parse().ok());
+            let own = own.map(|ms: i64| (ms + 1) * 1_000);
+            let mut writer = holder(owner.into(), Mode::Write, own.or_else(|| expiry(lock)));
+            writer.over = own.is_some_and(|at| at <= server.clock);
+            return writer;
         }
         let own = server.keys.peek(&self.own_key(name), server.now());
         let mut reader = holder(name.into(), Mode::Read, own.and_then(expiry));

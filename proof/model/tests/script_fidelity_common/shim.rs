@@ -14,6 +14,10 @@ const BEFORE: &str = "local micros, seconds = table.remove(ARGV), table.remove(A
     local function shim(call) return function(name, ...) \
       local upper = string.upper(name) \
       if upper == 'TIME' then return {seconds, micros} end \
+      if upper == 'PEXPIRETIME' then \
+        local left = call('PTTL', ...) \
+        return left < 0 and left or seconds * 1000 + math.floor(micros / 1000) + left \
+      end \
       if upper ~= 'PUBLISH' and upper ~= 'SPUBLISH' then return call(name, ...) end \
       local heard = call(name, ...) \
       local channel, message = ... \

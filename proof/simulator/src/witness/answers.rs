@@ -54,6 +54,11 @@ impl Witness {
             Answer::Missing => !holds,
             Answer::TakenOver => !holds,
             // What is over may be given back as long as nobody has noticed.
+            // Nobody may be told that there are too few who only has to wait.
+            Answer::Error(line) if line.starts_with("TOOFEW ") => {
+                let most = run.after.permits();
+                !holds && most.is_none_or(|most| most < run.call.permits)
+            }
             Answer::Released(true) => run.before.holders.iter().any(|it| it.owner == *owner),
             // What ends while the script runs is over.
             Answer::Released(false) => {

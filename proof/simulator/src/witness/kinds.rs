@@ -88,10 +88,14 @@ fn in_use_as(name: &[u8], read_write: &[String], server: &Server) -> Option<&'st
                 format!("{{{}}}", String::from_utf8_lossy(name))
             };
             let mark = format!("locktopus_kind:{tag}");
-            match &server.keys.peek(mark.as_bytes(), server.now())?.value {
-                Value::Text(kind) if kind == b"semaphore" => Some(word(Kind::Semaphore)),
-                Value::Text(kind) if kind == b"permit_semaphore" => Some(word(Kind::Permits)),
-                Value::Text(kind) if kind == b"latch" => Some(LATCH),
+            let Value::Text(mark) = &server.keys.peek(mark.as_bytes(), server.now())?.value else {
+                return None;
+            };
+            // Behind the word is how many permits there are.
+            match mark.split(|byte| *byte == b' ').next()? {
+                b"semaphore" => Some(word(Kind::Semaphore)),
+                b"permit_semaphore" => Some(word(Kind::Permits)),
+                b"latch" => Some(LATCH),
                 _ => None,
             }
         }

@@ -284,6 +284,7 @@ impl Witness {
                 "READONLY ",
                 "NOREPLICAS ",
                 "WRONGKIND ",
+                "TOOFEW ",
                 "OTHERLEASE ",
             ];
             let excused = known.iter().any(|code| line.starts_with(code));

@@ -93,7 +93,7 @@ impl Witness {
         for holder in run.after.live().filter(|holder| new(&holder.owner)) {
             let ahead = run.before.waiters.iter();
             let ahead = ahead.take_while(|it| it.owner != holder.owner);
-            let ahead = ahead.filter(|it| run.before.is_ready(it));
+            let ahead = ahead.filter(|it| run.before.is_ready(it) && !run.after.is_hopeless(it));
             // Whoever leaves by its own release is not overtaken.
             let leaves = |owner: &Owner| {
                 run.call.what == What::Release && run.call.owner.as_ref() == Some(owner)

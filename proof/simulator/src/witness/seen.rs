@@ -115,6 +115,11 @@ impl Seen {
         }
     }
 
+    /// Whether this waiter wants more permits than there are, free or held.
+    pub(super) fn is_hopeless(&self, waiter: &Waiter) -> bool {
+        waiter.mode == Mode::Permits && self.permits().is_some_and(|all| waiter.permits > all)
+    }
+
     /// All permits there are, given or not.
     pub(super) fn permits(&self) -> Option<i64> {
         let held: i64 = self.holders.iter().map(|holder| holder.permits).sum();

@@ -58,7 +58,7 @@ pub(super) const PATCHES: &[Wrong] = &[
         "permits with ids are taken from a semaphore",
         Kind::Semaphore,
         "permit_semaphore_acquire",
-        "return said == kind and 'ours' or 'other'",
+        "return word == kind and 'ours' or 'other'",
         "return 'ours'",
     ),
     mixed(
@@ -72,14 +72,14 @@ pub(super) const PATCHES: &[Wrong] = &[
         "a number that is lost is given anew as if nobody held permits",
         Kind::Semaphore,
         "semaphore_counter",
-        "after = before or number - held()",
-        "after = before or number",
+        "after, all, drained = number - held(), number, 0",
+        "after, all, drained = number, number, 0",
     ),
     mixed(
         "permits with ids that are held count as free in a new number",
         Kind::Permits,
         "permits_counter",
-        "after = before or number - held()",
-        "after = before or number",
+        "after, all, drained = number - held(), number, 0",
+        "after, all, drained = number, number, 0",
     ),
 ];

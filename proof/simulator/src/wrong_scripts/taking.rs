@@ -29,8 +29,8 @@ pub(super) const PATCHES: &[Wrong] = &[
         "a waiter extends the holder's lease",
         Kind::Lock,
         "_acquire",
-        "if code == 2 and not came_back then\n",
-        "if code == 2 and not came_back then\n  extend_hold(owner, lease)\n",
+        "if (code == 2 or code == 5) and not came_back then\n",
+        "if (code == 2 or code == 5) and not came_back then\n  extend_hold(owner, lease)\n",
     ),
     wrong(
         "a repeated attempt shortens the lease",
@@ -79,8 +79,8 @@ pub(super) const PATCHES: &[Wrong] = &[
         "permits that come back are not handed on by one who wants more",
         Kind::Semaphore,
         "_acquire",
-        "if code == 2 and not came_back then",
-        "if code == 2 then",
+        "if (code == 2 or code == 5) and not came_back then",
+        "if code == 2 or code == 5 then",
     ),
     wrong(
         "a lock is left to others for as long as a clock was set back",

@@ -62,15 +62,17 @@ pub async fn permits_are_shared_out(ctx: Ctx) {
     free(&a, 3, "after all").await;
 }
 
-/// Whoever waits for permits that there are not gets them when they are added.
+/// Whoever waits for permits that were drained gets them when they are put back.
 pub async fn a_waiter_gets_permits_that_are_given(ctx: Ctx) {
     let slack = ctx.slack();
-    let (a, b) = semaphores(&ctx, 1).await;
+    let (a, b) = semaphores(&ctx, 3).await;
     let observer = ctx.first().await;
+    let drained = Rule::Api.ok(a.drain().await, "draining");
+    Rule::Counter.check(drained == 3, format_args!("{drained} were drained of 3"));
     let waiting = tokio::spawn(b.permits(3).into_future());
     queued(&observer, 1).await;
-    let added = Rule::Api.ok(a.add(2).await, "adding");
-    Rule::Counter.check(added == 3, format_args!("1 and 2 permits are {added}"));
+    let added = Rule::Api.ok(a.add(3).await, "adding");
+    Rule::Counter.check(added == 3, format_args!("0 and 3 permits are {added}"));
     let Ok(Ok(guard)) = timeout(slack, waiting).await else {
         Rule::HandOff.broken("permits were added and the waiter did not get them")
     };
@@ -81,6 +83,39 @@ pub async fn a_waiter_gets_permits_that_are_given(ctx: Ctx) {
     let drained = Rule::Api.ok(b.drain().await, "draining");
     Rule::Counter.check(drained == 3, format_args!("{drained} were drained of 3"));
     free(&a, 0, "after a drain").await;
+}
+
+/// Permits of a semaphore without a number, and more than there are, are an error at once,
+/// whichever way they are asked for.
+pub async fn permits_that_there_are_not_are_an_error(ctx: Ctx) {
+    let slack = ctx.slack();
+    let (a, b) = semaphores(&ctx, 2).await;
+    let all = Rule::Api.ok(a.permits(2).acquire().await, "taking permits");
+    Rule::Api.ok(all.release().await, "a release");
+    told(slack, &b, 3, Some(2)).await;
+    Rule::Api.ok(a.delete().await, "deleting");
+    told(slack, &b, 1, None).await;
+}
+
+async fn told(slack: Duration, semaphore: &Semaphore, permits: u32, total: Option<u64>) {
+    let tried = semaphore.permits(permits).try_acquire().await.map(drop);
+    let waited = timeout(slack, semaphore.permits(permits).acquire()).await;
+    let Ok(waited) = waited else {
+        Rule::Permits.broken("permits that there are not are waited for")
+    };
+    let while_waited = semaphore.permits(permits).wait_at_most(slack * 10);
+    let Ok(briefly) = timeout(slack, while_waited.acquire()).await else {
+        Rule::Permits.broken("permits that there are not are waited for")
+    };
+    for answer in [tried, waited.map(drop), briefly.map(drop)] {
+        let told = answer.as_ref().err().and_then(LockError::too_few_permits);
+        let right = told.is_some_and(|told| (told.asked, told.total) == (permits, total));
+        let busy = answer.as_ref().is_err_and(LockError::is_busy);
+        Rule::Permits.check(
+            right && !busy,
+            format_args!("{permits} permits of {total:?} were answered {answer:?}"),
+        );
+    }
 }
 
 /// A dropped or cancelled wait for permits takes none and holds up nobody.

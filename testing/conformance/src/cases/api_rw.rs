@@ -116,6 +116,33 @@ pub async fn an_owner_reads_what_it_writes(ctx: Ctx) {
     }
 }
 
+/// A write lease that ends lets waiting readers in, although its owner reads on and the watchdog
+/// renews that.
+pub async fn an_owner_that_only_reads_lets_readers_in(ctx: Ctx) {
+    let short = ctx.short();
+    let slack = ctx.slack();
+    let (a, b) = locks(&ctx).await;
+    let me = Owner::new();
+    let writing = a.write().owner(&me).fixed_lease(short).acquire();
+    let writing = Rule::Api.ok(writing.await, "writing");
+    let reading = Rule::Api.ok(a.read().owner(&me).acquire().await, "reading");
+    let waiting = tokio::spawn(b.read().into_future());
+    ctx.waits_for_leases();
+    let Ok(Ok(other)) = timeout(short + slack, waiting).await else {
+        Rule::Lease.broken("a write lease ended, and a waiting reader did not get in")
+    };
+    let other = Rule::Api.ok(other, "reading");
+    Rule::Api.check(
+        writing.ensure_valid().is_err() && reading.ensure_valid().is_ok(),
+        "of two halves the wrong one is lost",
+    );
+    Rule::Api.ok(reading.release().await, "a release");
+    Rule::Api.ok(other.release().await, "a release");
+    let tried = Rule::Api.ok(b.write().try_acquire().await, "a try");
+    Rule::ReadWrite.check(tried.is_some(), "a writer stays out without readers");
+    drop(writing);
+}
+
 /// Waiting readers and writers of two clients take turns, and those who give up hold up nobody.
 pub async fn waiting_halves_take_turns(ctx: Ctx) {
     let slack = ctx.slack();

@@ -3,6 +3,7 @@
 use locktopus_core::{CounterAction, CounterOutcome, ExtendOutcome, OwnerId};
 
 use super::permits::{clients, free, lacks, returns, takes, wants};
+use super::totals::never;
 use crate::client::Client;
 use crate::ctx::Ctx;
 use crate::rule::Rule;
@@ -109,8 +110,8 @@ pub async fn an_operation_counts_once(ctx: Ctx) {
 
 /// Permits that are added go to those who wait for them.
 pub async fn more_permits_go_to_waiters(ctx: Ctx) {
-    let (a, b) = clients(&ctx, 1).await;
-    let one = takes(&a, &ctx.owner(), 1).await;
+    let (a, b) = clients(&ctx, 2).await;
+    let two = takes(&a, &ctx.owner(), 2).await;
     let mut first = Waiter::join_with(&b, wants(&b, &ctx.owner(), 2)).await;
     let mut second = Waiter::join_with(&b, wants(&b, &ctx.owner(), 1)).await;
     let _ = a.count(CounterAction::Add(2)).await;
@@ -119,13 +120,13 @@ pub async fn more_permits_go_to_waiters(ctx: Ctx) {
         second.position().await == Some(0),
         "more permits than were added went to waiters",
     );
-    let _ = a.count(CounterAction::Resize(4)).await;
+    let _ = a.count(CounterAction::Resize(5)).await;
     second.handed().await;
-    free(&a, 0, "all four are held").await;
+    free(&a, 0, "all five are held").await;
     first.gives_back().await;
     second.gives_back().await;
-    returns(&a, &one).await;
-    free(&b, 4, "after all").await;
+    returns(&a, &two).await;
+    free(&b, 5, "after all").await;
 }
 
 /// A semaphore that is forgotten grants nothing until it is given permits again.
@@ -141,7 +142,7 @@ pub async fn permits_can_be_forgotten(ctx: Ctx) {
         again.value.is_none() && !again.changed,
         format_args!("a second Delete was answered {again:?}"),
     );
-    lacks(&a, &ctx.owner(), 1).await;
+    never(&a, 1, None).await;
     clients(&ctx, 1).await;
     let one = takes(&b, &ctx.owner(), 1).await;
     returns(&b, &one).await;

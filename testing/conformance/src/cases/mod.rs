@@ -16,6 +16,7 @@ pub mod expiry;
 pub mod extension;
 pub mod fencing;
 pub mod group;
+pub mod halves;
 pub mod hand_off;
 pub mod idempotence;
 pub mod instances;
@@ -33,6 +34,7 @@ pub mod recall;
 pub mod release;
 pub mod rw;
 pub mod scan;
+pub mod totals;
 pub mod wakeup;
 
 use crate::case::Case;
@@ -167,6 +169,9 @@ fn of_kinds() -> Vec<Case> {
         rw on RW => readers_share, a_writer_is_alone, a_writer_may_go_on_as_reader,
             waiting_readers_go_together, a_waiting_writer_holds_back_readers,
             a_writer_that_goes_lets_readers_in, the_gone_are_told;
+        halves on RW => writing_ends_while_reading_goes_on, reading_ends_while_writing_goes_on,
+            who_stops_writing_holds_for_its_reading, who_stops_reading_holds_for_its_writing, each_half_is_extended_alone,
+            waiting_readers_get_in_when_writing_ends;
         readers on RW => each_reader_has_its_own_end, a_writer_waits_for_the_last_reader,
             a_reader_is_released_once, a_repeated_reader_is_one_reader, an_extension_is_for_one_reader;
         permits on Flavour::COUNTED => nothing_is_had_before_there_are_permits, permits_are_counted,
@@ -177,6 +182,8 @@ fn of_kinds() -> Vec<Case> {
         counter on Flavour::COUNTED => permits_are_given_once, permits_are_added_and_drained,
             a_total_may_fall_below_what_is_held, an_operation_counts_once, more_permits_go_to_waiters,
             permits_can_be_forgotten;
+        totals on Flavour::COUNTED => more_than_there_are_is_an_error_at_once, waiters_for_too_many_are_told,
+            waiters_for_too_many_hold_up_nobody;
         counter on Flavour::COUNTED => a_number_that_is_lost_makes_no_more_permits;
         kinds on &Flavour::ALL => another_kind_is_refused_and_changes_nothing, a_waiter_for_another_kind_is_told_at_once,
             a_name_that_is_free_again_may_be_another_kind;
@@ -200,9 +207,10 @@ fn of_users() -> Vec<Case> {
             namespaces_keep_apart, the_state_is_readable;
         api_share on ASKED => a_shutdown_gives_back;
         api_rw on RW => readers_read_together, a_writer_writes_alone, a_writer_becomes_a_reader,
-            an_owner_reads_what_it_writes, waiting_halves_take_turns;
+            an_owner_reads_what_it_writes,
+            an_owner_that_only_reads_lets_readers_in, waiting_halves_take_turns;
         api_count on Flavour::COUNTED => permits_are_shared_out, a_waiter_gets_permits_that_are_given,
-            a_wait_for_permits_can_be_dropped, permits_of_a_dead_holder_come_back;
+            a_wait_for_permits_can_be_dropped, permits_of_a_dead_holder_come_back, permits_that_there_are_not_are_an_error;
         api_count on LATCH => a_latch_is_waited_for, a_wait_for_a_latch_ends;
         contention on ASKED => a_crowd_is_serialised;
     }

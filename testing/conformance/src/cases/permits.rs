@@ -9,6 +9,7 @@ use locktopus_core::{
 };
 use tokio::time::Instant;
 
+use super::totals::never;
 use crate::client::Client;
 use crate::ctx::Ctx;
 use crate::rule::Rule;
@@ -89,10 +90,10 @@ fn held_by(state: &LockState, owner: &OwnerId) -> u64 {
     own.map(|holder| holder.holds).sum()
 }
 
-/// A semaphore that was given nothing grants nothing.
+/// A semaphore that was given nothing grants nothing, and says so.
 pub async fn nothing_is_had_before_there_are_permits(ctx: Ctx) {
     let (a, b) = (ctx.bare(0).await, ctx.bare(1).await);
-    lacks(&a, &ctx.owner(), 1).await;
+    never(&a, 1, None).await;
     let state = b.state().await;
     Rule::Permits.check(
         state.available.is_none() && state.holders.is_empty() && b.number().await.is_none(),
@@ -129,7 +130,7 @@ pub async fn permits_are_counted(ctx: Ctx) {
         returns(&b, attempt).await;
     }
     free(&a, 5, "all five came back").await;
-    lacks(&a, &ctx.owner(), 6).await;
+    never(&a, 6, Some(5)).await;
 }
 
 /// One release returns every permit of its acquisition, at once.

@@ -117,6 +117,8 @@ async fn everything_on(kind: TopologyKind, pubsub: &'static str) {
             read_write::dead_readers,
             read_write::they_write,
             read_write::we_hold,
+            read_write::we_write_and_read,
+            read_write::they_write_and_read,
             semaphore::both_ways,
             semaphore::crashed_holders_come_back,
             permits::both_ways,

@@ -60,7 +60,10 @@ const OTHERS: &[(&str, &[&str])] = &[
             "rpush K 1",
         ],
     ),
-    ("read-write locks", &["hlen K", "hsetnx K 1 1"]),
+    (
+        "read-write locks",
+        &["hlen K", "hsetnx K 1 1", "pexpiretime K"],
+    ),
     ("semaphores", &["incrby K 1", "decrby K 1"]),
     (
         "lists of locks",

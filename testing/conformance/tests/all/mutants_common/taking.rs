@@ -57,6 +57,11 @@ impl Family {
             Mutation::WritersJoinReaders if *kind == LockKind::Write && others_read => {
                 return Ok(granted(Some(1 << 50)));
             }
+            Mutation::GrantsFromNothing
+                if state.available.is_none() && kind.mode() == Mode::Permits =>
+            {
+                return Ok(granted(None));
+            }
             Mutation::TakesAgain if holds => {
                 self.add(&attempt, -1).await;
             }
@@ -92,11 +97,6 @@ impl Family {
                 attempt.place = Some(attempt.lease);
                 let _ = self.inner.attempt(&attempt).await?;
                 AttemptOutcome::Held { remaining: None }
-            }
-            (Mutation::GrantsFromNothing, AttemptOutcome::Held { .. })
-                if state.available.is_none() && kind.mode() == Mode::Permits =>
-            {
-                granted(None)
             }
             (_, outcome) => outcome,
         })

@@ -1,7 +1,9 @@
 //! `RReadWriteLock` and `rw_lock`. That writers exclude each other is among the objects with one holder.
 
-use locktopus::WaitStrategy;
-use tokio::time::timeout;
+use std::time::Duration;
+
+use locktopus::{Owner, WaitStrategy};
+use tokio::time::{Instant, timeout};
 
 use crate::common::{HANDED, HANDED_LEASE, PATIENT, close};
 use crate::redisson_topology::ours::Ours;
@@ -96,4 +98,36 @@ pub(crate) async fn we_downgrade(at: At) -> String {
     writes.does("unlock", &[]).await;
     close(locks).await;
     "no writer in between".to_owned()
+}
+
+/// Ours writes and reads on when its write lease is over: their readers, who wait for the writer, get in, and no writer does.
+pub(crate) async fn we_read_on(at: At) -> String {
+    let locks = at.locks().await;
+    let mut reads = Theirs::new(&at, "read");
+    let name = reads.name.clone();
+    let mut writes = Theirs::named(&at, "write", &name);
+    let rw = locks.rw_lock(&*name);
+    let me = Owner::new();
+    let writing = rw.write().owner(&me).fixed_lease(Duration::from_secs(3));
+    let writing = writing.acquire().await.unwrap();
+    let reading = rw.read().owner(&me).renewed_lease(Duration::from_secs(3));
+    let reading = reading.acquire().await.unwrap();
+    // The value of the writer is no number now. They compare the mode alone.
+    writes.cannot("try", &[]).await;
+    reads.cannot("try", &[]).await;
+    // They look again when the expiry has passed that they saw, of at most three seconds.
+    let begun = Instant::now();
+    reads.does("lock", &[LONG_LEASE]).await;
+    let waited = begun.elapsed();
+    assert!(writing.ensure_valid().is_err());
+    reading.ensure_valid().unwrap();
+    writes.cannot("try", &[]).await;
+    reading.release().await.unwrap();
+    writes.cannot("try", &[]).await;
+    reads.does("unlock", &[]).await;
+    writes.does("try", &["0", LONG_LEASE]).await;
+    writes.does("unlock", &[]).await;
+    drop(writing);
+    close(locks).await;
+    format!("theirs read after {waited:.1?}")
 }

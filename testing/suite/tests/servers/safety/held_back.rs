@@ -217,7 +217,16 @@ impl Held {
             CounterAction::Add(2),
         ] {
             let target = Self::target(kind, "number");
+            self.initialise(&target, 2).await;
+            let _ = self
+                .count(&self.before, &target, CounterAction::Drain)
+                .await;
             let _waiter = self.waiter(&target).await;
+            if matches!(action, CounterAction::Initialise(_)) {
+                let _ = self
+                    .count(&self.before, &target, CounterAction::Delete)
+                    .await;
+            }
             let outcome = self.count(&self.guarded, &target, action).await;
             assert_eq!(
                 (outcome.value, outcome.changed),

@@ -19,6 +19,8 @@ pub struct Reference {
     pub queue: VecDeque<Place>,
     /// What is free of a semaphore; the count of a latch.
     pub number: Option<i64>,
+    /// What was drained of a semaphore and not put back.
+    drained: i64,
     /// Permits came back by themselves, and nobody has handed them on.
     came_back: bool,
     last_count: Option<(CounterAction, CounterOutcome)>,
@@ -52,6 +54,8 @@ pub enum Answer {
         again: bool,
     },
     Held,
+    /// More permits than there are, or nobody has said how many: an error.
+    TooFew,
     Queued {
         ahead: u64,
     },
@@ -76,6 +80,7 @@ impl Reference {
             holds: Vec::new(),
             queue: VecDeque::new(),
             number: None,
+            drained: 0,
             came_back: false,
             last_count: None,
         }
@@ -146,9 +151,16 @@ impl Reference {
         if self.extended(who, half, slot.lease) {
             return Answer::Granted { again: true };
         }
+        if !self.has_enough(who) {
+            // What came back by itself is for those who wait.
+            if std::mem::take(&mut self.came_back) {
+                self.hand_on(None, handed);
+            }
+            return Answer::TooFew;
+        }
         // Those ahead come first, if time has made something free.
         self.hand_on(Some(who), handed);
-        let answer = if self.ahead(who) == 0 && self.admits(who, half) {
+        let answer = if self.is_next(who) && self.admits(who, half) {
             self.queue.retain(|place| place.who != who);
             self.grant(who, half);
             self.hand_on(None, handed);
@@ -205,22 +217,26 @@ impl Reference {
     }
 
     fn count(&mut self, action: CounterAction) -> CounterOutcome {
-        let held: i64 = self
-            .holds
-            .iter()
-            .map(|hold| self.permits_of(hold.who))
-            .sum();
+        let held = self.held();
         let before = self.number;
         let mut value = None;
         match action {
             CounterAction::Read => {}
-            CounterAction::Initialise(total) => {
-                self.number = before.or_else(|| Some(total.cast_signed() - held));
+            CounterAction::Initialise(_) if before.is_some() => {}
+            CounterAction::Initialise(total) | CounterAction::Resize(total) => {
+                self.number = Some(total.cast_signed() - held);
+                self.drained = 0;
             }
-            CounterAction::Resize(total) => self.number = Some(total.cast_signed() - held),
-            CounterAction::Add(more) => self.number = Some(before.unwrap_or(-held) + more),
+            CounterAction::Add(more) => {
+                self.number = Some(before.unwrap_or(-held) + more);
+                self.drained = match before {
+                    Some(_) => self.drained - more.clamp(0, self.drained),
+                    None => 0,
+                };
+            }
             CounterAction::Drain => {
                 let free = before.unwrap_or(0).max(0);
+                self.drained += free;
                 self.number = before.map(|number| number - free);
                 value = Some(free);
             }
@@ -245,7 +261,9 @@ impl Reference {
         outcome: CounterOutcome,
         handed: &mut Vec<usize>,
     ) -> Answer {
-        let changed = outcome.changed && action != CounterAction::Delete;
+        // A smaller total may leave what is free to those behind a waiter that wants more.
+        let resized = matches!(action, CounterAction::Resize(_));
+        let changed = (outcome.changed || resized) && action != CounterAction::Delete;
         if changed || action != CounterAction::Read && std::mem::take(&mut self.came_back) {
             self.hand_on(None, handed);
         }
@@ -292,12 +310,15 @@ impl Reference {
     }
 
     /// Hands the lock to those first in the queue who can have it, but not to `before` and who is behind.
+    /// Passes over those who wait for more permits than there are.
     fn hand_on(&mut self, before: Option<usize>, handed: &mut Vec<usize>) {
-        while let Some(&Place { who, half, .. }) = self.queue.front() {
+        let next = |this: &Self| this.queue.iter().position(|it| this.has_enough(it.who));
+        while let Some(index) = next(self) {
+            let Place { who, half, .. } = self.queue[index];
             if before == Some(who) || !self.admits(who, half) {
                 break;
             }
-            self.queue.pop_front();
+            self.queue.remove(index);
             self.grant(who, half);
             handed.push(who);
         }
@@ -325,6 +346,28 @@ impl Reference {
         }
         let place = self.queue.iter().position(|place| place.who == who);
         place.unwrap_or(self.queue.len())
+    }
+
+    /// Whether all ahead wait for more permits than there are.
+    fn is_next(&self, who: usize) -> bool {
+        let mut ahead = self.queue.iter().take(self.ahead(who));
+        ahead.all(|place| !self.has_enough(place.who))
+    }
+
+    /// Whether somebody asks for no more permits than there are, free or not.
+    fn has_enough(&self, who: usize) -> bool {
+        !self.flavour.is_counted() || self.permits_of(who) <= self.total()
+    }
+
+    fn held(&self) -> i64 {
+        let held = self.holds.iter().map(|hold| self.permits_of(hold.who));
+        held.sum()
+    }
+
+    /// All permits there are; none if nobody has said how many.
+    fn total(&self) -> i64 {
+        self.number
+            .map_or(0, |free| free + self.held() + self.drained)
     }
 
     fn permits_of(&self, who: usize) -> i64 {

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use locktopus::{RwLock, WriteGuard};
+use locktopus::{Owner, RwLock, WriteGuard};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::common::{HANDED, HANDED_LEASE, close, unique};
+use crate::common::{HANDED, HANDED_LEASE, PATIENT, close, eventually, unique};
 use crate::wire_objects::At;
 use crate::wire_objects::ear::Spy;
 use crate::wire_objects::java::Java;
@@ -183,4 +183,78 @@ pub(crate) async fn we_hold(at: At) -> String {
     close(locks).await;
     assert!(spy.numbers().is_empty(), "{:?}", spy.numbers());
     "1, 1, 0".to_owned()
+}
+
+/// Ours writes and reads on when its write lease is over. Theirs find a lock that is read, as they keep it themselves.
+pub(crate) async fn we_write_and_read(at: At) -> String {
+    let name = unique("rw");
+    let locks = at.locks().await;
+    let rw = locks.rw_lock(&name);
+    let mut java = Java::on(&at, &name, 1).await;
+    let me = Owner::new();
+    let lease = Duration::from_secs(2);
+    let writing = rw.write().owner(&me).fixed_lease(lease);
+    let writing = writing.acquire().await.unwrap();
+    // Renewed every second, which also shows theirs that nobody writes any more.
+    let reading = rw.read().owner(&me).renewed_lease(Duration::from_secs(3));
+    let reading = reading.acquire().await.unwrap();
+    assert!(java.read_lock(20_000).await.is_some());
+    assert_eq!(java.fields().await.len(), 3, "the fields that they count");
+    let begun = Instant::now();
+    eventually("theirs reads beside ours", PATIENT, async || {
+        match java.read_lock(20_000).await {
+            None => Ok(()),
+            left => Err(left),
+        }
+    })
+    .await;
+    let waited = begun.elapsed();
+    assert!(java.write_lock(1_000).await.is_some());
+    assert!(writing.ensure_valid().is_err());
+    reading.ensure_valid().unwrap();
+    let values: Vec<_> = java.fields().await.into_values().collect();
+    assert!(!values.contains(&"write".to_owned()), "{values:?}");
+    reading.release().await.unwrap();
+    assert!(java.write_lock(1_000).await.is_some());
+    assert_eq!(java.read_unlock().await, Some(1), "the last one");
+    drop(writing);
+
+    // What ours leaves when it stops to write lasts as long as its reading.
+    let writing = rw.write().fixed_lease(Duration::from_secs(60));
+    let writing = writing.owner(&me).acquire().await.unwrap();
+    let reading = rw.read().owner(&me).fixed_lease(Duration::from_secs(20));
+    let reading = reading.acquire().await.unwrap();
+    writing.release().await.unwrap();
+    let left = left(&mut java, &name).await;
+    assert!((1..=20_000).contains(&left), "{left} ms");
+    assert_eq!(java.read_lock(5_000).await, None);
+    assert_eq!(java.read_unlock().await, Some(0));
+    reading.release().await.unwrap();
+    assert!(!exists(&mut java, &name).await);
+    close(locks).await;
+    format!("theirs read after {waited:.2?}")
+}
+
+/// Theirs writes and reads. It has no end of its own as a writer: it writes as long as the lock lasts.
+pub(crate) async fn they_write_and_read(at: At) -> String {
+    let name = unique("rw");
+    let locks = at.locks().await;
+    let rw = locks.rw_lock(&name);
+    let mut java = Java::on(&at, &name, 1).await;
+    assert_eq!(java.write_lock(1_000).await, None);
+    assert_eq!(java.read_lock(60_000).await, None);
+    let shown = rw.inspect().await.unwrap().holders;
+    assert_eq!(shown.len(), 2, "{shown:?}");
+    for holder in &shown {
+        assert!(holder.remaining.unwrap() > Duration::from_secs(5));
+    }
+    assert!(rw.read().try_acquire().await.unwrap().is_none());
+    assert!(rw.write().try_acquire().await.unwrap().is_none());
+    assert_eq!(java.write_unlock().await, Some(1));
+    let guard = rw.read().try_acquire().await.unwrap().unwrap();
+    assert_eq!(java.read_unlock().await, Some(0));
+    guard.release().await.unwrap();
+    assert!(!exists(&mut java, &name).await);
+    close(locks).await;
+    "ours read after theirs stopped to write".to_owned()
 }

@@ -1,0 +1,105 @@
+//! The number inside a semaphore or a latch.
+
+use locktopus_core::{AcquireAttempt, BackendError, CounterAction, CounterOutcome, Mode, OwnerId};
+
+use crate::NAME;
+use crate::table::Entry;
+
+/// How many operations on one number are remembered, so that a repetition is recognised.
+const REMEMBERED: usize = 128;
+
+/// Whether waiters may get something by this change. A smaller total may leave what is free to
+/// those behind a waiter that wants more.
+pub(super) fn may_free(action: CounterAction, outcome: CounterOutcome) -> bool {
+    match action {
+        CounterAction::Delete => false,
+        CounterAction::Resize(_) => true,
+        _ => outcome.changed,
+    }
+}
+
+impl Entry {
+    fn held(&self) -> i64 {
+        self.holders.iter().map(|h| i64::from(h.permits)).sum()
+    }
+
+    /// Refuses an attempt for more permits than there are, which could only wait in vain.
+    pub(super) fn check_total(&self, attempt: &AcquireAttempt) -> Result<(), BackendError> {
+        if self.has_enough(attempt) {
+            return Ok(());
+        }
+        let total = self.total().map(|total| u64::try_from(total).unwrap_or(0));
+        let (target, asked) = (&attempt.target, attempt.permits);
+        Err(BackendError::too_few_permits(NAME, target, asked, total))
+    }
+
+    /// Whether an attempt asks for no more permits than there are, free or not.
+    pub(super) fn has_enough(&self, attempt: &AcquireAttempt) -> bool {
+        attempt.target.kind().mode() != Mode::Permits
+            || self
+                .total()
+                .is_some_and(|total| i64::from(attempt.permits) <= total)
+    }
+
+    /// All permits: free, held and drained. `None` if nobody has said how many there are.
+    fn total(&self) -> Option<i64> {
+        let free = self.number?;
+        Some(free.saturating_add(self.held() + self.drained))
+    }
+
+    /// Changes the number inside, once for each operation.
+    pub(super) fn count(&mut self, operation: &OwnerId, action: CounterAction) -> CounterOutcome {
+        let done = self.operations.iter().find(|(id, _)| id == operation);
+        // Reading is no operation, whatever id it comes with.
+        if let Some((_, outcome)) = done.filter(|_| action != CounterAction::Read) {
+            return *outcome;
+        }
+        let held = self.held();
+        let before = self.number;
+        let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        let mut answer = None;
+        // Where the number is gone those who held permits still do: what they hold is not free
+        // again, and comes back.
+        match action {
+            CounterAction::Read => {}
+            CounterAction::Initialise(_) if before.is_some() => {}
+            CounterAction::Initialise(total) | CounterAction::Resize(total) => {
+                self.number = Some(signed(total).saturating_sub(held));
+                self.drained = 0;
+            }
+            CounterAction::Add(more) => {
+                self.number = Some(before.unwrap_or(-held).saturating_add(more));
+                // What was drained comes back first.
+                let left = self.drained - more.clamp(0, self.drained);
+                self.drained = if before.is_some() { left } else { 0 };
+            }
+            CounterAction::Drain => {
+                let free = before.unwrap_or(0).max(0);
+                self.number = before.map(|value| value.saturating_sub(free));
+                answer = Some(free);
+                self.drained += free;
+            }
+            CounterAction::CountDown => {
+                self.number = before.map(|count| count - 1).filter(|count| *count > 0);
+            }
+            CounterAction::Delete => {
+                self.number = None;
+                self.holders.clear();
+            }
+        }
+        let outcome = CounterOutcome {
+            value: answer.or(self.number).or(match action {
+                CounterAction::CountDown => Some(0),
+                _ => None,
+            }),
+            changed: self.number != before,
+        };
+        if action != CounterAction::Read {
+            self.operations.push_back((operation.clone(), outcome));
+            if self.operations.len() > REMEMBERED {
+                self.operations.pop_front();
+            }
+        }
+        outcome
+    }
+}
