@@ -43,6 +43,13 @@ impl Connection {
         self.out.clear();
     }
 
+    /// Reads and forgets until the connection ends.
+    #[allow(dead_code, reason = "not every test has listeners")]
+    pub(crate) fn drain(&mut self) {
+        let mut nowhere = [0; 4096];
+        while self.stream.read(&mut nowhere).is_ok_and(|count| count > 0) {}
+    }
+
     /// The next reply.
     pub(crate) fn reply(&mut self) -> Reply {
         let mut line = Vec::new();
