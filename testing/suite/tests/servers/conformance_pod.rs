@@ -1,17 +1,16 @@
-//! The conformance suite with servers in containers, on every image.
+//! The conformance suite with a server in a container: a moment of it. All images and topologies are in
+//! `conformance_images`, which runs at night.
 //!
 //! Without a container engine these tests fail. Set `LOCKTOPUS_SKIP_POD` to the reason why that is right
 //! on this machine, and they are skipped instead, loudly.
 #![cfg(unix)]
 
-use crate::common;
 use crate::conformance;
 
 use std::io::Write;
 use std::sync::Arc;
 
-use common::SHARDS;
-use conformance::{BOTH, ONE, passes};
+use conformance::{ONE, passes};
 use locktopus_testbed::topology::{ProviderKind, ServerImage, Spec, TopologyKind, start};
 
 /// Whether to skip, with the reason in the output.
@@ -30,7 +29,7 @@ fn skipped() -> bool {
     }
 }
 
-async fn on(image: &str, kind: TopologyKind, clients: &[&'static [&'static str]]) {
+pub(crate) async fn on(image: &str, kind: TopologyKind, clients: &[&'static [&'static str]]) {
     if skipped() {
         return;
     }
@@ -49,46 +48,4 @@ async fn on(image: &str, kind: TopologyKind, clients: &[&'static [&'static str]]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis_8_0_standalone() {
     on("redis:8.0", TopologyKind::Standalone, &ONE).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn redis_8_0_sentinel() {
-    on("redis:8.0", TopologyKind::SENTINEL, &ONE).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn redis_8_0_cluster() {
-    on("redis:8.0", TopologyKind::CLUSTER, &ONE).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn redis_8_0_tls() {
-    on("redis:8.0", TopologyKind::Tls, &ONE).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn redis_8_0_one_of_a_quorum() {
-    on("redis:8.0", TopologyKind::QUORUM, &[BOTH]).await;
-}
-
-/// The other images, with both clients at once.
-async fn standalone_and_cluster_of(image: &str) {
-    for kind in [TopologyKind::Standalone, SHARDS] {
-        on(image, kind, &[BOTH]).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn redis_7_0() {
-    standalone_and_cluster_of("redis:7.0").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn valkey_8_1() {
-    standalone_and_cluster_of("valkey/valkey:8.1").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn valkey_9_1() {
-    standalone_and_cluster_of("valkey/valkey:9.1").await;
 }
