@@ -1,9 +1,10 @@
 //! Mistakes in scripts that release: who is given what became free, and who is told.
 
-use super::wrong::{TOKEN_FIRST, UNCOUNTED, Wrong, wrong};
+use super::WrongScript;
+use super::wrong::{TOKEN_FIRST, UNCOUNTED, wrong};
 use locktopus_model::layout::Kind;
 
-pub(super) const PATCHES: &[Wrong] = &[
+pub(super) const PATCHES: &[WrongScript] = &[
     wrong(
         "a lock is released whoever asks",
         Kind::Lock,

@@ -1,9 +1,10 @@
 //! Mistakes that show where others take the name for another kind, or lose a number.
 
-use super::wrong::{Wrong, mixed};
+use super::WrongScript;
+use super::wrong::mixed;
 use locktopus_model::layout::Kind;
 
-pub(super) const PATCHES: &[Wrong] = &[
+pub(super) const PATCHES: &[WrongScript] = &[
     mixed(
         "a read-write lock is taken on a lock that is held",
         Kind::Lock,

@@ -12,7 +12,6 @@ mod wrong;
 use locktopus_model::layout::Kind;
 
 pub use self::patch::Patch;
-use self::wrong::Wrong;
 
 /// One mistake.
 #[derive(Debug, Clone, Copy)]
@@ -31,5 +30,5 @@ pub struct WrongScript {
 #[must_use]
 pub fn wrong_scripts() -> Vec<WrongScript> {
     let all = [handing_on::PATCHES, taking::PATCHES, mixed::PATCHES];
-    all.into_iter().flatten().map(Wrong::script).collect()
+    all.into_iter().flatten().copied().collect()
 }

@@ -1,9 +1,10 @@
 //! Mistakes in scripts that take, extend, look or clear.
 
-use super::wrong::{TOKEN_FIRST, UNCOUNTED, Wrong, wrong};
+use super::WrongScript;
+use super::wrong::{TOKEN_FIRST, UNCOUNTED, wrong};
 use locktopus_model::layout::Kind;
 
-pub(super) const PATCHES: &[Wrong] = &[
+pub(super) const PATCHES: &[WrongScript] = &[
     wrong(
         "a lock is extended whoever asks",
         Kind::Lock,

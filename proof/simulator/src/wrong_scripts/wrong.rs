@@ -4,44 +4,11 @@ use locktopus_model::layout::Kind;
 
 use super::{Patch, WrongScript};
 
-pub(super) struct Wrong {
-    pub(super) name: &'static str,
-    pub(super) kind: Kind,
-    pub(super) mixed: bool,
-    pub(super) script: &'static str,
-    pub(super) from: &'static str,
-    pub(super) to: &'static str,
-    pub(super) more: &'static [(&'static str, &'static str)],
-}
-
-impl Wrong {
-    pub(super) fn script(&self) -> WrongScript {
-        let Self {
-            name,
-            kind,
-            mixed,
-            script,
-            from,
-            to,
-            more,
-        } = *self;
-        let patch = Patch {
-            script,
-            from,
-            to,
-            more,
-        };
-        WrongScript {
-            name,
-            kind,
-            mixed,
-            patch,
-        }
-    }
-
+impl WrongScript {
     /// With a further change.
-    pub(super) const fn and(self, more: &'static [(&'static str, &'static str)]) -> Self {
-        Self { more, ..self }
+    pub(super) const fn and(mut self, more: &'static [(&'static str, &'static str)]) -> Self {
+        self.patch.more = more;
+        self
     }
 }
 
@@ -51,15 +18,17 @@ pub(super) const fn wrong(
     script: &'static str,
     from: &'static str,
     to: &'static str,
-) -> Wrong {
-    Wrong {
+) -> WrongScript {
+    WrongScript {
         name,
         kind,
         mixed: false,
-        script,
-        from,
-        to,
-        more: &[],
+        patch: Patch {
+            script,
+            from,
+            to,
+            more: &[],
+        },
     }
 }
 
@@ -70,8 +39,8 @@ pub(super) const fn mixed(
     script: &'static str,
     from: &'static str,
     to: &'static str,
-) -> Wrong {
-    Wrong {
+) -> WrongScript {
+    WrongScript {
         mixed: true,
         ..wrong(name, kind, script, from, to)
     }
