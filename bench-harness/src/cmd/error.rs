@@ -21,7 +21,7 @@ pub enum CommandError {
     Targets(#[from] crate::measure::targets::TargetError),
     /// Runs cannot be summarised, or a summary cannot be used.
     #[error(transparent)]
-    Summary(#[from] crate::measure::targets::SummaryError),
+    Summary(#[from] crate::measure::summary::SummaryError),
     /// A page could not be filled.
     #[error("cannot fill the page: {0}")]
     Page(#[from] askama::Error),

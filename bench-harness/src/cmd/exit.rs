@@ -22,8 +22,6 @@ pub enum Exit {
     /// A measurement could not be made although what it needs was there, or measured nothing; `failover`: a cell was not
     /// run to its end; `failover-judge`: histories are missing, or empty. See [`measure::completeness`](crate::measure::completeness) and [`failover::completeness`](crate::failover::completeness).
     Measurement = 6,
-    /// `targets --check`: the page is not what its summary gives.
-    Stale = 7,
     /// `targets`: what was measured does not reach a target, or was not measured. `soak`: a limit was not kept.
     Unmet = 8,
 }
@@ -44,5 +42,4 @@ pub const HELP: &str = "Exit codes:
   5  two holders of one lock were found while measuring; failover, failover-judge: a lock broke a promise
   6  a measurement failed, or is empty; failover: a cell was not run to its end; failover-judge: histories are
      not all of their cell, or nothing was granted
-  7  targets --check: the page is not what its summary gives
   8  targets: a target was not met, or not measured; soak: a limit was not kept";

@@ -10,9 +10,10 @@ use super::files::{create, save};
 use crate::cmd::exit::Exit;
 use crate::measure::completeness;
 use crate::measure::model::{self, Report};
+use crate::measure::opening::{headlines, picture};
+use crate::measure::summary::{Summary, SummaryError};
 use crate::measure::targets::{
-    Judged, Line, Outcome, Summary, SummaryError, Targets, Whole, judge, picture, render,
-    unmeasured,
+    Judged, Line, Outcome, Row, Targets, Whole, judge, render, unmeasured,
 };
 
 const SUMMARY: &str = "performance.json";
@@ -24,17 +25,14 @@ const PICTURE: &str = "images/performance.svg";
 #[derive(Debug, Args)]
 pub struct TargetsArgs {
     /// The .json files of runs on one machine, or directories with a report.json.
-    #[arg(required_unless_present_any = ["check", "render"])]
+    #[arg(required_unless_present = "render")]
     runs: Vec<PathBuf>,
     /// Write performance.json, what is kept of the runs, and performance.md into this directory, if the runs are just what
     /// bench-harness/scenarios/targets.toml asks for: each cell once, in all its rounds, none of them shorter.
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
-    /// See whether performance.md in this directory is what its performance.json gives.
+    /// Judge the performance.json in this directory again, and write performance.md from it.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["runs", "write"])]
-    check: Option<PathBuf>,
-    /// Write performance.md in this directory again from its performance.json, after targets were changed.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["runs", "write", "check"])]
     render: Option<PathBuf>,
 }
 
@@ -46,15 +44,14 @@ pub struct TargetsArgs {
 /// is incomplete, began on a busy machine, or is not what is planned.
 pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
     let targets = Targets::committed()?;
-    if let Some(directory) = &args.check {
-        return check(&targets, directory);
-    }
     if let Some(directory) = &args.render {
         let summary = Summary::load(&directory.join(SUMMARY))?;
         // Goals may be newer than the run: what they ask for and was not measured is on the page. How long rounds were is not kept.
         is_nothing_else(&Whole::committed()?.differences(&summary))?;
+        let judged = judge(&targets, &summary);
+        super::print(&table(&judged))?;
         write_page(&targets, &summary, directory)?;
-        return Ok(Exit::Ok);
+        return Ok(verdict(&judged));
     }
     let reports = args
         .runs
@@ -72,12 +69,6 @@ pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
     let summary = Summary::of(&reports)?;
     let judged = judge(&targets, &summary);
     super::print(&table(&judged))?;
-    let met = |target: &Judged<'_>| matches!(target.outcome(), Outcome::Met | Outcome::Reported);
-    let verdict = if judged.iter().all(met) {
-        Exit::Ok
-    } else {
-        Exit::Unmet
-    };
     if let Some(directory) = &args.write {
         is_whole(&reports, &summary, &judged)?;
         let kept = directory.join(SUMMARY);
@@ -86,7 +77,16 @@ pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
         let summary = Summary::load(&kept)?;
         write_page(&targets, &summary, directory)?;
     }
-    Ok(verdict)
+    Ok(verdict(&judged))
+}
+
+fn verdict(judged: &[Judged<'_>]) -> Exit {
+    let met = |target: &Judged<'_>| matches!(target.outcome(), Outcome::Met | Outcome::Reported);
+    if judged.iter().all(met) {
+        Exit::Ok
+    } else {
+        Exit::Unmet
+    }
 }
 
 /// A run that failed was kept all the same, and may be given here: it is shown, and becomes no page either.
@@ -147,7 +147,7 @@ fn file_of(path: &Path) -> PathBuf {
 
 fn write_page(targets: &Targets, summary: &Summary, directory: &Path) -> Result<(), CommandError> {
     save(&directory.join(PAGE), &render(targets, summary)?)?;
-    if let Some(picture) = picture(summary) {
+    if let Some(picture) = picture(&headlines(&summary.cells)) {
         let path = directory.join(PICTURE);
         if let Some(images) = path.parent() {
             create(images)?;
@@ -157,25 +157,7 @@ fn write_page(targets: &Targets, summary: &Summary, directory: &Path) -> Result<
     Ok(())
 }
 
-fn check(targets: &Targets, directory: &Path) -> Result<Exit, CommandError> {
-    let page = directory.join(PAGE);
-    let summary = Summary::load(&directory.join(SUMMARY))?;
-    let found = std::fs::read_to_string(&page).map_err(|source| model::LoadError::Io {
-        path: page.clone(),
-        source,
-    })?;
-    let pictured = std::fs::read_to_string(directory.join(PICTURE)).ok();
-    if found == render(targets, &summary)? && pictured == picture(&summary) {
-        return Ok(Exit::Ok);
-    }
-    eprintln!(
-        "{} is not what {SUMMARY} and the targets give: write it again with `targets --render`",
-        page.display()
-    );
-    Ok(Exit::Stale)
-}
-
-/// One line for each case, for a terminal.
+/// One line for each case, for a terminal, and for what is not met what stands in the way.
 fn table(judged: &[Judged<'_>]) -> String {
     let mut out = String::new();
     for target in judged {
@@ -189,12 +171,17 @@ fn table(judged: &[Judged<'_>]) -> String {
         for line in &target.lines {
             let _ = writeln!(out, "  {}", words(line));
         }
+        let missed = target.outcome() == Outcome::NotMet;
+        if let Some((cost, tried)) = target.target.explanation().filter(|_| missed) {
+            let _ = writeln!(out, "  in the way: {}", cost.replace('\n', " "));
+            let _ = writeln!(out, "  tried: {}", tried.replace('\n', " "));
+        }
     }
     out
 }
 
 fn words(line: &Line<'_>) -> String {
-    let row = crate::measure::targets::Row::of(line);
+    let row = Row::of(line);
     let mut text = format!(
         "{:<14} {} {}",
         row.outcome.replace('*', ""),

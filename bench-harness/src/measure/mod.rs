@@ -6,6 +6,8 @@
 //! | `plan` | what to measure: scenario files and the tasks they amount to |
 //! | `record` | what a worker writes down, and how recorders of many workers become a round |
 //! | `derive` | figures computed from a stored report: medians, spreads, ratios, groups |
+//! | `summary` | what is kept of reports: figures by round, without histograms |
+//! | `opening` | what report and page begin with: one busy lock, ours beside others |
 //! | `completeness` | what a report must contain to count |
 //! | `report` | a stored report as table, CSV, .hgrm and HTML; two of them compared |
 //! | `targets` | stored reports judged by what is promised: `docs/performance.md` |
@@ -19,17 +21,19 @@
 //! recorder works on stored data only, so any run can be rendered again, and two runs compared, long after the servers
 //! are gone.
 //!
-//! Layers, lowest first: humantime_list, model, plan, record, derive, completeness, report, targets, worker, spin, run.
+//! Layers, lowest first: humantime_list, model, plan, record, derive, summary, opening, completeness, report, targets, worker, spin, run.
 
 pub mod completeness;
 pub mod derive;
 pub(crate) mod humantime_list;
 pub mod model;
+pub mod opening;
 pub mod plan;
 pub mod record;
 pub mod report;
 pub mod run;
 pub(crate) mod spin;
+pub mod summary;
 #[doc(hidden)]
 pub mod synthetic;
 pub mod targets;

@@ -44,7 +44,7 @@ pub fn caveats(report: &Report) -> Vec<String> {
         found.push("Cells with two rounds: these two are shown, and are no interval.".to_owned());
     }
     let groups = groups(report);
-    found.extend(groups.iter().filter_map(restless));
+    found.extend(restless(&groups));
     found.extend(
         groups
             .iter()
@@ -119,17 +119,25 @@ fn busy(report: &Report) -> Option<String> {
 }
 
 /// The RTT is the yardstick; while it moves between rounds of a cell, so does everything measured in it.
-fn restless(group: &Group<'_>) -> Option<String> {
-    let percents = group.rows.iter().filter_map(|row| rtt(row.cell)?.percent());
-    let worst = Spread::of(percents)?.max;
-    (worst > RESTLESS_PERCENT).then(|| {
-        let title = group.title();
-        let by = match worst {
-            worst if worst < 100.0 => format!("±{worst:.0}%"),
-            // A share of something so small says nothing.
-            _ => "a multiple of itself".to_owned(),
-        };
-        format!("{title}: the RTT moved by {by} between rounds of one cell; doubt its ratios.")
+fn restless(groups: &[Group<'_>]) -> Option<String> {
+    let moved = groups.iter().filter_map(|group| {
+        let percents = group.rows.iter().filter_map(|row| rtt(row.cell)?.percent());
+        let worst = Spread::of(percents)?.max;
+        (worst > RESTLESS_PERCENT).then(|| {
+            let by = match worst {
+                worst if worst < 100.0 => format!("±{worst:.0}%"),
+                // A share of something so small says nothing.
+                _ => "a multiple of itself".to_owned(),
+            };
+            format!("{by} in {}", group.title())
+        })
+    });
+    let moved: Vec<String> = moved.collect();
+    (!moved.is_empty()).then(|| {
+        format!(
+            "The RTT moved between the rounds of a cell, by {}; doubt their ratios.",
+            moved.join(", ")
+        )
     })
 }
 
@@ -161,7 +169,7 @@ mod tests {
             "Busy machine",
             "Cells with a single round",
             "Cells with two rounds",
-            "hot-lock: the RTT moved",
+            "The RTT moved between the rounds of a cell, by ±",
         ] {
             assert!(
                 found.iter().any(|caveat| caveat.starts_with(start)),

@@ -4,16 +4,12 @@
 
 mod caveats;
 mod figures;
-mod findings;
 mod group;
-mod headline;
 mod measure;
 mod spread;
 
 pub use caveats::caveats;
 pub use figures::{Overlaps, Quantile, errors, merged, operations, overlaps, rtt};
-pub use findings::{findings, reference};
 pub use group::{Group, Row, groups};
-pub use headline::{HEADLINE_COLUMNS, HEADLINE_NOTE, Headline, HeadlineRow, headlines, ratios};
 pub use measure::{Better, Measure, Unit, measures};
-pub use spread::Spread;
+pub use spread::{Spread, ratios};

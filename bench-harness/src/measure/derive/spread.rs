@@ -1,5 +1,7 @@
 //! The median of some rounds and how far they lie apart.
 
+use std::collections::BTreeMap;
+
 /// Median, smallest and largest of the rounds of a cell. The distance of the extremes is the
 /// noise a difference has to exceed before it means anything.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,6 +56,16 @@ impl Spread {
     pub fn overlaps(&self, other: &Self) -> bool {
         self.min <= other.max && other.min <= self.max
     }
+}
+
+/// Figures of rounds over those of the same rounds elsewhere.
+#[must_use]
+pub fn ratios(figure: &BTreeMap<u32, f64>, reference: &BTreeMap<u32, f64>) -> BTreeMap<u32, f64> {
+    let pairs = figure.iter().filter_map(|(round, value)| {
+        let reference = *reference.get(round)?;
+        (reference != 0.0).then(|| (*round, value / reference))
+    });
+    pairs.collect()
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use comfy_table::{Attribute, Cell as Field, Color, Table};
 use super::format::{self, NONE};
 use crate::measure::derive::{self, Group, Measure, Quantile, Row, Unit, groups};
 use crate::measure::model::Report;
+use crate::measure::opening;
+use crate::measure::summary::SummaryCell;
 use crate::shared::render::table::{self, Style, wrap};
 
 /// How the tables are to be read.
@@ -21,8 +23,8 @@ const READ_AS: [&str; 3] = [
 #[must_use]
 pub fn render(report: &Report, style: Style) -> String {
     let mut out = header(report, style);
-    let found = derive::findings(report);
-    let headlines = derive::headlines(report);
+    let found = opening::findings(report);
+    let headlines = opening::headlines(&SummaryCell::all(report, 0));
     let mut opening: Vec<(&str, &[String])> = headlines
         .iter()
         .map(|headline| (headline.title.as_str(), headline.said.as_slice()))
@@ -54,7 +56,7 @@ pub fn render(report: &Report, style: Style) -> String {
             let _ = writeln!(out, "{}", wrap(line, "", style.width));
         }
     }
-    if let Some(note) = derive::reference(report) {
+    if let Some(note) = opening::reference(report) {
         let _ = writeln!(out, "{}", wrap(note, "", style.width));
     }
     for (title, lines) in [

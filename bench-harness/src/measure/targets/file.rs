@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::Select;
 use super::select::Each;
-use super::{Select, summary};
+use crate::measure::summary;
 
 /// All promises.
 #[derive(Clone, Debug, Deserialize)]
@@ -178,6 +179,16 @@ impl Check {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// Whether another check has the same bound for the same figure, and differs in what it is compared with at most.
+    pub(super) fn asks_the_same(&self, other: &Self) -> bool {
+        let bounds = |check: &Self| (check.at_most.clone(), check.at_least.clone());
+        self.name() == other.name()
+            && self.of == other.of
+            && self.each == other.each
+            && bounds(self) == bounds(other)
+            && (bounds(self) != (None, None) || self.over == other.over)
     }
 
     /// The figure as the page names it.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Check, Select, Summary, SummaryCell, Target, Targets};
+use super::{Check, Select, Target, Targets};
 use crate::measure::derive::{Spread, ratios};
+use crate::measure::summary::{Summary, SummaryCell};
 
 /// What of a number means nothing after a way through text.
 pub(super) const LAST_BITS: f64 = 1e-9;

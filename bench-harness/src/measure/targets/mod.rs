@@ -5,21 +5,19 @@
 //! targets.toml ───────────┘
 //! ```
 //!
-//! A [`Summary`] keeps of a run what a reader can check by hand: figures by round, without histograms. It is
+//! A [`Summary`](super::summary::Summary) keeps of a run what a reader can check by hand: figures by round, without histograms. It is
 //! small enough to be committed, and the page is made from it and from the targets alone.
 
 mod file;
 mod judge;
-mod opening;
 mod page;
+mod row;
 mod select;
-mod summary;
 mod whole;
 
 pub use file::{Bound, Check, Target, TargetError, Targets};
 pub use judge::{Judged, Line, Outcome, judge};
-pub use opening::picture;
-pub use page::{Row, UNEXPLAINED, render};
+pub use page::render;
+pub use row::Row;
 pub use select::Select;
-pub use summary::{Summary, SummaryCell, SummaryError};
 pub use whole::{Whole, unmeasured};

@@ -253,8 +253,8 @@ fn spread<T: Clone>(cases: &mut Vec<Select>, values: &[T], set: impl Fn(&mut Sel
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::summary::Summary;
     use crate::measure::synthetic;
-    use crate::measure::targets::Summary;
 
     fn select(text: &str) -> Select {
         toml::from_str(text).unwrap()

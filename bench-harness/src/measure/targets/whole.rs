@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::select::kind_of_reference;
-use super::{Judged, Outcome, Row, Select, Summary, SummaryCell};
+use super::{Judged, Outcome, Row, Select};
 use crate::measure::model::{Provider, Report, Subject, Topology};
 use crate::measure::plan::{Filter, PlanError, Scenario, ScenarioFile, Strategy, Task};
+use crate::measure::summary::{Summary, SummaryCell};
 
 /// What the page is made of.
 const PLAN: &str = include_str!("../../../scenarios/targets.toml");

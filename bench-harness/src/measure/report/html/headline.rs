@@ -1,7 +1,8 @@
 //! The tables that the page opens with.
 
 use super::tables::Figure;
-use crate::measure::derive::{HEADLINE_COLUMNS, Headline, Spread, Unit};
+use crate::measure::derive::{Spread, Unit};
+use crate::measure::opening::{HEADLINE_COLUMNS, Headline};
 use crate::measure::report::format;
 
 /// A headline as the page shows it.
@@ -23,7 +24,7 @@ impl From<Headline> for HeadlineTable {
     fn from(headline: Headline) -> Self {
         let rows = headline.rows.into_iter().map(|row| Line {
             name: row.name,
-            ours: row.ours,
+            ours: row.who.is_ours(),
             figures: row
                 .figures
                 .into_iter()

@@ -7,6 +7,8 @@ use super::headline::HeadlineTable;
 use super::section::{self, Section};
 use crate::measure::derive;
 use crate::measure::model::{HistogramError, Report, Skipped};
+use crate::measure::opening;
+use crate::measure::summary::SummaryCell;
 
 /// The whole page. Askama escapes every value; only the fields that this crate has made itself
 /// (style, script, SVG, escaped JSON) are inserted as they are.
@@ -37,13 +39,13 @@ impl<'a> Page<'a> {
     pub(super) fn of(report: &'a Report) -> Result<Self, HistogramError> {
         Ok(Self {
             report,
-            reference: derive::reference(report),
-            findings: derive::findings(report),
-            headlines: derive::headlines(report)
+            reference: opening::reference(report),
+            findings: opening::findings(report),
+            headlines: opening::headlines(&SummaryCell::all(report, 0))
                 .into_iter()
                 .map(HeadlineTable::from)
                 .collect(),
-            headline_note: derive::HEADLINE_NOTE,
+            headline_note: opening::HEADLINE_NOTE,
             cards: facts::cards(report),
             sections: section::sections(report)?,
             facts: facts::facts(report),

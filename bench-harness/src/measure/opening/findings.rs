@@ -1,7 +1,7 @@
 //! What a run found beside its headlines, in words.
 
-use super::headline::{against, name};
-use super::{Group, Measure, Quantile, Row, groups, overlaps};
+use super::headline::{Rounds, against, name};
+use crate::measure::derive::{self, Group, Measure, Quantile, Row, groups, overlaps};
 use crate::measure::model::{Cell, Report, op};
 use crate::measure::plan::Strategy;
 use crate::shared::render::format::{count, natural, number};
@@ -43,7 +43,7 @@ fn safety(report: &Report) -> Option<String> {
     let failed: u64 = report
         .cells
         .iter()
-        .flat_map(|cell| super::errors(cell).into_values())
+        .flat_map(|cell| derive::errors(cell).into_values())
         .sum();
     let failures = match failed {
         0 => "no operation failed".to_owned(),
@@ -77,12 +77,20 @@ fn alone(group: &Group<'_>) -> Option<String> {
         natural(own),
         ours.series
     );
+    let rounds = |cell: &Cell| -> Rounds {
+        let rounds = cell.rounds.iter();
+        rounds
+            .filter_map(|round| Some((round.index, pair.of_round(round)?)))
+            .collect()
+    };
     let others: Vec<(String, &Cell)> = others(group, ours)
         .into_iter()
-        .filter_map(|row| Some((name(row.cell)?.1, row.cell)))
+        .filter_map(|row| Some((name(&row.cell.subject)?.1, row.cell)))
         .collect();
-    let others = others.iter().map(|(name, cell)| (name.as_str(), *cell));
-    said.push_str(&against(&pair, ours.cell, others, ["faster", "slower"]));
+    let others = others
+        .iter()
+        .map(|(name, cell)| (name.as_str(), rounds(cell)));
+    said.push_str(&against(&rounds(ours.cell), others, ["faster", "slower"]));
     said.push('.');
     Some(said)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::derive::{Measure, Quantile, caveats, operations};
+use crate::measure::derive::{self, Measure, Quantile, Spread, caveats, operations};
 use crate::measure::model::{Cell, Environment, Harness, Report, Run, Skipped, Subject, op};
 
 /// Raised when a reader of the previous version would misread a file.
@@ -156,10 +156,7 @@ impl Summary {
 
     fn add(&mut self, report: &Report) {
         let run = self.runs.len();
-        for cell in report.cells.iter().filter(|cell| !cell.rounds.is_empty()) {
-            let cell = SummaryCell::of(cell, run);
-            self.cells.push(cell);
-        }
+        self.cells.extend(SummaryCell::all(report, run));
         self.runs.push(report.run.clone());
         for skipped in &report.skipped {
             if !self.skipped.contains(skipped) {
@@ -196,13 +193,9 @@ impl Summary {
             path: path.to_owned(),
             problem,
         };
-        let mut summary: Self =
-            serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
+        let summary: Self = serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
         if summary.version != VERSION {
             return Err(bad(format!("version {}", summary.version)));
-        }
-        for cell in &mut summary.cells {
-            cell.use_present_names();
         }
         Ok(summary)
     }
@@ -251,16 +244,14 @@ fn difference(first: &Report, other: &Report) -> Option<&'static str> {
 }
 
 impl SummaryCell {
-    /// Summaries written before the RTT had this name call it X.
-    fn use_present_names(&mut self) {
-        let figures = std::mem::take(&mut self.figures).into_iter();
-        let renamed = figures.map(|(name, values)| match name.strip_suffix('X') {
-            Some(start) if start.is_empty() || start.ends_with(' ') => {
-                (format!("{start}{RTT}"), values)
-            }
-            _ => (name, values),
-        });
-        self.figures = renamed.collect();
+    /// The cells of a report that measured anything.
+    #[must_use]
+    pub fn all(report: &Report, run: usize) -> Vec<Self> {
+        let cells = report.cells.iter();
+        cells
+            .filter(|cell| !cell.rounds.is_empty())
+            .map(|cell| Self::of(cell, run))
+            .collect()
     }
 
     fn of(cell: &Cell, run: usize) -> Self {
@@ -299,15 +290,21 @@ impl SummaryCell {
             rounded(ping.summary.p50_ns as f64)
         });
         keep(RTT.to_owned(), rtt.collect());
-        let checks = crate::measure::derive::overlaps(cell);
+        let checks = derive::overlaps(cell);
         Self {
             run,
             subject: cell.subject.clone(),
             overlaps: checks.map(|checks| checks.found),
-            errors: crate::measure::derive::errors(cell).values().sum(),
+            errors: derive::errors(cell).values().sum(),
             rounds: cell.rounds.iter().map(|round| round.index).collect(),
             figures,
         }
+    }
+
+    /// The median of a figure over the rounds, with the smallest and the largest.
+    #[must_use]
+    pub fn spread(&self, figure: &str) -> Option<Spread> {
+        Spread::of(self.by_round(figure).into_values())
     }
 
     /// A figure by the number of its round.
@@ -383,18 +380,6 @@ mod tests {
         }
         let back: Summary = serde_json::from_str(&summary.to_json()).unwrap();
         assert_eq!(back, summary);
-    }
-
-    #[test]
-    fn a_summary_that_calls_the_round_trip_x_still_loads() {
-        let summary = Summary::of(std::slice::from_ref(synthetic::shared())).unwrap();
-        let old = summary.to_json().replace("RTT\"", "X\"");
-        assert!(old.contains("p50 X\"") && old.contains("\"X\""));
-        let path = std::env::temp_dir().join(format!("locktopus-rtt-{}.json", std::process::id()));
-        std::fs::write(&path, old).unwrap();
-        let loaded = Summary::load(&path);
-        std::fs::remove_file(&path).unwrap();
-        assert_eq!(loaded.unwrap(), summary);
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Measure, Quantile, Spread, Unit};
-use crate::measure::model::{Cell, Report, op};
+use crate::measure::derive::{Spread, Unit, ratios};
+use crate::measure::model::Subject;
+use crate::measure::summary::SummaryCell as Cell;
 use crate::shared::render::format::{count, duration, natural};
 
 /// The strategy that others are compared with.
@@ -30,45 +31,81 @@ pub struct Headline {
 pub struct HeadlineRow {
     /// The lock, as its users call it.
     pub name: String,
-    /// Whether it is one of this library.
-    pub ours: bool,
+    /// Whose it is.
+    pub who: Who,
     /// The figures, in the order of [`HEADLINE_COLUMNS`].
     pub figures: Vec<Option<Spread>>,
 }
 
+/// Whose lock it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// This library's, as it comes: tasks of one process pass it to each other.
+    Ours,
+    /// This library's, each hand-off through the server.
+    OursThroughServer,
+    /// The bare hand-off, which promises nothing.
+    Floor,
+    /// Somebody else's.
+    Other,
+}
+
+impl Who {
+    fn of(subject: &Subject) -> Self {
+        match subject.strategy.as_str() {
+            OURS if is_through_server(subject) => Self::OursThroughServer,
+            OURS => Self::Ours,
+            "bare" => Self::Floor,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether it is this library's.
+    #[must_use]
+    pub const fn is_ours(self) -> bool {
+        matches!(self, Self::Ours | Self::OursThroughServer)
+    }
+}
+
+fn is_through_server(subject: &Subject) -> bool {
+    subject.options.get(TURNS).map(String::as_str) == Some("1")
+}
+
 /// What the figures of a [`HeadlineRow`] are.
-pub const HEADLINE_COLUMNS: [(&str, Unit); 6] = [
+pub const HEADLINE_COLUMNS: [(&str, Unit); 7] = [
     ("hand-off, p50", Unit::Nanos),
     ("hand-off, p99", Unit::Nanos),
     ("longest wait", Unit::Nanos),
     ("fairness", Unit::Plain),
     ("server CPU a lock", Unit::Nanos),
     ("locks a second", Unit::PerSecond),
+    ("commands a lock", Unit::Plain),
 ];
+/// The same as a [`Cell`] names them.
+const FIGURES: [&str; 7] = [
+    HAND_OFF,
+    "hand-off p99",
+    LONGEST_WAIT,
+    "Jain",
+    SERVER_CPU,
+    RATE,
+    "commands",
+];
+const HAND_OFF: &str = "hand-off p50";
+const LONGEST_WAIT: &str = "acquire max";
+const SERVER_CPU: &str = "server CPU";
+const RATE: &str = "acquisitions/s";
 
 /// How the figures of a headline are to be read.
-pub const HEADLINE_NOTE: &str = "Medians of the rounds; the small print is the smallest and the largest round. A hand-off lasts from \
-    the start of a release until the next holder knows that it has the lock. With defaults, tasks of one process pass the lock to \
+pub const HEADLINE_NOTE: &str = "A hand-off lasts from the start of a release until the next holder knows that it has the lock. With defaults, tasks of one process pass the lock to \
     each other before it goes back to the server. Fairness is 1 when all workers got the lock equally often (Jain's index). Server \
-    CPU is the server's processor time for one acquisition with its release. The bare hand-off is the floor: it has no lease, no \
+    CPU is the server's processor time for one acquisition with its release; commands are those that clients send for it. The bare hand-off is the floor: it has no lease, no \
     token and no check that a waiter is alive.";
-
-fn measures() -> [Measure; 6] {
-    let latency = |name: &str, quantile| Measure::Latency(name.to_owned(), quantile);
-    [
-        latency(op::HAND_OFF, Quantile::P50),
-        latency(op::HAND_OFF, Quantile::P99),
-        latency(op::ACQUIRE, Quantile::Max),
-        Measure::Jain,
-        Measure::ServerCpu,
-        Measure::Throughput,
-    ]
-}
 
 /// A headline for each time that holders keep the lock; none where no lock of ours was wanted by several workers.
 #[must_use]
-pub fn headlines(report: &Report) -> Vec<Headline> {
-    let cells: Vec<&Cell> = report.cells.iter().filter(|cell| is_hot(cell)).collect();
+pub fn headlines(cells: &[Cell]) -> Vec<Headline> {
+    let cells: Vec<&Cell> = cells.iter().filter(|cell| is_hot(cell)).collect();
     let holds: BTreeSet<u64> = cells.iter().map(|cell| cell.subject.hold_ns).collect();
     holds
         .into_iter()
@@ -130,15 +167,16 @@ fn same_load(cell: &Cell, ours: &Cell) -> bool {
 fn headline(ours: &Cell, cells: &[&Cell]) -> Headline {
     let mut named: BTreeMap<(usize, String), &Cell> = BTreeMap::new();
     for cell in cells.iter().copied().filter(|cell| same_load(cell, ours)) {
-        let Some(name) = name(cell) else { continue };
-        let rate = |cell: &Cell| Measure::Throughput.of(cell).map_or(0.0, |rate| rate.median);
+        let Some(name) = name(&cell.subject) else {
+            continue;
+        };
+        let rate = |cell: &Cell| cell.spread(RATE).map_or(0.0, |rate| rate.median);
         let known = named.entry(name).or_insert(cell);
         // Of one lock in one process and in two, the better one.
         if rate(cell) > rate(known) {
             *known = cell;
         }
     }
-    let measures = measures();
     let subject = &ours.subject;
     let keeps = match subject.hold_ns {
         0 => "released at once".to_owned(),
@@ -158,43 +196,42 @@ fn headline(ours: &Cell, cells: &[&Cell]) -> Headline {
                     1 => format!("{name}, in one process"),
                     other => format!("{name}, in {other} processes"),
                 },
-                ours: cell.subject.strategy == OURS,
-                figures: measures.iter().map(|measure| measure.of(cell)).collect(),
+                who: Who::of(&cell.subject),
+                figures: FIGURES.map(|figure| cell.spread(figure)).to_vec(),
             })
             .collect(),
     }
 }
 
 /// What a lock is called, with its place in the table; nothing for ours with options that few users set.
-pub(super) fn name(cell: &Cell) -> Option<(usize, String)> {
-    let subject = &cell.subject;
-    let through_server = subject.options.get(TURNS).map(String::as_str) == Some("1");
+pub(super) fn name(subject: &Subject) -> Option<(usize, String)> {
+    let through_server = is_through_server(subject);
     let mut options = subject.options.keys();
     let usual = options.all(|name| name == "rounds" || through_server && name == TURNS);
     let (place, name) = match (subject.strategy.as_str(), subject.lock_kind.as_str()) {
         (OURS, _) if !usual => return None,
         (OURS, kind) => {
             let name = format!("Locktopus {}, {}", kind.replace('-', "_"), subject.client);
+            let place = 2 * usize::from(kind != "lock") + usize::from(subject.client != "redis-rs");
             match through_server {
-                false => {
-                    let place = 2 * usize::from(kind != "lock");
-                    (place + usize::from(subject.client != "redis-rs"), name)
-                }
-                true => (4, format!("{name}, each hand-off through the server")),
+                false => (place, name),
+                true => (
+                    4 + place,
+                    format!("{name}, each hand-off through the server"),
+                ),
             }
         }
-        ("redisson", "lock") => (5, "Redisson RLock".to_owned()),
-        ("redisson", "fair-lock") => (6, "Redisson RFairLock".to_owned()),
-        ("R1", _) => (8, "publish and retry".to_owned()),
-        ("bare", _) => (9, "the bare hand-off".to_owned()),
-        (other, _) => (7, other.to_owned()),
+        ("redisson", "lock") => (8, "Redisson RLock".to_owned()),
+        ("redisson", "fair-lock") => (9, "Redisson RFairLock".to_owned()),
+        ("R1", _) => (11, "publish and retry".to_owned()),
+        ("bare", _) => (12, "the bare hand-off".to_owned()),
+        (other, _) => (10, other.to_owned()),
     };
     Some((place, name))
 }
 
 /// Ours against the others, a sentence for each figure.
 fn said(ours: &Cell, named: &BTreeMap<(usize, String), &Cell>) -> Vec<String> {
-    let [hand_off, _, wait, _, cpu, _] = measures();
     let through_server = named.values().copied().find(|cell| {
         cell.subject.strategy == OURS
             && cell.subject.lock_kind == ours.subject.lock_kind
@@ -203,36 +240,38 @@ fn said(ours: &Cell, named: &BTreeMap<(usize, String), &Cell>) -> Vec<String> {
     });
     let others: Vec<(&str, &Cell)> = named
         .iter()
-        .filter(|(_, cell)| cell.subject.strategy != OURS)
+        .filter(|(_, cell)| cell.subject.strategy != OURS && cell.run == ours.run)
         .map(|((_, name), cell)| (name.as_str(), *cell))
         .collect();
-    let sentence = |start: &str, cell: &Cell, measure: &Measure, words: [&str; 2]| {
-        let own = measure.of(cell)?;
-        let others = others.iter().copied();
-        let against = against(measure, cell, others, words);
+    let sentence = |start: &str, cell: &Cell, figure: &str, words: [&str; 2]| {
+        let own = cell.spread(figure)?;
+        let others = others
+            .iter()
+            .map(|(name, other)| (*name, other.by_round(figure)));
+        let against = against(&cell.by_round(figure), others, words);
         Some(format!("{start} {}{against}.", natural(own.median)))
     };
     [
         sentence(
             "With defaults, the median hand-off takes",
             ours,
-            &hand_off,
+            HAND_OFF,
             ["faster", "slower"],
         ),
         through_server.and_then(|cell| {
             let start = "If each hand-off goes through the server, the median is";
-            sentence(start, cell, &hand_off, ["faster", "slower"])
+            sentence(start, cell, HAND_OFF, ["faster", "slower"])
         }),
         sentence(
             "With defaults, the longest wait was",
             ours,
-            &wait,
+            LONGEST_WAIT,
             ["shorter", "longer"],
         ),
         sentence(
             "With defaults, a lock costs the server",
             ours,
-            &cpu,
+            SERVER_CPU,
             ["less", "more"],
         ),
     ]
@@ -241,17 +280,19 @@ fn said(ours: &Cell, named: &BTreeMap<(usize, String), &Cell>) -> Vec<String> {
     .collect()
 }
 
+/// A figure by the number of its round.
+pub(super) type Rounds = BTreeMap<u32, f64>;
+
 /// How ours compares with each of the others: `: 2.0x faster than A (1.9 to 2.1), about the same as B and C`. Empty where nothing
 /// can be compared.
 pub(super) fn against<'a>(
-    measure: &Measure,
-    ours: &Cell,
-    others: impl Iterator<Item = (&'a str, &'a Cell)>,
+    ours: &Rounds,
+    others: impl Iterator<Item = (&'a str, Rounds)>,
     words: [&str; 2],
 ) -> String {
     let (mut different, mut alike) = (Vec::new(), Vec::new());
     for (name, other) in others {
-        match versus(measure, ours, other, words) {
+        match versus(ours, &other, words) {
             Some(Versus::Different { how_much, range }) => {
                 different.push(format!("{how_much} than {name} {range}"));
             }
@@ -282,13 +323,8 @@ enum Versus {
 }
 
 /// How ours compares with another, round by round; nothing where that is not at least two rounds.
-fn versus(
-    measure: &Measure,
-    ours: &Cell,
-    other: &Cell,
-    [better, worse]: [&str; 2],
-) -> Option<Versus> {
-    let ratio = ratio(measure, other, ours).filter(|ratio| ratio.rounds > 1)?;
+fn versus(ours: &Rounds, other: &Rounds, [better, worse]: [&str; 2]) -> Option<Versus> {
+    let ratio = Spread::of(ratios(other, ours).into_values()).filter(|ratio| ratio.rounds > 1)?;
     let different = |median, min, max, word| Versus::Different {
         how_much: format!("{}x {word}", times(median)),
         range: format!("({} to {})", times(min), times(max)),
@@ -302,27 +338,6 @@ fn versus(
     })
 }
 
-/// One cell's figure over another's, round by round: what disturbs one round disturbs both.
-fn ratio(measure: &Measure, figure: &Cell, reference: &Cell) -> Option<Spread> {
-    let by_round = |cell: &Cell| -> BTreeMap<u32, f64> {
-        let rounds = cell.rounds.iter();
-        rounds
-            .filter_map(|round| Some((round.index, measure.of_round(round)?)))
-            .collect()
-    };
-    Spread::of(ratios(&by_round(figure), &by_round(reference)).into_values())
-}
-
-/// Figures of rounds over those of the same rounds elsewhere.
-#[must_use]
-pub fn ratios(figure: &BTreeMap<u32, f64>, reference: &BTreeMap<u32, f64>) -> BTreeMap<u32, f64> {
-    let pairs = figure.iter().filter_map(|(round, value)| {
-        let reference = *reference.get(round)?;
-        (reference != 0.0).then(|| (*round, value / reference))
-    });
-    pairs.collect()
-}
-
 /// A factor with as many digits as it can be trusted with.
 fn times(factor: f64) -> String {
     match factor {
@@ -334,11 +349,16 @@ fn times(factor: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::model::Report;
     use crate::measure::synthetic;
+
+    fn cells(report: &Report) -> Vec<Cell> {
+        Cell::all(report, 0)
+    }
 
     #[test]
     fn a_report_opens_with_the_usual_load_and_says_which_way_each_ratio_goes() {
-        let found = headlines(synthetic::shared());
+        let found = headlines(&cells(synthetic::shared()));
         let [headline] = &found[..] else {
             panic!("{found:?}")
         };
@@ -355,7 +375,7 @@ mod tests {
         ];
         assert_eq!(names, expected);
         assert!(
-            headline.rows[0].ours && !headline.rows[1].ours,
+            headline.rows[0].who.is_ours() && !headline.rows[1].who.is_ours(),
             "{headline:?}"
         );
         assert!(headline.rows[0].figures.iter().all(Option::is_some));
@@ -370,12 +390,11 @@ mod tests {
 
     #[test]
     fn each_time_of_holding_has_a_headline_and_what_goes_through_the_server_a_sentence() {
-        let mut report = synthetic::shared().clone();
-        let at = report
-            .cells
+        let mut all = cells(synthetic::shared());
+        let at = all
             .iter()
             .position(|cell| is_hot(cell) && is_default(cell) && cell.subject.workers == 32);
-        let ours = report.cells[at.expect("ours")].clone();
+        let ours = all[at.expect("ours")].clone();
         let mut through_server = ours.clone();
         through_server
             .subject
@@ -383,8 +402,8 @@ mod tests {
             .insert(TURNS.to_owned(), "1".to_owned());
         let mut held = ours.clone();
         held.subject.hold_ns = 5_000_000;
-        report.cells.extend([through_server, held]);
-        let found = headlines(&report);
+        all.extend([through_server, held]);
+        let found = headlines(&all);
         assert_eq!(found.len(), 2);
         assert!(found[0].said[1].starts_with("If each hand-off goes through the server"));
         assert!(found[1].title.ends_with("each holds it for 5 ms"));
@@ -395,32 +414,58 @@ mod tests {
 
     #[test]
     fn a_single_round_is_no_ratio_and_rounds_that_disagree_are_no_difference() {
-        let report = synthetic::shared();
-        let hot = |strategy: &str| {
-            let mut cells = report.cells.iter();
-            let cell = cells.find(|cell| {
-                is_hot(cell) && cell.subject.strategy == strategy && cell.subject.workers == 32
-            });
-            cell.expect("a cell").clone()
-        };
-        let (ours, mut other) = (hot(OURS), hot("rslock"));
-        let rate = Measure::Throughput;
+        let rounds = |values: &[f64]| -> Rounds { (0..).zip(values.iter().copied()).collect() };
         let words = ["better", "worse"];
-        assert!(versus(&rate, &ours, &other, words).is_some());
-        other.rounds.truncate(1);
-        assert_eq!(versus(&rate, &ours, &other, words), None);
-        let mut alike = ours.clone();
-        alike.rounds[0].acquisitions *= 2;
-        alike.rounds[1].acquisitions /= 2;
-        assert_eq!(versus(&rate, &ours, &alike, words), Some(Versus::Alike));
-        let others = [("A", &alike), ("B", &alike), ("C", &other)];
-        let said = against(&rate, &ours, others.into_iter(), words);
+        let ours = rounds(&[10.0, 10.0, 10.0]);
+        assert!(versus(&ours, &rounds(&[20.0, 30.0, 40.0]), words).is_some());
+        let single = rounds(&[20.0]);
+        assert_eq!(versus(&ours, &single, words), None);
+        let alike = rounds(&[20.0, 5.0, 10.0]);
+        assert_eq!(versus(&ours, &alike, words), Some(Versus::Alike));
+        let others = [("A", alike.clone()), ("B", alike), ("C", single)];
+        let said = against(&ours, others.into_iter(), words);
         assert_eq!(said, ": about the same as A and B");
+    }
+
+    /// Rounds of another run are other rounds.
+    #[test]
+    fn only_what_was_measured_in_one_run_is_compared() {
+        let mut all = cells(synthetic::shared());
+        let is_rslock = |cell: &&mut Cell| cell.subject.strategy == "rslock";
+        for cell in all.iter_mut().filter(is_rslock) {
+            cell.run = 1;
+        }
+        let said = headlines(&all)[0].said.join(" ");
+        assert!(said.contains("the bare hand-off"), "{said}");
+        assert!(!said.contains("rslock"), "{said}");
+    }
+
+    /// The better of one and two Java machines stands for Redisson.
+    #[test]
+    fn the_better_of_two_stands_for_both() {
+        let mut all = cells(synthetic::shared());
+        let is_hot = |cell: &&Cell| is_hot(cell) && cell.subject.workers == 32;
+        let mut java = all.iter().find(is_hot).expect("a cell").clone();
+        java.subject.strategy = "redisson".to_owned();
+        java.subject.lock_kind = "lock".to_owned();
+        for (processes, rate) in [(1, 300.0), (2, 200.0)] {
+            java.subject.processes = processes;
+            let rates = vec![Some(rate); java.rounds.len()];
+            java.figures.insert(RATE.to_owned(), rates);
+            all.push(java.clone());
+        }
+        let found = headlines(&all);
+        let mut rows = found[0].rows.iter();
+        let row = rows
+            .find(|row| row.name.starts_with("Redisson RLock"))
+            .expect("a row");
+        assert_eq!(row.name, "Redisson RLock, in one process");
+        assert_eq!(row.figures[5].expect("a rate").median, 300.0);
     }
 
     #[test]
     fn no_lock_of_ours_that_several_want_is_no_headline() {
-        assert!(headlines(&synthetic::empty()).is_empty());
-        assert!(headlines(&synthetic::memory_only(3)).is_empty());
+        assert!(headlines(&cells(&synthetic::empty())).is_empty());
+        assert!(headlines(&cells(&synthetic::memory_only(3))).is_empty());
     }
 }
