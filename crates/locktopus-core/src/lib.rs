@@ -15,6 +15,7 @@
 //! A layer imports only what is below it; `scripts/check-layers` reads the line that follows.
 //!
 //! Layers, lowest first: contract, engine, handles, recipes.
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod contract;
 mod engine;

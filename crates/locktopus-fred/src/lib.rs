@@ -29,6 +29,7 @@
 //! A command whose caller gives up is not taken back: its bytes may be in a socket buffer. A frozen
 //! server runs them when it thaws, at most once.
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod client;
 mod cluster;

@@ -33,6 +33,7 @@
 //! [`forward_backend!`](locktopus_core::forward_backend).
 //!
 //! Layers, lowest first: call, around, prefix, timeout, retry, chaos, recorded.
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod around;
 mod call;

@@ -3,6 +3,7 @@
 //! This file answers the contract for what `backend` is, in the words of `answers`; `kinds` says
 //! which locks there are; `table` has the state: who holds what, who waits, and who can have it
 //! next, and `numbers` what is inside a semaphore or a latch.
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod answers;
 mod backend;

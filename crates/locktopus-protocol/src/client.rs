@@ -162,6 +162,10 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
 /// assert_eq!(Deployment::Cluster.as_str(), "cluster");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "protocol and adapters are released together"
+)]
 pub enum Deployment {
     /// One server.
     Standalone,
@@ -191,6 +195,10 @@ impl fmt::Display for Deployment {
 
 /// Which node a command goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "protocol and adapters are released together"
+)]
 pub enum Route {
     /// The primary that serves this hash slot; outside a cluster simply the primary.
     Slot(u16),
@@ -208,6 +216,10 @@ pub enum Route {
 /// assert_ne!(channel.flavour, ChannelFlavour::Sharded);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "protocol and adapters are released together"
+)]
 pub struct Channel {
     /// The channel's name.
     pub name: Bytes,
@@ -217,6 +229,10 @@ pub struct Channel {
 
 /// `SUBSCRIBE`/`PUBLISH` or `SSUBSCRIBE`/`SPUBLISH`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "protocol and adapters are released together"
+)]
 pub enum ChannelFlavour {
     /// Classic pub/sub; in a cluster the message reaches every node.
     Plain,
@@ -240,6 +256,10 @@ pub enum ChannelFlavour {
 /// }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "protocol and adapters are released together"
+)]
 pub enum PushEvent {
     /// A published message of either flavour.
     Message {
@@ -259,6 +279,10 @@ pub enum PushEvent {
 
 /// An answer, with the differences between RESP2, RESP3 and the clients' types removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "protocol and adapters are released together"
+)]
 pub enum Reply {
     /// Nil of any type.
     Nil,
@@ -272,6 +296,10 @@ pub enum Reply {
 
 /// The answer of one node to [`RedisClient::command_on_primaries`].
 #[derive(Debug)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "protocol and adapters are released together"
+)]
 pub struct NodeReply {
     /// `host:port` as the client knows it.
     pub node: String,
@@ -281,6 +309,10 @@ pub struct NodeReply {
 
 /// The answers to [`RedisClient::pipeline`].
 #[derive(Debug)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "protocol and adapters are released together"
+)]
 pub struct Pipelined {
     /// `host:port` of the node that answered, as the client knows it.
     pub node: String,
@@ -290,6 +322,10 @@ pub struct Pipelined {
 
 /// Why a command has no answer, by the only question that matters to a lock: can it have run?
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "whoever gets it must look at each case"
+)]
 pub enum ClientError {
     /// The server answered with an error.
     #[error("{code} {message}")]

@@ -48,6 +48,10 @@ pub struct GuardedWriter {
 /// What became of a guarded write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a refused write did not happen"]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "whoever gets it must look at each case"
+)]
 pub enum GuardedOutcome {
     /// It was done.
     Written,

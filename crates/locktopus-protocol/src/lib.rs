@@ -15,6 +15,7 @@
 //! | `guarded` | [`GuardedWriter`]: writes to users' own keys that a fencing token protects |
 //!
 //! Layers, lowest first: layout, client, scripts, wire, execution, hub, backend.
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod backend;
 pub mod client;

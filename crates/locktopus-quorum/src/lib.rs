@@ -13,6 +13,7 @@
 //! | `views`, `diagnose` | what a majority sees |
 //! | `instances` | what instances say about themselves |
 //! | `fan_out`, `abstention` | calls to all nodes at once; why an answer does not count |
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod abstention;
 mod attempt;

@@ -29,6 +29,7 @@
 //! Layers, lowest first: connection, single, cluster, topology, subscriptions.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod client;
 mod cluster;

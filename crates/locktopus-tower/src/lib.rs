@@ -16,6 +16,7 @@
 //! assert_eq!(once.ready().await?.call(42).await?, "paid 42");
 //! # Ok(()) }
 //! ```
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod error;
 mod service;

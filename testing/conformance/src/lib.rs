@@ -36,6 +36,7 @@
 //! | [`cancel`] | the sweep that drops futures at every await |
 //!
 //! Layers, lowest first: flavour, lasting, rule, timing, report, record, client, waiter, store, ctx, case, cases, suite.
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod case;
 mod client;

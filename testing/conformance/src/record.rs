@@ -13,6 +13,10 @@ const OUT: &str = "LOCKTOPUS_CONFORMANCE_OUT";
 
 /// Where the suite was run.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct Setting {
     /// The backend, for example `redis`.
     pub backend: String,

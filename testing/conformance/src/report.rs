@@ -7,6 +7,10 @@ use crate::flavour::Flavour;
 
 /// How a case ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "another case or field would make another type of it"
+)]
 pub enum Verdict {
     /// The rule is kept.
     Passed,

@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 /// Which clock of the machine a history was recorded with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "another case or field would make another type of it"
+)]
 pub enum ClockKind {
     /// Nanoseconds since the machine started, with the time it was asleep: a lease runs on
     /// meanwhile.

@@ -17,6 +17,10 @@ use crate::clock::ClockKind;
 /// assert_eq!(serde_json::from_str::<Record>(&line).unwrap(), record);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct Record {
     /// Nanoseconds on the clock of the history.
     pub at: u64,
@@ -225,6 +229,10 @@ impl Event {
 
 /// What a holder was given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct Grant {
     /// The fencing token, if the lock has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -240,6 +248,10 @@ pub struct Grant {
 /// With whom a grant is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "whoever gets it must look at each case"
+)]
 pub enum Mode {
     /// Nobody: a lock, a mutex, a writer.
     Exclusive,
@@ -269,6 +281,10 @@ pub enum FailReason {
 /// How a release ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "another case or field would make another type of it"
+)]
 pub enum ReleaseOutcome {
     /// It was given back.
     Ok,
@@ -280,6 +296,10 @@ pub enum ReleaseOutcome {
 
 /// A write to a resource that checks tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct Write {
     /// Name of the resource.
     pub resource: String,
@@ -298,6 +318,10 @@ pub struct Write {
 /// What a fenced resource said to a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "another case or field would make another type of it"
+)]
 pub enum WriteOutcome {
     /// It was done.
     Accepted,
@@ -309,6 +333,10 @@ pub enum WriteOutcome {
 
 /// How a lock has to behave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct Rules {
     /// Permits of a semaphore.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -320,6 +348,10 @@ pub struct Rules {
 
 /// One attempt among those of all workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "another case or field would make another type of it"
+)]
 pub struct AttemptId {
     /// Number of the worker.
     pub worker: u32,

@@ -5,6 +5,10 @@ use serde::Serialize;
 /// What the runner found on the servers and in the processes at the end, when nothing was left
 /// to wait for. The checker judges that it is nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct Leftovers {
     /// Names of the keys of locks.
     pub keys: Vec<String>,

@@ -67,6 +67,7 @@
 //! attempt, journal, malformed, offence, reader, worker_log, assemble, verdict, recorder, check, render.
 
 #![cfg(unix)]
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod assemble;
 mod attempt;

@@ -40,6 +40,10 @@ const LISTED: usize = 20;
 
 /// What [`LockingSet::judge`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct SetLoss {
     /// Elements whose write was answered with success.
     pub acknowledged: u64,
@@ -180,6 +184,10 @@ impl CounterLoss {
 
 /// Lost updates of the same workload on two resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct LostUpdates {
     /// On a resource that takes every write: what the lock alone guards.
     pub unchecked: SetLoss,

@@ -4,6 +4,10 @@ use std::time::Duration;
 
 /// What the checker allows, and how much it lists.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct Options {
     /// Longest lists of examples; everything is counted. 20.
     pub examples: usize,

@@ -114,6 +114,10 @@ impl fmt::Display for Property {
 /// What the history says about a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "another case or field would make another type of it"
+)]
 pub enum Outcome {
     /// It was put to the test and held.
     Passed,

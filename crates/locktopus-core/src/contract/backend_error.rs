@@ -87,6 +87,10 @@ impl fmt::Display for TooFewPermits {
 
 /// Whether the request may have taken effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "another case or field would make another type of it"
+)]
 pub enum Executed {
     /// Certainly not: it was refused before any write, or never sent.
     No,

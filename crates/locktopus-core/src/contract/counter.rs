@@ -23,6 +23,10 @@ use crate::contract::owner::OwnerId;
 /// }
 /// ```
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct CounterRequest {
     /// Which semaphore or latch.
     pub target: LockTarget,
@@ -36,6 +40,10 @@ pub struct CounterRequest {
 
 /// What to do with the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "whoever gets it must look at each case"
+)]
 pub enum CounterAction {
     /// Nothing.
     Read,
@@ -58,6 +66,10 @@ pub enum CounterAction {
 /// What became of the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "another case or field would make another type of it"
+)]
 pub struct CounterOutcome {
     /// The number afterwards; for [`CounterAction::Drain`] how many were taken. `None` if there is none.
     pub value: Option<i64>,

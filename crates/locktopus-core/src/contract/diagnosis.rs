@@ -16,6 +16,10 @@ use std::fmt;
 /// assert_eq!(diagnosis.worst(), Some(Severity::Danger));
 /// ```
 #[derive(Debug, Clone, Default)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct Diagnosis {
     /// One entry a node, for example `127.0.0.1:6379 redis 7.0.15`.
     pub nodes: Vec<String>,
@@ -97,6 +101,10 @@ impl Finding {
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "another case or field would make another type of it"
+)]
 pub enum Severity {
     /// The check could not be made, or the finding is for information.
     Note,

@@ -232,6 +232,10 @@ fn printable(text: &str, longest: usize) -> String {
 /// assert_eq!((query.namespace, query.instances[0]), (announcement.namespace, announcement.instance));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct Announcement {
     /// What is put before the names of its locks. Instances of different namespaces do not see each other.
     pub namespace: String,
@@ -247,6 +251,10 @@ pub struct Announcement {
 
 /// Of which instances the records are asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct InstanceQuery {
     /// What is put before the names of their locks.
     pub namespace: String,

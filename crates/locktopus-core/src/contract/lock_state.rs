@@ -217,4 +217,8 @@ impl FoundLock {
 
 /// Where a list of locks goes on. Opaque to all but the backend that made it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "another case or field would make another type of it"
+)]
 pub struct ScanCursor(pub String);

@@ -25,6 +25,10 @@ pub const MAX_PERMITS: u32 = 65_535;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct AcquireAttempt {
     /// Which lock.
     pub target: LockTarget,
@@ -82,6 +86,10 @@ impl AcquireAttempt {
 /// What became of an attempt. That somebody else holds the lock is an answer, not an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "whoever gets it must look at each case"
+)]
 pub enum AttemptOutcome {
     /// The owner holds the lock for the lease, counted from some moment after the attempt was sent.
     Granted {
@@ -119,6 +127,10 @@ pub enum AttemptOutcome {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct ReleaseRequest {
     /// Which lock.
     pub target: LockTarget,
@@ -155,6 +167,10 @@ pub struct ReleaseRequest {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct Sought {
     /// For how long to keep the place; see [`AcquireAttempt::place`].
     pub place: Duration,
@@ -180,6 +196,10 @@ pub struct Sought {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct Linger {
     /// A fresh id, under which nothing is ever asked for.
     pub heir: OwnerId,
@@ -219,6 +239,10 @@ impl ReleaseRequest {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "whoever gets it must look at each case"
+)]
 pub enum ReleaseOutcome {
     /// The owner held the lock and does not any more; it went to those first in the queue, or is free, or
     /// [lingers](ReleaseRequest::linger).
@@ -239,6 +263,10 @@ pub enum ReleaseOutcome {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct ExtendRequest {
     /// Which lock.
     pub target: LockTarget,
@@ -280,6 +308,10 @@ impl ExtendRequest {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "whoever gets it must look at each case"
+)]
 pub enum ExtendOutcome {
     /// The owner still holds the lock; it expires one lease after execution, or when it would have before if
     /// that is later.
@@ -312,6 +344,10 @@ pub enum ExtendOutcome {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "whoever gets it must look at each case"
+)]
 pub enum GroupOutcome {
     /// Every owner holds its lock; the tokens are in the order of the attempts.
     Granted {

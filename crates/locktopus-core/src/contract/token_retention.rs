@@ -24,6 +24,10 @@ use crate::contract::option_error::OptionError;
 /// assert!(TokenRetention::from(Duration::from_secs(1)).check().is_err());
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "another case or field would make another type of it"
+)]
 pub enum TokenRetention {
     /// For this long after the last grant, and for at least twice the lease. From [`SHORTEST`](Self::SHORTEST) to
     /// [`LONGEST`](Self::LONGEST).

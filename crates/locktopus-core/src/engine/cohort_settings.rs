@@ -21,6 +21,10 @@ const MOST_GIVING_BACK: Duration = Duration::from_millis(1);
 /// assert_eq!((defaults.turns, defaults.budget), (64, Duration::from_millis(20)));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct CohortSettings {
     /// How many acquisitions one lease of the backend serves at most, each with a fencing token of its own. Default
     /// 64, and at most 8 for a grant that nobody else in the process waited for, unless the lease before it was used up by

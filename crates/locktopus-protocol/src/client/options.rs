@@ -13,6 +13,10 @@ const SHORTEST_CONNECT: Duration = Duration::from_secs(1);
 ///
 /// The facade builds this from a URL; adapters only read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "protocol and adapters are released together"
+)]
 pub struct ConnectOptions {
     /// Addresses, by kind of deployment.
     pub servers: Servers,
@@ -95,6 +99,10 @@ impl ConnectOptions {
 
 /// The servers' addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "protocol and adapters are released together"
+)]
 pub enum Servers {
     /// One server.
     Standalone(HostPort),
@@ -111,6 +119,10 @@ pub enum Servers {
 
 /// A host name or address with a port, or a unix socket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "protocol and adapters are released together"
+)]
 pub struct HostPort {
     /// Name, IPv4 or IPv6 address (without brackets). If it begins with `/`, the path of a unix socket.
     pub host: String,
@@ -149,6 +161,10 @@ impl fmt::Display for HostPort {
 
 /// A user and password.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "protocol and adapters are released together"
+)]
 pub struct Credentials {
     /// ACL user; `None` logs in as `default`.
     pub username: Option<String>,
@@ -219,6 +235,10 @@ impl fmt::Debug for Secret {
 
 /// How to do TLS.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "protocol and adapters are released together"
+)]
 pub struct TlsOptions {
     /// PEM file with the authorities to trust; `None` trusts the system's.
     pub ca_file: Option<PathBuf>,
@@ -255,6 +275,10 @@ impl TlsOptions {
 
 /// How to do TLS with the sentinels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "protocol and adapters are released together"
+)]
 pub enum SentinelTls {
     /// As with the servers that hold the data.
     #[default]
@@ -267,6 +291,10 @@ pub enum SentinelTls {
 
 /// Who decides which node of a cluster a command goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "protocol and adapters are released together"
+)]
 pub enum ClusterRouter {
     /// The adapter, which keeps a connection to each primary.
     #[default]
@@ -277,6 +305,10 @@ pub enum ClusterRouter {
 
 /// Settings that were read from a client which a program has configured for itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "protocol and adapters are released together"
+)]
 pub struct ReadSettings {
     /// Addresses, logins, database and TLS.
     pub options: ConnectOptions,
@@ -308,6 +340,10 @@ impl SettingsError {
 
 /// A client certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "protocol and adapters are released together"
+)]
 pub struct ClientIdentity {
     /// PEM file with the certificate chain.
     pub cert_file: PathBuf,

@@ -12,6 +12,10 @@ use crate::layout::slot::SLOTS;
 
 /// Consecutive hash slots and the primary that serves them.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "protocol and adapters are released together"
+)]
 pub struct SlotRange {
     /// The first slot.
     pub first: u16,
@@ -65,6 +69,10 @@ pub(crate) fn first_slots(answer: &Reply) -> Vec<u16> {
 
 /// Where a `MOVED` or `ASK` refusal points to.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "protocol and adapters are released together"
+)]
 pub struct Redirect {
     /// The slot of the refused command.
     pub slot: u16,

@@ -8,6 +8,10 @@ use super::script::{Script, script};
 
 /// The scripts of one kind of lock.
 #[derive(Debug)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "protocol and adapters are released together"
+)]
 pub struct KindScripts {
     /// Takes it, or a place in its queue.
     pub acquire: Script,

@@ -5,6 +5,10 @@ use std::collections::BinaryHeap;
 
 /// A stretch of time in which somebody had a share of something limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct WeightedSpan {
     /// First nanosecond.
     pub start: u64,

@@ -7,6 +7,10 @@ use super::latest::{Ending, Latest};
 
 /// Who may be there at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "whoever gets it must look at each case"
+)]
 pub enum Access {
     /// Nobody else.
     Exclusive,
@@ -16,6 +20,10 @@ pub enum Access {
 
 /// A stretch of time that somebody had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "others write it as a literal with `..`"
+)]
 pub struct Span {
     /// First nanosecond.
     pub start: u64,

@@ -10,19 +10,14 @@
 //! | `item` | one public item: its documentation, and its signature as far as the rules care |
 //! | `rules` | what each item has to have |
 //! | `units` | times that are bare numbers |
-//! | `surface` | all of a crate's public API as a text; `attributes`, `tokens`: how its lines look |
 
-mod attributes;
 mod item;
 mod reach;
 mod rules;
 mod source;
-mod surface;
-mod tokens;
 mod units;
 
 pub use item::{Item, Sort};
 pub use reach::public_items;
 pub use rules::{Lack, lacks};
 pub use source::Sources;
-pub use surface::surface;

@@ -4,19 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use syn::{Attribute, ImplItem, Item as Syntax, Signature, TraitItem, Type, UseTree, Visibility};
 
-use super::attributes::marks;
 use super::item::{Item, Sort, is_hidden, sort_of};
 use super::source::{Module, ModulePath, Sources};
 use super::units;
 
 /// A definition: its module and its name.
-pub(super) type Place = (ModulePath, String);
+type Place = (ModulePath, String);
 
 /// Every item that can be named through the root of these crates, with the methods of its types, each once and in order of
 /// name. What comes from crates that were not read is left out.
 #[must_use]
 pub fn public_items(sources: &Sources, roots: &[&str]) -> Vec<Item> {
-    let mut reach = Reach::shown(sources);
+    let mut reach = Reach {
+        sources,
+        entered: BTreeSet::new(),
+        found: BTreeMap::new(),
+    };
     for root in roots {
         let root = root.replace('-', "_");
         reach.enter(&vec![root.clone()], &root);
@@ -31,39 +34,16 @@ pub fn public_items(sources: &Sources, roots: &[&str]) -> Vec<Item> {
 }
 
 /// What was found so far, on the ways that lead from the roots.
-pub(super) struct Reach<'a> {
+struct Reach<'a> {
     sources: &'a Sources,
-    /// Also along imports that are not shown to users.
-    hidden: bool,
     entered: BTreeSet<ModulePath>,
     /// Definitions, and what users call them: by the shortest way that leads there.
-    pub(super) found: BTreeMap<Place, String>,
-    /// Everything that is imported somewhere, by the name it has there.
-    pub(super) imported: BTreeMap<String, String>,
+    found: BTreeMap<Place, String>,
 }
 
-impl<'a> Reach<'a> {
-    /// What is shown to users.
-    fn shown(sources: &'a Sources) -> Self {
-        Self {
-            sources,
-            hidden: false,
-            entered: BTreeSet::new(),
-            found: BTreeMap::new(),
-            imported: BTreeMap::new(),
-        }
-    }
-
-    /// Also what is not.
-    pub(super) fn all(sources: &'a Sources) -> Self {
-        Self {
-            hidden: true,
-            ..Self::shown(sources)
-        }
-    }
-
+impl Reach<'_> {
     /// Everything that is public in a module, which users call `public`.
-    pub(super) fn enter(&mut self, path: &ModulePath, public: &str) {
+    fn enter(&mut self, path: &ModulePath, public: &str) {
         let Some(module) = self.sources.modules.get(path) else {
             return;
         };
@@ -72,20 +52,9 @@ impl<'a> Reach<'a> {
         }
         for item in &module.items {
             match item {
-                Syntax::Use(import)
-                    if is_public(&import.vis) && (self.hidden || !is_hidden(&import.attrs)) =>
-                {
+                Syntax::Use(import) if is_public(&import.vis) && !is_hidden(&import.attrs) => {
                     for (name, from) in leaves(&import.tree) {
                         self.import(path, &name, &from, public);
-                        if name != "*" || self.sources.module(path, &from).is_none() {
-                            let marks = format!("{}{}", module.conditions, marks(&import.attrs));
-                            let from = [from, vec![name.clone()]].concat().join("::");
-                            let public = format!("{public}::{name}");
-                            let what = format!("{marks}pub use {public} from {from}");
-                            // Of several crates everything may be taken.
-                            let key = if name == "*" { public + &from } else { public };
-                            self.imported.insert(key, what);
-                        }
                     }
                 }
                 _ => {
@@ -132,7 +101,7 @@ impl<'a> Reach<'a> {
 
 impl Sources {
     /// The module that a path leads to, seen from another.
-    pub(super) fn module(&self, here: &ModulePath, path: &[String]) -> Option<ModulePath> {
+    fn module(&self, here: &ModulePath, path: &[String]) -> Option<ModulePath> {
         self.module_within(here, path, 0)
     }
 
@@ -170,7 +139,7 @@ impl Sources {
     }
 
     /// Where the thing is defined that a module calls by this name.
-    pub(super) fn definition(&self, path: &ModulePath, name: &str, depth: usize) -> Option<Place> {
+    fn definition(&self, path: &ModulePath, name: &str, depth: usize) -> Option<Place> {
         let module = self.modules.get(path)?;
         if module
             .items
@@ -199,10 +168,7 @@ impl Sources {
     }
 
     /// The modules of the crate that this module is in.
-    pub(super) fn of_crate(
-        &self,
-        path: &ModulePath,
-    ) -> impl Iterator<Item = (&ModulePath, &Module)> {
+    fn of_crate(&self, path: &ModulePath) -> impl Iterator<Item = (&ModulePath, &Module)> {
         let root = path[0].clone();
         self.modules.iter().filter(move |(at, _)| at[0] == root)
     }
@@ -299,7 +265,7 @@ fn method(
 }
 
 /// The name of an item, and whether it is public.
-pub(super) fn named(item: &Syntax) -> Option<(String, bool)> {
+fn named(item: &Syntax) -> Option<(String, bool)> {
     let (name, visibility) = match item {
         Syntax::Struct(item) => (&item.ident, &item.vis),
         Syntax::Enum(item) => (&item.ident, &item.vis),

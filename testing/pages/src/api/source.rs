@@ -6,8 +6,6 @@ use std::{fmt, fs};
 
 use syn::{Attribute, Item, ItemMod, Meta};
 
-use super::attributes::conditions as conditions_of;
-
 /// A path of modules from the root of a crate, which is the first part of it.
 pub(super) type ModulePath = Vec<String>;
 
@@ -15,8 +13,6 @@ pub(super) type ModulePath = Vec<String>;
 pub(super) struct Module {
     /// The file it stands in, from the root of the repository.
     pub(super) file: PathBuf,
-    /// The features it is there with, its own and those of the modules around it.
-    pub(super) conditions: String,
     pub(super) items: Vec<Item>,
 }
 
@@ -48,7 +44,7 @@ impl Sources {
             let file = folder(root, name).join("src/lib.rs");
             let items = parse(root, &file)?;
             let path = vec![name.replace('-', "_")];
-            sources.add(root, path, file, String::new(), items)?;
+            sources.add(root, path, file, items)?;
         }
         Ok(sources)
     }
@@ -59,13 +55,7 @@ impl Sources {
         let items = syn::parse_file(text).expect("Rust").items;
         let mut sources = Self::default();
         sources
-            .add(
-                Path::new(""),
-                vec![name.to_owned()],
-                "lib.rs".into(),
-                String::new(),
-                items,
-            )
+            .add(Path::new(""), vec![name.to_owned()], "lib.rs".into(), items)
             .expect("no module in another file");
         sources
     }
@@ -75,7 +65,6 @@ impl Sources {
         root: &Path,
         path: ModulePath,
         file: PathBuf,
-        conditions: String,
         items: Vec<Item>,
     ) -> Result<(), String> {
         for item in &items {
@@ -85,22 +74,16 @@ impl Sources {
             }
             let mut inner = path.clone();
             inner.push(module.ident.to_string());
-            let under = format!("{conditions}{}", conditions_of(&module.attrs));
             match &module.content {
-                Some((_, items)) => self.add(root, inner, file.clone(), under, items.clone())?,
+                Some((_, items)) => self.add(root, inner, file.clone(), items.clone())?,
                 None => {
                     let file = file_of(root, &file, module)?;
                     let items = parse(root, &file)?;
-                    self.add(root, inner, file, under, items)?;
+                    self.add(root, inner, file, items)?;
                 }
             }
         }
-        let module = Module {
-            file,
-            conditions,
-            items,
-        };
-        self.modules.insert(path, module);
+        self.modules.insert(path, Module { file, items });
         Ok(())
     }
 }

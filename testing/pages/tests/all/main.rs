@@ -2,7 +2,5 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod api;
-mod growth;
 mod pages;
 mod preprocessor;
-mod public_api;
