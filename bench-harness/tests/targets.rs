@@ -2,14 +2,11 @@
 
 mod common;
 
-use std::path::Path;
 use std::process::Output;
 
 use bench_harness::measure::model::{self, Report};
-use bench_harness::measure::opening::{headlines, picture};
 use bench_harness::measure::summary::Summary;
 use bench_harness::measure::synthetic;
-use bench_harness::measure::targets::{Outcome, Targets, judge, render};
 use common::directory;
 
 fn targets(arguments: &[&str]) -> Output {
@@ -197,38 +194,4 @@ fn what_cannot_be_used_is_named() {
     assert_eq!(missing.status.code(), Some(3));
     let said = String::from_utf8(missing.stderr).unwrap();
     assert!(said.contains("performance.json"), "{said}");
-}
-
-/// `docs/performance.md` is generated: it must be what the committed summary and targets give.
-#[test]
-fn the_committed_page_is_the_one_its_summary_gives() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-    let summary = Summary::load(&docs.join("performance.json")).unwrap();
-    let targets = Targets::committed().unwrap();
-    let expected = render(&targets, &summary).unwrap();
-    let found = std::fs::read_to_string(docs.join("performance.md")).unwrap();
-    assert!(
-        found == expected,
-        "docs/performance.md is stale: run `locktopus-bench targets --render docs`, or undo the change \
-         that was made by hand"
-    );
-    for goal in judge(&targets, &summary) {
-        assert!(
-            goal.outcome() != Outcome::NotMet || goal.target.explanation().is_some(),
-            "{} is not met, and targets.toml says not what stands in the way and what was tried",
-            goal.target.id
-        );
-    }
-    let drawn = std::fs::read_to_string(docs.join("images/performance.svg")).ok();
-    assert!(
-        drawn == picture(&headlines(&summary.cells)),
-        "the picture of the page is stale"
-    );
-    assert!(
-        summary
-            .cells
-            .iter()
-            .all(|cell| cell.overlaps.unwrap_or(0) == 0),
-        "the committed run saw two holders of one lock"
-    );
 }

@@ -193,7 +193,10 @@ fn round_trips(summary: &Summary) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::measure::opening::picture;
     use crate::measure::synthetic;
 
     fn page(targets: &str) -> String {
@@ -279,5 +282,39 @@ at_least = 1
             }
         }
         assert!(text.contains("Example CPU"));
+    }
+
+    /// `docs/performance.md` is generated: it must be what the committed summary and targets give.
+    #[test]
+    fn the_committed_page_is_the_one_its_summary_gives() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+        let summary = Summary::load(&docs.join("performance.json")).unwrap();
+        let targets = Targets::committed().unwrap();
+        let expected = render(&targets, &summary).unwrap();
+        let found = std::fs::read_to_string(docs.join("performance.md")).unwrap();
+        assert!(
+            found == expected,
+            "docs/performance.md is stale: run `locktopus-bench targets --render docs`, or undo the change \
+             that was made by hand"
+        );
+        for goal in judge(&targets, &summary) {
+            assert!(
+                goal.outcome() != Outcome::NotMet || goal.target.explanation().is_some(),
+                "{} is not met, and targets.toml says not what stands in the way and what was tried",
+                goal.target.id
+            );
+        }
+        let drawn = std::fs::read_to_string(docs.join("images/performance.svg")).ok();
+        assert!(
+            drawn == picture(&headlines(&summary.cells)),
+            "the picture of the page is stale"
+        );
+        assert!(
+            summary
+                .cells
+                .iter()
+                .all(|cell| cell.overlaps.unwrap_or(0) == 0),
+            "the committed run saw two holders of one lock"
+        );
     }
 }
