@@ -1,14 +1,12 @@
 //! What looks like a broken rule of the witness and is none, by hand; and beside it, what the rule is there for.
 
-mod common;
-
-use common::{act, one_name, process, rules};
+use crate::common::{act, one_name, process, rules};
 use locktopus_sim::{Act, Fault, Flaw, Kind, Patch, Plan, Wait};
 
 /// Tasks, each in a process of its own, that use one name as these kinds.
 fn plan(kinds: &[Kind], tasks: Vec<Vec<Act>>, faults: Vec<(u64, Fault)>) -> Plan {
     let processes = tasks.into_iter().map(|task| process(vec![task]));
-    common::plan(&one_name(kinds), processes.collect(), faults)
+    crate::common::plan(&one_name(kinds), processes.collect(), faults)
 }
 
 /// As the mutant "a waiter that leaves a free lock tells nobody".

@@ -1,9 +1,7 @@
 //! An eviction excuses those it takes the lock from, who do not know it yet. It excuses nobody else: not who waits while it
 //! happens and is let in by it or after it, nor who comes when its operator has given up on it.
 
-mod common;
-
-use common::{act, one_name, process, rules};
+use crate::common::{act, one_name, process, rules};
 use locktopus_sim::{Act, End, Fault, Flaw, Kind, Lock, Patch, Plan, run};
 
 /// Two have it at once.
@@ -33,7 +31,7 @@ fn two_wait(kind: Kind) -> Plan {
         evicts(200),
     ];
     let processes = processes.map(|act| process(vec![vec![act]]));
-    common::plan(&one_name(&[kind]), processes.into(), Vec::new())
+    crate::common::plan(&one_name(&[kind]), processes.into(), Vec::new())
 }
 
 #[test]
@@ -57,7 +55,7 @@ fn after_an_error(seed: u64) -> Plan {
         // Before, so that the server knows the script.
         process(vec![vec![evicts(100), evicts(900)]]),
     ];
-    let mut plan = common::plan(&one_name(&[Kind::Lock]), processes, Vec::new());
+    let mut plan = crate::common::plan(&one_name(&[Kind::Lock]), processes, Vec::new());
     plan.faults = vec![(900, Fault::Stall(2, 2_000))];
     plan.seed = seed;
     plan

@@ -1,10 +1,8 @@
 //! Grants that too few replicas confirm are undone, and however late that release arrives, it ends no later grant.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{act, one_name, process};
+use crate::common::{act, one_name, process};
 use locktopus_core::{ReplicaNeed, SafetyMode};
 use locktopus_sim::{Act, Fault, Kind, Plan, ProcessPlan, Strategy, run};
 
@@ -32,7 +30,7 @@ fn plan(seed: u64, kind: Kind, tasks: u64, faults: Vec<(u64, Fault)>) -> Plan {
             timeout: Duration::from_millis(150),
         },
         replicas: vec![1],
-        ..common::plan(&one_name(&[kind]), vec![process.clone(), process], faults)
+        ..crate::common::plan(&one_name(&[kind]), vec![process.clone(), process], faults)
     }
 }
 

@@ -1,21 +1,19 @@
 //! Schedules in which nothing is wrong, though it looks like that: what the judge and the witness once took for a fault.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{one_name, process};
+use crate::common::{one_name, process};
 use locktopus_core::{ReplicaNeed, SafetyMode};
 use locktopus_sim::{Act, End, Fault, Flaw, Kind, Outcome, Plan, ProcessPlan, Wait, run};
 
 fn act(pause: u64, hold: u64) -> Act {
-    common::act(pause, 0, hold)
+    crate::common::act(pause, 0, hold)
 }
 
 fn plan(kinds: &[Kind], processes: Vec<ProcessPlan>) -> Plan {
     Plan {
         lease: 400,
-        ..common::plan(&one_name(kinds), processes, Vec::new())
+        ..crate::common::plan(&one_name(kinds), processes, Vec::new())
     }
 }
 

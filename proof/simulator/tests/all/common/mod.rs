@@ -1,5 +1,4 @@
 //! Schedules by hand, for tests that change what they are about.
-#![allow(dead_code, reason = "each test program uses its part")]
 
 use locktopus_core::SafetyMode;
 use locktopus_sim::{Act, End, Fault, Flaw, Kind, Lock, Plan, ProcessPlan, Strategy, Wait, run};

@@ -1,10 +1,8 @@
 //! Faults that are planted: each is noticed by fewer schedules than every test run has.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{act, one_name, rules};
+use crate::common::{act, one_name, rules};
 use locktopus_core::SafetyMode;
 use locktopus_sim::{Fault, Flaw, Kind, Plan, ProcessPlan, report, run, wrong_scripts};
 
@@ -75,12 +73,12 @@ fn servers_that_vote_without_their_data_are_noticed() {
 
 /// One task that takes the lock and works under it.
 fn process(pause: u64, hold: u64) -> ProcessPlan {
-    common::process(vec![vec![act(pause, 0, hold)]])
+    crate::common::process(vec![vec![act(pause, 0, hold)]])
 }
 
 /// Processes that take one lock on one server, and what goes wrong there.
 fn plan(processes: Vec<ProcessPlan>, faults: Vec<(u64, Fault)>) -> Plan {
-    common::plan(&one_name(&[Kind::Lock]), processes, faults)
+    crate::common::plan(&one_name(&[Kind::Lock]), processes, faults)
 }
 
 /// One process holds a lock when its machine falls asleep, and wakes up long after another one was granted it.

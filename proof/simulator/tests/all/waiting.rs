@@ -1,8 +1,6 @@
 //! Who waits, and how long that may take where nothing goes wrong: schedules in which somebody is told nothing, or has to be.
 
-mod common;
-
-use common::{act, process};
+use crate::common::{act, process};
 use locktopus_sim::{Count, End, Flaw, Kind, Plan, ProcessPlan, Strategy, Violation, Wait, run};
 
 const KEPT: u64 = 1_500;
@@ -12,7 +10,7 @@ fn plan(locks: &[(&str, Kind)], processes: Vec<ProcessPlan>) -> Plan {
     Plan {
         steady: true,
         lease: 6_000,
-        ..common::plan(locks, processes, Vec::new())
+        ..crate::common::plan(locks, processes, Vec::new())
     }
 }
 
