@@ -1,0 +1,62 @@
+//! What cargo knows of this workspace, and where it puts what it builds.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::failure::{Done, Failure, fail};
+use crate::shell::{Cmd, Shell};
+
+/// The packages of the workspace that an index may have, as `cargo metadata` describes them.
+pub(crate) fn published(sh: &Shell) -> Done<Vec<Value>> {
+    let metadata = sh.cargo("metadata").args(["--no-deps", "--format-version", "1"]).read()?;
+    let metadata: Value = serde_json::from_str(&metadata)?;
+    let all = metadata["packages"].as_array().into_iter().flatten();
+    let found: Vec<_> =
+        all.filter(|package| package["publish"] != Value::Array(Vec::new())).cloned().collect();
+    if found.is_empty() {
+        fail!("no crate of this workspace may be published");
+    }
+    Ok(found)
+}
+
+pub(crate) fn name(package: &Value) -> &str {
+    package["name"].as_str().unwrap_or_default()
+}
+
+/// What `cargo build` said of what it built, a message each.
+#[derive(Debug)]
+pub(crate) struct Built(Vec<Value>);
+
+impl Built {
+    /// Runs a `cargo build`, or `cargo test --no-run`.
+    pub(crate) fn by(build: Cmd) -> Done<Self> {
+        let said = build.args(["--message-format", "json-render-diagnostics"]).read()?;
+        Ok(Self(said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()))
+    }
+
+    /// Where it put the program of this target.
+    pub(crate) fn program(&self, target: &str) -> Done<PathBuf> {
+        let ours = self.0.iter().rev().filter(|message| message["target"]["name"] == target);
+        let path = ours.filter_map(|message| message["executable"].as_str()).next();
+        path.map(PathBuf::from)
+            .ok_or_else(|| Failure::Said(format!("cargo did not say where it put {target}")))
+    }
+
+    /// How many packages were built, and not taken as they were.
+    pub(crate) fn count(&self) -> usize {
+        self.0.iter().filter(|message| message["fresh"] == false).count()
+    }
+}
+
+/// Builds a program of this workspace: `kind` is `--bin` or `--example`. Of the same packages and
+/// features as in scripts/test: any other selection would build what they depend on once more. So
+/// there is an example beside it: without one, cargo leaves out the features that only tests need,
+/// of tokio and so of nearly everything.
+pub(crate) fn build_program(sh: &Shell, kind: &str, name: &str) -> Done<PathBuf> {
+    let selection =
+        ["--workspace", "--all-features", "--quiet", "--example", "conformance_table", kind, name];
+    Built::by(sh.cargo("build").args(selection))
+        .map_err(|_| Failure::Said(format!("{kind} {name} does not build")))?
+        .program(name)
+}

@@ -1,0 +1,10 @@
+//! Checks that a change is shown, each a command.
+
+pub(crate) mod book;
+pub(crate) mod conformance_table;
+pub(crate) mod features;
+pub(crate) mod fencing;
+pub(crate) mod layers;
+pub(crate) mod oldest_rust;
+pub(crate) mod sizes;
+pub(crate) mod supply_chain;

@@ -1,0 +1,51 @@
+//! A machine for unit tests: programs and variables that are made up, and nothing of the real one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::failure::{Done, Failure};
+use crate::shell::Shell;
+
+/// A shell in the repository, whose path has only what `program` puts there, and the system's basic
+/// programs.
+pub(crate) fn shell() -> Shell {
+    with(&[])
+}
+
+/// The same with these variables.
+pub(crate) fn with(variables: &[(&str, &str)]) -> Shell {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let set = variables
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect::<BTreeMap<_, _>>();
+    let sh = Shell::new("test", &root, &root, set);
+    let bin = sh.scratch().unwrap().join("bin");
+    fs::create_dir(&bin).unwrap();
+    sh.export("PATH", bin.to_string_lossy());
+    sh
+}
+
+/// Puts a program of this name into the path: a shell script.
+pub(crate) fn program(sh: &Shell, name: &str, script: &str) -> PathBuf {
+    let file = sh.scratch().unwrap().join("bin").join(name);
+    // Written by a process of its own: one that another test starts meanwhile would keep the file
+    // open for writing, and then nobody can run it.
+    let written = Command::new("/bin/sh")
+        .args(["-c", r#"printf '#!/bin/sh\n%s\n' "$2" >"$1" && chmod 755 "$1""#, "write"])
+        .arg(&file)
+        .arg(script)
+        .status();
+    assert!(written.unwrap().success());
+    file
+}
+
+/// The message of a failure.
+pub(crate) fn said<T: std::fmt::Debug>(done: Done<T>) -> String {
+    match done {
+        Err(Failure::Said(words)) => words,
+        other => panic!("it ended with {other:?}"),
+    }
+}

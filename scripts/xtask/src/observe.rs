@@ -1,0 +1,102 @@
+//! Metrics as an operator sees them: `scripts/observe`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::cargo::build_program;
+use crate::checks::fencing::free_port;
+use crate::failure::{Done, Failure, fail, missing};
+use crate::packages::{apt, install, may_install};
+use crate::shell::{Shell, say};
+use crate::{files, running, screenshots};
+
+pub(crate) const HELP: &str = "\
+Looks at the metrics as an operator does: a real Prometheus scrapes the recipe, and every query of the dashboard and of the
+alert rules is asked.
+
+Usage: scripts/observe [--picture]
+
+  --picture   and then lets it collect for five minutes, and takes a picture of its pages (scripts/screenshots); for them
+              the package is installed, but not started
+
+Prometheus is taken from PATH, else from Debian's package, which is unpacked and not installed: no daemon is left behind.
+LOCKTOPUS_NO_INSTALL=1 forbids that. A machine without Prometheus says so and checks nothing.";
+
+const RECIPE: &str = "examples/recipes/prometheus";
+
+pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
+    let picture = match arguments {
+        [] => false,
+        [only] if only == "--picture" => true,
+        [first, ..] => fail!("unknown option {first} (see --help)"),
+    };
+    let programs = match ensure_prometheus(sh, picture) {
+        Err(Failure::Missing(why)) if picture => fail!("no picture without a Prometheus: {why}"),
+        Err(Failure::Missing(why)) => {
+            return sh.not_checked(format!("dashboard and alert rules: {why}"));
+        }
+        found => found?,
+    };
+    for (check, rules) in [("check", "alerts.yml"), ("test", "alerts.test.yml")] {
+        sh.cmd(programs.join("promtool"))
+            .args([check, "rules"])
+            .arg(format!("{RECIPE}/{rules}"))
+            .run()?;
+    }
+    let address = start_both(sh, &programs)?;
+    sh.cmd("python3")
+        .arg(format!("{RECIPE}/ask.py"))
+        .arg(&address)
+        .arg(format!("{RECIPE}/dashboard.json"))
+        .run()?;
+    if picture {
+        say("collecting for five minutes, which is what the graphs show");
+        running::pause(300)?;
+        screenshots::prometheus_at(&sh.again("screenshots"), &address)?;
+    }
+    Ok(())
+}
+
+/// The folder of prometheus and promtool. Its pages need the package and what that depends on.
+fn ensure_prometheus(sh: &Shell, picture: bool) -> Done<PathBuf> {
+    if picture && !Path::new("/usr/share/prometheus/web/templates").exists() {
+        install(sh, &["prometheus"])?;
+    }
+    if let Some(found) = sh.find("prometheus").filter(|_| sh.have("promtool")) {
+        return Ok(found.parent().map(PathBuf::from).unwrap_or_default());
+    }
+    if may_install(sh).is_err() {
+        missing!("no prometheus in PATH, and it may not be fetched");
+    }
+    let room = sh.scratch()?;
+    let download = || sh.cmd("apt-get").args(["download", "prometheus"]).dir(room).works();
+    if !(download() || apt(sh, &["update"]).works() && download()) {
+        missing!("apt-get cannot fetch the package prometheus");
+    }
+    let unpacked = room.join("prometheus");
+    sh.cmd("dpkg").arg("--extract").args(files::below(room, ".deb")?).arg(&unpacked).run()?;
+    Ok(unpacked.join("usr/bin"))
+}
+
+/// Starts the recipe and a Prometheus that scrapes it; gives the address of the latter.
+fn start_both(sh: &Shell, programs: &Path) -> Done<String> {
+    let recipe = build_program(sh, "--bin", "prometheus")?;
+    let (metrics, port, room) = (free_port()?, free_port()?, sh.scratch()?);
+    let recipe = sh.cmd(recipe).env("METRICS_LISTEN", format!("127.0.0.1:{metrics}"));
+    recipe.into_file(&room.join("recipe.log"))?.start()?;
+    // Beside each other, as pages show where rules came from.
+    fs::copy(sh.root.join(RECIPE).join("alerts.yml"), room.join("alerts.yml"))?;
+    fs::write(
+        room.join("prometheus.yml"),
+        format!(
+            "global: {{ scrape_interval: 1s, evaluation_interval: 1s }}\nrule_files: [alerts.yml]\nscrape_configs:\n  - job_name: shop\n    \
+             static_configs: [{{ targets: [\"127.0.0.1:{metrics}\"] }}]\n"
+        ),
+    )?;
+    let prometheus = sh
+        .cmd(programs.join("prometheus"))
+        .args(["--config.file=prometheus.yml", "--storage.tsdb.path=data"]);
+    let prometheus = prometheus.arg(format!("--web.listen-address=127.0.0.1:{port}")).dir(room);
+    prometheus.into_file(&room.join("prometheus.log"))?.start()?;
+    Ok(format!("http://127.0.0.1:{port}"))
+}

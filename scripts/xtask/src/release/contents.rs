@@ -1,0 +1,94 @@
+//! A list of what each crate depends on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::Release;
+use super::checks::ensure_command;
+use crate::failure::{Done, fail};
+use crate::shell::say;
+use crate::{files, running};
+
+const NAME: &str = "sbom.json";
+
+impl Release<'_> {
+    pub(super) fn list_contents(&self) -> Done {
+        ensure_command(self.sh, "cyclonedx")?;
+        // It puts them beside each manifest, also of crates that are not published.
+        let root = self.sh.root.clone();
+        running::at_end(move || remove_lists(&root));
+        self.sh
+            .cmd("cargo")
+            .args([
+                "cyclonedx",
+                "--format",
+                "json",
+                "--all-features",
+                "--override-filename",
+                "sbom",
+            ])
+            .run()?;
+        for name in self.names() {
+            let list = self.target.join(format!("package/{name}-{}.cdx.json", self.version));
+            let text = fs::read_to_string(self.sh.root.join(self.folder_of(name)).join(NAME))?;
+            let text = from_the_index(&text, &self.sh.root);
+            fs::write(&list, &text)?;
+            let parsed: Value = serde_json::from_str(&text)?;
+            if parsed["components"].as_array().is_none_or(Vec::is_empty) {
+                fail!("{} names nothing that {name} needs", list.display());
+            } else if text.contains("file:") {
+                fail!("{} names files of this machine", list.display());
+            }
+        }
+        // What lies beside a manifest is packed, and git knows nothing of these.
+        remove_lists(&self.sh.root);
+        say(format!("{} lists of contents", self.packages.len()));
+        Ok(())
+    }
+}
+
+fn remove_lists(root: &Path) {
+    let folders = ["crates", "testing", "bench-harness", "examples", "scripts"]
+        .map(|folder| root.join(folder));
+    let lists = folders.iter().filter_map(|folder| files::below(folder, NAME).ok()).flatten();
+    lists.for_each(|list: PathBuf| drop(fs::remove_file(list)));
+}
+
+/// Our own crates come from the index, as all others do, and not from where this was built.
+fn from_the_index(list: &str, root: &Path) -> String {
+    let ours = format!("path+file://{}/", root.display());
+    let mut pieces = list.split(&ours);
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        // `crates/NAME#VERSION`, or `testing/FOLDER#NAME@VERSION`.
+        let end = piece.find(['"', ' ']).unwrap_or(piece.len());
+        let (place, version) = piece[..end].split_once('#').unwrap_or((&piece[..end], ""));
+        let name = place.rsplit('/').next().unwrap_or_default();
+        let named =
+            if version.contains('@') { version.to_owned() } else { format!("{name}@{version}") };
+        text += &format!(
+            "registry+https://github.com/rust-lang/crates.io-index#{named}{}",
+            &piece[end..]
+        );
+    }
+    let mut pieces = text.split("?download_url=file://");
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |text, piece| text + &piece[piece.find(['"', '#']).unwrap_or(piece.len())..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_list_says_where_it_was_made() {
+        let list = r#"{"a":"path+file:///r/crates/one-a#1.2.3 bin","b":"path+file:///r/testing/c#one-c@1.2.3","c":"pkg:cargo/x@1?download_url=file:///r/x#y"}"#;
+        let index = "registry+https://github.com/rust-lang/crates.io-index";
+        let expected = format!(
+            r##"{{"a":"{index}#one-a@1.2.3 bin","b":"{index}#one-c@1.2.3","c":"pkg:cargo/x@1#y"}}"##
+        );
+        assert_eq!(from_the_index(list, Path::new("/r")), expected);
+    }
+}

@@ -1,0 +1,211 @@
+//! A release: `scripts/release`.
+
+mod checks;
+mod contents;
+mod tarballs;
+mod upload;
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::cargo;
+use crate::checks::{features, oldest_rust, supply_chain};
+use crate::failure::{Done, fail};
+use crate::shell::{Shell, say};
+
+pub(crate) const HELP: &str = "\
+Publishes every crate that is meant for others, in one go, after everything that can be checked beforehand.
+
+Usage: scripts/release [--dry-run [--quick | --tests]]
+
+  --dry-run   everything but the upload and the tag
+  --tests     of a dry run only what needs no further program: sources, tarballs, build, tests (at night)
+  --quick     of a dry run only what is in the tarballs, of sources as they lie there (for each change)
+
+What it checks, in this order:
+  sources     nothing uncommitted; the change log has a section of this version (with --dry-run: or an unreleased one)
+  build       each tarball builds, against the tarballs of the others and nothing else of this repository
+  tarballs    each has its licences, a README without relative links, and what an index and docs.rs show of a crate
+  tests       the tests and doc examples that are in the tarballs pass there, with all features
+  supply      licences, sources, known vulnerabilities (scripts/supply-chain); a dry run only says what it cannot reach
+  oldest      the oldest Rust that is promised (scripts/oldest-rust); the same
+  features    each crate builds with no features, with each, and with each two of them (scripts/features)
+  proofs      every part of the last night passed, as its table says, which is shown (a dry run only says which did not)
+  soak        an hour of scripts/soak (not in a dry run), which leaves nothing behind
+  semver      no change that breaks users of the last release (the newest tag vX.Y.Z), unless the version says so
+              (before the first release there is nothing to compare with)
+  contents    a CycloneDX list of what each crate depends on (target/tarballs/package/*.cdx.json)
+
+It needs no server; for all of it also cargo-deny, cargo-cyclonedx and, after the first release, cargo-semver-checks.
+They are installed unless LOCKTOPUS_NO_INSTALL is set.
+
+It asks before it uploads, and needs a terminal for that. Afterwards it makes the tag vX.Y.Z and says how to push it.
+
+crates.io takes a few new crates at once, and then one in ten minutes (https://crates.io/docs/rate-limits): the first release of
+all of them stops on the way, unless help@crates.io was asked for more. Then it says what is missing and when asked goes on with
+that. Ended there, and run again on the same commit, it leaves out what the index has, after looking that it is the same.";
+
+/// How much is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    All,
+    Quick,
+    Tests,
+}
+
+/// A release, or a dry run of one.
+struct Release<'a> {
+    sh: &'a Shell,
+    dry: bool,
+    part: Part,
+    /// The crates of this workspace that an index may have, as `cargo metadata` describes them.
+    packages: Vec<Value>,
+    /// The one version of all of them.
+    version: String,
+    /// Where tarballs are made and built: `package` in it has them.
+    target: PathBuf,
+}
+
+pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
+    let (dry, part) = read(arguments)?;
+    let packages = cargo::published(sh)?;
+    let version = one_version(&packages)?;
+    let release =
+        Release { sh, dry, part, packages, version, target: sh.target().join("tarballs") };
+    say(format!("version {}: {}", release.version, release.names().collect::<Vec<_>>().join(" ")));
+    release.check_sources()?;
+    release.make_tarballs()?;
+    release.check_tarballs()?;
+    if !dry {
+        release.missing()?;
+    }
+    if part != Part::Quick {
+        release.test_tarballs()?;
+    }
+    if part == Part::All {
+        release.check_the_rest()?;
+    }
+    if !dry {
+        return release.upload();
+    }
+    say(format!(
+        "a dry run: nothing was uploaded. The tarballs are in {}/package",
+        release.target.display()
+    ));
+    Ok(())
+}
+
+fn read(arguments: &[String]) -> Done<(bool, Part)> {
+    let (mut dry, mut part) = (false, Part::All);
+    for option in arguments {
+        match option.as_str() {
+            "--dry-run" => dry = true,
+            "--quick" => part = Part::Quick,
+            "--tests" => part = Part::Tests,
+            _ => fail!("unknown option: {option} (see --help)"),
+        }
+    }
+    if part != Part::All && !dry {
+        fail!("--quick and --tests are for a dry run: a release is checked as a whole");
+    }
+    Ok((dry, part))
+}
+
+fn one_version(packages: &[Value]) -> Done<String> {
+    let mut versions: Vec<_> =
+        packages.iter().filter_map(|package| package["version"].as_str()).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    let [version] = versions[..] else {
+        fail!("crates of different versions: {}", versions.join(" "))
+    };
+    Ok(version.to_owned())
+}
+
+impl Release<'_> {
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.packages.iter().map(cargo::name)
+    }
+
+    /// The folder of a crate below the top of the repository. Those for tests of others have short
+    /// names in a folder of their own.
+    fn folder_of(&self, name: &str) -> String {
+        let own = format!("crates/{name}");
+        if self.sh.root.join(&own).is_dir() {
+            return own;
+        }
+        format!("testing/{}", name.trim_start_matches("locktopus-"))
+    }
+
+    fn tarball(&self, name: &str) -> PathBuf {
+        self.target.join(format!("package/{name}-{}.crate", self.version))
+    }
+
+    fn check_the_rest(&self) -> Done {
+        // What could not be asked keeps nobody from trying, but nothing is published without it.
+        let sh = self.sh.again("release");
+        if !self.dry {
+            sh.export("LOCKTOPUS_REQUIRE_ALL", "1");
+        }
+        supply_chain::main(&sh, &[])?;
+        oldest_rust::main(&sh, &[])?;
+        features::main(&sh, &[])?;
+        self.check_proofs()?;
+        self.soak_for_an_hour()?;
+        self.check_semver()?;
+        self.list_contents()
+    }
+}
+
+#[cfg(test)]
+mod made_up_release {
+    use super::*;
+
+    /// A release of crates of version 1.2.3, of which there are tarballs.
+    pub(super) fn of<'a>(sh: &'a Shell, names: &[&str]) -> Release<'a> {
+        let packages = names
+            .iter()
+            .map(|name| serde_json::json!({ "name": name, "version": "1.2.3" }))
+            .collect();
+        let target = sh.scratch().unwrap().join("released");
+        std::fs::create_dir_all(target.join("package")).unwrap();
+        let release = Release {
+            sh,
+            dry: false,
+            part: Part::All,
+            packages,
+            version: "1.2.3".to_owned(),
+            target,
+        };
+        for name in names {
+            std::fs::write(release.tarball(name), name).unwrap();
+        }
+        release
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made_up::said;
+
+    #[test]
+    fn a_release_is_checked_as_a_whole() {
+        assert!(said(read(&["--tests".into()])).contains("for a dry run"));
+        assert!(said(read(&["--dry".into()])).contains("unknown option"));
+        assert_eq!(read(&["--dry-run".into(), "--quick".into()]), Ok((true, Part::Quick)));
+        assert_eq!(read(&[]), Ok((false, Part::All)));
+    }
+
+    #[test]
+    fn crates_have_one_version() {
+        let of = |versions: &[&str]| {
+            versions.iter().map(|one| serde_json::json!({ "version": one })).collect::<Vec<_>>()
+        };
+        assert_eq!(one_version(&of(&["1.2.3", "1.2.3"])), Ok("1.2.3".to_owned()));
+        assert!(
+            said(one_version(&of(&["1.2.3", "1.2.4"]))).contains("different versions: 1.2.3 1.2.4")
+        );
+    }
+}
