@@ -1,4 +1,4 @@
-//! What cargo knows of this workspace, and where it puts what it builds.
+//! Reads the workspace's metadata from cargo, and finds the programs that cargo built.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub(crate) fn name(package: &Value) -> &str {
     package["name"].as_str().unwrap_or_default()
 }
 
-/// What `cargo build` said of what it built, a message each.
+/// The messages of a `cargo build`.
 #[derive(Debug)]
 pub(crate) struct Built(Vec<Value>);
 

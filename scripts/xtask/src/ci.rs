@@ -34,7 +34,7 @@ const FEATURE_SETS: [&str; 12] = [
     "memory,metrics",
 ];
 
-/// Crates in which no client library may appear.
+/// Crates that may not depend on a client library.
 const CLIENT_FREE: [&str; 7] = [
     "locktopus-core",
     "locktopus-memory",

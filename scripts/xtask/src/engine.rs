@@ -24,8 +24,8 @@ fn answers(sh: &Shell) -> bool {
     sh.have("docker") && sh.cmd("timeout").args(["20", "docker", "version"]).works()
 }
 
-/// Whether the process whose number is in this file runs this program. One that was killed leaves
-/// the file, and its number may be that of another process or thread by now.
+/// Whether the process whose number is in this file runs this program. A killed engine leaves the
+/// file, and another process may have its number by now.
 fn runs_as(file: &Path, program: &str) -> bool {
     let Ok(pid) = fs::read_to_string(file) else {
         return false;
@@ -64,7 +64,7 @@ fn engine(sh: &Shell) -> Done {
 
 fn install_engine(sh: &Shell) -> Done {
     let docker = sh.have("docker");
-    // Where docker can be used it belongs to somebody; only a missing one is installed.
+    // An engine that is there belongs to the user. Only a missing one is installed.
     if docker
         && (sh.have("dockerd") || sh.have("/usr/sbin/dockerd") || sh.var("DOCKER_HOST").is_some())
     {

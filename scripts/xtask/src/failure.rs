@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-/// What a command gives back.
+/// The result of a command.
 pub(crate) type Done<T = ()> = Result<T, Failure>;
 
 /// Why a command ends early.

@@ -1,5 +1,5 @@
-//! What `scripts/*`, `.ci/*` and `proof/run` do. Each of them is a door: it calls
-//! `scripts/xtask/door`, which builds this and runs the command of its name.
+//! The commands behind `scripts/*`, `.ci/*` and `proof/run`. Each script there is a door: it calls
+//! `scripts/xtask/door`, which builds this program and runs the command of the same name.
 
 mod cargo;
 mod checks;
@@ -31,10 +31,10 @@ use failure::{Done, Failure, fail};
 use measure::{bench, failover, harness, performance, soak};
 use shell::{Shell, say};
 
-/// Something that is done in a shell, by its name.
+/// A step or a part: its name, and the function that runs it.
 type Named = (&'static str, fn(&Shell) -> Done);
 
-/// What a command does with its options.
+/// Runs a command with its options.
 type Main = fn(&Shell, &[String]) -> Done;
 
 /// The options of commands that take none, in the table of commands.
@@ -156,7 +156,7 @@ mod tests {
         assert!(made_up::said(call(&sh, "no-such", &[])).contains("no command 'no-such'"));
     }
 
-    /// Hosted jobs only call scripts: what they call must be there, and know what it is told.
+    /// Hosted jobs call scripts that exist, and set variables that the scripts know.
     #[test]
     fn hosted_jobs_call_what_there_is() {
         let sh = made_up::shell();

@@ -1,4 +1,4 @@
-//! What takes too long for each change: `.ci/nightly`.
+//! `.ci/nightly`: the parts that take too long for each change.
 
 use std::fs;
 

@@ -67,7 +67,7 @@ pub(crate) fn ensure(
     Ok(())
 }
 
-/// Debian asks this program before a package starts its server. One that is there is left alone.
+/// Debian runs this program before a package starts its server. An existing one stays.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 const REFUSAL: &str = "#!/bin/sh\ncase $1 in redis* | valkey* | postgresql* | docker* | containerd* | prometheus*) exit 101 ;; esac\n";
 
@@ -99,7 +99,7 @@ impl Drop for Policy {
     }
 }
 
-/// Only if it is ours: somebody may have put another one there since.
+/// Removes ours, and no other that was put there since.
 fn remove_policy() {
     if fs::read_to_string(POLICY).is_ok_and(|text| text == REFUSAL) {
         let mut remove = Command::new(if is_root() { "rm" } else { "sudo" });

@@ -32,7 +32,7 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
         }
         found => found?,
     };
-    // What the book takes from the workspace, built here so that what cargo says is seen.
+    // mdBook runs this crate. Built here, so that cargo's errors are seen.
     sh.cargo("build").args(["--quiet", "--package", "locktopus-book"]).run()?;
     let mut log = Vec::new();
     if sh.cmd(program).args(["build", "docs/book"]).args(options).recorded(&mut log)? != 0 {
@@ -42,8 +42,8 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
         fail!("the book was built with warnings");
     }
     let index = sh.root.join("target/book/index.html");
-    // A script of ours that is called as one of mdBook's is loaded in its place, and nobody says
-    // so.
+    // mdBook loads a script of ours in place of its own if both have the same name, without a
+    // warning.
     if let Some(script) = loaded_twice(&fs::read_to_string(&index)?) {
         fail!("a page loads one script twice: additional-js has a name that mdBook has: {script}");
     }
@@ -51,7 +51,7 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
     Ok(())
 }
 
-/// The one in the path or the one that was built here, if it has the version.
+/// Finds mdBook in the path or under target, if its version fits.
 fn find_mdbook(sh: &Shell) -> Option<PathBuf> {
     let found = [sh.find("mdbook"), Some(sh.root.join("target/tools/bin/mdbook"))];
     let wanted = format!("mdbook v{VERSION}");
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::made_up::{program, said, with};
 
-    /// Who wants nothing installed is not kept waiting for it, and not told that it went well.
+    /// `LOCKTOPUS_NO_INSTALL` ends the command at once, with an error.
     #[test]
     fn mdbook_is_installed_only_where_that_is_allowed() {
         let sh = with(&[("LOCKTOPUS_NO_INSTALL", "1")]);

@@ -48,7 +48,7 @@ fn on_postgres(sh: &Shell, programs: &Path) -> Done {
     let (data, log, port) = (room.join("data"), room.join("log"), free_port()?.to_string());
     fs::create_dir(&room)?;
     if is_root() {
-        // The folder around it is for nobody but root.
+        // Only root may enter the folder around it.
         sh.cmd("chmod").arg("711").arg(sh.scratch()?).run()?;
         sh.cmd("chown").arg("postgres:").arg(&room).run()?;
     }

@@ -1,4 +1,4 @@
-//! What the repository weighs.
+//! Limits the sizes of files and of the repository.
 
 use std::fs;
 
@@ -81,7 +81,7 @@ impl Budget {
     fn lines(&self, sh: &Shell) -> Done<usize> {
         let files = sh.cmd("git").arg("ls-files").args(self.paths).read()?;
         let counted = files.lines().filter(|file| !self.not.iter().any(|part| file.contains(part)));
-        // One that is deleted and not committed yet weighs nothing.
+        // git still lists a file that is deleted but not committed.
         Ok(counted.filter_map(|file| fs::read(sh.root.join(file)).ok()).map(lines).sum())
     }
 }

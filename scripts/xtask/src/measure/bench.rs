@@ -59,7 +59,7 @@ fn measure(sh: &Shell, mut options: Options, cores: usize) -> Done {
     harness::run(sh, &program, "run", &options.kept, Some(&out))
 }
 
-/// What is asked for must be there; what is not asked for is chosen here.
+/// The provider that was asked for must be there. Without one, this chooses.
 fn choose_provider(sh: &Shell, asked: Option<String>) -> Done<String> {
     match asked.as_deref() {
         Some("plain") => need(tools::server(sh), "no server program").map(drop)?,
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(main(&with_code(0), &[]), Ok(()));
     }
 
-    /// What the harness is asked for where there are so many cores.
+    /// The call of the harness on a machine with so many cores.
     fn run_on(cores: usize, options: &[&str], chrt: &str) -> (String, Option<&'static str>) {
         let sh = with_code(0);
         program(&sh, "taskset", "");
@@ -138,8 +138,8 @@ mod tests {
         (run, why_not_pinned(&sh, &read, cores))
     }
 
-    /// Unpinned, a round trip moves by a multiple between rounds: nobody has to ask for pins, and
-    /// where there are none it is said why.
+    /// Pinning is the default, because unpinned round trips vary by a multiple between rounds.
+    /// Where it is impossible, the command says why.
     #[test]
     fn processes_are_pinned_where_that_is_possible() {
         let (run, why) = run_on(2, &[], "");
@@ -156,8 +156,7 @@ mod tests {
         }
     }
 
-    /// Who has nothing to measure has not asked to do without: the harness is asked for it, and
-    /// fails.
+    /// Without servers the harness is still asked, and fails unless memory was asked for.
     #[test]
     fn without_servers_the_harness_decides() {
         let sh = without_servers();

@@ -44,7 +44,7 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
     harness::run(sh, &program, "failover", &options.kept, Some(&out))
 }
 
-/// What is asked for must be there; what is not asked for is chosen here.
+/// The provider that was asked for must be there. Without one, this chooses.
 fn choose_provider(sh: &Shell, asked: Option<String>) -> Done<String> {
     let mut provider = asked.clone().unwrap_or_else(|| "plain".to_owned());
     if provider == "plain" {
@@ -90,7 +90,7 @@ mod tests {
         assert!(asked(&sh).contains("failover --provider plain --out"));
     }
 
-    /// Who has nothing to break is told before anything is built.
+    /// Without servers the command fails before it builds anything.
     #[test]
     fn nothing_is_run_without_servers() {
         let sh = without_servers();

@@ -1,4 +1,4 @@
-//! `locktopus-bench`: built for what is asked, run, and asked for its help.
+//! Builds and runs `locktopus-bench`, and prints its help.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -103,8 +103,7 @@ pub(crate) fn run(
     Err(Failure::Code(code))
 }
 
-/// The help of a command of the harness, if that is built: whoever asks for help has not asked for
-/// minutes of compiling.
+/// The help of a command of the harness, if it is built: asking for help must not take minutes.
 pub(crate) fn help(sh: &Shell, command: &str) -> Done<String> {
     let program = sh.target().join(PROGRAM);
     if program.is_file() {
@@ -121,7 +120,7 @@ pub(super) mod made_up_harness {
     use super::*;
     use crate::made_up::{program, shell};
 
-    /// A machine with a server, and a cargo that builds a harness: that says what it is asked for,
+    /// A machine with a server, and a cargo that "builds" a harness. The harness notes its arguments
     /// and ends with this code.
     pub(crate) fn with_code(code: i32) -> Shell {
         let sh = shell();
@@ -150,7 +149,7 @@ pub(super) mod made_up_harness {
         sh
     }
 
-    /// What cargo and the harness were asked for.
+    /// The calls of cargo and of the harness.
     pub(crate) fn asked(sh: &Shell) -> String {
         fs::read_to_string(sh.scratch().unwrap().join("asked")).unwrap_or_default()
     }
@@ -161,7 +160,7 @@ mod tests {
     use super::made_up_harness::{asked, with_code};
     use super::*;
 
-    /// What a provider does not need is not built for it.
+    /// Each provider gets only the features that it needs.
     #[test]
     fn only_what_is_needed_is_built() {
         for (provider, options, features) in [

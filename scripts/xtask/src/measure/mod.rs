@@ -1,4 +1,4 @@
-//! What measures and breaks real servers, all of it through `locktopus-bench`.
+//! Commands that measure and break real servers through `locktopus-bench`.
 
 pub(crate) mod bench;
 pub(crate) mod failover;

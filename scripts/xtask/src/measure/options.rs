@@ -47,7 +47,7 @@ impl Options {
         self.kept.iter().any(|option| option.split('=').next() == Some(name))
     }
 
-    /// Where the report goes: below `folder` unless it was said.
+    /// The folder of the report: `--out`, or a new one below `folder`.
     pub(super) fn out(&self, sh: &Shell, folder: &str) -> Done<PathBuf> {
         match &self.out {
             Some(asked) => Ok(sh.from.join(asked)),

@@ -42,7 +42,7 @@ pub(crate) fn main(sh: &Shell, options: &[String]) -> Done {
     ];
     sh.cmd(&program).arg("run").args(plan).run()?;
     let code = sh.cmd(&program).args(["targets", out, "--write", "docs"]).code()?;
-    // With any other code nothing was written, and why has been said.
+    // With any other code the harness wrote nothing, and said why.
     if code == 0 || code == 8 {
         say(format!("page: docs/performance.md, from {out}"));
     }

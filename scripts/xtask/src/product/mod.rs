@@ -49,7 +49,7 @@ LOCKTOPUS_REQUIRE_ALL=1     that something could not be downloaded is a failure 
 /// Test programs that run only at night.
 const NIGHTLY: [&str; 3] = ["conformance_far", "conformance_images", "neighbour_libraries"];
 
-/// What was asked for.
+/// The options of `scripts/test`.
 #[derive(Debug, Default)]
 struct Options {
     quick: bool,
@@ -88,7 +88,7 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
     if options.far {
         sh.export("LOCKTOPUS_FAR", "all");
     }
-    // What a panic says and where is what tells; a hundred lines of the runtime's frames bury it.
+    // A hundred frames of the runtime would bury the message and the place of a panic.
     sh.export("RUST_BACKTRACE", sh.var("LOCKTOPUS_BACKTRACE").unwrap_or_else(|| "0".to_owned()));
     // Most tests that start servers wait: for leases to end, for failovers, for answers from far
     // away.
@@ -117,7 +117,7 @@ struct Tests<'a> {
     sh: &'a Shell,
     only: Option<String>,
     found: Found,
-    /// The folder to which the path of tests is confined.
+    /// The path that tests get in CI.
     confined: Option<String>,
 }
 
@@ -154,7 +154,7 @@ impl Tests<'_> {
             let test = self.cargo_test().args(self.selection()).args(filters());
             return summary.record(test, &format!("the tests of {only}"));
         } else if self.found.servers {
-            // Tests in containers skip themselves if they are told to.
+            // Tests in containers skip themselves if LOCKTOPUS_SKIP_POD is set.
             summary.record(self.cargo_test().args(filters()), "cargo test")?;
         } else {
             let programs = without_servers(&self.sh.root)?;
@@ -244,7 +244,7 @@ mod tests {
         assert!(said(without_servers(&empty)).contains("not known which integration tests"));
     }
 
-    /// Runs the tests with a cargo that says what it is asked for.
+    /// Runs the tests with a cargo that prints its arguments, and gives these.
     fn asked(only: Option<&str>, found: Found, confined: Option<&str>) -> String {
         let sh = shell();
         program(&sh, "cargo", "echo \"asked: $*\"");

@@ -1,4 +1,4 @@
-//! What the tests start, found or installed before anything is built.
+//! Finds or installs the programs that tests start, before anything is built.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use crate::failure::{Done, need, why_missing};
 use crate::shell::Shell;
 use crate::{engine, tools};
 
-/// What becomes of tests that need something which cannot be had.
+/// What to do without a program that cannot be installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Without {
     /// Nothing can be done.
@@ -27,7 +27,7 @@ struct Need {
     programs: Programs,
     ensure: Ensure,
     what: &'static str,
-    /// The variable by which somebody decides to do without.
+    /// Setting this variable to a reason skips these tests, also in CI.
     variable: &'static str,
     without: Without,
     /// Only `neighbour_libraries` needs it.
@@ -96,7 +96,7 @@ const CONTAINERS: &str = "tests with servers in containers";
 /// errors. Other servers need not.
 const OF_7_0: [&str; 2] = ["a_name_costs_what_the_page_says", "many_names_cost_what_the_page_says"];
 
-/// What there is on this machine.
+/// The programs that were found.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) servers: bool,
