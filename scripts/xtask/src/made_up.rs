@@ -8,8 +8,7 @@ use std::process::Command;
 use crate::failure::{Done, Failure};
 use crate::shell::Shell;
 
-/// A shell in the repository, whose path has only what `program` puts there, and the system's basic
-/// programs.
+/// A shell in the repository. Its path has only what `program` puts there.
 pub(crate) fn shell() -> Shell {
     with(&[])
 }
@@ -31,8 +30,8 @@ pub(crate) fn with(variables: &[(&str, &str)]) -> Shell {
 /// Puts a program of this name into the path: a shell script.
 pub(crate) fn program(sh: &Shell, name: &str, script: &str) -> PathBuf {
     let file = sh.scratch().unwrap().join("bin").join(name);
-    // Written by a process of its own: one that another test starts meanwhile would keep the file
-    // open for writing, and then nobody can run it.
+    // Another process writes it. If this one did, a program that another test starts meanwhile could
+    // inherit the open file, and a file that is open for writing cannot be started.
     let written = Command::new("/bin/sh")
         .args(["-c", r#"printf '#!/bin/sh\n%s\n' "$2" >"$1" && chmod 755 "$1""#, "write"])
         .arg(&file)

@@ -63,12 +63,7 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
         "protocols" => {
             tests(sh).args(["--package", "locktopus-proofs"]).env("LOCKTOPUS_PROOFS", "all").run()
         }
-        "fidelity" => {
-            servers(sh)?;
-            let both = ["--test", "script_fidelity_topology", "--test", "script_fidelity_pod"];
-            tests(sh).args(both).env("LOCKTOPUS_FIDELITY_CALLS", number("200")).run()?;
-            notice_a_server_that_differs(sh)
-        }
+        "fidelity" => fidelity(sh, &number("200")),
         "fuzz" => tests(sh)
             .args(["--test", "fuzz"])
             .env("LOCKTOPUS_FUZZ", number("1000000"))
@@ -116,6 +111,13 @@ fn servers(sh: &Shell) -> Done {
         need(engine::containers(sh), "no containers")?;
     }
     Ok(())
+}
+
+fn fidelity(sh: &Shell, calls: &str) -> Done {
+    servers(sh)?;
+    let both = ["--test", "script_fidelity_topology", "--test", "script_fidelity_pod"];
+    tests(sh).args(both).env("LOCKTOPUS_FIDELITY_CALLS", calls).run()?;
+    notice_a_server_that_differs(sh)
 }
 
 /// A comparison that cannot fail proves nothing: it must notice a real server that does not know

@@ -1,7 +1,7 @@
 //! The tarballs: made, looked into, built against each other, and tested.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -42,14 +42,15 @@ impl Release<'_> {
     fn forget_earlier(&self) -> Done {
         let mut folders: Vec<_> = self.unpacked().into_iter().map(|(_, folder)| folder).collect();
         folders.push(self.target.join("package"));
-        for profile in fs::read_dir(&self.target).into_iter().flatten().flatten() {
-            let kept =
-                fs::read_dir(profile.path().join(".fingerprint")).into_iter().flatten().flatten();
-            folders.extend(
-                kept.filter(|entry| entry.file_name().to_string_lossy().starts_with("locktopus"))
-                    .map(|entry| entry.path()),
-            );
-        }
+        // Below a profile, which may be below a platform.
+        let profiles = inside(&self.target);
+        let profiles: Vec<_> =
+            profiles.iter().flat_map(|one| inside(one)).chain(profiles.clone()).collect();
+        let kept = profiles.iter().flat_map(|profile| inside(&profile.join(".fingerprint")));
+        let ours = |path: &PathBuf| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("locktopus"))
+        };
+        folders.extend(kept.filter(ours));
         for folder in folders.iter().filter(|folder| folder.exists()) {
             fs::remove_dir_all(folder)?;
         }
@@ -210,6 +211,11 @@ impl Release<'_> {
     }
 }
 
+/// What is in a folder, if there is one.
+fn inside(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
 fn lacks_description(package: &Value) -> bool {
     let texts = ["description", "license", "repository", "homepage", "documentation", "readme"];
     let empty = |list: &str| package[list].as_array().is_none_or(Vec::is_empty);
@@ -298,6 +304,7 @@ mod tests {
             ours.join("one-a-1.2.2"),
             others.join("one-a-1.2.3"),
             prints.join("locktopus-0123"),
+            release.target.join("x86_64-unknown/debug/.fingerprint/locktopus-0123"),
             prints.join("tokio-0123"),
             packed.join("one-a-1.2.3"),
         ] {
@@ -325,6 +332,7 @@ mod tests {
             !ours.join("one-a-1.2.3").exists(),
             "it keeps the sources of an earlier tarball of this version"
         );
+        assert!(!release.target.join("x86_64-unknown/debug/.fingerprint/locktopus-0123").exists());
         assert!(
             !prints.join("locktopus-0123").exists(),
             "it keeps what was compiled of an earlier tarball"
