@@ -18,6 +18,8 @@ pub(crate) fn say(line: impl AsRef<str>) {
     let _ = writeln!(io::stdout(), "{}", line.as_ref());
 }
 
+const LIBRARIES: &str = "LD_LIBRARY_PATH";
+
 /// The environment that a command works in, and the programs that it starts.
 #[derive(Debug)]
 pub(crate) struct Shell {
@@ -49,22 +51,23 @@ impl Shell {
         }
     }
 
-    /// The one of this process. What `cargo run` tells about xtask itself is nothing that programs
-    /// should see.
+    /// The shell of this process. Programs must not see what `cargo run` says about xtask itself.
     pub(crate) fn of_this_process(name: &str) -> Done<Self> {
-        let variables: BTreeMap<_, _> = env::vars_os()
+        let of_xtask = |name: &str| {
+            name.starts_with("CARGO_PKG_")
+                || name.starts_with("CARGO_MANIFEST_")
+                || ["CARGO", "CARGO_PRIMARY_PACKAGE", LIBRARIES].contains(&name)
+        };
+        let variables = env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .filter(|(name, _)| {
-                !(name.starts_with("CARGO_PKG_")
-                    || name.starts_with("CARGO_MANIFEST_")
-                    || ["CARGO", "CARGO_PRIMARY_PACKAGE", "LD_LIBRARY_PATH"]
-                        .contains(&name.as_str()))
-            })
-            .collect();
+            .filter(|(name, _)| !of_xtask(name));
         let root = env::current_dir()?;
-        let from =
-            variables.get("LOCKTOPUS_CALLED_FROM").map_or_else(|| root.clone(), PathBuf::from);
-        Ok(Self::new(name, &root, &from, variables))
+        let mut sh = Self::new(name, &root, &root, variables.collect());
+        if let Some(own) = sh.var("LOCKTOPUS_LIBRARY_PATH") {
+            sh.export(LIBRARIES, own);
+        }
+        sh.from = sh.var("LOCKTOPUS_CALLED_FROM").map_or(root, PathBuf::from);
+        Ok(sh)
     }
 
     /// For another command that this one calls: what it exports stays with it.

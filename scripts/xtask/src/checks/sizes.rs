@@ -30,7 +30,7 @@ const BUDGETS: [Budget; 5] = [
     Budget { what: "tests", limit: 65_050, paths: &["*/tests/*.rs", "*/benches/*.rs"], not: &[] },
     Budget {
         what: "lines of shell",
-        limit: 600,
+        limit: 550,
         paths: &["scripts", ".ci", "proof/run", "docker/make-certs"],
         not: &[".rs", ".toml", ".py"],
     },
