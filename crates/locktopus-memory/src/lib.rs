@@ -185,6 +185,9 @@ impl LockBackend for MemoryBackend {
             let entry = table.entry(&request.target)?;
             if let Some(holder) = entry.holding(&request.owner, mode) {
                 holder.expires = holder.expires.max(Instant::now() + request.lease);
+                if let Some(keep) = request.keep_token {
+                    table.tokens.keep(&key(&request.target), keep);
+                }
                 return Ok(ExtendOutcome::Extended);
             }
             Ok(gone(mode, !entry.holders.is_empty()))

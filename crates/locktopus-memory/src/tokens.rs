@@ -46,6 +46,13 @@ impl Tokens {
         self.last.insert(key, Last { token, until });
     }
 
+    /// Remembers it for at least so long from now on.
+    pub(super) fn keep(&mut self, key: &str, keep: Duration) {
+        if let Some(until) = self.last.get_mut(key).and_then(|last| last.until.as_mut()) {
+            *until = timer_in(keep).max(*until);
+        }
+    }
+
     pub(super) fn of(&self, key: &str) -> Option<u64> {
         let last = self.last.get(key)?;
         (!last.is_over(Instant::now())).then_some(last.token)
@@ -55,6 +62,27 @@ impl Tokens {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn tokens_are_kept_for_longer_and_never_shorter() {
+        let mut tokens = Tokens::default();
+        let (minute, lease) = (TokenRetention::SHORTEST, Duration::from_secs(1));
+        tokens.remember("a".to_owned(), 1, minute.into(), lease);
+        tokens.remember("b".to_owned(), 2, TokenRetention::Forever, lease);
+        for (key, keep) in [
+            ("a", minute * 2),
+            ("a", minute),
+            ("b", minute),
+            ("c", minute),
+        ] {
+            tokens.keep(key, keep);
+        }
+        tokio::time::advance(minute * 2 - lease).await;
+        let seen = |tokens: &Tokens| ["a", "b", "c"].map(|key| tokens.of(key));
+        assert_eq!(seen(&tokens), [Some(1), Some(2), None]);
+        tokio::time::advance(lease).await;
+        assert_eq!(seen(&tokens), [None, Some(2), None]);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn tokens_are_remembered_as_long_as_asked_for() {

@@ -18,7 +18,7 @@ use super::proposals::Proposals;
 use super::witnesses::Witnesses;
 use locktopus_core::NodeProbe;
 use locktopus_core::{
-    BackendInfo, DynBackend, OptionError, PerRuntime, SafetyMode, ValidityMargin,
+    BackendInfo, DynBackend, OptionError, PerRuntime, SafetyMode, TokenRetention, ValidityMargin,
 };
 
 /// The longest time for an answer that makes sense.
@@ -223,9 +223,16 @@ impl QuorumBuilder {
             .iter()
             .map(|(_, backend, _)| backend.info().longest_linger)
             .fold(max_lease, Duration::min);
+        // Extensions go by the node that forgets tokens first.
+        let remembered = nodes
+            .iter()
+            .map(|(_, backend, _)| backend.info().token_retention)
+            .min()
+            .unwrap_or(TokenRetention::Forever);
         let info = BackendInfo::new(NAME, describe(&nodes), false, node_timeout * 2 + SPARE)
             .with_safety(SafetyMode::Quorum)
-            .with_linger(linger);
+            .with_linger(linger)
+            .with_token_retention(remembered);
         // A node that does not keep them is not asked.
         let keeps = nodes
             .iter()

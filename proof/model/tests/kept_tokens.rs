@@ -2,18 +2,20 @@
 //! holder, also if the request that ran the script asked for less.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, CounterAction, CounterRequest, GroupOutcome, LockBackend as _,
-    LockKind, LockName, LockTarget, OwnerId, ReleaseOutcome, ReleaseRequest, TokenRetention,
+    AcquireAttempt, AttemptOutcome, CounterAction, CounterRequest, Executed, ExtendOutcome,
+    ExtendRequest, GroupOutcome, LockBackend as _, LockKind, LockName, LockTarget, Locktopus,
+    MutexProfile, OwnerId, ReleaseOutcome, ReleaseRequest, ReplicaNeed, SafetyMode, TokenRetention,
     WakeStream,
 };
-use locktopus_model::ModelClient;
 use locktopus_model::redis::ScriptTime;
+use locktopus_model::{ModelClient, Pass};
 use locktopus_protocol::{BackendOptions, Keys, RedisBackend};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -42,15 +44,28 @@ impl Lock {
     /// A lock, its holder, and a subscription for its waiters.
     async fn held(kind: &LockKind, lease: Duration) -> (Self, OwnerId, WakeStream) {
         let client = Arc::new(ModelClient::default());
+        let (lock, owner) = Self::with(&client, kind, SafetyMode::Plain, lease).await;
+        let soon = Instant::now() + SECOND;
+        let heard = lock.backend.subscribe(&lock.target, soon).await.unwrap();
+        (lock, owner, heard)
+    }
+
+    async fn with(
+        client: &Arc<ModelClient>,
+        kind: &LockKind,
+        safety: SafetyMode,
+        lease: Duration,
+    ) -> (Self, OwnerId) {
         client.server().script_time = ScriptTime::Frozen;
         let options = BackendOptions {
             token_retention: TokenRetention::from(MINUTE),
+            safety,
             ..BackendOptions::default()
         };
-        let backend = RedisBackend::new(Arc::clone(&client) as _, options).await;
+        let backend = RedisBackend::new(Arc::clone(client) as _, options).await;
         let target = LockTarget::new(LockName::new("it").unwrap(), kind.clone());
         let lock = Self {
-            client,
+            client: Arc::clone(client),
             backend: backend.unwrap(),
             target,
         };
@@ -68,9 +83,7 @@ impl Lock {
             matches!(granted, AttemptOutcome::Granted { .. }),
             "{kind:?}"
         );
-        let soon = Instant::now() + SECOND;
-        let heard = lock.backend.subscribe(&lock.target, soon).await.unwrap();
-        (lock, owner, heard)
+        (lock, owner)
     }
 
     async fn count(&self, action: CounterAction) {
@@ -124,10 +137,15 @@ impl Lock {
 
     /// For how long the last token is kept.
     fn kept(&self) -> Duration {
-        let key = Keys::of(&self.target).token().unwrap().to_owned();
+        self.kept_of(&self.target).unwrap()
+    }
+
+    /// For how long that of a name is kept; `None`: there is none.
+    fn kept_of(&self, target: &LockTarget) -> Option<Duration> {
+        let key = Keys::of(target).token().unwrap().to_owned();
         let words = ["PTTL", &key].map(|word| word.as_bytes().to_vec());
         let left = self.client.server().command(&words).unwrap().as_int();
-        Duration::from_millis(left.unwrap().try_into().unwrap())
+        left.unwrap().try_into().ok().map(Duration::from_millis)
     }
 
     fn pass(&self, time: Duration) {
@@ -249,4 +267,209 @@ async fn a_group_keeps_its_tokens_for_itself() {
     let taken = lock.backend.attempt_all(&[member(LEASE)]).await.unwrap();
     assert!(matches!(taken, GroupOutcome::Granted { .. }));
     assert_eq!(lock.kept(), LEASE * 2);
+}
+
+/// Locks on a server whose clock goes with that of the test.
+struct Timed {
+    client: Arc<ModelClient>,
+    locks: Locktopus,
+}
+
+impl Timed {
+    async fn new(keep: impl Into<TokenRetention>) -> Self {
+        let client = Arc::new(ModelClient::timed());
+        let options = BackendOptions {
+            token_retention: keep.into(),
+            ..BackendOptions::default()
+        };
+        let backend = RedisBackend::new(Arc::clone(&client) as _, options).await;
+        let locks = Locktopus::builder(backend.unwrap()).build().unwrap();
+        Self { client, locks }
+    }
+
+    /// Holds it by renewals.
+    async fn hold(&self, kind: &LockKind, lease: Duration) -> Box<dyn Any> {
+        if kind == &LockKind::Write {
+            let request = self.locks.rw_lock("it").write().renewed_lease(lease);
+            return Box::new(request.acquire().await.unwrap());
+        }
+        let request = match kind {
+            LockKind::Reentrant => self.locks.lock("it"),
+            LockKind::Fair => self.locks.fair_lock("it"),
+            _ => self.locks.mutex("it"),
+        };
+        Box::new(request.renewed_lease(lease).acquire().await.unwrap())
+    }
+
+    /// For how long the last token is kept; `None`: for ever.
+    fn kept(&self) -> Option<Duration> {
+        let words = ["PTTL", "redisson_lock_token:{it}"].map(|word| word.as_bytes().to_vec());
+        let left = self.client.server().command(&words).unwrap().as_int();
+        let left = left.unwrap();
+        assert_ne!(left, -2, "the token is forgotten");
+        (left >= 0).then(|| Duration::from_millis(left.try_into().unwrap()))
+    }
+}
+
+/// The least that is left of the token's time while a lock is held for this long.
+async fn least_kept(timed: &Timed, held: Duration) -> Option<Duration> {
+    let (mut least, end) = (timed.kept(), Instant::now() + held);
+    while Instant::now() < end {
+        sleep(SECOND).await;
+        least = least.min(timed.kept());
+    }
+    least
+}
+
+#[tokio::test(start_paused = true)]
+async fn renewals_keep_the_token_as_long_as_a_grant_does() {
+    for kind in kinds().into_iter().filter(LockKind::has_tokens) {
+        for lease in [1, 10, 30, 600].map(|seconds| SECOND * seconds) {
+            let timed = Timed::new(MINUTE).await;
+            let _guard = timed.hold(&kind, lease).await;
+            let least = least_kept(&timed, MINUTE * 4 + lease * 4).await.unwrap();
+            // At a renewal at least three quarters, and twice the lease; then up to a third of the lease passes.
+            let promised = (MINUTE * 3 / 4).max(lease * 2) - lease / 3 - SECOND;
+            assert!(least >= promised, "{kind:?}, {lease:?}: {least:?}");
+        }
+    }
+}
+
+/// Half a lease more than twice, or the next renewal would have to say it again.
+#[tokio::test(start_paused = true)]
+async fn an_extension_keeps_the_token_for_a_lease_that_is_longer_than_that() {
+    let timed = Timed::new(MINUTE).await;
+    let guard = timed.locks.lock("it").acquire().await.unwrap();
+    for (lease, kept) in [
+        (20, 60),
+        (30, 75),
+        (37, 75),
+        (40, 100),
+        (600, 1_500),
+        (1, 1_500),
+    ] {
+        guard.extend(SECOND * lease).await.unwrap();
+        let found = timed.kept().unwrap();
+        let expected = SECOND * kept;
+        assert!(
+            found <= expected && found + SECOND > expected,
+            "{lease} s: {found:?}"
+        );
+    }
+}
+
+/// Who takes a lease over does not know for how long its token is kept.
+#[tokio::test(start_paused = true)]
+async fn whoever_adopts_a_lease_keeps_its_token() {
+    let timed = Timed::new(MINUTE).await;
+    let request = || timed.locks.lock("it").fixed_lease(MINUTE * 2);
+    let guard = request().acquire().await.unwrap();
+    sleep(MINUTE).await;
+    let ticket = guard.into_ticket().unwrap();
+    let longer = request().token_retention(MINUTE * 10);
+    let _guard = longer.adopt(&ticket).await.unwrap();
+    assert_eq!(timed.kept(), Some(MINUTE * 10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_kept_for_ever_stays_so() {
+    let timed = Timed::new(TokenRetention::Forever).await;
+    let guard = timed.locks.lock("it").acquire().await.unwrap();
+    guard.extend(MINUTE).await.unwrap();
+    // Another client, which forgets, has it kept for a time at the most.
+    let asked = timed.locks.lock("other").token_retention(MINUTE);
+    let _other = asked.acquire().await.unwrap();
+    assert_eq!(least_kept(&timed, MINUTE * 5).await, None);
+}
+
+/// How many scripts run while a lock is held for an hour by renewals.
+async fn scripts_of_an_hour(kind: &str, keep: TokenRetention) -> usize {
+    let timed = Timed::new(keep).await;
+    let request = match kind {
+        "lock" => timed.locks.lock("it"),
+        "mutex" => timed.locks.mutex("it"),
+        "single-key mutex" => timed.locks.mutex_as("it", MutexProfile::single_key()),
+        _ => timed.locks.rw_lock("it").read(),
+    };
+    let _guard = request.acquire().await.unwrap();
+    let _ = timed.client.take_runs();
+    sleep(MINUTE * 60 - SECOND).await;
+    timed.client.take_runs().len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_renewal_costs_more_except_one_in_a_quarter_of_the_retention() {
+    for (kind, more) in [
+        ("lock", 3),
+        ("mutex", 3),
+        ("single-key mutex", 0),
+        ("reader", 0),
+    ] {
+        let usual = scripts_of_an_hour(kind, TokenRetention::Forever).await;
+        let kept = scripts_of_an_hour(kind, (MINUTE * 60).into()).await;
+        assert_eq!(kept - usual, more, "{kind}");
+    }
+}
+
+/// Some of a batch are due, and some are not held any more.
+#[tokio::test(start_paused = true)]
+async fn a_batch_keeps_the_tokens_of_those_that_ask_for_it() {
+    for kind in kinds().into_iter().filter(LockKind::has_tokens) {
+        let (lock, owner, _heard) = Lock::held(&kind, LEASE / 20).await;
+        let named = |name: &str| LockTarget::new(LockName::new(name).unwrap(), kind.clone());
+        let mut batch = Vec::new();
+        for (at, keep_token) in [None, Some(LEASE), Some(MINUTE / 2), Some(LEASE)]
+            .into_iter()
+            .enumerate()
+        {
+            let target = named(&format!("it:{at}"));
+            if at < 3 {
+                let _ = lock.attempt(&target, &owner, LEASE / 20, None).await;
+            }
+            batch.push(ExtendRequest {
+                keep_token,
+                ..ExtendRequest::new(target, owner.clone(), LEASE)
+            });
+        }
+        let answers = lock.backend.extend(&batch, Instant::now() + SECOND).await;
+        let answers: Vec<_> = answers.into_iter().map(Result::unwrap).collect();
+        let (extended, missing) = (ExtendOutcome::Extended, ExtendOutcome::Missing);
+        assert_eq!(answers, [extended, extended, extended, missing], "{kind:?}");
+        let kept = batch.iter().map(|request| lock.kept_of(&request.target));
+        let expected = [Some(MINUTE), Some(LEASE), Some(MINUTE), None];
+        assert_eq!(kept.collect::<Vec<_>>(), expected, "{kind:?}");
+    }
+}
+
+/// It is asked for again with the extension.
+#[tokio::test(start_paused = true)]
+async fn an_extension_that_may_not_have_kept_the_token_says_so() {
+    let client = Arc::new(ModelClient::with_replicas(1));
+    let safety = SafetyMode::Replicated {
+        need: ReplicaNeed::All,
+        timeout: SECOND / 10,
+    };
+    let (lock, owner) = Lock::with(&client, &LockKind::Reentrant, safety, SECOND).await;
+    let request = ExtendRequest {
+        keep_token: Some(LEASE),
+        ..ExtendRequest::new(lock.target.clone(), owner, SECOND * 2)
+    };
+    let extend = async || {
+        let soon = Instant::now() + SECOND;
+        lock.backend
+            .extend(&[request.clone()], soon)
+            .await
+            .remove(0)
+    };
+    // The server knows neither of the two scripts, and refuses the second one.
+    let refused = Pass::Refused(0, "ERR no".to_owned());
+    client.plan([Pass::Fine, Pass::Fine, Pass::Fine, refused]);
+    let error = extend().await.unwrap_err();
+    assert_eq!(error.executed(), Executed::Maybe);
+    assert!(
+        error.message().contains("its token was not kept"),
+        "{error}"
+    );
+    assert_eq!(extend().await.unwrap(), ExtendOutcome::Extended);
+    assert_eq!(lock.kept(), LEASE);
 }

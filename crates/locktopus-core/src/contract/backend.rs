@@ -19,6 +19,7 @@ use crate::contract::request::{
     ReleaseRequest,
 };
 use crate::contract::safety_mode::SafetyMode;
+use crate::contract::token_retention::TokenRetention;
 use crate::contract::wake::WakeStream;
 
 /// A place where locks are kept.
@@ -51,7 +52,7 @@ use crate::contract::wake::WakeStream;
 /// | locks that are held at least for a time | [`release`](Self::release) with `linger`, and [`BackendInfo::longest_linger`] | zero | such requests are refused |
 /// | shards | [`shard`](Self::shard) | `0` | all locks are extended in one call |
 /// | checks of its own | [`diagnose`](Self::diagnose) | one node, [`BackendInfo::description`] | |
-/// | memory of tokens that ends | [`attempt`](Self::attempt) | ignores `token_retention` | tokens are remembered for ever |
+/// | memory of tokens that ends | [`attempt`](Self::attempt), [`extend`](Self::extend) | ignores `token_retention` and `keep_token`; no [`with_token_retention`](BackendInfo::with_token_retention) | tokens are remembered for ever |
 ///
 /// `Unsupported` is [`BackendError::unsupported`]. What a backend does not have needs no answer after
 /// [`close`](Self::close) either.
@@ -264,6 +265,7 @@ pub type DynBackend = Arc<dyn LockBackend>;
 ///     .with_recalls()
 ///     .with_instances()
 ///     .with_linger(Duration::from_secs(3600))
+///     .with_token_retention(Duration::from_secs(24 * 3600))
 ///     .with_safety(SafetyMode::Plain);
 /// assert!(info.supports_queue && info.supports_recall && info.keeps_instances);
 /// ```
@@ -286,6 +288,9 @@ pub struct BackendInfo {
     /// The longest time for which a release can [leave the lock held](crate::Linger). Zero: it cannot, and requests that are to
     /// be held at least for a time are refused.
     pub longest_linger: Duration,
+    /// How long it remembers the token of a grant whose request does not say. For ever: extensions need not
+    /// [prolong](crate::ExtendRequest::keep_token) that.
+    pub token_retention: TokenRetention,
     /// How long the core waits for one answer before it counts the request as perhaps executed.
     pub call_timeout: Duration,
     /// What its grants are worth when a server fails.
@@ -309,6 +314,7 @@ impl BackendInfo {
             supports_recall: false,
             keeps_instances: false,
             longest_linger: Duration::ZERO,
+            token_retention: TokenRetention::Forever,
             call_timeout,
             safety: SafetyMode::Plain,
         }
@@ -332,6 +338,13 @@ impl BackendInfo {
     #[must_use]
     pub fn with_linger(mut self, longest: Duration) -> Self {
         self.longest_linger = longest;
+        self
+    }
+
+    /// Says how long it remembers the token of a grant whose request does not say.
+    #[must_use]
+    pub fn with_token_retention(mut self, keep: impl Into<TokenRetention>) -> Self {
+        self.token_retention = keep.into();
         self
     }
 

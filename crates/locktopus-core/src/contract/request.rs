@@ -277,6 +277,11 @@ pub struct ExtendRequest {
     pub lease: Duration,
     /// The number of permits of the attempt.
     pub permits: u32,
+    /// Remember the last token of the name for at least this long from now on. `None`: for as long as
+    /// before. Never shortens that time, and never creates a token. Whole milliseconds. Kinds and backends
+    /// without tokens ignore it, and so do backends that remember tokens for ever. The answer is
+    /// [`Extended`](ExtendOutcome::Extended) only if both were done.
+    pub keep_token: Option<Duration>,
 }
 
 impl ExtendRequest {
@@ -288,6 +293,7 @@ impl ExtendRequest {
             owner,
             lease,
             permits: 1,
+            keep_token: None,
         }
     }
 }

@@ -11,8 +11,8 @@ use crate::contract::option_error::OptionError;
 /// keep it for longer than clocks may be wrong, and no longer where names are used once, such as one for each request:
 /// every name costs memory until its key is gone.
 ///
-/// Renewals and `extend` do not prolong it. If clocks may be set back by hours, keep it for longer
-/// than you hold locks.
+/// Renewals and `extend` prolong it: after each of them, the key is kept for at least three quarters
+/// of this time, and for twice the lease.
 ///
 /// [`Forever`](Self::Forever) is for names that Java services lock with `RFencedLock`, which counts from 1 when the key is
 /// gone.
@@ -23,13 +23,14 @@ use crate::contract::option_error::OptionError;
 /// assert_eq!(TokenRetention::default(), Duration::from_secs(24 * 60 * 60).into());
 /// assert!(TokenRetention::from(Duration::from_secs(1)).check().is_err());
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(
     clippy::exhaustive_enums,
     reason = "another case or field would make another type of it"
 )]
 pub enum TokenRetention {
-    /// For this long after the last grant, and for at least twice the lease. From [`SHORTEST`](Self::SHORTEST) to
+    /// For this long after the last grant, and for at least twice the lease. For three quarters of it
+    /// after an extension. From [`SHORTEST`](Self::SHORTEST) to
     /// [`LONGEST`](Self::LONGEST).
     For(Duration),
     /// Until somebody deletes it.

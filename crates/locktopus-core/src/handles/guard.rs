@@ -11,7 +11,7 @@ use crate::contract::clock::{self, timer_in};
 use crate::contract::kind::LockTarget;
 use crate::contract::name::LockName;
 use crate::contract::owner::OwnerId;
-use crate::contract::request::{ExtendOutcome, ExtendRequest};
+use crate::contract::request::ExtendOutcome;
 use crate::contract::safety_mode::SafetyMode;
 use crate::contract::token::FencingToken;
 use crate::engine::error::{LockError, LostCause, Phase};
@@ -263,16 +263,12 @@ impl LockGuard {
         let lease = services.settings.check_lease("extend", lease)?;
         self.ensure_valid()?;
         let sent = clock::now();
-        state.asked_for(lease);
-        let request = ExtendRequest {
-            target: state.target.clone(),
-            owner: state.owner.clone(),
-            lease,
-            permits: state.permits,
-        };
-        let deadline = timer_in(services.call_timeout());
+        let usual = services.backend.info().token_retention;
+        let (request, _) = state.extension(lease, usual, sent);
+        let (keep_token, deadline) = (request.keep_token, timer_in(services.call_timeout()));
         let cause = match services.extend_one(request, deadline).await {
             Ok(ExtendOutcome::Extended) => {
+                state.token_kept(sent, keep_token);
                 state.extended(lease, services.settings.margin.valid_until(sent, lease));
                 services.watchdog.extended(watch, &state.core());
                 self.ensure_valid()?;

@@ -119,6 +119,7 @@ impl Context {
         .with_recalls()
         .with_instances()
         .with_linger(Duration::MAX)
+        .with_token_retention(options.token_retention)
         .with_safety(options.safety);
         let several = client.deployment() == Deployment::Cluster;
         let (repeats, unclaimed) = Repeats::new(client.server_changes());

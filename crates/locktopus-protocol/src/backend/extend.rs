@@ -10,9 +10,9 @@ use super::context::{Context, millis};
 use super::safety::Safety;
 use crate::execution::course::HalfMoved;
 use crate::execution::replication::{Confirmed, Unconfirmed};
-use crate::layout::keys;
+use crate::layout::keys::{self, Keys};
 use crate::layout::slot::key_slot;
-use crate::scripts;
+use crate::scripts::{self, KEEP_TOKENS, Script};
 
 /// What one script for several locks came to.
 enum Together {
@@ -23,6 +23,18 @@ enum Together {
 
 fn is_half_moved(error: &BackendError) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.is::<HalfMoved>())
+}
+
+/// Turns extensions into errors, and leaves other answers as they are.
+fn not_in_full(
+    answers: Vec<Result<ExtendOutcome, BackendError>>,
+    error: impl Fn() -> BackendError,
+) -> Vec<Result<ExtendOutcome, BackendError>> {
+    let answers = answers.into_iter().map(|answer| match answer {
+        Ok(ExtendOutcome::Extended) => Err(error()),
+        other => other,
+    });
+    answers.collect()
 }
 
 impl Context {
@@ -115,30 +127,70 @@ impl Context {
         }
         let slot = key_slot(first.target.key().as_bytes());
         let several = batch.len() > 1 && self.is_cluster();
-        let answer = match &self.safety {
-            // A pipeline, as the replicated mode sends, is not sent on to the node that has the key.
-            Safety::Plain | Safety::Quarantine(_) if several => {
-                let run = &self.executor;
-                let reply = run.run_together(script, slot, &keys, &args, deadline).await;
-                if reply.as_ref().is_err_and(is_half_moved) {
-                    return Together::Apart;
-                }
-                reply.map(Confirmed::from)
-            }
-            _ => {
-                self.run_extension(script, slot, &keys, &args, deadline)
-                    .await
-            }
-        };
+        let extended = self.run_for_batch(script, (slot, several), &keys, &args, deadline);
+        let kept = self.keep_tokens(batch, (slot, several), deadline);
+        let (answer, kept) = tokio::join!(extended, kept);
+        if answer.as_ref().is_err_and(is_half_moved) || kept.as_ref().is_err_and(is_half_moved) {
+            return Together::Apart;
+        }
         let decoded = answer.and_then(|Confirmed { reply, unconfirmed }| {
             let answers = self.decoder(script).extended(&reply, batch.len())?;
             Ok((answers, unconfirmed))
         });
-        Together::Answered(match decoded {
+        let answers = match decoded {
             Ok((answers, None)) => answers,
             Ok((answers, Some(unconfirmed))) => self.unconfirmed(answers, &unconfirmed),
             Err(error) => self.all_failed(batch.len(), &error),
+        };
+        Together::Answered(match kept {
+            Ok(()) => answers,
+            Err(error) => self.not_kept(answers, &error),
         })
+    }
+
+    /// Runs a script for the locks of one shard. If they are `several` and their slot migrates, the
+    /// error is [`HalfMoved`].
+    async fn run_for_batch(
+        &self,
+        script: &Script,
+        (slot, several): (u16, bool),
+        keys: &[&[u8]],
+        args: &[&[u8]],
+        deadline: Instant,
+    ) -> Result<Confirmed, BackendError> {
+        match &self.safety {
+            // A pipeline, as the replicated mode sends, is not sent on to the node that has the key.
+            Safety::Plain | Safety::Quarantine(_) if several => {
+                let run = self
+                    .executor
+                    .run_together(script, slot, keys, args, deadline);
+                run.await.map(Confirmed::from)
+            }
+            _ => self.run_extension(script, slot, keys, args, deadline).await,
+        }
+    }
+
+    /// Keeps tokens for longer, of the locks whose extension asks for it. Does not check the holders:
+    /// keeping a stranger's token does no harm.
+    async fn keep_tokens(
+        &self,
+        batch: &[ExtendRequest],
+        place: (u16, bool),
+        deadline: Instant,
+    ) -> Result<(), BackendError> {
+        let kept = batch.iter().filter_map(|request| {
+            let time = millis(request.keep_token?);
+            Some((Keys::of(&request.target).token()?.to_owned(), time))
+        });
+        let (tokens, times): (Vec<String>, Vec<String>) = kept.unzip();
+        if tokens.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<&[u8]> = tokens.iter().map(String::as_bytes).collect();
+        let args: Vec<&[u8]> = times.iter().map(String::as_bytes).collect();
+        let kept = self.run_for_batch(&KEEP_TOKENS, place, &keys, &args, deadline);
+        // The next extension that asks for it makes up for what no replica confirmed.
+        kept.await.map(drop)
     }
 
     /// Turns extensions that too few replicas confirmed into errors. A hold that was found lost stays lost.
@@ -147,17 +199,25 @@ impl Context {
         answers: Vec<Result<ExtendOutcome, BackendError>>,
         unconfirmed: &Unconfirmed,
     ) -> Vec<Result<ExtendOutcome, BackendError>> {
-        let unconfirmed = |answer| match answer {
-            Ok(ExtendOutcome::Extended) => {
-                let message = "extended, but not confirmed by enough replicas";
-                let unconfirmed = unconfirmed.clone();
-                Err(self
-                    .executor
-                    .not_replicated(unconfirmed, Executed::Maybe, message))
-            }
-            other => other,
-        };
-        answers.into_iter().map(unconfirmed).collect()
+        let message = "extended, but not confirmed by enough replicas";
+        not_in_full(answers, || {
+            let unconfirmed = unconfirmed.clone();
+            self.executor
+                .not_replicated(unconfirmed, Executed::Maybe, message)
+        })
+    }
+
+    /// The same if their tokens may not have been kept: both are asked for again.
+    fn not_kept(
+        &self,
+        answers: Vec<Result<ExtendOutcome, BackendError>>,
+        error: &BackendError,
+    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+        let message = format!("extended, but its token was not kept: {}", error.message());
+        not_in_full(answers, || {
+            self.executor
+                .error(error.kind(), Executed::Maybe, &*message)
+        })
     }
 
     /// The same failure for every lock of the batch.

@@ -122,6 +122,9 @@ pub static LOCK_LINGER: Script = script!("lock_linger", "#!lua flags=allow-oom",
 pub static MUTEX_LINGER: Script =
     script!("mutex_linger", "#!lua flags=allow-oom", ["mutex_linger"]);
 
+/// Keeps last tokens for longer.
+pub static KEEP_TOKENS: Script = script!("keep_tokens", "#!lua flags=allow-oom", ["keep_tokens"]);
+
 /// Writes a value only for those whose fencing token is not stale.
 pub static GUARDED_WRITE: Script = script!("guarded_write", "#!lua", ["guarded_write"]);
 
@@ -142,6 +145,7 @@ pub static OTHERS: &[&Script] = &[
     &GROUP_ACQUIRE,
     &LOCK_LINGER,
     &MUTEX_LINGER,
+    &KEEP_TOKENS,
     &GUARDED_WRITE,
     &CLASSIFY,
     &WAIT_OFFSET,

@@ -79,7 +79,8 @@ impl Deferred {
         }
         let info = BackendInfo::new("redis", url.to_string(), true, url.options.timeout)
             .with_instances()
-            .with_linger(std::time::Duration::MAX);
+            .with_linger(std::time::Duration::MAX)
+            .with_token_retention(url.options.token_retention);
         Ok(Self {
             info,
             shared: Arc::new(Shared {

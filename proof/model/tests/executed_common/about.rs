@@ -26,7 +26,7 @@ fn words(op: Op) -> &'static [&'static str] {
         Op::Attempt | Op::Queue => &["acquire", "release"],
         Op::Release => &["release"],
         Op::Leave => &["linger", "release"],
-        Op::Extend => &["extend"],
+        Op::Extend => &["extend", "keep_tokens"],
         Op::Inspect => &["inspect"],
         Op::Evict => &["evict"],
         Op::Group => &["group_acquire", "release"],
@@ -43,7 +43,10 @@ fn runs(kind: &LockKind, safety: SafetyMode, words: &[&str]) -> bool {
         };
         let ours = words.iter().any(|word| {
             // Some kinds share these, so they are not told by the kind.
-            let shared = matches!(*word, "linger" | "extend" | "group_acquire" | "wait_offset");
+            let shared = matches!(
+                *word,
+                "linger" | "extend" | "keep_tokens" | "group_acquire" | "wait_offset"
+            );
             let kinds = named(kind).iter();
             let own = || { kinds }.any(|kind| name == format!("{kind}_{word}"));
             name.ends_with(word) && (shared || own())

@@ -202,7 +202,10 @@ impl Bench {
                 self.backend.release(&request).await.map(drop)
             }
             Op::Extend => {
-                let batch = [ExtendRequest::new(target, owner, LONG * 2)];
+                let batch = [ExtendRequest {
+                    keep_token: Some(LONG * 4),
+                    ..ExtendRequest::new(target, owner, LONG * 2)
+                }];
                 self.backend
                     .extend(&batch, deadline)
                     .await

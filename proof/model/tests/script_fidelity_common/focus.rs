@@ -88,6 +88,7 @@ impl Focus {
             ("group", _) => (any(), Asked::Group),
             ("guarded", _) => (any(), Asked::Write),
             ("classify", _) => (any_kind(rng), Asked::List),
+            ("keep", _) => (any_kind(rng), Asked::Extend),
             ("wait", _) => (any_kind(rng), Asked::Attempt),
             // By a list and by a channel.
             ("notifying_mutex", _) if rng.permille(500) => {

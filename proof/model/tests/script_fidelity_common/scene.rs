@@ -91,8 +91,10 @@ impl Scene<'_> {
 
     pub(super) fn extension(&self, rng: &mut Rng, target: LockTarget) -> ExtendRequest {
         let owner = self.owner(rng, target.kind());
+        let keep = Duration::from_secs(*rng.pick(&LEASES) * 2);
         ExtendRequest {
             permits: permits(&target, &owner),
+            keep_token: rng.permille(300).then_some(keep),
             ..ExtendRequest::new(target, owner, Duration::from_secs(*rng.pick(&LEASES)))
         }
     }

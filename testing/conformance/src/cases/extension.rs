@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktopus_core::{ExtendOutcome, ExtendRequest, LockTarget, OwnerId};
+use locktopus_core::{ExtendOutcome, ExtendRequest, LockTarget, OwnerId, TokenRetention};
 
 use crate::client::Client;
 use crate::ctx::Ctx;
@@ -135,6 +135,44 @@ pub async fn batches_answer_in_order(ctx: Ctx) {
             _ => lock.give_back(&other).await,
         }
     }
+}
+
+/// An extension may ask for the last token to be remembered for longer. Otherwise it is one like any other: it
+/// moves the end, and creates nothing, not even a token.
+pub async fn an_extension_may_keep_the_token(ctx: Ctx) {
+    let a = ctx.first().await;
+    let (holder, next) = (ctx.owner(), ctx.owner());
+    let extension = ExtendRequest {
+        keep_token: Some(TokenRetention::SHORTEST * 2),
+        ..ExtendRequest::new(a.target.clone(), holder.clone(), LONG)
+    };
+    let extend = async || {
+        let batch = [extension.clone()];
+        let answer = a.backend.extend(&batch, a.deadline()).await.pop();
+        let answer =
+            answer.unwrap_or_else(|| Rule::Errors.broken("an extension without an answer"));
+        Rule::Errors.ok(answer, "an extension that keeps the token")
+    };
+    let outcome = extend().await;
+    let state = a.state().await;
+    Rule::Ownership.check(
+        outcome == ExtendOutcome::Missing && state.holder().is_none() && state.last_token.is_none(),
+        format_args!("keeping a token where nothing was held: {outcome:?}, {state:?}"),
+    );
+    let token = a.take(&holder, SOME).await;
+    let (outcome, left) = (extend().await, a.remaining(&holder).await);
+    Rule::Lease.check(
+        outcome == ExtendOutcome::Extended && left > SOME,
+        format_args!("keeping a token as well: {outcome:?}, and {left:?} is left"),
+    );
+    Rule::Tokens.check(
+        a.state().await.last_token == token,
+        "keeping a token changed it",
+    );
+    a.give_back(&holder).await;
+    let later = a.take(&next, SOME).await;
+    Rule::Tokens.check(later > token, "a token did not grow after it was kept");
+    a.give_back(&next).await;
 }
 
 /// Locks that are extended together. On a store of many shards fewer than asked for may be found.

@@ -105,6 +105,7 @@ fn basic() -> Vec<Case> {
         extension on Flavour::HELD => an_extension_moves_the_end, an_extension_never_shortens,
             an_extension_never_creates;
         extension on Flavour::EXCLUSIVE => an_extension_needs_the_owner, batches_answer_in_order;
+        extension on Flavour::WITH_TOKENS => an_extension_may_keep_the_token;
         release on Flavour::HELD => a_release_frees, a_release_needs_the_owner, a_release_of_nothing_is_not_held;
         idempotence on Flavour::HELD => a_repeated_attempt_is_one_grant, a_repeated_attempt_never_shortens,
             a_repeated_attempt_may_lengthen, a_repeated_release_is_not_held;

@@ -77,6 +77,8 @@ macro_rules! caught {
 }
 
 caught! {
+    a_kept_token_without_a_lease_is_reported: ExtendIgnored on Mutex by "extension::an_extension_may_keep_the_token";
+    a_kept_token_that_creates_is_reported: ExtendCreates on Lock by "extension::an_extension_may_keep_the_token";
     records_that_stay_are_reported: RecordsStay on Lock by "instances::a_record_ends_by_itself";
     records_that_cannot_be_taken_back_are_reported: RecordsStay on Lock by "instances::what_was_announced_is_told";
     a_label_after_the_end_is_reported: RecordsStay on Fair by "instances::holders_and_waiters_are_known_by_their_label";

@@ -106,6 +106,24 @@ async fn what_is_asked_for_last_counts() {
     }
 }
 
+/// A token is kept for twice the lease, also if an extension made it so long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_extension_keeps_the_token_for_its_lease() {
+    let place = servers(TopologyKind::Standalone).await;
+    for client in CLIENTS {
+        let locks = connect(&url(&url_for(&place, client), "token_retention=1m")).await;
+        let name = unique("extended");
+        let guard = locks.lock(&*name).acquire().await.unwrap();
+        about(MINUTE, kept(&place, &name).await);
+        guard.extend(MINUTE * 10).await.unwrap();
+        about(MINUTE * 25, kept(&place, &name).await);
+        guard.extend(MINUTE).await.unwrap();
+        about(MINUTE * 25, kept(&place, &name).await);
+        guard.release().await.unwrap();
+        close(locks).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_grant_that_is_handed_on_is_kept_as_long() {
     let place = servers(TopologyKind::Standalone).await;

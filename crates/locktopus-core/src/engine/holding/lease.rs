@@ -9,9 +9,11 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::contract::clock::{self, BootInstant};
+use crate::contract::request::ExtendRequest;
 use crate::contract::safety_mode::SafetyMode;
 use crate::contract::sync::lock;
 use crate::contract::token::FencingToken;
+use crate::contract::token_retention::TokenRetention;
 use crate::engine::error::LostCause;
 use crate::engine::holding::grant::Grant;
 use crate::engine::holding::lease_in_turns::LeaseInTurns;
@@ -226,11 +228,35 @@ impl<R: Role + ?Sized> State<R> {
         term.valid_until.before(term.lease)
     }
 
-    /// Notes that an extension is about to be sent. Until when the lease may be believed in without it.
-    pub(crate) fn asked_for(&self, lease: Duration) -> BootInstant {
+    /// The request for an extension that the caller is about to send, and until when the lease is
+    /// valid without it. `usual`: the backend's default retention of tokens.
+    pub(crate) fn extension(
+        &self,
+        lease: Duration,
+        usual: TokenRetention,
+        now: BootInstant,
+    ) -> (ExtendRequest, BootInstant) {
         let mut term = self.term();
         term.longest = term.longest.max(lease);
-        term.valid_until()
+        let retention = self.retention.unwrap_or(usual);
+        let request = ExtendRequest {
+            target: self.target.clone(),
+            owner: self.owner.clone(),
+            lease,
+            permits: self.permits,
+            keep_token: self
+                .token
+                .and_then(|_| term.keep_token(retention, lease, now)),
+        };
+        (request, term.valid_until())
+    }
+
+    /// Notes that a confirmed extension, sent then, made the backend remember the token.
+    pub(crate) fn token_kept(&self, sent: BootInstant, keep: Option<Duration>) {
+        if let Some(keep) = keep {
+            let mut term = self.term();
+            term.token_until = term.token_until.max(Some(sent + keep));
+        }
     }
 
     /// How long from now the server may go on holding it.

@@ -96,6 +96,7 @@ impl Granted {
                 valid_until,
                 hold_until,
                 linger_until: None,
+                token_until: None,
             }),
             loan: Mutex::default(),
         }

@@ -31,7 +31,7 @@ use self::timing::{renewal, renewal_lease};
 use self::watched_leases::{Failures, Sooner, WatchedLeases};
 use crate::contract::backend_error::BackendError;
 use crate::contract::clock::{self, BootInstant};
-use crate::contract::request::{ExtendOutcome, ExtendRequest};
+use crate::contract::request::ExtendOutcome;
 use crate::contract::sync::lock;
 use crate::engine::error::LostCause;
 use crate::engine::holding::give_back::Owed;
@@ -256,19 +256,21 @@ impl Watchdog {
         // A third of the lease is left for a second try, and a third to spare.
         let mut until = sent + services.call_timeout().min(lease / RENEWALS_PER_LEASE);
         let mut requests = Vec::with_capacity(batch.len());
+        let usual = services.backend.info().token_retention;
         for Watched { lease: state, .. } in &batch {
-            until = until.min(state.asked_for(lease));
-            requests.push(ExtendRequest {
-                target: state.target.clone(),
-                owner: state.owner.clone(),
-                lease,
-                permits: state.permits,
-            });
+            let (request, valid_until) = state.extension(lease, usual, sent);
+            until = until.min(valid_until);
+            requests.push(request);
         }
         // Even when the deadline is near, the answer gets a moment to arrive: a lease saved late is saved.
         let deadline = until.max(sent + Duration::from_millis(5)).timer();
         let answers = services.extend(&requests, deadline).await;
         let valid_until = services.settings.margin.valid_until(sent, lease);
+        for ((watched, request), answer) in batch.iter().zip(&requests).zip(&answers) {
+            if matches!(answer, Ok(ExtendOutcome::Extended)) {
+                watched.lease.token_kept(sent, request.keep_token);
+            }
+        }
         let mut extensions = Extensions::default();
         let lost = self.renewed(&batch, answers, valid_until, &mut extensions);
         services.observer.extended(&extensions);

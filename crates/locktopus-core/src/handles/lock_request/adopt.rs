@@ -59,12 +59,18 @@ impl<G: AnyGuard> LockRequest<G> {
             Some(cell) => Some(cell.lock().await),
             None => None,
         };
+        let usual = engine.backend.info().token_retention;
+        let retention = plan.retention.unwrap_or(usual);
         let sent = clock::now();
         let request = ExtendRequest {
             target: plan.target.clone(),
             owner: ticket.owner().clone(),
             lease: plan.lease,
             permits: plan.permits,
+            // For how long it was kept before is not known here.
+            keep_token: ticket
+                .token()
+                .and_then(|_| retention.after_lease(plan.lease)),
         };
         let deadline = timer_in(engine.call_timeout());
         let cause = match engine.extend_one(request, deadline).await {

@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use locktopus_core::{
-    BackendError, ExtendOutcome, ExtendRequest, LockTarget, LostCause, OwnerId, ReleaseOutcome,
+    BackendError, BackendInfo, ExtendOutcome, ExtendRequest, LockTarget, LostCause, OwnerId,
+    ReleaseOutcome,
 };
 use tokio::time::Instant;
 
@@ -211,6 +212,10 @@ pub(crate) struct Backend;
 impl Backend {
     pub(crate) fn shard(&self, _: &LockTarget) -> u32 {
         0
+    }
+
+    pub(crate) fn info(&self) -> BackendInfo {
+        BackendInfo::new("loom", "loom", false, Duration::from_secs(1))
     }
 
     pub(crate) async fn close(&self) {}
