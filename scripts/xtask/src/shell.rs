@@ -3,6 +3,7 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -126,7 +127,7 @@ impl Shell {
         self.find(program).is_some()
     }
 
-    /// A folder for this run, removed at the end.
+    /// A folder for this run. It is removed at the end, after the programs that use it were ended.
     pub(crate) fn scratch(&self) -> Done<&Path> {
         if let Some(made) = self.scratch.get() {
             return Ok(made);
@@ -136,7 +137,9 @@ impl Shell {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let folder =
             env::temp_dir().join(format!("locktopus-{}-{number}-{now}", std::process::id()));
-        fs::create_dir(&folder)?;
+        fs::DirBuilder::new().mode(0o700).create(&folder)?;
+        let gone = folder.clone();
+        running::at_end(move || drop(fs::remove_dir_all(gone)));
         Ok(self.scratch.get_or_init(|| folder))
     }
 
@@ -179,6 +182,8 @@ impl Shell {
     }
 }
 
+/// Unit tests end without undoing what was registered.
+#[cfg(test)]
 impl Drop for Shell {
     fn drop(&mut self) {
         if let Some(folder) = self.scratch.get() {
@@ -276,15 +281,21 @@ impl Cmd {
             .spawn()
             .map_err(|error| format!("{} cannot be started: {error}", self.shown))?;
         running::started(child.id());
+        if running::interrupted().is_some() {
+            // The signal came before the group was known.
+            running::end(child.id());
+        }
         Ok(child)
     }
 
     /// Starts it and leaves it running until this process ends.
-    pub(crate) fn start(mut self) -> Done<Child> {
-        let child = self.spawn()?;
-        let group = child.id();
-        running::at_end(move || running::end(group));
-        Ok(child)
+    pub(crate) fn start(mut self) -> Done {
+        let mut child = self.spawn()?;
+        running::at_end(move || {
+            running::end(child.id());
+            let _ = child.wait();
+        });
+        Ok(())
     }
 
     /// Runs it, and says with which code it ended.
