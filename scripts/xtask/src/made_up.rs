@@ -27,6 +27,13 @@ pub(crate) fn with(variables: &[(&str, &str)]) -> Shell {
     sh
 }
 
+/// The same with the real programs.
+pub(crate) fn on_the_real_path() -> Shell {
+    let sh = shell();
+    sh.export("PATH", std::env::var("PATH").unwrap());
+    sh
+}
+
 /// Puts a program of this name into the path: a shell script.
 pub(crate) fn program(sh: &Shell, name: &str, script: &str) -> PathBuf {
     let file = sh.scratch().unwrap().join("bin").join(name);

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::failure::{Done, missing};
+use crate::failure::{Done, missing, need};
 use crate::running;
 use crate::shell::{Cmd, Shell, is_root, say};
 
@@ -65,6 +65,12 @@ pub(crate) fn ensure(
         missing!("{otherwise}");
     }
     Ok(())
+}
+
+/// The same for a program without which nothing can be done.
+pub(crate) fn program(sh: &Shell, name: &str, package: &str) -> Done {
+    let there = ensure(sh, || sh.have(name), &[package], "it is not there after installing it");
+    need(there, &format!("{name} is missing and cannot be installed"))
 }
 
 /// Debian runs this program before a package starts its server. An existing one stays.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::failure::{Done, fail, need};
+use crate::failure::{Done, fail};
 use crate::measure::bench;
 use crate::shell::{Shell, say, tail};
 use crate::{observe, packages};
@@ -32,14 +32,6 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
         "" => report(sh, None).and_then(|()| picture()).and_then(|()| top()),
         other => fail!("unknown picture {other} (see --help)"),
     }
-}
-
-fn ensure(sh: &Shell, program: &str, package: &str) -> Done {
-    let otherwise = format!("no {program} after installing it");
-    need(
-        packages::ensure(sh, || sh.have(program), &[package], &otherwise),
-        &format!("{program} is missing and cannot be installed"),
-    )
 }
 
 /// Takes a picture of what is at an address, once its scripts have had so many milliseconds.
@@ -88,7 +80,7 @@ fn report(sh: &Shell, file: Option<&String>) -> Done {
     if !page.contains(mark) {
         fail!("{} is no report of locktopus-bench", report.display());
     }
-    ensure(sh, "chromium", "chromium")?;
+    packages::program(sh, "chromium", "chromium")?;
     let mut pictures = Vec::new();
     for theme in ["light", "dark"] {
         let themed = room.join(format!("{theme}.html"));
@@ -112,8 +104,8 @@ fn report(sh: &Shell, file: Option<&String>) -> Done {
 
 /// Of a Prometheus that has something to show.
 pub(crate) fn prometheus_at(sh: &Shell, address: &str) -> Done {
-    ensure(sh, "chromium", "chromium")?;
-    ensure(sh, "convert", "imagemagick")?;
+    packages::program(sh, "chromium", "chromium")?;
+    packages::program(sh, "convert", "imagemagick")?;
     let part = |number: usize| {
         Ok::<_, crate::failure::Failure>(sh.scratch()?.join(format!("part-{number}.png")))
     };

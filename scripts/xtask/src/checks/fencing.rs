@@ -20,10 +20,7 @@ const PAGE: &str = "docs/fencing.md";
 const STATEMENTS: &str = "examples/recipes/fencing/statements.py";
 
 pub(crate) fn main(sh: &Shell, _: &[String]) -> Done {
-    need(
-        packages::ensure(sh, || sh.have("python3"), &["python3"], "no python3 after installing it"),
-        "Python is missing and cannot be installed",
-    )?;
+    packages::program(sh, "python3", "python3")?;
     let file = sh.scratch()?.join("fences.db");
     sh.cmd("timeout").args(["120", "python3", STATEMENTS, PAGE, "sqlite"]).arg(file).run()?;
     if let Some(reason) = sh.var("LOCKTOPUS_SKIP_POSTGRES") {

@@ -27,7 +27,7 @@ const BUDGETS: [Budget; 5] = [
         ],
         not: &["/tests/", "/benches/"],
     },
-    Budget { what: "tests", limit: 65_050, paths: &["*/tests/*.rs", "*/benches/*.rs"], not: &[] },
+    Budget { what: "tests", limit: 65_120, paths: &["*/tests/*.rs", "*/benches/*.rs"], not: &[] },
     Budget {
         what: "lines of shell",
         limit: 550,
@@ -104,8 +104,7 @@ mod tests {
     /// A budget whose paths match nothing would always be kept.
     #[test]
     fn every_budget_counts_something() {
-        let sh = crate::made_up::shell();
-        sh.export("PATH", std::env::var("PATH").unwrap());
+        let sh = crate::made_up::on_the_real_path();
         for budget in &BUDGETS {
             assert!(budget.lines(&sh).unwrap() > 10, "{}", budget.what);
         }

@@ -242,7 +242,7 @@ mod tests {
 
     use super::*;
     use crate::files;
-    use crate::made_up::{program, said, shell, with};
+    use crate::made_up::{self, program, said, shell, with};
 
     /// The programs and folders of libraries that sources name as something to start or to load.
     fn named(sh: &Shell) -> BTreeSet<String> {
@@ -291,22 +291,11 @@ mod tests {
         named(sh).difference(&known).cloned().collect()
     }
 
-    fn real_path() -> Shell {
-        with(&[]).having_real_path()
-    }
-
-    impl Shell {
-        fn having_real_path(self) -> Self {
-            self.export("PATH", std::env::var("PATH").unwrap());
-            self
-        }
-    }
-
     /// Tests use nothing that a fresh machine lacks: each program they start is looked for before
     /// anything is built.
     #[test]
     fn every_program_that_tests_start_is_installed() {
-        let sh = real_path();
+        let sh = made_up::on_the_real_path();
         assert!(
             sh.have("dpkg-query"),
             "this system has no dpkg-query, which knows the programs of a bare Debian"
@@ -323,7 +312,7 @@ mod tests {
 
     #[test]
     fn in_ci_tests_find_no_other_programs() {
-        let sh = real_path();
+        let sh = made_up::on_the_real_path();
         assert_eq!(confined(&sh), Ok(None), "programs are hidden from tests outside CI");
         sh.export("CI", "true");
         let folder = PathBuf::from(confined(&sh).unwrap().unwrap());

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{Part, Release};
-use crate::failure::{Done, fail, need};
+use crate::failure::{Done, fail};
 use crate::measure::soak;
 use crate::shell::{Shell, say};
 use crate::{nightly, packages};
@@ -40,13 +40,7 @@ impl Release<'_> {
         } else if !git(&["var", "GIT_COMMITTER_IDENT"]).works() {
             fail!("git does not know who makes the tag");
         }
-        let curl = packages::ensure(
-            self.sh,
-            || self.sh.have("curl"),
-            &["curl"],
-            "no curl after installing it",
-        );
-        need(curl, "curl is missing and cannot be installed")?;
+        packages::program(self.sh, "curl", "curl")?;
         if git(&["rev-parse", "--quiet", "--verify", &format!("refs/tags/v{version}")]).works() {
             fail!("there is a tag v{version} already: raise the version in Cargo.toml");
         }

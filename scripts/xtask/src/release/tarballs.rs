@@ -290,8 +290,7 @@ mod tests {
     /// same version.
     #[test]
     fn crates_are_built_against_the_tarballs_of_now() {
-        let sh = shell();
-        sh.export("PATH", std::env::var("PATH").unwrap());
+        let sh = crate::made_up::on_the_real_path();
         let home = sh.scratch().unwrap().join("home");
         sh.export("CARGO_HOME", home.to_string_lossy());
         let release = made_up_release::of(&sh, &["one-a"]);
