@@ -3,23 +3,27 @@
 //! The reason is the note of an instance record. Its id is a hash of the owner id. So backends need
 //! no further method, and users no further right. No lock depends on it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::timeout_at;
 
 use crate::contract::backend_error::BackendError;
-use crate::contract::clock::timer_in;
+use crate::contract::clock::{self, timer_in};
 use crate::contract::instance::{Announcement, InstanceQuery, InstanceRecord, MOST_INSTANCES};
 use crate::contract::owner::OwnerId;
 use crate::engine::error::LostCause;
 use crate::engine::holding::calls;
+use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::services::Services;
 
 /// How long a reason is kept. Owners of long leases ask late.
 const KEEP: Duration = Duration::from_secs(24 * 60 * 60);
 /// Longest time an error is delayed to look up the reason.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// The news of a loss is delayed by this part of the lease at most.
+const DELAY: u32 = 24;
 
 impl Services {
     /// Stores the reason for these owners, or removes it. Failures are only logged.
@@ -68,8 +72,30 @@ impl Services {
             .collect())
     }
 
-    /// Looks up the reason if an operator may have broken the lock. Used for errors only:
-    /// [`LockGuard::lost`](crate::LockGuard::lost) is not delayed.
+    /// Looks up the reasons of losses before anybody hears of them, and gives up soon: after the time
+    /// of a [first answer](Self::first_answer), a 24th of the lease, or when the lease ends. The loss
+    /// itself was found up to a third of the lease late.
+    pub(crate) async fn explain_losses(&self, losses: &mut [(Arc<LeaseState>, LostCause)]) {
+        let now = clock::now();
+        let bounds = losses.iter().map(|(lost, _)| {
+            let (lease, valid_until) = lost.lease_and_validity();
+            valid_until.since(now).min(lease / DELAY)
+        });
+        let Some(bound) = bounds.min() else {
+            return;
+        };
+        let deadline = timer_in(bound.min(self.first_answer()));
+        let owners: Vec<_> = losses.iter().map(|(lost, _)| &lost.owner).collect();
+        let asked = timeout_at(deadline, self.reasons(&owners)).await;
+        let reasons = asked.ok().and_then(Result::ok).unwrap_or_default();
+        for ((_, cause), reason) in losses.iter_mut().zip(reasons) {
+            if let Some(reason) = reason {
+                *cause = LostCause::Evicted { reason };
+            }
+        }
+    }
+
+    /// Looks up the reason if an operator may have broken the lock.
     pub(crate) async fn explain(&self, owner: &OwnerId, cause: LostCause) -> LostCause {
         if !matches!(cause, LostCause::Missing | LostCause::TakenOver) {
             return cause;

@@ -347,9 +347,9 @@ pub enum LostCause {
     Released,
     /// You turned the guard into a ticket.
     Transferred,
-    /// It was released by force. If another process did that, [`lost`](crate::LockGuard::lost)
-    /// reports `Missing` or `TakenOver`, because it does not wait for the reason. Errors of
-    /// `release`, `extend` and `adopt` have the reason.
+    /// It was released by force. If another process did that, the holder asks the backend for the
+    /// reason, and waits for it for a quarter of a second at most. Without an answer this is `Missing`
+    /// or `TakenOver`.
     Evicted {
         /// The reason that was given.
         reason: String,

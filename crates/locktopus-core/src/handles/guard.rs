@@ -18,7 +18,7 @@ use crate::engine::error::{LockError, LostCause, Phase};
 use crate::engine::holding::held::Held;
 use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::services::Services;
-use crate::engine::holding::watchdog;
+use crate::engine::holding::watchdog::{self, Losses};
 use crate::handles::fence::Fence;
 use crate::handles::lease::Lease;
 use crate::handles::ticket::LeaseTicket;
@@ -285,11 +285,12 @@ impl LockGuard {
             }
         };
         let core = state.core();
-        core.end(cause.clone());
+        let losses = Losses(vec![(Arc::clone(&core), cause.clone())]);
+        losses.tell(services).await;
         services.watchdog.forget(watch, &core);
         Err(LockError::Lost {
             target: state.target.clone(),
-            cause: services.explain(&state.owner, cause).await,
+            cause: core.lost().cloned().unwrap_or(cause),
         })
     }
 

@@ -74,7 +74,12 @@ async fn force_fences_the_victim_and_wakes_the_next() {
     // The victim is in another process: it hears with its next renewal.
     victim.ensure_valid().unwrap();
     let cause = timeout(Duration::from_secs(15), victim.lost()).await;
-    assert_eq!(cause.unwrap(), LostCause::TakenOver);
+    assert_eq!(
+        cause.unwrap(),
+        LostCause::Evicted {
+            reason: "it hangs".to_owned()
+        }
+    );
     drop(again);
     let error = victim.release().await.unwrap_err();
     assert!(matches!(error, LockError::Lost { .. }), "{error}");
@@ -145,15 +150,55 @@ async fn a_victim_elsewhere_is_told_the_reason() {
     }
 }
 
-/// `lost` does not wait for the reason.
+/// Whatever tells it, and whoever shares the lease.
 #[tokio::test(start_paused = true)]
-async fn a_loss_does_not_wait_for_its_reason() {
+async fn a_loss_that_a_renewal_finds_has_its_reason() {
     let (here, there) = pair();
+    let told = LostCause::Evicted {
+        reason: "stuck".to_owned(),
+    };
     let held = here.lock("a").renewed_lease(LEASE).acquire().await.unwrap();
-    there.lock("a").force_release("stuck").await.unwrap();
-    assert_eq!(held.lost().await, LostCause::Missing);
-    let error = held.release().await.unwrap_err();
-    assert!(error.to_string().contains("by force (stuck)"), "{error}");
+    let all = here.multi(["b", "c"]).acquire().await.unwrap();
+    let leader = here.leader("d").campaign().await.unwrap();
+    let working = here.lock("e").run(|_| std::future::pending::<()>());
+    let working = tokio::spawn(working);
+    sleep(MOMENT).await;
+    for name in ["a", "b", "e"] {
+        there.lock(name).force_release("stuck").await.unwrap();
+    }
+    there.mutex("d").force_release("stuck").await.unwrap();
+    assert_eq!(held.lost().await, told);
+    assert_eq!(all.lost().await.1, told);
+    assert_eq!(leader.leading().await, told);
+    for error in [
+        working.await.unwrap().unwrap_err(),
+        held.ensure_valid().unwrap_err(),
+        held.release().await.unwrap_err(),
+    ] {
+        assert!(error.to_string().contains("by force (stuck)"), "{error}");
+    }
+}
+
+/// Nor does one that comes too late turn a loss into none.
+#[tokio::test(start_paused = true)]
+async fn a_reason_that_does_not_come_delays_a_loss_for_a_moment_only() {
+    for (lease, most) in [(LEASE, 251), (LEASE / 9, 43)] {
+        let backend = Scripted::with_call_timeout(Duration::from_secs(1));
+        let locks = backend.locks();
+        let held = locks
+            .lock("a")
+            .renewed_lease(lease)
+            .acquire()
+            .await
+            .unwrap();
+        backend.always("instances", Fate::Hang);
+        let there = backend.other();
+        there.lock("a").force_release("stuck").await.unwrap();
+        let broken = Instant::now();
+        assert_eq!(held.lost().await, LostCause::Missing);
+        let late = broken.elapsed().saturating_sub(lease / 3);
+        assert!(late <= Duration::from_millis(most), "{lease:?}: {late:?}");
+    }
 }
 
 /// Released and expired locks have no reason, and neither has a lock that was free.

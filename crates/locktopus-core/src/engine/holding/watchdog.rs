@@ -76,6 +76,26 @@ impl Default for Watchdog {
     }
 }
 
+/// Leases that the backend does not hold for their owners any more. Dropping it tells the holders.
+pub(crate) struct Losses(pub(crate) Vec<(Arc<LeaseState>, LostCause)>);
+
+impl Losses {
+    /// Tells the holders, with the reason if an operator broke the lock. They wait a moment for that
+    /// reason and no longer; if this future is dropped, they hear of the loss without it.
+    pub(crate) async fn tell(mut self, services: &Services) {
+        services.explain_losses(&mut self.0).await;
+    }
+}
+
+impl Drop for Losses {
+    fn drop(&mut self) {
+        for (lost, cause) in self.0.drain(..) {
+            tracing::warn!(lock = %lost.target, %cause, "lock lost");
+            lost.end(cause);
+        }
+    }
+}
+
 /// The position of a lease among those that are watched, needed to remove it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticket(usize);
@@ -274,18 +294,7 @@ impl Watchdog {
         let mut extensions = Extensions::default();
         let lost = self.renewed(&batch, answers, valid_until, &mut extensions);
         services.observer.extended(&extensions);
-        for (lost, cause) in &lost {
-            tracing::warn!(lock = %lost.target, %cause, "lock lost");
-            lost.end(cause.clone());
-        }
-        // Only for the log.
-        let owners: Vec<_> = lost.iter().map(|(lost, _)| &lost.owner).collect();
-        let reasons = services.reasons(&owners).await.unwrap_or_default();
-        for ((lost, _), reason) in lost.iter().zip(reasons) {
-            if let Some(reason) = reason {
-                tracing::warn!(lock = %lost.target, reason, "lock was released by force");
-            }
-        }
+        Losses(lost).tell(services).await;
     }
 
     /// Notes the answers to a renewal. Gives the leases that turn out to be lost.

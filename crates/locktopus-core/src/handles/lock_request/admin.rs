@@ -83,7 +83,7 @@ impl<G: AnyGuard> LockRequest<G> {
     ///
     /// The reason is logged here as a warning, with the number of holders. The backend keeps its
     /// first 256 characters for a day, if it keeps records of instances. Victims in other processes
-    /// log it, the error of their release has it, and
+    /// log it, [`lost`](crate::LockGuard::lost) and their errors have it, and
     /// [`Locktopus::break_reason`](crate::Locktopus::break_reason) returns it. On Redis it needs
     /// the key pattern `locktopus_instance:*`. Everyone who may look at the locks may read it.
     ///
