@@ -59,6 +59,32 @@ async fn subscribed_on(client: &dyn RedisClient, node: &Node) {
     }
 }
 
+/// As a server that was stopped: the kernel accepts, and nobody greets.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_accepts_and_says_nothing_hides_no_other() {
+    let spec = Spec::new(TopologyKind::Quorum { nodes: 2 });
+    let place = start(ProviderKind::Plain, &spec).await.unwrap();
+    let server = place.nodes()[0].addr();
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = silent
+        .local_addr()
+        .map(|address| (address, silent))
+        .unwrap();
+    let host = "silent.example";
+    let mut options = ConnectOptions::new(Servers::Standalone(HostPort {
+        host: host.to_owned(),
+        port: 6379,
+    }));
+    options.connect_timeout = Duration::from_secs(2);
+    for addresses in [[silent, server], [server, silent]] {
+        names::set(host, &addresses);
+        let client = crate::connect(&options).await.unwrap();
+        let answer = client.command(Route::Any, &[b"SET", b"k", b"1"]).await;
+        assert!(answer.is_ok(), "{answer:?}");
+        client.close().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_one_that_leads_to_the_primary_is_found_and_found_again() {
     let spec = Spec::new(TopologyKind::Quorum { nodes: 2 });

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::time::{Instant, timeout_at};
 
 use super::abstention::Abstention;
 use super::eligibility::{Eligibility, Judgement};
 use super::witnesses::{self, Witnesses};
-use locktopus_core::{BackendError, DynBackend, clock, lock};
-use locktopus_core::{NodeIdentity, NodeProbe};
+use locktopus_core::clock::{self, BootInstant};
+use locktopus_core::{BackendError, DynBackend, NodeIdentity, NodeProbe, Sighting, lock};
 
 /// How long after its deadline a node's call is given up. The backend owes an answer by the deadline and usually
 /// has the better error.
@@ -22,8 +23,19 @@ const GRACE: Duration = Duration::from_millis(10);
 /// How often it is asked in one turn: the question itself may make the connection over which it is answered, and another one beside it.
 const QUESTIONS: u32 = 3;
 
-/// Which server was first seen behind which node, so that one server does not vote twice.
-pub(super) type Servers = Arc<Mutex<HashMap<String, (usize, Arc<str>)>>>;
+/// The servers that are behind the nodes, by their run ids: so that none votes twice, and a node that comes back is told of
+/// the others.
+pub(super) type Servers = Arc<Mutex<HashMap<String, Seen>>>;
+
+/// Behind which node a server was seen first.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    index: usize,
+    label: Arc<str>,
+    /// When it was so old.
+    at: BootInstant,
+    age: Duration,
+}
 
 /// A backend that votes.
 pub(super) struct Node {
@@ -152,8 +164,9 @@ impl Node {
             // Otherwise nobody knows on which of the two connections this was the answer.
             if probe.generation() == before {
                 let identity = self.with_its_age(identity, deadline).await;
-                let twin = self.twin(&identity.run_id);
+                let twin = self.twin(&identity);
                 lock(&self.eligibility).learn(before, identity, twin, clock::now(), self.max_lease);
+                self.tell_of_others(probe, deadline).await;
                 break;
             }
         }
@@ -174,13 +187,36 @@ impl Node {
         identity
     }
 
+    /// Tells the server, which may have been away when the others were asked who they are, of those it does not know.
+    async fn tell_of_others(&self, probe: &Arc<dyn NodeProbe>, deadline: Instant) {
+        let now = clock::now();
+        let others: Vec<_> = lock(&self.servers)
+            .iter()
+            .filter(|(_, seen)| seen.index != self.index)
+            .map(|(run_id, seen)| {
+                let age = seen.age + now.since(seen.at);
+                (Arc::clone(&seen.label), Sighting::new(run_id.as_str(), age))
+            })
+            .collect();
+        let told = others
+            .iter()
+            .map(|(label, sighting)| witnesses::remind(probe, label, sighting, deadline));
+        join_all(told).await;
+    }
+
     /// The other node behind which this server was seen first.
-    fn twin(&self, run_id: &str) -> Option<Arc<str>> {
+    fn twin(&self, identity: &NodeIdentity) -> Option<Arc<str>> {
+        let run_id = &identity.run_id;
         let mut servers = lock(&self.servers);
-        servers.retain(|known, (index, _)| *index != self.index || known == run_id);
-        let own = || (self.index, Arc::clone(&self.label));
-        let (index, label) = servers.entry(run_id.to_owned()).or_insert_with(own);
-        (*index != self.index).then(|| Arc::clone(label))
+        servers.retain(|known, seen| seen.index != self.index || known == run_id);
+        let own = || Seen {
+            index: self.index,
+            label: Arc::clone(&self.label),
+            at: clock::now(),
+            age: identity.uptime,
+        };
+        let seen = servers.entry(run_id.clone()).or_insert_with(own);
+        (seen.index != self.index).then(|| Arc::clone(&seen.label))
     }
 
     fn judge(&self, generation: u64) -> Judgement {

@@ -29,9 +29,13 @@ pub(super) async fn age(
     let same = |sighting: &&Sighting| sighting.run_id == identity.run_id;
     let since = sightings.iter().copied().filter(same).map(|seen| seen.age);
     let age = match since.min() {
+        // Its clock was set back since it was started, so that it counts less than nothing.
+        Some(since) if identity.uptime.is_zero() && since < Duration::MAX => since,
         Some(since) => since.min(identity.uptime),
         // There was another server before, and nobody has seen this one.
         None if !sightings.is_empty() => Duration::ZERO,
+        // Those who might have seen one do not answer.
+        None if told.iter().any(is_silent) => Duration::ZERO,
         // Nobody has ever seen a server behind this node.
         None => identity.uptime,
     };
@@ -48,6 +52,28 @@ pub(super) async fn age(
         }
     }
     age
+}
+
+/// Notes on this node which server is behind another one, if it knows that of no server or of another one.
+pub(super) async fn remind(
+    probe: &Arc<dyn NodeProbe>,
+    label: &str,
+    sighting: &Sighting,
+    deadline: Instant,
+) {
+    let told = recall(probe, label, deadline).await;
+    if told.is_ok_and(|told| told.is_none_or(|told| told.run_id != sighting.run_id)) {
+        // Whoever comes back again is told again.
+        let _ = timeout_at(deadline, probe.note(label, sighting, deadline)).await;
+    }
+}
+
+/// Whether a node gave no answer. One that refuses the question has answered: it keeps no notes.
+fn is_silent(told: &Result<Option<Sighting>, Option<BackendError>>) -> bool {
+    match told {
+        Ok(_) => false,
+        Err(error) => error.as_ref().is_none_or(BackendError::is_transient),
+    }
 }
 
 async fn recall(

@@ -119,7 +119,8 @@ pub trait NodeProbe: fmt::Debug + Send + Sync + 'static {
 pub struct Sighting {
     /// [`NodeIdentity::run_id`] of the server that was seen.
     pub run_id: String,
-    /// How long ago a client first saw it, by the clock of the server that keeps the note.
+    /// How long ago a client first saw it, by the clock of the server that keeps the note. [`Duration::MAX`] if that clock was
+    /// set back since: then it tells who was there, and not for how long.
     pub age: Duration,
 }
 

@@ -99,9 +99,9 @@ impl NodeProbe for ServerProbe {
         };
         let text = String::from_utf8_lossy(&text);
         let seen = text.split_once(' ').and_then(|(at, run_id)| {
-            // A note from the future is worth nothing: the clock was set back since.
-            let age = now.checked_sub(Duration::from_millis(at.parse().ok()?))?;
-            Some(Sighting::new(run_id, age))
+            // A note from the future does not tell when it was: the clock was set back since.
+            let age = now.checked_sub(Duration::from_millis(at.parse().ok()?));
+            Some(Sighting::new(run_id, age.unwrap_or(Duration::MAX)))
         });
         Ok(seen)
     }

@@ -91,8 +91,8 @@ impl NodeProbe for Server {
         self.peer.identity(deadline).await?;
         let state = self.state.lock().unwrap();
         let seen = state.told.get(label).and_then(|(at, run_id)| {
-            let age = u64::try_from(state.clock() - at).ok()?;
-            Some(Sighting::new(run_id.as_str(), Duration::from_secs(age)))
+            let age = u64::try_from(state.clock() - at).map(Duration::from_secs);
+            Some(Sighting::new(run_id.as_str(), age.unwrap_or(Duration::MAX)))
         });
         Ok(seen)
     }
@@ -193,6 +193,109 @@ async fn a_clock_that_was_behind_at_a_restart_makes_no_server_old() {
                 );
             }
         }
+    }
+}
+
+/// What goes wrong besides, on a node that keeps its data.
+#[derive(Debug, Clone, Copy)]
+enum Besides {
+    /// Its clock was ahead when it was told of the others, and is set right with theirs.
+    Ahead(i64),
+    /// It does not answer those who come new.
+    Silent,
+    /// It is gone by then.
+    Gone,
+}
+
+/// As above, and who could tell of it has a wrong clock, or does not answer. Clocks of the restarted are behind, or ahead.
+#[tokio::test(start_paused = true)]
+async fn whoever_cannot_vouch_for_a_restarted_server_makes_it_no_older() {
+    let besides = [
+        Besides::Ahead(120),
+        Besides::Ahead(-120),
+        Besides::Silent,
+        Besides::Gone,
+    ];
+    for (count, behind, other) in [3, 5].into_iter().flat_map(|count| {
+        let clocks = [-HOUR, HOUR].into_iter();
+        clocks.flat_map(move |behind| besides.map(|other| (count, behind, other)))
+    }) {
+        // Which of them it is makes no difference.
+        for restarted in subsets(count / 2 + 1, count).take(2) {
+            let what = format!("{restarted:?} of {count} set by {behind}, {other:?}");
+            let servers = servers(count);
+            let kept = (0..count).filter(|at| !restarted.contains(at));
+            let kept: Vec<_> = kept.map(|at| &servers[at]).collect();
+            if let Besides::Ahead(seconds) = other {
+                kept.iter().for_each(|server| server.set_clock(seconds));
+            }
+            let holder = fresh(&servers);
+            let request = holder.mutex("job").fixed_lease(MAX_LEASE);
+            let held = request.acquire().await.unwrap();
+            let until = Instant::now() + held.remaining();
+            for at in &restarted {
+                servers[*at].set_clock(behind);
+                servers[*at].restart_empty();
+            }
+            sleep(MOMENT * 10).await;
+            for at in &restarted {
+                servers[*at].set_clock(-behind);
+            }
+            for server in &kept {
+                match other {
+                    Besides::Ahead(seconds) => server.set_clock(-seconds),
+                    Besides::Silent => server.peer.delay(MAX_LEASE * 10),
+                    Besides::Gone => server.peer.kill(),
+                }
+            }
+            // Each is a program of its own: what one has seen helps the next only through what it noted.
+            let granted = loop {
+                let outcome = fresh(&servers).mutex("job").try_acquire().await;
+                if let Ok(Some(_)) = outcome {
+                    break Instant::now();
+                }
+                assert!(
+                    Instant::now() < until + MAX_LEASE * 2,
+                    "{what}: never, last {outcome:?}"
+                );
+                sleep(MOMENT * 40).await;
+            };
+            assert!(
+                granted >= until,
+                "{what}: granted {:?} early",
+                until - granted
+            );
+        }
+    }
+}
+
+/// Who was away while the others were asked who they are is told of them when it comes back.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_comes_back_is_told_of_the_others() {
+    let servers = servers(3);
+    let away = &servers[2];
+    away.peer.kill();
+    let holder = fresh(&servers);
+    // Of the first of all, who cannot ask everybody, servers are young.
+    let held = loop {
+        if let Ok(Some(held)) = holder.mutex("job").try_acquire().await {
+            break held;
+        }
+        sleep(MOMENT * 40).await;
+    };
+    away.peer.revive();
+    // Renewals bring it the lock.
+    sleep(MAX_LEASE).await;
+    for server in &servers[..2] {
+        server.set_clock(-HOUR);
+        server.restart_empty();
+        server.set_clock(HOUR);
+    }
+    let until = Instant::now() + held.remaining();
+    while Instant::now() < until {
+        let outcome = fresh(&servers).mutex("job").try_acquire().await;
+        assert!(!matches!(outcome, Ok(Some(_))), "granted beside its holder");
+        sleep(MOMENT * 20).await;
     }
 }
 

@@ -1,8 +1,8 @@
 //! Making one connection: stream, login, time limit.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use locktopus_protocol::{
     Budget, ClientError, ConnectOptions, Credentials, HostPort, Login, ROLE_QUESTION, SecretFilter,
@@ -94,7 +94,7 @@ impl Dialer {
 
     /// Connects and logs in. `listener` hears of everything that the server sends unasked.
     ///
-    /// If the name has several addresses, it connects to the one of the primary.
+    /// If the name has several addresses, it connects to the one of the primary, and each of them has the whole time.
     pub(crate) async fn dial(
         &self,
         server: &HostPort,
@@ -107,11 +107,25 @@ impl Dialer {
         let choose = self.wants_primary && left.len() > 1;
         loop {
             let health = Health::new(server.clone(), listener.map(Arc::clone));
-            let outcome = self.attempt(deadline, &left, choose, &health).await;
-            let (live, replica) = outcome.inspect_err(|_| {
-                // It was never in use, so its end is no news.
-                health.retire();
-            })?;
+            let opened = OnceLock::new();
+            let outcome = self
+                .attempt(deadline, (&left, &opened), choose, &health)
+                .await;
+            let (live, replica) = match (outcome, opened.get()) {
+                (Ok(found), _) => found,
+                (Err(error), silent) => {
+                    // It was never in use, so its end is no news.
+                    health.retire();
+                    // Whoever accepts connections and does not greet must not hide the others.
+                    let Some(silent) = silent.filter(|_| left.len() > 1) else {
+                        return Err(error);
+                    };
+                    tracing::debug!(%server, address = %silent, %error, "an address that does not greet");
+                    left.retain(|address| address != silent);
+                    deadline = self.deadline();
+                    continue;
+                }
+            };
             let Some(replica) = replica else {
                 return Ok(live);
             };
@@ -130,12 +144,12 @@ impl Dialer {
         Instant::now() + self.budget.connection()
     }
 
-    /// Connects to the address that answers first. Names that address if it leads to a replica and
-    /// there is a choice.
+    /// Connects to the address that answers first, and notes it. Names that address if it leads to a replica and there is a
+    /// choice.
     async fn attempt(
         &self,
         deadline: Instant,
-        addresses: &[Address],
+        (addresses, opened): (&[Address], &OnceLock<Address>),
         choose: bool,
         health: &Arc<Health>,
     ) -> Result<(Live, Option<Address>), ClientError> {
@@ -147,6 +161,7 @@ impl Dialer {
         let greeting = Greeting::default();
         let attempt = Box::pin(async {
             let (stream, address) = stream::open(server, addresses, self.tls.as_ref()).await?;
+            let _ = opened.set(address);
             let info = self.info(credentials.as_ref());
             let stream = Box::new(Greeted::new(stream, greeting.clone()));
             let (mut connection, driver) = self.log_in(&info, stream, health).await?;

@@ -304,12 +304,29 @@ impl LockBackend for Deferred {
 }
 
 /// The address in a node's label, which is its URL as messages show it. Programs may differ in
-/// options and logins.
-fn place(label: &str) -> &str {
+/// options, logins and databases, and write the usual port or not.
+fn place(label: &str) -> String {
     let place = label.split_once('?').map_or(label, |(place, _)| place);
     let place = place.split_once("://").map_or(place, |(_, rest)| rest);
-    place.rsplit_once('@').map_or(place, |(_, rest)| rest)
+    let place = place.rsplit_once('@').map_or(place, |(_, rest)| rest);
+    let place = place.split_once('/').map_or(place, |(place, _)| place);
+    let place = place.to_ascii_lowercase();
+    // Behind the brackets of an IPv6 address.
+    let behind_host = place.rfind(']').unwrap_or(0);
+    let (host, port) = match place[behind_host..].rfind(':') {
+        Some(at) => place.split_at(behind_host + at),
+        None => (place.as_str(), USUAL_PORT),
+    };
+    let host = if host == "localhost" {
+        "127.0.0.1"
+    } else {
+        host
+    };
+    format!("{host}{port}")
 }
+
+/// As it stands behind a host.
+const USUAL_PORT: &str = ":6379";
 
 #[async_trait]
 impl NodeProbe for Deferred {
@@ -330,7 +347,7 @@ impl NodeProbe for Deferred {
         deadline: Instant,
     ) -> Result<Option<Sighting>, BackendError> {
         let inner = self.inner(deadline).await?;
-        inner.probe.recall(place(label), deadline).await
+        inner.probe.recall(&place(label), deadline).await
     }
 
     async fn note(
@@ -340,7 +357,7 @@ impl NodeProbe for Deferred {
         deadline: Instant,
     ) -> Result<(), BackendError> {
         let inner = self.inner(deadline).await?;
-        inner.probe.note(place(label), sighting, deadline).await
+        inner.probe.note(&place(label), sighting, deadline).await
     }
 }
 
@@ -360,8 +377,18 @@ mod tests {
             "redis://h:1",
             "redis://***@h:1?client=fred",
             "rediss://h:1?label=a",
+            "valkey://H:1/0",
         ] {
             assert_eq!(place(label), "h:1");
+        }
+        for (label, expected) in [
+            ("redis://h", "h:6379"),
+            ("redis://h/2", "h:6379"),
+            ("redis://localhost:7000", "127.0.0.1:7000"),
+            ("redis://[::1]", "[::1]:6379"),
+            ("redis://[::1]:7000/0", "[::1]:7000"),
+        ] {
+            assert_eq!(place(label), expected, "{label}");
         }
     }
 

@@ -14,7 +14,8 @@ use crate::url::IntoBackendUrl;
 /// Each URL names one standalone server; they must not replicate each other, and their number is odd. Nodes may use
 /// different clients (`?client=fred`). Nodes that are down are connected to when they come back; a node whose server
 /// was restarted does not vote before the longest lease is over. That counts from its start, and from
-/// when a client first noted the restart on another node.
+/// when a client first noted the restart on another node. All programs must write the host of a node
+/// alike, or they do not find each other's notes.
 ///
 /// A node has the `timeout` of the URLs for its answer (the longest, if they differ; 1 s by default), and at most a quarter
 /// of the lease. Nodes that are far away need leases of more than four round trips, and a `timeout` of as many.
