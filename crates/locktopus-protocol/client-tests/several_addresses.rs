@@ -65,11 +65,8 @@ async fn one_that_accepts_and_says_nothing_hides_no_other() {
     let spec = Spec::new(TopologyKind::Quorum { nodes: 2 });
     let place = start(ProviderKind::Plain, &spec).await.unwrap();
     let server = place.nodes()[0].addr();
-    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let silent = silent
-        .local_addr()
-        .map(|address| (address, silent))
-        .unwrap();
+    let kept = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = kept.local_addr().unwrap();
     let host = "silent.example";
     let mut options = ConnectOptions::new(Servers::Standalone(HostPort {
         host: host.to_owned(),
