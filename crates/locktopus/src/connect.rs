@@ -222,6 +222,8 @@ fn time_for_checks(timeout: Duration) -> Duration {
 #[cfg(any(feature = "redis", feature = "fred"))]
 mod deferred;
 #[cfg(any(feature = "redis", feature = "fred"))]
+mod place;
+#[cfg(any(feature = "redis", feature = "fred"))]
 pub(crate) mod quorum;
 #[cfg(any(feature = "redis", feature = "fred"))]
 mod servers;

@@ -90,9 +90,9 @@ impl NodeProbe for Server {
         // Fails while the server is away.
         self.peer.identity(deadline).await?;
         let state = self.state.lock().unwrap();
-        let seen = state.told.get(label).and_then(|(at, run_id)| {
+        let seen = state.told.get(label).map(|(at, run_id)| {
             let age = u64::try_from(state.clock() - at).map(Duration::from_secs);
-            Some(Sighting::new(run_id.as_str(), age.unwrap_or(Duration::MAX)))
+            Sighting::new(run_id.as_str(), age.unwrap_or(Duration::MAX))
         });
         Ok(seen)
     }

@@ -18,6 +18,7 @@ use locktopus_protocol::backoff::Redial;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::{Instant, timeout_at};
 
+use super::place::place;
 use super::servers;
 use crate::connect_error::ConnectError;
 use crate::url::{BackendUrl, Place};
@@ -303,31 +304,6 @@ impl LockBackend for Deferred {
     }
 }
 
-/// The address in a node's label, which is its URL as messages show it. Programs may differ in
-/// options, logins and databases, and write the usual port or not.
-fn place(label: &str) -> String {
-    let place = label.split_once('?').map_or(label, |(place, _)| place);
-    let place = place.split_once("://").map_or(place, |(_, rest)| rest);
-    let place = place.rsplit_once('@').map_or(place, |(_, rest)| rest);
-    let place = place.split_once('/').map_or(place, |(place, _)| place);
-    let place = place.to_ascii_lowercase();
-    // Behind the brackets of an IPv6 address.
-    let behind_host = place.rfind(']').unwrap_or(0);
-    let (host, port) = match place[behind_host..].rfind(':') {
-        Some(at) => place.split_at(behind_host + at),
-        None => (place.as_str(), USUAL_PORT),
-    };
-    let host = if host == "localhost" {
-        "127.0.0.1"
-    } else {
-        host
-    };
-    format!("{host}{port}")
-}
-
-/// As it stands behind a host.
-const USUAL_PORT: &str = ":6379";
-
 #[async_trait]
 impl NodeProbe for Deferred {
     /// 0 until there is a connection.
@@ -371,27 +347,6 @@ mod tests {
     use super::*;
 
     /// However many ask, a node that is away is dialled seldom, and everybody hears at once why it is away.
-    #[test]
-    fn programs_that_differ_in_options_mean_the_same_node() {
-        for label in [
-            "redis://h:1",
-            "redis://***@h:1?client=fred",
-            "rediss://h:1?label=a",
-            "valkey://H:1/0",
-        ] {
-            assert_eq!(place(label), "h:1");
-        }
-        for (label, expected) in [
-            ("redis://h", "h:6379"),
-            ("redis://h/2", "h:6379"),
-            ("redis://localhost:7000", "127.0.0.1:7000"),
-            ("redis://[::1]", "[::1]:6379"),
-            ("redis://[::1]:7000/0", "[::1]:7000"),
-        ] {
-            assert_eq!(place(label), expected, "{label}");
-        }
-    }
-
     #[tokio::test]
     async fn a_node_that_is_away_is_dialled_by_the_rule_for_all() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
