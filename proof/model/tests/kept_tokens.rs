@@ -457,7 +457,7 @@ async fn an_extension_that_may_not_have_kept_the_token_says_so() {
     let extend = async || {
         let soon = Instant::now() + SECOND;
         lock.backend
-            .extend(&[request.clone()], soon)
+            .extend(std::slice::from_ref(&request), soon)
             .await
             .remove(0)
     };
