@@ -174,15 +174,18 @@ impl Node {
     }
 
     /// With the age that the other nodes know of, if this client sees the server for the first time.
-    /// They have half of the time that is left: one that hangs must not keep this node from voting.
+    /// They have half of the time that is left to answer: one that hangs must not keep this node from voting.
     async fn with_its_age(&self, mut identity: NodeIdentity, deadline: Instant) -> NodeIdentity {
         let is_known = self
             .identity()
             .is_some_and(|known| known.run_id == identity.run_id);
         if !is_known {
             let half = deadline.saturating_duration_since(Instant::now()) / 2;
-            let (node, deadline) = ((self.index, &*self.label), Instant::now() + half);
-            identity.uptime = witnesses::age(&self.witnesses, node, &identity, deadline).await;
+            let (node, limits) = (
+                (self.index, &*self.label),
+                [Instant::now() + half, deadline],
+            );
+            identity.uptime = witnesses::age(&self.witnesses, node, &identity, limits).await;
         }
         identity
     }

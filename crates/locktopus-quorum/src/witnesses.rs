@@ -14,16 +14,17 @@ use tokio::time::{Instant, timeout_at};
 /// The probes of all nodes that have one, by the nodes' indices.
 pub(super) type Witnesses = Arc<[(usize, Arc<dyn NodeProbe>)]>;
 
-/// The age of the server behind the node with this index and label, and notes it where it is not known.
+/// The age of the server behind the node with this index and label, and notes it where it is not known. A node that hangs is
+/// waited for until the first of the limits, and the others have until the second one to note it.
 pub(super) async fn age(
     witnesses: &Witnesses,
     (index, label): (usize, &str),
     identity: &NodeIdentity,
-    deadline: Instant,
+    [answers, deadline]: [Instant; 2],
 ) -> Duration {
     let others = witnesses.iter().filter(|(other, _)| *other != index);
     let others: Vec<_> = others.map(|(_, probe)| probe).collect();
-    let asked = others.iter().map(|probe| recall(probe, label, deadline));
+    let asked = others.iter().map(|probe| recall(probe, label, answers));
     let told: Vec<_> = join_all(asked).await;
     let sightings: Vec<_> = told.iter().flatten().flatten().collect();
     let same = |sighting: &&Sighting| sighting.run_id == identity.run_id;
@@ -40,8 +41,10 @@ pub(super) async fn age(
         None => identity.uptime,
     };
     let sighting = Sighting::new(identity.run_id.as_str(), age);
+    // Also a note from the future, which would not tell for how long either next time.
+    let is_good = |told: &Sighting| same(&told) && told.age < Duration::MAX;
     let uninformed = others.iter().zip(&told).filter(|(_, told)| match told {
-        Ok(told) => told.as_ref().is_none_or(|told| !same(&told)),
+        Ok(told) => !told.as_ref().is_some_and(is_good),
         Err(_) => false,
     });
     let notes =
@@ -54,7 +57,8 @@ pub(super) async fn age(
     age
 }
 
-/// Notes on this node which server is behind another one, if it knows that of no server or of another one.
+/// Notes on this node which server is behind another one, if it knows of none. What this program knows may be older than what
+/// the node was told of another server there, and that proves a restart anyway.
 pub(super) async fn remind(
     probe: &Arc<dyn NodeProbe>,
     label: &str,
@@ -62,7 +66,7 @@ pub(super) async fn remind(
     deadline: Instant,
 ) {
     let told = recall(probe, label, deadline).await;
-    if told.is_ok_and(|told| told.is_none_or(|told| told.run_id != sighting.run_id)) {
+    if told.is_ok_and(|told| told.is_none()) {
         // Whoever comes back again is told again.
         let _ = timeout_at(deadline, probe.note(label, sighting, deadline)).await;
     }
