@@ -1,6 +1,6 @@
 //! One node of a quorum: a backend, and whether its answers count.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ const QUESTIONS: u32 = 3;
 
 /// The servers that are behind the nodes, by their run ids: so that none votes twice, and a node that comes back is told of
 /// the others.
-pub(super) type Servers = Arc<Mutex<HashMap<String, Seen>>>;
+pub(super) type Servers = Arc<Mutex<BTreeMap<String, Seen>>>;
 
 /// Behind which node a server was seen first.
 #[derive(Debug, Clone)]

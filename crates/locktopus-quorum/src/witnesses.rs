@@ -35,8 +35,6 @@ pub(super) async fn age(
         Some(since) => since.min(identity.uptime),
         // There was another server before, and nobody has seen this one.
         None if !sightings.is_empty() => Duration::ZERO,
-        // Those who might have seen one do not answer.
-        None if told.iter().any(is_silent) => Duration::ZERO,
         // Nobody has ever seen a server behind this node.
         None => identity.uptime,
     };
@@ -69,14 +67,6 @@ pub(super) async fn remind(
     if told.is_ok_and(|told| told.is_none()) {
         // Whoever comes back again is told again.
         let _ = timeout_at(deadline, probe.note(label, sighting, deadline)).await;
-    }
-}
-
-/// Whether a node gave no answer. One that refuses the question has answered: it keeps no notes.
-fn is_silent(told: &Result<Option<Sighting>, Option<BackendError>>) -> bool {
-    match told {
-        Ok(_) => false,
-        Err(error) => error.as_ref().is_none_or(BackendError::is_transient),
     }
 }
 

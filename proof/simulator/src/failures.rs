@@ -56,20 +56,23 @@ fn too_short(plan: &Plan, failed: &Failed) -> bool {
 /// Whether an answer was late to somebody who asked only once: what is asked again and again does not fail by that.
 fn too_late(plan: &Plan, failed: &Failed, slow: &[Slow]) -> bool {
     let again = failed.wait != Wait::Try;
-    let process = match failed.error {
+    let (own, between_servers) = match failed.error {
         Some((Phase::Acquire, _)) if again => return false,
-        Some((_, BackendErrorKind::Timeout | BackendErrorKind::NoQuorum)) => Some(failed.process),
-        // Between servers.
-        Some((_, BackendErrorKind::NotReplicated)) => None,
+        Some((_, BackendErrorKind::NoQuorum)) => (true, false),
+        // A short lease may be spent while replicas are waited for.
+        Some((_, BackendErrorKind::Timeout)) => (true, true),
+        Some((_, BackendErrorKind::NotReplicated)) => (false, true),
         // The first of several locks, while the others were asked for.
-        None if failed.lost && !again => Some(failed.process),
+        None if failed.lost && !again => (true, false),
         _ => return false,
+    };
+    let concerns = |slow: &Slow| match slow.process {
+        Some(process) => own && process == failed.process,
+        None => between_servers,
     };
     let since = failed
         .begun
         .max(failed.at.saturating_sub(plan.call_timeout() * MS));
     let meanwhile = |slow: &&Slow| slow.sent < failed.at && slow.arrived > since;
-    slow.iter()
-        .filter(meanwhile)
-        .any(|slow| slow.process == process)
+    slow.iter().filter(meanwhile).any(concerns)
 }
