@@ -166,7 +166,7 @@ impl Node {
                 let identity = self.with_its_age(identity, deadline).await;
                 let twin = self.twin(&identity);
                 lock(&self.eligibility).learn(before, identity, twin, clock::now(), self.max_lease);
-                self.tell_of_others(probe, deadline).await;
+                self.tell_of_others(probe, deadline);
                 break;
             }
         }
@@ -190,8 +190,9 @@ impl Node {
         identity
     }
 
-    /// Tells the server, which may have been away when the others were asked who they are, of those it does not know.
-    async fn tell_of_others(&self, probe: &Arc<dyn NodeProbe>, deadline: Instant) {
+    /// Tells the server, which may have been away when the others were asked who they are, of those it does not know. Nobody
+    /// waits for that.
+    fn tell_of_others(&self, probe: &Arc<dyn NodeProbe>, deadline: Instant) {
         let now = clock::now();
         let others: Vec<_> = lock(&self.servers)
             .iter()
@@ -201,10 +202,13 @@ impl Node {
                 (Arc::clone(&seen.label), Sighting::new(run_id.as_str(), age))
             })
             .collect();
-        let told = others
-            .iter()
-            .map(|(label, sighting)| witnesses::remind(probe, label, sighting, deadline));
-        join_all(told).await;
+        let probe = Arc::clone(probe);
+        tokio::spawn(async move {
+            let told = others
+                .iter()
+                .map(|(label, sighting)| witnesses::remind(&probe, label, sighting, deadline));
+            join_all(told).await;
+        });
     }
 
     /// The other node behind which this server was seen first.
