@@ -89,7 +89,7 @@ pub use parse::BackendUrl;
 pub use shown::UrlError;
 
 #[cfg(any(feature = "redis", feature = "fred"))]
-pub(crate) use authority::Authority;
+pub(crate) use authority::{Authority, addresses};
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub(crate) use login::Providers;
 #[cfg(any(feature = "redis", feature = "fred"))]
@@ -100,6 +100,8 @@ pub(crate) use options::{Begin, UrlOptions};
 #[cfg(feature = "cluster-async")]
 pub(crate) use parse::HandedIn;
 pub(crate) use parse::Place;
+#[cfg(any(feature = "redis", feature = "fred"))]
+pub(crate) use parse::SERVER_PORT;
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub(crate) use parse::Shape;
 pub(crate) use shown::SCHEMES;

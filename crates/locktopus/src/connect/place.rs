@@ -1,29 +1,30 @@
 //! Under which name nodes of a quorum keep notes about each other.
 
-/// The address in a node's label, which is its URL as messages show it. Programs may differ in
-/// options, logins and databases, and write the usual port or not.
+use locktopus_protocol::HostPort;
+
+use crate::url::{SERVER_PORT, addresses};
+
+/// The address in a node's label, which is its URL as messages show it. Programs may differ in options, logins and
+/// databases, and may leave out the usual port.
 pub(super) fn place(label: &str) -> String {
     let place = label.split_once('?').map_or(label, |(place, _)| place);
     let place = place.split_once("://").map_or(place, |(_, rest)| rest);
     let place = place.rsplit_once('@').map_or(place, |(_, rest)| rest);
-    let place = place.split_once('/').map_or(place, |(place, _)| place);
-    let place = place.to_ascii_lowercase();
-    // Behind the brackets of an IPv6 address.
-    let behind_host = place.rfind(']').unwrap_or(0);
-    let (host, port) = match place[behind_host..].rfind(':') {
-        Some(at) => place.split_at(behind_host + at),
-        None => (place.as_str(), USUAL_PORT),
+    // The path of a unix socket.
+    if place.starts_with('/') {
+        return place.to_owned();
+    }
+    let address = place.split_once('/').map_or(place, |(address, _)| address);
+    let parsed = addresses(address, SERVER_PORT).ok();
+    let Some((host, port)) = parsed.and_then(|mut all| all.pop()) else {
+        return place.to_owned();
     };
-    let host = if host == "localhost" {
-        "127.0.0.1"
-    } else {
-        host
+    let host = match host.to_ascii_lowercase().as_str() {
+        "localhost" => "127.0.0.1".to_owned(),
+        host => host.to_owned(),
     };
-    format!("{host}{port}")
+    HostPort { host, port }.to_string()
 }
-
-/// As it stands behind a host.
-const USUAL_PORT: &str = ":6379";
 
 #[cfg(test)]
 mod tests {
@@ -45,6 +46,8 @@ mod tests {
             ("redis://localhost:7000", "127.0.0.1:7000"),
             ("redis://[::1]", "[::1]:6379"),
             ("redis://[::1]:7000/0", "[::1]:7000"),
+            ("redis+unix:///run/a.sock", "/run/a.sock"),
+            ("unix://***@/run/b.sock?db=1", "/run/b.sock"),
         ] {
             assert_eq!(place(label), expected, "{label}");
         }

@@ -63,7 +63,7 @@ fn login(text: &str) -> Result<(Login, &str), Fault> {
 }
 
 /// `HOST:PORT,HOST:PORT`.
-pub(super) fn addresses(text: &str, default_port: u16) -> Result<Vec<(String, u16)>, Fault> {
+pub(crate) fn addresses(text: &str, default_port: u16) -> Result<Vec<(String, u16)>, Fault> {
     let of = text.split(',').count();
     let address = |(at, address)| {
         host_port(address, default_port).map_err(|problem| match of {

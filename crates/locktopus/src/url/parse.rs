@@ -205,6 +205,11 @@ fn check(place: &Place, options: &UrlOptions) -> Result<(), Fault> {
     Ok(())
 }
 
+/// The port of a server whose URL has none.
+pub(crate) const SERVER_PORT: u16 = 6_379;
+/// The same of a sentinel.
+const SENTINEL_PORT: u16 = 26_379;
+
 fn servers(text: &str, others: &[&str], shown: &mut Shown) -> Result<Place, Fault> {
     let known = text.split_once("://");
     let known = known.filter(|(scheme, _)| SCHEMES.contains(scheme));
@@ -220,10 +225,9 @@ fn servers(text: &str, others: &[&str], shown: &mut Shown) -> Result<Place, Faul
         Some(shape) => (format!("redis{shape}"), true),
         None => (base, false),
     };
-    let default_port = if base == "redis-sentinel" {
-        26_379
-    } else {
-        6_379
+    let default_port = match base.as_str() {
+        "redis-sentinel" => SENTINEL_PORT,
+        _ => SERVER_PORT,
     };
     let authority = Authority::parse(address, default_port)?;
     if base == "redis" && authority.hosts.len() > 1 {
