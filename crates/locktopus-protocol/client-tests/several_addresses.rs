@@ -16,6 +16,16 @@ use super::names;
 /// Longest wait for what must happen at all.
 const LONG: Duration = Duration::from_secs(20);
 
+/// Options for a host of which each connection may take so long.
+fn to(host: &str, connect_timeout: Duration) -> ConnectOptions {
+    let host = host.to_owned();
+    let server = Servers::Standalone(HostPort { host, port: 6379 });
+    ConnectOptions {
+        connect_timeout,
+        ..ConnectOptions::new(server)
+    }
+}
+
 async fn follow(replica: &Node, primary: &Node) {
     let (ip, port) = (primary.addr().ip().to_string(), primary.addr().port());
     let follow = ["REPLICAOF", &ip, &port.to_string()];
@@ -68,11 +78,7 @@ async fn one_that_accepts_and_says_nothing_hides_no_other() {
     let kept = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent = kept.local_addr().unwrap();
     let host = "silent.example";
-    let mut options = ConnectOptions::new(Servers::Standalone(HostPort {
-        host: host.to_owned(),
-        port: 6379,
-    }));
-    options.connect_timeout = Duration::from_secs(2);
+    let options = to(host, Duration::from_secs(2));
     for addresses in [[silent, server], [server, silent]] {
         names::set(host, &addresses);
         let client = crate::connect(&options).await.unwrap();
@@ -82,17 +88,31 @@ async fn one_that_accepts_and_says_nothing_hides_no_other() {
     }
 }
 
+/// What the primary says when it refuses is told, and not that the other address leads to a replica.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_refusal_of_a_primary_is_told() {
+    let spec = Spec::new(TopologyKind::Quorum { nodes: 2 });
+    let place = start(ProviderKind::Plain, &spec).await.unwrap();
+    let (a, b) = (&place.nodes()[0], &place.nodes()[1]);
+    follow(b, a).await;
+    let host = "full.example";
+    let options = to(host, LONG);
+    // The replica is one client of it, and this is another.
+    let _held = tokio::net::TcpStream::connect(a.addr()).await.unwrap();
+    let full = a.command(&["CONFIG", "SET", "maxclients", "2"]).await;
+    full.unwrap();
+    names::set(host, &[a.addr(), b.addr()]);
+    let refused = crate::connect(&options).await.unwrap_err().to_string();
+    assert!(refused.contains("max number of clients"), "{refused}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_one_that_leads_to_the_primary_is_found_and_found_again() {
     let spec = Spec::new(TopologyKind::Quorum { nodes: 2 });
     let place = start(ProviderKind::Plain, &spec).await.unwrap();
     let (a, b) = (&place.nodes()[0], &place.nodes()[1]);
     let host = "several.example";
-    let mut options = ConnectOptions::new(Servers::Standalone(HostPort {
-        host: host.to_owned(),
-        port: 6379,
-    }));
-    options.connect_timeout = LONG;
+    let options = to(host, LONG);
     follow(b, a).await;
     for addresses in [[a.addr(), b.addr()], [b.addr(), a.addr()]] {
         names::set(host, &addresses);

@@ -1,8 +1,8 @@
 //! Making one connection: stream, login, time limit.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use locktopus_protocol::{
     Budget, ClientError, ConnectOptions, Credentials, HostPort, Login, ROLE_QUESTION, SecretFilter,
@@ -105,36 +105,28 @@ impl Dialer {
             .in_time(deadline, server, stream::addresses(server))
             .await?;
         let choose = self.wants_primary && left.len() > 1;
+        let mut silence = None;
         loop {
             let health = Health::new(server.clone(), listener.map(Arc::clone));
-            let opened = OnceLock::new();
-            let outcome = self
-                .attempt(deadline, (&left, &opened), choose, &health)
-                .await;
-            let (live, replica) = match (outcome, opened.get()) {
-                (Ok(found), _) => found,
-                (Err(error), silent) => {
-                    // It was never in use, so its end is no news.
-                    health.retire();
-                    // Whoever accepts connections and does not greet must not hide the others.
-                    let Some(silent) = silent.filter(|_| left.len() > 1) else {
-                        return Err(error);
-                    };
-                    tracing::debug!(%server, address = %silent, %error, "an address that does not greet");
-                    left.retain(|address| address != silent);
-                    deadline = self.deadline();
-                    continue;
+            let outcome = self.attempt(deadline, &left, choose, &health).await;
+            if let Ok((live, None)) = outcome {
+                return Ok(live);
+            }
+            // It was never in use, so its end is no news.
+            health.retire();
+            let address = match outcome {
+                Ok((_, replica)) => replica,
+                Err((error, silent)) => {
+                    silence = Some(error);
+                    silent
                 }
             };
-            let Some(replica) = replica else {
-                return Ok(live);
-            };
-            live.health().retire();
-            tracing::debug!(%server, address = %replica, "an address that leads to a replica");
-            left.retain(|address| *address != replica);
+            tracing::debug!(%server, ?address, "an address that is of no use");
+            // Without an address the error is a refusal, and the others are not tried.
+            left.retain(|left| address.is_some_and(|address| *left != address));
             if left.is_empty() {
                 let why = "each of its addresses leads to a replica";
-                return Err(not_connected(why, server));
+                return Err(silence.unwrap_or_else(|| not_connected(why, server)));
             }
             deadline = self.deadline();
         }
@@ -144,24 +136,29 @@ impl Dialer {
         Instant::now() + self.budget.connection()
     }
 
-    /// Connects to the address that answers first, and notes it. Names that address if it leads to a replica and there is a
-    /// choice.
+    /// Connects to the address that answers first. Names that address if it leads to a replica and there is a choice.
+    /// An error names the address that accepted the connection and did not greet. Other addresses may do better then.
     async fn attempt(
         &self,
         deadline: Instant,
-        (addresses, opened): (&[Address], &OnceLock<Address>),
+        addresses: &[Address],
         choose: bool,
         health: &Arc<Health>,
-    ) -> Result<(Live, Option<Address>), ClientError> {
+    ) -> Result<(Live, Option<Address>), (ClientError, Option<Address>)> {
         let server = health.server();
         self.dialled.fetch_add(1, Ordering::SeqCst);
         let credentials = self.login.next(deadline).await;
-        let credentials =
-            credentials.map_err(|why| not_connected(&self.secret_filter.conceal(&why), server))?;
+        let credentials = credentials.map_err(|why| {
+            (
+                not_connected(&self.secret_filter.conceal(&why), server),
+                None,
+            )
+        })?;
         let greeting = Greeting::default();
+        let mut opened = None;
         let attempt = Box::pin(async {
             let (stream, address) = stream::open(server, addresses, self.tls.as_ref()).await?;
-            let _ = opened.set(address);
+            opened = Some(address);
             let info = self.info(credentials.as_ref());
             let stream = Box::new(Greeted::new(stream, greeting.clone()));
             let (mut connection, driver) = self.log_in(&info, stream, health).await?;
@@ -170,16 +167,18 @@ impl Dialer {
             Ok((live, is_replica.then_some(address)))
         });
         let outcome = self.in_time(deadline, server, attempt).await;
-        outcome.map_err(|error| match error {
-            ClientError::NotSent(why) => {
-                // It says more than that the connection broke.
-                let why = greeting.refusal().map_or(why, |refusal| {
-                    format!("cannot connect to {server}: {refusal}")
-                });
-                let filter = self.secret_filter.and(credentials.as_ref());
-                ClientError::NotSent(filter.conceal(&why))
-            }
-            other => other,
+        outcome.map_err(|error| {
+            let refusal = greeting.refusal();
+            let silent = opened.filter(|_| refusal.is_none());
+            let ClientError::NotSent(why) = error else {
+                return (error, silent);
+            };
+            // It says more than that the connection broke.
+            let why = refusal.map_or(why, |refusal| {
+                format!("cannot connect to {server}: {refusal}")
+            });
+            let filter = self.secret_filter.and(credentials.as_ref());
+            (ClientError::NotSent(filter.conceal(&why)), silent)
         })
     }
 
