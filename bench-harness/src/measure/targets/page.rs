@@ -78,32 +78,21 @@ impl Worst {
     /// Of the cases of one check.
     fn of(lines: &[Line<'_>]) -> Option<Self> {
         let least_is_worst = lines.first()?.check.at_least.is_some();
-        let badness = |line: &&Line<'_>| {
-            let value = line.value.map_or(f64::INFINITY, |value| value.median);
-            let missing = line.value.is_none();
-            (
-                missing,
-                if least_is_worst && !missing {
-                    -value
-                } else {
-                    value
-                },
-            )
+        // A figure that is missing is the worst of all.
+        let badness = |line: &Line<'_>| match line.value {
+            None => f64::INFINITY,
+            Some(value) if least_is_worst => -value.median,
+            Some(value) => value.median,
         };
-        let worst = lines.iter().max_by(|a, b| {
-            badness(a)
-                .0
-                .cmp(&badness(b).0)
-                .then(badness(a).1.total_cmp(&badness(b).1))
-        })?;
+        let worst = lines
+            .iter()
+            .max_by(|a, b| badness(a).total_cmp(&badness(b)))?;
         let met = lines
             .iter()
             .filter(|line| line.outcome == Outcome::Met)
             .count();
         let kept = match (worst.outcome, lines.len()) {
-            (Outcome::Reported, 1) | (Outcome::Met | Outcome::NotMet | Outcome::NotMeasured, 1) => {
-                String::new()
-            }
+            (_, 1) => String::new(),
             (Outcome::Reported, all) => format!(", the largest of {all}"),
             (_, all) => format!(", kept by {met} of {all}"),
         };

@@ -84,10 +84,10 @@ impl Services {
         let Some(bound) = bounds.min() else {
             return;
         };
-        let deadline = timer_in(bound.min(self.first_answer()));
         let owners: Vec<_> = losses.iter().map(|(lost, _)| &lost.owner).collect();
-        let asked = timeout_at(deadline, self.reasons(&owners)).await;
-        let reasons = asked.ok().and_then(Result::ok).unwrap_or_default();
+        let reasons = self
+            .reasons_within(bound.min(self.first_answer()), &owners)
+            .await;
         for ((_, cause), reason) in losses.iter_mut().zip(reasons) {
             if let Some(reason) = reason {
                 *cause = LostCause::Evicted { reason };
@@ -100,11 +100,16 @@ impl Services {
         if !matches!(cause, LostCause::Missing | LostCause::TakenOver) {
             return cause;
         }
-        let asked = timeout_at(timer_in(PATIENCE), self.reasons(&[owner])).await;
-        let reason = asked.ok().and_then(Result::ok);
-        match reason.and_then(|mut reasons| reasons.pop().flatten()) {
+        let mut reasons = self.reasons_within(PATIENCE, &[owner]).await;
+        match reasons.pop().flatten() {
             Some(reason) => LostCause::Evicted { reason },
             None => cause,
         }
+    }
+
+    /// The stored reasons if they come in this time; none if not.
+    async fn reasons_within(&self, time: Duration, owners: &[&OwnerId]) -> Vec<Option<String>> {
+        let asked = timeout_at(timer_in(time), self.reasons(owners)).await;
+        asked.ok().and_then(Result::ok).unwrap_or_default()
     }
 }
