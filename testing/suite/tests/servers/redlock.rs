@@ -5,12 +5,16 @@ use std::io::Write as _;
 use std::time::{Duration, SystemTime};
 
 use locktopus::{
-    BackendErrorKind, CatchUp, LockBackend as _, LockError, Locktopus, MutexProfile, quorum_of,
+    BackendErrorKind, CatchUp, LockBackend as _, LockError, Locktopus, MutexProfile, Sighting,
+    quorum_of,
 };
+use locktopus_protocol::{BackendOptions, RedisBackend};
 use locktopus_testbed::topology::{Deployment, Knobs, Resp, TopologyKind};
 use tokio::time::Instant;
 
-use crate::common::{CLIENTS, SOON, close, eventually, servers, servers_with, unique, url};
+use crate::common::{
+    CLIENTS, SOON, close, eventually, plain_url_for, servers, servers_with, unique, url,
+};
 
 const LEASE: Duration = Duration::from_secs(2);
 
@@ -181,6 +185,41 @@ async fn a_run_of_a_job_is_begun_once_and_any_majority_knows() {
     assert_eq!(begun(&a, [first, first + LEASE]).await, []);
     close(b).await;
     close(a).await;
+}
+
+/// What one server tells about another one that it was told of.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_note_says_who_was_there_whatever_the_clock_does_since() {
+    let place = servers(TopologyKind::Standalone).await;
+    let node = &place.nodes()[0];
+    for client in CLIENTS {
+        let url = plain_url_for(&place, client);
+        let client = locktopus::connect_client(&*url).await.unwrap();
+        let backend = RedisBackend::new(client, BackendOptions::default()).await;
+        let probe = backend.unwrap().probe().unwrap();
+        let soon = || Instant::now() + SOON;
+        let (label, minute) = (unique("node"), Duration::from_secs(60));
+        assert_eq!(probe.recall(&label, soon()).await.unwrap(), None);
+        let seen = Sighting::new("run", minute);
+        probe.note(&label, &seen, soon()).await.unwrap();
+        let told = probe.recall(&label, soon()).await.unwrap().unwrap();
+        assert_eq!(told.run_id, "run");
+        assert!(
+            (minute..minute + SOON).contains(&told.age),
+            "{:?}",
+            told.age
+        );
+        // As it stands there after a clock that was far ahead was set right.
+        let ahead = [
+            "HSET",
+            "locktopus_history_runs",
+            &label,
+            "9999999999999 run",
+        ];
+        node.command(&ahead).await.unwrap();
+        let told = probe.recall(&label, soon()).await.unwrap().unwrap();
+        assert_eq!((&*told.run_id, told.age), ("run", Duration::MAX));
+    }
 }
 
 /// Every server is there and the lock is free: that nobody was connected to before is no reason to be refused.
