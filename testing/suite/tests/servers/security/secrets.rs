@@ -58,7 +58,7 @@ impl Subscriber for Everything {
         let mut line = Line(String::new());
         values.record(&mut line);
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.push_str(&line.0);
+        let _ = writeln!(lines, "{}", line.0);
     }
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
