@@ -16,7 +16,11 @@ use crate::handles::guard::LockGuard;
 ///
 /// Re-entry belongs to this handle, not to a thread or a task: pass the handle (it is cheap to clone) to
 /// whatever works on the owner's behalf. Acquiring a lock that the same owner holds gives another guard on
-/// the same lease, at once and without asking the backend.
+/// the same lease, at once and without asking the backend. Only a longer
+/// [`fixed_lease`](crate::LockRequest::fixed_lease) asks the backend, to extend the lease.
+///
+/// After a loss, entering again fails with [`LockError::Lost`](crate::LockError::Lost) until the
+/// owner has dropped all guards of the lost lease.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

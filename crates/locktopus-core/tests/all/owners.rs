@@ -4,7 +4,7 @@ use crate::common;
 
 use std::time::Duration;
 
-use common::{Scripted, until};
+use common::{Fate, Scripted, until};
 use locktopus_core::{LockError, Locktopus, LostCause, Owner};
 use locktopus_memory::MemoryBackend;
 use tokio::time::sleep;
@@ -96,6 +96,59 @@ async fn entering_again_after_a_loss_is_an_error() {
         })
         .await;
     until("nothing is left", || store.population() == (0, 0)).await;
+}
+
+/// A longer fixed lease asks the backend to extend the shared one. A shorter one asks nothing.
+#[tokio::test(start_paused = true)]
+async fn entering_again_lengthens_a_fixed_lease_and_never_shortens_one() {
+    let second = Duration::from_secs(1);
+    let (script, me) = (Scripted::new(), Owner::new());
+    let (locks, extends) = (script.locks(), || script.calls("extend").len());
+    let request = || locks.lock("a").owner(&me);
+    let fixed = |lease| request().fixed_lease(lease).acquire();
+    let outer = fixed(2 * second).await.unwrap();
+    let short = (fixed(second / 2).await.unwrap(), request().acquire().await);
+    assert_eq!((extends(), outer.hold_count()), (0, 3));
+    let long = fixed(10 * second).await.unwrap();
+    assert!(
+        outer.remaining() > 9 * second && extends() == 1,
+        "{outer:?}"
+    );
+    script.next("extend", [Fate::Refuse]);
+    let failed = fixed(20 * second).await;
+    assert!(
+        matches!(failed, Err(LockError::Backend { .. })),
+        "{failed:?}"
+    );
+    sleep(5 * second).await;
+    drop((short, long));
+    outer.release().await.unwrap();
+
+    // The watchdog renews it while there is a guard, up to the maximum hold time.
+    let renewed = request().max_hold(8 * second).acquire().await.unwrap();
+    let inner = fixed(60 * second).await.unwrap();
+    assert_eq!((extends(), renewed.hold_count()), (2, 2));
+    assert!(inner.remaining() <= 8 * second);
+}
+
+/// The release of a guard that is lost would end a new hold under the same id.
+#[tokio::test(start_paused = true)]
+async fn a_writer_may_read_again_once_it_has_dropped_the_guard_of_a_lost_reading() {
+    let (rw, me) = (locks().rw_lock("a"), Owner::new());
+    let writing = rw.write().owner(&me).acquire().await.unwrap();
+    let lease = Duration::from_secs(1);
+    let reading = rw.read().owner(&me).fixed_lease(lease).acquire().await;
+    let reading = reading.unwrap();
+    sleep(2 * lease).await;
+    let error = writing.read().await.unwrap_err();
+    assert!(
+        error.is_lost() && error.to_string().contains("read_lock"),
+        "{error}"
+    );
+    writing.ensure_valid().unwrap();
+    drop(reading);
+    let reading = writing.downgrade().await.unwrap();
+    reading.release().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -62,6 +62,8 @@ struct Judge {
     limited: HashSet<Key>,
     /// Tickets that nobody adopted.
     left_behind: usize,
+    /// Requests under way that may extend a lease of their owner.
+    extending: usize,
     grants: usize,
     entered_again: usize,
     lost: usize,
@@ -86,9 +88,11 @@ impl Judge {
     }
 
     /// A guard of a lease that was granted, or entered again.
-    fn guard(&mut self, guard: &LockGuard, limited: bool) {
+    fn guard(&mut self, guard: &LockGuard, limited: bool, extends: bool) {
         let key = key(&guard.lease());
-        if self.add(guard) > 1 {
+        // The other guards may have gone while it was extended.
+        let alone = self.newest == Some(key.1) && (extends || self.extending > 0);
+        if self.add(guard) > 1 || alone {
             self.entered_again += 1;
             return;
         }
@@ -108,10 +112,17 @@ impl Judge {
         let known = self.guards.entry(key.clone()).or_default();
         *known += 1;
         let known = *known;
-        assert_eq!(guard.hold_count(), known, "guards of {key:?}");
+        self.counts(guard, known);
         self.leases.push(guard.lease());
         self.look();
         known
+    }
+
+    /// An owner's request that extends a fixed lease shares it until the answer comes.
+    fn counts(&self, guard: &LockGuard, known: usize) {
+        let counted = guard.hold_count();
+        let right = (known..=known + self.extending).contains(&counted);
+        assert!(right, "{counted} guards, not {known}, of {guard:?}");
     }
 
     /// What a release said.
@@ -127,9 +138,9 @@ impl Judge {
     /// A guard is about to go.
     fn gone(&mut self, guard: &LockGuard) {
         self.look();
-        let known = self.guards.get_mut(&key(&guard.lease())).unwrap();
-        assert_eq!(guard.hold_count(), *known);
-        *known -= 1;
+        let key = key(&guard.lease());
+        self.counts(guard, self.guards[&key]);
+        *self.guards.get_mut(&key).unwrap() -= 1;
     }
 }
 
@@ -148,17 +159,19 @@ impl Task {
         self.judge.lock().unwrap().look();
     }
 
-    fn request(&mut self) -> (LockRequest, bool) {
+    /// Also whether it is limited, and whether it may extend what its owner holds.
+    fn request(&mut self) -> (LockRequest, bool, bool) {
         let dice = &mut self.dice;
         let lease = Duration::from_millis(dice.one_of(&[60, 60, 60, 150, 400]));
         let mut request = self.locks.lock("a");
         if let Some(owner) = &self.owner {
             request = request.owner(owner);
         }
-        request = if dice.chance(80) {
-            request.renewed_lease(lease)
-        } else {
+        let fixed = !dice.chance(80);
+        request = if fixed {
             request.fixed_lease(lease)
+        } else {
+            request.renewed_lease(lease)
         };
         let limited = dice.chance(20);
         if limited {
@@ -170,29 +183,29 @@ impl Task {
         if dice.chance(50) {
             request = request.wait_at_most(dice.millis(200));
         }
-        (request, limited)
+        (request, limited, fixed && self.owner.is_some())
     }
 
     async fn run(mut self, rounds: u32) {
         for _ in 0..rounds {
             let pause = self.dice.millis(15);
             sleep(pause).await;
-            let (request, limited) = self.request();
+            let (request, limited, extends) = self.request();
+            self.judge.lock().unwrap().extending += usize::from(extends);
             let answer = if self.dice.chance(15) {
                 request.try_acquire().await
             } else if self.dice.chance(20) {
                 // The future is dropped, wherever it is by then.
                 let limit = self.dice.millis(40);
-                match timeout(limit, request.acquire()).await {
-                    Ok(answer) => answer.map(Some),
-                    Err(_) => continue,
-                }
+                let answer = timeout(limit, request.acquire()).await;
+                answer.map_or(Ok(None), |answer| answer.map(Some))
             } else {
                 request.acquire().await.map(Some)
             };
+            self.judge.lock().unwrap().extending -= usize::from(extends);
             match answer {
                 Ok(Some(guard)) => {
-                    self.judge.lock().unwrap().guard(&guard, limited);
+                    self.judge.lock().unwrap().guard(&guard, limited, extends);
                     self.hold(guard).await;
                 }
                 Ok(None) => {}
@@ -211,7 +224,7 @@ impl Task {
             match self.dice.below(4) {
                 0 => {
                     if let Ok(again) = guards[0].reenter() {
-                        self.judge.lock().unwrap().guard(&again, false);
+                        self.judge.lock().unwrap().guard(&again, false, false);
                         guards.push(again);
                     }
                 }
@@ -265,7 +278,7 @@ impl Task {
         let lease = Duration::from_millis(60);
         let left = key(&guard.lease());
         let taken = judge.lock().unwrap().guards[&left];
-        assert_eq!(guard.hold_count(), taken);
+        judge.lock().unwrap().counts(&guard, taken);
         let ticket = match guard.into_ticket() {
             Ok(ticket) => ticket,
             Err(guard) => {

@@ -39,7 +39,11 @@ impl<G: AnyGuard> LockRequest<G> {
             error = self.interrupted(&plan, started) => return error.map_or(Ok(None), Err),
         };
         let guard = match self.enter_again(&plan, &inside)? {
-            Some(guard) => guard,
+            Some(guard) => {
+                drop(inside);
+                self.lengthen(&guard).await?;
+                guard
+            }
             None => {
                 if let Wait::AtMost(limit) = plan.wait {
                     plan.wait = Wait::AtMost(limit.saturating_sub(started.elapsed()));
@@ -84,6 +88,17 @@ impl<G: AnyGuard> LockRequest<G> {
             return Err(LockError::UpgradeRefused { target: target() });
         }
         Ok(None)
+    }
+
+    /// The other guards count on the lease that they share, so it never gets shorter.
+    async fn lengthen(&self, guard: &LockGuard) -> Result<(), LockError> {
+        if let Some(lease) = self.fixed_lease
+            && !guard.state().renewed
+            && guard.remaining() < lease
+        {
+            guard.extend(lease).await?;
+        }
+        Ok(())
     }
 
     async fn take(

@@ -15,6 +15,10 @@ impl<G: AnyGuard> LockRequest<G> {
     /// Holds the lock for this long and no longer: the watchdog does not renew it. At least
     /// [`MIN_LEASE`](crate::MIN_LEASE), at most the configured maximum; cut to whole milliseconds.
     ///
+    /// When an [owner](Self::owner) enters the lock again, a lease that would end sooner is
+    /// extended to this one, for all its guards. A longer lease stays as it is. So does a lease
+    /// that the watchdog renews.
+    ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -34,6 +38,9 @@ impl<G: AnyGuard> LockRequest<G> {
     /// Holds the lock until it is released, by a lease of this length that the watchdog renews after a
     /// third of it. A crashed holder blocks the lock for at most this long.
     ///
+    /// Has no effect when an [owner](Self::owner) enters the lock again: the first request decides
+    /// whether the lease is renewed, and how long it is.
+    ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -52,6 +59,7 @@ impl<G: AnyGuard> LockRequest<G> {
 
     /// Declares the lock lost ([`LostCause::MaxHold`](crate::LostCause::MaxHold)) after this long, renewal or not,
     /// so that work that hangs cannot keep it for ever. Counted from before the successful attempt was sent.
+    /// Has no effect when an [owner](Self::owner) enters the lock again.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

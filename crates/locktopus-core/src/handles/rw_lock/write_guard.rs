@@ -56,8 +56,9 @@ impl WriteGuard {
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] if the lock was lost; [`LockError::Backend`] if the backend failed. The write guard is
-    /// untouched by either.
+    /// [`LockError::Lost`] if the lock was lost, or if the lease of an earlier reading ended and
+    /// its guard still lives: drop that guard first. [`LockError::Backend`] if the backend failed.
+    /// The write guard is untouched by either.
     ///
     /// # Cancel safety
     ///
