@@ -372,6 +372,24 @@ async fn whoever_adopts_a_lease_keeps_its_token() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lock_that_is_held_by_nobody_keeps_its_token() {
+    for kind in [0, 1, 2] {
+        for minutes in [1, 10] {
+            let timed = Timed::new(MINUTE).await;
+            let request = match kind {
+                0 => timed.locks.lock("it"),
+                1 => timed.locks.fair_lock("it"),
+                _ => timed.locks.mutex("it"),
+            };
+            let request = request.hold_at_least(MINUTE * minutes);
+            request.acquire().await.unwrap().release().await.unwrap();
+            let kept = timed.kept().unwrap();
+            assert!(kept + SECOND > MINUTE * 2 * minutes, "{kind}: {kept:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_token_that_is_kept_for_ever_stays_so() {
     let timed = Timed::new(TokenRetention::Forever).await;
     let guard = timed.locks.lock("it").acquire().await.unwrap();

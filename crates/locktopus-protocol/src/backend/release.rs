@@ -10,7 +10,8 @@ use locktopus_core::{
 use super::context::{Context, millis, whole_millis};
 use super::safety::Safety;
 use crate::execution::replication::{Confirmed, Unconfirmed};
-use crate::scripts;
+use crate::layout::keys::Keys;
+use crate::scripts::{self, KEEP_TOKENS};
 use crate::wire::numbers::Numbers;
 
 impl Context {
@@ -85,6 +86,7 @@ impl Context {
             let unsupported = BackendErrorKind::Unsupported;
             self.executor.error(unsupported, Executed::No, message)
         })?;
+        self.keep_token(request, &keys, linger.time).await?;
         let time = millis(linger.time);
         let args = [
             request.owner.expose(),
@@ -101,6 +103,25 @@ impl Context {
             return Err(self.executor.not_replicated(unconfirmed, executed, message));
         }
         self.decoder(script).lingers(&reply)
+    }
+
+    /// Keeps the token for twice this time, as a grant for such a lease does.
+    async fn keep_token(
+        &self,
+        request: &ReleaseRequest,
+        keys: &Keys,
+        time: Duration,
+    ) -> Result<(), BackendError> {
+        let kept = self.retention(request.token_retention, Duration::ZERO);
+        let needed = whole_millis(time.saturating_mul(2));
+        let too_short = kept != 0 && kept < needed;
+        let Some(token) = keys.token().filter(|_| too_short) else {
+            return Ok(());
+        };
+        let (token, needed) = ([token.as_bytes()], needed.to_string());
+        let (slot, args) = (keys.slot(), [needed.as_bytes()]);
+        let run = self.run_extension(&KEEP_TOKENS, slot, &token, &args, request.deadline);
+        Box::pin(run).await.map(drop)
     }
 
     /// Releases grants that too few replicas confirmed, and returns the error for the caller.
