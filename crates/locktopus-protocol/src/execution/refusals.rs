@@ -16,8 +16,10 @@ pub(super) fn was_refused(code: &str, message: &str) -> bool {
     // A command that is refused by its name, or for the keys it names, did not begin.
     let never_began =
         refuses_scripts(message) || KEYS_REFUSED.iter().any(|text| message.starts_with(text));
-    // Our scripts' own answer, before their first write, when the lock's key is in use as something else. The server's
-    // WRONGTYPE says less: a key beside the lock may be found to be something else after a write.
+    // Our scripts' own answers. `WRONGKIND` comes before the first write. Before `TOOFEW` an
+    // attempt may have granted a dead holder's permits to others, and told them, but it wrote
+    // nothing for itself. The server's WRONGTYPE says less: a script may meet it at a key beside
+    // the lock, after a write.
     let by_script = [other_kind::CODE, too_few::CODE].contains(&code);
     by_server || never_began || by_script || message.starts_with(UNTOUCHED)
 }

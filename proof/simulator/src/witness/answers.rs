@@ -135,10 +135,9 @@ impl Witness {
         // wins a node back, is told the last of them.
         let given = self.granted.get(&grant_of(run, owner)).copied();
         if let Some((given, reserved)) = given.filter(|(given, _)| floor <= given) {
-            let same = *count <= reserved && token + count == given + reserved;
-            // The token was lost on its way to another server: a new one, which is greater.
-            let anew = self.is_torn(&run.call.lock) && *token > given;
-            self.check(same || anew, run.now, "tokens are those granted", || {
+            let torn = self.is_torn(&run.call.lock);
+            let right = are_granted((*token, *count), (given, reserved), torn);
+            self.check(right, run.now, "tokens are those granted", || {
                 format!(
                     "{owner} is told of {count} tokens from {token}, but was granted {reserved} from {given}"
                 )
@@ -160,6 +159,13 @@ impl Witness {
         self.tops.insert(lock, token + count - 1);
         self.granted.insert(grant_of(run, owner), (token, count));
     }
+}
+
+/// Whether a repeated attempt may answer with these tokens: the last ones of the grant. If the
+/// token was lost on its way to another server, greater ones.
+fn are_granted((token, count): (i64, i64), (given, reserved): (i64, i64), torn: bool) -> bool {
+    let same = count <= reserved && token + count == given + reserved;
+    same || torn && token > given
 }
 
 fn grant_of(run: &Run<'_>, owner: &Owner) -> (usize, Vec<u8>, String) {
@@ -187,4 +193,24 @@ fn is_left(run: &Run<'_>, remaining_ms: Option<i64>) -> bool {
     let holders = run.before.holders.iter().chain(&run.after.holders);
     let mut ends = holders.filter_map(|it| it.expires_at);
     ends.any(|at| (at - run.after.micros).abs_diff(remaining * 1_000) <= SCRIPT.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::are_granted;
+
+    #[test]
+    fn who_asks_again_is_told_the_last_of_its_tokens_or_greater_ones_if_they_were_lost() {
+        for (told, right, right_if_lost) in [
+            ((5, 3), true, true),
+            ((7, 1), true, true),
+            ((6, 1), false, true),
+            ((9, 3), false, true),
+            ((5, 1), false, false),
+            ((4, 4), false, false),
+        ] {
+            assert_eq!(are_granted(told, (5, 3), false), right, "{told:?}");
+            assert_eq!(are_granted(told, (5, 3), true), right_if_lost, "{told:?}");
+        }
+    }
 }
