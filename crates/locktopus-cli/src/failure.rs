@@ -47,13 +47,22 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// Formats a time as users write it, such as `5m`, rounded up to a millisecond.
+/// Formats a time as users write it, such as `5m` or `400d`, rounded up to a millisecond.
 pub(crate) fn spell(time: Duration) -> String {
+    const DAY: u64 = 24 * 60 * 60;
     let millis = time.as_nanos().div_ceil(1_000_000);
     let millis = Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX));
-    humantime::format_duration(millis)
+    // humantime's months and years are not whole days.
+    let days = millis.as_secs() / DAY;
+    let rest = millis - Duration::from_secs(days * DAY);
+    let rest_text = humantime::format_duration(rest)
         .to_string()
-        .replace(' ', "")
+        .replace(' ', "");
+    match days {
+        0 => rest_text,
+        _ if rest.is_zero() => format!("{days}d"),
+        _ => format!("{days}d{rest_text}"),
+    }
 }
 
 /// Describes a wrong option by the name of its flag.
@@ -98,31 +107,60 @@ fn time_of(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
+/// A name as a shell takes it for one word.
+fn word(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_.:/@%+,".contains(c);
+    if name.chars().all(plain) && !name.starts_with('-') {
+        name.to_owned()
+    } else {
+        format!("'{}'", name.replace('\'', r"'\''"))
+    }
+}
+
 /// Describes a name in use as another kind, and which `--kind` to give.
 fn as_other_kind(other: &OtherKind) -> String {
-    let (name, asked) = (other.asked.name().as_str(), other.asked.kind().as_str());
-    if other.asked.kind() == &LockKind::Latch {
+    let (name, asked) = (other.asked.name().as_str(), other.asked.kind());
+    let shown = word(name);
+    if asked == &LockKind::Latch {
         return format!(
-            "{name:?} is in use as {} and not as a latch; nothing was changed. Look at it with locktopus status, or choose \
-             another name",
+            "{name:?} is in use as {} and not as a latch; nothing was changed. Look at it with locktopus status {shown}, or \
+             choose another name",
             other.found
         );
     }
     let what = match &*other.found {
-        "latch" => "look at it with locktopus latch show, or choose another name".to_owned(),
+        "latch" => format!("look at it with locktopus latch show {shown}, or choose another name"),
         "lock" => "use --kind lock".to_owned(),
         "fair_lock" => "use --kind fair".to_owned(),
         "lock or fair_lock" => "use --kind lock or --kind fair, as its holder does".to_owned(),
         "mutex" => "use --kind mutex, and --profile if another library keeps it".to_owned(),
         "read_lock" | "write_lock" | "rw_lock" => "use --kind read or --kind write".to_owned(),
-        "semaphore" => "use --kind semaphore".to_owned(),
-        "permit_semaphore" => "use --kind permits".to_owned(),
-        _ => "if it is a lock, say which by --kind, and by --profile if another library keeps it"
-            .to_owned(),
+        "semaphore" => {
+            "use --kind semaphore, or `locktopus semaphore` without --with-ids".to_owned()
+        }
+        "permit_semaphore" => {
+            "use --kind permits, or `locktopus semaphore` with --with-ids".to_owned()
+        }
+        found if found.starts_with("a number") => {
+            format!(
+                "see which by locktopus status {shown}, then use --kind semaphore or --kind permits"
+            )
+        }
+        "a text" => "if another library keeps it, use --kind mutex and --profile".to_owned(),
+        _ => "look at the key: it is no lock that this program knows".to_owned(),
+    };
+    let has_no_kind = matches!(
+        asked,
+        LockKind::Semaphore | LockKind::Permits | LockKind::Mutex(_)
+    );
+    let whose = match has_no_kind && what.contains("--kind") {
+        true => " (run, lock and status have --kind)",
+        false => "",
     };
     format!(
-        "{name:?} is in use as {} and not as {asked}; nothing was changed. To share it, {what}",
-        other.found
+        "{name:?} is in use as {} and not as {}; nothing was changed. To share it, {what}{whose}",
+        other.found,
+        asked.as_str()
     )
 }
 
@@ -159,14 +197,15 @@ impl From<LockError> for Failure {
 /// What the library says about missing permits, in the words of the command.
 fn too_few_permits(error: &TooFewPermits) -> String {
     let (name, kind) = (error.target.name().as_str(), error.target.kind());
+    let shown = word(name);
     let with_ids = match kind {
         LockKind::Permits => "--with-ids ",
         _ => "",
     };
     let next = match error.total {
-        None => format!("set it: locktopus semaphore init {with_ids}NAME PERMITS"),
+        None => format!("set it: locktopus semaphore init {with_ids}{shown} PERMITS"),
         Some(_) => format!(
-            "ask for fewer, or raise the number: locktopus semaphore resize {with_ids}NAME PERMITS"
+            "ask for fewer, or raise the number: locktopus semaphore resize {with_ids}{shown} PERMITS"
         ),
     };
     format!("{} {name:?}: {error}; {next}", kind.as_str())
@@ -180,6 +219,10 @@ impl From<BackendError> for Failure {
 
 impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
+        if let ConnectError::Settings(LockError::Option(error)) = &error {
+            let text = error.to_string().replace(" (max_lease)", "");
+            return Self::new(Exit::Config, spelled(&text));
+        }
         let exit = match &error {
             ConnectError::Unreachable { .. } => Exit::Unavailable,
             ConnectError::Backend { source, .. } => of_backend(source),
@@ -211,6 +254,12 @@ mod tests {
     fn times_are_written_as_people_write_them() {
         for (time, text) in [
             (Duration::from_secs(300), "5m"),
+            (Duration::from_secs(86_400), "1d"),
+            (Duration::from_secs(400 * 86_400), "400d"),
+            (
+                Duration::from_millis(400 * 86_400_000 - 1),
+                "399d23h59m59s999ms",
+            ),
             (Duration::from_millis(2_999), "2s999ms"),
             (Duration::from_micros(999_833), "1s"),
             (Duration::from_millis(250), "250ms"),

@@ -45,7 +45,7 @@ async fn all_that_is_missing_is_listed_at_once() {
 #[tokio::test]
 async fn missing_persistence_is_found() {
     let place = Place::new().await;
-    let forgetful = place.ran(&["doctor"]).await.ok();
+    let forgetful = place.does("doctor").await;
     assert!(
         forgetful.out.contains("warning [persistence]"),
         "{forgetful:?}"
@@ -64,6 +64,6 @@ async fn missing_persistence_is_found() {
     );
     let words = ["CONFIG", "SET", "appendonly", "yes"];
     place.node().command(&words).await.unwrap();
-    let lasting = place.ran(&["doctor"]).await.ok();
+    let lasting = place.does("doctor").await;
     assert!(!lasting.out.contains("[persistence]"), "{lasting:?}");
 }

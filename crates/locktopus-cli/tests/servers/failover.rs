@@ -4,7 +4,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout};
 use tokio::time::timeout;
 
-use crate::usual::{Place, SOON, ended, finished, signal};
+use crate::usual::{Place, SOON, ended, finished, signal, words};
 
 /// A watch that goes on until it is interrupted.
 struct Watch {
@@ -14,14 +14,7 @@ struct Watch {
 
 impl Watch {
     fn start(place: &Place, options: &[&str]) -> Self {
-        let always = [
-            "--format",
-            "json",
-            "failover",
-            "watch",
-            "--interval",
-            "200ms",
-        ];
+        let always = words("--format json failover watch --interval 200ms");
         let mut command = place.command(&[&always, options].concat());
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -83,7 +76,7 @@ async fn a_restart_is_seen_and_judged_and_nothing_stays() {
     ] {
         assert!(summary.contains(part), "{part}: {summary}");
     }
-    let listed = place.ran(&["-q", "ls", "locktopus-failover:*"]).await.ok();
+    let listed = place.does("-q ls locktopus-failover:*").await;
     assert_eq!(listed.out, "no lock is held\n");
     let keys = place
         .node()
@@ -126,6 +119,6 @@ async fn a_watch_that_saw_nothing_fails() {
     assert_eq!(ended(place.bare(&here)).await.code, 2);
     let nowhere = ["--url", "redis://127.0.0.1:1", "failover", "watch"];
     assert_eq!(ended(place.bare(&nowhere)).await.code, 69);
-    let help = place.ran(&["failover", "--help"]).await.ok();
+    let help = place.does("failover --help").await;
     assert!(help.out.contains("watch"), "{help:?}");
 }

@@ -2,7 +2,7 @@
 
 use locktopus_testbed::topology::Resp;
 
-use crate::usual::{Place, ended, eventually, finished, signal};
+use crate::usual::{Place, ended, eventually, finished, signal, words};
 
 /// What `status` says, once it fits.
 async fn status(place: &Place, name: &str, fits: impl Fn(&str) -> bool) -> String {
@@ -46,14 +46,7 @@ async fn holders_are_shown_by_their_label() {
     let process = holder.id().unwrap();
     place.pid("pid").await;
     let waiter = place.script(
-        &[
-            "--name",
-            "import",
-            "--label",
-            "crawler",
-            "--label-host",
-            "off",
-        ],
+        &words("--name import --label crawler --label-host off"),
         "true",
     );
     let told = format!("billing worker on web-3, process {process}, started 20");
@@ -65,13 +58,9 @@ async fn holders_are_shown_by_their_label() {
         status.contains(", held for ") && status.contains("s (since 20"),
         "{status}"
     );
-    let listed = place.ran(&["-q", "ls"]).await.ok().out;
+    let listed = place.does("-q ls").await.out;
     assert!(listed.contains("billing worker@web-3  "), "{listed}");
-    let json = place
-        .ran(&["-q", "--format", "json", "status", "import"])
-        .await
-        .ok()
-        .out;
+    let json = place.does("-q --format json status import").await.out;
     for field in [
         "\"label\":\"billing worker\",\"host\":\"web-3\"",
         &format!("\"process\":{process}"),
@@ -110,19 +99,12 @@ async fn tickets_are_shown_by_their_label() {
     let mut command = place.command(&["-q", "lock", "deploy", "--lease", "60s"]);
     command.env("LOCKTOPUS_LABEL", "deploy of tonight");
     ended(command).await.ok();
-    place
-        .ran(&["-q", "lock", "other", "--lease", "60s"])
-        .await
-        .ok();
-    let status = place.ran(&["-q", "status", "deploy"]).await.ok().out;
+    place.does("-q lock other --lease 60s").await;
+    let status = place.does("-q status deploy").await.out;
     let line = status.lines().nth(2).unwrap();
     assert!(line.starts_with("    deploy of tonight on "), "{status}");
     assert!(!line.contains("process"), "{status}");
-    let other = place
-        .ran(&["-q", "--format", "json", "status", "other"])
-        .await
-        .ok()
-        .out;
+    let other = place.does("-q --format json status other").await.out;
     assert!(
         other.contains("\"held_ms\":") && !other.contains("label"),
         "{other}"
@@ -133,16 +115,7 @@ async fn tickets_are_shown_by_their_label() {
 #[tokio::test]
 async fn nothing_controls_the_terminal() {
     let place = Place::new().await;
-    let run = [
-        "-q",
-        "run",
-        "--name",
-        "a",
-        "--label",
-        "\u{1b}[2J",
-        "--",
-        "true",
-    ];
+    let run = words("-q run --name a --label \u{1b}[2J -- true");
     let ran = place.ran(&run).await;
     assert_eq!(ran.code, 2, "{ran:?}");
     let mut command = place.command(&["-q", "lock", "a", "--lease", "60s"]);
@@ -151,26 +124,10 @@ async fn nothing_controls_the_terminal() {
     assert_eq!(ran.code, 78, "{ran:?}");
     assert!(ran.err.contains("environment LOCKTOPUS_LABEL"), "{ran:?}");
     let ran = place
-        .ran(&[
-            "-q",
-            "run",
-            "--name",
-            "a",
-            "--label-host",
-            "x",
-            "--",
-            "true",
-        ])
+        .ran(&words("-q run --name a --label-host x -- true"))
         .await;
     assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(
-        place
-            .ran(&["-q", "status", "a"])
-            .await
-            .ok()
-            .out
-            .contains("is free")
-    );
+    assert!(place.does("-q status a").await.out.contains("is free"));
 
     let holder = place.script(
         &["--name", "a", "--label", "x"],

@@ -77,10 +77,7 @@ async fn when_its_key_is_deleted() {
 async fn when_it_is_broken() {
     let place = Place::new().await;
     let err = gone_in_time(&place, &OPTIONS, None, async || {
-        let ran = place
-            .ran(&["-q", "break", "a", "--reason", "stuck"])
-            .await
-            .ok();
+        let ran = place.does("-q break a --reason stuck").await;
         assert!(ran.out.contains("taken away from owner#"), "{ran:?}");
         assert!(
             ran.out.contains("refuse writes with fencing tokens up to"),

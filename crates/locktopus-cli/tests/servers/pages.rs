@@ -7,9 +7,9 @@ const PAGE: &str = include_str!("../../../../docs/command-line.md");
 #[tokio::test]
 async fn completions_and_the_manual_know_every_command() {
     let place = Place::without_servers();
-    let help = place.ran(&["--help"]).await.ok().out;
-    let manual = place.ran(&["man"]).await.ok().out;
-    let bash = place.ran(&["completions", "bash"]).await.ok().out;
+    let help = place.does("--help").await.out;
+    let manual = place.does("man").await.out;
+    let bash = place.does("completions bash").await.out;
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let commands = commands.take_while(|line| !line.is_empty());
     let names: Vec<_> = commands
@@ -40,7 +40,7 @@ async fn completions_and_the_manual_know_every_command() {
 #[tokio::test]
 async fn the_page_has_every_exit_code() {
     let place = Place::without_servers();
-    let help = place.ran(&["--help"]).await.ok().out;
+    let help = place.does("--help").await.out;
     let codes = help
         .lines()
         .skip_while(|line| *line != "Exit codes:")

@@ -61,24 +61,11 @@ async fn busy_is_told_or_skipped() {
         .await;
     assert_eq!(ran.code, 75, "{ran:?}");
     assert!(ran.err.contains("held by owner#"), "{ran:?}");
-    let ran = place
-        .ran(&["run", "--name", "a", "--skip-if-held", "--", "touch", "ran"])
-        .await
-        .ok();
+    let ran = place.does("run --name a --skip-if-held -- touch ran").await;
     assert!(ran.err.contains("skipped"), "{ran:?}");
     let ran = place
-        .ran(&[
-            "-q",
-            "run",
-            "--name",
-            "a",
-            "--skip-if-held",
-            "--",
-            "touch",
-            "ran",
-        ])
-        .await
-        .ok();
+        .does("-q run --name a --skip-if-held -- touch ran")
+        .await;
     assert_eq!(ran.err, "");
     assert!(!place.room().join("ran").exists());
     signal("TERM", holder.id().unwrap()).await;
@@ -102,10 +89,7 @@ async fn a_wait_can_be_interrupted() {
     .await;
     signal("INT", waiting.id().unwrap()).await;
     assert_eq!(finished(waiting).await.code, 130);
-    let ran = place
-        .ran(&["-q", "--format", "json", "status", "a"])
-        .await
-        .ok();
+    let ran = place.does("-q --format json status a").await;
     assert!(
         ran.out.contains("\"waiters\":[]"),
         "its place is given up: {ran:?}"

@@ -2,7 +2,7 @@
 
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use crate::usual::{Place, finished};
+use crate::usual::{Place, finished, words};
 
 #[tokio::test]
 async fn names_cannot_command_the_terminal() {
@@ -18,7 +18,7 @@ async fn names_cannot_command_the_terminal() {
         let obeyed = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
         assert!(!said.contains(obeyed), "{ran:?}");
     }
-    let json = place.ran(&["-q", "--format", "json", "ls"]).await.ok().out;
+    let json = place.does("-q --format json ls").await.out;
     assert!(json.contains("\\u001b[2J"), "{json}");
 }
 
@@ -30,7 +30,7 @@ async fn a_reader_that_goes_away_ends_a_watch() {
     let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
     lines.next_line().await.unwrap().expect("the first look");
     drop(lines);
-    place.ran(&["-q", "lock", "a", "--lease", "60s"]).await.ok();
+    place.does("-q lock a --lease 60s").await;
     let ran = finished(watch).await;
     assert_eq!((ran.code, ran.err.as_str()), (141, ""));
 }
@@ -38,17 +38,8 @@ async fn a_reader_that_goes_away_ends_a_watch() {
 #[tokio::test]
 async fn nobody_who_reads_the_errors_is_no_reason_to_stop() {
     let place = Place::new().await;
-    place.ran(&["-q", "lock", "a", "--lease", "60s"]).await.ok();
-    let arguments = [
-        "run",
-        "--name",
-        "a",
-        "--skip-if-held",
-        "--wait",
-        "1s",
-        "--",
-        "true",
-    ];
+    place.does("-q lock a --lease 60s").await;
+    let arguments = words("run --name a --skip-if-held --wait 1s -- true");
     let mut run = place.command(&arguments).spawn().unwrap();
     drop(run.stderr.take());
     assert_eq!(

@@ -1,6 +1,6 @@
 //! The messages of the command: they name flags, and warn only of dangers.
 
-use crate::usual::{Place, ended, finished};
+use crate::usual::{Place, ended, finished, words};
 
 /// A patched old version is not worth a warning. A server that evicts locks is, once.
 #[tokio::test]
@@ -17,16 +17,9 @@ async fn only_dangers_are_told_and_only_once() {
         let ran = place.ran(arguments).await.ok();
         assert_eq!(ran.err, "", "{arguments:?}");
     }
-    let policy = [
-        "CONFIG",
-        "SET",
-        "maxmemory-policy",
-        "allkeys-lru",
-        "maxmemory",
-        "100mb",
-    ];
+    let policy = words("CONFIG SET maxmemory-policy allkeys-lru maxmemory 100mb");
     place.node().command(&policy).await.unwrap();
-    let warned = place.ran(&["status", "a"]).await.ok().err;
+    let warned = place.does("status a").await.err;
     assert_eq!(warned.lines().count(), 1, "{warned}");
     assert!(
         warned.trim_start().starts_with("ERROR [eviction] "),
@@ -46,31 +39,14 @@ async fn only_dangers_are_told_and_only_once() {
 #[tokio::test]
 async fn the_reason_of_a_break_reaches_everybody() {
     let place = Place::new().await;
-    let holder = [
-        "run",
-        "a",
-        "--lease",
-        "3s",
-        "--",
-        "sh",
-        "-c",
-        "echo $$ >pid; exec sleep 60",
-    ];
+    let mut holder = words("run a --lease 3s -- sh -c");
+    holder.push("echo $$ >pid; exec sleep 60");
     let holder = place.command(&holder).spawn().unwrap();
     place.pid("pid").await;
-    let watch = ["-q", "watch", "a", "--interval", "20ms", "--until-free"];
+    let watch = words("-q watch a --interval 20ms --until-free");
     let watch = place.command(&watch).spawn().unwrap();
     let reason = "hangs since 3 am, INC-4711";
-    let json = [
-        "-q",
-        "--format",
-        "json",
-        "watch",
-        "a",
-        "--interval",
-        "20ms",
-        "--until-free",
-    ];
+    let json = words("-q --format json watch a --interval 20ms --until-free");
     let mut json = place.command(&json).spawn().unwrap();
     let mut lines =
         tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(json.stdout.take().unwrap()));
@@ -103,11 +79,7 @@ async fn the_reason_of_a_break_reaches_everybody() {
     );
 
     // Tickets; then a lock that was deleted, not broken.
-    let ticket = place
-        .ran(&["-q", "lock", "t", "--lease", "60s"])
-        .await
-        .ok()
-        .out;
+    let ticket = place.does("-q lock t --lease 60s").await.out;
     place
         .ran(&["-q", "break", "t", "--reason", "why not"])
         .await
@@ -122,11 +94,7 @@ async fn the_reason_of_a_break_reaches_everybody() {
         assert_eq!(late.code, 76, "{late:?}");
         assert!(late.err.contains("by force (why not)"), "{late:?}");
     }
-    let ticket = place
-        .ran(&["-q", "lock", "t", "--lease", "60s"])
-        .await
-        .ok()
-        .out;
+    let ticket = place.does("-q lock t --lease 60s").await.out;
     place.node().command(&["DEL", "t"]).await.unwrap();
     let mut unlock = place.command(&["-q", "unlock", "t"]);
     unlock.env("LOCKTOPUS_TICKET", ticket.trim());
@@ -165,87 +133,84 @@ async fn a_read_write_lock_is_named_after_the_half_that_is_held() {
 #[tokio::test]
 async fn mistakes_are_told_in_the_words_of_the_command() {
     let place = Place::new().await;
-    place
-        .ran(&["-q", "lock", "fair", "--lease", "60s", "--kind", "fair"])
-        .await
-        .ok();
-    place
-        .ran(&["-q", "lock", "mutex", "--lease", "60s", "--kind", "mutex"])
-        .await
-        .ok();
-    place.ran(&["-q", "latch", "set", "latch", "2"]).await.ok();
-    let quarantined = format!("{}&safety=quarantine&quarantine_max_lease=1m", place.url());
-    let url = |url: &'static str| ["--url", url, "status", "a"];
-    for (arguments, said) in [
-        (&["run", "fair", "--", "true"][..], "use --kind fair"),
-        (&["run", "mutex", "--", "true"], "use --kind mutex"),
+    for done in [
+        "lock fair --lease 60s --kind fair",
+        "lock mutex --lease 60s --kind mutex",
+        "latch set latch 2",
+        "semaphore init --with-ids ids 3",
+    ] {
+        place.does(done).await;
+    }
+    let long_leases = format!("--url {}&renewed_lease=40d status a", place.url());
+    let quarantine = "safety=quarantine&quarantine_max_lease=1m lock a --lease 5m";
+    let quarantined = format!("--url {}&{quarantine}", place.url());
+    for (line, said) in [
+        ("run fair -- true", "use --kind fair"),
+        ("run mutex -- true", "use --kind mutex"),
         (
-            &["run", "a", "--lease", "2999ms", "--", "true"],
+            "leader fair -- true",
+            "use --kind fair (run, lock and status have --kind)",
+        ),
+        (
+            "semaphore show fair",
+            "use --kind fair (run, lock and status have --kind)",
+        ),
+        (
+            "semaphore show ids",
+            "`locktopus semaphore` with --with-ids",
+        ),
+        ("run ids -- true", "see which by locktopus status ids"),
+        (
+            "lock ids --lease 9s --kind permits --permits 9",
+            "or raise the number: locktopus semaphore resize --with-ids ids PERMITS",
+        ),
+        (
+            "run $1 --kind semaphore -- true",
+            "set it: locktopus semaphore init '$1' PERMITS",
+        ),
+        (
+            "lock a --lease 400d",
+            "--lease 400d: a lease must be at most 1d",
+        ),
+        (
+            &long_leases,
+            "renewed_lease = 40d: a lease must be at most 1d",
+        ),
+        (
+            "run a --lease 2999ms -- true",
             "--lease 2s999ms is too short: --lease must be at least 3s",
         ),
+        ("run a --at-least 5m --kind read -- true", "--at-least 5m: "),
+        (&quarantined, "--lease 5m: a lease must be at most 1m"),
+        ("lock a --lease 1us", "--lease "),
         (
-            &[
-                "run",
-                "a",
-                "--at-least",
-                "5m",
-                "--kind",
-                "read",
-                "--",
-                "true",
-            ],
-            "--at-least 5m: ",
-        ),
-        (
-            &["--url", &quarantined, "lock", "a", "--lease", "5m"],
-            "--lease 5m: a lease must be at most 1m",
-        ),
-        (&["lock", "a", "--lease", "1us"], "--lease "),
-        (
-            &[
-                "lock",
-                "a",
-                "--lease",
-                "9s",
-                "--kind",
-                "semaphore",
-                "--permits",
-                "0",
-            ],
+            "lock a --lease 9s --kind semaphore --permits 0",
             "--permits 0: ",
         ),
         (
-            &["latch", "wait", "latch", "--wait", "50ms"],
+            "latch wait latch --wait 50ms",
             "latch \"latch\" did not open within ",
         ),
-        (&["latch", "show", "fair"], "not as a latch"),
-        (&url("redis:/localhost"), "two slashes"),
-        (&url("redis:localhost"), "two slashes"),
-        (&url("redis://localhost?colour=blue"), "is unknown"),
-        (&url("redis://localhost?safety=quorum"), "several servers"),
-        (&url("localhost:6379"), "no scheme"),
+        ("latch show fair", "not as a latch"),
+        ("--url redis:/localhost status a", "two slashes"),
+        ("--url redis:localhost status a", "two slashes"),
+        ("--url redis://localhost?colour=blue status a", "is unknown"),
+        (
+            "--url redis://localhost?safety=quorum status a",
+            "several servers",
+        ),
+        ("--url localhost:6379 status a", "no scheme"),
     ] {
-        let ran = place.ran(arguments).await;
-        assert_ne!(ran.code, 0, "{arguments:?}: {ran:?}");
-        assert!(
-            ran.err.contains(said),
-            "{arguments:?}: {said:?} is not in {ran:?}"
-        );
-        let rust = [
-            "::",
-            "fixed_lease",
-            "renewed_lease",
-            "hold_at_least",
-            "max_hold",
-            "another name",
-            "do not hold it",
-        ];
-        for wrong in rust {
-            let latch = arguments[0] == "latch";
-            assert!(
-                !ran.err.contains(wrong) || latch && wrong == "another name",
-                "{arguments:?}: {ran:?}"
-            );
+        let ran = place.ran(&words(line)).await;
+        assert_ne!(ran.code, 0, "{line}: {ran:?}");
+        assert!(ran.err.contains(said), "{line}: {said:?} is not in {ran:?}");
+        for wrong in
+            "::/fixed_lease/renewed_lease/hold_at_least/max_hold/another name/do not hold it"
+                .split('/')
+        {
+            let allowed =
+                line.starts_with("latch") && wrong == "another name" || said.starts_with(wrong);
+            assert!(!ran.err.contains(wrong) || allowed, "{line}: {ran:?}");
         }
     }
 }

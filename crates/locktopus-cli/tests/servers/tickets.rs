@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::usual::{Place, ended, eventually, finished, signal};
+use crate::usual::{Place, ended, eventually, finished, signal, words};
 
 #[tokio::test]
 async fn a_ticket_is_all_that_is_needed() {
@@ -19,7 +19,7 @@ async fn a_ticket_is_all_that_is_needed() {
     ended(with(&["-q", "extend", "a", "--lease", "60s"]))
         .await
         .ok();
-    let status = place.ran(&["-q", "status", "a"]).await.ok().out;
+    let status = place.does("-q status a").await.out;
     assert!(
         status.contains("is held") && status.contains("lease 5"),
         "{status}"
@@ -85,18 +85,8 @@ async fn a_ticket_in_a_file_is_its_owners() {
 #[tokio::test]
 async fn a_busy_lock_leaves_no_file() {
     let place = Place::new().await;
-    place.ran(&["-q", "lock", "a", "--lease", "30s"]).await.ok();
-    let arguments = [
-        "-q",
-        "lock",
-        "a",
-        "--lease",
-        "30s",
-        "--wait",
-        "0s",
-        "--ticket-file",
-        "t",
-    ];
+    place.does("-q lock a --lease 30s").await;
+    let arguments = words("-q lock a --lease 30s --wait 0s --ticket-file t");
     assert_eq!(place.ran(&arguments).await.code, 75);
     assert!(!place.room().join("t").exists());
 }
@@ -155,11 +145,7 @@ async fn unlock_removes_the_ticket_of_a_lock_that_was_lost() {
 #[tokio::test]
 async fn an_interrupted_wait_leaves_nothing() {
     let place = Place::new().await;
-    let ticket = place
-        .ran(&["-q", "lock", "a", "--lease", "60s"])
-        .await
-        .ok()
-        .out;
+    let ticket = place.does("-q lock a --lease 60s").await.out;
     let waiters = async |some: bool| {
         eventually("the waiters", async || {
             let status = ["-q", "--format", "json", "status", "a"];

@@ -1,6 +1,6 @@
 //! Looking, counting, breaking, and the doctor.
 
-use crate::usual::{Place, finished, signal};
+use crate::usual::{Place, finished, signal, words};
 
 #[tokio::test]
 async fn ls_shows_what_is_held() {
@@ -16,7 +16,7 @@ async fn ls_shows_what_is_held() {
             .await
             .ok();
     }
-    let ran = place.ran(&["ls", "job:*"]).await.ok();
+    let ran = place.does("ls job:*").await;
     for (name, kind) in [("job:1", "lock"), ("job:2", "fair"), ("job:3", "mutex")] {
         let line = ran.out.lines().find(|line| line.starts_with(name)).unwrap();
         assert!(line.contains(kind) && line.contains("owner#"), "{line}");
@@ -34,7 +34,7 @@ async fn ls_shows_what_is_held() {
         "{}",
         ran.err
     );
-    let json = place.ran(&["-q", "--format", "json", "ls"]).await.ok().out;
+    let json = place.does("-q --format json ls").await.out;
     assert_eq!(json.matches("\"held\":true").count(), 4, "{json}");
     assert!(json.contains("\"unseen\":"), "{json}");
 }
@@ -60,34 +60,14 @@ async fn names_are_without_the_namespace() {
 #[tokio::test]
 async fn another_librarys_mutex_is_seen_with_its_profile() {
     let place = Place::new().await;
-    let words = [
-        "SET",
-        "nightly",
-        "0123456789abcdef0123456789abcdef",
-        "PX",
-        "60000",
-    ];
-    place.node().command(&words).await.unwrap();
+    let sent = words("SET nightly 0123456789abcdef0123456789abcdef PX 60000");
+    place.node().command(&sent).await.unwrap();
     let blind = place.ran(&["-q", "status", "nightly"]).await;
     assert_eq!(blind.code, 1);
     assert!(blind.err.contains("--profile"), "{blind:?}");
-    let seen = place
-        .ran(&["-q", "status", "nightly", "--profile", "redis-py"])
-        .await
-        .ok();
+    let seen = place.does("-q status nightly --profile redis-py").await;
     assert!(seen.out.contains("is held"), "{seen:?}");
-    let arguments = [
-        "-q",
-        "run",
-        "--name",
-        "nightly",
-        "--profile",
-        "redis-py",
-        "--wait",
-        "0s",
-        "--",
-        "true",
-    ];
+    let arguments = words("-q run --name nightly --profile redis-py --wait 0s -- true");
     assert_eq!(place.ran(&arguments).await.code, 75);
 }
 
@@ -103,14 +83,7 @@ async fn latches_are_counted_and_waited_for() {
         .ran(&["-q", "latch", "wait", "shards", "--wait", "50ms"])
         .await;
     assert_eq!(late.code, 75, "{late:?}");
-    assert!(
-        place
-            .ran(&["-q", "status", "shards"])
-            .await
-            .ok()
-            .out
-            .contains("2 left")
-    );
+    assert!(place.does("-q status shards").await.out.contains("2 left"));
     let waiting = place
         .command(&["-q", "latch", "wait", "shards"])
         .spawn()
@@ -123,11 +96,8 @@ async fn latches_are_counted_and_waited_for() {
 #[tokio::test]
 async fn permits_are_shared_out() {
     let place = Place::new().await;
-    place
-        .ran(&["-q", "semaphore", "init", "workers", "2"])
-        .await
-        .ok();
-    let again = place.ran(&["semaphore", "init", "workers", "9"]).await.ok();
+    place.does("-q semaphore init workers 2").await;
+    let again = place.does("semaphore init workers 9").await;
     assert_eq!(again.out, "2\n");
     assert!(again.err.contains("nothing was changed"), "{again:?}");
     for (name, permits, said) in [
@@ -146,29 +116,11 @@ async fn permits_are_shared_out() {
     let two = ["--name", "workers", "--kind", "semaphore", "--permits", "2"];
     let holder = place.script(&two, "echo $$ >pid; exec sleep 60");
     place.pid("pid").await;
-    let free = place
-        .ran(&["-q", "semaphore", "show", "workers"])
-        .await
-        .ok()
-        .out;
+    let free = place.does("-q semaphore show workers").await.out;
     assert_eq!(free, "0\n");
-    let one = [
-        "-q",
-        "run",
-        "--name",
-        "workers",
-        "--kind",
-        "semaphore",
-        "--wait",
-        "0s",
-        "--",
-        "true",
-    ];
+    let one = words("-q run --name workers --kind semaphore --wait 0s -- true");
     assert_eq!(place.ran(&one).await.code, 75);
-    let broken = place
-        .ran(&["-q", "break", "workers", "--reason", "test"])
-        .await
-        .ok();
+    let broken = place.does("-q break workers --reason test").await;
     assert!(broken.out.contains("no fencing tokens"), "{broken:?}");
     place.ran(&one).await.ok();
     signal("TERM", holder.id().unwrap()).await;
@@ -178,11 +130,8 @@ async fn permits_are_shared_out() {
 #[tokio::test]
 async fn watch_tells_changes() {
     let place = Place::new().await;
-    place.ran(&["-q", "lock", "a", "--lease", "1s"]).await.ok();
-    let ran = place
-        .ran(&["-q", "watch", "a", "--interval", "20ms", "--until-free"])
-        .await
-        .ok();
+    place.does("-q lock a --lease 1s").await;
+    let ran = place.does("-q watch a --interval 20ms --until-free").await;
     let lines: Vec<_> = ran.out.lines().collect();
     assert_eq!(lines.len(), 2, "{ran:?}");
     assert!(
@@ -194,17 +143,10 @@ async fn watch_tells_changes() {
 #[tokio::test]
 async fn the_doctor_finds_what_loses_locks() {
     let place = Place::new().await;
-    let healthy = place.ran(&["doctor"]).await.ok();
+    let healthy = place.does("doctor").await;
     assert!(healthy.out.contains("answers    within "), "{healthy:?}");
-    let words = [
-        "CONFIG",
-        "SET",
-        "maxmemory-policy",
-        "allkeys-lru",
-        "maxmemory",
-        "100mb",
-    ];
-    place.node().command(&words).await.unwrap();
+    let sent = words("CONFIG SET maxmemory-policy allkeys-lru maxmemory 100mb");
+    place.node().command(&sent).await.unwrap();
     let sick = place.ran(&["doctor"]).await;
     assert_eq!(sick.code, 1, "{sick:?}");
     assert!(sick.out.contains("danger [eviction]"), "{sick:?}");
@@ -233,7 +175,7 @@ async fn what_java_left_is_seen_and_broken() {
         place.node().command(words).await.unwrap();
     }
     // Nobody says that it is a fair lock: its queue does.
-    let seen = place.ran(&["-q", "status", "slow"]).await.ok();
+    let seen = place.does("-q status slow").await;
     assert!(seen.out.starts_with("fair \"slow\" is held"), "{seen:?}");
     assert!(seen.out.contains("never expires"), "{seen:?}");
     assert!(seen.out.contains("waiting 1: owner#"), "{seen:?}");

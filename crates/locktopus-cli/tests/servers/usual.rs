@@ -99,6 +99,11 @@ impl Place {
         command
     }
 
+    /// Runs a line without quotes, which must end well.
+    pub(crate) async fn does(&self, line: &str) -> Ran {
+        self.ran(&words(line)).await.ok()
+    }
+
     pub(crate) async fn ran(&self, arguments: &[&str]) -> Ran {
         ended(self.command(arguments)).await
     }
@@ -183,4 +188,9 @@ pub(crate) async fn signal(name: &str, pid: u32) {
         .args(["-c", "kill -s \"$0\" \"$1\"", name, &pid.to_string()])
         .status();
     assert!(sent.await.unwrap().success());
+}
+
+/// The words of a command line without quotes.
+pub(crate) fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
 }

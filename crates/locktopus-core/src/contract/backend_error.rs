@@ -67,6 +67,16 @@ pub struct TooFewPermits {
     pub total: Option<u64>,
 }
 
+impl TooFewPermits {
+    /// Tells the caller how to go on.
+    pub(crate) fn advice(&self) -> &'static str {
+        match self.total {
+            Some(_) => "ask for fewer, or raise the number (`resize`)",
+            None => "set it first (`initialise`)",
+        }
+    }
+}
+
 impl fmt::Display for TooFewPermits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.total {
@@ -189,14 +199,11 @@ impl BackendError {
             asked,
             total,
         };
-        let next = match total {
-            Some(_) => "ask for fewer, or raise the number (`resize`)",
-            None => "set it first (`initialise`)",
-        };
         let message = format!(
-            "{} {:?}: {too_few}; no permit was taken; {next}",
+            "{} {:?}: {too_few}; no permit was taken; {}",
             too_few.target.kind().as_str(),
             too_few.target.name().as_str(),
+            too_few.advice()
         );
         let kind = BackendErrorKind::TooFewPermits;
         Self::new(backend, kind, Executed::No, message).with_source(too_few)
@@ -258,6 +265,18 @@ impl BackendError {
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// What is wrong with the request, if that is why it failed.
+    pub(crate) fn mistake(&self) -> String {
+        let source = self.source.as_deref();
+        if let Some(too_few) = source.and_then(|source| source.downcast_ref::<TooFewPermits>()) {
+            format!(": {too_few}; {}", too_few.advice())
+        } else if let Some(other) = source.and_then(|source| source.downcast_ref::<OtherKind>()) {
+            format!(": it is {other}")
+        } else {
+            String::new()
+        }
     }
 
     /// Whether the same request may succeed a little later without anybody changing anything.

@@ -73,7 +73,7 @@ pub enum LockError {
     },
 
     /// The backend failed.
-    #[error("{phase} {target} failed; {}", phase.consequence(source.executed()))]
+    #[error("{phase} {target} failed{}; {}", source.mistake(), phase.consequence(source.executed()))]
     Backend {
         /// Which lock.
         target: LockTarget,

@@ -179,7 +179,10 @@ async fn a_wait_for_what_is_gone_ends() {
         let error = told.unwrap().unwrap_err();
         let told = error.too_few_permits().unwrap();
         assert_eq!((told.asked, told.total), (3, Some(2)));
-        assert!(!error.is_busy());
+        let text = error.to_string();
+        let said = "failed: there are 2 permits in all, and 3 were asked for; ask for fewer, or raise the number (`resize`); \
+                    you do not hold it";
+        assert!(text.ends_with(said) && !error.is_busy(), "{text}");
         all.release().await.unwrap();
         let one = timeout(SECOND, small).await.expect("nobody is ahead");
         let waiting = tokio::spawn(semaphore.permits(2).acquire());
@@ -189,7 +192,11 @@ async fn a_wait_for_what_is_gone_ends() {
         let error = told.unwrap().unwrap_err();
         let told = error.too_few_permits().unwrap();
         assert_eq!(told.total, None);
-        assert!(told.to_string().contains("never set"), "{told}");
+        let text = error.to_string();
+        assert!(
+            text.contains("never set") && text.contains("`initialise`"),
+            "{text}"
+        );
         drop(one);
     }
 }

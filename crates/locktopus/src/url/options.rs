@@ -317,6 +317,14 @@ fn check_client_name(name: &str) -> Result<(), &'static str> {
     }
 }
 
+/// humantime would write months and years, which are not whole days.
+fn in_days(longest: Duration) -> String {
+    match longest.as_secs() / (24 * 60 * 60) {
+        0 => humantime::format_duration(longest).to_string(),
+        days => format!("{days} days"),
+    }
+}
+
 /// A duration that can be counted with, or the rule it breaks.
 fn duration_up_to(longest: Duration, value: &str) -> Result<Duration, Cow<'static, str>> {
     // What the parser says may quote the value.
@@ -324,7 +332,7 @@ fn duration_up_to(longest: Duration, value: &str) -> Result<Duration, Cow<'stati
         Ok(duration) if duration.is_zero() => Err("must be longer than zero".into()),
         Ok(duration) if duration <= longest => Ok(duration),
         Ok(_) | Err(humantime::DurationError::NumberOverflow) => {
-            Err(format!("must be at most {}", humantime::format_duration(longest)).into())
+            Err(format!("must be at most {}", in_days(longest)).into())
         }
         Err(_) => Err("must be a duration such as 250ms, 5s or 2m".into()),
     }

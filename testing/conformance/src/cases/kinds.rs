@@ -301,9 +301,10 @@ pub async fn a_waiter_for_another_kind_is_told_at_once(ctx: Ctx) {
                     "{flavour:?} was waited for on a name in use as something else"
                 ))
             };
-            let told = answer.as_ref().err().and_then(|error| error.other_kind());
+            let error = answer.as_ref().err();
+            let told = error.and_then(|error| error.other_kind().zip(Some(error.to_string())));
             Rule::Kinds.check(
-                told.is_some(),
+                told.is_some_and(|(other, text)| text.contains(&other.found)),
                 format_args!("acquiring as {flavour:?} ended with {answer:?}"),
             );
         }

@@ -15,6 +15,7 @@ use super::grace::Grace;
 use super::group::Program;
 use super::terminal::Terminal;
 use crate::commands::signals::{Signals, ends};
+use crate::failure::spell;
 use crate::output::Output;
 
 /// How long the group may take to vanish after `KILL`, beyond what was planned: a machine may be slow.
@@ -100,7 +101,8 @@ fn running_out(guard: &LockGuard, grace: Grace, max_hold: Option<Duration>) -> S
     let held = guard.lease().held_for() + grace.needed() + Grace::killing();
     match max_hold {
         Some(hold) if held >= hold => {
-            format!("the lock has been held for almost {hold:?}, which is all it may")
+            let hold = spell(hold);
+            format!("the lock has been held for almost {hold}, which is all it may")
         }
         _ => format!(
             "the lock is lost in {:.1?}: it could not be renewed in time",
