@@ -129,7 +129,7 @@ fn as_other_kind(other: &OtherKind) -> String {
         );
     }
     let what = match &*other.found {
-        "latch" => format!("look at it with locktopus latch show {shown}, or choose another name"),
+        "latch" => format!("Look at it with locktopus latch show {shown}, or choose another name"),
         "lock" => "use --kind lock".to_owned(),
         "fair_lock" => "use --kind fair".to_owned(),
         "lock or fair_lock" => "use --kind lock or --kind fair, as its holder does".to_owned(),
@@ -143,11 +143,16 @@ fn as_other_kind(other: &OtherKind) -> String {
         }
         found if found.starts_with("a number") => {
             format!(
-                "see which by locktopus status {shown}, then use --kind semaphore or --kind permits"
+                "See which by locktopus status {shown}, then use --kind semaphore or --kind permits"
             )
         }
-        "a text" => "if another library keeps it, use --kind mutex and --profile".to_owned(),
-        _ => "look at the key: it is no lock that this program knows".to_owned(),
+        "a text" => "If another library keeps it, use --kind mutex and --profile".to_owned(),
+        _ => "Choose another name".to_owned(),
+    };
+    let share = if what.starts_with("use") {
+        "To share it, "
+    } else {
+        ""
     };
     let has_no_kind = matches!(
         asked,
@@ -158,7 +163,7 @@ fn as_other_kind(other: &OtherKind) -> String {
         false => "",
     };
     format!(
-        "{name:?} is in use as {} and not as {}; nothing was changed. To share it, {what}{whose}",
+        "{name:?} is in use as {} and not as {}; nothing was changed. {share}{what}{whose}",
         other.found,
         asked.as_str()
     )

@@ -159,7 +159,7 @@ async fn mistakes_are_told_in_the_words_of_the_command() {
             "semaphore show ids",
             "`locktopus semaphore` with --with-ids",
         ),
-        ("run ids -- true", "see which by locktopus status ids"),
+        ("run ids -- true", "See which by locktopus status ids"),
         (
             "lock ids --lease 9s --kind permits --permits 9",
             "or raise the number: locktopus semaphore resize --with-ids ids PERMITS",
