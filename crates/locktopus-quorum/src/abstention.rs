@@ -15,6 +15,9 @@ pub(super) struct Abstention {
     executed: Executed,
     /// The kind that the name is in use as on this node, if that conflict is the reason.
     found: Option<String>,
+    /// The time after which it votes, if only time is missing.
+    votes_in: Option<Duration>,
+    is_twin: bool,
 }
 
 impl Abstention {
@@ -24,6 +27,8 @@ impl Abstention {
             reason: reason.into(),
             executed: Executed::No,
             found: None,
+            votes_in: None,
+            is_twin: false,
         }
     }
 
@@ -33,6 +38,8 @@ impl Abstention {
             reason: reason.into(),
             executed: Executed::Maybe,
             found: None,
+            votes_in: None,
+            is_twin: false,
         }
     }
 
@@ -41,11 +48,42 @@ impl Abstention {
         Self::void(format!("no answer within {after:.0?}"))
     }
 
+    /// It does not vote for so much longer.
     pub(super) fn not_yet(left: Duration) -> Self {
-        let reason = format!(
-            "its server has not been up for long enough, and does not vote for {left:.1?} more"
-        );
-        Self::not_asked(reason)
+        let reason = "its server has not been up for long enough";
+        Self::until(reason, left)
+    }
+
+    /// It does not vote for so much longer, unless the silent nodes answer before.
+    pub(super) fn unvouched(left: Duration) -> Self {
+        let reason = "a node that may know of its restart is silent";
+        Self::until(reason, left)
+    }
+
+    fn until(reason: &str, left: Duration) -> Self {
+        Self {
+            votes_in: Some(left),
+            ..Self::not_asked(format!("{reason}, so it does not vote for {left:.1?} more"))
+        }
+    }
+
+    /// Its server votes behind the other node.
+    pub(super) fn twin_of(label: &str) -> Self {
+        Self {
+            is_twin: true,
+            ..Self::not_asked(format!(
+                "it is the same server as {label}, which votes already"
+            ))
+        }
+    }
+
+    pub(super) fn is_twin(&self) -> bool {
+        self.is_twin
+    }
+
+    /// The time after which it votes, if only time is missing.
+    pub(super) fn votes_in(&self) -> Option<Duration> {
+        self.votes_in
     }
 
     pub(super) fn may_have_run(&self) -> bool {
@@ -61,6 +99,8 @@ impl From<BackendError> for Abstention {
             found: std::error::Error::source(&error)
                 .and_then(|source| source.downcast_ref())
                 .map(|other: &OtherKind| other.found.clone()),
+            votes_in: None,
+            is_twin: false,
         }
     }
 }
@@ -84,20 +124,26 @@ pub(super) fn other_kind<'a>(
     blocked.then(|| BackendError::other_kind(NAME, asked, found[0]))
 }
 
-/// The error that says what each node did.
+/// The error that says what each node did, and what several did alike once.
 pub(super) fn no_quorum(
     what: &str,
     needed: usize,
     executed: Executed,
     nodes: impl Iterator<Item = (impl fmt::Display, impl fmt::Display)>,
 ) -> BackendError {
-    let nodes: Vec<_> = nodes
-        .map(|(label, did)| format!("{label}: {did}"))
-        .collect();
-    let message = format!(
-        "no quorum: {what} needs {needed} of {} nodes; {}",
-        nodes.len(),
-        nodes.join("; ")
-    );
+    let (mut count, mut reasons): (_, Vec<(String, String)>) = (0, Vec::new());
+    for (label, did) in nodes {
+        let did = did.to_string();
+        count += 1;
+        match reasons.iter_mut().find(|(_, known)| *known == did) {
+            Some((labels, _)) => *labels += &format!(", {label}"),
+            None => reasons.push((label.to_string(), did)),
+        }
+    }
+    let reasons = reasons
+        .iter()
+        .map(|(labels, did)| format!("{labels}: {did}"));
+    let reasons = reasons.collect::<Vec<_>>().join("; ");
+    let message = format!("no quorum: {what} needs {needed} of {count} nodes; {reasons}");
     BackendError::new(NAME, BackendErrorKind::NoQuorum, executed, message)
 }

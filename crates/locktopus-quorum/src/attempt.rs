@@ -171,7 +171,11 @@ impl<'a> Round<'a> {
         }
         let labels = self.members.nodes.iter().map(|node| &node.label);
         let (what, needed) = ("the lock", self.tally.majority);
-        no_quorum(what, needed, Executed::No, labels.zip(self.tally.told()))
+        let error = no_quorum(what, needed, Executed::No, labels.zip(self.tally.told()));
+        match self.tally.votes_in() {
+            Some(left) => error.with_ready_in(left),
+            None => error,
+        }
     }
 
     fn won(mut self, token: Option<FencingToken>) {

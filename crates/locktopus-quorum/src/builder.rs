@@ -315,7 +315,10 @@ impl QuorumBuilder {
 fn describe(nodes: &[Named]) -> String {
     let all: Vec<_> = nodes
         .iter()
-        .map(|(label, backend, _)| format!("{label}: {}", backend.info().description))
+        .map(|(label, backend, _)| match &*backend.info().description {
+            same if same == label => label.clone(),
+            other => format!("{label}: {other}"),
+        })
         .collect();
     format!("quorum of {} ({})", all.len(), all.join(", "))
 }

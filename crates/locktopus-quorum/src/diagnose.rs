@@ -47,7 +47,7 @@ pub(super) async fn diagnose(
         diagnosis.findings.extend(named);
         places.push((&node.label, nodes));
     }
-    diagnosis.findings.extend(same_servers(&members.nodes));
+    let mut dependent = same_servers(&members.nodes);
     if members.nodes.iter().any(|node| node.probe.is_some()) {
         diagnosis
             .findings
@@ -58,11 +58,13 @@ pub(super) async fn diagnose(
     let places: Vec<_> = places.iter().filter(known).collect();
     for (at, (label, nodes)) in places.iter().enumerate() {
         for (other, _) in places[..at].iter().filter(|(_, others)| others == nodes) {
-            diagnosis
-                .findings
-                .push(not_independent(label, other, "have the same address"));
+            if !dependent.iter().any(|(pair, _)| pair == &[*label, *other]) {
+                dependent.push(([label, other], "have the same address"));
+            }
         }
     }
+    let dependent = dependent.into_iter().map(not_independent);
+    diagnosis.findings.extend(dependent);
     diagnosis
         .findings
         .sort_by_key(|finding| std::cmp::Reverse(finding.severity));
@@ -72,15 +74,18 @@ pub(super) async fn diagnose(
 async fn look(node: &Arc<Node>, deadline: Instant) -> Diagnosis {
     let mut diagnosis = match node.call(deadline, node.backend.diagnose(deadline)).await {
         Ok(diagnosis) => diagnosis,
-        Err(abstention) => Diagnosis {
-            nodes: vec!["not reached".to_owned()],
-            findings: vec![Finding::new(
-                Severity::Warning,
-                "reachable",
-                abstention.to_string(),
-            )],
-            primaries: vec![Primary::silent(&*node.label)],
-        },
+        // Nor does it say who it is.
+        Err(abstention) => {
+            return Diagnosis {
+                nodes: vec!["not reached".to_owned()],
+                findings: vec![Finding::new(
+                    Severity::Warning,
+                    "reachable",
+                    abstention.to_string(),
+                )],
+                primaries: vec![Primary::silent(&*node.label)],
+            };
+        }
     };
     let finding = match &node.probe {
         None => Some((
@@ -88,6 +93,8 @@ async fn look(node: &Arc<Node>, deadline: Instant) -> Diagnosis {
             "no probe: this node is assumed never to lose a lock, also not by a restart".to_owned(),
         )),
         Some(probe) => match node.identify(deadline).await {
+            // The two nodes together are a danger.
+            Err(abstention) if abstention.is_twin() => None,
             Err(abstention) => Some((Severity::Warning, abstention.to_string())),
             Ok(()) => {
                 let told = probe.recall(&node.label, deadline).await;
@@ -107,9 +114,9 @@ async fn look(node: &Arc<Node>, deadline: Instant) -> Diagnosis {
     diagnosis
 }
 
-/// Nodes whose servers are one, or copies of each other.
-fn same_servers(nodes: &[Arc<Node>]) -> Vec<Finding> {
-    let mut findings = Vec::new();
+/// Nodes whose servers are one, or copies of each other, and how.
+fn same_servers(nodes: &[Arc<Node>]) -> Vec<([&str; 2], &'static str)> {
+    let mut pairs = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
         for other in &nodes[..at] {
             let (Some(a), Some(b)) = (node.identity(), other.identity()) else {
@@ -122,13 +129,13 @@ fn same_servers(nodes: &[Arc<Node>]) -> Vec<Finding> {
             } else {
                 continue;
             };
-            findings.push(not_independent(&node.label, &other.label, how));
+            pairs.push(([&*node.label, &*other.label], how));
         }
     }
-    findings
+    pairs
 }
 
-fn not_independent(a: &str, b: &str, how: &str) -> Finding {
+fn not_independent(([a, b], how): ([&str; 2], &str)) -> Finding {
     let message =
         format!("{b} and {a} {how}; a quorum is safe only over servers that fail independently");
     Finding::new(Severity::Danger, "independent", message)

@@ -6,9 +6,14 @@ use std::time::Duration;
 use locktopus_core::NodeIdentity;
 use locktopus_core::clock::BootInstant;
 
+use super::witnesses::Age;
+
 /// Uptimes and looks at the clock are not exact; two servers that seem to have run side by side for less than
 /// this may be one after the other.
 const OVERLAP: Duration = Duration::from_secs(3);
+
+/// The pause before a client asks the silent nodes again about a new server.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// What is known of the server behind a node.
 #[derive(Debug, Default)]
@@ -31,8 +36,9 @@ struct Known {
 struct Last {
     identity: NodeIdentity,
     checked: BootInstant,
-    /// Good for as long as the same server runs.
+    /// Good for as long as the same server runs. It may come sooner until its age is vouched for.
     votes_from: BootInstant,
+    vouched: bool,
 }
 
 /// What to do with a node.
@@ -42,10 +48,19 @@ pub(super) enum Judgement {
     Votes,
     /// It does not vote for so much longer.
     NotYet(Duration),
+    /// As `NotYet`, unless the nodes that are silent know nothing about it. `again`: ask them.
+    Unvouched { left: Duration, again: bool },
     /// Its server votes behind this other node.
     Twin(Arc<str>),
     /// It must be asked who it is.
     Ask,
+}
+
+impl Judgement {
+    /// Whether the node must ask first.
+    pub(super) fn asks(&self) -> bool {
+        matches!(self, Self::Ask | Self::Unvouched { again: true, .. })
+    }
 }
 
 impl Eligibility {
@@ -61,6 +76,10 @@ impl Eligibility {
         }
         match known.votes_from.since(now) {
             Duration::ZERO => Judgement::Votes,
+            left if self.last.as_ref().is_some_and(|last| !last.vouched) => Judgement::Unvouched {
+                left,
+                again: now.since(known.checked) > AGAIN,
+            },
             left => Judgement::NotYet(left),
         }
     }
@@ -70,19 +89,30 @@ impl Eligibility {
     pub(super) fn learn(
         &mut self,
         generation: u64,
-        identity: NodeIdentity,
+        (identity, age): (NodeIdentity, Age),
         twin: Option<Arc<str>>,
         now: BootInstant,
         max_lease: Duration,
     ) {
-        let votes_from = match &self.last {
+        let by_age = now + max_lease.saturating_sub(age.least);
+        let (votes_from, vouched) = match &self.last {
             // What it said first stays true. Uptimes are rounded down, so the same server may seem younger than before, and would stop
             // voting; and they are differences of a clock that may have been set since, by which it would vote too early.
-            Some(last) if last.identity.run_id == identity.run_id => last.votes_from,
+            Some(last) if last.identity.run_id == identity.run_id && last.vouched => {
+                (last.votes_from, true)
+            }
+            // It was not restarted since this client first saw it.
+            Some(last) if last.identity.run_id == identity.run_id => {
+                let settled = age.vouched || last.votes_from <= now;
+                let sooner = if age.vouched { by_age } else { last.votes_from };
+                (last.votes_from.min(sooner), settled)
+            }
             // It was up already while its predecessor served: no restart but another server, whose data may
             // lack the last writes. How long it has been up says nothing then.
-            Some(last) if now.since(last.checked) + OVERLAP < identity.uptime => now + max_lease,
-            _ => now + max_lease.saturating_sub(identity.uptime),
+            Some(last) if now.since(last.checked) + OVERLAP < age.least => (now + max_lease, true),
+            // This client knows that there was another server before.
+            Some(_) => (by_age, true),
+            None => (by_age, age.vouched),
         };
         self.known = Some(Known {
             generation,
@@ -94,12 +124,19 @@ impl Eligibility {
             identity,
             checked: now,
             votes_from,
+            vouched,
         });
     }
 
     /// Something went wrong with the node: it must be asked again before it votes.
     pub(super) fn suspect(&mut self) {
         self.known = None;
+    }
+
+    /// Whether it is known from when on the server with this run id votes.
+    pub(super) fn is_settled(&self, run_id: &str) -> bool {
+        let last = self.last.as_ref();
+        last.is_some_and(|last| last.identity.run_id == run_id && last.vouched)
     }
 
     pub(super) fn identity(&self) -> Option<&NodeIdentity> {
@@ -115,8 +152,10 @@ mod tests {
     const MAX_LEASE: Duration = Duration::from_secs(60);
     const HOUR: Duration = Duration::from_secs(3600);
 
-    fn up(run: &str, seconds: u64) -> NodeIdentity {
-        NodeIdentity::new(run, Duration::from_secs(seconds))
+    fn up(run: &str, seconds: u64) -> (NodeIdentity, Age) {
+        let least = Duration::from_secs(seconds);
+        let vouched = true;
+        (NodeIdentity::new(run, least), Age { least, vouched })
     }
 
     #[test]
@@ -178,11 +217,38 @@ mod tests {
         let (mut eligibility, now) = (Eligibility::default(), clock::now());
         assert_eq!(eligibility.identity(), None);
         eligibility.learn(1, up("before", 1000), None, now, MAX_LEASE);
-        assert_eq!(eligibility.identity(), Some(&up("before", 1000)));
+        assert_eq!(eligibility.identity(), Some(&up("before", 1000).0));
         assert_eq!(eligibility.judge(1, now + HOUR, HOUR), Judgement::Votes);
         // Up for as long as the one before it was not seen, and what the two clocks may differ by.
         let later = now + Duration::from_secs(300);
         eligibility.learn(2, up("after", 303), None, later, MAX_LEASE);
         assert_eq!(eligibility.judge(2, later, HOUR), Judgement::Votes);
+    }
+
+    #[test]
+    fn a_new_server_votes_after_the_longest_lease_unless_others_vouch_for_it() {
+        let now = clock::now();
+        let later = now + Duration::from_secs(20);
+        let age = |seconds, vouched| {
+            let least = Duration::from_secs(seconds);
+            (up("a", 1000).0, Age { least, vouched })
+        };
+        let unvouched = |again| {
+            let left = Duration::from_secs(40);
+            Judgement::Unvouched { left, again }
+        };
+        let not_yet = |seconds| Judgement::NotYet(Duration::from_secs(seconds));
+        for (told, expected) in [
+            (age(5, false), unvouched(false)),
+            (age(0, true), not_yet(40)),
+            (age(30, true), not_yet(30)),
+            (age(1000, true), Judgement::Votes),
+        ] {
+            let mut eligibility = Eligibility::default();
+            eligibility.learn(1, age(0, false), None, now, MAX_LEASE);
+            assert_eq!(eligibility.judge(1, later, HOUR), unvouched(true));
+            eligibility.learn(1, told, None, later, MAX_LEASE);
+            assert_eq!(eligibility.judge(1, later, HOUR), expected);
+        }
     }
 }

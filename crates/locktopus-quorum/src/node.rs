@@ -12,9 +12,9 @@ use tokio::time::{Instant, timeout_at};
 
 use super::abstention::Abstention;
 use super::eligibility::{Eligibility, Judgement};
-use super::witnesses::{self, Witnesses};
+use super::witnesses::{self, Age, Witnesses};
 use locktopus_core::clock::{self, BootInstant};
-use locktopus_core::{BackendError, DynBackend, NodeIdentity, NodeProbe, Sighting, lock};
+use locktopus_core::{BackendError, DynBackend, NodeIdentity, NodeProbe, lock};
 
 /// How long after its deadline a node's call is given up. The backend owes an answer by the deadline and usually
 /// has the better error.
@@ -34,7 +34,7 @@ pub(super) struct Seen {
     label: Arc<str>,
     /// When it was so old.
     at: BootInstant,
-    age: Duration,
+    age: Age,
 }
 
 /// A backend that votes.
@@ -121,9 +121,9 @@ impl Node {
         let Some(probe) = &self.probe else {
             return Ok(None);
         };
-        if let Judgement::Ask = self.judge(probe.generation()) {
+        if self.judge(probe.generation()).asks() {
             let turn = Arc::clone(&self.asking).lock_owned().await;
-            if let Judgement::Ask = self.judge(probe.generation()) {
+            if self.judge(probe.generation()).asks() {
                 // Goes on when nobody waits any more, or a node that is slower to answer than leases allow would be asked
                 // for ever and never be known.
                 let node = Arc::clone(self);
@@ -138,10 +138,9 @@ impl Node {
         let generation = probe.generation();
         match self.judge(generation) {
             Judgement::Votes => Ok(Some(generation)),
-            Judgement::Twin(label) => Err(Abstention::not_asked(format!(
-                "it is the same server as {label}, which votes already"
-            ))),
+            Judgement::Twin(label) => Err(Abstention::twin_of(&label)),
             Judgement::NotYet(left) => Err(Abstention::not_yet(left)),
+            Judgement::Unvouched { left, .. } => Err(Abstention::unvouched(left)),
             Judgement::Ask => Err(Abstention::not_asked("it is reconnecting")),
         }
     }
@@ -163,9 +162,11 @@ impl Node {
             };
             // Otherwise nobody knows on which of the two connections this was the answer.
             if probe.generation() == before {
-                let identity = self.with_its_age(identity, deadline).await;
-                let twin = self.twin(&identity);
-                lock(&self.eligibility).learn(before, identity, twin, clock::now(), self.max_lease);
+                let age = self.age(&identity, deadline).await;
+                let twin = self.twin(&identity, age);
+                let mut eligibility = lock(&self.eligibility);
+                eligibility.learn(before, (identity, age), twin, clock::now(), self.max_lease);
+                drop(eligibility);
                 self.tell_of_others(probe, deadline);
                 break;
             }
@@ -173,21 +174,19 @@ impl Node {
         Ok(())
     }
 
-    /// With the age that the other nodes know of, if this client sees the server for the first time.
+    /// The age that the other nodes know of, unless this client knows what they know.
     /// They have half of the time that is left to answer: one that hangs must not keep this node from voting.
-    async fn with_its_age(&self, mut identity: NodeIdentity, deadline: Instant) -> NodeIdentity {
-        let is_known = self
-            .identity()
-            .is_some_and(|known| known.run_id == identity.run_id);
-        if !is_known {
-            let half = deadline.saturating_duration_since(Instant::now()) / 2;
-            let (node, limits) = (
-                (self.index, &*self.label),
-                [Instant::now() + half, deadline],
-            );
-            identity.uptime = witnesses::age(&self.witnesses, node, &identity, limits).await;
+    async fn age(&self, identity: &NodeIdentity, deadline: Instant) -> Age {
+        if lock(&self.eligibility).is_settled(&identity.run_id) {
+            return Age {
+                least: identity.uptime,
+                vouched: true,
+            };
         }
-        identity
+        let half = deadline.saturating_duration_since(Instant::now()) / 2;
+        let limits = (Instant::now() + half, self.timeout, self.max_lease);
+        let node = (self.index, &*self.label);
+        witnesses::age(&self.witnesses, node, identity, limits).await
     }
 
     /// Tells the server, which may have been away when the others were asked who they are, of those it does not know. Nobody
@@ -198,8 +197,9 @@ impl Node {
             .iter()
             .filter(|(_, seen)| seen.index != self.index)
             .map(|(run_id, seen)| {
-                let age = seen.age + now.since(seen.at);
-                (Arc::clone(&seen.label), Sighting::new(run_id.as_str(), age))
+                let least = seen.age.least + now.since(seen.at);
+                let sighting = witnesses::note_of(run_id, Age { least, ..seen.age });
+                (Arc::clone(&seen.label), sighting)
             })
             .collect();
         let probe = Arc::clone(probe);
@@ -212,7 +212,7 @@ impl Node {
     }
 
     /// The other node behind which this server was seen first.
-    fn twin(&self, identity: &NodeIdentity) -> Option<Arc<str>> {
+    fn twin(&self, identity: &NodeIdentity, age: Age) -> Option<Arc<str>> {
         let run_id = &identity.run_id;
         let mut servers = lock(&self.servers);
         servers.retain(|known, seen| seen.index != self.index || known == run_id);
@@ -220,9 +220,12 @@ impl Node {
             index: self.index,
             label: Arc::clone(&self.label),
             at: clock::now(),
-            age: identity.uptime,
+            age,
         };
         let seen = servers.entry(run_id.clone()).or_insert_with(own);
+        if seen.index == self.index && !seen.age.vouched {
+            *seen = own();
+        }
         (seen.index != self.index).then(|| Arc::clone(&seen.label))
     }
 

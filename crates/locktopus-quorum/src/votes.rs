@@ -173,6 +173,22 @@ impl Tally {
         }
     }
 
+    /// After how long a majority votes, if time is all that is missing.
+    pub(super) fn votes_in(&self) -> Option<Duration> {
+        let voting = self.count(|vote| matches!(vote, Vote::Granted(_) | Vote::Held(_)));
+        let mut left: Vec<_> = self
+            .votes
+            .iter()
+            .filter_map(|vote| match vote {
+                Vote::Abstained(abstention) => abstention.votes_in(),
+                _ => None,
+            })
+            .collect();
+        left.sort_unstable();
+        let missing = self.majority.checked_sub(voting + 1)?;
+        left.get(missing).copied()
+    }
+
     /// What each node said, for errors.
     pub(super) fn told(&self) -> impl Iterator<Item = String> {
         let votes = self.votes.iter().zip(&self.asked);
@@ -388,5 +404,24 @@ mod tests {
             "no answer yet",
         ];
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_majority_votes_when_enough_of_the_young_do() {
+        let young = |seconds| Err(Abstention::not_yet(Duration::from_secs(seconds)));
+        for (last, expected) in [
+            (silent(), Some(9)),
+            (granted(1), Some(3)),
+            (young(5), Some(5)),
+        ] {
+            let mut tally = Tally::new(5, true, None);
+            let first = [silent(), young(9), young(3), held(1)];
+            for (node, answer) in first.into_iter().chain([last]).enumerate() {
+                tally.put(node, answer);
+            }
+            assert_eq!(tally.votes_in(), expected.map(Duration::from_secs));
+            tally.put(2, silent());
+            assert_ne!(tally.votes_in(), expected.map(Duration::from_secs));
+        }
     }
 }

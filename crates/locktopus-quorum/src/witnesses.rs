@@ -14,37 +14,53 @@ use tokio::time::{Instant, timeout_at};
 /// The probes of all nodes that have one, by the nodes' indices.
 pub(super) type Witnesses = Arc<[(usize, Arc<dyn NodeProbe>)]>;
 
-/// The age of the server behind the node with this index and label, and notes it where it is not known. A node that hangs is
-/// waited for until the first of the limits, and the others have until the second one to note it.
+/// Ends the run id in a note of a client that had no answer from a node which might know more.
+const UNVOUCHED: &str = "?";
+
+/// For how long a server has been up at least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Age {
+    pub(super) least: Duration,
+    /// Every other node has answered. Otherwise a silent one may know of a restart.
+    pub(super) vouched: bool,
+}
+
+/// The note about a server with this run id and age.
+pub(super) fn note_of(run_id: &str, age: Age) -> Sighting {
+    let mark = if age.vouched { "" } else { UNVOUCHED };
+    Sighting::new(format!("{run_id}{mark}"), age.least)
+}
+
+/// Asks the other nodes for the age of the server behind the node with this index and label, and
+/// notes it where they do not know it. They have until `answers`. If none of them knows, the silent
+/// ones have `again` for a second answer. A server seen for the longest lease needs no other word.
 pub(super) async fn age(
     witnesses: &Witnesses,
     (index, label): (usize, &str),
     identity: &NodeIdentity,
-    [answers, deadline]: [Instant; 2],
-) -> Duration {
+    (answers, again, max_lease): (Instant, Duration, Duration),
+) -> Age {
     let others = witnesses.iter().filter(|(other, _)| *other != index);
     let others: Vec<_> = others.map(|(_, probe)| probe).collect();
     let asked = others.iter().map(|probe| recall(probe, label, answers));
-    let told: Vec<_> = join_all(asked).await;
-    let sightings: Vec<_> = told.iter().flatten().flatten().collect();
-    let same = |sighting: &&Sighting| sighting.run_id == identity.run_id;
-    let since = sightings.iter().copied().filter(same).map(|seen| seen.age);
-    let age = match since.min() {
-        // Its clock was set back since it was started, so that it counts less than nothing.
-        Some(since) if identity.uptime.is_zero() && since < Duration::MAX => since,
-        Some(since) => since.min(identity.uptime),
-        // There was another server before, and nobody has seen this one.
-        None if !sightings.is_empty() => Duration::ZERO,
-        // Nobody has ever seen a server behind this node.
-        None => identity.uptime,
-    };
-    let sighting = Sighting::new(identity.run_id.as_str(), age);
+    let mut told: Vec<_> = join_all(asked).await;
+    let mut age = judge(&told, identity, max_lease);
+    if !age.vouched {
+        let deadline = Instant::now() + again;
+        let silent = others.iter().zip(&mut told);
+        let silent = silent.filter(|(_, told)| is_silent(told));
+        let asked = silent.map(async |(probe, told)| *told = recall(probe, label, deadline).await);
+        join_all(asked).await;
+        age = judge(&told, identity, max_lease);
+    }
+    let sighting = note_of(&identity.run_id, age);
     // Also a note from the future, which would not tell for how long either next time.
-    let is_good = |told: &Sighting| same(&told) && told.age < Duration::MAX;
+    let is_good = |told: &Sighting| told.run_id == sighting.run_id && told.age < Duration::MAX;
     let uninformed = others.iter().zip(&told).filter(|(_, told)| match told {
         Ok(told) => !told.as_ref().is_some_and(is_good),
         Err(_) => false,
     });
+    let deadline = Instant::now() + again / 2;
     let notes =
         uninformed.map(|(probe, _)| timeout_at(deadline, probe.note(label, &sighting, deadline)));
     for noted in join_all(notes).await {
@@ -53,6 +69,45 @@ pub(super) async fn age(
         }
     }
     age
+}
+
+/// The age that the answers of the other nodes prove.
+fn judge(told: &[Told], identity: &NodeIdentity, max_lease: Duration) -> Age {
+    let run_id = &*identity.run_id;
+    let sightings = || told.iter().flatten().flatten();
+    let is_unvouched = |told: &Sighting| told.run_id.strip_suffix(UNVOUCHED) == Some(run_id);
+    let since = |is_meant: &dyn Fn(&Sighting) -> bool| {
+        let since = sightings()
+            .filter(|told| is_meant(told))
+            .map(|told| told.age);
+        since.min().map(|since| match since {
+            // Its clock was set back since it was started, so that it counts less than nothing.
+            _ if identity.uptime.is_zero() && since < Duration::MAX => since,
+            _ => since.min(identity.uptime),
+        })
+    };
+    let vouched = |least| Age {
+        least,
+        vouched: true,
+    };
+    if let Some(since) = since(&|told| told.run_id == run_id) {
+        return vouched(since);
+    }
+    if !sightings().all(is_unvouched) {
+        // The nodes saw another server before, and not this one.
+        return vouched(Duration::ZERO);
+    }
+    if told.iter().any(is_silent) {
+        // A silent node may have seen another one. Clients without its answer left marked notes.
+        let since = since(&|told| is_unvouched(told) && told.age < Duration::MAX);
+        let least = since.unwrap_or_default();
+        return Age {
+            least,
+            vouched: least >= max_lease,
+        };
+    }
+    // No node has ever seen a server behind this one.
+    vouched(identity.uptime)
 }
 
 /// Notes on this node which server is behind another one, if it knows of none. What this program knows may be older than what
@@ -70,11 +125,16 @@ pub(super) async fn remind(
     }
 }
 
-async fn recall(
-    probe: &Arc<dyn NodeProbe>,
-    label: &str,
-    deadline: Instant,
-) -> Result<Option<Sighting>, Option<BackendError>> {
+/// A node's note about another one. The error is `None` if no answer came in time.
+type Told = Result<Option<Sighting>, Option<BackendError>>;
+
+/// Whether a node gave no answer. One that refuses the question has answered: it keeps no notes.
+fn is_silent(told: &Told) -> bool {
+    told.as_ref()
+        .is_err_and(|error| error.as_ref().is_none_or(BackendError::is_transient))
+}
+
+async fn recall(probe: &Arc<dyn NodeProbe>, label: &str, deadline: Instant) -> Told {
     let told = timeout_at(deadline, probe.recall(label, deadline)).await;
     told.map_err(|_| None)?.map_err(Some)
 }

@@ -184,10 +184,22 @@ fn unreachable(options: &ConnectOptions, error: &ClientError) -> ConnectError {
         }
         Servers::Cluster(seeds) => format!("the cluster of {}", listed(seeds)),
     };
-    ConnectError::Unreachable {
-        target,
-        reason: error.to_string(),
-    }
+    let reason = match error {
+        ClientError::NotSent(why) => why.clone(),
+        other => other.to_string(),
+    };
+    // The target says it, of a server that is the only one.
+    let reason = match &options.servers {
+        Servers::Standalone(server) => {
+            let said = format!("cannot connect to {server}: ");
+            reason
+                .strip_prefix(&said)
+                .map(str::to_owned)
+                .unwrap_or(reason)
+        }
+        _ => reason,
+    };
+    ConnectError::Unreachable { target, reason }
 }
 
 fn listed(servers: &[HostPort]) -> String {

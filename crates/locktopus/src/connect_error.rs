@@ -134,7 +134,7 @@ pub enum ConnectError {
 }
 
 /// The text of an error and of those that it came from, without what the text before says already.
-fn with_causes(error: &dyn Error) -> String {
+pub(crate) fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

@@ -67,3 +67,26 @@ async fn missing_persistence_is_found() {
     let lasting = place.does("doctor").await;
     assert!(!lasting.out.contains("[persistence]"), "{lasting:?}");
 }
+
+/// The commands give each reason once, and call the nodes of a quorum by their addresses.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_nodes_of_a_quorum_is_said_once() {
+    let place = Place::new().await;
+    let nodes = [1, 2, 3].map(|port| format!("redis://127.0.0.1:{port}?client=fred"));
+    let urls = nodes.iter().flat_map(|url| ["--url", url]);
+    for command in [&["doctor"][..], &["status", "job", "--kind", "mutex"]] {
+        let words: Vec<_> = urls.clone().chain(command.iter().copied()).collect();
+        let ran = ended(place.bare(&words)).await;
+        let lines = ran.out.lines().chain(ran.err.lines());
+        let mut said = 0;
+        for line in lines.filter(|line| !line.starts_with("backend")) {
+            said += line.matches("Connection refused").count();
+            let twice = |port: &u16| line.matches(&format!("127.0.0.1:{port}")).count() > 2;
+            assert!(![1, 2, 3].iter().any(twice), "{line}");
+        }
+        assert!(
+            said >= 3 && !ran.out.contains('?') && !ran.err.contains('?'),
+            "{ran:?}"
+        );
+    }
+}

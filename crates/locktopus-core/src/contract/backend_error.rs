@@ -2,6 +2,8 @@
 
 use std::error::Error;
 use std::fmt;
+use std::num::NonZeroU32;
+use std::time::Duration;
 
 use crate::contract::kind::LockTarget;
 use crate::contract::runtime::NoRuntime;
@@ -130,6 +132,8 @@ pub struct BackendError {
     executed: Executed,
     backend: &'static str,
     message: Box<str>,
+    /// In milliseconds: errors are passed around, and must be small.
+    ready_in: Option<NonZeroU32>,
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
@@ -147,6 +151,7 @@ impl BackendError {
             executed,
             backend,
             message: message.into().into_boxed_str(),
+            ready_in: None,
             source: None,
         }
     }
@@ -236,6 +241,24 @@ impl BackendError {
         self
     }
 
+    /// Says after how long the backend is ready again, in whole milliseconds, rounded up. Waiting
+    /// acquisitions with more time than that go on waiting.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use locktopus_core::{BackendError, BackendErrorKind, Executed};
+    /// let young = BackendError::new("quorum", BackendErrorKind::NoQuorum, Executed::No, "restarted");
+    /// assert_eq!(young.ready_in(), None);
+    /// let minute = Duration::from_secs(60);
+    /// assert_eq!(young.with_ready_in(minute).ready_in(), Some(minute));
+    /// ```
+    #[must_use]
+    pub fn with_ready_in(mut self, left: Duration) -> Self {
+        let millis = u32::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX);
+        self.ready_in = NonZeroU32::new(millis);
+        self
+    }
+
     /// The same error of a request of which an earlier part may have taken effect.
     #[must_use]
     pub fn after_a_part(mut self) -> Self {
@@ -253,6 +276,13 @@ impl BackendError {
     #[must_use]
     pub fn executed(&self) -> Executed {
         self.executed
+    }
+
+    /// After how long the backend is ready again, counted from this answer. `None` if that is not known.
+    #[must_use]
+    pub fn ready_in(&self) -> Option<Duration> {
+        let millis = self.ready_in?.get();
+        Some(Duration::from_millis(millis.into()))
     }
 
     /// The short name of the backend.

@@ -184,7 +184,9 @@ impl LocktopusBuilder {
     }
 
     /// How long a waiting acquisition puts up with a backend that does not answer before it fails with
-    /// [`LockError::Backend`]. Default 10 s.
+    /// [`LockError::Backend`]. Default 10 s. A backend may say
+    /// [when it is ready](crate::BackendError::ready_in). A longer wait goes on until then, and
+    /// starts to count this time there.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

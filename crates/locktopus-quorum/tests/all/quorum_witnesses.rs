@@ -157,13 +157,13 @@ async fn nobody_before(until: Instant, what: &str, mut is_granted: impl AsyncFnM
 }
 
 /// A majority is restarted without its data and with a clock that is behind, which is set right soon. Whoever comes new, and
-/// whatever others saw meanwhile, nobody is granted what is held.
+/// whatever others saw meanwhile, nobody is granted what is held; neither if the other nodes are silent since.
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_was_behind_at_a_restart_makes_no_server_old() {
     for count in [3, 5] {
         for restarted in (count / 2 + 1..count).flat_map(|some| subsets(some, count)) {
-            for seen_between in [false, true] {
-                let what = format!("{restarted:?} of {count}, seen between: {seen_between}");
+            for (seen_between, silent) in [(false, false), (true, false), (false, true)] {
+                let what = format!("{restarted:?} of {count}, {seen_between}, {silent}");
                 let servers = servers(count);
                 let holder = fresh(&servers);
                 let request = holder.mutex("job").fixed_lease(MAX_LEASE);
@@ -181,6 +181,12 @@ async fn a_clock_that_was_behind_at_a_restart_makes_no_server_old() {
                     sleep(MOMENT * 100).await;
                 }
                 restarted.iter().for_each(|at| servers[*at].set_clock(HOUR));
+                for at in (0..count).filter(|at| silent && !restarted.contains(at)) {
+                    match at % 2 {
+                        0 => servers[at].peer.far(MAX_LEASE * 10),
+                        _ => servers[at].peer.kill(),
+                    }
+                }
                 let others = [fresh(&servers), bystander];
                 nobody_before(until, &what, async || {
                     let mut granted = false;
@@ -193,6 +199,57 @@ async fn a_clock_that_was_behind_at_a_restart_makes_no_server_old() {
                 .await;
             }
         }
+    }
+}
+
+/// The first program of all waits until every node has answered, and no longest lease. If one stays
+/// silent it waits for that lease, and later programs do not.
+#[tokio::test(start_paused = true)]
+async fn the_first_program_of_all_waits_for_answers_that_are_late() {
+    for silent_for in [MOMENT * 8, MOMENT * 50, MAX_LEASE * 10] {
+        let (servers, began) = (servers(3), Instant::now());
+        let peer = servers[2].peer.clone();
+        peer.far(silent_for);
+        tokio::spawn(async move {
+            sleep(silent_for).await;
+            peer.far(Duration::ZERO);
+        });
+        let locks = fresh(&servers);
+        let wait = locks.mutex("job").wait_at_most(MAX_LEASE * 2);
+        wait.acquire().await.unwrap().release().await.unwrap();
+        let most = silent_for.min(MAX_LEASE) + MOMENT * 30;
+        let waited = began.elapsed();
+        assert!(waited < most, "{silent_for:?}: {waited:?}");
+        let began = Instant::now();
+        let _ = fresh(&servers).mutex("other").acquire().await.unwrap();
+        assert!(began.elapsed() < MOMENT * 20, "{:?}", began.elapsed());
+    }
+}
+
+/// An acquisition with enough time waits until a majority votes. Another one fails before its time is up.
+#[tokio::test(start_paused = true)]
+async fn young_nodes_are_waited_for_by_those_who_have_the_time() {
+    for (seconds, waits) in [(u64::MAX, true), (70, true), (30, false), (0, false)] {
+        let servers = servers(3);
+        servers.iter().for_each(Server::restart_empty);
+        let (locks, began) = (fresh(&servers), Instant::now());
+        let request = locks.mutex("job");
+        let outcome = match seconds {
+            0 => request.try_acquire().await.map(Option::unwrap),
+            _ => {
+                request
+                    .wait_at_most(Duration::from_secs(seconds))
+                    .acquire()
+                    .await
+            }
+        };
+        assert_eq!(outcome.is_ok(), waits, "{seconds}: {outcome:?}");
+        let least = Duration::from_secs(seconds.min(if waits { 60 } else { 10 }));
+        let waited = began.elapsed();
+        assert!(
+            (least..least + MOMENT * 40).contains(&waited),
+            "{seconds}: {waited:?}"
+        );
     }
 }
 

@@ -91,37 +91,18 @@ async fn kept_for(max_lease: Duration, lease: Duration, phase: Duration) {
     guard.release().await.unwrap();
 }
 
-/// Rounding may cost it a second. A lock whose lease is longer than that is kept, wherever in its second the node is asked.
+/// Rounding may cost a second. A lock with a longer lease is kept, and a node that votes goes on
+/// voting, wherever in its second the client asks and whatever part of one the longest lease has.
 #[tokio::test(start_paused = true)]
 async fn being_asked_again_and_again_who_it_is_costs_no_lock() {
-    for max_lease in [5, 20].map(Duration::from_secs) {
-        for quarter in 0..4 {
-            let phase = Duration::from_millis(250 * quarter + 37);
-            kept_for(max_lease, 4 * SECOND, phase).await;
-        }
-    }
-}
-
-/// Its uptime is told in whole seconds, and so is the longest lease: once it votes it goes on, wherever in its second it is asked.
-#[tokio::test(start_paused = true)]
-async fn a_node_that_votes_goes_on_voting_however_often_it_is_asked_who_it_is() {
-    for max_lease in [1, 2, 5].map(Duration::from_secs) {
+    let whole = [1_000, 2_000, 5_000].map(|longest| (longest, longest * 3 / 5));
+    let parts = [400, 900, 1_500, 2_900].map(|longest| (longest, 300));
+    let long = [5_000, 20_000].map(|longest| (longest, 4_000));
+    for (longest, lease) in whole.into_iter().chain(parts).chain(long) {
         for tenth in 0..10 {
             let phase = Duration::from_millis(100 * tenth + 37);
-            kept_for(max_lease, max_lease * 3 / 5, phase).await;
-        }
-    }
-}
-
-/// A longest lease of whole seconds and a part of one: between two whole seconds an uptime that is rounded down is shorter than it,
-/// whatever was known before.
-#[tokio::test(start_paused = true)]
-async fn a_node_that_votes_goes_on_voting_whatever_part_of_a_second_the_longest_lease_has() {
-    for millis in [400, 900, 1_500, 2_900] {
-        for tenth in 0..10 {
-            let phase = Duration::from_millis(100 * tenth + 37);
-            let max_lease = Duration::from_millis(millis);
-            kept_for(max_lease, Duration::from_millis(300), phase).await;
+            let [longest, lease] = [longest, lease].map(Duration::from_millis);
+            kept_for(longest, lease, phase).await;
         }
     }
 }

@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::place::place;
 use super::servers;
-use crate::connect_error::ConnectError;
+use crate::connect_error::{ConnectError, with_causes};
 use crate::url::{BackendUrl, Place};
 
 /// A Redis backend that connects when it is needed.
@@ -54,12 +54,12 @@ struct Connected {
 }
 
 impl Deferred {
-    /// A backend for the server that the URL names. Sends nothing.
+    /// A backend for the server that the URL names, which is called by the label. Sends nothing.
     ///
     /// # Errors
     ///
     /// Unless the URL names one standalone server.
-    pub(super) fn new(url: BackendUrl) -> Result<Self, ConnectError> {
+    pub(super) fn new(url: BackendUrl, label: &str) -> Result<Self, ConnectError> {
         let standalone = matches!(
             &url.place,
             Place::Servers {
@@ -78,7 +78,7 @@ impl Deferred {
                 mode: url.options.safety.as_str(),
             });
         }
-        let info = BackendInfo::new("redis", url.to_string(), true, url.options.timeout)
+        let info = BackendInfo::new("redis", label, true, url.options.timeout)
             .with_instances()
             .with_linger(std::time::Duration::MAX)
             .with_token_retention(url.options.token_retention);
@@ -168,16 +168,17 @@ async fn open(url: &BackendUrl) -> Result<Connected, String> {
         return Err("no server".to_owned());
     };
     let backend = servers::open_backend(url, *tls, authority, shape).await;
-    let backend = backend.map_err(|error| source_text(&error))?;
+    let backend = backend.map_err(|error| reason(&error))?;
     let probe = backend.probe().map_err(|error| error.to_string())?;
     Ok(Connected { backend, probe })
 }
 
-/// An error with what it came from.
-fn source_text(error: &ConnectError) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
+/// Why a node is not connected. Leaves its URL out, which errors of the quorum add.
+fn reason(error: &ConnectError) -> String {
+    match error {
+        ConnectError::Unreachable { source, .. } => with_causes(&**source),
+        ConnectError::Backend { source, .. } => with_causes(source),
+        other => other.to_string(),
     }
 }
 
@@ -359,7 +360,7 @@ mod tests {
                 counted.fetch_add(1, Ordering::Relaxed);
             }
         });
-        let node = Deferred::new(url.parse().unwrap()).unwrap();
+        let node = Deferred::new(url.parse().unwrap(), &url).unwrap();
         let (begun, limit) = (Instant::now(), Duration::from_secs(2));
         let mut asked = 0;
         while begun.elapsed() < limit {

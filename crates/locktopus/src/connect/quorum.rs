@@ -7,7 +7,7 @@ use locktopus_quorum::{QuorumBackend, QuorumBuilder};
 
 use super::deferred::Deferred;
 use crate::connect_error::ConnectError;
-use crate::url::IntoBackendUrl;
+use crate::url::{BackendUrl, IntoBackendUrl};
 
 /// RedLock over independent servers: a lock is held once a majority of them has granted it.
 ///
@@ -125,14 +125,47 @@ pub fn quorum_of(
     configure: impl FnOnce(QuorumBuilder) -> QuorumBuilder,
 ) -> Result<QuorumBackend, ConnectError> {
     let mut builder = QuorumBackend::builder();
-    for url in urls {
-        let url = url.into_backend_url()?;
-        let label = url.to_string();
-        let node = Arc::new(Deferred::new(url)?);
+    let urls = urls.into_iter().map(IntoBackendUrl::into_backend_url);
+    let urls: Vec<_> = urls.collect::<Result<_, _>>()?;
+    for (url, label) in urls.iter().zip(labels(&urls)) {
+        let node = Arc::new(Deferred::new(url.clone(), &label)?);
         let (backend, probe): (DynBackend, Arc<dyn NodeProbe>) = (Arc::clone(&node) as _, node);
         builder = builder.probed_node(label, backend, probe);
     }
     configure(builder)
         .build()
         .map_err(|error| ConnectError::Settings(error.into()))
+}
+
+/// The names of the nodes: their URLs as messages show them, without the options unless two would
+/// get one name.
+fn labels(urls: &[BackendUrl]) -> Vec<String> {
+    let long: Vec<_> = urls.iter().map(ToString::to_string).collect();
+    let short = |url: &str| url.split('?').next().unwrap_or_default().to_owned();
+    let labels = long.iter().map(|url| {
+        let alike = long.iter().filter(|other| short(other) == short(url));
+        if alike.count() == 1 {
+            short(url)
+        } else {
+            url.clone()
+        }
+    });
+    labels.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_called_by_its_address_and_by_its_options_where_that_is_not_enough() {
+        let urls = [
+            "redis://a?checks=off",
+            "redis://b:7/1?client=fred",
+            "redis://b:7/1",
+        ];
+        let urls = urls.map(|url| url.parse().unwrap());
+        let expected = ["redis://a", "redis://b:7/1?client=fred", "redis://b:7/1"];
+        assert_eq!(labels(&urls), expected);
+    }
 }

@@ -311,7 +311,7 @@ impl<'a> Acquisition<'a> {
         } else if state.place.is_none() && !state.late_attempt {
             state.unsettled = None;
         }
-        let since = *state.failing_since.get_or_insert(begun);
+        let since = state.fails(begun, error.ready_in(), self.limit);
         if spends_owner(&error) {
             self.give_up_owner();
         }
@@ -321,7 +321,9 @@ impl<'a> Acquisition<'a> {
             tracing::debug!(lock = %self.plan.target, %error, "attempt failed, will try again");
             return Ok(Obstacle::Failed(error));
         }
-        if let (Some(lead), true) = (&self.lead, error.is_transient() && may_wait) {
+        // Others may have the time to wait until it is ready.
+        let is_outage = error.is_transient() && may_wait && error.ready_in().is_none();
+        if let (Some(lead), true) = (&self.lead, is_outage) {
             lead.tell_outage(&error, self.plan.lease);
         }
         Err(LockError::Backend {

@@ -95,6 +95,21 @@ impl AcquisitionState {
         (self.unsettled, self.place) = (None, None);
     }
 
+    /// Since when attempts fail, after one that began at `begun`. A backend that says when it is ready
+    /// fails from then on, if that is before the limit.
+    pub(super) fn fails(
+        &mut self,
+        begun: Instant,
+        ready_in: Option<Duration>,
+        limit: Option<Instant>,
+    ) -> Instant {
+        let since = self.failing_since.get_or_insert(begun);
+        let ready = ready_in.map(clock::timer_in);
+        let in_time = ready.filter(|ready| limit.is_none_or(|limit| *ready < limit));
+        *since = in_time.map_or(*since, |ready| ready.max(*since));
+        *since
+    }
+
     /// Makes it fit to be taken up by somebody else: an attempt whose answer nobody waits for may arrive late.
     pub(crate) fn left_behind(mut self) -> Self {
         self.late_attempt |= std::mem::take(&mut self.in_flight);
