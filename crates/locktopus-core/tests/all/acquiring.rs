@@ -44,14 +44,8 @@ async fn every_acquisition_has_an_owner_of_its_own() {
     let script = Scripted::new();
     let locks = script.locks();
     for _ in 0..3 {
-        locks
-            .lock("a")
-            .acquire()
-            .await
-            .unwrap()
-            .release()
-            .await
-            .unwrap();
+        let passing = locks.lock("a").acquire().await.unwrap();
+        passing.release().await.unwrap();
     }
     let attempts = script.calls("attempt");
     assert!(attempts[0].owners != attempts[1].owners && attempts[1].owners != attempts[2].owners);

@@ -5,6 +5,7 @@ use crate::common;
 use std::time::Duration;
 
 use common::{Fate, Scripted};
+use futures_util::FutureExt as _;
 use locktopus_core::{LockError, LockGuard, Locktopus};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -13,6 +14,8 @@ const MOMENT: Duration = Duration::from_millis(10);
 const CROWD: usize = 2_000;
 /// Of a shard: what is under way at once, and those that had to wait for a place in their shard.
 const MOST: usize = 448 + 64;
+/// Releases of a shard without an answer, beyond which attempts wait.
+const OWED: usize = 1024;
 
 type Crowd = JoinSet<Result<LockGuard, LockError>>;
 
@@ -93,6 +96,30 @@ async fn a_crowd_at_a_distant_server_is_delayed_and_not_refused() {
     assert_eq!((locks.held(), locks.background_tasks()), (0, 0));
 }
 
+/// Attempts that were sent arrive late and are given back. Those that waited for a turn owe nothing.
+#[tokio::test(start_paused = true)]
+async fn futures_that_are_dropped_owe_a_bounded_number_and_hold_up_no_other_shard() {
+    let script = Scripted::new();
+    script.always("attempt", Fate::Late(MOMENT * 5));
+    let locks = script.locks();
+    for number in 0..10 * CROWD {
+        let request = locks.lock(format!("a{number}"));
+        assert!(request.acquire().now_or_never().is_none());
+    }
+    let sent = script.calls("attempt").len();
+    assert_eq!((locks.background_tasks(), sent), (OWED, OWED));
+    for name in ["b", "a"] {
+        let guard = locks.lock(name).acquire().await.unwrap();
+        guard.release().await.unwrap();
+    }
+    sleep(MOMENT * 100).await;
+    assert_eq!((locks.held(), locks.background_tasks()), (0, 0));
+    for call in script.calls("attempt") {
+        let free = script.other().lock(&call.names[0]).try_acquire().await;
+        free.unwrap().unwrap().release().await.unwrap();
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_crowd_at_a_dead_node_holds_up_nobody_else_and_ends_in_time() {
     let script = Scripted::new();
@@ -111,12 +138,6 @@ async fn a_crowd_at_a_dead_node_holds_up_nobody_else_and_ends_in_time() {
     }
     assert!(begun.elapsed() <= MOMENT * 110, "{:?}", begun.elapsed());
     script.hang_shard(None);
-    locks
-        .lock("a")
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    let passing = locks.lock("a").acquire().await.unwrap();
+    passing.release().await.unwrap();
 }

@@ -141,14 +141,8 @@ fn names_are_said_when_asked_for() {
     observed(|ended| async move {
         let builder = Locktopus::builder(MemoryBackend::new()).namespace("shop:");
         let locks = builder.names_in_spans(true).build().unwrap();
-        locks
-            .lock("a")
-            .acquire()
-            .await
-            .unwrap()
-            .release()
-            .await
-            .unwrap();
+        let passing = locks.lock("a").acquire().await.unwrap();
+        passing.release().await.unwrap();
         let names = ended
             .take()
             .into_iter()

@@ -75,16 +75,12 @@ async fn wait(
 }
 
 async fn tries(locks: &Locktopus, kind: &str) -> bool {
-    match kind {
-        "write" => {
-            let request = locks.rw_lock("rw").write();
-            request.try_acquire().await.unwrap().is_some()
-        }
-        _ => {
-            let request = request(locks, kind).await;
-            request.try_acquire().await.unwrap().is_some()
-        }
+    if kind == "write" {
+        let request = locks.rw_lock("rw").write();
+        return request.try_acquire().await.unwrap().is_some();
     }
+    let request = request(locks, kind).await;
+    request.try_acquire().await.unwrap().is_some()
 }
 
 async fn goes_round(holders: &Locktopus, waiters: &Locktopus, kind: &str, strategy: WaitStrategy) {
@@ -112,28 +108,17 @@ async fn goes_round(holders: &Locktopus, waiters: &Locktopus, kind: &str, strate
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_kind_waits_in_every_way() {
-    let store = MemoryBackend::new();
-    let client = || Locktopus::builder(store.another_client()).build().unwrap();
-    let (one, two) = (client(), client());
-    for kind in KINDS {
-        for strategy in strategies() {
-            goes_round(&one, &two, kind, strategy).await;
-        }
-    }
-    until("nothing is left", || store.population() == (0, 0)).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn also_without_a_queue() {
+async fn every_kind_waits_in_every_way_also_without_a_queue() {
     let script = Scripted::new();
-    let (one, two) = (script.other(), script.locks());
-    for kind in KINDS {
-        for strategy in strategies() {
-            goes_round(&one, &two, kind, strategy).await;
+    let one = script.other();
+    for two in [script.other(), script.locks()] {
+        for kind in KINDS {
+            for strategy in strategies() {
+                goes_round(&one, &two, kind, strategy).await;
+            }
         }
+        until("nothing is left", || script.store.population() == (0, 0)).await;
     }
-    until("nothing is left", || script.store.population() == (0, 0)).await;
 }
 
 /// One release may make room for several; each of them tells the next.

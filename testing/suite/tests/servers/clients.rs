@@ -57,8 +57,9 @@ async fn a_server_with_too_many_clients_says_so() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_may_not_subscribe_polls_in_turn() {
-    for client in CLIENTS {
-        println!("{client}: {}", deaf::polls_in_turn(client).await);
+    for (client, fair) in CLIENTS.into_iter().zip([true, false]) {
+        println!("{client}: {}", deaf::polls_in_turn(client, fair).await);
+        println!("{client}: {}", deaf::polls_in_turn(client, !fair).await);
     }
 }
 
@@ -66,5 +67,6 @@ async fn who_may_not_subscribe_polls_in_turn() {
 async fn futures_that_are_dropped_leave_no_backlog() {
     for client in CLIENTS {
         println!("{client}: {}", dropped::leave_no_backlog(client).await);
+        println!("{client}: {}", dropped::owe_little(client).await);
     }
 }

@@ -281,14 +281,8 @@ fn work_ends_with_its_lease_on_the_second_runtime() {
             }
             let permits = locks.semaphore(unique("permits"));
             permits.initialise(2).await.unwrap();
-            permits
-                .permits(1)
-                .acquire()
-                .await
-                .unwrap()
-                .release()
-                .await
-                .unwrap();
+            let passing = permits.permits(1).acquire().await.unwrap();
+            passing.release().await.unwrap();
         });
     });
 }

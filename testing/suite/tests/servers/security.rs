@@ -23,7 +23,7 @@ mod operations;
 #[path = "security/secrets.rs"]
 mod secrets;
 #[path = "security/tls.rs"]
-mod tls;
+pub(crate) mod tls;
 
 use std::sync::Arc;
 

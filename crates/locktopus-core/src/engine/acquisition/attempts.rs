@@ -29,7 +29,9 @@ pub(crate) struct Acquisition<'a> {
     started: Instant,
     pub(super) limit: Option<Instant>,
     pub(super) state: AcquisitionState,
-    pub(super) pauses: u32,
+    pub(super) pauses: u16,
+    /// Which place in the queue this had at the last of these pauses; 0 if none.
+    pub(super) stood_at: u16,
     /// The last subscription failed.
     pub(super) unsubscribed: bool,
     position: observe::Position,
@@ -82,6 +84,7 @@ impl<'a> Acquisition<'a> {
             limit: plan.wait.limit(started),
             state: AcquisitionState::new(plan.target.kind().owner_from(&engine.ids)),
             pauses: 0,
+            stood_at: 0,
             unsubscribed: false,
             position: observe::Position::unknown(),
             lead,
@@ -220,9 +223,9 @@ impl<'a> Acquisition<'a> {
                 deadline,
             )
         };
-        self.state.unsettled = Some(self.engine.attempts.token());
-        self.state.in_flight = true;
-        let answer = self.engine.attempt(&attempt).await;
+        let state = &mut self.state;
+        let sends = |token| (state.unsettled, state.in_flight) = (Some(token), true);
+        let answer = self.engine.attempt(&attempt, sends).await;
         self.state.in_flight = false;
         match answer {
             Ok(AttemptOutcome::Granted { token }) => {

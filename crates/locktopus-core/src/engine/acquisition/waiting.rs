@@ -14,6 +14,11 @@ use crate::contract::wake::{Wake, WakeStream};
 use crate::engine::jitter::jitter;
 use crate::engine::settings::WaitStrategy;
 
+/// The mean first pause of a waiter that polls and is next in line.
+const POLL_STEP: Duration = Duration::from_millis(30);
+/// The longest mean pause of a waiter that polls in line.
+const LONGEST_POLL: Duration = Duration::from_millis(400);
+
 impl Acquisition<'_> {
     /// Whether to be told of what happens. Who stands in the queue of a fair lock must be: it looks when its strategy says
     /// so, but is passed over if nobody listens for it.
@@ -93,21 +98,24 @@ impl Acquisition<'_> {
     }
 
     fn next_pause(&mut self, listening: bool, obstacle: &Obstacle) -> Duration {
+        let by_choice = matches!(self.plan.strategy, WaitStrategy::Poll { .. });
         let strategy = if listening {
             self.plan.strategy
         } else {
             self.polling()
         };
-        let pause = match strategy {
-            WaitStrategy::HandOff { .. } | WaitStrategy::Notify { .. } => {
+        let pause = match (strategy, obstacle) {
+            (WaitStrategy::Poll { .. }, Obstacle::Queued { ahead, .. }) if !by_choice => {
+                self.pause_in_line(*ahead)
+            }
+            (WaitStrategy::HandOff { .. } | WaitStrategy::Notify { .. }, _) => {
                 let heartbeat = self.heartbeat();
                 jitter(heartbeat * 3 / 4, heartbeat * 5 / 4)
             }
-            WaitStrategy::Poll { min, max } => {
-                let doubled = min.saturating_mul(2_u32.saturating_pow(self.pauses.min(16)));
-                self.pauses += 1;
+            (WaitStrategy::Poll { min, max }, _) => {
+                let doubled = min.saturating_mul(2_u32.saturating_pow(self.pauses.min(16).into()));
+                self.pauses = self.pauses.saturating_add(1);
                 // A waiter that cannot listen keeps its chance however long it has waited.
-                let by_choice = matches!(self.plan.strategy, WaitStrategy::Poll { .. });
                 jitter(min / 2, if by_choice { doubled.min(max) } else { max })
             }
         };
@@ -134,6 +142,19 @@ impl Acquisition<'_> {
                 Duration::from_millis(200),
             )),
         }
+    }
+
+    /// The pause of a waiter that polls in line. Hand-offs leave a free lock to the next in line,
+    /// which polls most often. All poll less often while nothing moves.
+    fn pause_in_line(&mut self, ahead: u64) -> Duration {
+        let places = u16::try_from(ahead).unwrap_or(u16::MAX).saturating_add(1);
+        if std::mem::replace(&mut self.stood_at, places) != places {
+            self.pauses = 0;
+        }
+        let pause = POLL_STEP.saturating_mul(places.into()) * 2_u32.pow(self.pauses.min(8).into());
+        self.pauses = self.pauses.saturating_add(1);
+        let pause = pause.min(LONGEST_POLL);
+        jitter(pause / 2, pause * 3 / 2)
     }
 
     fn polling(&self) -> WaitStrategy {

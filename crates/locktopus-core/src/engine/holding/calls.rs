@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Timeout, timeout, timeout_at};
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::contract::backend::DynBackend;
 use crate::contract::backend_error::{BackendError, BackendErrorKind, Executed};
@@ -21,6 +22,7 @@ use crate::contract::request::{
 };
 use crate::contract::runtime;
 use crate::contract::wake::WakeStream;
+use crate::engine::holding::limits::Debts;
 use crate::engine::holding::services::Services;
 
 /// How long after its deadline a call is given up.
@@ -29,27 +31,60 @@ const GRACE: Duration = Duration::from_millis(50);
 const PATIENCE: u32 = 4;
 
 impl Services {
-    pub(crate) async fn attempt(
-        &self,
-        attempt: &AcquireAttempt,
-    ) -> Result<AttemptOutcome, BackendError> {
-        match self.attempting.at_once() {
-            Some(_place) => {
-                let answer = self.within(attempt.deadline, self.backend.attempt(attempt))?;
-                answer.await.unwrap_or_else(|_| Err(self.no_answer()))
-            }
-            // Boxed: it is for those who come in a crowd.
-            None => Box::pin(self.attempt_in_turn(attempt)).await,
+    /// Sends an attempt when the limits allow it. Calls `sends` just before, with the token that
+    /// makes a shutdown wait for it. If the future is dropped earlier, nothing was sent.
+    ///
+    /// Not an asynchronous function, for the reason of `from_backend`.
+    pub(crate) fn attempt<'a>(
+        &'a self,
+        attempt: &'a AcquireAttempt,
+        sends: impl FnOnce(TaskTrackerToken) + Send + 'a,
+    ) -> impl Future<Output = Result<AttemptOutcome, BackendError>> + Send + 'a {
+        let place = self.attempting.at_once();
+        let place = place.filter(|_| !Debts::may_be_many(self.tasks.len()));
+        async move {
+            let Some(_place) = place else {
+                // Boxed: it is for those who come in a crowd.
+                return Box::pin(self.attempt_in_turn(attempt, sends)).await;
+            };
+            sends(self.attempts.token());
+            let answer = self.within(attempt.deadline, self.backend.attempt(attempt))?;
+            answer.await.unwrap_or_else(|_| Err(self.no_answer()))
         }
     }
 
     async fn attempt_in_turn(
         &self,
         attempt: &AcquireAttempt,
+        sends: impl FnOnce(TaskTrackerToken) + Send,
     ) -> Result<AttemptOutcome, BackendError> {
+        self.little_is_owed(&attempt.target, attempt.deadline)
+            .await?;
         let _place = self.turn_of(attempt).await;
+        sends(self.attempts.token());
         let answer = self.within(attempt.deadline, self.backend.attempt(attempt))?;
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
+    }
+
+    /// Waits until so little is owed to the shard of this lock that more may be taken there.
+    async fn little_is_owed(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<(), BackendError> {
+        if !Debts::may_be_many(self.tasks.len()) {
+            return Ok(());
+        }
+        let few = self.debts.few(self.backend.shard(target));
+        timeout_at(deadline, few).await.map_err(|_| {
+            let owed = self.tasks.len();
+            let message = format!(
+                "{owed} releases in the background have no answer yet, so nothing was sent; many futures of \
+                 acquisitions were dropped, or the server does not answer"
+            );
+            let (name, kind) = (self.backend.info().name, BackendErrorKind::Unavailable);
+            BackendError::new(name, kind, Executed::No, message)
+        })
     }
 
     /// Waits until so few other attempts are under way that this one may be, but not for longer than a part of its time:
@@ -109,7 +144,10 @@ impl Services {
         &self,
         attempts: &[AcquireAttempt],
         deadline: Instant,
+        sends: impl FnOnce(TaskTrackerToken) + Send,
     ) -> Result<GroupOutcome, BackendError> {
+        self.little_is_owed(&attempts[0].target, deadline).await?;
+        sends(self.attempts.token());
         let answer = self.within(deadline, self.backend.attempt_all(attempts))?;
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
     }
@@ -328,11 +366,14 @@ mod tests {
                 all.push(($name, answer.map(drop).map_err(|error| error.kind())));
             };
         }
-        note!("attempt", services.attempt(&attempt()));
-        note!("attempt in turn", services.attempt_in_turn(&attempt()));
+        note!("attempt", services.attempt(&attempt(), drop));
+        note!(
+            "attempt in turn",
+            services.attempt_in_turn(&attempt(), drop)
+        );
         note!(
             "attempt all",
-            services.attempt_all(&[attempt()], deadline())
+            services.attempt_all(&[attempt()], deadline(), drop)
         );
         let release = ReleaseRequest::new(target.clone(), owner.clone(), deadline());
         note!("release", services.release(&release));

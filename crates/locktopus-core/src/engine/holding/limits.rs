@@ -1,10 +1,10 @@
 //! How many calls to the backend are under way at once.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::contract::sync::lock;
 
@@ -14,26 +14,122 @@ const PER_SHARD: usize = 64;
 const MANY_SHARDS: usize = 1024;
 /// Attempts that are sent at once, whatever their shards: more than a server that is far away needs to be kept busy.
 const AT_ONCE: usize = 448;
+/// Attempts wait while so many owed releases of their shard have no answer. Clients have room for
+/// more commands, so they sent the attempts for which these are owed.
+const UNANSWERED: usize = 1024;
+/// The same for all owed releases. After its first answer, one may wait for a late attempt.
+const OWED: usize = 8192;
+
+/// A value for each shard, which exists while it is in use.
+#[derive(Debug)]
+struct PerShard<T>(Mutex<HashMap<u32, Weak<T>>>);
+
+impl<T> Default for PerShard<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> PerShard<T> {
+    fn of(&self, shard: u32, make: impl FnOnce() -> T) -> Arc<T> {
+        let mut shards = lock(&self.0);
+        if let Some(value) = shards.get(&shard).and_then(Weak::upgrade) {
+            return value;
+        }
+        if shards.len() >= MANY_SHARDS {
+            shards.retain(|_, value| value.strong_count() > 0);
+        }
+        let value = Arc::new(make());
+        shards.insert(shard, Arc::downgrade(&value));
+        value
+    }
+}
 
 /// Bounds how many calls of a kind are under way at once, so that many of them at once do not flood the backend. Each shard
 /// has a limit of its own: calls that wait for a dead node hold up no others.
 #[derive(Debug, Default)]
-pub(super) struct ShardLimits {
-    shards: Mutex<HashMap<u32, Weak<Semaphore>>>,
-}
+pub(super) struct ShardLimits(PerShard<Semaphore>);
 
 impl ShardLimits {
     pub(super) fn of_shard(&self, shard: u32) -> Arc<Semaphore> {
-        let mut shards = lock(&self.shards);
-        if let Some(limit) = shards.get(&shard).and_then(Weak::upgrade) {
-            return limit;
+        self.0.of(shard, || Semaphore::new(PER_SHARD))
+    }
+}
+
+/// Counts owed releases. Attempts wait while their shard is owed many, because a program can drop
+/// the futures of attempts faster than the backend answers.
+#[derive(Debug, Default)]
+pub(super) struct Debts(PerShard<ShardDebts>);
+
+#[derive(Debug, Default)]
+struct ShardDebts {
+    unanswered: AtomicUsize,
+    all: AtomicUsize,
+    /// One was answered or is over.
+    fewer: Notify,
+}
+
+/// One owed release, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Debt {
+    shard: Arc<ShardDebts>,
+    answered: AtomicBool,
+}
+
+impl Debts {
+    /// Counts one more.
+    pub(super) fn owe(&self, shard: u32) -> Debt {
+        let shard = self.0.of(shard, ShardDebts::default);
+        shard.unanswered.fetch_add(1, Ordering::SeqCst);
+        shard.all.fetch_add(1, Ordering::SeqCst);
+        Debt {
+            shard,
+            answered: AtomicBool::new(false),
         }
-        if shards.len() >= MANY_SHARDS {
-            shards.retain(|_, limit| limit.strong_count() > 0);
+    }
+
+    /// Whether a shard may be owed too many, if so many are owed in all.
+    pub(super) fn may_be_many(owed: usize) -> bool {
+        owed >= UNANSWERED
+    }
+
+    /// Waits until this shard is owed few enough.
+    pub(super) async fn few(&self, shard: u32) {
+        let shard = self.0.of(shard, ShardDebts::default);
+        while !shard.are_few() {
+            let fewer = shard.fewer.notified();
+            // The notification may have come in between.
+            if !shard.are_few() {
+                fewer.await;
+            }
         }
-        let limit = Arc::new(Semaphore::new(PER_SHARD));
-        shards.insert(shard, Arc::downgrade(&limit));
-        limit
+        // There may be room for the next one as well.
+        shard.fewer.notify_one();
+    }
+}
+
+impl ShardDebts {
+    fn are_few(&self) -> bool {
+        let (unanswered, all) = (&self.unanswered, &self.all);
+        unanswered.load(Ordering::SeqCst) < UNANSWERED && all.load(Ordering::SeqCst) < OWED
+    }
+}
+
+impl Debt {
+    /// The first release was answered, or given up.
+    pub(super) fn answered(&self) {
+        if !self.answered.swap(true, Ordering::SeqCst) {
+            self.shard.unanswered.fetch_sub(1, Ordering::SeqCst);
+            self.shard.fewer.notify_one();
+        }
+    }
+}
+
+impl Drop for Debt {
+    fn drop(&mut self) {
+        self.answered();
+        self.shard.all.fetch_sub(1, Ordering::SeqCst);
+        self.shard.fewer.notify_one();
     }
 }
 
@@ -83,11 +179,11 @@ mod tests {
         for shard in 1..1024 {
             drop(limits.of_shard(shard));
         }
-        assert_eq!(lock(&limits.shards).len(), 1024);
+        assert_eq!(lock(&limits.0.0).len(), 1024);
         assert!(Arc::ptr_eq(&used, &limits.of_shard(0)));
         drop(limits.of_shard(1024));
         assert_eq!(
-            lock(&limits.shards).len(),
+            lock(&limits.0.0).len(),
             2,
             "the one in use, and the new one"
         );

@@ -12,6 +12,7 @@ use crate::contract::owner::{OwnerId, OwnerIds};
 use crate::contract::request::{ReleaseOutcome, ReleaseRequest, Sought};
 use crate::contract::token_retention::TokenRetention;
 use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::limits::Debt;
 use crate::engine::holding::linger;
 use crate::engine::holding::services::Services;
 
@@ -67,15 +68,16 @@ impl Services {
         pending: PendingRelease,
         settled: impl Fn() + Send + Sync + 'static,
     ) {
-        let debt = Arc::new((pending, settled));
+        let owed = self.debts.owe(self.backend.shard(&pending.target));
+        let debt = Arc::new((pending, owed, settled));
         self.in_background(Some(&self.tasks), move |services| {
             let debt = Arc::clone(&debt);
             async move {
-                let (pending, settled) = &*debt;
+                let (pending, owed, settled) = &*debt;
                 tokio::select! {
                     biased;
                     () = services.closed.cancelled() => {}
-                    () = services.give_back(pending) => settled(),
+                    () = services.give_back(pending, owed) => settled(),
                 }
             }
         });
@@ -101,7 +103,7 @@ impl Services {
 
     /// Gives back until it is certain that nothing is left, or the lease has ended. Whatever takes time on the way, a server
     /// that is away, or a shard with too many releases under way, it takes no longer than that.
-    async fn give_back(&self, pending: &PendingRelease) {
+    async fn give_back(&self, pending: &PendingRelease, owed: &Debt) {
         let patience = self.call_timeout();
         // After a late attempt each release has the time for its answer, however short the lease.
         let limit = || match pending.late_attempt {
@@ -109,6 +111,7 @@ impl Services {
             false => pending.until,
         };
         let mut given_back = self.give_back_until(pending, limit()).await;
+        owed.answered();
         if given_back && pending.late_attempt {
             // An attempt that was on its way may have come after this release. If its caller gave up at
             // once, its deadline is a whole call away.

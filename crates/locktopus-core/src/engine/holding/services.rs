@@ -14,7 +14,7 @@ use crate::contract::safety_mode::SafetyMode;
 use crate::engine::holding::announcing::Announcing;
 use crate::engine::holding::background::{Home, Jobs};
 use crate::engine::holding::lease::LeaseState;
-use crate::engine::holding::limits::{AttemptLimits, ShardLimits};
+use crate::engine::holding::limits::{AttemptLimits, Debts, ShardLimits};
 use crate::engine::holding::watchdog::{self, Watchdog};
 use crate::engine::observe::Observer;
 use crate::engine::settings::Settings;
@@ -48,6 +48,8 @@ pub(crate) struct Services {
     pub(crate) closed: CancellationToken,
     /// Bounds the releases under way in the background.
     pub(super) releases: ShardLimits,
+    /// What is owed for attempts whose futures were dropped, and for dropped guards.
+    pub(super) debts: Debts,
     /// Bounds the attempts under way.
     pub(super) attempting: AttemptLimits,
 }
@@ -71,6 +73,7 @@ impl Services {
             closing: CancellationToken::new(),
             closed: CancellationToken::new(),
             releases: ShardLimits::default(),
+            debts: Debts::default(),
             attempting: AttemptLimits::default(),
         });
         // Outside a runtime this fails, and the first acquisition on one repeats it.

@@ -71,11 +71,10 @@ impl<'a> GroupAttempt<'a> {
     pub(super) async fn run(mut self, taken: &mut Vec<Taken>) -> Result<Group, LockError> {
         let sent = clock::now();
         let attempts: Vec<_> = self.open.iter().map(|(_, _, a)| a.clone()).collect();
-        self.unsettled = Some(self.services.attempts.token());
-        let answer = self
-            .services
-            .attempt_all(&attempts, attempts[0].deadline)
-            .await;
+        let (services, unsettled) = (self.services, &mut self.unsettled);
+        let sends = |token| *unsettled = Some(token);
+        let answer = services.attempt_all(&attempts, attempts[0].deadline, sends);
+        let answer = answer.await;
         self.late = false;
         match answer {
             Ok(GroupOutcome::Granted { tokens }) => {

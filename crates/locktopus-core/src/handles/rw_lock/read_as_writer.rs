@@ -130,7 +130,7 @@ impl<'a> Unsettled<'a> {
         let attempt = AcquireAttempt::new(target, owner, plan.lease, deadline);
         // Until the answer comes; also if the future is dropped here.
         let was_late = std::mem::replace(&mut self.late_attempt, true);
-        let answer = services.attempt(&attempt).await;
+        let answer = services.attempt(&attempt, drop).await;
         self.late_attempt = was_late;
         match answer {
             Ok(AttemptOutcome::Granted { .. }) => {

@@ -1,33 +1,23 @@
-//! Waiters whose user may not subscribe.
+//! Waiters whose user may not subscribe: they poll, keep their order, and ask seldom.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future::join_all;
+use locktopus::Locktopus;
 use locktopus_testbed::rights;
-use locktopus_testbed::topology::{Knobs, Node, TopologyKind};
+use locktopus_testbed::topology::{Knobs, TopologyKind};
 use tokio::time::{Instant, sleep};
 
-use crate::common::{LONG, close, connect, plain_url_for, servers_with, unique};
+use crate::common::{LONG, connect, eventually, plain_url_for, servers_with, unique};
 
-/// Processes that want the lock all the time.
-const PEERS: usize = 4;
-/// How long they do.
-const SPAN: Duration = Duration::from_secs(6);
-/// How long each holds it.
-const HOLD: Duration = Duration::from_millis(5);
+/// Processes that want the lock.
+const PEERS: usize = 17;
+/// How often each of them has it, one time behind the other.
+const TURNS: usize = 3;
 
-async fn refused(node: &Node) -> u64 {
-    let stats = node
-        .info("commandstats", "cmdstat_subscribe")
-        .await
-        .unwrap();
-    let stats = stats.unwrap_or_default();
-    let count = stats
-        .split(',')
-        .find_map(|part| part.strip_prefix("rejected_calls="));
-    count.map_or(0, |count| count.parse().unwrap())
-}
-
-pub(crate) async fn polls_in_turn(client: &'static str) -> String {
+/// All wait behind one holder, and each waits again when it has had the lock. No peer is overtaken.
+pub(crate) async fn polls_in_turn(client: &'static str, fair: bool) -> String {
     let kind = TopologyKind::Standalone;
     let rules = rights::of_the_suite(kind);
     let knobs = Knobs {
@@ -36,51 +26,64 @@ pub(crate) async fn polls_in_turn(client: &'static str) -> String {
     };
     let place = servers_with(kind, knobs).await;
     let node = &place.nodes()[0];
-    let url = plain_url_for(&place, client).replacen("://", "://deaf:secret@", 1) + "&checks=off";
+    let url = plain_url_for(&place, client) + "&checks=off";
+    let deaf = url.replacen("://", "://deaf:secret@", 1);
+    let peers = join_all([(); PEERS].map(|()| connect(&deaf))).await;
     let name = unique("deaf");
-    let mut peers = Vec::new();
-    for _ in 0..PEERS {
-        peers.push(connect(&url).await);
-    }
-    let end = Instant::now() + SPAN;
-    let turns: Vec<_> = peers
-        .iter()
-        .map(|locks| {
-            let locks = locks.clone();
-            let name = name.clone();
-            tokio::spawn(async move {
-                let (mut turns, mut longest) = (0_u32, Duration::ZERO);
-                while Instant::now() < end {
-                    let begun = Instant::now();
-                    let guard = locks
-                        .lock(&name)
-                        .wait_at_most(LONG)
-                        .acquire()
-                        .await
-                        .unwrap();
-                    longest = longest.max(begun.elapsed());
-                    turns += 1;
-                    sleep(HOLD).await;
-                    guard.release().await.unwrap();
-                }
-                (turns, longest)
-            })
+    let request = |locks: &Locktopus| match fair {
+        true => locks.fair_lock(&name),
+        false => locks.lock(&name),
+    };
+    let holder = request(&connect(&url).await).acquire().await.unwrap();
+    // Each process knows then that it may not listen.
+    let found = join_all(peers.iter().map(Locktopus::diagnose)).await;
+    let found = format!("{found:?}");
+    assert!(
+        found.contains("allow SUBSCRIBE") && found.contains("waiters poll"),
+        "{found}"
+    );
+    let order = Arc::<Mutex<Vec<usize>>>::default();
+    let mut waiting = Vec::new();
+    for (at, locks) in peers.iter().enumerate() {
+        let (wait, order) = (request(locks).wait_at_most(LONG * 2), Arc::clone(&order));
+        waiting.push(tokio::spawn(async move {
+            for _ in 0..TURNS {
+                let guard = wait.clone().acquire().await.unwrap();
+                order.lock().unwrap().push(at);
+                guard.release().await.unwrap();
+            }
+        }));
+        eventually("a place in the queue", LONG, async || {
+            let waiters = request(locks).inspect().await.unwrap().waiters.len();
+            (waiters > at).then_some(()).ok_or(waiters)
         })
-        .collect();
-    let mut seen = Vec::new();
-    for turn in turns {
-        seen.push(turn.await.unwrap());
+        .await;
     }
-    let asked = refused(node).await;
-    for locks in peers {
-        close(locks).await;
+    let scripts = async || node.counted("evalsha", "calls").await.unwrap();
+    let (begun, before) = (Instant::now(), scripts().await);
+    sleep(Duration::from_secs(2)).await;
+    let scripts = scripts().await - before;
+    let often = f64::from(scripts) / 17.0 / begun.elapsed().as_secs_f64();
+    let begun = Instant::now();
+    holder.release().await.unwrap();
+    join_all(waiting).await;
+    let each = begun.elapsed() / 51;
+    let order = order.lock().unwrap().clone();
+    let asked = node.counted("subscribe", "rejected_calls").await.unwrap();
+    let said = format!(
+        "{often:.1} scripts a second from each that waits, {each:?} for a hand-over, asked to subscribe {asked} times, \
+         order {order:?}"
+    );
+    assert_eq!(order.len(), PEERS * TURNS, "{said}");
+    assert_eq!(order[..PEERS], (0..PEERS).collect::<Vec<_>>(), "{said}");
+    // A peer that comes again stands behind all others.
+    for at in 0..PEERS {
+        let turns: Vec<_> = (0..order.len()).filter(|turn| order[*turn] == at).collect();
+        let longest = turns.windows(2).map(|pair| pair[1] - pair[0]).max();
+        assert!(longest <= Some(PEERS + 1), "{at}: {said}");
     }
-    let said = format!("turns and longest wait {seen:?}, asked to subscribe {asked} times");
-    println!("{said}");
-    // One question, and three more after pauses, for the three channels of the lock, from each.
-    assert!(asked <= 4 * 3 * PEERS as u64, "{said}");
-    let most = seen.iter().map(|(turns, _)| *turns).max().unwrap();
-    let least = seen.iter().map(|(turns, _)| *turns).min().unwrap();
-    assert!(least * 3 >= most, "{said}");
+    assert!(often <= 8.0, "{said}");
+    // Each asks once and four times more after pauses, for the channels of lock and probe.
+    assert!(asked <= 340, "{said}");
     said
 }

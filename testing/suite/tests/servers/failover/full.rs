@@ -63,14 +63,8 @@ pub(crate) async fn of_data((place, client): At) -> String {
         assert_eq!(left.text(), "0", "{name}");
     }
     memory("0").await;
-    locks
-        .lock(unique("full"))
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    let passing = locks.lock(unique("full")).acquire().await.unwrap();
+    passing.release().await.unwrap();
     close(locks).await;
     said
 }

@@ -30,14 +30,8 @@ pub(crate) async fn of_taking_again(at: At) -> String {
     {
         let request = request.lease_cache(KEEP);
         // Takes the script to the server, too.
-        request
-            .clone()
-            .acquire()
-            .await
-            .unwrap()
-            .release()
-            .await
-            .unwrap();
+        let passing = request.clone().acquire().await.unwrap();
+        passing.release().await.unwrap();
         let (before, keys) = look(&mut raw, name).await;
         assert!(
             keys.contains(&name.to_owned()) && keys.contains(&side),

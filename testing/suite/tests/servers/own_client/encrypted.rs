@@ -18,6 +18,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::common::{chain, close, connect, url_for};
 use crate::own_client::{PASSWORD, USER, lock_once, refused, works_as};
+use crate::security::tls::relay_to;
 
 pub(crate) async fn own_settings(place: &Deployment) {
     let (node, files) = (&place.nodes()[0], place.tls().unwrap());
@@ -79,18 +80,7 @@ fn info(addr: SocketAddr, insecure: bool) -> ConnectionInfo {
 
 /// The certificate is for another address of this machine than the one that is connected to.
 pub(crate) async fn another_name(place: &Deployment, client: &str) {
-    let server = place.nodes()[0].addr();
-    let relay = TcpListener::bind("127.0.0.2:0").await.unwrap();
-    let port = relay.local_addr().unwrap().port();
-    let relaying = tokio::spawn(async move {
-        while let Ok((mut inward, _)) = relay.accept().await {
-            tokio::spawn(async move {
-                let mut outward = TcpStream::connect(server).await.unwrap();
-                // It ends when a side does, however that happens.
-                let _ = tokio::io::copy_bidirectional(&mut inward, &mut outward).await;
-            });
-        }
-    });
+    let (port, relaying) = relay_to(place.nodes()[0].addr()).await;
     let ca = place.tls().unwrap().ca.display().to_string();
     let url = |name: &str| {
         format!("rediss://127.0.0.2:{port}?client={client}&connect_timeout=5s&ca={ca}{name}")

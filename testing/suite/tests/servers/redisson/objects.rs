@@ -5,7 +5,7 @@ use std::time::Duration;
 use locktopus::{LockError, Locktopus, WaitStrategy};
 
 use crate::common::{HANDED, HANDED_LEASE, PATIENT, close, eventually};
-use crate::redisson_topology::ours::Ours;
+use crate::redisson_topology::ours::{Held, Ours};
 use crate::redisson_topology::theirs::{LONG_LEASE, Theirs};
 use crate::redisson_topology::{At, our_waiters};
 
@@ -103,18 +103,23 @@ pub(crate) async fn under_mapped_names(at: At, locks: Locktopus, pair: &'static 
     theirs.does("unlock", &[]).await;
     let held = served(waiter).await;
     theirs.cannot("try", &[]).await;
+    handed_over(held, &mut theirs, &locks, pair).await;
+    pair.theirs.to_owned()
+}
+
+/// Their waiter gets what we give back.
+async fn handed_over(held: Held, theirs: &mut Theirs, locks: &Locktopus, pair: &Pair) {
+    let name = theirs.name.clone();
+    theirs.begins("lock", &[LONG_LEASE]).await;
     if pair.waits {
-        theirs.waits("lock", &[LONG_LEASE]).await;
-    } else {
-        theirs.begins("lock", &[LONG_LEASE]).await;
+        theirs.still_waits().await;
     }
     held.ensure_valid().unwrap();
     held.release().await.unwrap();
     theirs.served().await;
     theirs.does("is-mine", &[]).await;
-    assert!(pair.ours.try_take(&locks, &name).await.is_none());
+    assert!(pair.ours.try_take(locks, &name).await.is_none());
     theirs.does("unlock", &[]).await;
-    pair.theirs.to_owned()
 }
 
 /// What we hold is held for them; their waiter gets it when we give it back.
@@ -126,17 +131,7 @@ pub(crate) async fn we_hold(at: At, pair: &'static Pair) -> String {
     let held = pair.ours.take(&locks, &name, HANDED_LEASE, strategy).await;
     theirs.cannot("try", &[]).await;
     theirs.cannot_unlock().await;
-    if pair.waits {
-        theirs.waits("lock", &[LONG_LEASE]).await;
-    } else {
-        theirs.begins("lock", &[LONG_LEASE]).await;
-    }
-    held.ensure_valid().unwrap();
-    held.release().await.unwrap();
-    theirs.served().await;
-    theirs.does("is-mine", &[]).await;
-    assert!(pair.ours.try_take(&locks, &name).await.is_none());
-    theirs.does("unlock", &[]).await;
+    handed_over(held, &mut theirs, &locks, pair).await;
     let again = pair.ours.try_take(&locks, &name).await.expect("free");
     again.release().await.unwrap();
     close(locks).await;
@@ -202,9 +197,7 @@ pub(crate) async fn by_force(at: At, pair: &'static Pair) -> String {
     pair.theirs.to_owned()
 }
 
-async fn served(
-    waiter: tokio::task::JoinHandle<crate::redisson_topology::ours::Held>,
-) -> crate::redisson_topology::ours::Held {
+async fn served(waiter: tokio::task::JoinHandle<Held>) -> Held {
     let served = tokio::time::timeout(crate::common::PATIENT, waiter).await;
     served.expect("ours is served").unwrap()
 }

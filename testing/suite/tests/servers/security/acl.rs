@@ -185,14 +185,8 @@ pub(crate) async fn missing_rights_are_found((place, client): At) -> String {
 
     // Without the right to publish, locks work all the same; waiters fall back to their heartbeats.
     let locks = connect(&url_of(&place, client, "mute")).await;
-    locks
-        .lock(unique("mute"))
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    let passing = locks.lock(unique("mute")).acquire().await.unwrap();
+    passing.release().await.unwrap();
     close(locks).await;
     observed.join("; ")
 }

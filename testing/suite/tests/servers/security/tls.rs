@@ -1,10 +1,12 @@
 //! Whom a client trusts.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use locktopus::ConnectError;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::common::{chain, close, connect, unique, url};
@@ -67,10 +69,8 @@ pub(crate) async fn wrong_authority(at: At) -> String {
     said
 }
 
-/// The certificate is right, but for another address of the same machine.
-pub(crate) async fn wrong_name(at: At) -> String {
-    let server = at.0.nodes()[0].addr();
-    // Passes bytes on, as a load balancer or somebody in the middle does.
+/// Passes bytes on from another address of this machine, as a load balancer does.
+pub(crate) async fn relay_to(server: SocketAddr) -> (u16, JoinHandle<()>) {
     let relay = TcpListener::bind("127.0.0.2:0").await.unwrap();
     let port = relay.local_addr().unwrap().port();
     let relaying = tokio::spawn(async move {
@@ -82,6 +82,12 @@ pub(crate) async fn wrong_name(at: At) -> String {
             });
         }
     });
+    (port, relaying)
+}
+
+/// The certificate is right, but for another address of the same machine.
+pub(crate) async fn wrong_name(at: At) -> String {
+    let (port, relaying) = relay_to(at.0.nodes()[0].addr()).await;
     let here = format!("rediss://127.0.0.2:{port}?client={}", at.1);
     let said = refused(&trusting(&here, &at.0.tls().unwrap().ca)).await;
     assert!(names_the_certificate(&said), "{said}");
