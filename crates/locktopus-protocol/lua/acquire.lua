@@ -5,7 +5,8 @@
 -- ARGV  1 owner   2 lease in ms   3 how long to keep the token in ms, 0 = for ever
 --       4 latest server time in us at which this may run, 0 = no limit   5 mode   6 permits
 --       7 fencing tokens to reserve, 0 = none   8 smallest token   9 PUBLISH or SPUBLISH
---       10 how long to keep a place in the queue in ms, absent or '' = do not queue   11 inbox channel
+--       10 how long to keep a place in the queue in ms, absent or '' = do not queue
+--       11 inbox channel, '' = this waiter polls
 --       12 channel (fair lock and semaphores)   13 1 = if granted, send a recall to the inbox when others want it
 --       14 1 = nothing was ever asked for under this owner, and nobody wants to know where it stands
 -- Reply server time in us: granted, and this is the first token if any was asked for, in which case the time is earlier by at

@@ -135,6 +135,11 @@ impl Hub {
         (confirmed == self.shared.generation()).then(|| topic.group.join(()))
     }
 
+    /// Whether the server refuses this client's subscriptions to this topic.
+    pub(crate) fn is_refused(&self, topic: &str) -> bool {
+        self.shared.refusals.known(topic.as_bytes())
+    }
+
     /// Whether nobody of this process listens to anything.
     pub(crate) fn is_idle(&self) -> bool {
         lock(&self.shared.topics).is_empty()

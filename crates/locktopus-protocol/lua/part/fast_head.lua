@@ -38,7 +38,7 @@ if released and KEYS[3] and publish ~= '' then
           counts = redis.pcall('PUBSUB', question, head_inbox)
         end
       end
-      if alive and not turn and (not counts or (counts[2] or 0) ~= 0) then
+      if alive and head_inbox ~= '' and not turn and (not counts or (counts[2] or 0) ~= 0) then
         head_lease, wanted = lease, math.max(1, tonumber(tokens))
         -- As `keep_for` in token.
         if keep ~= '0' and 2 * lease > keep + 0 then

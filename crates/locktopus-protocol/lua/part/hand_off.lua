@@ -11,8 +11,9 @@
 --
 -- A waiter that does not listen (its connection is gone, perhaps its process) is passed over, also
 -- one that waits for more than is free: see `next_waiter`. So is one that waits for more permits
--- than there are in all. Another library's waiter (of a fair lock) is never granted anything: it is
--- woken, and the lock is left free for it.
+-- than there are in all. A free lock is left for a waiter that polls, until it asks or its place ends.
+-- Another library's waiter (of a fair lock) is never granted anything: it is woken, and the lock is
+-- left free for it.
 --
 -- A token is published last, when its waiter is the holder already.
 local function hand_off(self, inbox)
@@ -46,7 +47,7 @@ local function hand_off(self, inbox)
       -- It waits for another kind of this name or for more permits than there are, and gets an
       -- error when it checks.
       skip = skip + 1
-    elseif code ~= 0 then
+    elseif code ~= 0 or to == '' then
       return 'busy', granted
     else
       keep_for(lease)

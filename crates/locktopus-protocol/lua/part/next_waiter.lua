@@ -1,5 +1,6 @@
 -- Finds the first waiter that listens. Deaf waiters before it are set aside: they keep their places but do
--- not block others, and their next attempt puts them back into the line.
+-- not block others, and their next attempt puts them back into the line. A waiter without an inbox
+-- may not listen. It polls, and is not deaf.
 -- Needs `publish`; `first`, `parse`, `line_from`, `set_aside` of the queue. Defines `say`, `next_waiter`.
 
 -- Publishes a message about a waiter to its process: a token is a grant, 0 asks the waiter to check for itself.
@@ -9,7 +10,7 @@ end
 
 -- Whether an inbox has a listener on this server, for each inbox that this script asked about. All waiters
 -- of a process share one.
-local heard = {}
+local heard = {[''] = true}
 
 -- Asks about the inboxes of these waiters.
 --

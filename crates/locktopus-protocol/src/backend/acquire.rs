@@ -100,7 +100,7 @@ impl Context {
             floor,
             self.publish_for(keys),
         ]);
-        let inbox = self.inbox(keys);
+        let inbox = self.inbox_of_place(keys);
         let inbox = inbox.as_ref().map(String::as_bytes);
         if let Some(inbox) = inbox.filter(|_| attempt.place.is_some()) {
             args.extend([place, inbox]);

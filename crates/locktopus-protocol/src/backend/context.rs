@@ -234,6 +234,16 @@ impl Context {
         Some([prefix, &self.inbox].concat())
     }
 
+    /// The same for a place in the queue. Empty if the server does not let this client listen there:
+    /// then the waiter polls in its turn.
+    pub(super) fn inbox_of_place(&self, keys: &Keys) -> Option<String> {
+        let inbox = self.inbox(keys)?;
+        Some(match self.hub.is_refused(&inbox) {
+            true => String::new(),
+            false => inbox,
+        })
+    }
+
     /// Which channels to listen to for a target.
     pub(super) fn topic(&self, target: &LockTarget) -> Option<LockChannels> {
         let keys = self.keys(target);

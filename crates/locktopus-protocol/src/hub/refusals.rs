@@ -37,6 +37,12 @@ impl Refusals {
         Some(standing.error.clone())
     }
 
+    /// Whether the server refused this topic the last time, however long the refusal stands.
+    pub(super) fn known(&self, topic: &[u8]) -> bool {
+        let refusals = lock(&self.0);
+        [&[], topic].iter().any(|name| refusals.contains_key(*name))
+    }
+
     /// Notes how subscribing to a topic went.
     pub(super) fn note(&self, topic: &Bytes, outcome: &Result<(), ClientError>, now: Instant) {
         let mut refusals = lock(&self.0);
