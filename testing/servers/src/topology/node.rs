@@ -177,20 +177,6 @@ impl Node {
             .map(|(_, value)| value.trim().to_owned()))
     }
 
-    /// What the server counted of a command, such as `calls` or `rejected_calls`; 0 if nothing.
-    ///
-    /// # Errors
-    ///
-    /// As [`Node::command`].
-    pub async fn counted(&self, command: &str, what: &str) -> Result<u32, TopologyError> {
-        let field = format!("cmdstat_{command}");
-        let stats = self.info("commandstats", &field).await?;
-        let mut counts = stats.iter().flat_map(|stats| stats.split(','));
-        let count =
-            counts.find_map(|count| count.split_once('=').filter(|(name, _)| *name == what));
-        Ok(count.and_then(|(_, count)| count.parse().ok()).unwrap_or(0))
-    }
-
     /// What the server says it is. Asked once more if the connection breaks: a server that becomes a replica closes all of them.
     ///
     /// # Errors

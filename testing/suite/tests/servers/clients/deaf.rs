@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use locktopus::Locktopus;
 use locktopus_testbed::rights;
-use locktopus_testbed::topology::{Knobs, TopologyKind};
+use locktopus_testbed::topology::{Knobs, Node, TopologyKind};
 use tokio::time::{Instant, sleep};
 
 use crate::common::{LONG, connect, eventually, plain_url_for, servers_with, unique};
@@ -15,6 +15,15 @@ use crate::common::{LONG, connect, eventually, plain_url_for, servers_with, uniq
 const PEERS: usize = 17;
 /// How often each of them has it, one time behind the other.
 const TURNS: usize = 3;
+
+/// What the server counted of a command; 0 if nothing.
+pub(crate) async fn counted(node: &Node, command: &str, what: &str) -> u32 {
+    let field = format!("cmdstat_{command}");
+    let stats = node.info("commandstats", &field).await.unwrap();
+    let mut counts = stats.iter().flat_map(|stats| stats.split(','));
+    let count = counts.find_map(|count| count.strip_prefix(what));
+    count.map_or(0, |count| count.parse().unwrap())
+}
 
 /// All wait behind one holder, and each waits again when it has had the lock. No peer is overtaken.
 pub(crate) async fn polls_in_turn(client: &'static str, fair: bool) -> String {
@@ -59,7 +68,7 @@ pub(crate) async fn polls_in_turn(client: &'static str, fair: bool) -> String {
         })
         .await;
     }
-    let scripts = async || node.counted("evalsha", "calls").await.unwrap();
+    let scripts = async || counted(node, "evalsha", "calls=").await;
     let (begun, before) = (Instant::now(), scripts().await);
     sleep(Duration::from_secs(2)).await;
     let scripts = scripts().await - before;
@@ -69,7 +78,7 @@ pub(crate) async fn polls_in_turn(client: &'static str, fair: bool) -> String {
     join_all(waiting).await;
     let each = begun.elapsed() / 51;
     let order = order.lock().unwrap().clone();
-    let asked = node.counted("subscribe", "rejected_calls").await.unwrap();
+    let asked = counted(node, "subscribe", "rejected_calls=").await;
     let said = format!(
         "{often:.1} scripts a second from each that waits, {each:?} for a hand-over, asked to subscribe {asked} times, \
          order {order:?}"
