@@ -166,7 +166,7 @@ fn sequences(sh: &Shell) -> Done {
             "--package",
             "locktopus-tests",
             "--test",
-            "servers",
+            "suite",
             "--",
             "sequences",
         ])

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cargo::build_program;
+use crate::cargo::Built;
 use crate::checks::fencing::free_port;
 use crate::failure::{Done, Failure, fail, missing};
 use crate::packages::{apt, install, may_install};
@@ -80,7 +80,9 @@ fn ensure_prometheus(sh: &Shell, picture: bool) -> Done<PathBuf> {
 
 /// Starts the recipe and a Prometheus that scrapes it; gives the address of the latter.
 fn start_both(sh: &Shell, programs: &Path) -> Done<String> {
-    let recipe = build_program(sh, "--bin", "prometheus")?;
+    let build = sh.cargo("build").args(["--quiet", "--bin", "prometheus"]);
+    let build = build.env("CARGO_TARGET_DIR", sh.target());
+    let recipe = Built::by(build.dir(sh.root.join("examples/recipes")))?.program("prometheus")?;
     let (metrics, port, room) = (free_port()?, free_port()?, sh.scratch()?);
     let recipe = sh.cmd(recipe).env("METRICS_LISTEN", format!("127.0.0.1:{metrics}"));
     recipe.into_file(&room.join("recipe.log"))?.start()?;

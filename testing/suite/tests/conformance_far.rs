@@ -5,9 +5,9 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
-#[path = "servers/common/mod.rs"]
+#[path = "suite/common/mod.rs"]
 mod common;
-#[path = "servers/conformance/mod.rs"]
+#[path = "suite/conformance/mod.rs"]
 mod conformance;
 
 use std::io::Write as _;

@@ -2,11 +2,11 @@
 #![cfg(all(unix, feature = "pod"))]
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
-#[path = "servers/common/mod.rs"]
+#[path = "suite/common/mod.rs"]
 mod common;
-#[path = "servers/conformance/mod.rs"]
+#[path = "suite/conformance/mod.rs"]
 mod conformance;
-#[path = "servers/conformance_pod.rs"]
+#[path = "suite/conformance_pod.rs"]
 mod conformance_pod;
 
 use common::SHARDS;

@@ -6,7 +6,7 @@
     reason = "helpers of tests are tests too"
 )]
 
-#[path = "servers/common/mod.rs"]
+#[path = "suite/common/mod.rs"]
 mod common;
 
 use std::sync::atomic::{AtomicU32, Ordering};

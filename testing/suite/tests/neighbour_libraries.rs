@@ -14,7 +14,7 @@
 
 #[path = "neighbour_libraries/both_ways.rs"]
 mod both_ways;
-#[path = "servers/common/mod.rs"]
+#[path = "suite/common/mod.rs"]
 mod common;
 #[path = "neighbour_libraries/install.rs"]
 mod install;

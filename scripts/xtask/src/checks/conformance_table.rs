@@ -1,6 +1,6 @@
 //! The table of who conforms.
 
-use crate::cargo::build_program;
+use crate::cargo::build_example;
 use crate::failure::{Done, fail, need};
 use crate::shell::Shell;
 use crate::{engine, tools};
@@ -30,10 +30,10 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
     }
     if !check {
         let results = run_suite(sh, pods)?;
-        let program = build_program(sh, "--example", "conformance_table")?;
+        let program = build_example(sh, "conformance_table")?;
         sh.cmd(program).args(["render", &results, TABLE]).run()?;
     }
-    let program = build_program(sh, "--example", "conformance_table")?;
+    let program = build_example(sh, "conformance_table")?;
     sh.cmd(program).args(["check", TABLE]).args((!pods).then_some("--without-pods")).run()
 }
 

@@ -49,6 +49,10 @@ LOCKTOPUS_REQUIRE_ALL=1     that something could not be downloaded is a failure 
 /// Test programs that run only at night.
 const NIGHTLY: [&str; 3] = ["conformance_far", "conformance_images", "neighbour_libraries"];
 
+/// The test programs that need servers: that of the facade, and those of single crates.
+const SUITE: &str = "suite";
+const WITH_SERVERS: &str = "servers";
+
 /// The options of `scripts/test`.
 #[derive(Debug, Default)]
 struct Options {
@@ -153,18 +157,32 @@ impl Tests<'_> {
         if let Some(only) = &self.only {
             let test = self.cargo_test().args(self.selection()).args(filters());
             return summary.record(test, &format!("the tests of {only}"));
-        } else if self.found.servers {
-            // Tests in containers skip themselves if LOCKTOPUS_SKIP_POD is set.
-            summary.record(self.cargo_test().args(filters()), "cargo test")?;
-        } else {
-            let programs = without_servers(&self.sh.root)?;
-            let test = self
-                .cargo_test()
-                .args(["--lib", "--bins"])
-                .args(programs.iter().map(|name| format!("--test={name}")));
-            summary.record(test.args(filters()), "cargo test")?;
-            summary.record(self.cargo_test().arg("--doc"), "cargo test --doc")?;
         }
+        let mut programs = programs(&self.sh.root)?;
+        if !self.found.servers {
+            programs.remove(WITH_SERVERS);
+            programs.remove(SUITE);
+        }
+        // Both wait most of the time. What the others say is shown when the suite has ended.
+        let suite =
+            programs.remove(SUITE).then(|| self.cargo_test().arg(format!("--test={SUITE}")));
+        let others = self
+            .cargo_test()
+            .args(["--lib", "--bins"])
+            .args(programs.iter().map(|name| format!("--test={name}")))
+            .args(filters());
+        thread::scope(|scope| {
+            let others = scope.spawn(|| others.told());
+            if let Some(suite) = suite {
+                // Tests in containers skip themselves if LOCKTOPUS_SKIP_POD is set.
+                summary.record(suite.args(filters()), "the suite")?;
+            }
+            let (passed, said) =
+                others.join().unwrap_or_else(|_| fail!("they cannot be awaited"))?;
+            summary.told(passed, &said, "tests of each crate");
+            Done::Ok(())
+        })?;
+        summary.record(self.cargo_test().arg("--doc").args(filters()), "examples in the docs")?;
         summary.outcome("ran      unit and doc tests, and the memory backend");
         if self.found.servers {
             summary.outcome("ran      servers as child processes: every topology");
@@ -176,8 +194,8 @@ impl Tests<'_> {
     }
 }
 
-/// The names of the test programs that need no servers: those that do are called `servers`.
-fn without_servers(root: &Path) -> Done<BTreeSet<String>> {
+/// The names of the test programs. Cargo runs those of every package that have the name.
+fn programs(root: &Path) -> Done<BTreeSet<String>> {
     let mut crates = vec![root.join("examples/backend-template")];
     for parent in ["crates", "testing"] {
         crates.extend(fs::read_dir(root.join(parent))?.flatten().map(|entry| entry.path()));
@@ -188,11 +206,10 @@ fn without_servers(root: &Path) -> Done<BTreeSet<String>> {
         path.extension().is_some_and(|end| end == "rs") || path.join("main.rs").is_file()
     });
     let names = programs.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned()));
-    let found: BTreeSet<_> = names
-        .filter(|name| name != "servers" && name != "ui" && !NIGHTLY.contains(&name.as_str()))
-        .collect();
+    let found: BTreeSet<_> =
+        names.filter(|name| name != "ui" && !NIGHTLY.contains(&name.as_str())).collect();
     // Cargo runs none of them, and ends well, where none is named.
-    if found.is_empty() {
+    if !found.contains(SUITE) {
         fail!("it is not known which integration tests can be run here");
     }
     Ok(found)
@@ -228,20 +245,16 @@ mod tests {
     }
 
     #[test]
-    fn test_programs_without_servers_are_named() {
+    fn test_programs_are_named() {
         let sh = shell();
-        let names = without_servers(&sh.root).unwrap();
-        assert!(
-            names.contains("all")
-                && !names.contains("servers")
-                && !names.contains("conformance_far"),
-            "{names:?}"
-        );
+        let names = programs(&sh.root).unwrap();
+        let day = ["all", WITH_SERVERS, SUITE].iter().all(|name| names.contains(*name));
+        assert!(day && NIGHTLY.iter().all(|name| !names.contains(*name)), "{names:?}");
         // Without a name cargo leaves out every integration test, and ends well.
         let empty = sh.scratch().unwrap().join("empty");
         fs::create_dir_all(empty.join("crates")).unwrap();
         fs::create_dir_all(empty.join("testing")).unwrap();
-        assert!(said(without_servers(&empty)).contains("not known which integration tests"));
+        assert!(said(programs(&empty)).contains("not known which integration tests"));
     }
 
     /// Runs the tests with a cargo that prints its arguments, and gives these.
@@ -266,15 +279,16 @@ mod tests {
             none.contains("--lib --bins --test=all") && none.contains("--no-fail-fast --doc"),
             "{none}"
         );
+        assert!(!none.contains("--test=suite") && !none.contains("--test=servers"), "{none}");
         let found = || Found {
             servers: true,
             containers: false,
             filters: vec!["--skip".into(), "one".into()],
         };
-        assert_eq!(
-            asked(None, found(), None),
-            "asked: test --all-features --no-fail-fast -- --skip one\n"
-        );
+        let all = asked(None, found(), None);
+        assert!(all.contains("--no-fail-fast --test=suite -- --skip one\n"), "{all}");
+        assert!(all.contains("--test=servers") && all.contains("--doc -- --skip one\n"), "{all}");
+        assert_eq!(all.lines().count(), 3, "{all}");
         let only = asked(Some("conformance_far"), found(), Some("/tools"));
         assert!(
             only.contains("--package locktopus-tests --test conformance_far -- --skip one"),
@@ -284,5 +298,22 @@ mod tests {
             only.contains("--config target.'cfg(all())'.runner = ['env', 'PATH=/tools']"),
             "{only}"
         );
+    }
+
+    /// What fails in one of the two that run at once fails the whole, and both are heard.
+    #[test]
+    fn both_that_run_at_once_are_heard() {
+        let sh = shell();
+        program(
+            &sh,
+            "cargo",
+            "echo \"test result: 1 passed; $*\"; case \"$*\" in *--lib*) exit 1 ;; esac",
+        );
+        let found = Found { servers: true, containers: false, filters: Vec::new() };
+        let tests = Tests { sh: &sh, only: None, found, confined: None };
+        let mut summary = Summary::new(&sh);
+        tests.run(&mut summary).unwrap();
+        assert_eq!(summary.failures, ["tests of each crate"]);
+        assert_eq!(String::from_utf8_lossy(&summary.log).matches("1 passed;").count(), 3);
     }
 }

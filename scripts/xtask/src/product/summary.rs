@@ -63,6 +63,16 @@ impl Summary {
         Ok(())
     }
 
+    /// The same of tests that were run aside: they said this.
+    pub(super) fn told(&mut self, passed: bool, said: &str, what: &str) {
+        say(said);
+        self.log.extend_from_slice(said.as_bytes());
+        self.log.push(b'\n');
+        if !passed {
+            self.fail(what.to_owned());
+        }
+    }
+
     /// Prints all of it; fails if something failed.
     pub(super) fn tell(mut self, seconds: u64) -> Done {
         for line in self.lines(seconds) {

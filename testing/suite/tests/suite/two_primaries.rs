@@ -117,7 +117,6 @@ async fn connected_clients_follow(client: &str, place: &Deployment) {
     for locks in before.into_iter().chain([stays, after]) {
         close(locks).await;
     }
-    place.wait_ready().await.unwrap();
 }
 
 fn as_user_url(place: &Deployment, client: &str, user: &str) -> String {
@@ -128,15 +127,17 @@ fn as_user_url(place: &Deployment, client: &str, user: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connected_clients_leave_a_primary_that_was_replaced() {
-    let place = servers(WATCHED).await;
-    for sentinel in place.sentinels() {
+    let places = [servers(WATCHED).await, servers(WATCHED).await];
+    for sentinel in places.iter().flat_map(Deployment::sentinels) {
         for (user, rights) in USERS {
             let words = format!("ACL SETUSER {user} on >secret resetchannels -@all {rights}");
             let words: Vec<_> = words.split(' ').collect();
             sentinel.command(&words).await.unwrap();
         }
     }
-    for client in CLIENTS {
-        connected_clients_follow(client, &place).await;
-    }
+    let [one, other] = CLIENTS;
+    tokio::join!(
+        connected_clients_follow(one, &places[0]),
+        connected_clients_follow(other, &places[1]),
+    );
 }

@@ -7,17 +7,17 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use locktopus::{BackendErrorKind, Executed, LockError, LockGuard, Locktopus};
 use locktopus_testbed::topology::Deployment;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::common::raw::Raw;
 use crate::common::{SOON, close, eventually, locks, unique_of, url_for};
 use crate::wakeups::At;
 use crate::wakeups::moved::Migration;
 
-/// Short, so that a lock which is not renewed is lost within the test.
+/// Short, so that it is renewed often within the test.
 const LEASE: Duration = Duration::from_millis(2_500);
 
-/// Lost if it is not renewed.
+/// Longer than it, so that a lock that is not renewed is lost.
 const A_WHILE: Duration = Duration::from_secs(3);
 
 const CROWD: usize = 50;
@@ -99,15 +99,18 @@ pub(crate) async fn is_held_throughout((place, client): At) -> String {
     format!("held for {took:.2?} while {moved} keys moved; others hear: {said}")
 }
 
+/// Each of them is renewed once more, without being lost before.
 async fn stays(guards: &[LockGuard], when: &str) {
-    let until = Instant::now() + A_WHILE;
-    while Instant::now() < until {
-        for guard in guards {
+    for guard in guards {
+        let until = guard.valid_until();
+        eventually(when, SOON, async || {
             guard
                 .ensure_valid()
                 .unwrap_or_else(|error| panic!("{when}: {error}"));
-        }
-        sleep(LEASE / 20).await;
+            let renewed = guard.valid_until() > until;
+            renewed.then_some(()).ok_or("not renewed")
+        })
+        .await;
     }
 }
 

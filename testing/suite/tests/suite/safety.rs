@@ -23,7 +23,6 @@ use common::{CLIENTS, Cases, servers};
 use conformance::{ONE, passes_with};
 use locktopus::{ConnectError, SafetyMode};
 use locktopus_testbed::topology::TopologyKind;
-use tokio::sync::RwLock;
 
 const WITH_A_REPLICA: TopologyKind = TopologyKind::Sentinel {
     replicas: 1,
@@ -36,12 +35,8 @@ const WITH_REPLICAS: TopologyKind = TopologyKind::Sentinel {
     sentinels: 1,
 };
 
-/// The conformance suite measures leases and wants the machine for itself; the others mostly wait.
-static MACHINE: RwLock<()> = RwLock::const_new(());
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicated_locks_are_locks() {
-    let _alone = MACHINE.write().await;
     let place = Arc::new(servers(WITH_A_REPLICA).await);
     for clients in ONE {
         passes_with(replicated::EASY, &place, clients).await;
@@ -50,7 +45,6 @@ async fn replicated_locks_are_locks() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicated_on_every_shard() {
-    let _beside_others = MACHINE.read().await;
     let place = Arc::new(servers(TopologyKind::CLUSTER).await);
     let mut cases = Cases::new();
     for client in CLIENTS {
@@ -60,25 +54,22 @@ async fn replicated_on_every_shard() {
     cases.all_pass().await;
 }
 
-/// In turn: freezing replicas hits every client of these servers.
+/// Each client has its own servers, as frozen replicas hit every client of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_replicas_do_not_confirm_is_not_granted() {
-    let _beside_others = MACHINE.read().await;
-    let place = Arc::new(servers(WITH_REPLICAS).await);
+    let mut cases = Cases::new();
     for client in CLIENTS {
-        let mut cases = Cases::new();
-        let at = (Arc::clone(&place), client);
+        let at = (Arc::new(servers(WITH_REPLICAS).await), client);
         cases.add(
             format!("{client} replicas missing"),
             replicated::replicas_missing(at),
         );
-        cases.all_pass().await;
     }
+    cases.all_pass().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn quarantined_locks_are_locks() {
-    let _alone = MACHINE.write().await;
     for clients in ONE {
         let place = Arc::new(servers(TopologyKind::Standalone).await);
         quarantine::vouch(&place, quarantine::SUITE_LEASE).await;
@@ -88,7 +79,6 @@ async fn quarantined_locks_are_locks() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_quarantine_holds_everything_back() {
-    let _beside_others = MACHINE.read().await;
     let place = Arc::new(servers(TopologyKind::Standalone).await);
     let mut cases = Cases::new();
     cases.add("every script", held_back::by_every_script(place));
@@ -97,7 +87,6 @@ async fn a_quarantine_holds_everything_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_begins_a_quarantine() {
-    let _beside_others = MACHINE.read().await;
     let mut cases = Cases::new();
     for client in CLIENTS {
         let place = Arc::new(servers(TopologyKind::Standalone).await);
@@ -109,7 +98,6 @@ async fn a_restart_begins_a_quarantine() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failover_begins_a_quarantine() {
-    let _beside_others = MACHINE.read().await;
     let mut cases = Cases::new();
     for client in CLIENTS {
         let case = quarantine::of_a_promoted_replica(client);
@@ -120,7 +108,6 @@ async fn a_failover_begins_a_quarantine() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failover_in_a_cluster_begins_a_quarantine() {
-    let _beside_others = MACHINE.read().await;
     let mut cases = Cases::new();
     for client in CLIENTS {
         let case = quarantine::of_a_promoted_shard(client);
@@ -131,7 +118,6 @@ async fn a_failover_in_a_cluster_begins_a_quarantine() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn quarantine_needs_to_know_the_history() {
-    let _beside_others = MACHINE.read().await;
     quarantine::without_info().await;
 }
 

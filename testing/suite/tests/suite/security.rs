@@ -87,29 +87,41 @@ async fn users_of_sentinels_need_one_right() {
     cases.all_pass().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn users_with_few_rights() {
-    for kind in [TopologyKind::Standalone, ONE_SENTINEL, SHARDS] {
-        let place = servers_with_users(kind).await;
-        let mut cases = Cases::new();
-        for client in CLIENTS {
-            let at = || (Arc::clone(&place), client);
-            let name = |what: &str| format!("{kind} {client} {what}");
-            cases.add(name("recipe suffices"), acl::recipe_suffices(at()));
-            cases.add(name("foreign keys"), acl::foreign_keys_are_denied(at()));
-            cases.add(name("missing rights"), acl::missing_rights_are_found(at()));
-        }
-        cases.all_pass().await;
-        let mut cases = Cases::new();
-        for part in &rights::PARTS {
-            cases.add(
-                format!("{kind} nothing to spare for {}", part.what),
-                minimal::nothing_to_spare(Arc::clone(&place), part),
-            );
-        }
-        cases.all_pass().await;
-        conformance::passes_as("suite:secret@", &place, conformance::BOTH).await;
+async fn few_rights_suffice(kind: TopologyKind) {
+    let place = servers_with_users(kind).await;
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let at = || (Arc::clone(&place), client);
+        let name = |what: &str| format!("{kind} {client} {what}");
+        cases.add(name("recipe suffices"), acl::recipe_suffices(at()));
+        cases.add(name("foreign keys"), acl::foreign_keys_are_denied(at()));
+        cases.add(name("missing rights"), acl::missing_rights_are_found(at()));
     }
+    cases.all_pass().await;
+    let mut cases = Cases::new();
+    for part in &rights::PARTS {
+        cases.add(
+            format!("{kind} nothing to spare for {}", part.what),
+            minimal::nothing_to_spare(Arc::clone(&place), part),
+        );
+    }
+    cases.all_pass().await;
+    conformance::passes_as("suite:secret@", &place, conformance::BOTH).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn few_rights_suffice_on_one_server() {
+    few_rights_suffice(TopologyKind::Standalone).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn few_rights_suffice_with_a_sentinel() {
+    few_rights_suffice(ONE_SENTINEL).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn few_rights_suffice_in_a_cluster() {
+    few_rights_suffice(SHARDS).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
