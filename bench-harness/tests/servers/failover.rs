@@ -1,17 +1,16 @@
 //! The failover validation: real servers, short.
 
-mod common;
-
+use crate::common;
 use std::path::Path;
 use std::process::Output;
 use std::time::Duration;
 
+use crate::common::{directory, told};
 use bench_harness::failover::model::{self, CellReport, FailoverReport};
 use bench_harness::failover::page;
 use bench_harness::failover::plan::{Cell, Choice, Place, PlanFile, Subject, Verb};
 use bench_harness::failover::report::{html, terminal};
 use bench_harness::shared::render::table::Style;
-use common::{directory, told};
 use locktopus_testbed::topology::{self, ProviderKind, clock_or_skip};
 
 /// Enough for a busy machine; the runs themselves take seconds.
@@ -249,7 +248,7 @@ fn with(provider: ProviderKind) -> Choice {
 /// The default plan skips nothing because of the provider, with processes and with containers.
 #[tokio::test]
 async fn the_quick_plan_has_nothing_that_its_provider_cannot_do() {
-    let plan = PlanFile::parse(include_str!("../failover/quick.toml"), "quick").unwrap();
+    let plan = PlanFile::parse(include_str!("../../failover/quick.toml"), "quick").unwrap();
     let mut caps = topology::caps(ProviderKind::Plain).await.unwrap();
     for (provider, isolates) in [(ProviderKind::Plain, false), (ProviderKind::Pod, true)] {
         (caps.peer_partition, caps.client_cut) = (isolates, isolates);
@@ -302,7 +301,7 @@ fn the_plans_that_come_along_are_good() {
 
 #[test]
 fn bad_plans_are_told_by_name() {
-    let good = include_str!("../failover/broken.toml");
+    let good = include_str!("../../failover/broken.toml");
     for (from, to, named) in [
         (
             "hold = [\"1500ms\", \"1500ms\"]",
@@ -379,7 +378,7 @@ fn the_quick_matrix_takes_about_twelve_minutes() {
 
 #[test]
 fn only_mutexes_are_asked_of_a_quorum() {
-    let good = include_str!("../failover/smoke.toml");
+    let good = include_str!("../../failover/smoke.toml");
     let (before, quorum) = good.split_at(good.find("\"quorum\"]").unwrap());
     let asked = quorum.replacen(
         "name = \"long\",",
@@ -536,4 +535,4 @@ fn what_the_guide_says_of_its_tables_is_so() {
     );
 }
 
-const SUMMARY: &str = include_str!("data/failover-summary.json");
+const SUMMARY: &str = include_str!("../data/failover-summary.json");

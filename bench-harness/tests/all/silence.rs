@@ -1,5 +1,4 @@
 //! No report of faults is silent about what was not judged, not done or not kept: on a terminal, as HTML, and on the page.
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 use bench_harness::failover::model::FailoverReport;
 use bench_harness::failover::page;
@@ -9,7 +8,7 @@ use bench_harness::failover::run::kept;
 use bench_harness::shared::render::table::Style;
 use locktopus_history::{Outcome, Property};
 
-const SUMMARY: &str = include_str!("data/failover-summary.json");
+const SUMMARY: &str = include_str!("../data/failover-summary.json");
 
 /// A run in which nothing is missing.
 fn complete() -> FailoverReport {

@@ -1,5 +1,4 @@
 //! A soak of a moment keeps every limit, and what is planted breaks the limit that it is meant for, and is said.
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,13 +1,11 @@
 //! Servers of which none takes over: where that is the servers' own rule it is kept from deciding, or the run has their word for it.
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
-mod common;
-
+use crate::common;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
 
+use crate::common::{directory, settings, told};
 use bench_harness::failover::model::{self, CellReport};
-use common::{directory, settings, told};
 
 const BROKEN: Option<i32> = Some(5);
 const MEASUREMENT: Option<i32> = Some(6);

@@ -2,10 +2,8 @@
 //!
 //! Without a JDK, Maven or what Maven downloads, all but one of these tests skip themselves, loudly; in CI
 //! that is a failure. Set `LOCKTOPUS_SKIP_JDK` to the reason why that is right on a machine.
-#![cfg(unix)]
 
-mod common;
-
+use crate::common;
 use std::process::Command;
 
 use bench_harness::measure::model::{self, Report, op};

@@ -1,12 +1,11 @@
 //! Runs that grant nothing, or lose a part, must not look like runs in which nothing went wrong.
 
-mod common;
-
+use crate::common;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+use crate::common::{address, asked, directory, settings, started, told};
 use bench_harness::failover::model;
-use common::{address, asked, directory, settings, started, told};
 use locktopus_testbed::topology::{self, Knobs, ProviderKind, Spec, TopologyKind};
 
 const MEASUREMENT: Option<i32> = Some(6);

@@ -7,7 +7,7 @@ use bench_harness::failover::plan::{Place, Verb};
 
 use super::{HISTORY, Kept, NOTHING, OK, RUNNER, ends, fault, folder, good, kept, pack};
 
-const SUMMARY: &str = include_str!("../data/failover-summary.json");
+const SUMMARY: &str = include_str!("../../data/failover-summary.json");
 const RUN: &str = "failover-test-1";
 
 /// A folder in which all is well, and something was done to it.

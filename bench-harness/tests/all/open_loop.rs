@@ -1,9 +1,8 @@
 //! What an open loop does between two requests is not counted as the lock's.
 
-mod common;
-
+use crate::common;
+use crate::common::{directory, told};
 use bench_harness::measure::model;
-use common::{directory, told};
 
 const SCENARIOS: &str = r#"
 rounds = 1

@@ -1,18 +1,16 @@
 //! `failover-judge`: kept histories are judged again, and whatever keeps one from passing has a word and an exit code of its own.
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod whole;
 
+use crate::common;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::common::{directory, told};
 use bench_harness::failover::run::kept::{self, Kept};
-use common::{directory, told};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use locktopus_history::{

@@ -1,7 +1,6 @@
 //! Subscriptions that end up on a replica, and servers that are far away: real servers, short.
 
-mod common;
-
+use crate::common;
 use bench_harness::failover::model::CellReport;
 
 /// Runs the only cell of a scenario of the default plan that these flags leave.

@@ -1,13 +1,12 @@
 //! `targets`: from stored runs to the page, and whether a page is the one its summary gives.
 
-mod common;
-
+use crate::common;
 use std::process::Output;
 
+use crate::common::directory;
 use bench_harness::measure::model::{self, Report};
 use bench_harness::measure::summary::Summary;
 use bench_harness::measure::synthetic;
-use common::directory;
 
 fn targets(arguments: &[&str]) -> Output {
     common::ran(common::bench(&["targets"]).args(arguments))
@@ -15,7 +14,7 @@ fn targets(arguments: &[&str]) -> Output {
 
 /// A run of all that the page is made of, in which nothing failed.
 fn complete() -> Report {
-    synthetic::planned(include_str!("../scenarios/targets.toml"))
+    synthetic::planned(include_str!("../../scenarios/targets.toml"))
 }
 
 #[test]

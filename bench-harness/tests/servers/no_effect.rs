@@ -1,10 +1,7 @@
 //! Faults that find nothing to do anything to: they are errors of their cells, and none of them counts as done.
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
-mod common;
-
+use crate::common::plans;
 use bench_harness::failover::model::CellReport;
-use common::plans;
 
 const MEASUREMENT: Option<i32> = Some(6);
 

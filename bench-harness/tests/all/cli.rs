@@ -1,12 +1,11 @@
 //! Exit codes and files of the binary.
 
-mod common;
-
+use crate::common;
 use std::path::Path;
 use std::process::Output;
 
+use crate::common::directory;
 use bench_harness::measure::{model, synthetic};
-use common::directory;
 
 fn bench(arguments: &[&str]) -> Output {
     common::ran(&mut common::bench(arguments))

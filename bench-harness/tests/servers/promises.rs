@@ -1,13 +1,11 @@
 //! What `failover` says of a lock that breaks a promise, of a cell that is not run to its end, and of one that is not run at all.
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
-mod common;
-
+use crate::common;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use common::plans::{command, reported, run};
-use common::{directory, told};
+use crate::common::plans::{command, reported, run};
+use crate::common::{directory, told};
 
 const BROKEN: Option<i32> = Some(5);
 const MEASUREMENT: Option<i32> = Some(6);

@@ -1,8 +1,7 @@
 //! Locks that are broken on purpose, one for each property: each is caught by what it breaks, and by nothing
 //! but that and what cannot hold without it.
 
-mod common;
-
+use crate::common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bench_harness::failover::model;
