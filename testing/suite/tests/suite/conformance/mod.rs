@@ -12,6 +12,7 @@ use locktopus::{DynBackend, LockTarget};
 use locktopus_conformance::{Report, Setting, Suite};
 use locktopus_protocol::Keys;
 use locktopus_testbed::topology::{Deployment, ProviderKind, TopologyKind};
+use tokio::sync::Semaphore;
 
 use crate::common::{LOGIN, chain, url};
 
@@ -33,9 +34,17 @@ const ONE_ANSWER: &str = "timeout=5s";
 /// Both at once, contending for the same locks.
 pub(crate) const BOTH: &[&str] = &["redis", "fred"];
 
+/// The suite keeps a core busy and measures leases, so only so many run at a time. What runs beside them mostly waits.
+static TURNS: Semaphore = Semaphore::const_new(3);
+
+async fn run(suite: Suite) -> Report {
+    let _turn = TURNS.acquire().await;
+    suite.run().await
+}
+
 /// Runs every case, records what came of it, and fails with the names of the rules that are broken.
 pub(crate) async fn passes(place: &Arc<Deployment>, clients: &'static [&'static str]) {
-    let report = suite(login(place), PATIENCE, place, clients).run().await;
+    let report = run(suite(login(place), PATIENCE, place, clients)).await;
     report.record(&setting(place, clients)).unwrap();
     passed(&report, place, clients);
 }
@@ -46,7 +55,7 @@ pub(crate) async fn passes_as(
     place: &Arc<Deployment>,
     clients: &'static [&'static str],
 ) {
-    let report = suite(login, PATIENCE, place, clients).run().await;
+    let report = run(suite(login, PATIENCE, place, clients)).await;
     passed(&report, place, clients);
 }
 
@@ -56,7 +65,7 @@ pub(crate) async fn passes_with(
     place: &Arc<Deployment>,
     clients: &'static [&'static str],
 ) {
-    let report = suite(login(place), options, place, clients).run().await;
+    let report = run(suite(login(place), options, place, clients)).await;
     passed(&report, place, clients);
 }
 
@@ -68,7 +77,7 @@ pub(crate) async fn passes_far(
     round_trip: Duration,
 ) {
     let suite = suite("", ONE_ANSWER, place, clients);
-    let report = suite.round_trip(round_trip).run().await;
+    let report = run(suite.round_trip(round_trip)).await;
     println!("      {round_trip:?} away:");
     passed(&report, place, clients);
 }

@@ -8,7 +8,7 @@ use locktopus_conformance::{Flavour, Setting, Suite};
 use locktopus_protocol::Keys;
 use locktopus_testbed::topology::Deployment;
 
-use super::{BOTH, PATIENCE, open, passed, setting};
+use super::{BOTH, PATIENCE, open, passed, run, setting};
 use crate::common::url;
 
 /// Longer than any lease that a case asks for.
@@ -20,7 +20,7 @@ const AT_A_TIME: usize = 8;
 
 /// Runs every case about mutexes on the quorum, records what came of it, and fails with the rules that are broken.
 pub(crate) async fn passes(place: &Arc<Deployment>) {
-    let report = suite(place).run().await;
+    let report = run(suite(place)).await;
     let setting = Setting {
         topology: "quorum".to_owned(),
         ..setting(place, BOTH)
@@ -31,7 +31,7 @@ pub(crate) async fn passes(place: &Arc<Deployment>) {
 
 /// As [`passes`], on nodes that are this far away, and without a record.
 pub(crate) async fn passes_far(place: &Arc<Deployment>, round_trip: Duration) {
-    let report = suite(place).round_trip(round_trip).run().await;
+    let report = run(suite(place).round_trip(round_trip)).await;
     println!("      {round_trip:?} away:");
     passed(&report, place, &["a quorum"]);
 }
