@@ -25,7 +25,6 @@ pub struct ModelClient {
     events: Mutex<Option<UnboundedReceiver<PushEvent>>>,
     replicas: usize,
     passes: Mutex<VecDeque<Pass>>,
-    commands: Mutex<usize>,
     epoch: Mutex<Option<u64>>,
 }
 
@@ -81,7 +80,6 @@ impl ModelClient {
             events: Mutex::new(Some(receiver)),
             replicas,
             passes: Mutex::default(),
-            commands: Mutex::default(),
             epoch: Mutex::default(),
         }
     }
@@ -125,12 +123,6 @@ impl ModelClient {
         *lock(&self.epoch) = epoch;
     }
 
-    /// How many commands the last script ran.
-    #[must_use]
-    pub fn commands_of_last_script(&self) -> usize {
-        *lock(&self.commands)
-    }
-
     /// How many commands each script ran since the last call, for the scripts of all clients.
     #[must_use]
     pub fn take_runs(&self) -> Vec<usize> {
@@ -163,7 +155,6 @@ impl ModelClient {
             let program = lua.load(&source)?;
             lua.eval(&mut self.server(), &program, keys, arguments)
         })?;
-        *lock(&self.commands) = evaluation.commands;
         lock(&self.store.runs).push(evaluation.commands);
         Ok(evaluation.reply)
     }

@@ -89,15 +89,8 @@ fn format(sh: &Shell) -> Done {
 
 fn clippy(sh: &Shell) -> Done {
     for folder in [".", "proof"] {
-        let clippy = sh.cargo("clippy").args([
-            "--workspace",
-            "--all-features",
-            "--all-targets",
-            "--",
-            "--deny",
-            "warnings",
-        ]);
-        clippy.dir(sh.root.join(folder)).run()?;
+        let clippy = sh.cargo("clippy").args(["--workspace", "--all-features", "--all-targets"]);
+        clippy.args(["--", "--deny", "warnings"]).dir(sh.root.join(folder)).run()?;
     }
     Ok(())
 }

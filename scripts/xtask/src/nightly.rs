@@ -161,15 +161,7 @@ pub(crate) fn today(sh: &Shell) -> Done<String> {
 fn sequences(sh: &Shell) -> Done {
     need(tools::server(sh), "no server program")?;
     sh.cargo("test")
-        .args([
-            "--all-features",
-            "--package",
-            "locktopus-tests",
-            "--test",
-            "suite",
-            "--",
-            "sequences",
-        ])
+        .args(["--all-features", "--test", "suite", "--", "sequences"])
         .env("LOCKTOPUS_SEQUENCES", "10000")
         .env("LOCKTOPUS_SEQUENCES_SEED", today(sh)?)
         .run()
@@ -193,11 +185,8 @@ fn recipes(sh: &Shell) -> Done {
     need(tools::postgres(sh), "no PostgreSQL")?;
     need(tools::jdk(sh), "no JDK")?;
     let manifest = ["--manifest-path", "examples/recipes/Cargo.toml"];
-    sh.cargo("clippy")
-        .arg("--all-targets")
-        .args(manifest)
-        .args(["--", "--deny", "warnings"])
-        .run()?;
+    let clippy = sh.cargo("clippy").arg("--all-targets").args(manifest);
+    clippy.args(["--", "--deny", "warnings"]).run()?;
     sh.cargo("test").args(manifest).env("CARGO_TARGET_DIR", sh.root.join("target")).run()
 }
 

@@ -28,7 +28,6 @@ pub struct Deployment {
     kind: TopologyKind,
     launched: Launched,
     version: String,
-    ready_within: Duration,
 }
 
 impl Deployment {
@@ -36,13 +35,11 @@ impl Deployment {
     pub(crate) async fn settle(
         kind: TopologyKind,
         launched: Launched,
-        ready_within: Duration,
     ) -> Result<Self, TopologyError> {
         let mut this = Self {
             kind,
             launched,
             version: String::new(),
-            ready_within,
         };
         this.wait_ready().await?;
         this.version = this.ask_version().await?;
@@ -137,7 +134,7 @@ impl Deployment {
     ///
     /// [`TopologyError::NotReached`] with the last thing that was not right.
     pub async fn wait_ready(&self) -> Result<(), TopologyError> {
-        ready::complete(self.kind, self.nodes(), self.sentinels(), self.ready_within).await
+        ready::complete(self.kind, self.nodes(), self.sentinels()).await
     }
 
     /// The node that takes writes now; of a cluster, for slot 0; of a quorum, the first.

@@ -10,23 +10,20 @@ use tokio::time::Instant;
 use crate::topology::error::TopologyError;
 use crate::topology::node::Node;
 use crate::topology::poll;
+use crate::topology::ready::WITHIN;
 use crate::topology::slot::SLOTS;
 
 /// After how long nodes that are not acquainted are introduced again: longer than an introduction is worth anything.
 const MEET_AGAIN: Duration = Duration::from_secs(3);
 
 /// Makes the first `primaries` nodes primaries and the rest their replicas, in turn.
-pub(crate) async fn cluster(
-    nodes: &[Node],
-    primaries: usize,
-    within: Duration,
-) -> Result<(), TopologyError> {
+pub(crate) async fn cluster(nodes: &[Node], primaries: usize) -> Result<(), TopologyError> {
     assign(nodes, primaries).await?;
     let Some((first, others)) = nodes.split_first() else {
         return Ok(());
     };
     introduce(first, others).await?;
-    wait_acquainted(nodes, first, others, within).await?;
+    wait_acquainted(nodes, first, others).await?;
 
     for (index, replica) in nodes.iter().enumerate().skip(primaries) {
         let primary = &nodes[index % primaries];
@@ -34,7 +31,7 @@ pub(crate) async fn cluster(
         // Refused until this node has heard which slots the other one serves.
         poll::until(
             || format!("{} replicating {}", replica.name(), primary.name()),
-            within,
+            WITHIN,
             async || {
                 let reply = replica.command(&["CLUSTER", "REPLICATE", &id]).await;
                 reply.map_err(|error| error.to_string())
@@ -80,14 +77,13 @@ async fn wait_acquainted(
     nodes: &[Node],
     first: &Node,
     others: &[Node],
-    within: Duration,
 ) -> Result<(), TopologyError> {
     let expected = nodes.len().to_string();
     let again = Mutex::new(Instant::now() + MEET_AGAIN);
     for node in nodes {
         poll::until(
             || format!("{} knowing {expected} nodes", node.name()),
-            within,
+            WITHIN,
             async || {
                 let text = match node.look(&["CLUSTER", "NODES"]).await {
                     Ok(reply) => reply.text(),

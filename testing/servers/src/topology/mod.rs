@@ -129,7 +129,7 @@ pub async fn start(provider: ProviderKind, spec: &Spec) -> Result<Deployment, To
             outcome => break outcome?,
         }
     };
-    let deployment = Deployment::settle(spec.kind(), launched, spec.ready_within()).await?;
+    let deployment = Deployment::settle(spec.kind(), launched).await?;
     deployment.set_round_trip(spec.round_trip().unwrap_or_default());
     Ok(deployment)
 }

@@ -12,6 +12,9 @@ use crate::topology::plan::MASTER_NAME;
 use crate::topology::poll;
 use crate::topology::slot::SLOTS;
 
+/// So long a start may take.
+pub(crate) const WITHIN: Duration = Duration::from_secs(60);
+
 type Seen<T = ()> = Result<T, String>;
 
 fn seen(error: TopologyError) -> String {
@@ -23,11 +26,10 @@ pub(crate) async fn complete(
     kind: TopologyKind,
     nodes: &[Node],
     sentinels: &[Node],
-    within: Duration,
 ) -> Result<(), TopologyError> {
     poll::until(
         || format!("ready {kind} topology"),
-        within,
+        WITHIN,
         async || match kind {
             TopologyKind::Standalone | TopologyKind::Quorum { .. } | TopologyKind::Tls => {
                 all_primaries(nodes).await
@@ -52,10 +54,10 @@ pub(crate) async fn complete(
 }
 
 /// Waits until exactly one node takes writes and all others copy it.
-pub(crate) async fn replicas_linked(nodes: &[Node], within: Duration) -> Result<(), TopologyError> {
+pub(crate) async fn replicas_linked(nodes: &[Node]) -> Result<(), TopologyError> {
     poll::until(
         || "links of all replicas".to_owned(),
-        within,
+        WITHIN,
         async || one_primary(nodes).await.map(drop),
     )
     .await

@@ -92,7 +92,6 @@ pub struct Spec {
     image: ServerImage,
     binary: Option<PathBuf>,
     knobs: Knobs,
-    ready_within: Duration,
     round_trip: Option<Duration>,
     tls: bool,
 }
@@ -106,7 +105,6 @@ impl Spec {
             image: ServerImage::default(),
             binary: None,
             knobs: Knobs::default(),
-            ready_within: Duration::from_secs(60),
             round_trip: None,
             tls: false,
         }
@@ -130,13 +128,6 @@ impl Spec {
     #[must_use]
     pub fn with_knobs(mut self, knobs: Knobs) -> Self {
         self.knobs = knobs;
-        self
-    }
-
-    /// Sets how long the start may take until everything is ready.
-    #[must_use]
-    pub const fn with_ready_within(mut self, within: Duration) -> Self {
-        self.ready_within = within;
         self
     }
 
@@ -191,12 +182,6 @@ impl Spec {
     #[must_use]
     pub const fn tls(&self) -> bool {
         self.tls || matches!(self.kind, TopologyKind::Tls)
-    }
-
-    /// How long the start may take.
-    #[must_use]
-    pub const fn ready_within(&self) -> Duration {
-        self.ready_within
     }
 }
 

@@ -47,24 +47,22 @@ impl Launched {
     /// Waits until the data nodes answer and form what they should form.
     pub(crate) async fn wait_data_nodes(&self, spec: &Spec) -> Result<(), TopologyError> {
         for node in &self.nodes {
-            node.wait_answering(spec.ready_within()).await?;
+            node.wait_answering(ready::WITHIN).await?;
         }
         match spec.kind() {
             TopologyKind::Cluster { primaries, .. } => {
-                form::cluster(&self.nodes, usize::from(primaries), spec.ready_within()).await
+                form::cluster(&self.nodes, usize::from(primaries)).await
             }
             // A sentinel that first looks before the links are up looks again ten seconds later.
-            TopologyKind::Sentinel { .. } => {
-                ready::replicas_linked(&self.nodes, spec.ready_within()).await
-            }
+            TopologyKind::Sentinel { .. } => ready::replicas_linked(&self.nodes).await,
             TopologyKind::Standalone | TopologyKind::Quorum { .. } | TopologyKind::Tls => Ok(()),
         }
     }
 
     /// Waits until the sentinels answer.
-    pub(crate) async fn wait_sentinels(&self, spec: &Spec) -> Result<(), TopologyError> {
+    pub(crate) async fn wait_sentinels(&self) -> Result<(), TopologyError> {
         for node in &self.sentinels {
-            node.wait_answering(spec.ready_within()).await?;
+            node.wait_answering(ready::WITHIN).await?;
         }
         Ok(())
     }

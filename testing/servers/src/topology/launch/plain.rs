@@ -84,7 +84,7 @@ pub(crate) async fn launch(spec: &Spec, ports: PortBlock) -> Result<Launched, To
             .sentinels
             .push(Node::new(plan, Host::Plain(process)));
     }
-    launched.wait_sentinels(spec).await?;
+    launched.wait_sentinels().await?;
     Ok(launched)
 }
 

@@ -90,7 +90,7 @@ async fn launch_in(
     launched.nodes = starter.start(&launched, data).await?;
     launched.wait_data_nodes(spec).await?;
     launched.sentinels = starter.start(&launched, sentinels).await?;
-    launched.wait_sentinels(spec).await?;
+    launched.wait_sentinels().await?;
     Ok(launched)
 }
 
