@@ -1,8 +1,4 @@
 //! Owner ids are capabilities: no `Debug`, no error and no log line shows one.
-#![allow(
-    clippy::unwrap_used,
-    reason = "the life of a lock is told in a helper of the test"
-)]
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! Commands and their answers, on all three deployments.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! From options to a connection: logins, TLS, limits, and how a client ends.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! Servers that die, freeze and come back.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! A script whose reply is lost ran exactly once, and its caller hears "maybe".
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::common;
 

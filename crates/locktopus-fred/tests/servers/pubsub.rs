@@ -1,5 +1,4 @@
 //! Subscriptions: delivery, loss, repair.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::common;
 

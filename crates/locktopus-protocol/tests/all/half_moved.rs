@@ -1,5 +1,4 @@
 //! Renewals while a slot migrates and the locks in it are on two nodes.
-#![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

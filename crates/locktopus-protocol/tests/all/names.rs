@@ -1,6 +1,5 @@
 //! Names and slots, tried on random names: all keys and channels of a lock are in one slot, or a cluster's name
 //! check says why not.
-#![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use std::borrow::Cow;
 use std::collections::HashMap;

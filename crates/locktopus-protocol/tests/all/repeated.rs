@@ -1,5 +1,4 @@
 //! Releases are sent again when another server may answer, which may not have heard of them.
-#![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,4 @@
 //! What an attempt says whose grant too few replicas have: whether it was undone, or nobody knows.
-#![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,4 @@
 //! Nodes of a quorum that are far away, or hang: how long they are waited for.
-#![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use crate::quorum_common;
 

@@ -1,5 +1,4 @@
 //! Servers whose clocks are wrong or set, and that tell what they were told of each other.
-#![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use crate::quorum_common;
 

@@ -1,5 +1,4 @@
 //! Young nodes of a quorum, that tell their uptime in whole seconds as servers do, and are asked again who they are.
-#![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use crate::quorum_common;
 

@@ -1,5 +1,9 @@
 //! What starts servers, in one program: linking one for each file took most of the time of a build.
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::future_not_send,
+    reason = "helpers of tests are tests too, and cases share a thread"
+)]
 
 #[cfg(feature = "redisson")]
 mod redisson_peer;

@@ -1,6 +1,5 @@
 //! Servers as child processes: every kind, every verb, and nothing left behind.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 use crate::topology_common as common;
 

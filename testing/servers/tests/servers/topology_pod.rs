@@ -3,7 +3,6 @@
 //! Without a container engine these tests fail. Set `LOCKTOPUS_SKIP_POD` to the reason why that is
 //! right on this machine, and they are skipped instead, loudly.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 use crate::topology_common as common;
 

@@ -1,10 +1,4 @@
 //! What connecting finds out before any lock is taken.
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::future_not_send,
-    reason = "helpers of tests are tests too, and cases share a thread"
-)]
 
 #[path = "checks/absent.rs"]
 mod absent;

@@ -1,10 +1,4 @@
 //! Both clients: logins that change, servers that refuse, requests that are dropped.
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::future_not_send,
-    reason = "helpers of tests are tests too, and cases share a thread"
-)]
 
 #[path = "clients/cluster_node.rs"]
 mod cluster_node;

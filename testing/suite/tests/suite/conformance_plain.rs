@@ -1,7 +1,6 @@
 //! The conformance suite on every topology, with servers as child processes.
 //!
 //! `LOCKTOPUS_CONFORMANCE=part-of-a-name` runs some cases only.
-#![cfg(unix)]
 
 use crate::common;
 use crate::conformance;

@@ -3,7 +3,6 @@
 //!
 //! Without a container engine these tests fail. Set `LOCKTOPUS_SKIP_POD` to the reason why that is right
 //! on this machine, and they are skipped instead, loudly.
-#![cfg(unix)]
 
 use crate::conformance;
 

@@ -1,10 +1,4 @@
 //! Servers die, freeze, restart, fill up and forget, while locks are held and waited for.
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::future_not_send,
-    reason = "helpers of tests are tests too, and cases share a thread"
-)]
 
 #[path = "failover/busy.rs"]
 mod busy;

@@ -1,5 +1,4 @@
 //! Servers far away, with nothing but default settings: what a user meets who writes a plain URL.
-#![cfg(unix)]
 
 use crate::common;
 

@@ -1,11 +1,5 @@
 //! Servers that are away for a while: how often a client with a crowd of waiters knocks, what its callers hear
 //! meanwhile, and that everybody is served once the servers are back.
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::future_not_send,
-    reason = "helpers of tests are tests too, and cases share a thread"
-)]
 
 use crate::common;
 #[path = "gone/door.rs"]

@@ -1,10 +1,4 @@
 //! Guarded writes on real servers: what a holder writes after it was overtaken does not arrive.
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::future_not_send,
-    reason = "helpers of tests are tests too, and cases share a thread"
-)]
 
 use crate::common;
 #[path = "guarded/holders.rs"]

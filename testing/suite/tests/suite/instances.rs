@@ -2,12 +2,6 @@
 //!
 //! Each instance is a process of its own, behind a door of its own: this test program once more, as which it runs
 //! `worker` alone.
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::future_not_send,
-    reason = "helpers of tests are tests too"
-)]
 
 use crate::common;
 #[path = "instances/fleet.rs"]

@@ -1,10 +1,4 @@
 //! Kept leases on servers: what they cost, what they leave, and who gets them back.
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::future_not_send,
-    reason = "helpers of tests are tests too, and cases share a thread"
-)]
 
 use crate::common;
 #[path = "lease_cache/cost.rs"]

@@ -1,5 +1,4 @@
 //! MultiLock on real servers: clients of both libraries compete for random subsets of locks.
-#![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,11 +1,5 @@
 //! Locks over what a program has configured for a client of its own, and what a URL says of sockets and of names in
 //! certificates: real servers, users with a password, databases, TLS.
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::future_not_send,
-    reason = "helpers of tests are tests too, and cases share a thread"
-)]
 
 use crate::common;
 #[path = "own_client/encrypted.rs"]

@@ -2,12 +2,6 @@
 //!
 //! Without a JDK, Maven or what Maven downloads, these tests skip themselves, loudly; in CI that is a
 //! failure. Set `LOCKTOPUS_SKIP_JDK` to the reason why that is right on a machine.
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::future_not_send,
-    reason = "helpers of tests are tests too, and cases share a thread"
-)]
 
 use crate::common;
 #[path = "redisson/crashed.rs"]

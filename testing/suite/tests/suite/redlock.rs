@@ -1,5 +1,4 @@
 //! RedLock on five real servers, which different client libraries speak to.
-#![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use std::io::Write as _;
 use std::time::{Duration, SystemTime};

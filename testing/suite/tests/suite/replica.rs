@@ -1,10 +1,4 @@
 //! Subscriptions that ended up on a replica: nobody is told of a grant that was not made, and nobody stays there.
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::future_not_send,
-    reason = "helpers of tests are tests too, and cases share a thread"
-)]
 
 use crate::common;
 #[path = "replica/demoted.rs"]

@@ -1,10 +1,4 @@
 //! How long a name leaves something on the server, and how much.
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::future_not_send,
-    reason = "helpers of tests are tests too"
-)]
 
 use crate::common;
 

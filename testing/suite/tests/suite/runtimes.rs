@@ -1,12 +1,6 @@
 //! One handle on several tokio runtimes. Its first runtime has ended, stands still, or still runs.
 //! The second one renews leases, reports losses and gives dropped guards back, and `shutdown`
 //! leaves nothing. Outside tokio every call fails with an error.
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::future_not_send,
-    reason = "helpers of tests are tests too, and a runtime has one thread"
-)]
 
 use crate::common;
 #[path = "runtimes/foreign.rs"]

@@ -1,10 +1,4 @@
 //! The safety modes: what they refuse, what they hold back, and that locks are locks under each of them.
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::future_not_send,
-    reason = "helpers of tests are tests too, and cases share a thread"
-)]
 
 use crate::common;
 use crate::conformance;

@@ -1,10 +1,4 @@
 //! Encryption, users with few rights, and passwords that show up nowhere.
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::future_not_send,
-    reason = "helpers of tests are tests too, and cases share a thread"
-)]
 
 #[path = "security/acl.rs"]
 mod acl;

@@ -1,6 +1,5 @@
 //! Two primaries at once: a sentinel promotes a replica while the old primary is well, which the sentinels tell the old one
 //! only about ten seconds later. Clients that are connected leave it as soon as the sentinels name another one.
-#![cfg(unix)]
 
 use crate::common;
 

@@ -2,12 +2,6 @@
 //!
 //! Every waiter here has a heartbeat longer than the test, so being served proves that the subscription
 //! was repaired and the waiter told to look.
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::future_not_send,
-    reason = "helpers of tests are tests too, and cases share a thread"
-)]
 
 use crate::common;
 #[path = "wakeups/crashed.rs"]

@@ -1,10 +1,4 @@
 //! What locks look like to other programs on the same servers, byte for byte, and what theirs do to ours.
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::future_not_send,
-    reason = "helpers of tests are tests too, and cases share a thread"
-)]
 
 use crate::common;
 #[path = "wire/foreign.rs"]

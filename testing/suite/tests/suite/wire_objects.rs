@@ -1,12 +1,6 @@
 //! Redisson's objects and ours on the same names, in both roles: they hold and we wait, we hold and they wait. Theirs are
 //! played by raw commands, as their protocol has them; each case also listens to every channel and checks that only
 //! numbers are said on those that Redisson reads.
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::future_not_send,
-    reason = "helpers of tests are tests too, and cases share a thread"
-)]
 
 use crate::common;
 #[path = "wire_objects/ear.rs"]
