@@ -38,7 +38,7 @@ soak *OPTIONS:
 
 # MultiLock at length, on real servers and in memory: random subsets for 10^5 rounds.
 multi-lock ROUNDS='100000':
-    LOCKTOPUS_ROUNDS={{ROUNDS}} cargo test --package locktopus-tests --all-features --test suite -- multi_lock --nocapture
+    LOCKTOPUS_ROUNDS={{ROUNDS}} cargo test --package locktopus-suite --all-features --test suite -- multi_lock --nocapture
     LOCKTOPUS_ROUNDS={{ROUNDS}} cargo test --package locktopus-quorum --test all -- multi::random_subsets --nocapture
 
 # What CI runs.

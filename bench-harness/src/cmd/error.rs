@@ -56,7 +56,7 @@ pub enum CommandError {
     Place(#[from] crate::measure::run::PlaceError),
     /// The servers could not be started or stopped.
     #[error(transparent)]
-    Topology(#[from] locktopus_testbed::topology::TopologyError),
+    Topology(#[from] locktopus_servers::topology::TopologyError),
     /// A measurement could not be made.
     #[error(transparent)]
     Run(#[from] crate::measure::run::RunError),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use locktopus_testbed::topology::{self, ProviderKind, ServerImage, TopologyError};
+use locktopus_servers::topology::{self, ProviderKind, ServerImage, TopologyError};
 
 use super::files::{create, save};
 use super::{CommandError, TextArgs};

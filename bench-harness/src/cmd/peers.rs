@@ -52,7 +52,7 @@ fn leave_out(
 /// Its version and its worker, or what they need.
 #[cfg(all(feature = "peers", unix))]
 pub(super) async fn redisson() -> Result<(String, Vec<OsString>), String> {
-    use locktopus_testbed::peers::redisson::{Jar, RedissonError};
+    use locktopus_servers::peers::redisson::{Jar, RedissonError};
 
     eprintln!("looking for Redisson; the first time Maven downloads and builds it");
     let found = async {

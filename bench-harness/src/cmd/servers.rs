@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktopus_testbed::topology::{ProviderKind, ServerImage, Spec, TopologyError};
+use locktopus_servers::topology::{ProviderKind, ServerImage, Spec, TopologyError};
 
 use super::CommandError;
 use crate::measure::model::{Report, Topology};

@@ -1,7 +1,7 @@
 //! `topology`: starts servers and keeps them until Ctrl-C.
 
 use clap::{Args, Subcommand};
-use locktopus_testbed::topology::{
+use locktopus_servers::topology::{
     self, ProviderKind, ServerImage, Spec, TopologyError, TopologyKind,
 };
 

@@ -1,6 +1,6 @@
 //! Leaks on purpose: each makes one check fail.
 
-use locktopus_testbed::topology::{Node, TopologyError};
+use locktopus_servers::topology::{Node, TopologyError};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;

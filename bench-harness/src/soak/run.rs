@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use locktopus::Locktopus;
-use locktopus_testbed::topology::{
+use locktopus_servers::topology::{
     self, Deployment, Knobs, Node, ProviderKind, Spec, TopologyError, TopologyKind,
 };
 use tokio::sync::watch;

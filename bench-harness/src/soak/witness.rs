@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use locktopus_testbed::topology::{Node, Resp, TopologyError};
+use locktopus_servers::topology::{Node, Resp, TopologyError};
 use serde::Serialize;
 
 /// What this process has.

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use crate::common::{address, asked, directory, settings, started, told};
 use bench_harness::failover::model;
-use locktopus_testbed::topology::{self, Knobs, ProviderKind, Spec, TopologyKind};
+use locktopus_servers::topology::{self, Knobs, ProviderKind, Spec, TopologyKind};
 
 const MEASUREMENT: Option<i32> = Some(6);
 

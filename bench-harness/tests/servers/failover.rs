@@ -11,7 +11,7 @@ use bench_harness::failover::page;
 use bench_harness::failover::plan::{Cell, Choice, Place, PlanFile, Subject, Verb};
 use bench_harness::failover::report::{html, terminal};
 use bench_harness::shared::render::table::Style;
-use locktopus_testbed::topology::{self, ProviderKind, clock_or_skip};
+use locktopus_servers::topology::{self, ProviderKind, clock_or_skip};
 
 /// Enough for a busy machine; the runs themselves take seconds.
 fn failover(arguments: &[&str]) -> Output {

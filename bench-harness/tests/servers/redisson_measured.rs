@@ -8,8 +8,8 @@ use std::process::Command;
 
 use bench_harness::measure::model::{self, Report, op};
 use bench_harness::measure::worker::monotonic_ns;
-use locktopus_testbed::peers::redisson::{Jar, Redisson, jar_or_skip};
-use locktopus_testbed::topology::{ProviderKind, Spec, TopologyKind, start};
+use locktopus_servers::peers::redisson::{Jar, Redisson, jar_or_skip};
+use locktopus_servers::topology::{ProviderKind, Spec, TopologyKind, start};
 
 /// Two machines of Java for the hot lock, and one for the rest.
 const SCENARIOS: &str = r#"

@@ -8,7 +8,7 @@ use locktopus_protocol::{
     Channel, ChannelFlavour, ClientError, ConnectOptions, HostPort, RedisClient, Reply, Route,
     Servers,
 };
-use locktopus_testbed::topology::{Node, ProviderKind, Role, Spec, TopologyKind, start};
+use locktopus_servers::topology::{Node, ProviderKind, Role, Spec, TopologyKind, start};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::names;

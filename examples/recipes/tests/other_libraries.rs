@@ -9,8 +9,8 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 use locktopus::{LockError, LockGuard, Locktopus, MutexProfile};
-use locktopus_testbed::peers::redisson::jar_or_skip;
-use locktopus_testbed::topology::{Deployment, ProviderKind, Spec, TopologyKind, start};
+use locktopus_servers::peers::redisson::jar_or_skip;
+use locktopus_servers::topology::{Deployment, ProviderKind, Spec, TopologyKind, start};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;

@@ -43,7 +43,7 @@ const NOT_SIMULATED: &[&str] = &[
 fn what_the_simulator_does_not_notice_the_transcripts_do() {
     let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let parts = parts::read(root).unwrap();
-    let wrong = locktopus_sim::wrong_scripts();
+    let wrong = locktopus_simulator::wrong_scripts();
     for name in NOT_SIMULATED {
         let patch = wrong
             .iter()

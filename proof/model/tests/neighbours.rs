@@ -8,7 +8,7 @@
 mod common;
 
 use common::{Change, run};
-use locktopus_testbed::peers::redisson_scripts as redisson;
+use locktopus_servers::peers::redisson_scripts as redisson;
 
 const SCHEDULES: u64 = 60;
 /// Schedules in which each mutant must be noticed.

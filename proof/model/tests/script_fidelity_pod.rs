@@ -10,7 +10,7 @@ mod common;
 
 use std::io::Write as _;
 
-use locktopus_testbed::topology::{ProviderKind, ServerImage, Spec, TopologyKind, start};
+use locktopus_servers::topology::{ProviderKind, ServerImage, Spec, TopologyKind, start};
 
 /// Whether to skip, with the reason in the output.
 fn skipped() -> bool {

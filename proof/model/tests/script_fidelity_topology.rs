@@ -9,7 +9,7 @@
 #[path = "script_fidelity_common/mod.rs"]
 mod common;
 
-use locktopus_testbed::topology::{ProviderKind, Spec, TopologyKind, start};
+use locktopus_servers::topology::{ProviderKind, Spec, TopologyKind, start};
 
 /// Three readers; the second, who came three seconds after the first, loses its field but not its expiry, as an operation of
 /// another kind can do. Then the first leaves, and was among the longest if what is left of it and of the lock differs by five

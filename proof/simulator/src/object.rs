@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{ChannelFlavour, ClientError, Deployment, RedisClient, Reply, Route};
-use locktopus_testbed::peers::redisson_scripts as redisson;
+use locktopus_servers::peers::redisson_scripts as redisson;
 
 use crate::client::SimClient;
 use crate::pace::{Pace, millis};

@@ -47,7 +47,7 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
                 );
             }
             let selection =
-                ["--package", "locktopus-model", "--package", "locktopus-sim", "--test", "*"];
+                ["--package", "locktopus-model", "--package", "locktopus-simulator", "--test", "*"];
             tests(sh).args(selection).args(["--", "--skip", "mutants_of_scripts_are_noticed"]).run()
         }
         "tests" => {
@@ -98,7 +98,7 @@ fn tests(sh: &Shell) -> Cmd {
 
 /// The tests of the simulator, for filters to follow.
 fn simulator(sh: &Shell) -> Cmd {
-    tests(sh).args(["--package", "locktopus-sim", "--test", "all", "--"])
+    tests(sh).args(["--package", "locktopus-simulator", "--test", "all", "--"])
 }
 
 fn server(sh: &Shell) -> Done {

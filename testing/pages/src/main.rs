@@ -1,6 +1,6 @@
 //! The preprocessor that `docs/book/book.toml` names: mdBook gives it the book as JSON, and gets it back.
 //!
-//! `locktopus-book supports RENDERER` is asked first, and answered by success.
+//! `locktopus-pages supports RENDERER` is asked first, and answered by success.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use locktopus_book::{Book, REPOSITORY_URL, Repository};
+use locktopus_pages::{Book, REPOSITORY_URL, Repository};
 use serde_json::Value;
 
 /// The folder of the chapters, `src` in `book.toml`.

@@ -1,6 +1,6 @@
 //! The least that a user must be allowed, by what it is for.
 //!
-//! `docs/acl.md` says the same in prose; `locktopus-tests` checks that (`security/listed.rs`), and that no script calls
+//! `docs/acl.md` says the same in prose; `locktopus-suite` checks that (`security/listed.rs`), and that no script calls
 //! anything else. Every test program logs in as such a user.
 
 use std::collections::BTreeSet;

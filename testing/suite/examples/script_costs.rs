@@ -1,4 +1,4 @@
-//! What the scripts cost the server: `cargo run --package locktopus-tests --all-features --example script_costs [ROUNDS]`.
+//! What the scripts cost the server: `cargo run --package locktopus-suite --all-features --example script_costs [ROUNDS]`.
 //!
 //! Acquisitions and releases are sent one after the other through the backend, so that neither the client's speed nor its
 //! build matters much, and the server's own counters are read before and after. For each kind: commands of a pair of an
@@ -16,7 +16,7 @@ use locktopus::{
     AcquireAttempt, AttemptOutcome, DynBackend, LockKind, LockName, LockTarget, OwnerId,
     ReleaseOutcome, ReleaseRequest, connect_backend, connect_client,
 };
-use locktopus_testbed::topology::{self, ProviderKind, Spec, TopologyKind};
+use locktopus_servers::topology::{self, ProviderKind, Spec, TopologyKind};
 use tokio::time::Instant;
 
 /// Pairs in one round of one case.

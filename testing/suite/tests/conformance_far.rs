@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use common::{ONE_SENTINEL, SHARDS};
 use conformance::{BOTH, ONE, passes_far};
-use locktopus_testbed::topology::{Deployment, ProviderKind, Spec, TopologyKind, start};
+use locktopus_servers::topology::{Deployment, ProviderKind, Spec, TopologyKind, start};
 
 /// What an exchange takes longer: in the same building, in the same country, across an ocean.
 const NEAR: Duration = Duration::from_millis(1);

@@ -11,7 +11,7 @@ mod conformance_pod;
 
 use common::SHARDS;
 use conformance::{BOTH, ONE};
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis_8_0_sentinel() {

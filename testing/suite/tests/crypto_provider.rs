@@ -10,7 +10,7 @@
 mod common;
 
 use common::{CLIENTS, close, connect, servers, unique, url};
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 use rustls::crypto::CryptoProvider;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -12,7 +12,7 @@ mod common;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use common::{CLIENTS, close, connect, servers, unique, url};
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 use rustls::crypto::{CryptoProvider, GetRandomFailed, SecureRandom, ring};
 
 /// How often the program's own source of random numbers was asked.

@@ -33,7 +33,7 @@ use std::time::Duration;
 use common::{CLIENTS, Cases, connect, servers, unique, url, url_for};
 use install::{Program, go, java, node, pip, python, rslock};
 use locktopus::{LockName, LockRequest, Locktopus, MutexProfile};
-use locktopus_testbed::topology::{Deployment, TopologyKind};
+use locktopus_servers::topology::{Deployment, TopologyKind};
 use worker::Worker;
 
 /// A server, the client to use on it, and the library that uses it too.

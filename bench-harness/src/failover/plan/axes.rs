@@ -1,6 +1,6 @@
 //! What cells differ in: servers, and whose lock it is.
 
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 
 use super::{Verb, named};
 

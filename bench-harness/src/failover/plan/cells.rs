@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktopus_testbed::topology::ProviderKind;
+use locktopus_servers::topology::ProviderKind;
 
 use super::{Mode, Place, PlanError, PlanFile, Scenario, Subject};
 use crate::shared::locking::Client;

@@ -1,6 +1,6 @@
 //! Faults: what is done to servers, connections and workers.
 
-use locktopus_testbed::topology::Caps;
+use locktopus_servers::topology::Caps;
 
 use super::{Place, named};
 

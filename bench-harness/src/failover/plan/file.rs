@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use locktopus_testbed::topology::{Caps, Knobs, ProviderKind};
+use locktopus_servers::topology::{Caps, Knobs, ProviderKind};
 use serde::{Deserialize, Deserializer};
 
 use super::lock_group::bounds;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use locktopus_history::{Clock, Recorder};
-use locktopus_testbed::topology::{self, Deployment, ProviderKind, Spec, Vip};
+use locktopus_servers::topology::{self, Deployment, ProviderKind, Spec, Vip};
 
 use super::deployment_run::DeploymentRun;
 use super::fault_context::FaultContext;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use locktopus_history::{Clock, WorkerLog};
-use locktopus_testbed::topology::{Deployment, Node, Vip};
+use locktopus_servers::topology::{Deployment, Node, Vip};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 

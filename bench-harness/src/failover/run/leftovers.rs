@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use locktopus_history::Leftovers;
-use locktopus_testbed::topology::{Deployment, Node, Resp, Role, TopologyError};
+use locktopus_servers::topology::{Deployment, Node, Resp, Role, TopologyError};
 use tokio::time::Instant;
 
 use super::worker_pool::options;

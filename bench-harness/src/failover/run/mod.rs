@@ -16,7 +16,7 @@ mod worker_pool;
 
 use std::path::PathBuf;
 
-use locktopus_testbed::topology::{ProviderKind, ServerImage, TopologyError};
+use locktopus_servers::topology::{ProviderKind, ServerImage, TopologyError};
 
 pub use cell::{Outcome, run};
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locktopus::Fence;
 use locktopus_history::{Clock, FailReason, Mode, ReleaseOutcome};
-use locktopus_testbed::peers::redisson::{Jar, JavaThread, Redisson, RedissonError, Reply};
+use locktopus_servers::peers::redisson::{Jar, JavaThread, Redisson, RedissonError, Reply};
 
 use super::job::Job;
 use super::subject::{Failure, Held, Subject, Wish};

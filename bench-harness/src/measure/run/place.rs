@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use locktopus_testbed::topology::{
+use locktopus_servers::topology::{
     self, Deployment, ProviderKind, Spec, TopologyError, TopologyKind,
 };
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktopus_testbed::Pause;
+use locktopus_servers::Pause;
 use tokio::task::JoinSet;
 
 use super::clock::since;

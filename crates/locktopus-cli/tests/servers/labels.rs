@@ -1,6 +1,6 @@
 //! Who holds a lock, as those are told who look at it.
 
-use locktopus_testbed::topology::Resp;
+use locktopus_servers::topology::Resp;
 
 use crate::usual::{Place, ended, eventually, finished, signal, words};
 

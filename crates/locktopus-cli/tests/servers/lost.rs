@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktopus_testbed::topology::Resp;
+use locktopus_servers::topology::Resp;
 use tokio::time::Instant;
 
 use crate::usual::{Place, STUBBORN, eventually, finished, runs, signal};

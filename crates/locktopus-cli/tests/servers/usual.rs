@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use locktopus_testbed::topology::{Deployment, Node, ProviderKind, Spec, TopologyKind, start};
+use locktopus_servers::topology::{Deployment, Node, ProviderKind, Spec, TopologyKind, start};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use common::{bytes, call, client, eventually, read_int, route, servers};
 use locktopus_protocol::{ClientError, Deployment, RedisClient, Reply, Route};
-use locktopus_testbed::topology::{Knobs, Spec, TopologyKind};
+use locktopus_servers::topology::{Knobs, Spec, TopologyKind};
 
 /// Every kind of answer, on keys of several nodes.
 async fn answers_on(kind: TopologyKind, deployment: Deployment) {

@@ -9,7 +9,7 @@ use locktopus_fred::{ConnectError, connect};
 use locktopus_protocol::{
     ConnectOptions, Credentials, HostPort, RedisClient, Reply, Route, Secret, Servers, TlsOptions,
 };
-use locktopus_testbed::topology::{Knobs, Spec, TopologyKind};
+use locktopus_servers::topology::{Knobs, Spec, TopologyKind};
 use tokio::time::timeout;
 
 #[tokio::test]

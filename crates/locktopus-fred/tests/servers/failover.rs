@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use common::{Hub, call, client, eventually, read_int, route, servers, until_ok};
 use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{ChannelFlavour, ClientError, RedisClient, Route};
-use locktopus_testbed::topology::{Deployment, Knobs, Node, Spec, TopologyKind};
+use locktopus_servers::topology::{Deployment, Knobs, Node, Spec, TopologyKind};
 
 /// Kills the primary; commands and subscriptions must work again on the new one.
 async fn promotion(kind: TopologyKind, flavour: ChannelFlavour, freeze: bool) {

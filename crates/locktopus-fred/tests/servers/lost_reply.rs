@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use common::{call, client, read_int, route};
 use locktopus_fred::FredClient;
 use locktopus_protocol::{ClientError, RedisClient, Reply};
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const KILL: &[u8] = b"CLIENT KILL TYPE normal\r\n";

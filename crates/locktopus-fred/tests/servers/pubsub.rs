@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::{Hub, call, client, connections, eventually, kill_connections, servers};
 use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{Channel, ChannelFlavour, ClientError, PushEvent, RedisClient};
-use locktopus_testbed::topology::{Deployment, TopologyKind};
+use locktopus_servers::topology::{Deployment, TopologyKind};
 
 fn names(count: usize) -> Vec<String> {
     (0..count)

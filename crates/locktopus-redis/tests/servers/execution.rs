@@ -10,7 +10,7 @@ use locktopus_protocol::backoff::SETTLED;
 use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{ClientError, ConnectOptions, RedisClient, Reply, Route, Servers};
 use locktopus_redis::RedisRsClient;
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 use tokio::time::{Instant, sleep, timeout};
 
 const COUNT: &str = "redis.call('RPUSH', KEYS[2], ARGV[1]); return redis.call('INCR', KEYS[1])";

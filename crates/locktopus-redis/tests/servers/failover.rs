@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::*;
 use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{RedisClient, Reply};
-use locktopus_testbed::topology::{Deployment, Knobs, TopologyKind};
+use locktopus_servers::topology::{Deployment, Knobs, TopologyKind};
 use tokio::time::{Instant, sleep};
 
 /// Writes until a write is accepted again, and checks that the promoted server has it.
@@ -218,7 +218,7 @@ async fn a_whole_cluster_restarts() {
     client.close().await;
 }
 
-async fn errors(node: &locktopus_testbed::topology::Node, code: &str) -> String {
+async fn errors(node: &locktopus_servers::topology::Node, code: &str) -> String {
     let counted = node
         .info("errorstats", &format!("errorstat_{code}"))
         .await

@@ -6,7 +6,7 @@ use common::*;
 use locktopus_protocol::{
     Channel, ChannelFlavour, ClientError, Credentials, RedisClient, Reply, Secret,
 };
-use locktopus_testbed::topology::{Knobs, TopologyKind};
+use locktopus_servers::topology::{Knobs, TopologyKind};
 
 const PASSWORD: &str = "correct-horse";
 

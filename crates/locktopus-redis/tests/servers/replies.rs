@@ -7,7 +7,7 @@ use locktopus_protocol::{
     ClientError, ConnectOptions, Deployment, RedisClient, Reply, Route, Servers,
 };
 use locktopus_redis::ConnectError;
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 
 /// SHA-1 of nothing that was ever loaded.
 const UNKNOWN_SCRIPT: &str = "ffffffffffffffffffffffffffffffffffffffff";

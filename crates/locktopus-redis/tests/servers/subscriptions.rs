@@ -10,7 +10,7 @@ use common::*;
 use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{Channel, ChannelFlavour, PushEvent, RedisClient};
 use locktopus_redis::RedisRsClient;
-use locktopus_testbed::topology::{Deployment, TopologyKind};
+use locktopus_servers::topology::{Deployment, TopologyKind};
 use tokio::time::{Instant, sleep, timeout};
 
 use ChannelFlavour::{Plain, Sharded};

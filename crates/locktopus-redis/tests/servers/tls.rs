@@ -5,7 +5,7 @@ use crate::common;
 use common::*;
 use locktopus_protocol::TlsOptions;
 use locktopus_redis::ConnectError;
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 
 #[cfg(not(feature = "tls"))]
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::time::Instant;
 use alike::{SPARE, alike, sorted, text};
 use locktopus_model::lua::Interpreter;
 use locktopus_model::redis::{Reply, ScriptTime, Server};
-use locktopus_testbed::topology::{Deployment, ProviderKind, Spec, TopologyKind, start};
+use locktopus_servers::topology::{Deployment, ProviderKind, Spec, TopologyKind, start};
 use wire::Connection;
 
 /// The two servers.

@@ -2,7 +2,7 @@
 //! happens and is let in by it or after it, nor who comes when its operator has given up on it.
 
 use crate::common::{act, one_name, process, rules};
-use locktopus_sim::{Act, End, Fault, Flaw, Kind, Lock, Patch, Plan, run};
+use locktopus_simulator::{Act, End, Fault, Flaw, Kind, Lock, Patch, Plan, run};
 
 /// Two have it at once.
 const BESIDE: &str = "one holder at a time";

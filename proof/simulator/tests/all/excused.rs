@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::common::{one_name, process};
 use locktopus_core::{ReplicaNeed, SafetyMode};
-use locktopus_sim::{Act, End, Fault, Flaw, Kind, Outcome, Plan, ProcessPlan, Wait, run};
+use locktopus_simulator::{Act, End, Fault, Flaw, Kind, Outcome, Plan, ProcessPlan, Wait, run};
 
 fn act(pause: u64, hold: u64) -> Act {
     crate::common::act(pause, 0, hold)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::common::{act, one_name, rules};
 use locktopus_core::SafetyMode;
-use locktopus_sim::{Fault, Flaw, Kind, Plan, ProcessPlan, report, run, wrong_scripts};
+use locktopus_simulator::{Fault, Flaw, Kind, Plan, ProcessPlan, report, run, wrong_scripts};
 
 /// Fewer than `simulation` runs.
 const SCHEDULES: u64 = 300;

@@ -4,7 +4,7 @@
 //! that were not seen to be noticed yet, and prints what was; `LOCKTOPUS_SIM_SCHEDULES` in how many schedules.
 
 use locktopus_model::layout::Kind as Modelled;
-use locktopus_sim::{Flaw, Focus, Kind, Plan, report, run, wrong_scripts};
+use locktopus_simulator::{Flaw, Focus, Kind, Plan, report, run, wrong_scripts};
 
 /// Schedules in which each must be noticed, unless the environment says another number.
 const SCHEDULES: u64 = 1_000;

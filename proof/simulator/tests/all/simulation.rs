@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use locktopus_sim::{Plan, report, run};
+use locktopus_simulator::{Plan, report, run};
 
 const SCHEDULES: u64 = 1_000;
 

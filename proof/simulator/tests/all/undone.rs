@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::common::{act, one_name, process};
 use locktopus_core::{ReplicaNeed, SafetyMode};
-use locktopus_sim::{Act, Fault, Kind, Plan, ProcessPlan, Strategy, run};
+use locktopus_simulator::{Act, Fault, Kind, Plan, ProcessPlan, Strategy, run};
 
 /// Takes the lock after each of these pauses, for 40 ms.
 fn task(pauses: [u64; 3]) -> Vec<Act> {

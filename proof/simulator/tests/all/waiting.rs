@@ -1,7 +1,9 @@
 //! Who waits, and how long that may take where nothing goes wrong: schedules in which somebody is told nothing, or has to be.
 
 use crate::common::{act, process};
-use locktopus_sim::{Count, End, Flaw, Kind, Plan, ProcessPlan, Strategy, Violation, Wait, run};
+use locktopus_simulator::{
+    Count, End, Flaw, Kind, Plan, ProcessPlan, Strategy, Violation, Wait, run,
+};
 
 const KEPT: u64 = 1_500;
 

@@ -1,7 +1,7 @@
 //! What looks like a broken rule of the witness and is none, by hand; and beside it, what the rule is there for.
 
 use crate::common::{act, one_name, process, rules};
-use locktopus_sim::{Act, Fault, Flaw, Kind, Patch, Plan, Wait};
+use locktopus_simulator::{Act, Fault, Flaw, Kind, Patch, Plan, Wait};
 
 /// Tasks, each in a process of its own, that use one name as these kinds.
 fn plan(kinds: &[Kind], tasks: Vec<Vec<Act>>, faults: Vec<(u64, Fault)>) -> Plan {

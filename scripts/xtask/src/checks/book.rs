@@ -8,7 +8,7 @@ use crate::failure::{Done, Failure, fail, missing};
 use crate::shell::{Shell, say};
 
 pub(crate) const HELP: &str = "\
-Builds the book, with every link checked. Its examples are tests: `cargo test --doc --package locktopus-book`.
+Builds the book, with every link checked. Its examples are tests: `cargo test --doc --package locktopus-pages`.
 
 Usage: scripts/book [OPTIONS OF `mdbook build`]
 
@@ -33,7 +33,7 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
         found => found?,
     };
     // mdBook runs this crate. Built here, so that cargo's errors are seen.
-    sh.cargo("build").args(["--quiet", "--package", "locktopus-book"]).run()?;
+    sh.cargo("build").args(["--quiet", "--package", "locktopus-pages"]).run()?;
     let mut log = Vec::new();
     if sh.cmd(program).args(["build", "docs/book"]).args(options).recorded(&mut log)? != 0 {
         fail!("the book cannot be built");

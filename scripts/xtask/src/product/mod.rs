@@ -141,7 +141,7 @@ impl Tests<'_> {
     }
 
     fn selection(&self) -> Vec<&str> {
-        self.only.iter().flat_map(|only| ["--package", "locktopus-tests", "--test", only]).collect()
+        self.only.iter().flat_map(|only| ["--package", "locktopus-suite", "--test", only]).collect()
     }
 
     fn build(&self) -> Done {
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(all.lines().count(), 3, "{all}");
         let only = asked(Some("conformance_far"), found(), Some("/tools"));
         assert!(
-            only.contains("--package locktopus-tests --test conformance_far -- --skip one"),
+            only.contains("--package locktopus-suite --test conformance_far -- --skip one"),
             "{only}"
         );
         assert!(

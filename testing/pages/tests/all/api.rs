@@ -2,8 +2,8 @@
 //!
 //! What each item has to have is in `src/api/rules.rs`. There is no list of exceptions.
 
-use locktopus_book::Repository;
-use locktopus_book::api::{Lack, Sources, lacks, public_items};
+use locktopus_pages::Repository;
+use locktopus_pages::api::{Lack, Sources, lacks, public_items};
 
 /// The crates that users of locks call.
 const ROOTS: [&str; 5] = [

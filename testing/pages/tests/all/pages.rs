@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use locktopus_book::{Book, REPOSITORY_URL, Repository, TESTED, links};
+use locktopus_pages::{Book, REPOSITORY_URL, Repository, TESTED, links};
 
 /// The Markdown files below a folder, from the root of the repository; not those of folders that are made, nor templates.
 fn pages(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) {
@@ -214,7 +214,7 @@ fn the_readme_of_the_tarball_is_made_from_this_one() {
     }
     assert!(
         repository.read(Path::new(COPY)).expect("a README") == made,
-        "{COPY} is not made from README.md: LOCKTOPUS_README=accept cargo test --package locktopus-book pages"
+        "{COPY} is not made from README.md: LOCKTOPUS_README=accept cargo test --package locktopus-pages pages"
     );
     // In the repository itself, links lead to files of the clone.
     let away: Vec<String> = links(&readme)

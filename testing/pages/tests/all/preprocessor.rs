@@ -4,11 +4,11 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use locktopus_book::{REPOSITORY_URL, Repository, links};
+use locktopus_pages::{REPOSITORY_URL, Repository, links};
 use serde_json::{Value, json};
 
 fn preprocessor(input: &str) -> Output {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_locktopus-book"))
+    let mut program = Command::new(env!("CARGO_BIN_EXE_locktopus-pages"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

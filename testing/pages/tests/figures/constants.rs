@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use locktopus::{CohortSettings, TokenRetention, ValidityMargin};
-use locktopus_book::Repository;
+use locktopus_pages::Repository;
 
 /// The words of a page, and the line of a source that has the same number.
 const SAID: [(&str, &str, &str, &str); 14] = [

@@ -19,7 +19,7 @@ mod safety;
 use std::fs;
 use std::path::Path;
 
-use locktopus_book::Repository;
+use locktopus_pages::Repository;
 use measured::Measured;
 use safety::Rows;
 use serde_json::Value;
@@ -161,7 +161,7 @@ fn numbers_that_are_quoted_are_those_that_were_measured() {
     }
     assert!(
         stale.is_empty(),
-        "{}\nto renew numbers: LOCKTOPUS_FIGURES=accept cargo test --package locktopus-book --test figures",
+        "{}\nto renew numbers: LOCKTOPUS_FIGURES=accept cargo test --package locktopus-pages --test figures",
         stale.join("\n")
     );
 }

@@ -6,10 +6,10 @@
 //! feature `pod`.
 //!
 //! ```no_run
-//! use locktopus_testbed::topology::{ProviderKind, Spec, TopologyKind, start};
+//! use locktopus_servers::topology::{ProviderKind, Spec, TopologyKind, start};
 //! use std::time::Duration;
 //!
-//! # async fn example() -> Result<(), locktopus_testbed::topology::TopologyError> {
+//! # async fn example() -> Result<(), locktopus_servers::topology::TopologyError> {
 //! let deployment = start(ProviderKind::Plain, &Spec::new(TopologyKind::SENTINEL)).await?;
 //! deployment.primary().await?.crash().await?;
 //! let next = deployment.wait_writable("any", Duration::from_secs(15)).await?;
@@ -159,7 +159,7 @@ fn not_compiled_in(provider: ProviderKind) -> TopologyError {
     TopologyError::Unsupported {
         verb: "start".to_owned(),
         provider,
-        needs: "the cargo feature `pod` of locktopus-testbed".to_owned(),
+        needs: "the cargo feature `pod` of locktopus-servers".to_owned(),
     }
 }
 

@@ -24,9 +24,9 @@ use crate::topology::line;
 /// Dropping it closes every connection.
 ///
 /// ```no_run
-/// # async fn example() -> Result<(), locktopus_testbed::topology::TopologyError> {
+/// # async fn example() -> Result<(), locktopus_servers::topology::TopologyError> {
 /// # let (primary, replica): (std::net::SocketAddr, std::net::SocketAddr) = unimplemented!();
-/// use locktopus_testbed::topology::Vip;
+/// use locktopus_servers::topology::Vip;
 ///
 /// let vip = Vip::start(primary).await?;
 /// let url = format!("redis://{}", vip.addr()); // connect: commands lead to the primary

@@ -6,10 +6,10 @@
 
 use std::time::{Duration, Instant};
 
-use locktopus_testbed::peers::redisson::{
+use locktopus_servers::peers::redisson::{
     Jar, JavaThread, Redisson, RedissonError, Reply, jar_or_skip,
 };
-use locktopus_testbed::topology::{Deployment, ProviderKind, Spec, TopologyKind, start};
+use locktopus_servers::topology::{Deployment, ProviderKind, Spec, TopologyKind, start};
 use tokio::time::timeout;
 
 const ONE_SENTINEL: TopologyKind = TopologyKind::Sentinel {

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{SOON, crash_and_take_over, down, freeze_and_take_over, looks_right, up, verbs};
-use locktopus_testbed::topology::{
+use locktopus_servers::topology::{
     Isolation, Knobs, ProviderKind, Spec, TopologyError, TopologyKind, Vip, clock_or_skip, start,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{FAILOVER, crash_and_take_over, down, freeze_and_take_over, looks_right, up, verbs};
-use locktopus_testbed::topology::{
+use locktopus_servers::topology::{
     Deployment, Isolation, Knobs, Node, ProviderKind, Role, ServerImage, Spec, TopologyError,
     TopologyKind, start,
 };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use locktopus::{LockGuard, Locktopus, MutexProfile, WaitStrategy, quorum_of};
-use locktopus_testbed::topology::{Deployment, TopologyKind};
+use locktopus_servers::topology::{Deployment, TopologyKind};
 use tokio::time::timeout;
 
 use crate::both_ways::LONG;

@@ -14,7 +14,7 @@ use common::{
     plain_url_for, servers, servers_with, unique, url, url_for,
 };
 use locktopus::{ConnectError, Finding, Severity};
-use locktopus_testbed::topology::{Deployment, Knobs, Role, TopologyKind};
+use locktopus_servers::topology::{Deployment, Knobs, Role, TopologyKind};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 

@@ -15,7 +15,7 @@ mod rotated;
 use std::sync::Arc;
 
 use common::{CLIENTS, Cases, ONE_SENTINEL, SHARDS, servers};
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn passwords_are_rotated_while_locks_are_held() {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use common::{SHARDS, servers, servers_with_tls};
 use conformance::{BOTH, ONE, ROUTED, passes};
 use locktopus_conformance::{Setting, Suite};
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 
 async fn every_client_on(kind: TopologyKind) {
     let place = Arc::new(servers(kind).await);

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use conformance::{ONE, passes};
-use locktopus_testbed::topology::{ProviderKind, ServerImage, Spec, TopologyKind, start};
+use locktopus_servers::topology::{ProviderKind, ServerImage, Spec, TopologyKind, start};
 
 /// Whether to skip, with the reason in the output.
 fn skipped() -> bool {

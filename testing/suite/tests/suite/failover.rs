@@ -25,7 +25,7 @@ mod restart;
 use std::sync::Arc;
 
 use common::{CLIENTS, Cases, servers};
-use locktopus_testbed::topology::{Deployment, TopologyKind};
+use locktopus_servers::topology::{Deployment, TopologyKind};
 
 /// Servers and the client to use on them.
 type At = (Arc<Deployment>, &'static str);

@@ -10,7 +10,7 @@ use common::{
     unique, url,
 };
 use locktopus::{LockKind, LockName, LockTarget, Locktopus, NodeView, QuorumBackend};
-use locktopus_testbed::topology::{Deployment, ProviderKind, Spec, TopologyKind, start};
+use locktopus_servers::topology::{Deployment, ProviderKind, Spec, TopologyKind, start};
 use tokio::time::{Instant, timeout};
 
 /// Across an ocean.

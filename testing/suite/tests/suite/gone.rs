@@ -16,7 +16,7 @@ use door::Door;
 use futures_util::future::join_all;
 use locktopus::{LockGuard, Locktopus};
 use locktopus_protocol::{BackendOptions, ClientError, RedisBackend, RedisClient, Route};
-use locktopus_testbed::topology::{Deployment, Node, TopologyKind};
+use locktopus_servers::topology::{Deployment, Node, TopologyKind};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 

@@ -16,7 +16,7 @@ use locktopus::{
     Fence, FencingToken, GuardedOutcome, GuardedWriter, HolderMark, LockKind, LockName, LockTarget,
 };
 use locktopus_protocol::RedisClient;
-use locktopus_testbed::topology::{Deployment, TopologyKind};
+use locktopus_servers::topology::{Deployment, TopologyKind};
 
 /// Servers and the client to use on them.
 type At = (Arc<Deployment>, &'static str);

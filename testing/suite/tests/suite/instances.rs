@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use common::{CLIENTS, LONG, close, eventually, locks, servers, unique};
 use fleet::{Fault, Fleet, Line};
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 
 const LEASE: Duration = Duration::from_millis(1_500);
 

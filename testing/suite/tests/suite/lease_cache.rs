@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use common::{CLIENTS, Cases, SHARDS, servers, url_for};
 use locktopus::{LockRequest, Locktopus};
-use locktopus_testbed::topology::{Deployment, TopologyKind};
+use locktopus_servers::topology::{Deployment, TopologyKind};
 
 /// Long enough that no heartbeat and no renewal is due within a test.
 const LEASE: Duration = Duration::from_secs(90 * 12);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use locktopus::{LockError, Locktopus, MultiLock, MutexProfile};
-use locktopus_testbed::topology::{Deployment, TopologyKind};
+use locktopus_servers::topology::{Deployment, TopologyKind};
 use tokio::time::timeout;
 
 use crate::common::{SHARDS, close, eventually, locks, servers, unique};

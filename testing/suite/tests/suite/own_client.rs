@@ -13,7 +13,7 @@ use common::{CLIENTS, ONE_SENTINEL, SHARDS, chain, close, servers_with, servers_
 use locktopus::fred::fred::prelude::{Builder, ClientLike, Config};
 use locktopus::redis::redis::Client;
 use locktopus::{ClientSettings, Locktopus};
-use locktopus_testbed::topology::{Deployment, Knobs, Node, TopologyKind};
+use locktopus_servers::topology::{Deployment, Knobs, Node, TopologyKind};
 
 const USER: &str = "app";
 const PASSWORD: &str = "hunter2";

@@ -6,7 +6,7 @@ use crate::common;
 use std::time::Duration;
 
 use common::{CLIENTS, LONG, close, connect, eventually, servers_with, unique, url, url_for};
-use locktopus_testbed::topology::{Deployment, Knobs, Node, Role, TopologyKind};
+use locktopus_servers::topology::{Deployment, Knobs, Node, Role, TopologyKind};
 use tokio::time::Instant;
 
 const PLACE: TopologyKind = TopologyKind::Sentinel {

@@ -30,8 +30,8 @@ use std::sync::Arc;
 use common::raw::{Raw, Value};
 use common::{CLIENTS, Cases, PATIENT, SHARDS, close, connect, eventually, servers, url, url_for};
 use locktopus::Locktopus;
-use locktopus_testbed::peers::redisson::{JavaThread, Redisson, Reply, jar_or_skip};
-use locktopus_testbed::topology::{Deployment, TopologyKind};
+use locktopus_servers::peers::redisson::{JavaThread, Redisson, Reply, jar_or_skip};
+use locktopus_servers::topology::{Deployment, TopologyKind};
 use ours::Ours;
 
 /// Servers, the client to use on them, and a Redisson that uses them too.

@@ -8,7 +8,7 @@ use locktopus::{
     quorum_of,
 };
 use locktopus_protocol::{BackendOptions, RedisBackend};
-use locktopus_testbed::topology::{Deployment, Knobs, Resp, TopologyKind};
+use locktopus_servers::topology::{Deployment, Knobs, Resp, TopologyKind};
 use tokio::time::Instant;
 
 use crate::common::{

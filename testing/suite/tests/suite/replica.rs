@@ -13,7 +13,7 @@ mod told;
 use std::sync::Arc;
 
 use common::{CLIENTS, Cases, servers};
-use locktopus_testbed::topology::{Deployment, Node, TopologyKind};
+use locktopus_servers::topology::{Deployment, Node, TopologyKind};
 
 /// A primary and a replica, and nobody who would make the one the other.
 const WITH_A_REPLICA: TopologyKind = TopologyKind::Sentinel {

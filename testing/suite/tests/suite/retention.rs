@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::{CLIENTS, HANDED, SOON, close, connect, eventually, servers, unique, url, url_for};
 use locktopus::{LockError, Locktopus, MutexProfile, Severity, TokenRetention, connect_with};
-use locktopus_testbed::topology::{Deployment, TopologyKind};
+use locktopus_servers::topology::{Deployment, TopologyKind};
 
 /// Makes a part of the token keys of names that were used once; all at once would keep the server for long.
 const FILL: &str = "for i = 1, 10000 do \

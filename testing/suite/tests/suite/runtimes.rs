@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use common::{CLIENTS, SHARDS, SOON, connect, eventually, servers, unique, url, url_for};
 use locktopus::{LockError, LockGuard, Locktopus, LostCause, quorum_of};
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, sleep, timeout};
 

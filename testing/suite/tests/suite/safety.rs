@@ -16,7 +16,7 @@ use std::sync::Arc;
 use common::{CLIENTS, Cases, servers};
 use conformance::{ONE, passes_with};
 use locktopus::{ConnectError, SafetyMode};
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 
 const WITH_A_REPLICA: TopologyKind = TopologyKind::Sentinel {
     replicas: 1,

@@ -22,8 +22,8 @@ pub(crate) mod tls;
 use std::sync::Arc;
 
 use common::{CLIENTS, Cases, ONE_SENTINEL, SHARDS, servers, servers_with};
-use locktopus_testbed::rights;
-use locktopus_testbed::topology::{Deployment, Knobs, TopologyKind};
+use locktopus_servers::rights;
+use locktopus_servers::topology::{Deployment, Knobs, TopologyKind};
 
 /// Servers and the client to use on them.
 type At = (Arc<Deployment>, &'static str);

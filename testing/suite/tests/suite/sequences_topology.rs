@@ -9,7 +9,7 @@ use std::sync::Arc;
 use common::{CLIENTS, servers, unique, url_for};
 use locktopus::DynBackend;
 use locktopus_conformance::Flavour;
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 use sequences_common::{Sequence, Subject, hold};
 use tokio::runtime::Runtime;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::{CLIENTS, LONG, SOON, close, connect, eventually, locks, servers, unique, url_for};
 use locktopus::Locktopus;
-use locktopus_testbed::topology::{Deployment, Node, Role, TopologyKind};
+use locktopus_servers::topology::{Deployment, Node, Role, TopologyKind};
 use tokio::time::Instant;
 
 const WATCHED: TopologyKind = TopologyKind::Sentinel {

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use common::raw::Raw;
 use common::{CLIENTS, Cases, SHARDS, SOON, eventually, servers, servers_with};
 use locktopus::Locktopus;
-use locktopus_testbed::topology::{Deployment, Knobs, TopologyKind};
+use locktopus_servers::topology::{Deployment, Knobs, TopologyKind};
 
 /// Kills every subscription connection on the servers, so it has them to itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -21,7 +21,7 @@ mod types;
 use std::sync::Arc;
 
 use common::{CLIENTS, Cases, SHARDS, servers};
-use locktopus_testbed::topology::{Deployment, TopologyKind};
+use locktopus_servers::topology::{Deployment, TopologyKind};
 
 /// Starts every case for every client.
 async fn everything_on(kind: TopologyKind) {

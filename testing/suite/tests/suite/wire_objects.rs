@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use common::{CLIENTS, Cases, SHARDS, connect, servers, url_for};
 use locktopus::{CohortSettings, Locktopus};
-use locktopus_testbed::topology::{Deployment, TopologyKind};
+use locktopus_servers::topology::{Deployment, TopologyKind};
 
 /// Servers, the client to use on them, and the flavour of pub/sub that everybody uses.
 #[derive(Clone)]

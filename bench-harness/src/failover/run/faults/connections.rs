@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use locktopus_testbed::topology::{Node, Resp, TopologyError};
+use locktopus_servers::topology::{Node, Resp, TopologyError};
 use tokio::time::{Instant, sleep};
 
 use super::primary::LOOK;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktopus_testbed::topology::{Node, Role, TopologyError};
+use locktopus_servers::topology::{Node, Role, TopologyError};
 use tokio::time::{Instant, sleep};
 
 use super::connections::until;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use locktopus_testbed::topology::Node;
+use locktopus_servers::topology::Node;
 
 use super::connections::{self, Taken};
 use super::primary;

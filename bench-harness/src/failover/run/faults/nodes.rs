@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktopus_testbed::topology::{Node, TopologyError};
+use locktopus_servers::topology::{Node, TopologyError};
 
 use crate::failover::run::RunError;
 use crate::failover::run::fault_context::FaultContext;

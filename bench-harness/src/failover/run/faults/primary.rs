@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktopus_testbed::topology::{Isolation, Node, Role, TopologyError};
+use locktopus_servers::topology::{Isolation, Node, Role, TopologyError};
 use tokio::time::Instant;
 
 use super::connections::until;

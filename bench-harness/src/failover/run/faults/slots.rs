@@ -1,6 +1,6 @@
 //! Slots that move while their locks are wanted.
 
-use locktopus_testbed::topology::{Node, Resp, Role, slot_of};
+use locktopus_servers::topology::{Node, Resp, Role, slot_of};
 
 use crate::failover::run::RunError;
 use crate::failover::run::fault_context::FaultContext;

@@ -12,8 +12,8 @@ use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{
     ClientError, ConnectOptions, Credentials, HostPort, RedisClient, Reply, Route, Secret, Servers,
 };
-use locktopus_testbed::rights;
-use locktopus_testbed::topology::{Deployment, Knobs, Node, ProviderKind, Spec, TopologyKind};
+use locktopus_servers::rights;
+use locktopus_servers::topology::{Deployment, Knobs, Node, ProviderKind, Spec, TopologyKind};
 
 pub(crate) use hub::Hub;
 
@@ -41,7 +41,7 @@ pub(crate) async fn start(spec: Spec) -> Deployment {
     let user = format!("{USER} on >{PASSWORD} {rules}");
     knobs.sentinel_users.push(user);
     let spec = spec.with_knobs(knobs);
-    locktopus_testbed::topology::start(ProviderKind::Plain, &spec)
+    locktopus_servers::topology::start(ProviderKind::Plain, &spec)
         .await
         .unwrap()
 }

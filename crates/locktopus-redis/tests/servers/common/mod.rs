@@ -11,8 +11,8 @@ use locktopus_protocol::{
     RedisClient, Reply, Route, Secret, Servers,
 };
 use locktopus_redis::RedisRsClient;
-use locktopus_testbed::rights;
-use locktopus_testbed::topology::{
+use locktopus_servers::rights;
+use locktopus_servers::topology::{
     Deployment, Knobs, Node, ProviderKind, Spec, TopologyKind, start,
 };
 use tokio::sync::mpsc::UnboundedReceiver;

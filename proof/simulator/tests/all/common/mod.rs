@@ -1,7 +1,9 @@
 //! Schedules by hand, for tests that change what they are about.
 
 use locktopus_core::SafetyMode;
-use locktopus_sim::{Act, End, Fault, Flaw, Kind, Lock, Plan, ProcessPlan, Strategy, Wait, run};
+use locktopus_simulator::{
+    Act, End, Fault, Flaw, Kind, Lock, Plan, ProcessPlan, Strategy, Wait, run,
+};
 
 /// A task takes a lock after so many ms, however long that takes, and works under it for as many.
 pub(crate) fn act(pause: u64, lock: usize, hold: u64) -> Act {

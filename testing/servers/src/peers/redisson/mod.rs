@@ -6,7 +6,7 @@
 //! names. [`Redisson`] starts it and tells its threads what to do.
 //!
 //! ```no_run
-//! use locktopus_testbed::peers::redisson::{Jar, Redisson, RedissonError, Reply};
+//! use locktopus_servers::peers::redisson::{Jar, Redisson, RedissonError, Reply};
 //!
 //! # async fn example() -> Result<(), RedissonError> {
 //! let jar = Jar::find_or_build().await?;

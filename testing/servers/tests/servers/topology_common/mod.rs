@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use locktopus_testbed::topology::{
+use locktopus_servers::topology::{
     Deployment, Node, ProviderKind, Role, ServerImage, Spec, TopologyError, TopologyKind, start,
 };
 

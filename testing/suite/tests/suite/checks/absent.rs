@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus::{BackendErrorKind, Executed, LockError, Severity};
-use locktopus_testbed::topology::{Deployment, TopologyKind};
+use locktopus_servers::topology::{Deployment, TopologyKind};
 use tokio::time::Instant;
 
 use crate::checks::At;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus::{Executed, Finding, LockError, Locktopus, Severity};
-use locktopus_testbed::rights::{self, PARTS};
-use locktopus_testbed::topology::{Deployment, TopologyKind};
+use locktopus_servers::rights::{self, PARTS};
+use locktopus_servers::topology::{Deployment, TopologyKind};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus::{ConnectError, Severity};
-use locktopus_testbed::topology::Deployment;
+use locktopus_servers::topology::Deployment;
 use tokio::time::Instant;
 
 use crate::common::{LOGIN, close, connect, unique_of};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use locktopus::Locktopus;
-use locktopus_testbed::rights;
-use locktopus_testbed::topology::{Knobs, Node, TopologyKind};
+use locktopus_servers::rights;
+use locktopus_servers::topology::{Knobs, Node, TopologyKind};
 use tokio::time::{Instant, sleep};
 
 use crate::common::{LONG, connect, eventually, plain_url_for, servers_with, unique};

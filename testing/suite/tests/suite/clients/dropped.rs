@@ -2,7 +2,7 @@
 
 use futures_util::FutureExt as _;
 use locktopus::client::{ClientError, Reply, Route};
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 
 use crate::clients::deaf::counted;
 use crate::common::{LONG, connect, eventually, plain_url_for, servers, unique};

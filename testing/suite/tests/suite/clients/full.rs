@@ -1,6 +1,6 @@
 //! A server that has as many clients as it may.
 
-use locktopus_testbed::topology::{Knobs, TopologyKind};
+use locktopus_servers::topology::{Knobs, TopologyKind};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use locktopus::url::{BackendUrl, Credentials};
-use locktopus_testbed::rights;
-use locktopus_testbed::topology::{Deployment, Knobs, Node, TopologyKind};
+use locktopus_servers::rights;
+use locktopus_servers::topology::{Deployment, Knobs, Node, TopologyKind};
 use tokio::time::Instant;
 
 use crate::common::{LONG, close, eventually, plain_url_for, servers_with, unique};

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use locktopus::{CohortSettings, Locktopus, WaitStrategy};
-use locktopus_testbed::rights;
-use locktopus_testbed::topology::{
+use locktopus_servers::rights;
+use locktopus_servers::topology::{
     Deployment, Knobs, ProviderKind, Spec, TopologyKind, slot_of, start,
 };
 use tokio::time::{Instant, sleep};

@@ -11,7 +11,7 @@ use std::time::Duration;
 use locktopus::{DynBackend, LockTarget};
 use locktopus_conformance::{Report, Setting, Suite};
 use locktopus_protocol::Keys;
-use locktopus_testbed::topology::{Deployment, ProviderKind, TopologyKind};
+use locktopus_servers::topology::{Deployment, ProviderKind, TopologyKind};
 use tokio::sync::Semaphore;
 
 use crate::common::{LOGIN, chain, url};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use locktopus::{DynBackend, LockTarget, QuorumBackend};
 use locktopus_conformance::{Flavour, Setting, Suite};
 use locktopus_protocol::Keys;
-use locktopus_testbed::topology::Deployment;
+use locktopus_servers::topology::Deployment;
 
 use super::{BOTH, PATIENCE, open, passed, run, setting};
 use crate::common::url;

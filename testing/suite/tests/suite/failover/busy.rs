@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use locktopus::{LockRequest, Locktopus};
-use locktopus_testbed::topology::{Deployment, Node, Role, TopologyKind};
+use locktopus_servers::topology::{Deployment, Node, Role, TopologyKind};
 use tokio::time::{Instant, sleep};
 
 use crate::common::{LONG, close, locks_apart, unique, unique_of};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus::{CohortSettings, FencingToken, Locktopus, LostCause};
-use locktopus_testbed::topology::{Deployment, TopologyKind};
+use locktopus_servers::topology::{Deployment, TopologyKind};
 use tokio::sync::Barrier;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};

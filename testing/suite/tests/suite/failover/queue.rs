@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use locktopus::{FencingToken, LockGuard, Locktopus};
-use locktopus_testbed::topology::Deployment;
+use locktopus_servers::topology::Deployment;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use locktopus::{BackendErrorKind, Executed, GuardedOutcome};
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 
 use crate::common::raw::{Raw, Value};
 use crate::common::unique;

@@ -8,7 +8,7 @@ use locktopus::fred::fred::types::config::{Config, Server, ServerConfig, TlsConn
 use locktopus::redis::redis::{
     ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo,
 };
-use locktopus_testbed::topology::Deployment;
+use locktopus_servers::topology::Deployment;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

@@ -3,7 +3,7 @@
 use locktopus::fred::fred::types::config::{Config, Server, ServerConfig};
 use locktopus::redis::redis::cluster::ClusterClientBuilder;
 use locktopus::redis::redis::{self, Client, RedisConnectionInfo};
-use locktopus_testbed::topology::Deployment;
+use locktopus_servers::topology::Deployment;
 
 use crate::own_client::{PASSWORD, USER, refused, works_as};
 

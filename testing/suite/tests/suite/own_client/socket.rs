@@ -2,7 +2,7 @@
 
 use locktopus::fred::fred::types::config::{Config, ServerConfig};
 use locktopus::redis::redis::{ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
-use locktopus_testbed::topology::{Knobs, TopologyKind};
+use locktopus_servers::topology::{Knobs, TopologyKind};
 
 use crate::common::{CLIENTS, close, connect, servers_with, unique};
 use crate::own_client::{PASSWORD, USER, lock_once, works_as};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus::{LockGuard, Locktopus, WaitStrategy};
-use locktopus_testbed::peers::redisson::{Jar, Redisson};
+use locktopus_servers::peers::redisson::{Jar, Redisson};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 

@@ -1,6 +1,6 @@
 //! One holder among both sides, and the next one is told by a message.
 
-use locktopus_testbed::peers::redisson::Reply;
+use locktopus_servers::peers::redisson::Reply;
 use tokio::time::{Instant, timeout};
 
 use crate::common::{HANDED_LEASE, ONLY_MESSAGES, PATIENT, close, unique};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use locktopus::Locktopus;
-use locktopus_testbed::topology::Deployment;
+use locktopus_servers::topology::Deployment;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 

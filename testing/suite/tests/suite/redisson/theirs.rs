@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use locktopus_testbed::peers::redisson::{JavaThread, Redisson, Reply};
+use locktopus_servers::peers::redisson::{JavaThread, Redisson, Reply};
 use tokio::time::timeout;
 
 use crate::common::{PATIENT, eventually, unique};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktopus_testbed::topology::{Node, Role, TopologyKind, Vip};
+use locktopus_servers::topology::{Node, Role, TopologyKind, Vip};
 use tokio::time::Instant;
 
 use crate::common::{LONG, close, eventually, servers};

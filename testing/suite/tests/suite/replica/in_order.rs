@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use locktopus::Locktopus;
-use locktopus_testbed::topology::{Deployment, Role};
+use locktopus_servers::topology::{Deployment, Role};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use locktopus::{CohortSettings, LockGuard, LockRequest, Locktopus};
-use locktopus_testbed::topology::{Deployment, Node, Vip};
+use locktopus_servers::topology::{Deployment, Node, Vip};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 

@@ -8,7 +8,7 @@ use locktopus::{
     LockTarget, Mode, OwnerId, ReleaseOutcome, ReleaseRequest,
 };
 use locktopus_protocol::Keys;
-use locktopus_testbed::topology::{Deployment, Node, TopologyKind};
+use locktopus_servers::topology::{Deployment, Node, TopologyKind};
 use tokio::time::Instant;
 
 use crate::common::raw::{Raw, Value};

@@ -9,7 +9,7 @@ use locktopus::{
     ReleaseRequest, WakeStream,
 };
 use locktopus_protocol::scripts;
-use locktopus_testbed::topology::Deployment;
+use locktopus_servers::topology::Deployment;
 use tokio::time::Instant;
 
 use crate::common::raw::Raw;

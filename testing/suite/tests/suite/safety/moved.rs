@@ -1,6 +1,6 @@
 //! Moving a slot to another primary, by the steps that every cluster tool takes.
 
-use locktopus_testbed::topology::{Deployment, Node, Role, slot_of};
+use locktopus_servers::topology::{Deployment, Node, Role, slot_of};
 
 use crate::common::LONG;
 

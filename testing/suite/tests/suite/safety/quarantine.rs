@@ -7,7 +7,7 @@ use locktopus::{
     BackendError, BackendErrorKind, ConnectError, Executed, LockError, LockGuard, Locktopus,
     SafetyMode,
 };
-use locktopus_testbed::topology::{Deployment, Knobs, TopologyKind};
+use locktopus_servers::topology::{Deployment, Knobs, TopologyKind};
 use tokio::time::Instant;
 
 use crate::common::raw::Raw;

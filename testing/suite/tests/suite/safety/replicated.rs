@@ -7,7 +7,7 @@ use locktopus::{
     Connected, Executed, Finding, LockError, LockGuard, Locktopus, NotReplicated, Phase,
     ReplicaNeed, SafetyMode, Severity,
 };
-use locktopus_testbed::topology::{Deployment, Node};
+use locktopus_servers::topology::{Deployment, Node};
 
 use crate::common::raw::Raw;
 use crate::common::{LONG, close, eventually, unique, unique_of, url_for};

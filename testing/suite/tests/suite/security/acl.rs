@@ -6,8 +6,8 @@ use futures_util::future::try_join_all;
 use locktopus::{
     BackendErrorKind, CohortSettings, ConnectError, Finding, LockError, Locktopus, Severity,
 };
-use locktopus_testbed::rights::{self, PARTS, rules};
-use locktopus_testbed::topology::{Deployment, TopologyKind};
+use locktopus_servers::rights::{self, PARTS, rules};
+use locktopus_servers::topology::{Deployment, TopologyKind};
 
 use crate::common::{chain, close, connect, plain_url_for, unique};
 use crate::security::At;

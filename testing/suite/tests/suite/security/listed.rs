@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use locktopus_protocol::scripts::{self, Script};
-use locktopus_testbed::rights::{
+use locktopus_servers::rights::{
     DATABASE, FOR_OTHERS, OPTIONAL, PARTS, QUARANTINE, REPLICATED, WATCHED, WATCHERS, WITH_OTHERS,
     WORTH_HAVING, all,
 };
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 
 /// Runs cannot reach every branch of a script, so its text is searched as well.
 #[test]

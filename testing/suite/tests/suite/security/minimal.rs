@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use locktopus::{BackendErrorKind, LockKind, LockName, LockTarget};
-use locktopus_testbed::rights::{self, PARTS, Part, rules};
-use locktopus_testbed::topology::{Deployment, TopologyKind};
+use locktopus_servers::rights::{self, PARTS, Part, rules};
+use locktopus_servers::topology::{Deployment, TopologyKind};
 use tokio::time::{Instant, timeout};
 
 use crate::common::{CLIENTS, SOON};

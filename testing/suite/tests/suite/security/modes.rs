@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use locktopus_testbed::rights::{self, Mode, rules};
-use locktopus_testbed::topology::Deployment;
+use locktopus_servers::rights::{self, Mode, rules};
+use locktopus_servers::topology::Deployment;
 
 use crate::common::{CLIENTS, SOON, unique};
 use crate::security::acl::url_of;

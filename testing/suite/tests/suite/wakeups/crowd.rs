@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use locktopus::Locktopus;
-use locktopus_testbed::topology::Deployment;
+use locktopus_servers::topology::Deployment;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 

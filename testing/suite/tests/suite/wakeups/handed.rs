@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use locktopus::{AnyGuard, LockGuard, LockRequest, WriteGuard};
 use locktopus_protocol::scripts::{self, KindScripts};
-use locktopus_testbed::topology::{Deployment, Node};
+use locktopus_servers::topology::{Deployment, Node};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 

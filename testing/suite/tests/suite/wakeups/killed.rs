@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use locktopus::{Locktopus, WaitStrategy};
-use locktopus_testbed::topology::Deployment;
+use locktopus_servers::topology::Deployment;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 

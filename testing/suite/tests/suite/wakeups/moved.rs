@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use locktopus::WaitStrategy;
-use locktopus_testbed::topology::{Deployment, Node, slot_of};
+use locktopus_servers::topology::{Deployment, Node, slot_of};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, timeout};
 

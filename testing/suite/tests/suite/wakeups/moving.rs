@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use locktopus::{BackendErrorKind, Executed, LockError, LockGuard, Locktopus};
-use locktopus_testbed::topology::Deployment;
+use locktopus_servers::topology::Deployment;
 use tokio::time::Instant;
 
 use crate::common::raw::Raw;

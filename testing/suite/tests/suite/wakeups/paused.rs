@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktopus_testbed::topology::Deployment;
+use locktopus_servers::topology::Deployment;
 use tokio::time::{Instant, timeout};
 
 use crate::common::{HANDED, HANDED_LEASE, SOON, close, locks_apart, unique};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use locktopus::{LockError, Locktopus, MutexProfile};
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 
 use crate::common::raw::Raw;
 use crate::common::{close, locks, unique};

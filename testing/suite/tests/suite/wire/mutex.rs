@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use locktopus::{LockError, Locktopus, MutexProfile, ValueEncoding};
-use locktopus_testbed::topology::Deployment;
+use locktopus_servers::topology::Deployment;
 
 use crate::common::raw::{Raw, Value};
 use crate::common::{close, locks, unique};

@@ -1,7 +1,7 @@
 //! Names whose braces spoil the hash tag.
 
 use locktopus::{LockError, NameError};
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 
 use crate::common::{close, locks, unique};
 use crate::wire::At;
@@ -37,7 +37,7 @@ pub(crate) async fn odd((place, client): At) -> String {
     for node in place.nodes() {
         let keys = node.command(&["KEYS", "*"]).await.unwrap();
         let ours = |key: &&_| {
-            let key = locktopus_testbed::topology::Resp::text(key);
+            let key = locktopus_servers::topology::Resp::text(key);
             key.contains(&format!("{mark}a")) || key.contains(&format!("{mark}x"))
         };
         written += keys.items().iter().filter(ours).count();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use locktopus::{LockError, MutexProfile, NameError, WaitStrategy};
-use locktopus_testbed::topology::TopologyKind;
+use locktopus_servers::topology::TopologyKind;
 use tokio::time::Instant;
 
 use crate::common::raw::{Raw, Value};

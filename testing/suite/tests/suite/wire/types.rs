@@ -1,7 +1,7 @@
 //! One name used as two kinds of lock, or for something else altogether.
 
 use locktopus::{BackendErrorKind, Executed, LockError, LockRequest, MutexProfile};
-use locktopus_testbed::topology::Node;
+use locktopus_servers::topology::Node;
 
 use crate::common::raw::{Raw, Value};
 use crate::common::{chain, close, locks, unique};

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::common::raw::{Raw, Value};
 use crate::wire_objects::At;
 
-use locktopus_testbed::peers::redisson_scripts::{
+use locktopus_servers::peers::redisson_scripts::{
     FENCED, LATCH_DOWN, LATCH_SET, LOCK, PERMITS_ACQUIRE, PERMITS_RELEASE, READ_LOCK, READ_UNLOCK,
     SEMAPHORE_ACQUIRE, SEMAPHORE_RELEASE, SEMAPHORE_SET, UNLOCK, WRITE_LOCK, WRITE_UNLOCK,
     fair_lock, fair_unlock,
