@@ -1,9 +1,10 @@
 //! A crowd on one lock, every hold on record.
 
+use std::pin::pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{Either, join_all, select};
 use locktopus_core::{FencingToken, Locktopus, WaitStrategy};
 use tokio::time::Instant;
 
@@ -15,6 +16,7 @@ const TASKS: usize = 100;
 /// More than there are clients: those who share a `Locktopus` may pass the lock on among themselves.
 const GROUPS: usize = 25;
 const ROUNDS: usize = 2;
+const WRITTEN: &str = "no task panics while it writes";
 /// Every hold takes an exchange with a store that is far away, and none of them at the same time as another.
 const FAR_AWAY: (usize, usize) = (30, 10);
 /// Those who wait for a quorum ask all nodes again and again, and take votes from each other.
@@ -47,8 +49,15 @@ pub async fn a_crowd_is_serialised(ctx: Ctx) {
         let strategy = strategies[group % strategies.len()];
         hold(&ctx, &groups[group], strategy, &record)
     });
-    join_all(held).await;
-    let mut record = record.into_inner().expect("no task panics while it writes");
+    let served = matches!(
+        select(pin!(join_all(held)), pin!(nobody_is_served(&record))).await,
+        Either::Left(_)
+    );
+    Rule::Api.check(
+        served,
+        format_args!("nobody is served in a crowd within {LONG:?}"),
+    );
+    let mut record = record.into_inner().expect(WRITTEN);
     record.sort_by_key(|hold| hold.from);
     Rule::Api.check(
         record.len() == tasks * ROUNDS,
@@ -87,6 +96,16 @@ fn strategies(ctx: &Ctx) -> [Option<WaitStrategy>; 3] {
     [None, Some(confirmed), Some(woken)]
 }
 
+/// How long the whole crowd takes depends on the machine. That the lock goes on does not.
+async fn nobody_is_served(record: &Mutex<Vec<Hold>>) {
+    let holds = || record.lock().expect(WRITTEN).len();
+    let mut seen = usize::MAX;
+    while seen != holds() {
+        seen = holds();
+        tokio::time::sleep(LONG).await;
+    }
+}
+
 async fn hold(
     ctx: &Ctx,
     locks: &Locktopus,
@@ -94,7 +113,7 @@ async fn hold(
     record: &Mutex<Vec<Hold>>,
 ) {
     for _ in 0..ROUNDS {
-        let mut request = ctx.request(locks).wait_at_most(LONG);
+        let mut request = ctx.request(locks);
         if let Some(strategy) = strategy {
             request = request.strategy(strategy);
         }
@@ -103,10 +122,7 @@ async fn hold(
         tokio::time::sleep(Duration::from_micros(500)).await;
         let (to, token) = (Instant::now(), guard.token());
         let hold = Hold { from, to, token };
-        record
-            .lock()
-            .expect("no task panics while it writes")
-            .push(hold);
+        record.lock().expect(WRITTEN).push(hold);
         Rule::Api.ok(guard.release().await, "a release in a crowd");
     }
 }
