@@ -133,10 +133,17 @@ impl Eligibility {
         self.known = None;
     }
 
-    /// Whether it is known from when on the server with this run id votes.
-    pub(super) fn is_settled(&self, run_id: &str) -> bool {
-        let last = self.last.as_ref();
-        last.is_some_and(|last| last.identity.run_id == run_id && last.vouched)
+    /// The age that this client can prove of the server with this run id, up to the longest lease.
+    /// `None` until it is settled from when on the server votes.
+    pub(super) fn proven(
+        &self,
+        run_id: &str,
+        now: BootInstant,
+        max_lease: Duration,
+    ) -> Option<Duration> {
+        let last = self.last.as_ref()?;
+        (last.identity.run_id == run_id && last.vouched)
+            .then(|| max_lease.saturating_sub(last.votes_from.since(now)))
     }
 
     pub(super) fn identity(&self) -> Option<&NodeIdentity> {
@@ -223,6 +230,25 @@ mod tests {
         let later = now + Duration::from_secs(300);
         eligibility.learn(2, up("after", 303), None, later, MAX_LEASE);
         assert_eq!(eligibility.judge(2, later, HOUR), Judgement::Votes);
+    }
+
+    /// Its own word may be wrong: other clients are told what was seen.
+    #[test]
+    fn a_restarted_server_is_as_old_as_it_was_seen() {
+        let (mut eligibility, now) = (Eligibility::default(), clock::now());
+        let proven = |eligibility: &Eligibility, seconds| {
+            eligibility.proven("after", now + Duration::from_secs(seconds), MAX_LEASE)
+        };
+        eligibility.learn(1, up("before", 1000), None, now, MAX_LEASE);
+        assert_eq!(proven(&eligibility, 1), None);
+        let unknown = Age {
+            least: Duration::ZERO,
+            vouched: false,
+        };
+        eligibility.learn(2, (up("after", 1000).0, unknown), None, now, MAX_LEASE);
+        for (later, age) in [(0, 0), (20, 20), (60, 60), (600, 60)] {
+            assert_eq!(proven(&eligibility, later), Some(Duration::from_secs(age)));
+        }
     }
 
     #[test]

@@ -177,9 +177,11 @@ impl Node {
     /// The age that the other nodes know of, unless this client knows what they know.
     /// They have half of the time that is left to answer: one that hangs must not keep this node from voting.
     async fn age(&self, identity: &NodeIdentity, deadline: Instant) -> Age {
-        if lock(&self.eligibility).is_settled(&identity.run_id) {
+        let run_id = &identity.run_id;
+        let proven = lock(&self.eligibility).proven(run_id, clock::now(), self.max_lease);
+        if let Some(proven) = proven {
             return Age {
-                least: identity.uptime,
+                least: proven.min(identity.uptime),
                 vouched: true,
             };
         }

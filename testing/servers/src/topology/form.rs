@@ -10,7 +10,6 @@ use tokio::time::Instant;
 use crate::topology::error::TopologyError;
 use crate::topology::node::Node;
 use crate::topology::poll;
-use crate::topology::ready::WITHIN;
 use crate::topology::slot::SLOTS;
 
 /// After how long nodes that are not acquainted are introduced again: longer than an introduction is worth anything.
@@ -31,7 +30,7 @@ pub(crate) async fn cluster(nodes: &[Node], primaries: usize) -> Result<(), Topo
         // Refused until this node has heard which slots the other one serves.
         poll::until(
             || format!("{} replicating {}", replica.name(), primary.name()),
-            WITHIN,
+            poll::START,
             async || {
                 let reply = replica.command(&["CLUSTER", "REPLICATE", &id]).await;
                 reply.map_err(|error| error.to_string())
@@ -83,7 +82,7 @@ async fn wait_acquainted(
     for node in nodes {
         poll::until(
             || format!("{} knowing {expected} nodes", node.name()),
-            WITHIN,
+            poll::START,
             async || {
                 let text = match node.look(&["CLUSTER", "NODES"]).await {
                     Ok(reply) => reply.text(),

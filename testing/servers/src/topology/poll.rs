@@ -6,6 +6,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::topology::error::TopologyError;
 
+/// So long a start may take.
+pub(crate) const START: Duration = Duration::from_secs(60);
+
 const EVERY: Duration = Duration::from_millis(15);
 
 /// Repeats `look` until it succeeds. The last refusal becomes part of the error.

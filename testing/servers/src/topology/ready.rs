@@ -12,9 +12,6 @@ use crate::topology::plan::MASTER_NAME;
 use crate::topology::poll;
 use crate::topology::slot::SLOTS;
 
-/// So long a start may take.
-pub(crate) const WITHIN: Duration = Duration::from_secs(60);
-
 type Seen<T = ()> = Result<T, String>;
 
 fn seen(error: TopologyError) -> String {
@@ -29,7 +26,7 @@ pub(crate) async fn complete(
 ) -> Result<(), TopologyError> {
     poll::until(
         || format!("ready {kind} topology"),
-        WITHIN,
+        poll::START,
         async || match kind {
             TopologyKind::Standalone | TopologyKind::Quorum { .. } | TopologyKind::Tls => {
                 all_primaries(nodes).await
@@ -57,7 +54,7 @@ pub(crate) async fn complete(
 pub(crate) async fn replicas_linked(nodes: &[Node]) -> Result<(), TopologyError> {
     poll::until(
         || "links of all replicas".to_owned(),
-        WITHIN,
+        poll::START,
         async || one_primary(nodes).await.map(drop),
     )
     .await

@@ -18,6 +18,7 @@ use crate::topology::node::Node;
 use crate::topology::plain::RunDir;
 #[cfg(feature = "pod")]
 use crate::topology::pod::Pod;
+use crate::topology::poll;
 use crate::topology::ports::PortBlock;
 use crate::topology::provider::{Caps, ProviderKind};
 use crate::topology::ready;
@@ -47,7 +48,7 @@ impl Launched {
     /// Waits until the data nodes answer and form what they should form.
     pub(crate) async fn wait_data_nodes(&self, spec: &Spec) -> Result<(), TopologyError> {
         for node in &self.nodes {
-            node.wait_answering(ready::WITHIN).await?;
+            node.wait_answering(poll::START).await?;
         }
         match spec.kind() {
             TopologyKind::Cluster { primaries, .. } => {
@@ -62,7 +63,7 @@ impl Launched {
     /// Waits until the sentinels answer.
     pub(crate) async fn wait_sentinels(&self) -> Result<(), TopologyError> {
         for node in &self.sentinels {
-            node.wait_answering(ready::WITHIN).await?;
+            node.wait_answering(poll::START).await?;
         }
         Ok(())
     }
