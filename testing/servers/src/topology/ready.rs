@@ -3,8 +3,6 @@
 //! "Every server answers" is far too early: gossip and links settle later, and a scenario that
 //! starts before that sees failures which are not those it wants to cause.
 
-use std::time::Duration;
-
 use crate::topology::error::TopologyError;
 use crate::topology::kind::TopologyKind;
 use crate::topology::node::{Node, Role};
