@@ -9,6 +9,7 @@
 --       11 inbox channel, '' = this waiter polls
 --       12 channel (fair lock and semaphores)   13 1 = if granted, send a recall to the inbox when others want it
 --       14 1 = nothing was ever asked for under this owner, and nobody wants to know where it stands
+--       15 absent, or the inbox (or '') with which an earlier attempt of this owner may have taken its place
 -- Reply server time in us: granted, and this is the first token if any was asked for, in which case the time is earlier by at
 --       most as many us as tokens were asked for; or
 --       {status, value, server time in us, ...}

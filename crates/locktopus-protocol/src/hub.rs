@@ -140,6 +140,11 @@ impl Hub {
         self.shared.refusals.known(topic.as_bytes())
     }
 
+    /// Whether the server has ever refused a subscription of this client.
+    pub(crate) fn was_refused(&self) -> bool {
+        self.shared.refusals.ever()
+    }
+
     /// Whether nobody of this process listens to anything.
     pub(crate) fn is_idle(&self) -> bool {
         lock(&self.shared.topics).is_empty()

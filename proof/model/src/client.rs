@@ -3,6 +3,7 @@
 mod store;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub struct ModelClient {
     replicas: usize,
     passes: Mutex<VecDeque<Pass>>,
     epoch: Mutex<Option<u64>>,
+    /// Whether the server refuses its subscriptions.
+    pub refused: AtomicBool,
 }
 
 /// How long an answer takes where time passes: the least that tokio's timers tell apart.
@@ -81,6 +84,7 @@ impl ModelClient {
             replicas,
             passes: Mutex::default(),
             epoch: Mutex::default(),
+            refused: AtomicBool::new(false),
         }
     }
 
@@ -241,6 +245,9 @@ impl RedisClient for ModelClient {
 
     async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
         self.travel().await;
+        if self.refused.load(Ordering::Relaxed) {
+            return Err(ClientError::rejected("NOPERM no right to subscribe"));
+        }
         self.store.subscribe(self.number, channels);
         Ok(())
     }

@@ -4,11 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use locktopus_core::{
     AcquireAttempt, AttemptOutcome, CounterAction, CounterRequest, LockBackend as _, LockGuard,
-    LockKind, LockName, LockRequest, LockTarget, Locktopus, OwnerId, ReleaseOutcome,
+    LockKind, LockName, LockRequest, LockState, LockTarget, Locktopus, OwnerId, ReleaseOutcome,
     ReleaseRequest, WaitStrategy, WakeStream, WriteGuard,
 };
 use locktopus_model::ModelClient;
@@ -128,10 +129,8 @@ impl Process {
         let client = Arc::new(client);
         let options = BackendOptions::default();
         let backend = RedisBackend::new(Arc::clone(&client) as _, options).await;
-        Self {
-            client,
-            backend: Arc::new(backend.unwrap()),
-        }
+        let backend = Arc::new(backend.unwrap());
+        Self { client, backend }
     }
 
     fn locks(&self) -> Locktopus {
@@ -141,16 +140,12 @@ impl Process {
     }
 
     async fn attempt(&self, target: &LockTarget, owner: &OwnerId, permits: u32) -> AttemptOutcome {
-        let deadline = Instant::now() + SECOND;
-        let attempt = AcquireAttempt {
-            permits: if is_counted(target.kind()) {
-                permits
-            } else {
-                1
-            },
-            ..AcquireAttempt::new(target.clone(), owner.clone(), LEASE, deadline)
+        let permits = if is_counted(target.kind()) {
+            permits
+        } else {
+            1
         };
-        self.backend.attempt(&attempt).await.unwrap()
+        self.look(target, owner, permits, None).await
     }
 
     /// Takes all of it.
@@ -188,12 +183,12 @@ impl Process {
         target: &LockTarget,
         owner: &OwnerId,
         permits: u32,
-        place: Duration,
+        place: impl Into<Option<Duration>>,
     ) -> AttemptOutcome {
         let deadline = Instant::now() + SECOND;
         let attempt = AcquireAttempt {
             permits,
-            place: Some(place),
+            place: place.into(),
             ..AcquireAttempt::new(target.clone(), owner.clone(), LEASE, deadline)
         };
         self.backend.attempt(&attempt).await.unwrap()
@@ -203,10 +198,8 @@ impl Process {
     async fn wait(&self, target: &LockTarget, permits: u32, place: Duration) -> OwnerId {
         let owner = target.kind().new_owner();
         let queued = self.look(target, &owner, permits, place).await;
-        assert!(
-            matches!(queued, AttemptOutcome::Queued { .. }),
-            "{queued:?}"
-        );
+        let in_line = matches!(queued, AttemptOutcome::Queued { .. });
+        assert!(in_line, "{queued:?}");
         owner
     }
 
@@ -229,10 +222,13 @@ impl Process {
     }
 
     async fn waiters(&self, target: &LockTarget) -> Vec<OwnerId> {
+        let waiters = self.state(target).await.waiters.into_iter();
+        waiters.map(|waiter| waiter.owner).collect()
+    }
+
+    async fn state(&self, target: &LockTarget) -> LockState {
         let deadline = Instant::now() + SECOND;
-        let state = self.backend.inspect(target, deadline).await.unwrap();
-        let waiters = state.waiters.into_iter().map(|waiter| waiter.owner);
-        waiters.collect()
+        self.backend.inspect(target, deadline).await.unwrap()
     }
 }
 
@@ -281,24 +277,16 @@ async fn is_served(here: &Process, dead: &[Process], kind: &LockKind, many: usiz
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_number_of_deaf_waiters_of_one_process_is_passed_at_once() {
-    let here = Process::first().await;
-    let dead = [here.another().await];
-    for kind in kinds() {
-        for many in [0, 1, 63, 64, 65, 1_024, 1_025, 2_000] {
-            is_served(&here, &dead, &kind, many).await;
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn deaf_waiters_of_as_many_processes_are_passed_at_once() {
+async fn any_number_of_deaf_waiters_is_passed_at_once() {
     let here = Process::first().await;
     let mut dead = Vec::new();
     for _ in 0..2_000 {
         dead.push(here.another().await);
     }
     for kind in kinds() {
+        for many in [0, 1, 63, 64, 65, 1_024, 1_025, 2_000] {
+            is_served(&here, &dead[..1], &kind, many).await;
+        }
         for many in [65, 2_000] {
             is_served(&here, &dead[..many], &kind, many).await;
         }
@@ -368,11 +356,8 @@ async fn a_deaf_waiter_that_does_not_fit_keeps_nobody_out() {
         dead.wait(&big, wants, LONG * 10).await;
         let begun = Instant::now();
         let guard = Request::new(&locks, "some", &kind).acquire().await;
-        assert!(
-            begun.elapsed() < SECOND / 10,
-            "{kind:?}: {:?}",
-            begun.elapsed()
-        );
+        let took = begun.elapsed();
+        assert!(took < SECOND / 10, "{kind:?}: {took:?}");
 
         // The same if it dies while another waits behind it.
         let dying = here.another().await;
@@ -385,11 +370,8 @@ async fn a_deaf_waiter_that_does_not_fit_keeps_nobody_out() {
         let begun = Instant::now();
         guard.release().await;
         waiting.await.unwrap().release().await;
-        assert!(
-            begun.elapsed() < SECOND / 10,
-            "{kind:?}: {:?}",
-            begun.elapsed()
-        );
+        let took = begun.elapsed();
+        assert!(took < SECOND / 10, "{kind:?}: {took:?}");
     }
 }
 
@@ -411,8 +393,7 @@ async fn whoever_was_cut_off_for_a_moment_has_its_place() {
             let last = next.wait(&it, PERMITS, LONG * 10).await;
             here.release(&held, PERMITS).await;
             // They were passed over, and are all there.
-            let deadline = Instant::now() + SECOND;
-            let state = here.backend.inspect(&it, deadline).await.unwrap();
+            let state = here.state(&it).await;
             assert_eq!(state.holders[0].owner, second, "{kind:?} {many}");
             assert_eq!(state.waiters.len(), many + 1, "{kind:?} {many}");
             // They listen again, and ask in any order.
@@ -426,8 +407,7 @@ async fn whoever_was_cut_off_for_a_moment_has_its_place() {
             expected.push(last);
             assert_eq!(here.waiters(&it).await, expected, "{kind:?} {many}");
             next.release(&(it.clone(), second), PERMITS).await;
-            let deadline = Instant::now() + SECOND;
-            let state = here.backend.inspect(&it, deadline).await.unwrap();
+            let state = here.state(&it).await;
             assert_eq!(state.holders[0].owner, line[0], "{kind:?} {many}");
         }
     }
@@ -451,10 +431,8 @@ async fn whoever_was_cut_off_takes_what_is_free() {
         let second = next.wait(&it, PERMITS, place).await;
         tokio::time::sleep(LEASE + SECOND).await;
         let looked = cut.look(&it, &first, PERMITS, place).await;
-        assert!(
-            matches!(looked, AttemptOutcome::Granted { .. }),
-            "{kind:?}: {looked:?}"
-        );
+        let granted = matches!(looked, AttemptOutcome::Granted { .. });
+        assert!(granted, "{kind:?}: {looked:?}");
         assert_eq!(here.waiters(&it).await, [second], "{kind:?}");
     }
 }
@@ -490,14 +468,45 @@ async fn the_dead_do_not_pile_up_behind_the_line() {
             let _ = here.attempt(&it, &owner, PERMITS).await;
             here.release(&(it.clone(), owner), PERMITS).await;
         }
-        let keys = if *it.kind() == LockKind::Fair {
-            2..5
-        } else {
-            2..4
-        };
-        for place in keys {
+        for place in 2..4 + usize::from(*it.kind() == LockKind::Fair) {
             let left = here.count("EXISTS", &it, place);
             assert_eq!(left, 0, "{kind:?}: key {place}");
         }
+    }
+}
+
+/// That it may not subscribe, or may again, becomes known while a waiter is in line: it keeps the one place it has.
+#[tokio::test(start_paused = true)]
+async fn whoever_may_not_listen_any_more_has_one_place() {
+    let flips = [&[true][..], &[true, false]];
+    for (kind, flips) in kinds()
+        .iter()
+        .flat_map(|kind| flips.map(|flips| (kind, flips)))
+    {
+        let here = Process::first().await;
+        let (polls, next) = (here.another().await, here.another().await);
+        let held = here.hold("it", &holding(kind)).await;
+        let it = target("it", kind);
+        let first = polls.wait(&it, 1, LONG).await;
+        let _heard = next.listen(&it).await;
+        let second = next.wait(&it, 1, LONG).await;
+        let mut streams = Vec::new();
+        for refused in flips {
+            polls.client.refused.store(*refused, Ordering::Relaxed);
+            streams.push(polls.backend.subscribe(&it, Instant::now() + SECOND).await);
+            let looked = polls.look(&it, &first, 1, LONG).await;
+            let ahead = matches!(looked, AttemptOutcome::Queued { ahead: 0, .. });
+            assert!(ahead, "{kind:?} {refused}: {looked:?}");
+            let line = [first.clone(), second.clone()];
+            assert_eq!(here.waiters(&it).await, line, "{kind:?} {refused}");
+            tokio::time::sleep(SECOND * 2).await;
+        }
+        here.release(&held, PERMITS).await;
+        let looked = polls.look(&it, &first, 1, LONG).await;
+        let granted = matches!(looked, AttemptOutcome::Granted { .. });
+        assert!(granted, "{kind:?} {flips:?}: {looked:?}");
+        here.release(&(it.clone(), first), 1).await;
+        assert_eq!(here.state(&it).await.holders[0].owner, second, "{kind:?}");
+        assert_eq!(here.in_line(&it), 0, "{kind:?}");
     }
 }

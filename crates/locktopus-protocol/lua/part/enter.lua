@@ -27,9 +27,9 @@ local function look_back()
   return tail[1]
 end
 
--- The place that this attempt asks for, as a member of the queue.
-local function place_of(owner)
-  return table.concat({ARGV[10], ARGV[2], ARGV[7], ARGV[6], ARGV[5], #owner, owner, ARGV[11]}, ' ')
+-- The place that this attempt asks for, as a member of the queue; that with another inbox, if it is given.
+local function place_of(owner, inbox)
+  return table.concat({ARGV[10], ARGV[2], ARGV[7], ARGV[6], ARGV[5], #owner, owner, inbox or ARGV[11]}, ' ')
 end
 
 -- Notes that a waiter is alive now, unless its ticket says so for long enough.
@@ -47,9 +47,17 @@ local function note(owner, place, ticket)
 end
 
 -- Puts a waiter back into the line if it was set aside. Returns its ticket (nil if it has no place), and
--- whether it was set aside.
-local function come_back(member)
+-- whether it was set aside. A place that it took with its other inbox becomes this one.
+local function come_back(owner, member)
   local ticket = redis.call('ZSCORE', KEYS[3], member)
+  if not ticket and ARGV[15] then
+    local other = place_of(owner, ARGV[15])
+    ticket = redis.call('ZSCORE', KEYS[3], other)
+    if ticket then
+      redis.call('ZREM', KEYS[3], other)
+      redis.call('ZADD', KEYS[3], ticket, member)
+    end
+  end
   if not ticket or ticket + 0 < ASIDE then
     return ticket, false
   end
@@ -60,12 +68,12 @@ end
 
 -- The same for the waiter of this attempt. Returns only whether it was set aside.
 local function rejoin(owner)
-  return select(2, come_back(place_of(owner)))
+  return select(2, come_back(owner, place_of(owner)))
 end
 
 -- A heartbeat of one that has this place: how many are ahead; nil if there is no such place.
 local function stay(owner, place, member)
-  local ticket = come_back(member)
+  local ticket = come_back(owner, member)
   if not ticket then
     return nil
   end
@@ -92,7 +100,7 @@ local function enter(owner, place, _, newcomer)
   end
   if redis.call('ZADD', KEYS[3], 'NX', ticket, member) == 0 then
     -- A newcomer's attempt that is executed twice.
-    come_back(member)
+    come_back(owner, member)
     return redis.call('ZRANK', KEYS[3], member)
   end
   if ahead_of_clock then

@@ -100,8 +100,9 @@ impl Context {
             floor,
             self.publish_for(keys),
         ]);
-        let inbox = self.inbox_of_place(keys);
+        let (inbox, former) = self.inbox_of_place(keys).unzip();
         let inbox = inbox.as_ref().map(String::as_bytes);
+        let former = former.flatten().filter(|_| !attempt.first);
         if let Some(inbox) = inbox.filter(|_| attempt.place.is_some()) {
             args.extend([place, inbox]);
         }
@@ -121,6 +122,10 @@ impl Context {
         if attempt.first && queues {
             args.resize(13, b"");
             args.push(b"1");
+        }
+        if let Some(former) = former.as_ref().filter(|_| attempt.place.is_some()) {
+            args.resize(14, b"");
+            args.push(former.as_bytes());
         }
         let Confirmed { reply, unconfirmed } = self
             .run_confirmed(script, slot, &keys.scripts(), &args, attempt.deadline)

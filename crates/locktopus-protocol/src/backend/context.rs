@@ -235,12 +235,13 @@ impl Context {
     }
 
     /// The same for a place in the queue. Empty if the server does not let this client listen there:
-    /// then the waiter polls in its turn.
-    pub(super) fn inbox_of_place(&self, keys: &Keys) -> Option<String> {
+    /// then the waiter polls in its turn. The second is what an earlier attempt may have said
+    /// instead: whether a subscription is refused may have become known since, or have changed.
+    pub(super) fn inbox_of_place(&self, keys: &Keys) -> Option<(String, Option<String>)> {
         let inbox = self.inbox(keys)?;
         Some(match self.hub.is_refused(&inbox) {
-            true => String::new(),
-            false => inbox,
+            true => (String::new(), Some(inbox)),
+            false => (inbox, self.hub.was_refused().then(String::new)),
         })
     }
 

@@ -52,10 +52,9 @@ impl Context {
                 tokens.into(),
             ])
         });
-        // Places of a waiter that polls may differ in this, so they are searched for.
+        // Places of a waiter that polls, or did, may differ in this, so they are searched for.
         let inbox = sought.as_ref().and_then(|_| self.inbox_of_place(&keys));
-        let inbox = inbox.filter(|inbox| !inbox.is_empty());
-        if let (Some(sought), Some(inbox)) = (&sought, &inbox) {
+        if let (Some(sought), Some((inbox, None))) = (&sought, &inbox) {
             args.resize(9, b"");
             args.extend(sought.each());
             args.push(inbox.as_bytes());

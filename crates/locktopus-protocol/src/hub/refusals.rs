@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,7 +19,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Refusals by the name of the topic. The empty name stands for all of them.
 #[derive(Debug, Default)]
-pub(super) struct Refusals(Mutex<HashMap<Bytes, Refusal>>);
+pub(super) struct Refusals {
+    standing: Mutex<HashMap<Bytes, Refusal>>,
+    ever: AtomicBool,
+}
 
 #[derive(Debug)]
 struct Refusal {
@@ -30,7 +34,7 @@ struct Refusal {
 impl Refusals {
     /// The refusal that still stands for this topic.
     pub(super) fn standing(&self, topic: &Bytes, now: Instant) -> Option<ClientError> {
-        let refusals = lock(&self.0);
+        let refusals = lock(&self.standing);
         let concerning = [&Bytes::new(), topic].map(|name| refusals.get(name));
         let mut concerning = concerning.into_iter().flatten();
         let standing = concerning.find(|refusal| now.duration_since(refusal.at) < refusal.pause)?;
@@ -39,13 +43,18 @@ impl Refusals {
 
     /// Whether the server refused this topic the last time, however long the refusal stands.
     pub(super) fn known(&self, topic: &[u8]) -> bool {
-        let refusals = lock(&self.0);
+        let refusals = lock(&self.standing);
         [&[], topic].iter().any(|name| refusals.contains_key(*name))
+    }
+
+    /// Whether the server ever refused anything.
+    pub(super) fn ever(&self) -> bool {
+        self.ever.load(Ordering::Acquire)
     }
 
     /// Notes how subscribing to a topic went.
     pub(super) fn note(&self, topic: &Bytes, outcome: &Result<(), ClientError>, now: Instant) {
-        let mut refusals = lock(&self.0);
+        let mut refusals = lock(&self.standing);
         refusals.retain(|_, refusal| now.duration_since(refusal.at) < refusal.pause * 4);
         match outcome {
             Ok(()) => {
@@ -53,6 +62,7 @@ impl Refusals {
                 refusals.remove(&Bytes::new());
             }
             Err(error @ ClientError::Rejected { code, message }) if !is_passing(code) => {
+                self.ever.store(true, Ordering::Release);
                 // A refused channel concerns one lock, a refused command all of them.
                 let name = match message.contains("channel") {
                     true => topic.clone(),
