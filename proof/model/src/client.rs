@@ -3,7 +3,6 @@
 mod store;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -27,8 +26,8 @@ pub struct ModelClient {
     replicas: usize,
     passes: Mutex<VecDeque<Pass>>,
     epoch: Mutex<Option<u64>>,
-    /// Whether the server refuses its subscriptions.
-    pub refused: AtomicBool,
+    /// With what the server refuses its subscriptions.
+    pub refused: Mutex<Option<ClientError>>,
 }
 
 /// How long an answer takes where time passes: the least that tokio's timers tell apart.
@@ -84,7 +83,7 @@ impl ModelClient {
             replicas,
             passes: Mutex::default(),
             epoch: Mutex::default(),
-            refused: AtomicBool::new(false),
+            refused: Mutex::default(),
         }
     }
 
@@ -165,9 +164,7 @@ impl ModelClient {
 
     /// No more replicas are waited for than were asked for.
     fn confirm(&self, words: &[Vec<u8>]) -> usize {
-        let asked = words
-            .get(1)
-            .and_then(|asked| std::str::from_utf8(asked).ok());
+        let asked = std::str::from_utf8(&words[1]).ok();
         let asked = asked.and_then(|asked| asked.parse().ok()).unwrap_or(0);
         self.replicas.min(asked)
     }
@@ -237,17 +234,13 @@ impl RedisClient for ModelClient {
 
     async fn command_on_primaries(&self, args: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
         self.travel().await;
-        Ok(vec![NodeReply {
-            node: NODE.to_owned(),
-            reply: self.run(args),
-        }])
+        let (node, reply) = (NODE.to_owned(), self.run(args));
+        Ok(vec![NodeReply { node, reply }])
     }
 
     async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
         self.travel().await;
-        if self.refused.load(Ordering::Relaxed) {
-            return Err(ClientError::rejected("NOPERM no right to subscribe"));
-        }
+        lock(&self.refused).clone().map_or(Ok(()), Err)?;
         self.store.subscribe(self.number, channels);
         Ok(())
     }

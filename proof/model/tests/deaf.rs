@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use locktopus_core::{
@@ -13,7 +12,7 @@ use locktopus_core::{
     ReleaseRequest, WaitStrategy, WakeStream, WriteGuard,
 };
 use locktopus_model::ModelClient;
-use locktopus_protocol::{BackendOptions, Keys, RedisBackend, RedisClient as _};
+use locktopus_protocol::{BackendOptions, ClientError, Keys, RedisBackend, RedisClient as _};
 use tokio::time::Instant;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -492,7 +491,8 @@ async fn whoever_may_not_listen_any_more_has_one_place() {
         let second = next.wait(&it, 1, LONG).await;
         let mut streams = Vec::new();
         for refused in flips {
-            polls.client.refused.store(*refused, Ordering::Relaxed);
+            let refusal = refused.then(|| ClientError::rejected("NOPERM no right to 'subscribe'"));
+            *polls.client.refused.lock().unwrap() = refusal;
             streams.push(polls.backend.subscribe(&it, Instant::now() + SECOND).await);
             let looked = polls.look(&it, &first, 1, LONG).await;
             let ahead = matches!(looked, AttemptOutcome::Queued { ahead: 0, .. });
