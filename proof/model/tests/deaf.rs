@@ -474,7 +474,7 @@ async fn the_dead_do_not_pile_up_behind_the_line() {
     }
 }
 
-/// That it may not subscribe, or may again, becomes known while a waiter is in line: it keeps the one place it has.
+/// That a waiter may not subscribe, or may again, becomes known while it is in line: it has one place.
 #[tokio::test(start_paused = true)]
 async fn whoever_may_not_listen_any_more_has_one_place() {
     let flips = [&[true][..], &[true, false]];
